@@ -1,0 +1,100 @@
+#include "backends/onednn/backend.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <omp.h>
+
+#include "backends/onednn/library.hpp"
+#include "backends/onednn/loops/loops.hpp"
+#include "harness/exec/kernel_executable.hpp"
+
+namespace assay::onednn {
+namespace {
+
+const char* isa_name(dnnl_cpu_isa_t isa) {
+  switch (isa) {
+    case dnnl_cpu_isa_sse41:
+      return "sse41";
+    case dnnl_cpu_isa_avx:
+      return "avx";
+    case dnnl_cpu_isa_avx2:
+      return "avx2";
+    case dnnl_cpu_isa_avx2_vnni:
+      return "avx2_vnni";
+    case dnnl_cpu_isa_avx2_vnni_2:
+      return "avx2_vnni_2";
+    case dnnl_cpu_isa_avx512_core:
+      return "avx512_core";
+    case dnnl_cpu_isa_avx512_core_vnni:
+      return "avx512_core_vnni";
+    case dnnl_cpu_isa_avx512_core_bf16:
+      return "avx512_core_bf16";
+    case dnnl_cpu_isa_avx512_core_fp16:
+      return "avx512_core_fp16";
+    case dnnl_cpu_isa_avx512_core_amx:
+      return "avx512_core_amx";
+    case dnnl_cpu_isa_avx512_core_amx_fp16:
+      return "avx512_core_amx_fp16";
+    default:
+      return "default";
+  }
+}
+
+std::string path_of(const void* symbol) {
+  Dl_info found{};
+  return dladdr(symbol, &found) != 0 && found.dli_fname != nullptr ? found.dli_fname : "";
+}
+
+// The threads that a parallel region has, as opposed to those that were asked for.
+int observed_threads() {
+  int threads = 1;
+#pragma omp parallel
+  {
+#pragma omp single
+    threads = omp_get_num_threads();
+  }
+  return threads;
+}
+
+}  // namespace
+
+BackendInfo OnednnBackend::info() const {
+  const dnnl_version_t* version = dnnl_version();
+  const std::string number = fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
+  BackendInfo info;
+  info.name = "onednn";
+  info.version = number;
+  info.libraries.push_back({"oneDNN", fmt::format("{} ({})", number, version->hash),
+                            path_of(reinterpret_cast<const void*>(&dnnl_version))});
+  info.libraries.push_back(
+      {"OpenMP", fmt::format("{}", _OPENMP), path_of(reinterpret_cast<const void*>(&omp_get_num_threads))});
+  info.settings = {{"threads", fmt::format("{}", observed_threads())},
+                   {"instruction_set", isa_name(dnnl_get_effective_cpu_isa())},
+                   {"own_loops", loops().name},
+                   {"math_mode", "strict"}};
+  return info;
+}
+
+std::string OnednnBackend::unsupported(const Program& program, const CompileOptions& options) const {
+  const std::string& precision = options.precision.name;
+  if (options.device != "cpu") return fmt::format("device '{}': this backend runs on cpu", options.device);
+  if (options.mode != "eager" && options.mode != "graph") {
+    return fmt::format("mode '{}': this backend has eager and graph", options.mode);
+  }
+  if (options.layout != "native") return fmt::format("layout '{}': this backend has native", options.layout);
+  if (precision != "fp32" && precision != "bf16") {
+    return fmt::format("precision '{}': this backend has fp32 and bf16", precision);
+  }
+  if (precision == "bf16" && !has_bf16()) {
+    return fmt::format("precision 'bf16': this CPU has {} at best, bf16 wants AVX-512 BF16 or AMX",
+                       isa_name(dnnl_get_effective_cpu_isa()));
+  }
+  OnednnLibrary library(options.threads);
+  return first_unsupported(program, options, library);
+}
+
+std::unique_ptr<Executable> OnednnBackend::compile(const Program& program, const CompileOptions& options) {
+  return std::make_unique<KernelExecutable>(program, options, make_kernel_library(options));
+}
+
+}  // namespace assay::onednn

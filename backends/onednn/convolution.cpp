@@ -1,0 +1,186 @@
+// Convolution and its gradients: the formats are those that oneDNN likes best.
+#include "backends/onednn/first_layer.hpp"
+#include "backends/onednn/masked_kernel.hpp"
+
+namespace assay::onednn {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::memory;
+
+// oneDNN blocks channels by 16: other counts are padded, and what reads them pays for the padding.
+constexpr std::int64_t channel_block = 16;
+constexpr std::int64_t first_layer_channels = 3;  // read unblocked by oneDNN's kernels of a first layer
+
+// The three tensors of a convolution, whichever of them is the result.
+struct Trio {
+  Desc image, weight, result;
+};
+
+struct Geometry {
+  memory::dims strides, padding;
+
+  explicit Geometry(const Node& node) {
+    const auto stride = node.attributes.get<std::int64_t>("stride");
+    const auto pad = node.attributes.get<std::int64_t>("padding");
+    strides = {stride, stride};
+    padding = {pad, pad};
+  }
+};
+
+// What to try, best first. An empty offered descriptor means that nobody has said.
+std::vector<Trio> candidates(const Request& request, const TensorType& image, const TensorType& weight,
+                             const TensorType& result, const Trio& offered) {
+  if (request.offer.plain) return {{row_major(image), row_major(weight), row_major(result)}};
+  std::vector<std::pair<Desc, Desc>> pairs;
+  const auto add = [&pairs](const Desc& a, const Desc& b) { pairs.emplace_back(a, b); };
+  const Desc any_image = any_of(image), any_result = any_of(result);
+  const Desc image_nhwc = with_tag(image, Tag::nhwc), result_nhwc = with_tag(result, Tag::nhwc);
+  const bool has_image = !offered.image.is_zero(), has_result = !offered.result.is_zero();
+  const std::int64_t in = image.shape[1], out = result.shape[1];
+  const bool blocks = out % channel_block == 0 && (in % channel_block == 0 || in <= first_layer_channels);
+  if (has_image && has_result) add(offered.image, offered.result);
+  if (has_image) {
+    if (!blocks) add(offered.image, result_nhwc);
+    add(offered.image, any_result);
+  }
+  if (has_result) {
+    if (!blocks) add(image_nhwc, offered.result);
+    add(any_image, offered.result);
+  }
+  if (blocks) add(any_image, any_result);
+  add(image_nhwc, result_nhwc);
+  add(any_image, any_result);
+  add(row_major(image), row_major(result));
+  std::vector<Trio> trios;
+  for (const auto& [a, b] : pairs) {
+    if (!offered.weight.is_zero()) trios.push_back({a, offered.weight, b});
+    trios.push_back({a, any_of(weight), b});
+  }
+  return trios;
+}
+
+dnnl::convolution_forward::primitive_desc forward(Context& context, const Geometry& geometry,
+                                                  const Trio& trio, const Desc& bias, bool relu) {
+  return ASSAY_ONEDNN(dnnl::convolution_forward::primitive_desc(
+      context.engine, dnnl::prop_kind::forward_training, algorithm::convolution_direct, trio.image,
+      trio.weight, bias, trio.result, geometry.strides, geometry.padding, geometry.padding, attributes(relu),
+      true));
+}
+
+Lowered lower_forward(const Request& request) {
+  const Geometry geometry(request.node);
+  const Desc bias = request.has_input(2) ? row_major(request.inputs[2]) : Desc();
+  const auto chosen = choose(
+      request.node,
+      candidates(request, request.inputs[0], request.inputs[1], request.outputs[0],
+                 {request.input_desc(0), request.input_desc(1), request.output_desc(0)}),
+      [&](const Trio& trio) { return forward(request.context, geometry, trio, bias, request.relu()); });
+  Lowered lowered = draft(request);
+  lowered.inputs[0] = to_format(chosen.src_desc());
+  lowered.inputs[1] = to_format(chosen.weights_desc());
+  if (request.has_input(2)) lowered.inputs[2] = to_format(bias);
+  lowered.outputs[0] = to_format(chosen.dst_desc());
+  lowered.scratch_bytes = static_cast<std::int64_t>(chosen.scratchpad_desc().get_size());
+  auto kernel =
+      std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::convolution_forward(chosen)));
+  kernel->input(DNNL_ARG_SRC, chosen.src_desc(), 0).input(DNNL_ARG_WEIGHTS, chosen.weights_desc(), 1);
+  kernel->input(DNNL_ARG_BIAS, bias, 2).output(DNNL_ARG_DST, chosen.dst_desc(), 0);
+  kernel->scratch(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc(), 0);
+  lowered.kernel = std::move(kernel);
+  return lowered;
+}
+
+// The backward primitives want a forward one as a hint; any that exists will do.
+dnnl::convolution_forward::primitive_desc hint(const Request& request, const Geometry& geometry,
+                                               const TensorType& image, const TensorType& weight,
+                                               const TensorType& result) {
+  return choose(request.node,
+                std::vector<Trio>{{any_of(image), any_of(weight), any_of(result)},
+                                  {row_major(image), row_major(weight), row_major(result)}},
+                [&](const Trio& trio) { return forward(request.context, geometry, trio, {}, false); });
+}
+
+Lowered lower_input_gradient(const Request& request) {
+  const Geometry geometry(request.node);
+  const TensorType& image = request.outputs[0];
+  const bool mask = request.has_input(2);
+  const auto forward_hint = hint(request, geometry, image, request.inputs[1], request.inputs[0]);
+  Trio offered{request.output_desc(0), request.input_desc(1), request.input_desc(0)};
+  if (mask && request.settled(2)) offered.image = request.input_desc(2);
+  std::vector<Trio> trios = candidates(request, image, request.inputs[1], request.inputs[0], offered);
+  // Channels of dx that fill no block are cheaper padded than packed, unless a mask has settled them.
+  const bool padded = image.shape[1] % channel_block != 0 && request.inputs[0].shape[1] % channel_block == 0;
+  if (!request.offer.plain && !mask && padded) {
+    trios.insert(trios.begin(), {any_of(image), any_of(request.inputs[1]), any_of(request.inputs[0])});
+  }
+  const auto chosen = choose(request.node, trios, [&](const Trio& trio) {
+    return ASSAY_ONEDNN(dnnl::convolution_backward_data::primitive_desc(
+        request.context.engine, algorithm::convolution_direct, trio.image, trio.weight, trio.result,
+        geometry.strides, geometry.padding, geometry.padding, forward_hint, attributes(), true));
+  });
+  Lowered lowered = draft(request);
+  lowered.inputs[0] = to_format(chosen.diff_dst_desc());
+  lowered.inputs[1] = to_format(chosen.weights_desc());
+  lowered.outputs[0] = to_format(chosen.diff_src_desc());
+  lowered.scratch_bytes = static_cast<std::int64_t>(chosen.scratchpad_desc().get_size());
+  auto kernel = std::make_unique<PrimitiveKernel>(request.context,
+                                                  ASSAY_ONEDNN(dnnl::convolution_backward_data(chosen)));
+  kernel->input(DNNL_ARG_DIFF_DST, chosen.diff_dst_desc(), 0)
+      .input(DNNL_ARG_WEIGHTS, chosen.weights_desc(), 1);
+  kernel->output(DNNL_ARG_DIFF_SRC, chosen.diff_src_desc(), 0);
+  kernel->scratch(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc(), 0);
+  lowered.kernel = std::move(kernel);
+  if (mask) {
+    lowered.inputs[2] = lowered.outputs[0];
+    lowered.kernel = masked(request.context, std::move(lowered.kernel), chosen.diff_src_desc(), 2);
+  }
+  return lowered;
+}
+
+Lowered lower_weight_gradient(const Request& request) {
+  Lowered ours = draft(request);
+  if (auto kernel = first_layer_gradient(request, ours)) {
+    ours.kernel = std::move(kernel);
+    return ours;
+  }
+  const Geometry geometry(request.node);
+  const TensorType& weight = request.outputs[0];
+  TensorType forward_weight = weight;
+  forward_weight.dtype = request.inputs[0].dtype;
+  const auto forward_hint = hint(request, geometry, request.inputs[0], forward_weight, request.inputs[1]);
+  const Desc bias = request.has_output(1) ? row_major(request.outputs[1]) : Desc();
+  const auto chosen = choose(
+      request.node,
+      candidates(request, request.inputs[0], weight, request.inputs[1],
+                 {request.input_desc(0), request.output_desc(0), request.input_desc(1)}),
+      [&](const Trio& trio) {
+        return ASSAY_ONEDNN(dnnl::convolution_backward_weights::primitive_desc(
+            request.context.engine, algorithm::convolution_direct, trio.image, trio.weight, bias, trio.result,
+            geometry.strides, geometry.padding, geometry.padding, forward_hint, attributes(), true));
+      });
+  Lowered lowered = draft(request);
+  lowered.inputs[0] = to_format(chosen.src_desc());
+  lowered.inputs[1] = to_format(chosen.diff_dst_desc());
+  lowered.outputs[0] = to_format(chosen.diff_weights_desc());
+  if (request.has_output(1)) lowered.outputs[1] = to_format(bias);
+  lowered.scratch_bytes = static_cast<std::int64_t>(chosen.scratchpad_desc().get_size());
+  auto kernel = std::make_unique<PrimitiveKernel>(request.context,
+                                                  ASSAY_ONEDNN(dnnl::convolution_backward_weights(chosen)));
+  kernel->input(DNNL_ARG_SRC, chosen.src_desc(), 0).input(DNNL_ARG_DIFF_DST, chosen.diff_dst_desc(), 1);
+  kernel->output(DNNL_ARG_DIFF_WEIGHTS, chosen.diff_weights_desc(), 0).output(DNNL_ARG_DIFF_BIAS, bias, 1);
+  kernel->scratch(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc(), 0);
+  lowered.kernel = std::move(kernel);
+  return lowered;
+}
+
+}  // namespace
+
+std::span<const OpEntry> convolution_ops() {
+  static constexpr std::array entries{OpEntry{"convolution", lower_forward},
+                                      OpEntry{"convolution_input_gradient", lower_input_gradient},
+                                      OpEntry{"convolution_weight_gradient", lower_weight_gradient}};
+  return entries;
+}
+
+}  // namespace assay::onednn

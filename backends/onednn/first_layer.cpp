@@ -1,0 +1,156 @@
+#include "backends/onednn/first_layer.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "backends/onednn/parallel.hpp"
+
+namespace assay::onednn {
+namespace {
+
+constexpr std::int64_t lanes = 16;
+
+std::int64_t rounded(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
+
+// Where element `index` lies, in elements.
+std::int64_t offset_of(const Desc& desc, std::array<std::int64_t, 4> index) {
+  const auto strides = desc.get_strides(), blocks = desc.get_inner_blks(), axes = desc.get_inner_idxs();
+  std::int64_t offset = 0, inner = 1;
+  for (std::size_t i = blocks.size(); i-- > 0;) {
+    auto& at = index[static_cast<std::size_t>(axes[i])];
+    offset += at % blocks[i] * inner;
+    at /= blocks[i];
+    inner *= blocks[i];
+  }
+  for (std::size_t d = 0; d < index.size(); ++d) offset += index[d] * strides[d];
+  return offset;
+}
+
+// The name of the node that makes a value for one reader alone, else empty.
+std::string private_source(const Graph& graph, ValueId value) {
+  std::int64_t readers = 0;
+  for (const Node& node : graph.nodes()) readers += std::ranges::count(node.inputs, value);
+  const bool output = std::ranges::any_of(graph.outputs(), [=](const auto& o) { return o.value == value; });
+  const NodeId producer = graph.value(value).producer;
+  return readers == 1 && !output && producer != none ? graph.node(producer).name : "";
+}
+
+}  // namespace
+
+FirstLayerGradient::FirstLayerGradient(const Request& request, const FirstLayer& shape, const Desc& weight)
+    : threads_(request.context.threads),
+      shape_(shape),
+      images_(request.inputs[0].shape[0]),
+      columns_(request.inputs[1].shape[3]),
+      source_(private_source(request.graph, request.node.inputs[1])),
+      weight_bytes_(weight.get_size()) {
+  const std::int64_t period = lanes * shape.phases;
+  scratch_floats_ = (shape.kernel_rows * shape.kernel_columns + 1) * period + shape.x_rows * shape.x_pitch +
+                    shape.rows * shape.dy_pitch;
+  scratch_.resize(static_cast<std::size_t>(scratch_floats_ * threads_));
+  for (std::int64_t o = 0; o < shape.channels; ++o) {
+    for (std::int64_t p = 0; p < shape.kernel_rows; ++p) {
+      for (std::int64_t q = 0; q < shape.kernel_columns; ++q)
+        offsets_.push_back(offset_of(weight, {o, 0, p, q}));
+    }
+  }
+}
+
+void FirstLayerGradient::bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) {
+  x_ = static_cast<const float*>(inputs[0]);
+  dy_ = static_cast<const float*>(inputs[1]);
+  dweight_ = static_cast<float*>(outputs[0]);
+  dbias_ = outputs.size() > 1 ? static_cast<float*>(outputs[1]) : nullptr;
+}
+
+bool FirstLayerGradient::read_rows_of(const PoolGradient& pool, std::string_view node) {
+  if (source_.empty() || source_ != node || !pool.has_rows()) return false;
+  pool_ = &pool;
+  return true;
+}
+
+void FirstLayerGradient::run() {
+  // The rows of dy keep their zeros behind the last pixel from the beginning.
+  const std::int64_t sums = (shape_.kernel_rows * shape_.kernel_columns + 1) * lanes * shape_.phases;
+  for (std::int64_t t = 0; t < threads_; ++t) std::fill_n(scratch_.begin() + t * scratch_floats_, sums, 0.0F);
+  parallel(threads_, images_, 1, [this](std::int64_t begin, std::int64_t end) {
+    const bool inside = omp_in_parallel() != 0;
+    add_images(begin, end, scratch_.data() + (inside ? omp_get_thread_num() : 0) * scratch_floats_);
+  });
+  finish();
+}
+
+void FirstLayerGradient::add_images(std::int64_t begin, std::int64_t end, float* scratch) {
+  const std::int64_t period = lanes * shape_.phases;
+  float* const bias = scratch + shape_.kernel_rows * shape_.kernel_columns * period;
+  float* const x = bias + period;
+  float* const dy = x + shape_.x_rows * shape_.x_pitch;
+  const std::int64_t row = columns_ * shape_.channels;
+  for (std::int64_t n = begin; n < end; ++n) {
+    loops().spread(shape_, x_ + n * shape_.x_rows * shape_.x_columns, x);
+    for (std::int64_t h = 0; h < shape_.rows; ++h) {
+      float* const to = dy + h * shape_.dy_pitch;
+      if (pool_ != nullptr) {
+        pool_->write_row(n, h, to);
+      } else {
+        std::copy_n(dy_ + (n * shape_.rows + h) * row, row, to);
+      }
+    }
+    loops().first_layer_gradient(shape_, x, dy, scratch, bias);
+  }
+}
+
+// The threads' sums in their order, so that two runs give the same bits.
+void FirstLayerGradient::finish() {
+  const std::int64_t period = lanes * shape_.phases, taps = shape_.kernel_rows * shape_.kernel_columns;
+  std::memset(dweight_, 0, weight_bytes_);
+  const auto sum = [&](std::int64_t tap, std::int64_t channel) {
+    float total = 0;
+    for (std::int64_t t = 0; t < threads_; ++t) {
+      const float* from = scratch_.data() + t * scratch_floats_ + tap * period;
+      for (std::int64_t l = channel; l < period; l += shape_.channels) total += from[l];
+    }
+    return total;
+  };
+  for (std::int64_t o = 0; o < shape_.channels; ++o) {
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      dweight_[offsets_[static_cast<std::size_t>(o * taps + tap)]] = sum(tap, o);
+    }
+    if (dbias_ != nullptr) dbias_[o] = sum(taps, o);
+  }
+}
+
+std::unique_ptr<Kernel> first_layer_gradient(const Request& request, Lowered& lowered) {
+  const TensorType &x = request.inputs[0], &dy = request.inputs[1];
+  const Attributes& attributes = request.node.attributes;
+  if (request.offer.plain || loops().first_layer_gradient == nullptr || x.dtype != DType::f32 ||
+      x.shape[1] != 1 || attributes.get<std::int64_t>("stride") != 1 ||
+      attributes.get<std::int64_t>("padding") != 0) {
+    return nullptr;
+  }
+  const Shape& kernel = request.outputs[0].shape;
+  FirstLayer shape{};
+  shape.kernel_rows = kernel[2];
+  shape.kernel_columns = kernel[3];
+  shape.channels = kernel[0];
+  shape.phases = shape.channels / std::gcd(shape.channels, lanes);
+  const bool known = (kernel[3] == 3 || kernel[3] == 5) && shape.channels <= lanes &&
+                     (shape.phases == 1 || shape.phases == 3);
+  const Desc nhwc = with_tag(dy, Tag::nhwc);
+  if (!known || (request.settled(1) && to_format(nhwc) != request.offer.inputs[1])) return nullptr;
+  shape.rows = dy.shape[2];
+  shape.x_rows = x.shape[2];
+  shape.x_columns = x.shape[3];
+  shape.dy_pitch = rounded(dy.shape[3] * shape.channels, lanes * shape.phases);
+  shape.x_pitch = rounded(shape.dy_pitch + shape.kernel_columns * shape.channels, lanes);
+  const Desc weight =
+      request.output_desc(0).is_zero() ? row_major(request.outputs[0]) : request.output_desc(0);
+  lowered.inputs[0] = to_format(row_major(x));
+  lowered.inputs[1] = to_format(nhwc);
+  lowered.outputs[0] = to_format(weight);
+  if (request.has_output(1)) lowered.outputs[1] = to_format(row_major(request.outputs[1]));
+  return std::make_unique<FirstLayerGradient>(request, shape, weight);
+}
+
+}  // namespace assay::onednn

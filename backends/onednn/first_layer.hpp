@@ -1,0 +1,45 @@
+// The weight gradient of a convolution of one channel: oneDNN's kernels pad the few channels of its result to
+// 16 and spend more than half of their time on zeros.
+#pragma once
+
+#include <memory>
+
+#include "backends/onednn/lowering.hpp"
+#include "backends/onednn/pool_gradient.hpp"
+
+namespace assay::onednn {
+
+// Operands x, dy; results dweight, bias_gradient (optional). Owns its scratch: see read_rows_of().
+class FirstLayerGradient final : public Kernel {
+ public:
+  FirstLayerGradient(const Request& request, const FirstLayer& shape, const Desc& weight);
+
+  void bind(std::span<void* const> inputs, std::span<void* const> outputs, void* scratch) override;
+  void run() override;
+
+  // If the kernel of `node` makes dy and nothing else reads it: from now on dy is made row by row where it is
+  // used, and `pool` need not run. What it reads may already be given to others by the planner when this
+  // kernel runs, so nothing of the arena may be written here before the last of it is read: the results are,
+  // at the very end. False when it does not fit.
+  bool read_rows_of(const PoolGradient& pool, std::string_view node);
+
+ private:
+  void add_images(std::int64_t begin, std::int64_t end, float* scratch);
+  void finish();
+
+  int threads_;
+  FirstLayer shape_;
+  std::int64_t images_, columns_, scratch_floats_;
+  std::string source_;                 // the node that makes dy for nobody else; empty where others read it
+  std::vector<std::int64_t> offsets_;  // of (o, p, q) in dweight
+  std::size_t weight_bytes_;
+  std::vector<float> scratch_;  // by thread: sums, bias sums, spread x, rows of dy
+  const PoolGradient* pool_ = nullptr;
+  const float *x_ = nullptr, *dy_ = nullptr;
+  float *dweight_ = nullptr, *dbias_ = nullptr;
+};
+
+// Null when oneDNN must do it.
+std::unique_ptr<Kernel> first_layer_gradient(const Request& request, Lowered& lowered);
+
+}  // namespace assay::onednn

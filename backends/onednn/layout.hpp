@@ -1,0 +1,49 @@
+// How the library's formats map to oneDNN's memory descriptors.
+#pragma once
+
+#include <dnnl.hpp>
+
+#include "harness/exec/format.hpp"
+#include "harness/graph/tensor.hpp"
+
+namespace assay::onednn {
+
+using Desc = dnnl::memory::desc;
+using Tag = dnnl::memory::format_tag;
+
+// The order in which the features of a flattened image lie: the matrix ops do not care, so a flatten never
+// moves data and the weights of the layer after it are permuted instead.
+struct Image {
+  Tag tag = Tag::undef;  // nhwc, nChw16c, ...; undef: row-major, or no image at all
+  std::int64_t channels = 0, height = 0, width = 0;
+
+  bool permuted() const { return tag != Tag::undef; }
+  bool operator==(const Image&) const = default;
+};
+
+// What Format::detail points to.
+struct Layout {
+  Desc desc;    // as a kernel sees the value; a matrix of permuted features is an ordinary matrix here
+  Image image;  // of the second dimension
+};
+
+Format to_format(const Desc& desc, const Image& image = {});
+// Precondition: a decided format of this library that is not opaque.
+const Layout& layout_of(const Format& format);
+// Storage that only its own kernels read; `made_with` tells the reader how the writer was made.
+Format opaque_format(std::int64_t bytes, const Desc& made_with);
+
+// Throws Unsupported for f64.
+dnnl::memory::data_type to_dnnl(DType dtype);
+// A scalar is one element in one dimension.
+dnnl::memory::dims to_dims(const Shape& shape);
+Desc row_major(const TensorType& type);
+Desc with_tag(const TensorType& type, Tag tag);
+Desc any_of(const TensorType& type);
+
+// nchw, nhwc, nChw16c or nChw8c if it is one of them, else undef.
+Tag image_tag(const Desc& desc);
+// The same for an image tensor whose bytes are those of a dense matrix (N, C*H*W), else undef.
+Tag dense_image_tag(const Desc& desc);
+
+}  // namespace assay::onednn

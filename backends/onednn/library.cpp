@@ -1,0 +1,90 @@
+#include "backends/onednn/library.hpp"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include "backends/onednn/first_layer.hpp"
+#include "backends/onednn/reorder_kernel.hpp"
+#include "harness/graph/fuse.hpp"
+
+namespace assay::onednn {
+
+OnednnLibrary::OnednnLibrary(int threads) {
+  omp_set_num_threads(threads);
+  omp_set_dynamic(0);
+  context_.threads = threads;
+}
+
+Graph OnednnLibrary::fuse(Graph graph) const {
+  FusionRules rules;
+  rules.activation = {"convolution", "linear", "add"};
+  rules.mask = {"convolution_input_gradient", "linear_input_gradient", "average_pool_gradient",
+                "max_pool_gradient"};
+  rules.grouped_optimizer = true;
+  return assay::fuse(graph, rules);
+}
+
+std::string OnednnLibrary::unsupported(const Graph& graph, const Node& node) const {
+  if (find_entry(node.op->name()) == nullptr) {
+    return fmt::format("[{}] {}: this backend has no kernel for the op", node.op->name(), node.name);
+  }
+  if (node.op->name() == "batch_norm" && node.attributes.has("activation")) {
+    return fmt::format("[batch_norm] {}: a ReLU inside has no kernel here", node.name);
+  }
+  bool bf16 = false;
+  const auto check = [&](std::span<const ValueId> values) {
+    for (const ValueId v : values) {
+      if (v == none || graph.value(v).opaque) continue;
+      if (graph.value(v).type.dtype == DType::f64) return true;
+      bf16 = bf16 || graph.value(v).type.dtype == DType::bf16;
+    }
+    return false;
+  };
+  if (check(node.inputs) || check(node.outputs)) {
+    return fmt::format("[{}] {}: got f64, for which oneDNN has no kernels on CPUs", node.op->name(),
+                       node.name);
+  }
+  if (bf16 && !has_bf16()) {
+    return fmt::format("[{}] {}: got bf16, for which this CPU has no instructions (AVX-512 BF16 or AMX)",
+                       node.op->name(), node.name);
+  }
+  return {};
+}
+
+Format OnednnLibrary::plain(const TensorType& type) const { return to_format(row_major(type)); }
+
+// All in order, so that formats flow from the images to the loss and back; but the bf16 copy of a parameter
+// takes the format that its readers chose, and the parameter that of its gradient.
+bool OnednnLibrary::leads(const Graph& graph, const Node& node) const {
+  return node.op->name() != "cast" || graph.value(node.inputs[0]).role != Role::parameter;
+}
+
+Lowered OnednnLibrary::lower(const Graph& graph, NodeId id, const Offer& offer) {
+  const Node& node = graph.node(id);
+  const OpEntry* entry = find_entry(node.op->name());
+  if (entry == nullptr) throw Unsupported(unsupported(graph, node));
+  return entry->lower(Request(context_, graph, node, offer));
+}
+
+std::unique_ptr<Kernel> OnednnLibrary::reorder(const TensorType& type, const Format& from, const Format& to) {
+  return make_reorder(context_, type, layout_of(from), layout_of(to));
+}
+
+// The gradient of a pool that only the weight gradient behind it reads never goes to memory.
+void OnednnLibrary::compact(std::vector<Scheduled>& kernels) {
+  for (std::size_t i = 1; i < kernels.size(); ++i) {
+    const auto* pool = dynamic_cast<const PoolGradient*>(kernels[i - 1].kernel);
+    auto* reader = dynamic_cast<FirstLayerGradient*>(kernels[i].kernel);
+    if (pool == nullptr || reader == nullptr || !reader->read_rows_of(*pool, kernels[i - 1].node)) continue;
+    kernels[i].op += " + " + kernels[i - 1].op;
+    kernels.erase(kernels.begin() + static_cast<std::ptrdiff_t>(i - 1));
+  }
+}
+
+std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options) {
+  return std::make_unique<OnednnLibrary>(options.threads);
+}
+
+bool has_bf16() { return dnnl_get_effective_cpu_isa() >= dnnl_cpu_isa_avx512_core_bf16; }
+
+}  // namespace assay::onednn

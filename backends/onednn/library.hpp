@@ -1,0 +1,33 @@
+// oneDNN as a kernel library: what the shared executor asks for.
+#pragma once
+
+#include "backends/onednn/lowering.hpp"
+#include "harness/exec/kernel_library.hpp"
+#include "harness/worker/backend.hpp"
+
+namespace assay::onednn {
+
+class OnednnLibrary final : public KernelLibrary {
+ public:
+  // Sets the size of the OpenMP team of this process: oneDNN has no other way to be told.
+  explicit OnednnLibrary(int threads);
+
+  Graph fuse(Graph graph) const override;
+  std::string unsupported(const Graph& graph, const Node& node) const override;
+  Format plain(const TensorType& type) const override;
+  bool leads(const Graph& graph, const Node& node) const override;
+  Lowered lower(const Graph& graph, NodeId node, const Offer& offer) override;
+  std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override;
+  void compact(std::vector<Scheduled>& kernels) override;
+
+ private:
+  Context context_;
+};
+
+// What the backend compiles with; also what the conformance suite and the benchmarks of the ops take.
+std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
+
+// Whether this CPU multiplies bf16 in hardware.
+bool has_bf16();
+
+}  // namespace assay::onednn

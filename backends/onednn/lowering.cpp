@@ -1,0 +1,48 @@
+#include "backends/onednn/lowering.hpp"
+
+namespace assay::onednn {
+namespace {
+
+Desc desc_of(const std::vector<Format>& formats, std::size_t i) {
+  if (i >= formats.size() || !formats[i].decided() || formats[i].detail == nullptr) return {};
+  return layout_of(formats[i]).desc;
+}
+
+Image image_of(const std::vector<Format>& formats, std::size_t i) {
+  if (i >= formats.size() || !formats[i].decided() || formats[i].detail == nullptr) return {};
+  return layout_of(formats[i]).image;
+}
+
+}  // namespace
+
+Request::Request(Context& context_of, const Graph& graph_of, const Node& node_of, const Offer& offer_of)
+    : context(context_of),
+      graph(graph_of),
+      node(node_of),
+      offer(offer_of),
+      inputs(input_types(graph_of, node_of)),
+      outputs(output_types(graph_of, node_of)) {}
+
+Desc Request::input_desc(std::size_t i) const { return desc_of(offer.inputs, i); }
+Desc Request::output_desc(std::size_t i) const { return desc_of(offer.outputs, i); }
+Image Request::input_image(std::size_t i) const { return image_of(offer.inputs, i); }
+Image Request::output_image(std::size_t i) const { return image_of(offer.outputs, i); }
+
+Lowered draft(const Request& request) {
+  Lowered lowered;
+  lowered.inputs.resize(request.node.inputs.size());
+  lowered.outputs.resize(request.node.outputs.size());
+  return lowered;
+}
+
+const OpEntry* find_entry(std::string_view op) {
+  for (const auto list : {convolution_ops(), linear_ops(), pool_ops(), pointwise_ops(), norm_ops(),
+                          loss_ops(), optimizer_ops()}) {
+    for (const OpEntry& entry : list) {
+      if (entry.op == op) return &entry;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace assay::onednn

@@ -1,0 +1,77 @@
+// What the lowering of one node is given, and the table of the ops that this backend has.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "backends/onednn/primitive_kernel.hpp"
+#include "harness/exec/kernel_library.hpp"
+#include "harness/worker/error.hpp"
+
+namespace assay::onednn {
+
+// Borrows everything for the time of one lowering.
+struct Request {
+  Request(Context& context_of, const Graph& graph_of, const Node& node_of, const Offer& offer_of);
+
+  bool has_input(std::size_t i) const { return i < node.inputs.size() && node.inputs[i] != none; }
+  bool has_output(std::size_t i) const { return i < node.outputs.size() && node.outputs[i] != none; }
+  bool settled(std::size_t i) const { return offer.inputs[i].decided(); }
+  // The offered descriptor of an operand or result; an empty descriptor where nothing was offered.
+  Desc input_desc(std::size_t i) const;
+  Desc output_desc(std::size_t i) const;
+  Image input_image(std::size_t i) const;
+  Image output_image(std::size_t i) const;
+  // The fused activation.
+  bool relu() const { return node.attributes.has("activation"); }
+
+  Context& context;
+  const Graph& graph;
+  const Node& node;
+  const Offer& offer;
+  std::vector<TensorType> inputs, outputs;  // default where absent or opaque
+};
+
+// A Lowered with every entry undecided.
+Lowered draft(const Request& request);
+
+struct OpEntry {
+  std::string_view op;
+  Lowered (*lower)(const Request& request);
+};
+
+std::span<const OpEntry> convolution_ops();
+std::span<const OpEntry> linear_ops();
+std::span<const OpEntry> pool_ops();
+std::span<const OpEntry> pointwise_ops();
+std::span<const OpEntry> norm_ops();
+std::span<const OpEntry> loss_ops();
+std::span<const OpEntry> optimizer_ops();
+// Null when this backend does not have it.
+const OpEntry* find_entry(std::string_view op);
+
+// The first of `candidates` for which oneDNN has an optimised implementation; the first that it has at all
+// when none is optimised. make(candidate) returns a primitive descriptor made with allow_empty.
+template <typename Candidate, typename Make>
+auto choose(const Node& node, const std::vector<Candidate>& candidates, Make&& make)
+    -> decltype(make(candidates.front())) {
+  decltype(make(candidates.front())) fallback;
+  for (const Candidate& candidate : candidates) {
+    auto primitive = make(candidate);
+    if (primitive.get(true) == nullptr) continue;
+    if (std::string_view(primitive.impl_info_str()).starts_with("ref")) {
+      if (fallback.get(true) == nullptr) fallback = primitive;
+      continue;
+    }
+    return primitive;
+  }
+  if (fallback.get(true) == nullptr) {
+    throw Unsupported("[" + std::string(node.op->name()) + "] " + node.name +
+                      ": oneDNN has no implementation for these shapes and types");
+  }
+  return fallback;
+}
+
+}  // namespace assay::onednn

@@ -1,0 +1,212 @@
+// Element by element: ReLU and its gradient, add, cast, constants, and the reshapes that move nothing.
+#include <cstring>
+
+#include "backends/onednn/loops/loops.hpp"
+#include "backends/onednn/parallel.hpp"
+
+#include "backends/onednn/lowering.hpp"
+
+namespace assay::onednn {
+namespace {
+
+using dnnl::algorithm;
+
+constexpr std::int64_t grain = 2048;  // elements: less is not worth waking a thread
+
+// The format of operand i, or of the result, or a plain one: for kernels that take any.
+Format follow(const Request& request, std::size_t i) {
+  if (request.settled(i)) return request.offer.inputs[i];
+  if (!request.offer.outputs.empty() && request.offer.outputs[0].decided()) return request.offer.outputs[0];
+  return to_format(row_major(request.inputs[i]));
+}
+
+Lowered lower_relu(const Request& request) {
+  const Format format = follow(request, 0);
+  const Desc desc = layout_of(format).desc;
+  const auto chosen = ASSAY_ONEDNN(
+      dnnl::eltwise_forward::primitive_desc(request.context.engine, dnnl::prop_kind::forward_training,
+                                            algorithm::eltwise_relu, desc, desc, 0.0F, 0.0F, attributes()));
+  Lowered lowered = draft(request);
+  lowered.inputs[0] = lowered.outputs[0] = format;
+  lowered.in_place = {{0, 0}};
+  auto kernel =
+      std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::eltwise_forward(chosen)));
+  kernel->input(DNNL_ARG_SRC, desc, 0).output(DNNL_ARG_DST, desc, 0);
+  kernel->scratch(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc(), 0);
+  lowered.scratch_bytes = static_cast<std::int64_t>(chosen.scratchpad_desc().get_size());
+  lowered.kernel = std::move(kernel);
+  return lowered;
+}
+
+// Operands y, dy.
+Lowered lower_relu_gradient(const Request& request) {
+  const Format format = follow(request, 0);
+  const Desc desc = layout_of(format).desc;
+  const auto hint = ASSAY_ONEDNN(dnnl::eltwise_forward::primitive_desc(
+      request.context.engine, dnnl::prop_kind::forward_training, algorithm::eltwise_relu_use_dst_for_bwd,
+      desc, desc, 0.0F, 0.0F, attributes()));
+  const auto chosen = ASSAY_ONEDNN(
+      dnnl::eltwise_backward::primitive_desc(request.context.engine, algorithm::eltwise_relu_use_dst_for_bwd,
+                                             desc, desc, desc, 0.0F, 0.0F, hint, attributes()));
+  Lowered lowered = draft(request);
+  lowered.inputs[0] = lowered.inputs[1] = lowered.outputs[0] = format;
+  lowered.in_place = {{0, 1}};
+  auto kernel =
+      std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::eltwise_backward(chosen)));
+  kernel->input(DNNL_ARG_DST, desc, 0).input(DNNL_ARG_DIFF_DST, desc, 1).output(DNNL_ARG_DIFF_SRC, desc, 0);
+  kernel->scratch(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc(), 0);
+  lowered.scratch_bytes = static_cast<std::int64_t>(chosen.scratchpad_desc().get_size());
+  lowered.kernel = std::move(kernel);
+  return lowered;
+}
+
+Lowered lower_add(const Request& request) {
+  const Format format = request.settled(0) ? follow(request, 0) : follow(request, 1);
+  const Desc desc = layout_of(format).desc;
+  const auto chosen = ASSAY_ONEDNN(dnnl::binary::primitive_desc(
+      request.context.engine, algorithm::binary_add, desc, desc, desc, attributes(request.relu())));
+  Lowered lowered = draft(request);
+  lowered.inputs[0] = lowered.inputs[1] = lowered.outputs[0] = format;
+  lowered.in_place = {{0, 0}};
+  auto kernel = std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::binary(chosen)));
+  kernel->input(DNNL_ARG_SRC_0, desc, 0).input(DNNL_ARG_SRC_1, desc, 1).output(DNNL_ARG_DST, desc, 0);
+  kernel->scratch(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc(), 0);
+  lowered.scratch_bytes = static_cast<std::int64_t>(chosen.scratchpad_desc().get_size());
+  lowered.kernel = std::move(kernel);
+  return lowered;
+}
+
+// A tag keeps its meaning in another type; a format that is no image stays row-major.
+Desc retyped(const Desc& desc, const TensorType& type) {
+  const Tag tag = image_tag(desc);
+  return tag == Tag::undef ? row_major(type) : with_tag(type, tag);
+}
+
+// One reorder does both: the conversion and the change of format, where the reader has asked for one.
+Lowered lower_cast(const Request& request) {
+  Lowered lowered = draft(request);
+  const bool reader = request.offer.outputs[0].decided() && !request.offer.plain;
+  const bool writer = request.settled(0);
+  Desc from = writer ? request.input_desc(0) : row_major(request.inputs[0]);
+  Image image = writer ? request.input_image(0) : Image{};
+  Desc to;
+  if (reader) {
+    to = request.output_desc(0);
+    if (!writer) {  // a master copy in the order of features of what reads it
+      image = request.output_image(0);
+    } else if (image != request.output_image(0)) {  // the executor reorders behind us
+      to = retyped(from, request.outputs[0]);
+    }
+  } else {
+    to = retyped(from, request.outputs[0]);
+  }
+  if (image.permuted() && from.get_ndims() != 2) image = {};
+  lowered.inputs[0] = to_format(from, image);
+  lowered.outputs[0] = to_format(to, image);
+  const auto chosen = ASSAY_ONEDNN(
+      dnnl::reorder::primitive_desc(request.context.engine, from, request.context.engine, to, attributes()));
+  auto kernel = std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::reorder(chosen)));
+  kernel->input(DNNL_ARG_FROM, from, 0).output(DNNL_ARG_TO, to, 0);
+  kernel->scratch(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc(), 0);
+  lowered.scratch_bytes = static_cast<std::int64_t>(chosen.scratchpad_desc().get_size());
+  lowered.kernel = std::move(kernel);
+  return lowered;
+}
+
+// Nothing when the planner laid the result over the operand, else a copy.
+class MoveKernel final : public Kernel {
+ public:
+  MoveKernel(int threads, std::int64_t bytes) : threads_(threads), bytes_(bytes) {}
+  void bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
+    from_ = static_cast<const char*>(inputs[0]);
+    to_ = static_cast<char*>(outputs[0]);
+  }
+  void run() override {
+    if (from_ == to_) return;
+    parallel(threads_, bytes_, 64 * grain, [this](std::int64_t begin, std::int64_t end) {
+      std::memcpy(to_ + begin, from_ + begin, static_cast<std::size_t>(end - begin));
+    });
+  }
+
+ private:
+  int threads_;
+  std::int64_t bytes_;
+  const char* from_ = nullptr;
+  char* to_ = nullptr;
+};
+
+// flatten and reshape. An image becomes a matrix of permuted features and back without moving; all else goes
+// through the row-major order.
+Lowered lower_reshape(const Request& request) {
+  const TensorType &x = request.inputs[0], &y = request.outputs[0];
+  Lowered lowered = draft(request);
+  lowered.inputs[0] = to_format(row_major(x));
+  lowered.outputs[0] = to_format(row_major(y));
+  if (!request.offer.plain && request.settled(0)) {
+    const Desc from = request.input_desc(0);
+    const Image image = request.input_image(0);
+    const Tag tag = dense_image_tag(from);
+    if (y.shape.size() == 2 && x.shape.size() == 4 && x.shape[0] == y.shape[0] && tag != Tag::undef) {
+      const bool permuted = tag != Tag::nchw && to_format(from) != lowered.inputs[0];
+      lowered.inputs[0] = request.offer.inputs[0];
+      lowered.outputs[0] =
+          to_format(row_major(y), permuted ? Image{tag, x.shape[1], x.shape[2], x.shape[3]} : Image{});
+    } else if (image.permuted() && y.shape == Shape{x.shape[0], image.channels, image.height, image.width}) {
+      lowered.inputs[0] = to_format(row_major(x), image);
+      lowered.outputs[0] = to_format(with_tag(y, image.tag));
+    }
+  }
+  lowered.in_place = {{0, 0}};
+  lowered.view = !request.offer.plain;
+  lowered.kernel = std::make_unique<MoveKernel>(request.context.threads, lowered.inputs[0].bytes);
+  return lowered;
+}
+
+class FillKernel final : public Kernel {
+ public:
+  FillKernel(const TensorType& type, double value)
+      : elements_(type.elements()), bf16_(type.dtype == DType::bf16) {
+    value_ = static_cast<float>(value);
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &value_, sizeof bits);
+    half_ =
+        static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);  // to nearest, ties to even
+  }
+  void bind(std::span<void* const>, std::span<void* const> outputs, void*) override { to_ = outputs[0]; }
+  void run() override {
+    for (std::int64_t i = 0; i < elements_; ++i) {
+      if (bf16_) {
+        static_cast<std::uint16_t*>(to_)[i] = half_;
+      } else {
+        static_cast<float*>(to_)[i] = value_;
+      }
+    }
+  }
+
+ private:
+  std::int64_t elements_;
+  bool bf16_;
+  float value_ = 0;
+  std::uint16_t half_ = 0;
+  void* to_ = nullptr;
+};
+
+Lowered lower_constant(const Request& request) {
+  Lowered lowered = draft(request);
+  lowered.outputs[0] = to_format(row_major(request.outputs[0]));
+  lowered.kernel = std::make_unique<FillKernel>(request.outputs[0], request.node.attributes.number("value"));
+  return lowered;
+}
+
+}  // namespace
+
+std::span<const OpEntry> pointwise_ops() {
+  static constexpr std::array entries{
+      OpEntry{"relu", lower_relu},        OpEntry{"relu_gradient", lower_relu_gradient},
+      OpEntry{"add", lower_add},          OpEntry{"cast", lower_cast},
+      OpEntry{"flatten", lower_reshape},  OpEntry{"reshape", lower_reshape},
+      OpEntry{"constant", lower_constant}};
+  return entries;
+}
+
+}  // namespace assay::onednn

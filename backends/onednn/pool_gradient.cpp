@@ -1,0 +1,103 @@
+#include "backends/onednn/pool_gradient.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+#include "backends/onednn/parallel.hpp"
+
+namespace assay::onednn {
+namespace {
+
+bool is_blocked(const Desc& desc) {
+  const Tag tag = image_tag(desc);
+  return tag == Tag::nhwc || tag == Tag::nChw16c || tag == Tag::nChw8c;
+}
+
+std::int64_t block_of(const Desc& desc) {
+  const auto blocks = desc.get_inner_blks();
+  return blocks.empty() ? desc.get_dims()[1] : blocks[0];
+}
+
+}  // namespace
+
+PoolGradient::Blocked::Blocked(const Desc& desc) {
+  const auto strides = desc.get_strides();
+  block = block_of(desc);
+  image = strides[0];
+  group = strides[1];  // of a block; not used in nhwc, where there is one
+  row = strides[2];
+  column = strides[3];
+}
+
+PoolGradient::PoolGradient(int threads, const Desc& dx, const Desc& dy, std::int64_t kernel)
+    : threads_(threads), dx_(dx), dy_(dy), kernel_(kernel) {
+  const auto x = dx.get_dims(), y = dy.get_dims();
+  images_ = x[0];
+  // Padded channels are zero in dy, so that they become zero in dx.
+  channels_ = dx_.block == dy_.block ? dx.get_padded_dims()[1] : x[1];
+  rows_ = x[2];
+  windows_ = y[2];
+  run_ = std::min({dx_.block, dy_.block, channels_});
+  row_ = {y[3],
+          kernel,
+          x[3],
+          run_,
+          dy_.column,
+          dx_.column,
+          static_cast<float>(1.0 / static_cast<double>(kernel * kernel))};
+}
+
+void PoolGradient::bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) {
+  dy_data_ = static_cast<const float*>(inputs[0]);
+  mask_ = inputs.size() > 1 ? static_cast<const float*>(inputs[1]) : nullptr;
+  dx_data_ = static_cast<float*>(outputs[0]);
+}
+
+void PoolGradient::run() {
+  parallel(threads_, images_, 1, [this](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t n = begin; n < end; ++n) {
+      for (std::int64_t c = 0; c < channels_; c += run_) {
+        for (std::int64_t h = 0; h < rows_; ++h) write_row(n, c, h, dx_data_ + dx_.at(n, c, h));
+      }
+    }
+  });
+}
+
+void PoolGradient::write_row(std::int64_t n, std::int64_t c, std::int64_t h, float* to) const {
+  PoolRow row = row_;
+  row.channels = std::min(run_, channels_ - c);
+  const std::int64_t window = h / kernel_;
+  if (window >= windows_) row.windows = 0;  // a row past the last window
+  const float* dy = dy_data_ + dy_.at(n, c, std::min(window, windows_ - 1));
+  loops().average_pool_gradient_row(row, dy, mask_ == nullptr ? nullptr : mask_ + dx_.at(n, c, h), to);
+}
+
+std::unique_ptr<Kernel> fused_average_pool_gradient(const Request& request, Lowered& lowered) {
+  const Attributes& attributes = request.node.attributes;
+  const TensorType &dy = request.inputs[0], &dx = request.outputs[0];
+  if (request.offer.plain || dx.dtype != DType::f32 || attributes.get<std::int64_t>("padding") != 0 ||
+      attributes.get<std::int64_t>("kernel") != attributes.get<std::int64_t>("stride")) {
+    return nullptr;
+  }
+  const bool mask = request.has_input(1);
+  Desc dx_desc, dy_desc = request.input_desc(0);
+  if (mask && request.settled(1)) {
+    dx_desc = request.input_desc(1);
+  } else if (!dy_desc.is_zero() && image_tag(dy_desc) != Tag::undef) {
+    dx_desc = with_tag(dx, image_tag(dy_desc));
+  } else {
+    return nullptr;
+  }
+  if (!is_blocked(dx_desc)) return nullptr;
+  const bool exact = dx_desc.get_dims() == dx_desc.get_padded_dims();
+  if (dy_desc.is_zero() || !is_blocked(dy_desc) || (!exact && block_of(dy_desc) != block_of(dx_desc))) {
+    dy_desc = with_tag(dy, image_tag(dx_desc));
+  }
+  lowered.inputs[0] = to_format(dy_desc);
+  lowered.outputs[0] = to_format(dx_desc);
+  if (mask) lowered.inputs[1] = lowered.outputs[0];
+  return std::make_unique<PoolGradient>(request.context.threads, dx_desc, dy_desc,
+                                        attributes.get<std::int64_t>("kernel"));
+}
+
+}  // namespace assay::onednn

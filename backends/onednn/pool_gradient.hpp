@@ -1,0 +1,48 @@
+// The gradient of an average pool whose windows neither overlap nor reach over the edge, with the ReLU before
+// it.
+#pragma once
+
+#include "backends/onednn/loops/loops.hpp"
+#include "backends/onednn/lowering.hpp"
+
+namespace assay::onednn {
+
+// Made once per node. Divides the images between the threads.
+class PoolGradient final : public Kernel {
+ public:
+  // dx and dy in nhwc or in blocks of channels.
+  PoolGradient(int threads, const Desc& dx, const Desc& dy, std::int64_t kernel);
+
+  void bind(std::span<void* const> inputs, std::span<void* const> outputs, void* scratch) override;
+  void run() override;
+
+  // For a reader that wants dx row by row instead of all in memory: row h of image n, all channels, to `to`.
+  // Only where the channels lie next to each other in dx.
+  bool has_rows() const { return run_ == channels_; }
+  void write_row(std::int64_t n, std::int64_t h, float* to) const { write_row(n, 0, h, to); }
+
+ private:
+  // An image tensor as blocks of channels that lie next to each other. Strides in elements.
+  struct Blocked {
+    std::int64_t block = 0, image = 0, group = 0, row = 0, column = 0;
+
+    explicit Blocked(const Desc& desc);
+    std::int64_t at(std::int64_t n, std::int64_t c, std::int64_t h) const {
+      return n * image + c / block * group + c % block + h * row;
+    }
+  };
+  void write_row(std::int64_t n, std::int64_t c, std::int64_t h, float* to) const;
+
+  int threads_;
+  Blocked dx_, dy_;
+  std::int64_t kernel_, images_ = 0, channels_ = 0, rows_ = 0, windows_ = 0, run_ = 0;
+  PoolRow row_{};
+  const float *dy_data_ = nullptr, *mask_ = nullptr;
+  float* dx_data_ = nullptr;
+};
+
+// Null when oneDNN must do it. dx follows the mask where there is one, else dy; dy is read in whatever order
+// it has. Operands dy, mask (optional); result dx.
+std::unique_ptr<Kernel> fused_average_pool_gradient(const Request& request, Lowered& lowered);
+
+}  // namespace assay::onednn

@@ -1,0 +1,55 @@
+// A kernel that is one oneDNN primitive.
+#pragma once
+
+#include <vector>
+
+#include "backends/onednn/check.hpp"
+#include "backends/onednn/layout.hpp"
+#include "harness/exec/kernel.hpp"
+
+namespace assay::onednn {
+
+// The one engine and stream of a library. A CPU stream runs each primitive to its end.
+struct Context {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+  int threads = 1;
+};
+
+// The memory objects and the array of arguments are made once; bind() only sets data handles, run() only
+// executes.
+class PrimitiveKernel final : public Kernel {
+ public:
+  // Borrows the context.
+  PrimitiveKernel(Context& context, dnnl::primitive primitive);
+
+  // Argument `argument` of the primitive is operand / result `index` of the node, laid out as `desc`.
+  PrimitiveKernel& input(int argument, const Desc& desc, std::size_t index);
+  PrimitiveKernel& output(int argument, const Desc& desc, std::size_t index);
+  // A part of the node's scratch, from `offset` bytes on.
+  PrimitiveKernel& scratch(int argument, const Desc& desc, std::int64_t offset);
+
+  void bind(std::span<void* const> inputs, std::span<void* const> outputs, void* scratch) override;
+  void run() override;
+
+ private:
+  enum class Place { input, output, scratch };
+  struct Argument {
+    Place place;
+    std::size_t offset;  // an index, or bytes into the scratch
+    dnnl::memory memory;
+  };
+  PrimitiveKernel& add(int argument, const Desc& desc, Place place, std::size_t offset);
+
+  Context& context_;
+  dnnl::primitive primitive_;
+  std::vector<Argument> arguments_;
+  std::vector<dnnl_exec_arg_t> call_;
+};
+
+// Attributes that every primitive is made with: its scratchpad is ours.
+dnnl::primitive_attr attributes();
+// As above, followed by max(y, 0) where `relu`.
+dnnl::primitive_attr attributes(bool relu);
+
+}  // namespace assay::onednn

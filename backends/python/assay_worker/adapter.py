@@ -1,0 +1,137 @@
+"""The contract of a Python backend: whole program in, something that steps out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .program import Program
+from .tensors import Tensors
+
+
+class Unsupported(Exception):
+    """The backend cannot, as opposed to failed: "[convolution] stride 3 has no kernel here"."""
+
+
+class Unavailable(Exception):
+    """What the backend needs is not on this machine: "PyTorch finds no CUDA device"."""
+
+
+@dataclass(frozen=True)
+class Library:
+    """A vendor library as it was loaded."""
+
+    name: str
+    version: str
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class Info:
+    """Who the backend is, and what was observed of its settings."""
+
+    name: str
+    version: str
+    libraries: list[Library] = field(default_factory=list)
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """request.json: the cell and how to run it."""
+
+    folder: Path
+    request: dict[str, Any]
+
+    @property
+    def task(self) -> str:
+        return self.request.get("task", "train")
+
+    @property
+    def mode(self) -> str:
+        return self.request["mode"]
+
+    @property
+    def device(self) -> str:
+        return self.request.get("device", "cpu")
+
+    @property
+    def precision(self) -> str:
+        return self.request.get("precision", "fp32")
+
+    @property
+    def layout(self) -> str:
+        return self.request.get("layout", "native")
+
+    @property
+    def threads(self) -> int:
+        return self.request.get("threads", 1)
+
+    @property
+    def deterministic(self) -> bool:
+        return self.request.get("deterministic", False)
+
+    @property
+    def counts_steps(self) -> bool:
+        return self.request.get("clock", {}).get("kind") == "steps"
+
+
+class Adapter(ABC):
+    """One compiled program with its memory and its state. Used from one thread.
+
+    Arrays are float32 in the contract's layout; labels are int32. Raise Unsupported for "no", MemoryError
+    when there is none left, anything else for a failure.
+    """
+
+    @classmethod
+    @abstractmethod
+    def info(cls, cell: Cell) -> Info:
+        """Say who this is, before anything is compiled."""
+
+    @abstractmethod
+    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
+        """Compile; with `check`, gradients() will be called."""
+
+    @abstractmethod
+    def set_state(self, tensors: Tensors) -> None:
+        """Set parameters, running statistics and moments; those not named start anew."""
+
+    @abstractmethod
+    def state(self) -> Tensors:
+        """Parameters, running statistics and moments ("<parameter>.<moment>")."""
+
+    @abstractmethod
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        """Keep a copy of a batch as number `slot`, in whatever layout step() reads."""
+
+    @abstractmethod
+    def step(self, slot: int, learning_rate: float, step: int) -> None:
+        """Enqueue one training step, or one inference, on that batch; it may return before it is done."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Return when every enqueued step is done."""
+
+    @abstractmethod
+    def loss(self) -> float:
+        """Mean loss of the last step; synchronises."""
+
+    @abstractmethod
+    def evaluate(self, inputs: np.ndarray) -> np.ndarray:
+        """Inference-mode logits (B, classes) with the present state, which stays as it is."""
+
+    @abstractmethod
+    def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
+        """Training-mode "logits", "loss", "gradient/<parameter>"; updates running statistics and no more."""
+
+    def memory(self) -> dict[str, int]:
+        """Bytes by name."""
+        return {}
+
+    def settings(self) -> dict[str, str]:
+        """What was observed after compiling and running."""
+        return {}

@@ -1,0 +1,157 @@
+"""The batch library of harness/batch/c_api.h through ctypes: the one loader, clock and evaluator."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int32, c_int64, c_void_p
+from pathlib import Path
+
+import numpy as np
+
+API = 1
+DONE, WARM_UP, TIMED, EVALUATE = range(4)
+
+
+class Layout(ctypes.Structure):
+    """assay_layout."""
+
+    _fields_ = (
+        ("batch", c_int64),
+        ("rank", c_int64),
+        ("sample_shape", c_int64 * 8),
+        ("sample_elements", c_int64),
+        ("classes", c_int64),
+        ("resident_batches", c_int64),
+        ("schedule_rows", c_int64),
+    )
+
+
+class Block(ctypes.Structure):
+    """assay_block."""
+
+    _fields_ = (("kind", c_int32), ("epoch", c_int32), ("steps", c_int64), ("first_step", c_int64))
+
+
+# name: (result, arguments)
+SIGNATURES = {
+    "assay_api_version": (c_int32, []),
+    "assay_last_error": (c_char_p, []),
+    "assay_open": (c_void_p, [c_char_p]),
+    "assay_close": (ctypes.c_int, [c_void_p]),
+    "assay_get_layout": (ctypes.c_int, [c_void_p, POINTER(Layout)]),
+    "assay_schedule": (POINTER(c_double), [c_void_p]),
+    "assay_read_resident": (ctypes.c_int, [c_void_p, c_int64, POINTER(c_float), POINTER(c_int32)]),
+    "assay_next_batch": (c_int64, [c_void_p, POINTER(c_float), POINTER(c_int32)]),
+    "assay_next_block": (ctypes.c_int, [c_void_p, POINTER(Block)]),
+    "assay_end_block": (ctypes.c_int, [c_void_p, c_double]),
+    "assay_lap": (ctypes.c_int, [c_void_p]),
+    "assay_add_logits": (ctypes.c_int, [c_void_p, POINTER(c_float)]),
+    "assay_progress": (ctypes.c_int, [c_void_p, POINTER(c_int64), POINTER(c_int64)]),
+}
+
+
+def library_path() -> Path:
+    """Where the conductor says it is, else where a build or an installation has it."""
+    if given := os.environ.get("ASSAY_BATCH_LIBRARY"):
+        return Path(given)
+    # Not resolved: a build has a link to the backend's folder in its source.
+    backends = Path(os.path.abspath(sys.argv[0])).parent.parent  # noqa: PTH100
+    tried = [
+        backends.parent / "libassay_batch.so",
+        backends.parent.parent.parent / "lib" / "libassay_batch.so",
+    ]
+    for path in tried:
+        if path.exists():
+            return path
+    raise OSError(
+        f"the batch library is not there: set ASSAY_BATCH_LIBRARY; tried {', '.join(map(str, tried))}"
+    )
+
+
+def load_library(path: Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(path))
+    for name, (result, arguments) in SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    if (version := library.assay_api_version()) != API:
+        raise OSError(
+            f"{path} has version {version} of the batch interface, this worker knows {API}: build it anew"
+        )
+    return library
+
+
+def _floats(array: np.ndarray) -> ctypes._Pointer:
+    return array.ctypes.data_as(POINTER(c_float))
+
+
+class Session:
+    """One open cell folder. Failures are RuntimeErrors in the library's own words. Belongs to one thread."""
+
+    def __init__(self, cell_folder: Path, library: Path | None = None) -> None:
+        self._lib = load_library(library or library_path())
+        self._handle = self._lib.assay_open(os.fsencode(cell_folder))
+        if not self._handle:
+            self._fail()
+        self.layout = Layout()
+        self._must(self._lib.assay_get_layout(self._handle, byref(self.layout)))
+        rows = self._lib.assay_schedule(self._handle)
+        count = self.layout.schedule_rows
+        # Python floats once, so that a step of the loop takes a list's element and nothing more.
+        self.schedule: list[tuple[float, int]] = []
+        if rows and count:
+            table = np.ctypeslib.as_array(rows, (count, 2))
+            self.schedule = list(
+                zip(table[:, 0].tolist(), table[:, 1].astype(np.int64).tolist(), strict=True)
+            )
+        shape = tuple(self.layout.sample_shape[: self.layout.rank])
+        self.inputs = np.zeros((self.layout.batch, *shape), np.float32)
+        self.labels = np.zeros(self.layout.batch, np.int32)
+        self._buffers = (_floats(self.inputs), self.labels.ctypes.data_as(POINTER(c_int32)))
+
+    def _fail(self) -> None:
+        raise RuntimeError(
+            (self._lib.assay_last_error() or b"[batch] no reason given").decode(errors="replace")
+        )
+
+    def _must(self, result: int) -> int:
+        if result < 0:
+            self._fail()
+        return result
+
+    def read_resident(self, slot: int) -> None:
+        """Fill `inputs` and `labels` with resident batch number `slot`."""
+        self._must(self._lib.assay_read_resident(self._handle, slot, *self._buffers))
+
+    def next_batch(self) -> int:
+        """Fill `inputs` and `labels` with the next batch; its true samples."""
+        return self._must(self._lib.assay_next_batch(self._handle, *self._buffers))
+
+    def next_block(self) -> Block:
+        block = Block()
+        self._must(self._lib.assay_next_block(self._handle, byref(block)))
+        return block
+
+    def end_block(self, loss: float) -> None:
+        self._must(self._lib.assay_end_block(self._handle, loss))
+
+    def lap(self) -> None:
+        self._must(self._lib.assay_lap(self._handle))
+
+    def add_logits(self, logits: np.ndarray) -> None:
+        logits = np.ascontiguousarray(logits, np.float32)
+        if logits.shape != (self.layout.batch, self.layout.classes):
+            raise ValueError(f"logits {logits.shape}: {(self.layout.batch, self.layout.classes)} is asked")
+        self._must(self._lib.assay_add_logits(self._handle, _floats(logits)))
+
+    def progress(self) -> tuple[int, int]:
+        done, planned = c_int64(), c_int64()
+        self._must(self._lib.assay_progress(self._handle, byref(done), byref(planned)))
+        return done.value, planned.value
+
+    def close(self) -> None:
+        """Write results/clock.json and stop the loader's threads. Safe to call twice."""
+        handle, self._handle = self._handle, None
+        if handle:
+            self._must(self._lib.assay_close(handle))

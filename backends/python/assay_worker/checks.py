@@ -1,0 +1,83 @@
+"""What the commands check and verify write: docs/protocol.md, "What the checks write"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .adapter import Adapter
+from .program import Program
+from .tensors import Tensors, read_tensors, write_tensors
+
+
+@dataclass(frozen=True)
+class Feeds:
+    """What the conductor laid into check/ of the cell folder."""
+
+    parameters: Tensors
+    inputs: np.ndarray  # f32 (B, ...)
+    labels: np.ndarray  # i32 (B)
+    schedule: list[list[float]]  # (k, 2): learning rate, step count from 1
+
+
+def read_feeds(cell_folder: Path) -> Feeds:
+    folder = cell_folder / "check"
+    return Feeds(
+        read_tensors(folder / "parameters.safetensors"),
+        np.load(folder / "inputs.npy"),
+        np.load(folder / "labels.npy"),
+        np.load(folder / "schedule.npy").tolist(),
+    )
+
+
+def check(adapter: Adapter, program: Program, task: str, cell_folder: Path) -> None:
+    """Evaluation, gradients, running statistics, one whole step; the state afterwards is the check's."""
+    feeds = read_feeds(cell_folder)
+    adapter.set_state(feeds.parameters)
+    answers = {"evaluation/logits": adapter.evaluate(feeds.inputs)}
+    if task == "train":
+        states = {value.name for value in program.states}
+        for name, tensor in adapter.gradients(feeds.inputs, feeds.labels).items():
+            answers[name if name.startswith("gradient/") else f"training/{name}"] = tensor
+        answers |= {f"running/{name}": tensor for name, tensor in adapter.state().items() if name in states}
+        adapter.set_state(feeds.parameters)
+        adapter.stage(0, feeds.inputs, feeds.labels)
+        _step(adapter, feeds, 0)
+        adapter.synchronize()
+        answers |= {
+            f"updated/{name}": tensor for name, tensor in adapter.state().items() if name not in states
+        }
+    _write(cell_folder / "results/check.safetensors", answers)
+
+
+def verify(adapter: Adapter, program: Program, task: str, cell_folder: Path) -> None:
+    """k steps on what was timed; its state and slot 0 afterwards are the check's."""
+    feeds = read_feeds(cell_folder)
+    adapter.set_state(feeds.parameters)
+    adapter.stage(0, feeds.inputs, feeds.labels)
+    if task == "infer":
+        _step(adapter, feeds, 0)  # the timed path has run on this batch before it is asked for its logits
+        adapter.synchronize()
+        _write(cell_folder / "results/verify.safetensors", {"logits": adapter.evaluate(feeds.inputs)})
+        return
+    losses = []
+    for row in range(len(feeds.schedule)):
+        _step(adapter, feeds, row)
+        losses.append(adapter.loss())
+    adapter.synchronize()
+    kinds = {value.name: "parameter" for value in program.parameters} | {
+        value.name: "running" for value in program.states
+    }
+    answers = {f"{kinds.get(name, 'moment')}/{name}": tensor for name, tensor in adapter.state().items()}
+    _write(cell_folder / "results/verify.safetensors", {"losses": np.array(losses), **answers})
+
+
+def _step(adapter: Adapter, feeds: Feeds, row: int) -> None:
+    learning_rate, number = feeds.schedule[row]
+    adapter.step(0, learning_rate, int(number))
+
+
+def _write(path: Path, tensors: Tensors) -> None:
+    write_tensors(path, {name: np.asarray(tensor, np.float32) for name, tensor in tensors.items()})

@@ -1,0 +1,206 @@
+"""The protocol: commands on descriptor 3, events on 4, one closing event or `error` for each command."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import checks, trainer
+from .adapter import Adapter, Cell, Unavailable, Unsupported
+from .batch import Session
+from .program import Program, read_program
+from .tensors import Tensors, read_tensors
+
+PROTOCOL = 1
+LONGEST_REASON = 4000
+Event = dict[str, Any]
+
+
+class Server:
+    """Answers the commands of one cell; `emit` sends an event, `open_session` opens the batch library."""
+
+    def __init__(
+        self,
+        adapter_type: type[Adapter],
+        cell: Cell,
+        emit: Callable[[Event], None],
+        open_session: Callable[[Path], Session] = Session,
+    ) -> None:
+        self._type = adapter_type
+        self._cell = cell
+        self._emit = emit
+        self._open_session = open_session
+        self._program: Program | None = None
+        self._adapter: Adapter | None = None
+        self._session: Session | None = None
+
+    def hello(self) -> Event:
+        info = self._type.info(self._cell)
+        return {
+            "event": "hello",
+            "protocol": PROTOCOL,
+            "backend": info.name,
+            "version": info.version,
+            "libraries": [vars(library) for library in info.libraries],
+            "settings": info.settings,
+        }
+
+    def answer(self, command: dict[str, Any]) -> Event:
+        name = command.get("command")
+        if name == "compile":
+            return self._compile(bool(command.get("check", False)))
+        if name == "quit":
+            self.close()
+            return {"event": "bye"}
+        if name not in ("check", "run", "verify"):
+            raise ValueError(f"unknown command {name!r}")
+        if self._adapter is None or self._program is None:
+            raise ValueError(f"command {name!r} before compile")
+        if name == "run":
+            return self._run(self._adapter)
+        if name == "check":
+            checks.check(self._adapter, self._program, self._cell.task, self._cell.folder)
+            return {"event": "checked"}
+        checks.verify(self._adapter, self._program, self._cell.task, self._cell.folder)
+        return {"event": "verified"}
+
+    def close(self) -> None:
+        if self._session:
+            self._session.close()
+
+    def _compile(self, check: bool) -> Event:
+        self._program = read_program(self._cell.folder / "graph.json")
+        parameters = read_tensors(self._cell.folder / "parameters.safetensors")
+        begin = time.monotonic()
+        self._adapter = self._type(self._program, self._cell, check)
+        self._adapter.set_state(parameters)
+        if self._cell.counts_steps and not check:
+            self._first_step(self._adapter, self._program)
+            self._adapter.set_state(parameters)
+        seconds = time.monotonic() - begin
+        return {
+            "event": "compiled",
+            "seconds": seconds,
+            "settings": self._adapter.settings(),
+            "memory": self._adapter.memory(),
+        }
+
+    def _first_step(self, adapter: Adapter, program: Program) -> None:
+        """Do what frameworks put off to the first step."""
+        inputs = np.zeros(program.training.values["inputs"].shape, np.float32)
+        adapter.stage(0, inputs, np.zeros(program.batch, np.int32))
+        adapter.step(0, 0.0, 1)
+        adapter.synchronize()
+        if self._cell.task == "train":
+            adapter.loss()
+
+    def _run(self, adapter: Adapter) -> Event:
+        self._session = self._open_session(self._cell.folder)
+        trainer.run(
+            adapter,
+            self._session,
+            self._cell.task,
+            lambda done, planned: self._emit({"event": "progress", "done": done, "planned": planned}),
+        )
+        self.close()
+        return {
+            "event": "ran",
+            "memory": adapter.memory(),
+            "settings": adapter.settings(),
+            "operators": [],
+            "state_digest": digest(adapter.state()),
+        }
+
+
+def digest(state: Tensors) -> str:
+    """Tell equal states by: sha256 of names and bytes, in the order of the names."""
+    total = hashlib.sha256()
+    for name in sorted(state):
+        total.update(name.encode())
+        total.update(np.ascontiguousarray(state[name]).tobytes())
+    return total.hexdigest()
+
+
+def error_event(error: BaseException) -> Event:
+    """What went wrong as an event: the kind decides the row's status."""
+    kind = "failed"
+    if isinstance(error, Unsupported):
+        kind = "unsupported"
+    elif isinstance(error, (Unavailable, ImportError)):
+        kind = "unavailable"
+    text = str(error) or type(error).__name__
+    # PyTorch's allocators, on the device and on the CPU.
+    starved = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in text
+    if isinstance(error, MemoryError) or starved:
+        kind = "out_of_memory"
+    if kind == "failed":
+        text = f"{type(error).__name__}: {text}"
+    return {"event": "error", "kind": kind, "reason": text[:LONGEST_REASON]}
+
+
+def serve(make_server: Callable[[Callable[[Event], None]], Server], commands: int, events: int) -> int:
+    """Speak until `quit` or end of file; give the exit status."""
+
+    def emit(event: Event) -> None:
+        data = (json.dumps(event, allow_nan=False) + "\n").encode()
+        while data:
+            data = data[os.write(events, data) :]
+
+    with os.fdopen(commands, "rb", closefd=False) as lines:
+        try:
+            server = make_server(emit)
+            emit(server.hello())
+            for line in lines:
+                event = server.answer(json.loads(line))
+                emit(event)
+                if event["event"] == "bye":
+                    return 0
+            server.close()
+            return 0
+        except BrokenPipeError:
+            return 1  # the conductor is gone
+        except Exception as error:
+            traceback.print_exc()
+            emit(error_event(error))
+        for line in lines:  # after an error only `quit` is to come
+            if b'"quit"' in line:
+                emit({"event": "bye"})
+                break
+    return 0
+
+
+def worker_main(adapter_type: Callable[[], type[Adapter]]) -> None:
+    """The whole main of a Python worker; `adapter_type` imports the framework, or it is `unavailable`."""
+    folder = Path(sys.argv[1])
+    # Away from 3 and 4, and not inherited: what a framework starts must neither hold nor write them.
+    commands, events = _moved(3), _moved(4)
+    # What a library prints belongs to the log and may come at any time.
+    sys.stdout.reconfigure(line_buffering=True)
+
+    def make(emit: Callable[[Event], None]) -> Server:
+        cell = Cell(folder, json.loads((folder / "request.json").read_text()))
+        return Server(adapter_type(), cell, emit)
+
+    status = serve(make, commands, events)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Interpreters take long to tear a framework down, and sometimes crash in it.
+    os._exit(status)
+
+
+def _moved(descriptor: int) -> int:
+    moved = os.dup(descriptor)
+    os.set_inheritable(moved, False)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, descriptor, inheritable=False)
+    os.close(null)
+    return moved

@@ -1,0 +1,47 @@
+"""safetensors files: 8 bytes of header length, a JSON header, the bits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+DTYPES = {"F64": np.dtype("<f8"), "F32": np.dtype("<f4"), "I32": np.dtype("<i4"), "U8": np.dtype("u1")}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+Tensors = dict[str, np.ndarray]
+
+
+def read_tensors(path: Path) -> Tensors:
+    """Raise ValueError when the file is not what it says."""
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or size > len(data) - 8:
+        raise ValueError(f"{path}: header of {size} bytes in a file of {len(data)}")
+    header = json.loads(data[8 : 8 + size])
+    header.pop("__metadata__", None)
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = (8 + size + offset for offset in entry["data_offsets"])
+        if entry["dtype"] not in DTYPES or end > len(data):
+            raise ValueError(f"{path}: tensor {name!r} of type {entry['dtype']} ends at {end} of {len(data)}")
+        tensors[name] = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    return tensors
+
+
+def write_tensors(path: Path, tensors: Tensors) -> None:
+    header, blobs, offset = {}, [], 0
+    for name, tensor in tensors.items():
+        blob = np.ascontiguousarray(tensor).tobytes()
+        header[name] = {
+            "dtype": NAMES[tensor.dtype.newbyteorder("<")],
+            "shape": list(tensor.shape),
+            "data_offsets": [offset, offset + len(blob)],
+        }
+        blobs.append(blob)
+        offset += len(blob)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(blobs))

@@ -1,0 +1,108 @@
+#include "backends/reference/gemm.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace assay::reference {
+namespace {
+
+constexpr std::int64_t rows = 4;      // of a tile
+constexpr std::int64_t columns = 16;  // of a tile and of a panel
+
+// a: (k, rows) packed; b: one panel (k, columns). The compiler turns the vectors into what the target has.
+#define ASSAY_TILE(name, attribute)                                                               \
+  template <typename T>                                                                           \
+  attribute void name(std::int64_t k, const T* a, const T* b, T* tile) {                          \
+    typedef T Vector __attribute__((vector_size(32), may_alias, aligned(alignof(T))));            \
+    constexpr std::int64_t lanes = 32 / static_cast<std::int64_t>(sizeof(T));                     \
+    constexpr std::int64_t vectors = columns / lanes;                                             \
+    for (std::int64_t half = 0; half < vectors; half += 2) {                                      \
+      Vector sum[rows][2] = {};                                                                   \
+      for (std::int64_t p = 0; p < k; ++p) {                                                      \
+        const Vector b0 = *reinterpret_cast<const Vector*>(b + p * columns + half * lanes);       \
+        const Vector b1 = *reinterpret_cast<const Vector*>(b + p * columns + (half + 1) * lanes); \
+        for (std::int64_t i = 0; i < rows; ++i) {                                                 \
+          sum[i][0] += a[p * rows + i] * b0;                                                      \
+          sum[i][1] += a[p * rows + i] * b1;                                                      \
+        }                                                                                         \
+      }                                                                                           \
+      for (std::int64_t i = 0; i < rows; ++i) {                                                   \
+        *reinterpret_cast<Vector*>(tile + i * columns + half * lanes) = sum[i][0];                \
+        *reinterpret_cast<Vector*>(tile + i * columns + (half + 1) * lanes) = sum[i][1];          \
+      }                                                                                           \
+    }                                                                                             \
+  }
+
+ASSAY_TILE(tile_anywhere, )
+#if defined(__x86_64__)
+ASSAY_TILE(tile_avx2, __attribute__((target("avx2,fma"))))
+#endif
+
+template <typename T>
+auto choose_tile() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &tile_avx2<T>;
+#endif
+  return &tile_anywhere<T>;
+}
+
+constexpr std::int64_t depth = 512;  // of k at a time: a packed strip of A stays in the first cache
+
+}  // namespace
+
+std::int64_t packed_elements(std::int64_t n, std::int64_t k) {
+  return (n + columns - 1) / columns * columns * k;
+}
+
+template <typename T>
+void pack(View<T> b, std::int64_t n, std::int64_t k, T* packed) {
+  for (std::int64_t j = 0; j < n; j += columns) {
+    const std::int64_t width = std::min(columns, n - j);
+    T* panel = packed + j * k;
+    for (std::int64_t p = 0; p < k; ++p) {
+      const T* from = b.data + p * b.row_stride + j * b.column_stride;
+      T* to = panel + p * columns;
+      for (std::int64_t i = 0; i < width; ++i) to[i] = from[i * b.column_stride];
+      for (std::int64_t i = width; i < columns; ++i) to[i] = T(0);
+    }
+  }
+}
+
+template <typename T>
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, View<T> a, const T* packed, T* c,
+          std::int64_t c_stride, bool accumulate) {
+  static const auto tile = choose_tile<T>();
+  T strip[depth * rows];
+  T block[rows * columns];
+  for (std::int64_t i = 0; i < m; i += rows) {
+    const std::int64_t height = std::min(rows, m - i);
+    for (std::int64_t p = 0; p < std::max<std::int64_t>(k, 1); p += depth) {
+      const std::int64_t thick = std::min(depth, k - p);
+      for (std::int64_t q = 0; q < thick; ++q) {
+        for (std::int64_t r = 0; r < rows; ++r) {
+          strip[q * rows + r] =
+              r < height ? a.data[(i + r) * a.row_stride + (p + q) * a.column_stride] : T(0);
+        }
+      }
+      const bool add = accumulate || p > 0;
+      for (std::int64_t j = 0; j < n; j += columns) {
+        tile(thick, strip, packed + j * k + p * columns, block);
+        const std::int64_t width = std::min(columns, n - j);
+        for (std::int64_t r = 0; r < height; ++r) {
+          T* to = c + (i + r) * c_stride + j;
+          for (std::int64_t s = 0; s < width; ++s)
+            to[s] = add ? to[s] + block[r * columns + s] : block[r * columns + s];
+        }
+      }
+    }
+  }
+}
+
+template void pack(View<float>, std::int64_t, std::int64_t, float*);
+template void pack(View<double>, std::int64_t, std::int64_t, double*);
+template void gemm(std::int64_t, std::int64_t, std::int64_t, View<float>, const float*, float*, std::int64_t,
+                   bool);
+template void gemm(std::int64_t, std::int64_t, std::int64_t, View<double>, const double*, double*,
+                   std::int64_t, bool);
+
+}  // namespace assay::reference

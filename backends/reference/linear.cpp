@@ -1,0 +1,88 @@
+// Fully connected layers: three matrix products.
+#include <algorithm>
+#include <array>
+
+#include "backends/reference/body.hpp"
+#include "backends/reference/gemm.hpp"
+
+namespace assay::reference {
+namespace {
+
+// c (m, n) = a b, the columns shared out in whole panels; each part packs its own.
+template <typename T>
+void product(ThreadPool& pool, std::int64_t m, std::int64_t n, std::int64_t k, View<T> a, View<T> b, T* c,
+             bool accumulate, T* scratch) {
+  constexpr std::int64_t panel = 16;
+  pool.run((n + panel - 1) / panel, 2, [&](int, std::int64_t begin, std::int64_t end) {
+    const std::int64_t first = begin * panel;
+    const std::int64_t width = std::min(end * panel, n) - first;
+    T* packed = scratch + first * k;
+    pack<T>({b.data + first * b.column_stride, b.row_stride, b.column_stride}, width, k, packed);
+    gemm<T>(m, width, k, a, packed, c + first, n, accumulate);
+  });
+}
+
+template <typename T>
+Body<T> linear(const Context& context) {
+  const std::int64_t batch = context.in(0)[0], inner = context.in(0)[1], outer = context.in(1)[0];
+  const bool bias = context.has_input(2);
+  const bool relu = context.activation();
+  ThreadPool& pool = context.pool;
+  const auto run = [=, &pool](const Call<T>& call) {
+    T* y = call.out(0);
+    for (std::int64_t n = 0; n < batch; ++n) {
+      if (bias) {
+        std::copy_n(call.in(2), outer, y + n * outer);
+      } else {
+        std::fill_n(y + n * outer, outer, T(0));
+      }
+    }
+    product<T>(pool, batch, outer, inner, {call.in(0), inner, 1}, {call.in(1), 1, inner}, y, true,
+               call.scratch);
+    if (relu) clip(y, batch * outer);
+  };
+  return {run, packed_elements(outer, inner)};
+}
+
+template <typename T>
+Body<T> input_gradient(const Context& context) {
+  const std::int64_t batch = context.in(0)[0], outer = context.in(0)[1], inner = context.in(1)[1];
+  const bool mask = context.has_input(2);
+  ThreadPool& pool = context.pool;
+  const auto run = [=, &pool](const Call<T>& call) {
+    product<T>(pool, batch, inner, outer, {call.in(0), outer, 1}, {call.in(1), inner, 1}, call.out(0), false,
+               call.scratch);
+    if (mask) apply_mask(call.in(2), call.out(0), batch * inner);
+  };
+  return {run, packed_elements(inner, outer)};
+}
+
+template <typename T>
+Body<T> weight_gradient(const Context& context) {
+  const std::int64_t batch = context.in(0)[0], inner = context.in(0)[1], outer = context.in(1)[1];
+  const bool bias = context.wants(1);
+  ThreadPool& pool = context.pool;
+  const auto run = [=, &pool](const Call<T>& call) {
+    const T* dy = call.in(1);
+    product<T>(pool, outer, inner, batch, {dy, 1, outer}, {call.in(0), inner, 1}, call.out(0), false,
+               call.scratch);
+    if (!bias) return;
+    std::fill_n(call.out(1), outer, T(0));
+    for (std::int64_t n = 0; n < batch; ++n) {
+      for (std::int64_t o = 0; o < outer; ++o) call.out(1)[o] += dy[n * outer + o];
+    }
+  };
+  return {run, packed_elements(inner, batch)};
+}
+
+}  // namespace
+
+std::span<const OpEntry> linear_ops() {
+  static constexpr std::array entries{
+      OpEntry{"linear", linear<float>, linear<double>},
+      OpEntry{"linear_input_gradient", input_gradient<float>, input_gradient<double>},
+      OpEntry{"linear_weight_gradient", weight_gradient<float>, weight_gradient<double>}};
+  return entries;
+}
+
+}  // namespace assay::reference

@@ -1,0 +1,83 @@
+// What goes element by element, and what moves elements without touching them.
+#include <algorithm>
+#include <array>
+
+#include "backends/reference/body.hpp"
+
+namespace assay::reference {
+namespace {
+
+// y[i] = f(i) over all elements of the first result.
+template <typename T, typename Function>
+void each(ThreadPool& pool, std::int64_t elements, const Function& f) {
+  pool.run(elements, grain, [&](int, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) f(i);
+  });
+}
+
+template <typename T>
+Body<T> relu(const Context& context) {
+  ThreadPool& pool = context.pool;
+  return {[&pool, n = element_count(context.out(0))](const Call<T>& call) {
+    const T* x = call.in(0);
+    T* y = call.out(0);
+    each<T>(pool, n, [=](std::int64_t i) { y[i] = x[i] < T(0) ? T(0) : x[i]; });
+  }};
+}
+
+template <typename T>
+Body<T> relu_gradient(const Context& context) {
+  ThreadPool& pool = context.pool;
+  return {[&pool, n = element_count(context.out(0))](const Call<T>& call) {
+    const T *y = call.in(0), *dy = call.in(1);
+    T* dx = call.out(0);
+    each<T>(pool, n, [=](std::int64_t i) { dx[i] = y[i] > T(0) ? dy[i] : T(0); });
+  }};
+}
+
+template <typename T>
+Body<T> add(const Context& context) {
+  ThreadPool& pool = context.pool;
+  return {[&pool, n = element_count(context.out(0)), relu = context.activation()](const Call<T>& call) {
+    const T *a = call.in(0), *b = call.in(1);
+    T* y = call.out(0);
+    each<T>(pool, n, [=](std::int64_t i) {
+      const T sum = a[i] + b[i];
+      y[i] = relu && sum < T(0) ? T(0) : sum;
+    });
+  }};
+}
+
+// flatten, reshape, cast: the change of dtype, if any, happens on the way in and out of T.
+template <typename T>
+Body<T> copy(const Context& context) {
+  ThreadPool& pool = context.pool;
+  return {[&pool, n = element_count(context.out(0))](const Call<T>& call) {
+    const T* x = call.in(0);
+    T* y = call.out(0);
+    if (x != y) each<T>(pool, n, [=](std::int64_t i) { y[i] = x[i]; });
+  }};
+}
+
+template <typename T>
+Body<T> constant(const Context& context) {
+  const auto value = static_cast<T>(context.node.attributes.number("value"));
+  return {[value, n = element_count(context.out(0))](const Call<T>& call) {
+    std::fill_n(call.out(0), n, value);
+  }};
+}
+
+}  // namespace
+
+std::span<const OpEntry> pointwise_ops() {
+  static constexpr std::array entries{OpEntry{"relu", relu<float>, relu<double>},
+                                      OpEntry{"relu_gradient", relu_gradient<float>, relu_gradient<double>},
+                                      OpEntry{"add", add<float>, add<double>},
+                                      OpEntry{"flatten", copy<float>, copy<double>},
+                                      OpEntry{"reshape", copy<float>, copy<double>},
+                                      OpEntry{"cast", copy<float>, copy<double>},
+                                      OpEntry{"constant", constant<float>, constant<double>}};
+  return entries;
+}
+
+}  // namespace assay::reference

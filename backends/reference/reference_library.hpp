@@ -1,0 +1,25 @@
+// The kernels of the oracle: plain layouts, one op at a time, fp64, fp32 and emulated bf16.
+#pragma once
+
+#include "backends/reference/thread_pool.hpp"
+#include "harness/exec/kernel_library.hpp"
+#include "harness/worker/backend.hpp"
+
+namespace assay::reference {
+
+class ReferenceLibrary final : public KernelLibrary {
+ public:
+  explicit ReferenceLibrary(int threads) : pool_(threads) {}
+
+  std::string unsupported(const Graph& graph, const Node& node) const override;
+  Lowered lower(const Graph& graph, NodeId node, const Offer& offer) override;
+  // There is one format for each type, so nothing is ever reordered.
+  std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override;
+
+ private:
+  ThreadPool pool_;
+};
+
+std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
+
+}  // namespace assay::reference

@@ -1,0 +1,212 @@
+"""PyTorch behind the contract of assay_worker.Adapter."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import re
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from assay_worker import Adapter, Cell, Info, Library, Program, Unavailable, Unsupported, loaded_libraries
+from torch import Tensor
+from torch_network import Network
+from torch_optimizer import MOMENTS, make_optimizer
+
+Tensors = dict[str, np.ndarray]
+
+
+class TorchAdapter(Adapter):
+    """Modes: `eager`, and `compile` for torch.compile of the forward and backward pass."""
+
+    @classmethod
+    def info(cls, cell: Cell) -> Info:
+        _configure(cell)
+        return Info("torch", torch.__version__, _libraries(), _observed())
+
+    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
+        if cell.device == "cuda" and not torch.cuda.is_available():
+            raise Unavailable(f"PyTorch {torch.__version__} finds no CUDA device")
+        if cell.device != "cuda" and cell.precision == "tf32":
+            raise Unsupported(f"[tf32] the device {cell.device} has no TF32")
+        if cell.mode not in ("eager", "compile"):
+            raise Unsupported(f"mode {cell.mode!r}: eager and compile are known")
+        self._program = program
+        self._cell = cell
+        self._device = torch.device(cell.device)
+        self._format = torch.channels_last if cell.layout == "channels_last" else torch.contiguous_format
+        self._network = Network(program).to(self._device, memory_format=self._format)
+        self._optimizer = make_optimizer(program.optimizer, list(self._network.parameters()))
+        self._group = self._optimizer.param_groups[0]
+        self._slots: dict[int, tuple[Tensor, Tensor]] = {}
+        self._loss: Tensor | None = None
+        self._restarted = True
+        self._forward: Callable[..., tuple[Tensor, Tensor]] = self._network
+        self._infer: Callable[[Tensor], Tensor] = self._network.infer
+        if cell.mode == "compile":
+            self._forward = torch.compile(self._network, fullgraph=True, dynamic=False)
+            if cell.task == "infer":  # a training run evaluates outside of what is timed
+                self._infer = torch.compile(self._network.infer, fullgraph=True, dynamic=False)
+        self._train = cell.task == "train"
+
+    def set_state(self, tensors: Tensors) -> None:
+        with torch.no_grad():
+            for value in self._program.parameters + self._program.states:
+                given = tensors.get(value.name)
+                if given is None:
+                    given = np.full(value.shape, value.initializer == "ones", np.float32)
+                self._network.tensor(value.name).copy_(torch.from_numpy(np.array(given, np.float32)))
+            self._optimizer.state.clear()
+            for value in self._program.parameters:
+                parameter = self._network.tensor(value.name)
+                state = self._optimizer.state[parameter]
+                if self._program.optimizer.kind != "sgd":
+                    on = self._device if self._group.get("fused") else None
+                    state["step"] = torch.zeros((), dtype=torch.float32, device=on)
+                for ours, theirs in self._moments().items():
+                    state[theirs] = torch.zeros_like(parameter)
+                    if (given := tensors.get(f"{value.name}.{ours}")) is not None:
+                        state[theirs].copy_(torch.from_numpy(np.array(given, np.float32)))
+        self._restarted = True
+
+    def state(self) -> Tensors:
+        found = {
+            v.name: _array(self._network.tensor(v.name))
+            for v in self._program.parameters + self._program.states
+        }
+        for value in self._program.parameters:
+            state = self._optimizer.state[self._network.tensor(value.name)]
+            for ours, theirs in self._moments().items():
+                found[f"{value.name}.{ours}"] = _array(state[theirs])
+        return found
+
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        if slot in self._slots:
+            kept, kept_labels = self._slots[slot]
+            kept.copy_(torch.from_numpy(inputs))
+            kept_labels.copy_(torch.from_numpy(labels))
+        else:
+            self._slots[slot] = self._images(inputs), self._classes(labels)
+
+    def step(self, slot: int, learning_rate: float, step: int) -> None:
+        inputs, labels = self._slots[slot]
+        if not self._train:
+            with torch.inference_mode(), self._autocast():
+                self._infer(inputs)
+            return
+        if self._restarted:
+            self._start_at(step)
+        self._group["lr"] = learning_rate
+        with self._autocast():
+            loss, _ = self._forward(inputs, labels)
+        loss.backward()
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+        self._loss = loss
+
+    def synchronize(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def loss(self) -> float:
+        return float("nan") if self._loss is None else self._loss.item()
+
+    def evaluate(self, inputs: np.ndarray) -> np.ndarray:
+        with torch.inference_mode(), self._autocast():
+            return _array(self._infer(self._images(inputs)))
+
+    def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
+        with self._autocast():
+            loss, logits = self._forward(self._images(inputs), self._classes(labels))
+        loss.backward()
+        found = {"loss": _array(loss), "logits": _array(logits)}
+        for value in self._program.parameters:
+            found[f"gradient/{value.name}"] = _array(self._network.tensor(value.name).grad)
+        self._optimizer.zero_grad(set_to_none=True)
+        return found
+
+    def memory(self) -> dict[str, int]:
+        state = [t for held in self._optimizer.state.values() for t in held.values() if isinstance(t, Tensor)]
+        kept = [*self._network.parameters(), *self._network.buffers(), *state]
+        found = {"persistent": sum(tensor.nbytes for tensor in kept)}
+        if self._device.type == "cuda":
+            found["framework_peak"] = torch.cuda.max_memory_allocated()
+            found["framework_reserved"] = torch.cuda.max_memory_reserved()
+        return found
+
+    def settings(self) -> dict[str, str]:
+        found = _observed() | {"optimizer": "fused" if self._group.get("fused") else "foreach"}
+        if self._cell.mode == "compile":
+            from torch._dynamo.utils import counters
+
+            # More than one for each function means that it compiled anew.
+            found["compiled_graphs"] = str(counters["stats"]["unique_graphs"])
+        return found
+
+    def _moments(self) -> dict[str, str]:
+        known = MOMENTS[self._program.optimizer.kind]
+        return {name: known[name] for name in self._program.optimizer.moments}
+
+    def _start_at(self, step: int) -> None:
+        """PyTorch counts the steps itself, from the one that the schedule begins with."""
+        for state in self._optimizer.state.values():
+            if "step" in state:
+                state["step"].fill_(step - 1)
+        self._restarted = False
+
+    def _autocast(self) -> contextlib.AbstractContextManager[object]:
+        if self._cell.precision != "bf16":
+            return contextlib.nullcontext()
+        return torch.autocast(self._device.type, torch.bfloat16)
+
+    def _images(self, inputs: np.ndarray) -> Tensor:
+        # Always a copy: the buffer belongs to the batch library.
+        held = torch.empty(inputs.shape, dtype=torch.float32, device=self._device)
+        if held.dim() == 4:
+            held = held.to(memory_format=self._format)
+        return held.copy_(torch.from_numpy(inputs))
+
+    def _classes(self, labels: np.ndarray) -> Tensor:
+        return torch.from_numpy(labels.astype(np.int64)).to(self._device)
+
+
+def _array(tensor: Tensor | None) -> np.ndarray:
+    if tensor is None:
+        raise ValueError("a parameter has no gradient")
+    return np.array(tensor.detach().float().cpu().contiguous().numpy())
+
+
+def _configure(cell: Cell) -> None:
+    """Set what holds for the whole process."""
+    torch.set_num_threads(cell.threads)
+    torch.set_num_interop_threads(1)
+    tf32 = cell.precision == "tf32"
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    torch.backends.cudnn.allow_tf32 = tf32
+    torch.backends.cudnn.benchmark = not cell.deterministic
+    torch.use_deterministic_algorithms(cell.deterministic)
+
+
+def _observed() -> dict[str, str]:
+    return {
+        "threads": str(torch.get_num_threads()),
+        "interop_threads": str(torch.get_num_interop_threads()),
+        "instruction_set": torch.backends.cpu.get_cpu_capability(),
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "onednn": str(torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled),
+        "deterministic": str(torch.are_deterministic_algorithms_enabled()),
+        "python": platform.python_version(),
+    }
+
+
+def _libraries() -> list[Library]:
+    built_with = torch.__config__.show()
+    versions = {"PyTorch": torch.__version__}
+    files = {"libtorch_cpu": "PyTorch", "libgomp": "OpenMP", "libiomp": "OpenMP", "libcudnn.so": "cuDNN"}
+    found = loaded_libraries(files, versions)
+    path = next((library.path for library in found if library.name == "PyTorch"), "")
+    for name, pattern in {"oneDNN": r"MKL-DNN v(\S+)", "MKL": r"Math Kernel Library Version (\S+)"}.items():
+        if version := re.search(pattern, built_with):
+            found.append(Library(name, version[1], path))
+    return found

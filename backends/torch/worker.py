@@ -1,0 +1,27 @@
+"""The PyTorch worker."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+from assay_worker import Adapter, worker_main
+
+
+def adapter() -> type[Adapter]:
+    # Read on import: what a fork compiles it compiles from nothing, unless the conductor names a cache.
+    cache = Path(sys.argv[1]).resolve() / "cache"
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache / "inductor"))
+    os.environ.setdefault("TRITON_CACHE_DIR", str(cache / "triton"))
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
+    from torch_adapter import TorchAdapter
+
+    return TorchAdapter
+
+
+if __name__ == "__main__":
+    worker_main(adapter)

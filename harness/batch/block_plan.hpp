@@ -1,0 +1,80 @@
+// Which block comes next: a pure function of the request and of how long the blocks so far took.
+//
+// A fork that counts steps:
+//   warm-up   The first block is `min_steps` steps. Further blocks take about `block_seconds` each, until at
+//   least `min_seconds`
+//             were spent and the last two blocks after the first agree within 10 % in time per step; or until
+//             4 `min_seconds` were spent (then it is not steady). `min_seconds` 0 asks for the first block
+//             alone.
+//   timed     `blocks` blocks of one size, chosen once from the last warm-up block so that each takes about
+//   `block_seconds`.
+//             With `steps`: so many timed steps in all, in blocks of that size, the last one shorter.
+//   Neither goes past the rows of the schedule: warm-up uses at most half of them, and timed blocks are
+//   shortened to fit.
+// A fork that counts epochs: one timed block an epoch, cold from the first, then an evaluation for each split
+// asked.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/batch/request.hpp"
+
+namespace assay {
+
+struct PlannedBlock {
+  enum class Kind { done, warm_up, timed, evaluate };
+  Kind kind = Kind::done;
+  int epoch = 0;
+  std::int64_t steps = 0;
+  std::int64_t first_step = 0;
+  std::string split;  // of an evaluation
+};
+
+class BlockPlan {
+ public:
+  // `rows`: of the schedule, at least what is_possible() says. `epoch_steps`: steps of each epoch.
+  // `evaluation_steps`: of each split of request.evaluate. Both for a fork that counts epochs.
+  BlockPlan(const ClockRequest& request, std::int64_t rows, std::vector<std::int64_t> epoch_steps = {},
+            std::vector<std::int64_t> evaluation_steps = {});
+
+  // The fewest rows of a schedule that a request needs.
+  static std::int64_t rows_needed(const ClockRequest& request, const std::vector<std::int64_t>& epoch_steps);
+
+  // After each block that it gives, ended() must be called before it is asked again.
+  PlannedBlock next();
+  void ended(std::int64_t nanoseconds);
+
+  std::int64_t done() const { return done_; }  // steps, evaluations not counted
+  std::int64_t planned() const;                // an estimate until the warm-up is over
+  std::int64_t warm_up_steps() const { return warm_up_steps_; }
+  double warm_up_seconds() const { return warm_up_seconds_; }
+  // Nothing while warming up, and where no steadiness was asked or could be seen.
+  std::optional<bool> steady() const { return steady_; }
+
+ private:
+  PlannedBlock next_of_steps();
+  PlannedBlock next_of_epochs();
+  bool warm_up_is_over();
+  std::int64_t block_size(std::int64_t most) const;
+
+  ClockRequest request_;
+  std::int64_t rows_;
+  std::vector<std::int64_t> epoch_steps_, evaluation_steps_;
+  PlannedBlock current_;
+  std::int64_t done_ = 0;
+  // steps
+  bool warm_ = false;
+  std::int64_t warm_up_blocks_ = 0, warm_up_steps_ = 0;
+  double warm_up_seconds_ = 0;
+  double step_seconds_ = 0, step_seconds_before_ = 0;  // of the last warm-up block and of the one before
+  std::optional<bool> steady_;
+  std::int64_t timed_size_ = 0, timed_left_ = 0;  // steps
+  // epochs
+  int epoch_ = 0;
+  std::size_t evaluation_ = 0;  // of the epoch's, the next one
+};
+
+}  // namespace assay

@@ -1,0 +1,44 @@
+// epochs/NNNN.plan.npy of a cell folder: what an epoch trains on, in order.
+//
+// int32 (n, 4), one row a sample: its index in the split "train"; the crop's offset to the right and down, in
+// pixels; and whether it is mirrored (0 or 1). n need not be the split's size. A steps fork walks the plans
+// 0001, 0002, … that are there and then begins again.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include "harness/io/npy.hpp"
+
+namespace assay {
+
+struct PlanRow {
+  std::int32_t sample = 0;
+  std::int32_t dx = 0;
+  std::int32_t dy = 0;
+  std::int32_t flip = 0;
+  bool operator==(const PlanRow&) const = default;
+};
+
+// "<cell>/epochs/0001.plan.npy"; epochs count from 1.
+std::filesystem::path plan_path(const std::filesystem::path& cell_folder, int epoch);
+// Makes the folder. Throws IoError.
+void write_plan(const std::filesystem::path& cell_folder, int epoch, std::span<const PlanRow> rows);
+
+// A plan as the batch library reads it.
+class MappedPlan {
+ public:
+  // Checks type and shape. Throws IoError.
+  explicit MappedPlan(const std::filesystem::path& path);
+
+  std::span<const PlanRow> rows() const;
+  // Throws IoError for a sample outside of [0, samples). Reads every row.
+  void require_valid(std::int64_t samples) const;
+
+ private:
+  MappedNpy array_;
+  std::filesystem::path path_;
+};
+
+}  // namespace assay

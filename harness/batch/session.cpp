@@ -1,0 +1,259 @@
+#include "harness/batch/session.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "harness/io/error.hpp"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t most_latencies = 65'536;
+constexpr std::int64_t fewest_rows = 131'072;  // of the schedule of a fork that counts steps: 2 MiB
+constexpr std::size_t most_plans = 64;         // that a fork that counts steps walks
+constexpr std::int64_t save_every_ns = 1'000'000'000;
+
+[[noreturn]] void out_of_turn(std::string_view call, std::string_view what) {
+  throw std::logic_error(fmt::format("[{}] {}", call, what));
+}
+
+const char* name_of(PlannedBlock::Kind kind) {
+  return kind == PlannedBlock::Kind::warm_up ? "warm_up" : "timed";
+}
+
+}  // namespace
+
+BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
+    : cell_folder_(std::filesystem::absolute(cell_folder)),
+      now_(now),
+      request_(read_request(cell_folder_)),
+      opener_(std::make_unique<SourceOpener>(read_manifest(cell_folder_))),
+      train_(opener_->open("train")),
+      evaluator_(opener_->manifest().classes),
+      latencies_(request_.training ? 0 : most_latencies) {
+  const Manifest& manifest = opener_->manifest();
+  const ClockRequest& clock = request_.clock;
+  const bool epochs = clock.kind == ClockRequest::Kind::epochs;
+  // An epoch reads every sample once: there is nothing to rotate.
+  if (epochs && request_.loader.kind == "resident") request_.loader.kind = "harness";
+  const bool resident = request_.loader.kind == "resident";
+  if (!resident) request_.loader.resident_batches = 0;
+
+  layout_.batch = request_.batch;
+  layout_.rank = static_cast<std::int64_t>(manifest.sample_shape.size());
+  std::copy(manifest.sample_shape.begin(), manifest.sample_shape.end(), layout_.sample_shape);
+  layout_.sample_elements = element_count(manifest.sample_shape);
+  layout_.classes = manifest.classes;
+  layout_.resident_batches = request_.loader.resident_batches;
+
+  const std::size_t wanted = epochs ? static_cast<std::size_t>(clock.epochs) : most_plans;
+  std::vector<std::int64_t> epoch_steps;
+  for (std::size_t i = 0; i < wanted; ++i) {
+    const std::filesystem::path path = plan_path(cell_folder_, static_cast<int>(i) + 1);
+    if (!epochs && i > 0 && !std::filesystem::exists(path)) break;
+    plans_.emplace_back(path);
+    const std::int64_t rows = static_cast<std::int64_t>(plans_.back().rows().size());
+    if (rows == 0 || (!resident && rows < request_.batch))
+      throw IoError("plan", path,
+                    fmt::format("has {} samples, fewer than a batch of {}; choose a smaller batch", rows,
+                                request_.batch));
+    if (!epochs && rows != static_cast<std::int64_t>(plans_.front().rows().size()))
+      throw IoError("plan", path, "has another length than the plan of the first epoch");
+    if (!epochs) plans_.back().require_valid(train_->samples());
+    epoch_steps.push_back(rows / request_.batch);
+  }
+  std::vector<std::int64_t> evaluation_steps;
+  for (const std::string& split : clock.evaluate) {
+    evaluated_.push_back(opener_->open(split));
+    evaluation_steps.push_back((evaluated_.back()->samples() + request_.batch - 1) / request_.batch);
+  }
+  open_schedule(BlockPlan::rows_needed(clock, epoch_steps));
+  const std::size_t blocks = epochs ? epoch_steps.size() * (1 + evaluation_steps.size()) : 0;
+  plan_.emplace(clock, layout_.schedule_rows, std::move(epoch_steps), std::move(evaluation_steps));
+
+  results_.clock = measure_clock();
+  results_.loader = request_.loader;
+  if (resident) results_.loader.workers = results_.loader.prefetch = 0;
+  results_.blocks.reserve(std::max<std::size_t>(blocks, 1024));
+  const bool no_loader = resident && evaluated_.empty();
+  loader_ = std::make_unique<Loader>(no_loader ? 0 : request_.loader.workers, request_.loader.prefetch,
+                                     request_.batch, layout_.sample_elements);
+}
+
+BatchSession::~BatchSession() = default;
+
+void BatchSession::open_schedule(std::int64_t needed) {
+  const std::filesystem::path path = cell_folder_ / "schedule.npy";
+  const bool epochs = request_.clock.kind == ClockRequest::Kind::epochs;
+  std::int64_t rows = 0;
+  if (request_.training || std::filesystem::exists(path)) {
+    const MappedNpy array(path);
+    if (array.type().dtype != DType::f64 || array.type().shape.size() != 2 || array.type().shape[1] != 2)
+      throw IoError("schedule", path, fmt::format("is {}, wanted f64 (steps, 2)", to_string(array.type())));
+    rows = array.type().shape[0];
+    schedule_.assign(array.as<double>().begin(), array.as<double>().end());
+    if (request_.training && (rows == 0 || (epochs && rows < needed)))
+      throw IoError("schedule", path, fmt::format("has {} rows, {} steps are asked for", rows, needed));
+  }
+  // How many steps fit into a time is not known beforehand, nor is the learning rate's course then of
+  // interest.
+  const std::int64_t wanted = epochs ? std::max(rows, needed) : std::max({rows, needed, fewest_rows});
+  schedule_.reserve(static_cast<std::size_t>(wanted) * 2);
+  for (; rows < wanted; ++rows) {
+    const bool first = schedule_.empty();
+    const double rate = first ? 0 : schedule_[schedule_.size() - 2];
+    const double count = first ? 1 : schedule_.back() + 1;
+    schedule_.push_back(rate);
+    schedule_.push_back(count);
+  }
+  layout_.schedule_rows = rows;
+}
+
+BatchList BatchSession::batches_of_plans(std::vector<std::span<const PlanRow>> plans,
+                                         std::int64_t batches) const {
+  return {train_.get(), request_.batch, layout_.sample_elements, batches, std::move(plans)};
+}
+
+void BatchSession::read_resident(std::int64_t slot, float* inputs, std::int32_t* labels) const {
+  const std::int64_t most = std::max<std::int64_t>(layout_.resident_batches, 1);
+  if (slot < 0 || slot >= most)
+    out_of_turn("assay_read_resident", fmt::format("got slot {}: there are {}", slot, most));
+  const std::span<const PlanRow> rows = plans_.front().rows();
+  for (std::int64_t i = 0; i < request_.batch; ++i) {
+    // A set with fewer samples than the resident batches begins again.
+    const PlanRow& row = rows[static_cast<std::size_t>(slot * request_.batch + i) % rows.size()];
+    if (row.sample < 0 || row.sample >= train_->samples())
+      out_of_turn("assay_read_resident",
+                  fmt::format("the plan names sample {} of {}", row.sample, train_->samples()));
+    train_->read(row.sample, inputs + i * layout_.sample_elements);
+    labels[i] = train_->label(row.sample);
+  }
+}
+
+assay_block BatchSession::next_block() {
+  if (open_) out_of_turn("assay_next_block", "the block in hand has not ended: call assay_end_block first");
+  const std::int64_t now = now_();
+  if (unsaved_ && now - saved_ns_ >= save_every_ns) save();
+  block_ = plan_->next();
+  if (block_.kind == PlannedBlock::Kind::done) {
+    results_.complete = true;
+    unsaved_ = true;
+    save();
+    return {ASSAY_DONE, 0, 0, block_.first_step};
+  }
+  start_block(block_);
+  const std::int32_t kind = block_.kind == PlannedBlock::Kind::warm_up ? ASSAY_WARM_UP
+                            : block_.kind == PlannedBlock::Kind::timed ? ASSAY_TIMED
+                                                                       : ASSAY_EVALUATE;
+  const assay_block result = {kind, block_.epoch, block_.steps, block_.first_step};
+  wait_ns_ = batches_read_ = 0;
+  labels_.clear();
+  open_ = true;
+  before_ = counter_reader_.read();
+  begin_ns_ = last_lap_ns_ = now_();
+  return result;
+}
+
+void BatchSession::start_block(const PlannedBlock& block) {
+  if (block.kind == PlannedBlock::Kind::evaluate) {
+    const auto& splits = request_.clock.evaluate;
+    const auto index =
+        static_cast<std::size_t>(std::find(splits.begin(), splits.end(), block.split) - splits.begin());
+    evaluator_.reset();
+    labels_.reserve(static_cast<std::size_t>(request_.batch));
+    loader_->start({evaluated_[index].get(), request_.batch, layout_.sample_elements, block.steps, {}});
+  } else if (request_.loader.kind == "harness" && block.epoch > 0) {
+    const MappedPlan& plan = plans_[static_cast<std::size_t>(block.epoch - 1)];
+    plan.require_valid(train_->samples());
+    loader_->start(batches_of_plans({plan.rows()}, block.steps));
+  } else if (request_.loader.kind == "harness" && !streaming_) {
+    streaming_ = true;
+    std::vector<std::span<const PlanRow>> all;
+    for (const MappedPlan& plan : plans_) all.push_back(plan.rows());
+    loader_->start(batches_of_plans(std::move(all), std::numeric_limits<std::int64_t>::max()));
+  }
+}
+
+std::int64_t BatchSession::next_batch(float* inputs, std::int32_t* labels) {
+  const std::int64_t begin = now_();
+  if (!open_) out_of_turn("assay_next_batch", "no block is in hand: call assay_next_block first");
+  const bool evaluating = block_.kind == PlannedBlock::Kind::evaluate;
+  if (!evaluating && request_.loader.kind != "harness")
+    out_of_turn("assay_next_batch", fmt::format("the loader of this cell is '{}'", request_.loader.kind));
+  if (batches_read_ == block_.steps)
+    out_of_turn("assay_next_batch", fmt::format("all {} batches of the block were read", block_.steps));
+  if (evaluating && !labels_.empty())
+    out_of_turn("assay_next_batch", "the logits of the batch before were not added");
+  const std::int64_t samples = loader_->next(inputs, labels);
+  ++batches_read_;
+  if (evaluating) labels_.assign(labels, labels + request_.batch);
+  wait_ns_ += now_() - begin;
+  return samples;
+}
+
+void BatchSession::add_logits(const float* logits) {
+  if (!open_ || block_.kind != PlannedBlock::Kind::evaluate)
+    out_of_turn("assay_add_logits", "no evaluation is in hand");
+  if (labels_.empty()) out_of_turn("assay_add_logits", "no batch is in hand: call assay_next_batch first");
+  evaluator_.add(logits, labels_);
+  labels_.clear();
+}
+
+void BatchSession::lap() {
+  const std::int64_t now = now_();
+  if (!open_) out_of_turn("assay_lap", "no block is in hand");
+  if (block_.kind == PlannedBlock::Kind::timed) latencies_.add(now - last_lap_ns_);
+  last_lap_ns_ = now;
+}
+
+void BatchSession::end_block(double loss) {
+  const std::int64_t end = now_();
+  if (!open_) out_of_turn("assay_end_block", "no block is in hand: call assay_next_block first");
+  unsaved_ = true;
+  if (block_.kind == PlannedBlock::Kind::evaluate) return end_evaluation(end);
+  const Counters after = counter_reader_.read();
+  if (request_.loader.kind == "harness" && batches_read_ != block_.steps)
+    out_of_turn("assay_end_block",
+                fmt::format("{} of the {} batches of the block were read", batches_read_, block_.steps));
+  open_ = false;
+  results_.blocks.push_back(
+      {name_of(block_.kind), block_.epoch, block_.steps, begin_ns_, end, wait_ns_,
+       after.cpu_ns - before_.cpu_ns, after.involuntary_switches - before_.involuntary_switches,
+       after.major_faults - before_.major_faults, after.steal_ns - before_.steal_ns, loss});
+  results_.batches += batches_read_;
+  results_.wait_ns += wait_ns_;
+  plan_->ended(end - begin_ns_);
+}
+
+void BatchSession::end_evaluation(std::int64_t end) {
+  if (batches_read_ != block_.steps || !labels_.empty())
+    out_of_turn("assay_end_block",
+                fmt::format("{} of the {} batches of the split '{}' were evaluated",
+                            batches_read_ - (labels_.empty() ? 0 : 1), block_.steps, block_.split));
+  open_ = false;
+  results_.evaluations.push_back({block_.epoch, block_.split, evaluator_.samples(), evaluator_.loss(),
+                                  evaluator_.accuracy(), static_cast<double>(end - begin_ns_) * 1e-9});
+  plan_->ended(end - begin_ns_);
+}
+
+void BatchSession::save() {
+  if (!unsaved_) return;
+  results_.warm_up_steps = plan_->warm_up_steps();
+  results_.warm_up_seconds = plan_->warm_up_seconds();
+  results_.steady = plan_->steady();
+  results_.latencies_ns = latencies_.kept();
+  results_.latencies_seen = latencies_.seen();
+  const std::filesystem::path folder = cell_folder_ / "results";
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw IoError("results", folder, "cannot be created", error.value());
+  write_results(folder / "clock.json", results_);
+  unsaved_ = false;
+  saved_ns_ = now_();
+}
+
+}  // namespace assay

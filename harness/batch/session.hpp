@@ -1,0 +1,87 @@
+// One cell folder while a worker runs it: what the C interface does, in C++ and with exceptions.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/batch/block_plan.hpp"
+#include "harness/batch/c_api.h"
+#include "harness/batch/counters.hpp"
+#include "harness/batch/evaluator.hpp"
+#include "harness/batch/latencies.hpp"
+#include "harness/batch/loader.hpp"
+#include "harness/batch/plan_file.hpp"
+#include "harness/batch/request.hpp"
+#include "harness/batch/results.hpp"
+#include "harness/batch/source.hpp"
+
+namespace assay {
+
+// Belongs to one thread. The comments of c_api.h are the contract. Throws IoError for files, std::logic_error
+// for calls out of turn.
+class BatchSession {
+ public:
+  using Now = std::int64_t (*)();
+
+  explicit BatchSession(const std::filesystem::path& cell_folder, Now now = now_ns);
+  // Stops the loader; writes nothing.
+  ~BatchSession();
+
+  const assay_layout& layout() const { return layout_; }
+  // A fork that counts steps sees rows beyond those of schedule.npy: the last learning rate, the step count
+  // going on.
+  const double* schedule() const { return schedule_.data(); }
+
+  void read_resident(std::int64_t slot, float* inputs, std::int32_t* labels) const;
+  std::int64_t next_batch(float* inputs, std::int32_t* labels);
+  assay_block next_block();
+  void end_block(double loss);
+  void lap();
+  void add_logits(const float* logits);
+  std::int64_t done() const { return plan_->done(); }
+  std::int64_t planned() const { return plan_->planned(); }
+  // Writes results/clock.json when there is something new.
+  void save();
+
+ private:
+  void open_schedule(std::int64_t needed);
+  void start_block(const PlannedBlock& block);
+  void end_evaluation(std::int64_t end);
+  BatchList batches_of_plans(std::vector<std::span<const PlanRow>> plans, std::int64_t batches) const;
+
+  std::filesystem::path cell_folder_;
+  Now now_;
+  BatchRequest request_;
+  std::unique_ptr<SourceOpener> opener_;
+  std::unique_ptr<Source> train_;
+  std::vector<std::unique_ptr<Source>> evaluated_;  // as request_.clock.evaluate
+  std::vector<MappedPlan> plans_;                   // by epoch, from 1
+  std::vector<double> schedule_;
+  assay_layout layout_ = {};
+  std::optional<BlockPlan> plan_;
+  CounterReader counter_reader_;
+  Evaluator evaluator_;
+  Latencies latencies_;
+
+  // The block in hand.
+  bool open_ = false;
+  PlannedBlock block_;
+  std::int64_t begin_ns_ = 0;
+  std::int64_t last_lap_ns_ = 0;
+  std::int64_t wait_ns_ = 0;
+  std::int64_t batches_read_ = 0;
+  Counters before_;
+  std::vector<std::int32_t> labels_;  // of the evaluation batch in hand; empty when its logits were added
+
+  bool streaming_ = false;  // the loader walks the plans of a fork that counts steps
+  ClockResults results_;
+  bool unsaved_ = false;
+  std::int64_t saved_ns_ = 0;
+  std::unique_ptr<Loader> loader_;  // last: it reads the sources and plans above until it is destroyed
+};
+
+}  // namespace assay

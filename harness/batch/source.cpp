@@ -1,0 +1,108 @@
+#include "harness/batch/source.hpp"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "harness/io/error.hpp"
+
+namespace assay {
+namespace {
+
+// Arrays mapped from .npy: u8 or f32 inputs, u8 or i32 labels.
+class ArraySource : public Source {
+ public:
+  ArraySource(const Manifest& manifest, const Split& split, std::shared_ptr<const MappedNpy> inputs,
+              std::shared_ptr<const MappedNpy> labels)
+      : inputs_(std::move(inputs)), labels_(std::move(labels)), first_(split.first), count_(split.count) {
+    channels_ = manifest.sample_shape.front();
+    per_channel_ = element_count(manifest.sample_shape) / channels_;
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      scale_.push_back(manifest.scale[manifest.scale.size() == 1 ? 0 : static_cast<std::size_t>(c)]);
+      shift_.push_back(manifest.shift[manifest.shift.size() == 1 ? 0 : static_cast<std::size_t>(c)]);
+    }
+    as_is_ = manifest.scale == std::vector<float>{1} && manifest.shift == std::vector<float>{0};
+  }
+
+  std::int64_t samples() const override { return count_; }
+
+  std::int32_t label(std::int64_t sample) const override {
+    const auto row = static_cast<std::size_t>(first_ + sample);
+    return labels_->type().dtype == DType::u8 ? labels_->as<std::uint8_t>()[row]
+                                              : labels_->as<std::int32_t>()[row];
+  }
+
+  void read(std::int64_t sample, float* out) const override {
+    const auto begin = static_cast<std::size_t>((first_ + sample) * channels_ * per_channel_);
+    if (inputs_->type().dtype == DType::u8) {
+      normalise(inputs_->as<std::uint8_t>().data() + begin, out);
+    } else if (as_is_) {
+      std::memcpy(out, inputs_->as<float>().data() + begin,
+                  static_cast<std::size_t>(channels_ * per_channel_) * sizeof(float));
+    } else {
+      normalise(inputs_->as<float>().data() + begin, out);
+    }
+  }
+
+ private:
+  template <typename T>
+  void normalise(const T* raw, float* out) const {
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      const float scale = scale_[static_cast<std::size_t>(c)];
+      const float shift = shift_[static_cast<std::size_t>(c)];
+      for (std::int64_t i = 0; i < per_channel_; ++i) out[i] = static_cast<float>(raw[i]) * scale + shift;
+      raw += per_channel_;
+      out += per_channel_;
+    }
+  }
+
+  std::shared_ptr<const MappedNpy> inputs_, labels_;
+  std::int64_t first_, count_;
+  std::int64_t channels_ = 0, per_channel_ = 0;
+  std::vector<float> scale_, shift_;
+  bool as_is_ = false;
+};
+
+}  // namespace
+
+std::shared_ptr<const MappedNpy> SourceOpener::map(const std::filesystem::path& path) {
+  auto& array = arrays_[path];
+  if (!array) array = std::make_shared<MappedNpy>(path);
+  return array;
+}
+
+std::unique_ptr<Source> SourceOpener::open(const std::string& name) {
+  const auto found = manifest_.splits.find(name);
+  if (found == manifest_.splits.end())
+    throw IoError("manifest", "data/manifest.json",
+                  fmt::format("data set {} has no split '{}'", manifest_.name, name));
+  const Split& split = found->second;
+  const auto inputs = map(split.inputs);
+  const auto labels = map(split.labels);
+
+  const TensorType& type = inputs->type();
+  if ((type.dtype != DType::u8 && type.dtype != DType::f32) ||
+      type.shape.size() != manifest_.sample_shape.size() + 1 ||
+      !std::equal(manifest_.sample_shape.begin(), manifest_.sample_shape.end(), type.shape.begin() + 1))
+    throw IoError("source", split.inputs,
+                  fmt::format("is {}, wanted u8 or f32 (N, sample {})", to_string(type),
+                              to_string(manifest_.sample_shape)));
+  if ((labels->type().dtype != DType::u8 && labels->type().dtype != DType::i32) ||
+      labels->type().shape.size() != 1)
+    throw IoError("source", split.labels,
+                  fmt::format("is {}, wanted u8 or i32 (N)", to_string(labels->type())));
+  if (split.first + split.count > type.shape[0] || split.first + split.count > labels->type().shape[0])
+    throw IoError(
+        "source", split.inputs,
+        fmt::format("split '{}' is samples {} to {}, there are {} inputs and {} labels", name, split.first,
+                    split.first + split.count, type.shape[0], labels->type().shape[0]));
+  auto source = std::make_unique<ArraySource>(manifest_, split, inputs, labels);
+  for (std::int64_t i = 0; i < source->samples(); ++i)
+    if (source->label(i) < 0 || source->label(i) >= manifest_.classes)
+      throw IoError("source", split.labels,
+                    fmt::format("sample {} has label {}, there are {} classes", split.first + i,
+                                source->label(i), manifest_.classes));
+  return source;
+}
+
+}  // namespace assay

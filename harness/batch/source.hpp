@@ -1,0 +1,41 @@
+// One split of a data set, sample by sample, as the network is fed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "harness/batch/manifest.hpp"
+#include "harness/io/npy.hpp"
+
+namespace assay {
+
+// Reading is const and may be done from several threads at once.
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  virtual std::int64_t samples() const = 0;
+  virtual std::int32_t label(std::int64_t sample) const = 0;
+  // Writes the sample's elements, f32 and normalised. 0 <= sample < samples().
+  virtual void read(std::int64_t sample, float* inputs) const = 0;
+};
+
+// Opens splits and maps each array once, however many splits lie in it.
+class SourceOpener {
+ public:
+  explicit SourceOpener(Manifest manifest) : manifest_(std::move(manifest)) {}
+
+  const Manifest& manifest() const { return manifest_; }
+  // Checks shapes, bounds and every label. Throws IoError, also when the manifest has no such split.
+  std::unique_ptr<Source> open(const std::string& split);
+
+ private:
+  std::shared_ptr<const MappedNpy> map(const std::filesystem::path& path);
+
+  Manifest manifest_;
+  std::map<std::filesystem::path, std::shared_ptr<const MappedNpy>> arrays_;
+};
+
+}  // namespace assay

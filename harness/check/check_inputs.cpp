@@ -1,0 +1,165 @@
+// write_check: parameters, one batch and a schedule on which mistakes show.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "harness/check/equivalence.hpp"
+#include "harness/check/rebatch.hpp"
+#include "harness/io/atomic_file.hpp"
+#include "harness/io/npy.hpp"
+#include "harness/io/philox.hpp"
+#include "harness/io/safetensors.hpp"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Values in +-[low, high], or in [low, high] when `positive`, never one.
+struct Range {
+  double low = 0;
+  double high = 0;
+  bool positive = false;
+};
+
+// Scales that neither saturate nor fade: weights keep the variance through a ReLU (He et al. 2015), and
+// biases and running means are as large as what they are added to. Bounded away from zero and one, the values
+// that hide a missing term or factor.
+Range range_of(const Value& value) {
+  if (value.initializer == "ones") return {0.5, 1.5, true};  // scales and running variances
+  if (value.type.shape.size() < 2) return {0.05, 0.25, false};
+  const double fan_in = static_cast<double>(value.type.elements() / value.type.shape.front());
+  const double limit = std::sqrt(6 / std::max(1.0, fan_in));
+  return {0.1 * limit, limit, false};
+}
+
+float draw(Philox& random, const Range& range) {
+  for (;;) {
+    const double magnitude = range.low + (range.high - range.low) * random.uniform_double();
+    if (std::abs(magnitude - 1) < 0.02) continue;
+    return static_cast<float>(range.positive || random.uniform_double() < 0.5 ? magnitude : -magnitude);
+  }
+}
+
+std::vector<HostTensor> parameters_of(const Graph& graph, std::uint64_t seed) {
+  std::vector<HostTensor> tensors;
+  for (const Value& value : graph.values()) {
+    if (value.role != Role::parameter && value.role != Role::state) continue;
+    Philox random(seed, "check/" + value.name);
+    HostTensor tensor = HostTensor::zeros(value.name, {DType::f32, value.type.shape});
+    const Range range = range_of(value);
+    for (float& element : tensor.as<float>()) element = draw(random, range);
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+// Row r of the batch is sample row_of[r]: every sample equally often, in an order without pattern.
+std::vector<std::int64_t> shuffled_rows(std::int64_t batch, std::int64_t distinct, Philox random) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(batch));
+  for (std::size_t r = 0; r < rows.size(); ++r) rows[r] = static_cast<std::int64_t>(r) % distinct;
+  random.shuffle(std::span(rows));
+  return rows;
+}
+
+// Like normalised images: mean 0, deviation 1, no two alike.
+HostTensor inputs_of(const Shape& shape, const CheckBatch& batch, std::uint64_t seed) {
+  HostTensor inputs = HostTensor::zeros("inputs", {DType::f32, shape});
+  const auto row = static_cast<std::size_t>(inputs.type.elements() / batch.batch);
+  std::vector<float> samples(row * static_cast<std::size_t>(batch.distinct));
+  Philox random(seed, "check/inputs");
+  for (float& value : samples) value = static_cast<float>(std::sqrt(12.0) * (random.uniform_double() - 0.5));
+  const std::span<float> target = inputs.as<float>();
+  for (std::size_t r = 0; r < batch.row_of.size(); ++r) {
+    const auto from =
+        samples.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(batch.row_of[r]) * row);
+    std::copy_n(from, row, target.begin() + static_cast<std::ptrdiff_t>(r * row));
+  }
+  return inputs;
+}
+
+HostTensor labels_of(std::int64_t classes, const CheckBatch& batch) {
+  HostTensor labels = HostTensor::zeros("labels", {DType::i32, {batch.batch}});
+  for (std::size_t r = 0; r < batch.row_of.size(); ++r) {
+    const std::int64_t sample = batch.row_of[r];
+    const std::int64_t spread =
+        batch.distinct < classes ? sample * classes / batch.distinct : sample % classes;
+    labels.as<std::int32_t>()[r] = static_cast<std::int32_t>(spread);
+  }
+  return labels;
+}
+
+// Three steps with unlike learning rates, large enough that an update stands well above the rounding of the
+// parameter.
+HostTensor schedule_of(const OptimizerSpec& optimizer) {
+  const double base = optimizer.kind == "sgd" ? 0.05 : 0.002;
+  HostTensor schedule = HostTensor::zeros("schedule", {DType::f64, {3, 2}});
+  const std::span<double> rows = schedule.as<double>();
+  const double factors[] = {1, 2, 0.5};
+  for (std::size_t step = 0; step < 3; ++step) {
+    rows[2 * step] = base * factors[step];
+    rows[2 * step + 1] = static_cast<double>(step + 1);
+  }
+  return schedule;
+}
+
+void write_array(const fs::path& path, const HostTensor& tensor) {
+  write_npy(path, tensor.type, std::span<const std::byte>(tensor.bytes));
+}
+
+}  // namespace
+
+std::int64_t distinct_samples(std::int64_t batch, std::int64_t asked) {
+  if (batch < 1 || asked < 1) {
+    throw std::invalid_argument(
+        fmt::format("[check] batch {} with {} distinct samples: both must be positive", batch, asked));
+  }
+  std::int64_t below = std::min(batch, asked);
+  while (batch % below != 0) --below;
+  if (2 * below >= std::min(asked, batch)) return below;
+  std::int64_t above = asked;
+  while (batch % above != 0) ++above;
+  return above;
+}
+
+CheckBatch write_check(const fs::path& cell_folder, const Program& program, std::uint64_t seed,
+                       std::int64_t distinct) {
+  const Graph& graph = program.training;
+  CheckBatch batch{batch_of(program), 0, {}};
+  const Value& inputs = graph.value(graph.find("inputs"));
+  batch.distinct = distinct_samples(batch.batch, distinct);
+  batch.row_of = shuffled_rows(batch.batch, batch.distinct, Philox(seed, "check/rows"));
+
+  const fs::path folder = cell_folder / "check";
+  fs::create_directories(folder);
+  write_safetensors(folder / "parameters.safetensors", parameters_of(graph, seed));
+  write_array(folder / "inputs.npy", inputs_of(inputs.type.shape, batch, seed));
+  write_array(folder / "labels.npy", labels_of(graph.value(graph.output("logits")).type.shape.back(), batch));
+  write_array(folder / "schedule.npy", schedule_of(program.optimizer));
+  const nlohmann::json json{{"batch", batch.batch}, {"distinct", batch.distinct}, {"row_of", batch.row_of}};
+  write_atomically(folder / "batch.json", json.dump() + "\n");
+  return batch;
+}
+
+CheckBatch read_check_batch(const fs::path& cell_folder) {
+  const fs::path path = cell_folder / "check" / "batch.json";
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error(fmt::format("[check] cannot read {}", path.string()));
+  try {
+    const nlohmann::json json = nlohmann::json::parse(file);
+    CheckBatch batch{json.at("batch"), json.at("distinct"), json.at("row_of")};
+    const bool fits = static_cast<std::int64_t>(batch.row_of.size()) == batch.batch &&
+                      std::all_of(batch.row_of.begin(), batch.row_of.end(),
+                                  [&](std::int64_t row) { return row >= 0 && row < batch.distinct; });
+    if (!fits) throw std::runtime_error("rows and samples do not fit together");
+    return batch;
+  } catch (const std::exception& error) {
+    throw std::runtime_error(fmt::format("[check] {} is malformed: {}", path.string(), error.what()));
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,34 @@
+#include "harness/check/expected_tensors.hpp"
+
+namespace assay {
+
+std::vector<ExpectedTensor> expected_tensors(const Program& program, std::string_view task,
+                                             std::string_view phase, std::int64_t steps) {
+  const bool check = phase == "check";
+  const Graph& graph = program.training;
+  const Shape logits = graph.value(graph.output("logits")).type.shape;
+  if (task == "infer") return {{check ? "evaluation/logits" : "logits", logits, true}};
+
+  std::vector<ExpectedTensor> tensors;
+  if (check) {
+    tensors = {{"evaluation/logits", logits, true}, {"training/logits", logits, true}, {"training/loss", {}}};
+  } else {
+    tensors = {{"losses", {steps}}};
+  }
+  for (const ValueId id : graph.with_role(Role::parameter)) {
+    const Value& parameter = graph.value(id);
+    if (check) tensors.push_back({"gradient/" + parameter.name, parameter.type.shape});
+    tensors.push_back(
+        {(check ? "updated/" : "parameter/") + parameter.name, parameter.type.shape, false, check});
+    for (const std::string& moment : program.optimizer.moments()) {
+      const std::string name = (check ? "updated/" : "moment/") + parameter.name + "." + moment;
+      tensors.push_back({name, parameter.type.shape, false, check});
+    }
+  }
+  for (const ValueId id : graph.with_role(Role::state)) {
+    tensors.push_back({"running/" + graph.value(id).name, graph.value(id).type.shape});
+  }
+  return tensors;
+}
+
+}  // namespace assay

@@ -1,0 +1,54 @@
+// The oracle's answers for a cell: the folder in which they are made, and the cache that makes them once.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "harness/graph/program.hpp"
+
+namespace assay {
+
+// The worker that gives the answers: the backend whose backend.json says "oracle": true.
+struct OracleWorker {
+  std::string backend = "reference";
+  std::string mode;                  // one of its modes
+  std::filesystem::path executable;  // its digest is part of the key of the cache
+  int threads = 1;
+};
+
+// Writes the folder in which an oracle answers for `cell_folder`: request.json (precision fp64, the batch of
+// the distinct samples, and "oracle": {"precision", "perturbations", "seed"}), graph.json,
+// parameters.safetensors and check/. The cell folder has its request.json and check/ already; `program` is
+// the cell's own. Throws std::runtime_error.
+void write_oracle_cell(const std::filesystem::path& oracle_folder, const std::filesystem::path& cell_folder,
+                       const Program& program, const OracleWorker& worker);
+
+// ${ASSAY_CACHE}/oracle, else ${XDG_CACHE_HOME}/assay/oracle, else ~/.cache/assay/oracle.
+std::filesystem::path default_oracle_cache();
+
+// Answers by the digest of the oracle's folder, of its worker's executable and of the version of this check.
+// Several processes may share a cache: entries appear whole or not at all.
+class OracleCache {
+ public:
+  // Makes the folder on first use; one that cannot be written is no error, the answers then stay in the
+  // cell's folder.
+  explicit OracleCache(std::filesystem::path folder = default_oracle_cache());
+
+  // Runs the worker in the prepared folder: hello, {"command": "oracle"}, judged, quit. Throws when that
+  // fails.
+  using Run = std::function<void(const std::filesystem::path& oracle_folder)>;
+
+  // The path of oracle.safetensors for this cell, from the cache or by `run` in `scratch` (made, and emptied
+  // before). An entry that is damaged is made again. Throws what `run` throws, and std::runtime_error when it
+  // leaves no answers.
+  std::filesystem::path answers(const std::filesystem::path& cell_folder, const Program& program,
+                                const OracleWorker& worker, const std::filesystem::path& scratch,
+                                const Run& run) const;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+}  // namespace assay

@@ -1,0 +1,111 @@
+// assay env: the machine, and what on it makes numbers unsteady.
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "harness/cli/commands/commands.hpp"
+#include "harness/cli/exit_code.hpp"
+#include "harness/cli/print.hpp"
+#include "harness/measure/environment.hpp"
+#include "harness/run/build_info.hpp"
+
+namespace assay::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+// What the machine does not tell is "unknown".
+std::string text(const Json& value) {
+  if (value.is_null()) return "unknown";
+  if (value.is_boolean()) return value == true ? "yes" : "no";
+  if (value.is_array()) {
+    std::string out;
+    for (const Json& item : value) out += (out.empty() ? "" : " ") + text(item);
+    return out.empty() ? "none" : out;
+  }
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string bytes(const Json& value) {
+  return value.is_number() ? format_value(value.get<double>(), Hint::bytes, "B") : text(value);
+}
+
+std::string caches(const Json& list) {
+  std::string out;
+  for (const Json& cache : list)
+    out += fmt::format("{}L{} {} {} x {}", out.empty() ? "" : ", ", text(cache["level"]), text(cache["type"]),
+                       text(cache["count"]), bytes(cache["bytes"]));
+  return out.empty() ? "unknown" : out;
+}
+
+Table machine(const Json& told) {
+  const Json& cpu = told["cpu"];
+  const Json& memory = told["memory"];
+  const BuildInfo& build = build_info();
+  Table table{.title = "This machine", .columns = {{""}, {""}}, .rows = {}, .notes = {}};
+  const auto add = [&](const char* what, std::string value) {
+    table.rows.push_back({{what, Tone::quiet}, {std::move(value)}});
+  };
+  add("program", fmt::format("assay {} {}{}, {} {}", build.version, build.commit,
+                             build.dirty ? " (changed)" : "", build.compiler, build.build_type));
+  add("host", fmt::format("{}, {}, {}", text(told["host"]), text(told["os"]), text(told["kernel"])));
+  add("processor", fmt::format("{} ({})", text(cpu["model"]), text(cpu["vendor"])));
+  add("cores",
+      fmt::format("{} of {} logical allowed; {} cores in {} sockets, {} NUMA nodes", text(cpu["allowed"]),
+                  text(cpu["logical"]), text(cpu["cores"]), text(cpu["sockets"]), text(cpu["numa_nodes"])));
+  add("instructions", text(cpu["instruction_sets"]));
+  add("caches", caches(cpu["caches"]));
+  add("clock rate", fmt::format("governor {}, driver {}, boost {}", text(cpu["governor"]),
+                                text(cpu["driver"]), text(cpu["boost"])));
+  add("memory",
+      fmt::format("{}, {} free; swap {}; huge pages {}", bytes(memory["total"]), bytes(memory["available"]),
+                  bytes(memory["swap_total"]), text(memory["huge_pages"])));
+  add("clock", fmt::format("{} from {}, {} ns apart, {:.0f} ns a reading", text(told["clock"]["name"]),
+                           text(told["clock"]["source"]), text(told["clock"]["resolution_ns"]),
+                           told["clock"]["cost_ns"].get<double>()));
+  add("load", text(told["load_average"]));
+  std::string gpus;
+  for (const Json& gpu : told["gpus"]) gpus += (gpus.empty() ? "" : ", ") + text(gpu["model"]);
+  add("GPUs", gpus.empty() ? "none" : gpus);
+  return table;
+}
+
+int env(bool json) {
+  Json told = environment();
+  if (json) {
+    const BuildInfo& build = build_info();
+    told["program"] = {{"version", build.version},
+                       {"commit", build.commit},
+                       {"dirty", build.dirty},
+                       {"compiler", build.compiler},
+                       {"build_type", build.build_type}};
+    print_json(told);
+    return fine;
+  }
+  Table causes{.title = "What makes numbers unsteady here",
+               .columns = {{"seen"}, {"what helps"}},
+               .rows = {},
+               .notes = {}};
+  for (const Json& cause : told["unsteady"])
+    causes.rows.push_back({{text(cause["what"]), Tone::doubtful}, {text(cause["remedy"])}});
+  if (causes.rows.empty())
+    causes = {.title = "Nothing known makes numbers unsteady here.", .columns = {}, .rows = {}, .notes = {}};
+  print({machine(told), causes});
+  return fine;
+}
+
+}  // namespace
+
+void add_env(CLI::App& app, Context& context) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command =
+      app.add_subcommand("env", "The machine, libraries, clocks, and what makes numbers unsteady here");
+  command->add_flag("--json", *json, "As JSON, for a program");
+  command->callback([json, &context] { context.action = [json] { return env(*json); }; });
+}
+
+}  // namespace assay::cli

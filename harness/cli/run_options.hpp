@@ -1,0 +1,32 @@
+// What `run` and `check` have in common: a config, axes and settings by option, and which of its cells.
+#pragma once
+
+#include <string>
+
+#include "harness/cli/table_options.hpp"
+#include "harness/run/run.hpp"
+
+namespace assay::cli {
+
+class RunOptions {
+ public:
+  void add(CLI::App& command);
+
+  // The config of the file, with what was given by option over it. Reads --resume, too. Throws UsageError,
+  // ConfigError, JsonError.
+  RunRequest request(const std::vector<std::string>& command_line) const;
+  BackendRegistry registry(const RunConfig& config) const;
+
+  std::string out;     // --out
+  std::string resume;  // --resume
+
+ private:
+  std::string config_, filter_;
+  bool keep_folders_ = false;
+  TableOptions table_;
+};
+
+// The cells, without running them: what --dry-run prints.
+void print_plan(const std::vector<Cell>& cells, const RunSettings& settings, bool check_alone);
+
+}  // namespace assay::cli

@@ -1,0 +1,28 @@
+# Installs the program and its workers, and exports what a worker outside of this tree is built from:
+#   find_package(assay REQUIRED)
+#   target_link_libraries(my-worker PRIVATE assay::worker)
+# lib/ whatever the distribution's habit: a worker finds the batch library by its place.
+include(CMakePackageConfigHelpers)
+
+set(exported build graph io protocol measure plan batch worker exec)
+foreach(name IN LISTS exported)
+  if(TARGET assay_${name})
+    set_target_properties(assay_${name} PROPERTIES EXPORT_NAME ${name})
+    install(TARGETS assay_${name} EXPORT assay-targets LIBRARY DESTINATION lib ARCHIVE DESTINATION lib)
+  endif()
+  if(NOT name STREQUAL build)
+    install(DIRECTORY harness/${name} DESTINATION include/assay/harness
+      FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+  endif()
+endforeach()
+install(EXPORT assay-targets NAMESPACE assay:: DESTINATION lib/cmake/assay)
+configure_package_config_file(harness/cmake/assay-config.cmake.in assay-config.cmake
+  INSTALL_DESTINATION lib/cmake/assay)
+write_basic_package_version_file(assay-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/assay-config.cmake ${PROJECT_BINARY_DIR}/assay-config-version.cmake
+  DESTINATION lib/cmake/assay)
+
+install(TARGETS assay RUNTIME DESTINATION bin)
+install(DIRECTORY backends/python DESTINATION libexec/assay/backends PATTERN __pycache__ EXCLUDE)
+install(DIRECTORY configs DESTINATION share/assay OPTIONAL)
+install(DIRECTORY results/schema DESTINATION share/assay)

@@ -1,0 +1,13 @@
+# Run with cmake -P at each build: writes build_info.cpp anew only when commit or dirty flag changed.
+execute_process(COMMAND git -C ${SOURCE} rev-parse --short=12 HEAD OUTPUT_VARIABLE ASSAY_COMMIT
+                OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+set(ASSAY_DIRTY false)
+if(failed)
+  set(ASSAY_COMMIT "")
+else()
+  execute_process(COMMAND git -C ${SOURCE} diff --quiet HEAD RESULT_VARIABLE changed ERROR_QUIET)
+  if(changed)
+    set(ASSAY_DIRTY true)
+  endif()
+endif()
+configure_file(${SOURCE}/harness/run/build_info.cpp.in ${OUTPUT} @ONLY)

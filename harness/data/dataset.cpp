@@ -1,0 +1,131 @@
+#include "harness/data/dataset.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "harness/graph/nearest.hpp"
+
+namespace assay {
+namespace {
+
+constexpr std::int64_t train_samples = 48'000, validation_samples = 12'000, test_samples = 10'000;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+std::optional<std::filesystem::path> find_file(const std::filesystem::path& folder, const std::string& stem,
+                                               const std::string& kind) {
+  for (const char* joint : {"-", "."})
+    for (const char* suffix : {"", ".gz"}) {
+      std::filesystem::path path = folder / (stem + joint + kind + suffix);
+      std::error_code ignored;
+      if (std::filesystem::is_regular_file(path, ignored)) return path;
+    }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::span<const Dataset> datasets() {
+  static const std::array<Dataset, 4> all = {{
+      {"mnist",
+       "Handwritten digits (LeCun et al. 1998)",
+       {1, 28, 28},
+       10,
+       train_samples,
+       validation_samples,
+       test_samples,
+       "put train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz and "
+       "t10k-labels-idx1-ubyte.gz into "
+       "DIR/mnist and name it with --data DIR"},
+      {"fashion-mnist",
+       "Pictures of clothing (Xiao, Rasul & Vollgraf 2017)",
+       {1, 28, 28},
+       10,
+       train_samples,
+       validation_samples,
+       test_samples,
+       "apt-get install dataset-fashion-mnist"},
+      {"synthetic",
+       "Made here: a pattern for each class under noise, which a network can learn",
+       {1, 28, 28},
+       10,
+       train_samples,
+       validation_samples,
+       test_samples,
+       ""},
+      {"synthetic-noise",
+       "Made here: noise with labels that have nothing to do with it",
+       {1, 28, 28},
+       10,
+       train_samples,
+       validation_samples,
+       test_samples,
+       ""},
+  }};
+  return all;
+}
+
+const Dataset& find_dataset(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Dataset& dataset : datasets()) {
+    if (dataset.name == name) return dataset;
+    names.push_back(dataset.name);
+  }
+  throw std::invalid_argument(
+      fmt::format("[dataset] got '{}': there is no such data set{}", name, suggestion(name, names)));
+}
+
+std::vector<std::filesystem::path> dataset_folders(std::span<const std::filesystem::path> given) {
+  std::vector<std::filesystem::path> folders(given.begin(), given.end());
+  const std::string data = variable("ASSAY_DATA");
+  for (std::size_t begin = 0; begin < data.size();) {
+    const std::size_t end = std::min(data.find(':', begin), data.size());
+    if (end > begin) folders.emplace_back(data.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  const std::string home = variable("HOME");
+  if (!home.empty()) folders.push_back(std::filesystem::path(home) / ".local/share/datasets");
+  folders.emplace_back("/usr/local/share/datasets");
+  folders.emplace_back("/usr/share/datasets");
+  return folders;
+}
+
+std::filesystem::path default_cache() {
+  if (const std::string cache = variable("ASSAY_CACHE"); !cache.empty()) return cache;
+  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty())
+    return std::filesystem::path(cache) / "assay";
+  if (const std::string home = variable("HOME"); !home.empty())
+    return std::filesystem::path(home) / ".cache/assay";
+  return std::filesystem::temp_directory_path() / fmt::format("assay-{}", ::getuid());
+}
+
+std::optional<IdxFiles> find_idx_files(const Dataset& dataset, std::span<const std::filesystem::path> folders,
+                                       std::vector<std::filesystem::path>* looked_in) {
+  for (const std::filesystem::path& parent : folders) {
+    const std::filesystem::path folder = parent / dataset.name;
+    if (looked_in != nullptr) looked_in->push_back(folder);
+    const auto train_images = find_file(folder, "train-images", "idx3-ubyte");
+    const auto train_labels = find_file(folder, "train-labels", "idx1-ubyte");
+    const auto test_images = find_file(folder, "t10k-images", "idx3-ubyte");
+    const auto test_labels = find_file(folder, "t10k-labels", "idx1-ubyte");
+    if (train_images && train_labels && test_images && test_labels)
+      return IdxFiles{*train_images, *train_labels, *test_images, *test_labels};
+  }
+  return std::nullopt;
+}
+
+DatasetPlace locate_dataset(const Dataset& dataset, std::span<const std::filesystem::path> folders) {
+  if (dataset.remedy.empty()) return {true, "", ""};
+  const auto files = find_idx_files(dataset, folders);
+  if (!files) return {false, "", dataset.remedy};
+  return {true, files->train_images.parent_path().string(), ""};
+}
+
+}  // namespace assay

@@ -1,0 +1,60 @@
+// The data sets that are known: what they are called, where they lie and what is in them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/graph/tensor.hpp"
+
+namespace assay {
+
+// Known and not here. what(): where it was looked for and the command that brings it.
+class DatasetMissing : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Dataset {
+  std::string name;
+  std::string description;
+  Shape sample_shape;  // (C, H, W)
+  std::int64_t classes = 0;
+  std::int64_t train = 0, validation = 0, test = 0;  // samples
+  std::string remedy;                                // how to get it; empty for what is made here
+};
+
+// mnist, fashion-mnist, synthetic, synthetic-noise.
+std::span<const Dataset> datasets();
+// Throws std::invalid_argument naming the nearest and all that there are.
+const Dataset& find_dataset(std::string_view name);
+
+// `given` (the --data folders, in order), $ASSAY_DATA (folders with colons), ~/.local/share/datasets,
+// /usr/local/share/datasets, /usr/share/datasets.
+std::vector<std::filesystem::path> dataset_folders(std::span<const std::filesystem::path> given);
+// $ASSAY_CACHE, else $XDG_CACHE_HOME/assay, else ~/.cache/assay.
+std::filesystem::path default_cache();
+
+// The publisher's four files of a set, "train-images-idx3-ubyte" and so on, each with or without ".gz" or
+// with "." for the second "-".
+struct IdxFiles {
+  std::filesystem::path train_images, train_labels, test_images, test_labels;
+};
+// Looks in DIR/<name>/ for each folder in turn. `looked_in` (may be null) gets every folder that was tried.
+std::optional<IdxFiles> find_idx_files(const Dataset& dataset, std::span<const std::filesystem::path> folders,
+                                       std::vector<std::filesystem::path>* looked_in = nullptr);
+
+// "here", with the folder, or "missing", with the remedy: what `assay list datasets` shows.
+struct DatasetPlace {
+  bool here = false;
+  std::string folder;  // empty when missing, and for synthetic sets
+  std::string remedy;
+};
+DatasetPlace locate_dataset(const Dataset& dataset, std::span<const std::filesystem::path> folders);
+
+}  // namespace assay

@@ -1,0 +1,32 @@
+// Between the host's plain tensors and a library's formats.
+#pragma once
+
+#include "harness/exec/kernel_library.hpp"
+#include "harness/exec/storage.hpp"
+#include "harness/io/host_tensor.hpp"
+
+namespace assay {
+
+// Writes `elements` of `from` (f32, f64 or i32) as `to` (f64, f32, i32 or bf16). Throws std::runtime_error
+// for other pairs.
+void convert(const void* source, DType from, void* target, DType to, std::int64_t elements);
+
+// Keeps one way into one format: the reorder is made once, push() allocates nothing.
+class Inlet {
+ public:
+  // `from` is the dtype of the host's elements.
+  Inlet(KernelLibrary& library, const TensorType& type, const Format& format, DType from);
+  void push(const void* host, void* target);
+
+ private:
+  TensorType type_;
+  DType from_;
+  Storage converted_;                // empty where the host's dtype is the value's
+  std::unique_ptr<Kernel> reorder_;  // null where the format is plain
+};
+
+// A copy of what lies at `source`, plain; bf16 becomes f32. Not for the timed path.
+HostTensor fetch(KernelLibrary& library, std::string name, const TensorType& type, const Format& format,
+                 const void* source);
+
+}  // namespace assay

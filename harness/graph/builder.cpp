@@ -1,0 +1,120 @@
+#include "harness/graph/builder.hpp"
+
+#include <fmt/format.h>
+
+#include "harness/graph/error.hpp"
+#include "harness/graph/op.hpp"
+
+namespace assay {
+namespace {
+
+Attributes window_attributes(const Window& window) {
+  return {{"kernel", window.kernel}, {"stride", window.stride}, {"padding", window.padding}};
+}
+
+// The size of one dimension, with a refusal in words where the rank is not what the layer needs.
+const Shape& shape_of(const Graph& graph, ValueId x, std::size_t rank, std::string_view layer) {
+  const Shape& shape = graph.value(x).type.shape;
+  if (shape.size() != rank) {
+    throw GraphError(fmt::format("[{}] got x {}: it must have {} dimensions", layer, to_string(shape), rank));
+  }
+  return shape;
+}
+
+}  // namespace
+
+ValueId GraphBuilder::input(std::string name, Shape shape) {
+  return graph_.add_value(std::move(name), {DType::f32, std::move(shape)}, Role::input);
+}
+
+ValueId GraphBuilder::label(std::string name, Shape shape) {
+  return graph_.add_value(std::move(name), {DType::i32, std::move(shape)}, Role::label);
+}
+
+ValueId GraphBuilder::parameter(std::string name, Shape shape, std::string initializer) {
+  return graph_.add_value(std::move(name), {DType::f32, std::move(shape)}, Role::parameter,
+                          std::move(initializer));
+}
+
+ValueId GraphBuilder::state(std::string name, Shape shape, std::string initializer) {
+  return graph_.add_value(std::move(name), {DType::f32, std::move(shape)}, Role::state,
+                          std::move(initializer));
+}
+
+ValueId GraphBuilder::convolution(std::string name, ValueId x, std::int64_t channels, Window window,
+                                  bool bias) {
+  const std::int64_t in = shape_of(graph_, x, 4, "convolution")[1];
+  const ValueId w =
+      parameter(name + ".weight", {channels, in, window.kernel, window.kernel}, "glorot_uniform");
+  const ValueId b = bias ? parameter(name + ".bias", {channels}, "zeros") : none;
+  return apply("convolution", {x, w, b}, {{"stride", window.stride}, {"padding", window.padding}}, name)
+      .front();
+}
+
+ValueId GraphBuilder::linear(std::string name, ValueId x, std::int64_t features, bool bias) {
+  const std::int64_t in = shape_of(graph_, x, 2, "linear")[1];
+  const ValueId w = parameter(name + ".weight", {features, in}, "glorot_uniform");
+  const ValueId b = bias ? parameter(name + ".bias", {features}, "zeros") : none;
+  return apply("linear", {x, w, b}, {}, name).front();
+}
+
+ValueId GraphBuilder::batch_norm(std::string name, ValueId x, double momentum, double epsilon) {
+  const std::int64_t channels = shape_of(graph_, x, 4, "batch_norm")[1];
+  const ValueId weight = parameter(name + ".weight", {channels}, "ones");
+  const ValueId bias = parameter(name + ".bias", {channels}, "zeros");
+  const ValueId mean = state(name + ".running_mean", {channels}, "zeros");
+  const ValueId variance = state(name + ".running_variance", {channels}, "ones");
+  const Attributes attributes{{"epsilon", epsilon}, {"momentum", momentum}, {"training", training_}};
+  const std::vector<ValueId> results =
+      apply("batch_norm", {x, weight, bias, mean, variance}, attributes, name);
+  if (training_) {
+    graph_.add_update(mean, results[3]);
+    graph_.add_update(variance, results[4]);
+  }
+  return results.front();
+}
+
+ValueId GraphBuilder::relu(ValueId x, std::string name) {
+  return apply("relu", {x}, {}, std::move(name)).front();
+}
+
+ValueId GraphBuilder::average_pool(ValueId x, Window window, std::string name) {
+  return apply("average_pool", {x}, window_attributes(window), std::move(name)).front();
+}
+
+ValueId GraphBuilder::max_pool(ValueId x, Window window, std::string name) {
+  return apply("max_pool", {x}, window_attributes(window), std::move(name)).front();
+}
+
+ValueId GraphBuilder::flatten(ValueId x, std::string name) {
+  return apply("flatten", {x}, {}, std::move(name)).front();
+}
+
+ValueId GraphBuilder::add(ValueId a, ValueId b, std::string name) {
+  return apply("add", {a, b}, {}, std::move(name)).front();
+}
+
+ValueId GraphBuilder::softmax_cross_entropy(ValueId logits, ValueId labels, std::string name) {
+  return apply("softmax_cross_entropy", {logits, labels}, {}, std::move(name)).front();
+}
+
+std::vector<ValueId> GraphBuilder::apply(std::string_view op_name, std::initializer_list<ValueId> inputs,
+                                         Attributes attributes, std::string name, std::vector<bool> wanted) {
+  const Op& op = find_op(op_name);
+  if (name.empty()) name = unique(op_name);
+  if (wanted.empty() && !training_) {
+    for (const Result& result : op.results()) wanted.push_back(!result.optional);
+  }
+  const NodeId node = graph_.add_node(op, std::move(name), std::span(inputs.begin(), inputs.size()),
+                                      std::move(attributes), std::move(wanted));
+  return graph_.node(node).outputs;
+}
+
+std::string GraphBuilder::unique(std::string_view stem) const {
+  std::string name(stem);
+  for (int i = 2; graph_.find(name) != none || graph_.find_node(name) != none; ++i)
+    name = fmt::format("{}_{}", stem, i);
+  return name;
+}
+
+}  // namespace assay

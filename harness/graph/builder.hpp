@@ -1,0 +1,59 @@
+// Writes graphs down: one method per op, names made unique, gradients accumulated.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/graph/graph.hpp"
+
+namespace assay {
+
+struct Window {
+  std::int64_t kernel = 1;
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;  // the same on all four sides
+};
+
+// Borrows the graph; it must outlive the builder.
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(Graph& graph, bool training = true) : graph_(graph), training_(training) {}
+
+  Graph& graph() { return graph_; }
+  // Whether ops that differ between training and inference are built for training.
+  bool training() const { return training_; }
+
+  ValueId input(std::string name, Shape shape);
+  ValueId label(std::string name, Shape shape);
+  ValueId parameter(std::string name, Shape shape, std::string initializer);
+  ValueId state(std::string name, Shape shape, std::string initializer);
+
+  // Layers: they add the parameters "<name>.weight" and "<name>.bias" and return the result.
+  ValueId convolution(std::string name, ValueId x, std::int64_t channels, Window window, bool bias = true);
+  ValueId linear(std::string name, ValueId x, std::int64_t features, bool bias = true);
+  ValueId batch_norm(std::string name, ValueId x, double momentum = 0.9, double epsilon = 1e-5);
+
+  ValueId relu(ValueId x, std::string name = {});
+  ValueId average_pool(ValueId x, Window window, std::string name = {});
+  ValueId max_pool(ValueId x, Window window, std::string name = {});
+  ValueId flatten(ValueId x, std::string name = {});
+  ValueId add(ValueId a, ValueId b, std::string name = {});
+  // Mean loss over the batch, a scalar.
+  ValueId softmax_cross_entropy(ValueId logits, ValueId labels, std::string name = {});
+
+  // Any op by name: returns its outputs. An empty name becomes "<op>", "<op>_2", ...
+  // `wanted` left empty means all results, but no optional one when not training.
+  std::vector<ValueId> apply(std::string_view op, std::initializer_list<ValueId> inputs,
+                             Attributes attributes = {}, std::string name = {},
+                             std::vector<bool> wanted = {});
+
+ private:
+  std::string unique(std::string_view stem) const;
+
+  Graph& graph_;
+  bool training_;
+};
+
+}  // namespace assay

@@ -1,0 +1,29 @@
+// Rewrites patterns into the fused forms that a backend has kernels for. A fused graph computes what the
+// unfused one does.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "harness/graph/graph.hpp"
+
+namespace assay {
+
+struct FusionRules {
+  // Ops whose kernels take the attribute activation "relu": a relu that alone reads such an op's y becomes
+  // the attribute. Of "convolution", "linear", "batch_norm", "add".
+  std::set<std::string> activation = {};
+  // Gradient ops whose kernels take the operand mask: a relu_gradient that alone reads such an op's dx
+  // becomes that operand, also across the reshape of a flatten. Of "convolution_input_gradient",
+  // "linear_input_gradient", "average_pool_gradient", "max_pool_gradient".
+  std::set<std::string> mask = {};
+  // All nodes of one optimizer op with equal attributes become one node with a group of operands per tensor;
+  // it stands last.
+  bool grouped_optimizer = false;
+};
+
+// Works on a whole step, after differentiation and the precision pass. Outputs, updates, and the names of
+// feeds and persistent values stay.
+Graph fuse(const Graph& graph, const FusionRules& rules);
+
+}  // namespace assay

@@ -1,0 +1,101 @@
+// The contract of an operator: what it computes, in words and in shapes. It knows no backend and has no
+// kernel.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/graph/attributes.hpp"
+#include "harness/graph/error.hpp"
+#include "harness/graph/graph.hpp"
+#include "harness/graph/tensor.hpp"
+
+namespace assay {
+
+class GraphBuilder;
+
+// Which type of a precision policy an operand has.
+enum class Kind : std::uint8_t {
+  storage,  // activations, their gradients, operands of matrix ops
+  master,   // parameters, statistics, loss, accumulated gradients, the schedule
+  any,      // whatever the producer made; all such operands of a node agree
+  index,    // i32, or opaque: untouched by the policy
+};
+
+struct Operand {
+  std::string name;  // "x", "weight", "bias"
+  bool optional = false;
+  Kind kind = Kind::storage;
+};
+
+struct Result {
+  std::string name;  // "y"; the first one is the node's own name in the graph
+  bool optional = false;
+  bool saved = false;   // exists for the gradient alone: batch statistics, argmax, a workspace
+  bool opaque = false;  // sized by the backend at lowering
+};
+
+// Output `output` may be written over input `input`: every element is read before it is written.
+struct InPlace {
+  int output = 0;
+  int input = 0;
+};
+
+struct Cost {
+  double flops = 0;  // a multiply-add counts two
+  double bytes = 0;  // compulsory traffic: each operand read once, each result written once
+};
+
+// One object per op, immutable, alive for the whole program; registered in ops/registry.cpp.
+class Op {
+ public:
+  virtual ~Op() = default;
+
+  virtual std::string_view name() const = 0;  // "convolution"
+  virtual std::string_view contract()
+      const = 0;  // a paragraph: formula, padding, divisor, order, dtype rules
+  virtual std::vector<Operand> operands() const = 0;
+  virtual std::vector<Result> results() const = 0;
+  // Names of the attributes that it knows, in the order of the contract; any other is refused.
+  virtual std::vector<std::string> attributes() const { return {}; }
+  // The last `repeats()` operands are one group; a node may have one or more groups, and then has results()
+  // once for each (an optimizer over many tensors). 0: operands() and results() are all there is.
+  virtual int repeats() const { return 0; }
+  // One type per result (opaque ones are default; fewer when the attributes rule out the last ones). `inputs`
+  // has one entry per operand; `present[i]` says whether it is there. Throws GraphError: "[convolution] got
+  // ...: ...".
+  virtual std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
+                                        const std::vector<bool>& present) const = 0;
+  // Floating-point operations; 0 for data movement.
+  virtual double flops(const Attributes& attributes, std::span<const TensorType> inputs,
+                       std::span<const TensorType> outputs) const = 0;
+  virtual std::vector<InPlace> in_place() const { return {}; }
+  // Result 0 has the bits of operand 0 in the same order (flatten): nothing needs to move.
+  virtual bool view() const { return false; }
+  // Adds the nodes that turn the gradients of the outputs (`none` where an output has no use) into gradients
+  // of the inputs (`none` where there is none). Throws GraphError when the op has no gradient.
+  virtual std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
+                                        std::span<const ValueId> output_gradients) const;
+};
+
+// Bytes and FLOPs of a node of a graph.
+Cost cost(const Graph& graph, const Node& node);
+
+// The number of groups of a node with `inputs` operands; 1 for an op that does not repeat. Throws GraphError
+// when the count fits no number of groups.
+int group_count(const Op& op, std::size_t inputs);
+// operands()[i] of operand i of a node, and results()[i] of result i, with the groups counted out.
+const Operand& operand_at(const Op& op, const std::vector<Operand>& operands, std::size_t i);
+const Result& result_at(const std::vector<Result>& results, std::size_t i);
+// in_place() for all groups of a node.
+std::vector<InPlace> in_place(const Node& node);
+
+// Every op of this build, in the order of ops/registry.cpp.
+std::span<const Op* const> all_ops();
+// Throws GraphError naming the nearest known op.
+const Op& find_op(std::string_view name);
+
+}  // namespace assay

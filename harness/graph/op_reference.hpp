@@ -1,0 +1,18 @@
+// The reference of the operators as Markdown, written from their own contracts: docs/operators.md and `assay
+// list ops`.
+#pragma once
+
+#include <string>
+
+#include "harness/graph/op.hpp"
+
+namespace assay {
+
+// "convolution(x, weight, [bias]) -> y"; optional ones in brackets, "..." after a group that repeats.
+std::string signature(const Op& op);
+// A heading, the signature, the attributes, the contract and what may be written in place.
+std::string reference(const Op& op);
+// The whole page.
+std::string operator_reference();
+
+}  // namespace assay

@@ -1,0 +1,59 @@
+#include <limits>
+#include <string>
+
+#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/ops/optimizer_rule.hpp"
+
+namespace assay {
+namespace {
+
+constexpr double flops_per_element = 14;
+
+class Adam final : public Op {
+ public:
+  std::string_view name() const override { return "adam"; }
+  std::string_view contract() const override {
+    static const std::string text =
+        std::string(
+            "m' = beta1 m + (1 - beta1) g; v' = beta2 v + (1 - beta2) g^2; parameter' = parameter - lr (m' /"
+            " (1 - beta1^t)) / (sqrt(v' / (1 - beta2^t)) + epsilon): epsilon is added after the root and the"
+            " bias correction (Kingma & Ba 2015, algorithm 1).") +
+        optimizer_contract;
+    return text;
+  }
+  std::vector<Operand> operands() const override {
+    return {{"schedule", false, Kind::master},
+            {"parameter", false, Kind::master},
+            {"gradient", false, Kind::master},
+            {"m", false, Kind::master},
+            {"v", false, Kind::master}};
+  }
+  std::vector<std::string> attributes() const override {
+    return {"beta1", "beta2", "epsilon", "weight_decay"};
+  }
+  std::vector<Result> results() const override { return {{"new_parameter"}, {"new_m"}, {"new_v"}}; }
+  int repeats() const override { return 4; }
+  std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
+                                const std::vector<bool>& present) const override {
+    const Operands in(*this, inputs, present);
+    bounded_attribute(in, attributes, "beta1", 0, 1);
+    bounded_attribute(in, attributes, "beta2", 0, 1);
+    bounded_attribute(in, attributes, "epsilon", 0, 1);
+    bounded_attribute(in, attributes, "weight_decay", 0, std::numeric_limits<float>::max());
+    return infer_optimizer(*this, inputs, present);
+  }
+  double flops(const Attributes&, std::span<const TensorType> inputs,
+               std::span<const TensorType>) const override {
+    return flops_per_element * optimized_elements(*this, inputs);
+  }
+  std::vector<InPlace> in_place() const override { return {{0, 1}, {1, 3}, {2, 4}}; }
+};
+
+}  // namespace
+
+const Op& adam_op() {
+  static const Adam op;
+  return op;
+}
+
+}  // namespace assay

@@ -1,0 +1,133 @@
+#include <limits>
+
+#include "harness/graph/builder.hpp"
+#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/ops/rules.hpp"
+
+namespace assay {
+namespace {
+
+// Statistics take two operations per element, normalising four.
+constexpr double training_flops = 6;
+constexpr double inference_flops = 2;
+constexpr double gradient_flops = 10;
+
+class BatchNorm final : public Op {
+ public:
+  std::string_view name() const override { return "batch_norm"; }
+  std::string_view contract() const override {
+    return "y = (x - mean[c]) * inverse_std[c] * weight[c] + bias[c], x (N, C, H, W), with inverse_std = 1 /"
+           " sqrt(variance + epsilon). With attribute training, mean and variance are those of the batch "
+           "over N, H and"
+           " W, the variance biased (divided by N*H*W); they are saved as mean and inverse_std; and "
+           "new_running_mean ="
+           " momentum * running_mean + (1 - momentum) * mean, new_running_variance likewise from the same "
+           "biased"
+           " variance (PyTorch's own momentum is 1 - momentum, and it takes the unbiased variance there). "
+           "Without it"
+           " they are running_mean and running_variance, and y is the only result. y has the type of x; all "
+           "else is"
+           " f32 beside bf16. Attribute activation \"relu\" (written by fusion): y is max(y, 0).";
+  }
+  std::vector<Operand> operands() const override {
+    return {{"x"},
+            {"weight", false, Kind::master},
+            {"bias", false, Kind::master},
+            {"running_mean", false, Kind::master},
+            {"running_variance", false, Kind::master}};
+  }
+  std::vector<std::string> attributes() const override {
+    return {"epsilon", "momentum", "training", "activation"};
+  }
+  std::vector<Result> results() const override {
+    return {{"y"},
+            {"mean", true, true},
+            {"inverse_std", true, true},
+            {"new_running_mean", true},
+            {"new_running_variance", true}};
+  }
+  std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
+                                const std::vector<bool>& present) const override {
+    const Operands in(*this, inputs, present);
+    in.rank(0, 4);
+    in.floating(0);
+    for (std::size_t i = 1; i < inputs.size(); ++i) {
+      in.shaped(i, {in.shape(0)[1]});
+      in.accumulates(i, 0);
+    }
+    bounded_attribute(in, attributes, "epsilon", std::numeric_limits<double>::min(), 1);
+    bounded_attribute(in, attributes, "momentum", 0, 1);
+    check_activation(in, attributes);
+    if (!attributes.get<bool>("training")) return {inputs[0]};
+    return {inputs[0], inputs[1], inputs[1], inputs[3], inputs[4]};
+  }
+  double flops(const Attributes& attributes, std::span<const TensorType> inputs,
+               std::span<const TensorType>) const override {
+    return (attributes.get<bool>("training") ? training_flops : inference_flops) *
+           static_cast<double>(inputs[0].elements());
+  }
+  std::vector<InPlace> in_place() const override { return {{0, 0}, {3, 3}, {4, 4}}; }
+  std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
+                                std::span<const ValueId> output_gradients) const override {
+    refuse_fused_gradient(*this, node);
+    if (!node.attributes.get<bool>("training")) return Op::gradient(builder, node, output_gradients);
+    for (std::size_t i = 1; i < output_gradients.size(); ++i) {
+      if (output_gradients[i] != none)
+        throw GraphError("[batch_norm] only y has a gradient (node '" + node.name + "')");
+    }
+    const std::vector<ValueId> gradients =
+        builder.apply("batch_norm_gradient",
+                      {node.inputs[0], node.inputs[1], node.outputs[1], node.outputs[2], output_gradients[0]},
+                      {}, node.name + ".gradient");
+    return {gradients[0], gradients[1], gradients[2], none, none};
+  }
+};
+
+class BatchNormGradient final : public Op {
+ public:
+  std::string_view name() const override { return "batch_norm_gradient"; }
+  std::string_view contract() const override {
+    return "The gradient of batch_norm in training. With h = (x - mean) * inverse_std and M = N*H*W: dbias = "
+           "sum of dy,"
+           " dweight = sum of dy * h, dx = weight * inverse_std * (dy - (dbias + h * dweight) / M), sums "
+           "over N, H and"
+           " W. x, dy and dx (N, C, H, W) have one type; all else is (C), f32 beside bf16.";
+  }
+  std::vector<Operand> operands() const override {
+    return {{"x"},
+            {"weight", false, Kind::master},
+            {"mean", false, Kind::master},
+            {"inverse_std", false, Kind::master},
+            {"dy"}};
+  }
+  std::vector<Result> results() const override { return {{"dx"}, {"dweight"}, {"dbias"}}; }
+  std::vector<TensorType> infer(const Attributes&, std::span<const TensorType> inputs,
+                                const std::vector<bool>& present) const override {
+    const Operands in(*this, inputs, present);
+    in.rank(0, 4);
+    in.floating(0);
+    for (std::size_t i = 1; i < 4; ++i) {
+      in.shaped(i, {in.shape(0)[1]});
+      in.accumulates(i, 0);
+    }
+    in.same_type(4, 0);
+    return {inputs[0], inputs[1], inputs[1]};
+  }
+  double flops(const Attributes&, std::span<const TensorType> inputs,
+               std::span<const TensorType>) const override {
+    return gradient_flops * static_cast<double>(inputs[0].elements());
+  }
+};
+
+}  // namespace
+
+const Op& batch_norm_op() {
+  static const BatchNorm op;
+  return op;
+}
+const Op& batch_norm_gradient_op() {
+  static const BatchNormGradient op;
+  return op;
+}
+
+}  // namespace assay

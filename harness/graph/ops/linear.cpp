@@ -1,0 +1,129 @@
+// The fully connected layer and its gradients.
+#include "harness/graph/builder.hpp"
+#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/ops/rules.hpp"
+
+namespace assay {
+namespace {
+
+double product(std::int64_t a, std::int64_t b, std::int64_t c) {
+  return 2.0 * static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(c);
+}
+
+class Linear final : public Op {
+ public:
+  std::string_view name() const override { return "linear"; }
+  std::string_view contract() const override {
+    return "y = x weight^T + bias. x (N, I), weight (O, I), bias (O); y (N, O). x, weight and y have one "
+           "type; the"
+           " bias and the sums are f32 beside bf16. Attribute activation \"relu\" (written by fusion): y is"
+           " max(y, 0).";
+  }
+  std::vector<Operand> operands() const override { return {{"x"}, {"weight"}, {"bias", true, Kind::master}}; }
+  std::vector<std::string> attributes() const override { return {"activation"}; }
+  std::vector<Result> results() const override { return {{"y"}}; }
+  std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
+                                const std::vector<bool>& present) const override {
+    const Operands in(*this, inputs, present);
+    in.rank(0, 2);
+    in.rank(1, 2);
+    in.floating(0);
+    in.same_dtype(1, 0);
+    in.require(in.shape(0)[1] == in.shape(1)[1], "inner dimensions differ");
+    if (in.has(2)) {
+      in.shaped(2, {in.shape(1)[0]});
+      in.accumulates(2, 0);
+    }
+    check_activation(in, attributes);
+    return {{in.dtype(0), {in.shape(0)[0], in.shape(1)[0]}}};
+  }
+  double flops(const Attributes&, std::span<const TensorType> inputs,
+               std::span<const TensorType>) const override {
+    return product(inputs[0].shape[0], inputs[0].shape[1], inputs[1].shape[0]);
+  }
+  std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
+                                std::span<const ValueId> output_gradients) const override {
+    refuse_fused_gradient(*this, node);
+    const ValueId dy = output_gradients[0];
+    const ValueId dx = builder.apply("linear_input_gradient", {dy, node.inputs[1], none}, {},
+                                     node.name + ".input_gradient")[0];
+    const std::vector<ValueId> dw =
+        builder.apply("linear_weight_gradient", {node.inputs[0], dy}, {}, node.name + ".weight_gradient",
+                      {true, node.inputs[2] != none});
+    return {dx, dw[0], dw[1]};
+  }
+};
+
+class LinearInputGradient final : public Op {
+ public:
+  std::string_view name() const override { return "linear_input_gradient"; }
+  std::string_view contract() const override {
+    return "dx = dy weight. dy (N, O), weight (O, I); dx (N, I). All have one type; sums are f32 beside "
+           "bf16. The"
+           " optional operand mask (written by fusion, of the shape and type of dx) is the output of the "
+           "ReLU before:"
+           " dx is 0 where mask <= 0.";
+  }
+  std::vector<Operand> operands() const override { return {{"dy"}, {"weight"}, {"mask", true}}; }
+  std::vector<Result> results() const override { return {{"dx"}}; }
+  std::vector<TensorType> infer(const Attributes&, std::span<const TensorType> inputs,
+                                const std::vector<bool>& present) const override {
+    const Operands in(*this, inputs, present);
+    in.rank(0, 2);
+    in.rank(1, 2);
+    in.floating(0);
+    in.same_dtype(1, 0);
+    in.require(in.shape(0)[1] == in.shape(1)[0], "inner dimensions differ");
+    const Shape dx{in.shape(0)[0], in.shape(1)[1]};
+    in.mask(2, dx);
+    return {{in.dtype(0), dx}};
+  }
+  double flops(const Attributes&, std::span<const TensorType> inputs,
+               std::span<const TensorType>) const override {
+    return product(inputs[0].shape[0], inputs[0].shape[1], inputs[1].shape[1]);
+  }
+};
+
+class LinearWeightGradient final : public Op {
+ public:
+  std::string_view name() const override { return "linear_weight_gradient"; }
+  std::string_view contract() const override {
+    return "dweight = dy^T x; bias_gradient[o] = sum over n of dy[n,o]. x (N, I), dy (N, O); dweight (O, I). "
+           "x and dy"
+           " have one type; the results are what the sums are kept in, f32 beside bf16.";
+  }
+  std::vector<Operand> operands() const override { return {{"x"}, {"dy"}}; }
+  std::vector<Result> results() const override { return {{"dweight"}, {"bias_gradient", true}}; }
+  std::vector<TensorType> infer(const Attributes&, std::span<const TensorType> inputs,
+                                const std::vector<bool>& present) const override {
+    const Operands in(*this, inputs, present);
+    in.rank(0, 2);
+    in.rank(1, 2);
+    in.floating(0);
+    in.same_dtype(1, 0);
+    in.require(in.shape(0)[0] == in.shape(1)[0], "batches differ");
+    const DType sum = accumulation(in.dtype(0));
+    return {{sum, {in.shape(1)[1], in.shape(0)[1]}}, {sum, {in.shape(1)[1]}}};
+  }
+  double flops(const Attributes&, std::span<const TensorType> inputs,
+               std::span<const TensorType>) const override {
+    return product(inputs[0].shape[0], inputs[0].shape[1], inputs[1].shape[1]);
+  }
+};
+
+}  // namespace
+
+const Op& linear_op() {
+  static const Linear op;
+  return op;
+}
+const Op& linear_input_gradient_op() {
+  static const LinearInputGradient op;
+  return op;
+}
+const Op& linear_weight_gradient_op() {
+  static const LinearWeightGradient op;
+  return op;
+}
+
+}  // namespace assay

@@ -1,0 +1,33 @@
+// The ops of this build, each in a file of its own.
+#pragma once
+
+#include "harness/graph/op.hpp"
+
+namespace assay {
+
+const Op& convolution_op();
+const Op& convolution_input_gradient_op();
+const Op& convolution_weight_gradient_op();
+const Op& linear_op();
+const Op& linear_input_gradient_op();
+const Op& linear_weight_gradient_op();
+const Op& relu_op();
+const Op& relu_gradient_op();
+const Op& average_pool_op();
+const Op& average_pool_gradient_op();
+const Op& max_pool_op();
+const Op& max_pool_gradient_op();
+const Op& flatten_op();
+const Op& reshape_op();
+const Op& add_op();
+const Op& batch_norm_op();
+const Op& batch_norm_gradient_op();
+const Op& softmax_cross_entropy_op();
+const Op& softmax_cross_entropy_gradient_op();
+const Op& cast_op();
+const Op& constant_op();
+const Op& sgd_op();
+const Op& rmsprop_op();
+const Op& adam_op();
+
+}  // namespace assay

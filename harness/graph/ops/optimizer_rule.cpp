@@ -1,0 +1,31 @@
+#include "harness/graph/ops/optimizer_rule.hpp"
+
+namespace assay {
+
+std::vector<TensorType> infer_optimizer(const Op& op, std::span<const TensorType> inputs,
+                                        const std::vector<bool>& present) {
+  const Operands in(op, inputs, present);
+  const auto group = static_cast<std::size_t>(op.repeats());
+  in.floating(0);
+  in.shaped(0, {2});
+  std::vector<TensorType> results;
+  for (std::size_t first = 1; first < inputs.size(); first += group) {
+    in.floating(first);
+    in.same_dtype(first, 0);
+    for (std::size_t i = first + 1; i < first + group; ++i) {
+      if (in.has(i)) in.same_type(i, first);
+    }
+    results.insert(results.end(), op.results().size(), inputs[first]);
+  }
+  return results;
+}
+
+double optimized_elements(const Op& op, std::span<const TensorType> inputs) {
+  double elements = 0;
+  for (std::size_t i = 1; i < inputs.size(); i += static_cast<std::size_t>(op.repeats())) {
+    elements += static_cast<double>(inputs[i].elements());
+  }
+  return elements;
+}
+
+}  // namespace assay

@@ -1,0 +1,24 @@
+// The shape rule that the optimizer ops share: a schedule, then groups of tensors of one type each.
+#pragma once
+
+#include <vector>
+
+#include "harness/graph/ops/rules.hpp"
+
+namespace assay {
+
+// What their contracts have in common.
+inline constexpr const char* optimizer_contract =
+    "schedule (2) holds the learning rate lr and the step t (1 for the first) and is read from memory"
+    " at each step. weight_decay is the coupled L2 form: g = gradient + weight_decay * parameter. The"
+    " operands after the schedule repeat, and the results with them: one node may update many"
+    " tensors. All of a group have one shape and the type of the schedule.";
+
+// Operands: schedule (2), then `repeats()` tensors a group: parameter, gradient, moments. Results a group:
+// the new parameter and the new moments. Throws GraphError.
+std::vector<TensorType> infer_optimizer(const Op& op, std::span<const TensorType> inputs,
+                                        const std::vector<bool>& present);
+// The sum of the elements of all parameters.
+double optimized_elements(const Op& op, std::span<const TensorType> inputs);
+
+}  // namespace assay

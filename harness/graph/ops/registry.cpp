@@ -1,0 +1,47 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "harness/graph/nearest.hpp"
+#include "harness/graph/ops/op_list.hpp"
+
+namespace assay {
+
+std::span<const Op* const> all_ops() {
+  static const std::array ops{&convolution_op(),
+                              &convolution_input_gradient_op(),
+                              &convolution_weight_gradient_op(),
+                              &linear_op(),
+                              &linear_input_gradient_op(),
+                              &linear_weight_gradient_op(),
+                              &relu_op(),
+                              &relu_gradient_op(),
+                              &average_pool_op(),
+                              &average_pool_gradient_op(),
+                              &max_pool_op(),
+                              &max_pool_gradient_op(),
+                              &flatten_op(),
+                              &reshape_op(),
+                              &add_op(),
+                              &batch_norm_op(),
+                              &batch_norm_gradient_op(),
+                              &softmax_cross_entropy_op(),
+                              &softmax_cross_entropy_gradient_op(),
+                              &cast_op(),
+                              &constant_op(),
+                              &sgd_op(),
+                              &rmsprop_op(),
+                              &adam_op()};
+  return ops;
+}
+
+const Op& find_op(std::string_view name) {
+  for (const Op* op : all_ops()) {
+    if (op->name() == name) return *op;
+  }
+  std::vector<std::string> known;
+  for (const Op* op : all_ops()) known.emplace_back(op->name());
+  throw GraphError(fmt::format("'{}' is no op{}", name.substr(0, 40), suggestion(name, known)));
+}
+
+}  // namespace assay

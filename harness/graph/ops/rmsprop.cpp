@@ -1,0 +1,55 @@
+#include <limits>
+#include <string>
+
+#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/ops/optimizer_rule.hpp"
+
+namespace assay {
+namespace {
+
+constexpr double flops_per_element = 9;
+
+class Rmsprop final : public Op {
+ public:
+  std::string_view name() const override { return "rmsprop"; }
+  std::string_view contract() const override {
+    static const std::string text =
+        std::string(
+            "s' = decay s + (1 - decay) g^2; parameter' = parameter - lr g / (sqrt(s') + epsilon): epsilon is"
+            " added after the root (Keras adds it before); no momentum, not centred. s is the operand "
+            "square.") +
+        optimizer_contract;
+    return text;
+  }
+  std::vector<Operand> operands() const override {
+    return {{"schedule", false, Kind::master},
+            {"parameter", false, Kind::master},
+            {"gradient", false, Kind::master},
+            {"square", false, Kind::master}};
+  }
+  std::vector<std::string> attributes() const override { return {"decay", "epsilon", "weight_decay"}; }
+  std::vector<Result> results() const override { return {{"new_parameter"}, {"new_square"}}; }
+  int repeats() const override { return 3; }
+  std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
+                                const std::vector<bool>& present) const override {
+    const Operands in(*this, inputs, present);
+    bounded_attribute(in, attributes, "decay", 0, 1);
+    bounded_attribute(in, attributes, "epsilon", 0, 1);
+    bounded_attribute(in, attributes, "weight_decay", 0, std::numeric_limits<float>::max());
+    return infer_optimizer(*this, inputs, present);
+  }
+  double flops(const Attributes&, std::span<const TensorType> inputs,
+               std::span<const TensorType>) const override {
+    return flops_per_element * optimized_elements(*this, inputs);
+  }
+  std::vector<InPlace> in_place() const override { return {{0, 1}, {1, 3}}; }
+};
+
+}  // namespace
+
+const Op& rmsprop_op() {
+  static const Rmsprop op;
+  return op;
+}
+
+}  // namespace assay

@@ -1,0 +1,134 @@
+#include "harness/graph/ops/rules.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace assay {
+namespace {
+
+// Far beyond any real window, and small enough that sums cannot overflow.
+constexpr std::int64_t largest_window = std::int64_t{1} << 24;
+
+void check_window(const Operands& operands, const SlidingWindow& window, std::int64_t h, std::int64_t w) {
+  const auto check = [&](bool holds, std::string_view what) {
+    if (holds) return;
+    operands.reject(fmt::format("window ({}, {}), stride {}, padding {}: {}", window.height, window.width,
+                                window.stride, window.padding, what));
+  };
+  check(window.height >= 1 && window.width >= 1, "the kernel must be at least 1");
+  check(window.height <= largest_window && window.width <= largest_window, "the kernel is too large");
+  check(window.stride >= 1 && window.stride <= largest_window, "the stride must be at least 1");
+  check(window.padding >= 0, "the padding must not be negative");
+  check(window.padding < window.height && window.padding < window.width,
+        "the padding must be less than the kernel");
+  check(h + 2 * window.padding >= window.height && w + 2 * window.padding >= window.width,
+        "the kernel is larger than the padded image");
+}
+
+}  // namespace
+
+void Operands::reject(std::string_view what) const {
+  const std::vector<Operand> operands = op_.operands();
+  std::string seen;
+  for (std::size_t i = 0; i < types_.size(); ++i) {
+    if (!present_[i]) continue;
+    // A long optimizer node would fill the screen.
+    if (i >= operands.size() + 4) {
+      seen += ", ...";
+      break;
+    }
+    seen += fmt::format("{}{} {}", seen.empty() ? "" : ", ", operand_at(op_, operands, i).name,
+                        to_string(types_[i]));
+  }
+  throw GraphError(fmt::format("[{}] got {}: {}", op_.name(), seen.empty() ? "no operand" : seen, what));
+}
+
+void Operands::rank(std::size_t i, std::size_t dimensions) const {
+  if (shape(i).size() == dimensions) return;
+  reject(fmt::format("{} must have {} dimensions", operand_at(op_, op_.operands(), i).name, dimensions));
+}
+
+void Operands::floating(std::size_t i) const {
+  if (is_floating(dtype(i))) return;
+  reject(fmt::format("{} must be floating-point", operand_at(op_, op_.operands(), i).name));
+}
+
+void Operands::same_dtype(std::size_t i, std::size_t as) const {
+  if (dtype(i) == dtype(as)) return;
+  const std::vector<Operand> operands = op_.operands();
+  reject(fmt::format("{} and {} must have the same element type", operand_at(op_, operands, i).name,
+                     operand_at(op_, operands, as).name));
+}
+
+void Operands::same_type(std::size_t i, std::size_t as) const {
+  if (type(i) == type(as)) return;
+  const std::vector<Operand> operands = op_.operands();
+  reject(fmt::format("{} and {} must have the same shape and element type", operand_at(op_, operands, i).name,
+                     operand_at(op_, operands, as).name));
+}
+
+void Operands::accumulates(std::size_t i, std::size_t of) const {
+  if (dtype(i) == accumulation(dtype(of))) return;
+  const std::vector<Operand> operands = op_.operands();
+  reject(fmt::format("{} must be {} beside {} {}", operand_at(op_, operands, i).name,
+                     to_string(accumulation(dtype(of))), to_string(dtype(of)),
+                     operand_at(op_, operands, of).name));
+}
+
+void Operands::shaped(std::size_t i, const Shape& wanted) const {
+  if (shape(i) == wanted) return;
+  reject(fmt::format("{} must be {}", operand_at(op_, op_.operands(), i).name, to_string(wanted)));
+}
+
+void Operands::mask(std::size_t i, const Shape& dx) const {
+  if (!has(i)) return;
+  shaped(i, dx);
+  same_dtype(i, 0);
+}
+
+SlidingWindow square_window(const Operands& operands, const Attributes& attributes, std::int64_t h,
+                            std::int64_t w) {
+  const std::int64_t kernel = attributes.get<std::int64_t>("kernel");
+  return weight_window(operands, attributes, kernel, kernel, h, w);
+}
+
+SlidingWindow weight_window(const Operands& operands, const Attributes& attributes, std::int64_t kernel_h,
+                            std::int64_t kernel_w, std::int64_t h, std::int64_t w) {
+  const SlidingWindow window{kernel_h, kernel_w, attributes.get<std::int64_t>("stride"),
+                             attributes.get<std::int64_t>("padding")};
+  check_window(operands, window, h, w);
+  return window;
+}
+
+std::vector<std::int64_t> size_attribute(const Operands& operands, const Attributes& attributes,
+                                         std::string_view name, std::size_t count) {
+  const auto& sizes = attributes.get<std::vector<std::int64_t>>(name);
+  if (sizes.size() != count) operands.reject(fmt::format("attribute '{}' must have {} entries", name, count));
+  check_shape(sizes);
+  return sizes;
+}
+
+double bounded_attribute(const Operands& operands, const Attributes& attributes, std::string_view name,
+                         double lowest, double highest) {
+  const double value = attributes.number(name);
+  if (!std::isfinite(value) || value < lowest || value >= highest) {
+    operands.reject(fmt::format("attribute '{}' is {}, not in [{}, {})", name, value, lowest, highest));
+  }
+  return value;
+}
+
+void check_activation(const Operands& operands, const Attributes& attributes) {
+  if (!attributes.has("activation")) return;
+  const auto& activation = attributes.get<std::string>("activation");
+  if (activation != "relu")
+    operands.reject(fmt::format("'{}' is no activation; known is relu", activation.substr(0, 40)));
+}
+
+void refuse_fused_gradient(const Op& op, const Node& node) {
+  if (!node.attributes.has("activation")) return;
+  throw GraphError(fmt::format(
+      "[{}] has no gradient with a fused activation: differentiate first (node '{}')", op.name(), node.name));
+}
+
+}  // namespace assay

@@ -1,0 +1,75 @@
+// What the shape rules of the ops share: named access to operands and refusals that show them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/graph/op.hpp"
+
+namespace assay {
+
+// The operands of one node while its shape rule looks at them. Borrows everything.
+class Operands {
+ public:
+  Operands(const Op& op, std::span<const TensorType> types, const std::vector<bool>& present)
+      : op_(op), types_(types), present_(present) {}
+
+  bool has(std::size_t i) const { return present_[i]; }
+  const TensorType& type(std::size_t i) const { return types_[i]; }
+  const Shape& shape(std::size_t i) const { return types_[i].shape; }
+  DType dtype(std::size_t i) const { return types_[i].dtype; }
+
+  // The following throw GraphError "[op] got x f32 (2, 3), weight f32 (4, 5): what".
+  void require(bool holds, std::string_view what) const {
+    if (!holds) reject(what);
+  }
+  [[noreturn]] void reject(std::string_view what) const;
+  void rank(std::size_t i, std::size_t dimensions) const;
+  void floating(std::size_t i) const;
+  void same_dtype(std::size_t i, std::size_t as) const;
+  void same_type(std::size_t i, std::size_t as) const;
+  // Operand i holds sums of products of operand `of`: f32 beside bf16.
+  void accumulates(std::size_t i, std::size_t of) const;
+  void shaped(std::size_t i, const Shape& shape) const;
+  // Operand i, where it is there, is the mask of a gradient dx: of its shape and of the type of operand 0.
+  void mask(std::size_t i, const Shape& dx) const;
+
+ private:
+  const Op& op_;
+  std::span<const TensorType> types_;
+  const std::vector<bool>& present_;
+};
+
+// A sliding window over the last two dimensions, from the attributes kernel, stride and padding.
+struct SlidingWindow {
+  std::int64_t height = 1;
+  std::int64_t width = 1;
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;
+
+  // floor((in + 2 padding - kernel) / stride) + 1
+  std::int64_t rows(std::int64_t in) const { return (in + 2 * padding - height) / stride + 1; }
+  std::int64_t columns(std::int64_t in) const { return (in + 2 * padding - width) / stride + 1; }
+};
+// Throw through `operands` unless 1 <= kernel, 1 <= stride, 0 <= padding < kernel and the window fits into
+// (h, w).
+SlidingWindow square_window(const Operands& operands, const Attributes& attributes, std::int64_t h,
+                            std::int64_t w);
+SlidingWindow weight_window(const Operands& operands, const Attributes& attributes, std::int64_t kernel_h,
+                            std::int64_t kernel_w, std::int64_t h, std::int64_t w);
+
+// A list attribute of exactly `count` positive integers: a size or a shape.
+std::vector<std::int64_t> size_attribute(const Operands& operands, const Attributes& attributes,
+                                         std::string_view name, std::size_t count);
+// A finite attribute with lowest <= value < highest.
+double bounded_attribute(const Operands& operands, const Attributes& attributes, std::string_view name,
+                         double lowest, double highest);
+// The attribute "activation" is absent or "relu".
+void check_activation(const Operands& operands, const Attributes& attributes);
+// An activation is fused after differentiating; there is no gradient of a fused op.
+void refuse_fused_gradient(const Op& op, const Node& node);
+
+}  // namespace assay

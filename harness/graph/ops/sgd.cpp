@@ -1,0 +1,57 @@
+#include <limits>
+#include <string>
+
+#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/ops/optimizer_rule.hpp"
+
+namespace assay {
+namespace {
+
+constexpr double flops_per_element = 4;
+
+class Sgd final : public Op {
+ public:
+  std::string_view name() const override { return "sgd"; }
+  std::string_view contract() const override {
+    static const std::string text =
+        std::string(
+            "v' = momentum v + g; parameter' = parameter - lr v': the learning rate stays outside of the"
+            " velocity; no dampening, no Nesterov. v is the operand momentum; it and its result are absent"
+            " where the attribute momentum is 0, and then parameter' = parameter - lr g.") +
+        optimizer_contract;
+    return text;
+  }
+  std::vector<Operand> operands() const override {
+    return {{"schedule", false, Kind::master},
+            {"parameter", false, Kind::master},
+            {"gradient", false, Kind::master},
+            {"momentum", true, Kind::master}};
+  }
+  std::vector<std::string> attributes() const override { return {"momentum", "weight_decay"}; }
+  std::vector<Result> results() const override { return {{"new_parameter"}, {"new_momentum", true}}; }
+  int repeats() const override { return 3; }
+  std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
+                                const std::vector<bool>& present) const override {
+    const Operands in(*this, inputs, present);
+    const double momentum = bounded_attribute(in, attributes, "momentum", 0, 1);
+    bounded_attribute(in, attributes, "weight_decay", 0, std::numeric_limits<float>::max());
+    for (std::size_t i = 3; i < inputs.size(); i += 3) {
+      in.require(in.has(i) == (momentum != 0), "the operand momentum belongs to a momentum that is not 0");
+    }
+    return infer_optimizer(*this, inputs, present);
+  }
+  double flops(const Attributes&, std::span<const TensorType> inputs,
+               std::span<const TensorType>) const override {
+    return flops_per_element * optimized_elements(*this, inputs);
+  }
+  std::vector<InPlace> in_place() const override { return {{0, 1}, {1, 3}}; }
+};
+
+}  // namespace
+
+const Op& sgd_op() {
+  static const Sgd op;
+  return op;
+}
+
+}  // namespace assay

@@ -1,0 +1,45 @@
+// What a tensor is, apart from its bits: an element type and a shape.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay {
+
+enum class DType : std::uint8_t { f64, f32, bf16, i32, u8 };
+
+// Bytes of one element.
+std::int64_t size_of(DType dtype);
+// "f32"; parse_dtype throws GraphError for a name that is none.
+std::string_view to_string(DType dtype);
+DType parse_dtype(std::string_view name);
+
+bool is_floating(DType dtype);
+// What sums of products of `dtype` are kept in: f32 for bf16, else the type itself.
+DType accumulation(DType dtype);
+
+// Outermost dimension first, row-major. Images are (N, C, H, W). An empty shape is a scalar.
+using Shape = std::vector<std::int64_t>;
+
+// The product of the dimensions; 1 for a scalar.
+std::int64_t element_count(const Shape& shape);
+// "(200, 6, 24, 24)"
+std::string to_string(const Shape& shape);
+
+struct TensorType {
+  DType dtype = DType::f32;
+  Shape shape;
+
+  std::int64_t elements() const { return element_count(shape); }
+  std::int64_t bytes() const { return elements() * size_of(dtype); }
+  bool operator==(const TensorType&) const = default;
+};
+// Throws GraphError unless there are at most 8 dimensions, all at least 1, with at most 2^47 elements: what
+// passes can be added up and multiplied by an element size without overflow.
+void check_shape(const Shape& shape);
+// "f32 (200, 10)"
+std::string to_string(const TensorType& type);
+
+}  // namespace assay

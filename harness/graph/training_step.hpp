@@ -1,0 +1,23 @@
+// Program -> the one graph that a kernel backend executes for a step.
+#pragma once
+
+#include "harness/graph/precision.hpp"
+#include "harness/graph/program.hpp"
+
+namespace assay {
+
+struct TrainingStepOptions {
+  Precision precision = {};
+  bool gradients_as_outputs = false;  // the check: outputs "gradient/<parameter>"
+  bool logits_as_output = false;      // the check: output "logits"
+};
+
+// Forward, loss, backward and optimizer with the casts of the precision policy. The output "loss" is always
+// there; the new parameters, moments and running statistics are updates. Feeds: the inputs and labels of the
+// program and "schedule" f32 (2).
+Graph training_step(const Program& program, const TrainingStepOptions& options);
+
+// Forward alone in inference mode with the casts of the policy; output "logits" in f32 (f64 under fp64).
+Graph inference_step(const Program& program, const Precision& precision);
+
+}  // namespace assay

@@ -1,0 +1,56 @@
+// Whole files: read into memory or mapped read-only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+// Closes its descriptor. Move-only.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  // Returns what close() said.
+  int reset();
+
+ private:
+  int fd_ = -1;
+};
+
+// A regular file mapped read-only and shared. The bytes live as long as this. Throws IoError when the file is
+// absent, unreadable or not a regular file. A file that is truncated by somebody else while it is mapped
+// raises SIGBUS: files of a cell folder and of the cache are only ever replaced whole.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  explicit MappedFile(const std::filesystem::path& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  // Asks the kernel to read it all ahead.
+  void will_need() const;
+
+ private:
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// Throws IoError, also when the file is larger than `limit` bytes.
+std::vector<std::byte> read_file(const std::filesystem::path& path,
+                                 std::uint64_t limit = std::uint64_t{1} << 36);
+std::string read_text(const std::filesystem::path& path, std::uint64_t limit = std::uint64_t{1} << 30);
+
+}  // namespace assay

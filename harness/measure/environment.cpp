@@ -1,0 +1,133 @@
+#include "harness/measure/environment.hpp"
+
+#include <sys/utsname.h>
+
+#include <cstdio>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/measure/clock.hpp"
+#include "harness/measure/cpu_info.hpp"
+#include "harness/measure/system_files.hpp"
+
+namespace assay {
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+Json or_null(const std::optional<std::string>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json memory(const fs::path& root) {
+  const std::string described = file_text(root / "proc/meminfo").value_or("");
+  const auto bytes = [&](const char* key) {
+    const auto text = field_of(described, key);
+    const auto kibibytes = text ? size_of(*text) : std::nullopt;
+    return kibibytes ? Json(*kibibytes << 10) : Json(nullptr);
+  };
+  Json huge = nullptr;  // "always [madvise] never"
+  if (const auto text = file_text(root / "sys/kernel/mm/transparent_hugepage/enabled"))
+    if (const auto open = text->find('['), close = text->find(']'); open != text->npos && close != text->npos)
+      huge = text->substr(open + 1, close - open - 1);
+  return {{"total", bytes("MemTotal")},
+          {"available", bytes("MemAvailable")},
+          {"swap_total", bytes("SwapTotal")},
+          {"huge_pages", huge}};
+}
+
+Json clock(const fs::path& root) {
+  const ClockQuality quality = measure_clock();
+  return {{"source",
+           or_null(file_text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource"))},
+          {"name", quality.name},
+          {"resolution_ns", quality.resolution_ns},
+          {"cost_ns", quality.cost_ns}};
+}
+
+Json load_average(const fs::path& root) {
+  double one = 0, five = 0, fifteen = 0;
+  const auto text = file_text(root / "proc/loadavg");
+  if (!text || std::sscanf(text->c_str(), "%lf %lf %lf", &one, &five, &fifteen) != 3) return nullptr;
+  return {one, five, fifteen};
+}
+
+// Cores that a container may use: "200000 100000" is two.
+Json cpu_quota(const fs::path& root) {
+  double quota = 0, period = 0;
+  const auto text = file_text(root / "sys/fs/cgroup/cpu.max");
+  if (!text || std::sscanf(text->c_str(), "%lf %lf", &quota, &period) != 2 || period <= 0) return nullptr;
+  return quota / period;
+}
+
+Json gpus(const fs::path& root) {
+  Json found = Json::array();
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root / "proc/driver/nvidia/gpus", error)) {
+    const auto text = file_text(entry.path() / "information");
+    found.push_back({{"model", or_null(field_of(text.value_or(""), "Model"))},
+                     {"bus", entry.path().filename().string()}});
+  }
+  return found;
+}
+
+// Each with what was seen and what to do about it.
+Json unsteady(const Json& environment) {
+  Json causes = Json::array();
+  const auto add = [&](std::string what, const char* remedy) {
+    causes.push_back({{"what", std::move(what)}, {"remedy", remedy}});
+  };
+  const Json& cpu = environment["cpu"];
+  if (cpu["governor"].is_string() && cpu["governor"] != "performance")
+    add(fmt::format("the frequency governor is {}", cpu["governor"].get<std::string>()),
+        "cpupower frequency-set -g performance");
+  if (cpu["governor"].is_null())
+    add("the clock frequency is not under this system's control", "compare ratios within rounds, not times");
+  if (cpu["boost"] == true)
+    add("the clock may boost, so speed depends on heat", "echo 0 > /sys/devices/system/cpu/cpufreq/boost");
+  if (environment["virtualised"] == true)
+    add("a hypervisor shares this machine with others", "look at the flag \"stolen\"; use more forks");
+  if (cpu["threads_per_core"].is_number() && cpu["threads_per_core"] > 1)
+    add(fmt::format("{} hardware threads share a core", cpu["threads_per_core"].get<int>()),
+        "--threads no larger than the cores");
+  const Json& load = environment["load_average"];
+  if (load.is_array() && load[0].get<double>() > 0.5)
+    add(fmt::format("the load was {:.2f} in the last minute", load[0].get<double>()),
+        "stop what else is running");
+  if (environment["cpu_quota"].is_number())
+    add(fmt::format("a container may use {:.2f} cores", environment["cpu_quota"].get<double>()),
+        "--threads no larger than that");
+  if (environment["memory"]["swap_total"].is_number() && environment["memory"]["swap_total"] > 0)
+    add("memory may be swapped out", "swapoff -a");
+  if (environment["clock"]["source"].is_string() && environment["clock"]["source"] != "tsc" &&
+      cpu["architecture"] == "x86_64")
+    add(fmt::format("the clock source is {}, slow to read",
+                    environment["clock"]["source"].get<std::string>()),
+        "boot with clocksource=tsc");
+  return causes;
+}
+
+}  // namespace
+
+Json environment(const fs::path& root) {
+  utsname system{};
+  uname(&system);
+  const std::string flags = field_of(file_text(root / "proc/cpuinfo").value_or(""), "flags").value_or("");
+  Json out{
+      {"host", system.nodename},
+      {"kernel", fmt::format("{} {}", system.sysname, system.release)},
+      {"os", or_null(field_of(file_text(root / "etc/os-release").value_or(""), "PRETTY_NAME"))},
+      {"cpu", cpu_info(root)},
+      {"memory", memory(root)},
+      {"virtualised",
+       flags.empty() ? Json(nullptr) : Json((" " + flags + " ").find(" hypervisor ") != std::string::npos)},
+      {"cpu_quota", cpu_quota(root)},
+      {"load_average", load_average(root)},
+      {"clock", clock(root)},
+      {"gpus", gpus(root)}};
+  out["unsteady"] = unsteady(out);
+  return out;
+}
+
+}  // namespace assay

@@ -1,0 +1,23 @@
+// The small text files in which Linux tells about itself.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace assay {
+
+// Without the white space around it; nothing where the file cannot be read or is empty.
+std::optional<std::string> file_text(const std::filesystem::path& file);
+std::optional<std::int64_t> file_integer(const std::filesystem::path& file);
+// What follows "<key>:" or "<key>=" in the first line that starts so, without quotes.
+std::optional<std::string> field_of(std::string_view text, std::string_view key);
+// "0-3,8" -> {0, 1, 2, 3, 8}; what cannot be read is left out.
+std::set<int> cpu_list(std::string_view text);
+// "32K" -> 32768.
+std::optional<std::int64_t> size_of(std::string_view text);
+
+}  // namespace assay

@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "harness/report/invariants.hpp"
+#include "harness/report/violations.hpp"
+
+namespace assay {
+namespace {
+
+int ok_forks(const CellReport& cell) {
+  return static_cast<int>(std::count_if(cell.forks.begin(), cell.forks.end(),
+                                        [](const Fork& fork) { return fork.status == Status::ok; }));
+}
+int clean_forks(const CellReport& cell) {
+  return static_cast<int>(
+      std::count_if(cell.forks.begin(), cell.forks.end(), [](const Fork& fork) { return is_clean(fork); }));
+}
+
+bool has_value(const CellReport& cell) {
+  return std::any_of(cell.metrics.begin(), cell.metrics.end(),
+                     [](const auto& item) { return item.second.value; });
+}
+
+void judge_forks(Violations& violations, const CellReport& cell) {
+  std::set<int> rounds;
+  for (const Fork& fork : cell.forks) {
+    Violations inner = violations.within(fmt::format("fork of round {}", fork.round));
+    if (!rounds.insert(fork.round).second) inner.add("there is another fork of this round");
+    judge_fork(inner, fork);
+    violations.take(inner);
+  }
+}
+
+}  // namespace
+
+void judge_metric(Violations& violations, const std::string& name, const Metric& metric) {
+  const auto add = [&](const std::string& what) { violations.add(fmt::format("metric {}: {}", name, what)); };
+  if (!metric.value && metric.reason.empty()) add("is null without a reason");
+  if (metric.value && !std::isfinite(*metric.value)) add("is not finite");
+  const int bounds = metric.lower.has_value() + metric.upper.has_value() + metric.confidence.has_value();
+  if (bounds != 0 && bounds != 3) add("has not all of lower, upper and confidence");
+  if (bounds != 0 && metric.n < 6)
+    add(fmt::format("has bounds from {} forks; below six they are null", metric.n));
+  if (metric.lower && metric.upper && metric.value &&
+      !(*metric.lower <= *metric.value && *metric.value <= *metric.upper))
+    add(fmt::format("value {} lies outside its bounds {} to {}", *metric.value, *metric.lower,
+                    *metric.upper));
+  if (metric.confidence && !(*metric.confidence > 0 && *metric.confidence < 1))
+    add(fmt::format("confidence {} is outside 0 to 1", *metric.confidence));
+  if (metric.n < 0 || (metric.value && metric.n < 1)) add(fmt::format("has a value from {} forks", metric.n));
+  const bool amount = metric.hint != Hint::number && metric.hint != Hint::ratio;
+  if (amount && metric.value && *metric.value < 0) add(fmt::format("is negative: {}", *metric.value));
+  if (name.ends_with("_accuracy") && metric.value && *metric.value > 1)
+    add(fmt::format("{} is above 1", *metric.value));
+}
+
+void judge_equivalence(Violations& violations, const CellReport& cell) {
+  const Equivalence& equivalence = cell.equivalence;
+  std::set<std::string> names;
+  double worst = 0;
+  for (const TensorVerdict& tensor : equivalence.tensors) {
+    if (!names.insert(tensor.name).second)
+      violations.add(fmt::format("tensor {} is judged twice", tensor.name));
+    worst = std::isnan(tensor.ratio) ? tensor.ratio : std::max(worst, tensor.ratio);
+    if (std::isnan(worst)) break;
+  }
+  if (equivalence.passed && !equivalence.checked)
+    violations.add("equivalence passed without having been checked");
+  if (equivalence.passed && !(worst <= 1 && equivalence.worst <= 1))
+    violations.add(fmt::format("equivalence passed with a ratio of {} to the bound",
+                               std::max(worst, equivalence.worst)));
+  if (!equivalence.passed && equivalence.reason.empty() && (equivalence.checked || cell.status == Status::ok))
+    violations.add("equivalence did not pass, without a reason");
+  if (!equivalence.tensors.empty() && !std::isnan(worst) &&
+      std::abs(worst - equivalence.worst) > 1e-9 * worst)
+    violations.add(fmt::format("worst is {}, its tensors say {}", equivalence.worst, worst));
+  if (cell.status == Status::ok && equivalence.checked && !equivalence.passed)
+    violations.add("is ok, and its equivalence check failed: it should be wrong_result");
+  if (cell.status == Status::wrong_result && equivalence.passed)
+    violations.add("is wrong_result, and its equivalence check passed");
+}
+
+void judge_cell(Violations& violations, const CellReport& cell) {
+  if (const std::string id = cell_id(cell.axes); cell.id != id)
+    violations.add(fmt::format("its axes make the id {}", id));
+  if (cell.axes.batch < 1) violations.add(fmt::format("batch {}", cell.axes.batch));
+  if (cell.axes.threads < 1) violations.add(fmt::format("{} threads", cell.axes.threads));
+  if (cell.status != Status::ok && cell.reason.empty())
+    violations.add(fmt::format("is {} without a reason", to_string(cell.status)));
+  if (cell.status == Status::wrong_result && has_value(cell))
+    violations.add("is wrong_result, and has metrics: a wrong computation is not timed");
+  if (cell.status == Status::ok && has_value(cell) && ok_forks(cell) == 0)
+    violations.add("is ok with metrics and without one fork that is ok");
+  for (const auto& [name, metric] : cell.metrics) {
+    judge_metric(violations, name, metric);
+    // Clean forks alone count; where none is clean the flagged ones stand, and the cell is flagged.
+    const int counted = clean_forks(cell) > 0 ? clean_forks(cell) : ok_forks(cell);
+    if (metric.value && metric.n != counted)
+      violations.add(fmt::format("metric {}: n is {}, {} forks count", name, metric.n, counted));
+  }
+  if (ok_forks(cell) > 0 && clean_forks(cell) == 0 && cell.flags.empty())
+    violations.add("not one of its forks is clean, and the cell has no flag");
+  for (const Published& published : cell.published)
+    if (!published.value && published.statement.empty())
+      violations.add(fmt::format("published {} has neither value nor statement", published.metric));
+  judge_equivalence(violations, cell);
+  judge_forks(violations, cell);
+  judge_sums(violations, cell);
+}
+
+}  // namespace assay

@@ -1,0 +1,70 @@
+#include <cmath>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include "harness/report/violations.hpp"
+
+namespace assay {
+namespace {
+
+void judge_blocks(Violations& violations, const Fork& fork) {
+  std::int64_t last_end = INT64_MIN;
+  bool timed = false;
+  for (std::size_t i = 0; i < fork.blocks.size(); ++i) {
+    const Block& block = fork.blocks[i];
+    const auto add = [&](const std::string& what) { violations.add(fmt::format("block {}: {}", i, what)); };
+    if (block.end_ns <= block.begin_ns)
+      add(fmt::format("ends at {} ns, begins at {} ns", block.end_ns, block.begin_ns));
+    if (block.begin_ns < last_end) add("begins before the block before it ends");
+    if (block.end_ns > block.begin_ns && block.wait_ns > block.end_ns - block.begin_ns)
+      add(fmt::format("waits {} ns for the loader, longer than it lasts", block.wait_ns));
+    if (block.wait_ns < 0) add("waits a negative time");
+    if (block.steps < 1) add(fmt::format("has {} steps", block.steps));
+    if (block.kind == "warm_up" && timed && block.epoch == 0) add("warms up after a timed block");
+    timed |= block.kind == "timed";
+    last_end = block.end_ns;
+  }
+}
+
+void judge_evaluations(Violations& violations, const Fork& fork) {
+  for (const Evaluation& evaluation : fork.evaluations) {
+    const auto add = [&](const std::string& what) {
+      violations.add(
+          fmt::format("evaluation of {} after epoch {}: {}", evaluation.split, evaluation.epoch, what));
+    };
+    if (!(evaluation.accuracy >= 0 && evaluation.accuracy <= 1))
+      add(fmt::format("accuracy {} is outside 0 to 1", evaluation.accuracy));
+    if (evaluation.samples < 1) add(fmt::format("{} samples", evaluation.samples));
+    if (evaluation.loss < 0) add(fmt::format("cross-entropy {} is negative", evaluation.loss));
+    if (!(evaluation.seconds >= 0)) add(fmt::format("took {} s", evaluation.seconds));
+    const double right = evaluation.accuracy * static_cast<double>(evaluation.samples);
+    if (std::abs(right - std::round(right)) > 1e-6 * static_cast<double>(evaluation.samples) + 1e-6)
+      add(fmt::format("accuracy {} is no whole number of its {} samples", evaluation.accuracy,
+                      evaluation.samples));
+  }
+}
+
+}  // namespace
+
+void judge_fork(Violations& violations, const Fork& fork) {
+  if (fork.status != Status::ok && fork.reason.empty())
+    violations.add(fmt::format("is {} without a reason", to_string(fork.status)));
+  judge_blocks(violations, fork);
+  judge_evaluations(violations, fork);
+  std::int64_t last = INT64_MIN;
+  for (const MachineSample& sample : fork.samples) {
+    if (sample.time_ns < last)
+      violations.add(fmt::format("the sample at {} ns stands after a later one", sample.time_ns));
+    last = sample.time_ns;
+  }
+  for (const std::int64_t latency : fork.latencies_ns)
+    if (latency < 0) {
+      violations.add(fmt::format("a latency of {} ns", latency));
+      break;
+    }
+  for (const auto& [name, bytes] : fork.memory)
+    if (bytes < 0) violations.add(fmt::format("memory {} is {} bytes", name, bytes));
+}
+
+}  // namespace assay

@@ -1,0 +1,77 @@
+#include "harness/report/invariants.hpp"
+
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/report/violations.hpp"
+
+namespace assay {
+namespace {
+
+void judge_run(Violations& violations, const Report& report) {
+  const auto& run = report.run;
+  const auto text = [&](const char* key) {
+    return run.contains(key) && run[key].is_string() ? run[key].get<std::string>() : std::string();
+  };
+  const bool complete = run.contains("complete") && run["complete"] == true;
+  // Both are ISO 8601 in UTC, which sorts as text.
+  if (!text("start").empty() && !text("end").empty() && text("end") < text("start"))
+    violations.add(fmt::format("the run ends at {}, before it starts at {}", text("end"), text("start")));
+  if (complete && run.contains("end") && text("end").empty())
+    violations.add("the run is complete and has no end");
+  if (complete)
+    for (const CellReport& cell : report.cells)
+      if (cell.status == Status::interrupted)
+        violations.add(fmt::format("the run is complete, and {} is interrupted", cell.id));
+}
+
+// Rounds are what makes ratios paired: a round has one seed, the same for every backend.
+void judge_rounds(Violations& violations, const Report& report) {
+  std::map<int, std::uint64_t> seeds;
+  for (const CellReport& cell : report.cells)
+    for (const Fork& fork : cell.forks)
+      if (const auto [it, fresh] = seeds.emplace(fork.round, fork.seed); !fresh && it->second != fork.seed)
+        violations.add(
+            fmt::format("round {} has the seeds {} and {} ({})", fork.round, it->second, fork.seed, cell.id));
+}
+
+// environment.peak_flops: {"<device>/<precision>": FLOP/s measured on this machine}.
+void judge_peak(Violations& violations, const Report& report, const CellReport& cell) {
+  const auto rate = cell.metrics.find("flops_per_second");
+  if (rate == cell.metrics.end() || !rate->second.value || cell.status != Status::ok) return;
+  const auto peaks = report.environment.find("peak_flops");
+  if (peaks == report.environment.end() || !peaks->is_object()) return;
+  const auto peak = peaks->find(cell.axes.device + "/" + cell.axes.precision);
+  if (peak != peaks->end() && peak->is_number() && *rate->second.value > peak->get<double>())
+    violations.add(fmt::format("does {:.3g} FLOP/s, above the measured peak of {:.3g}: it should be failed",
+                               *rate->second.value, peak->get<double>()));
+}
+
+}  // namespace
+
+bool is_clean(const Fork& fork) { return fork.status == Status::ok && fork.flags.empty(); }
+
+bool is_clean(const CellReport& cell) {
+  return cell.status == Status::ok && cell.flags.empty() &&
+         (cell.equivalence.passed || cell.kind == "oracle");
+}
+
+std::vector<std::string> invariant_violations(const Report& report) {
+  Violations all("report");
+  judge_run(all, report);
+  judge_rounds(all, report);
+  std::set<std::string> ids;
+  for (const CellReport& cell : report.cells) {
+    Violations one(cell.id.substr(0, 200));
+    if (!ids.insert(cell.id).second) one.add("the id stands twice");
+    judge_cell(one, cell);
+    judge_peak(one, report, cell);
+    all.take(one);
+  }
+  return all.found();
+}
+
+}  // namespace assay

@@ -1,0 +1,31 @@
+// A metric is data: printers know hints and no metric.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace assay {
+
+// How a value is best shown.
+enum class Hint { duration, rate, ratio, percentage, bytes, count, energy, power, number };
+
+// One estimate with the interval that its forks allow. Serialised under its name, e.g. "samples_per_second".
+struct Metric {
+  std::optional<double> value{};  // median over forks; absent: null in JSON, with `reason`
+  std::string unit{};             // "s", "1/s", "B", "1", "W", "J"
+  std::optional<double>
+      lower{};  // exact, distribution-free bounds of the median over forks; absent below six forks
+  std::optional<double> upper{};
+  std::optional<double> confidence{};  // what the bounds attain, e.g. 0.96875
+  int n = 0;                           // forks behind the value
+  Hint hint = Hint::number;
+  std::string reason{};  // why the value is absent: "no GPU on this machine"
+  bool operator==(const Metric&) const = default;
+};
+
+// Ordered by name; the name is the field's term: "epoch_time", "latency_p99".
+using Metrics = std::map<std::string, Metric, std::less<>>;
+
+}  // namespace assay

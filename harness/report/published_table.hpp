@@ -1,0 +1,13 @@
+// What was measured beside what others published.
+#pragma once
+
+#include "harness/report/report.hpp"
+#include "harness/report/table.hpp"
+
+namespace assay {
+
+// One row for each published entry; without rows when nothing was published. A published ratio stands beside
+// the ratio of the same two cells, whose direction is that of the metric: of times, of rates, of accuracies.
+Table published_table(const Report& report);
+
+}  // namespace assay

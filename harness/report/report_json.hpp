@@ -1,0 +1,34 @@
+// The report on disk: Report <-> strict JSON of the schema "assay-report/1"
+// (results/schema/report-1.schema.json).
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "harness/report/report.hpp"
+
+namespace assay {
+
+inline constexpr std::string_view report_schema = "assay-report/1";
+
+// The text of the file. A number that is not finite is null with its reason: in a metric as `reason`,
+// elsewhere as "not_finite": {"<field>": "nan"}, from which it is read back. Numbers keep every bit.
+std::string report_text(const Report& report);
+nlohmann::json to_json(const Report& report);
+
+// Throw JsonError (harness/report/strict_json.hpp) naming the file and the field that is wrong, missing or of
+// another type. A report of a newer schema is refused by its name. Fields that the schema does not know are
+// left out.
+Report report_from_json(const nlohmann::json& json, std::string_view where);
+Report parse_report(std::string_view text, std::string_view where);
+Report read_report(const std::filesystem::path& file);
+
+// Throws JsonError when `json` is not a report, or one of a schema that this program does not know.
+void require_report_schema(const nlohmann::json& json, std::string_view where);
+
+std::string_view to_string(Hint hint);
+
+}  // namespace assay

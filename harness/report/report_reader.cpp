@@ -1,0 +1,201 @@
+// JSON -> Report.
+#include <nlohmann/json.hpp>
+
+#include "harness/report/json_reader.hpp"
+#include "harness/report/names.hpp"
+#include "harness/report/report_json.hpp"
+
+namespace assay {
+namespace {
+
+using Json = nlohmann::json;
+
+template <typename T, std::size_t N>
+T word(const JsonReader& value, const std::array<std::pair<T, std::string_view>, N>& names) {
+  for (const auto& [known, name] : names)
+    if (value.text() == name) return known;
+  value.fail(fmt::format("\"{}\" is not one of the known words", value.text().substr(0, 80)));
+}
+
+template <typename T, typename F>
+std::vector<T> list(const JsonReader& value, F read_one) {
+  std::vector<T> out;
+  value.each([&](const JsonReader& item) { out.push_back(read_one(item)); });
+  return out;
+}
+
+Metric read_metric(const JsonReader& in) {
+  Metric metric;
+  in.read("value", metric.value);
+  in.read("unit", metric.unit);
+  in.read("lower", metric.lower);
+  in.read("upper", metric.upper);
+  in.read("confidence", metric.confidence);
+  in.read("n", metric.n);
+  metric.hint = word(in.field("hint"), hint_names);
+  in.read_optional("reason", metric.reason);
+  return metric;
+}
+
+Block read_block(const JsonReader& in) {
+  Block block;
+  in.read("kind", block.kind);
+  in.read("epoch", block.epoch);
+  in.read("steps", block.steps);
+  in.read("begin_ns", block.begin_ns);
+  in.read("end_ns", block.end_ns);
+  in.read("wait_ns", block.wait_ns);
+  in.read("cpu_ns", block.cpu_ns);
+  in.read("involuntary_switches", block.involuntary_switches);
+  in.read("major_faults", block.major_faults);
+  in.read("steal_ns", block.steal_ns);
+  in.read("loss", block.loss);
+  return block;
+}
+
+Evaluation read_evaluation(const JsonReader& in) {
+  Evaluation evaluation;
+  in.read("epoch", evaluation.epoch);
+  in.read("split", evaluation.split);
+  in.read("samples", evaluation.samples);
+  in.read("loss", evaluation.loss);
+  in.read("accuracy", evaluation.accuracy);
+  in.read("seconds", evaluation.seconds);
+  return evaluation;
+}
+
+MachineSample read_sample(const JsonReader& in) {
+  MachineSample sample;
+  in.read("time_ns", sample.time_ns);
+  in.read("worker_cpu", sample.worker_cpu);
+  in.read("worker_rss", sample.worker_rss);
+  in.read("frequency_hz", sample.frequency_hz);
+  return sample;
+}
+
+Fork read_fork(const JsonReader& in) {
+  Fork fork;
+  in.read("round", fork.round);
+  in.read("seed", fork.seed);
+  fork.status = word(in.field("status"), status_names);
+  in.read("reason", fork.reason);
+  in.read("log_tail", fork.log_tail);
+  in.read("flags", fork.flags);
+  in.read("compile_seconds", fork.compile_seconds);
+  fork.blocks = list<Block>(in.field("blocks"), read_block);
+  fork.evaluations = list<Evaluation>(in.field("evaluations"), read_evaluation);
+  in.read("latencies_ns", fork.latencies_ns);
+  fork.samples = list<MachineSample>(in.field("samples"), read_sample);
+  in.read("host_peak_rss", fork.host_peak_rss);
+  in.read("memory", fork.memory);
+  in.read("settings", fork.settings);
+  in.read("parameters_digest", fork.parameters_digest);
+  fork.operators = in.field("operators").json();
+  return fork;
+}
+
+TensorVerdict read_tensor(const JsonReader& in) {
+  TensorVerdict tensor;
+  in.read("name", tensor.name);
+  in.read("max_error", tensor.max_error);
+  in.read("max_bound", tensor.max_bound);
+  in.read("l2_error", tensor.l2_error);
+  in.read("l2_bound", tensor.l2_bound);
+  in.read("ratio", tensor.ratio);
+  return tensor;
+}
+
+Equivalence read_equivalence(const JsonReader& in) {
+  Equivalence equivalence;
+  in.read("checked", equivalence.checked);
+  in.read("passed", equivalence.passed);
+  in.read("worst", equivalence.worst);
+  in.read("reason", equivalence.reason);
+  equivalence.tensors = list<TensorVerdict>(in.field("tensors"), read_tensor);
+  return equivalence;
+}
+
+Published read_published(const JsonReader& in) {
+  Published published;
+  in.read("metric", published.metric);
+  in.read("value", published.value);
+  in.read("unit", published.unit);
+  in.read("to", published.to);
+  in.read("source", published.source);
+  in.read("statement", published.statement);
+  return published;
+}
+
+Axes read_axes(const JsonReader& in) {
+  Axes axes;
+  in.read("workload", axes.workload);
+  in.read("backend", axes.backend);
+  in.read("device", axes.device);
+  in.read("mode", axes.mode);
+  in.read("task", axes.task);
+  in.read("precision", axes.precision);
+  in.read("layout", axes.layout);
+  in.read("batch", axes.batch);
+  in.read("dataset", axes.dataset);
+  in.read("loader", axes.loader);
+  in.read("loader_workers", axes.loader_workers);
+  in.read("optimizer", axes.optimizer);
+  in.read("threads", axes.threads);
+  in.read("compile_cache", axes.compile_cache);
+  in.read("deterministic", axes.deterministic);
+  in.read("measure", axes.measure);
+  return axes;
+}
+
+CellReport read_cell(const JsonReader& in) {
+  CellReport cell;
+  in.read("id", cell.id);
+  cell.axes = read_axes(in);
+  in.read("kind", cell.kind);
+  cell.status = word(in.field("status"), status_names);
+  in.read("reason", cell.reason);
+  in.read("flags", cell.flags);
+  in.read("reproduce", cell.reproduce);
+  in.read("backend_version", cell.backend_version);
+  cell.libraries = in.field("libraries").json();
+  cell.equivalence = read_equivalence(in.field("equivalence"));
+  cell.published = list<Published>(in.field("published"), read_published);
+  in.field("metrics").each_member(
+      [&](const std::string& name, const JsonReader& metric) { cell.metrics[name] = read_metric(metric); });
+  cell.forks = list<Fork>(in.field("forks"), read_fork);
+  return cell;
+}
+
+}  // namespace
+
+void require_report_schema(const Json& json, std::string_view where) {
+  const auto fail = [&](const std::string& what) { throw JsonError(fmt::format("{}: {}", where, what)); };
+  if (!json.is_object() || !json.contains("schema") || !json["schema"].is_string())
+    fail(fmt::format("not an Assay report: it has no \"schema\": \"{}\"", report_schema));
+  const std::string schema = json["schema"].get<std::string>().substr(0, 80);
+  if (schema == report_schema) return;
+  if (schema.starts_with("assay-report/"))
+    fail(fmt::format("has the schema {}, and this program reads {}: use the Assay that wrote it", schema,
+                     report_schema));
+  fail(fmt::format("has the schema \"{}\", not \"{}\"", schema, report_schema));
+}
+
+Report report_from_json(const Json& json, std::string_view where) {
+  require_report_schema(json, where);
+  const JsonReader in(json, std::string(where) + ": ");
+  Report report;
+  report.run = in.field("run").json();
+  report.environment = in.field("environment").json();
+  report.cells = list<CellReport>(in.field("cells"), read_cell);
+  return report;
+}
+
+Report parse_report(std::string_view text, std::string_view where) {
+  return report_from_json(parse_strict_json(text, where), where);
+}
+
+Report read_report(const std::filesystem::path& file) {
+  return report_from_json(read_strict_json(file), file.string());
+}
+
+}  // namespace assay

@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "harness/measure/statistics.hpp"
+#include "harness/report/fork_time.hpp"
+#include "harness/report/invariants.hpp"
+#include "harness/report/violations.hpp"
+
+namespace assay {
+namespace {
+
+// The range that a raw quantity has over the forks that count. Whatever estimator made the metric, it lies
+// within.
+struct Range {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  bool seen() const { return low <= high; }
+  bool holds(double value) const {
+    constexpr double rounding = 1e-9;
+    return value >= low - rounding * std::abs(low) && value <= high + rounding * std::abs(high);
+  }
+};
+
+// The clean ones; where none is clean, all that are ok.
+std::vector<const Fork*> counted_forks(const CellReport& cell) {
+  std::vector<const Fork*> clean, ok;
+  for (const Fork& fork : cell.forks) {
+    if (fork.status == Status::ok) ok.push_back(&fork);
+    if (is_clean(fork)) clean.push_back(&fork);
+  }
+  return clean.empty() ? ok : clean;
+}
+
+using Visit = std::function<void(const Fork&, Range&)>;
+
+void judge_range(Violations& violations, const CellReport& cell, const char* name, const Visit& visit) {
+  const auto found = cell.metrics.find(name);
+  if (found == cell.metrics.end() || !found->second.value) return;
+  Range range;
+  for (const Fork* fork : counted_forks(cell)) visit(*fork, range);
+  if (!range.seen())
+    violations.add(fmt::format("metric {} has a value, and no fork has the raw numbers behind it", name));
+  else if (!range.holds(*found->second.value))
+    violations.add(fmt::format("metric {} is {}, the raw numbers of its forks lie between {} and {}", name,
+                               *found->second.value, range.low, range.high));
+}
+
+Visit last_evaluation(const char* split) {
+  return [split](const Fork& fork, Range& range) {
+    for (auto it = fork.evaluations.rbegin(); it != fork.evaluations.rend(); ++it)
+      if (it->split == split) return range.add(it->accuracy);
+  };
+}
+
+// Exactly what the blocks say: the median over forks of the medians over blocks.
+void judge_step_time(Violations& violations, const CellReport& cell) {
+  std::vector<double> steps, rates;
+  for (const Fork* fork : counted_forks(cell))
+    if (const auto time = fork_time(*fork)) {
+      steps.push_back(time->step_seconds);
+      rates.push_back(static_cast<double>(cell.axes.batch) / time->step_seconds);
+    }
+  const auto judge = [&](const char* name, const std::vector<double>& values) {
+    const auto found = cell.metrics.find(name);
+    if (found == cell.metrics.end() || !found->second.value) return;
+    const double value = *found->second.value;
+    if (values.empty())
+      violations.add(fmt::format("metric {} has a value, and no fork has the raw numbers behind it", name));
+    else if (const double raw = median(values); std::abs(value - raw) > 1e-9 * raw)
+      violations.add(fmt::format("metric {} is {}, the blocks of its forks make it {}", name, value, raw));
+  };
+  judge("step_time", steps);
+  judge("samples_per_second", rates);
+}
+
+}  // namespace
+
+void judge_sums(Violations& violations, const CellReport& cell) {
+  judge_step_time(violations, cell);
+  judge_range(violations, cell, "test_accuracy", last_evaluation("test"));
+  judge_range(violations, cell, "validation_accuracy", last_evaluation("validation"));
+  judge_range(violations, cell, "train_accuracy", last_evaluation("train"));
+  judge_range(violations, cell, "compile_time",
+              [](const Fork& fork, Range& range) { range.add(fork.compile_seconds); });
+  judge_range(violations, cell, "host_peak_rss",
+              [](const Fork& fork, Range& range) { range.add(static_cast<double>(fork.host_peak_rss)); });
+}
+
+}  // namespace assay

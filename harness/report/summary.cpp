@@ -1,0 +1,272 @@
+#include "harness/report/summary.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "harness/report/comparison.hpp"
+#include "harness/report/invariants.hpp"
+#include "harness/report/published_table.hpp"
+
+namespace assay {
+namespace {
+
+constexpr int forks_for_an_interval = 6;
+
+Entry metric_entry(const CellReport& cell, std::string_view name) {
+  const auto found = cell.metrics.find(name);
+  if (found == cell.metrics.end()) return {"-", Tone::quiet};
+  return {format_metric(found->second), found->second.value ? Tone::plain : Tone::quiet};
+}
+
+Entry status_entry(const CellReport& cell) {
+  if (cell.status != Status::ok) {
+    const bool absent = cell.status == Status::unavailable || cell.status == Status::unsupported;
+    return {std::string(to_string(cell.status)), absent ? Tone::quiet : Tone::bad};
+  }
+  if (!cell.flags.empty()) return {fmt::format("{}", fmt::join(cell.flags, ", ")), Tone::doubtful};
+  return {"ok", Tone::good};
+}
+
+Entry equivalence_entry(const CellReport& cell) {
+  const Equivalence& equivalence = cell.equivalence;
+  if (!equivalence.checked)
+    return cell.status == Status::ok ? Entry{"unchecked", Tone::doubtful} : Entry{"-", Tone::quiet};
+  if (!equivalence.passed) return {"wrong", Tone::bad};
+  return {fmt::format("{:.0f} % of bound", 100 * equivalence.worst), Tone::good};
+}
+
+std::string ratio_text(const PairedRatio& ratio) {
+  std::string text = format_value(ratio.value, Hint::ratio, "1");
+  if (ratio.lower && ratio.upper)
+    text += fmt::format(" [{}, {}]", format_significant(*ratio.lower), format_significant(*ratio.upper));
+  return text;
+}
+
+std::string tax_text(const PairedRatio& ratio) {
+  const auto percent = [](double value) { return fmt::format("{:+.0f}", 100 * (value - 1)); };
+  std::string text = percent(ratio.value) + " %";
+  if (ratio.lower && ratio.upper)
+    text += fmt::format(" [{}, {}]", percent(*ratio.lower), percent(*ratio.upper));
+  return text;
+}
+
+struct Compared {
+  Entry ratio{"-"};
+  Entry tax{"-"};
+};
+
+// The tax is what a framework costs over a bare library.
+Compared compare(const CellReport& cell, const CellReport* base) {
+  if (!base) return {};
+  const auto ratio = time_ratio(cell, *base);
+  if (!ratio) return {};
+  Compared out{.ratio = {ratio_text(*ratio)}};
+  if (base->kind == "bare" && cell.kind == "framework") out.tax = {tax_text(*ratio)};
+  return out;
+}
+
+// Ranked rows by time, then those that were timed, then the others as they stand.
+std::vector<std::size_t> in_rank(const Report& report, const ComparisonGroup& group) {
+  const auto key = [&](std::size_t i) {
+    const CellReport& cell = report.cells[i];
+    if (const auto time = ranked_time(cell)) return std::pair(0, *time);
+    const auto step = cell.metrics.find("step_time");
+    if (step != cell.metrics.end() && step->second.value) return std::pair(1, *step->second.value);
+    return std::pair(2, 0.0);
+  };
+  std::vector<std::size_t> order = group.cells;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  return order;
+}
+
+void add_status_notes(Table& table, const Report& report, const ComparisonGroup& group) {
+  for (const std::size_t i : group.cells) {
+    const CellReport& cell = report.cells[i];
+    if (cell.status != Status::ok) {
+      std::string note =
+          fmt::format("{}: {}: {}", short_name(cell), to_string(cell.status), one_line(cell.reason, 300));
+      // What is not there is got by what its reason says; what went wrong is looked at by doing it again.
+      const bool absent = cell.status == Status::unavailable || cell.status == Status::unsupported;
+      if (!absent && !cell.reproduce.empty()) note += "; again: " + cell.reproduce;
+      table.notes.push_back(note);
+    } else if (!cell.flags.empty()) {
+      table.notes.push_back(
+          fmt::format("{} is not ranked: {}.", short_name(cell), fmt::join(cell.flags, ", ")));
+    } else if (!is_clean(cell)) {
+      table.notes.push_back(fmt::format("{} is not ranked: it was not checked against the oracle{}{}",
+                                        short_name(cell), cell.equivalence.reason.empty() ? "." : ": ",
+                                        one_line(cell.equivalence.reason, 200)));
+    }
+  }
+}
+
+void add_fork_note(Table& table, const Report& report, const ComparisonGroup& group) {
+  int most = 0;
+  for (const std::size_t i : group.cells)
+    for (const auto& [name, metric] : report.cells[i].metrics) most = std::max(most, metric.n);
+  if (most > 0 && most < forks_for_an_interval)
+    table.notes.push_back(
+        fmt::format("{} {}: no interval; {} forks (--forks {}) give one at 96.9 % confidence.", most,
+                    most == 1 ? "fork" : "forks", forks_for_an_interval, forks_for_an_interval));
+}
+
+Table times(const Report& report, const ComparisonGroup& group, const std::vector<std::size_t>& order) {
+  const auto base = baseline(report, group);
+  const CellReport* base_cell = base ? &report.cells[*base] : nullptr;
+  Table table{.title = group.title, .columns = {}, .rows = {}, .notes = {}};
+  table.columns = {{"#", Align::right},
+                   {"backend"},
+                   {"mode"},
+                   {"step", Align::right},
+                   {"samples/s", Align::right},
+                   {"p50", Align::right},
+                   {"p99", Align::right}};
+  table.columns.push_back({base_cell ? "vs " + short_name(*base_cell) : "ratio", Align::right});
+  table.columns.insert(table.columns.end(),
+                       {{"tax", Align::right}, {"equivalence"}, {"forks", Align::right}, {"status"}});
+  int rank = 0;
+  for (const std::size_t i : order) {
+    const CellReport& cell = report.cells[i];
+    const bool ranked = ranked_time(cell).has_value();
+    const Compared compared = compare(cell, base_cell);
+    const auto ok = std::count_if(cell.forks.begin(), cell.forks.end(),
+                                  [](const Fork& f) { return f.status == Status::ok; });
+    table.rows.push_back(
+        {{ranked ? std::to_string(++rank) : ""},
+         {cell.axes.backend},
+         {cell.axes.layout == "native" ? cell.axes.mode : cell.axes.mode + " " + cell.axes.layout},
+         metric_entry(cell, "step_time"),
+         metric_entry(cell, "samples_per_second"),
+         metric_entry(cell, "latency_p50"),
+         metric_entry(cell, "latency_p99"),
+         compared.ratio,
+         compared.tax,
+         equivalence_entry(cell),
+         {fmt::format("{}/{}", ok, cell.forks.size())},
+         status_entry(cell)});
+  }
+  if (order.size() == 1) table.columns[7].title = "ratio";
+  if (order.size() == 1) table.rows[0][7].text.clear();
+  add_fork_note(table, report, group);
+  add_status_notes(table, report, group);
+  return without_empty_columns(std::move(table));
+}
+
+// Every other metric that has a value somewhere in the group, one row a metric would be unreadable: one
+// column each.
+Table others(const Report& report, const std::vector<std::size_t>& order) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 17> known{
+      {{"training_time", "training"},
+       {"first_epoch_time", "first epoch"},
+       {"epoch_time", "epoch"},
+       {"compile_time", "compile"},
+       {"train_accuracy", "train acc"},
+       {"validation_accuracy", "validation acc"},
+       {"test_accuracy", "test acc"},
+       {"train_loss", "train loss"},
+       {"validation_loss", "validation loss"},
+       {"test_loss", "test loss"},
+       {"loader_wait", "loader wait"},
+       {"cpu_utilisation", "CPU"},
+       {"gpu_utilisation", "GPU"},
+       {"planned_arena", "arena"},
+       {"device_peak_memory", "GPU memory"},
+       {"host_peak_rss", "host RSS"},
+       {"energy", "energy"}}};
+  static const std::set<std::string_view> in_times{"step_time", "samples_per_second", "latency_p50",
+                                                   "latency_p99"};
+  std::vector<std::pair<std::string, std::string>> shown(known.begin(), known.end());
+  for (const std::size_t i : order)
+    for (const auto& [name, metric] : report.cells[i].metrics) {
+      const auto same = [&name = name](const auto& pair) { return pair.first == name; };
+      if (!in_times.contains(name) && std::none_of(shown.begin(), shown.end(), same))
+        shown.emplace_back(name, name);
+    }
+  Table table{.title = {}, .columns = {{"backend"}, {"mode"}}, .rows = {}, .notes = {}};
+  for (const auto& [name, title] : shown) table.columns.push_back({title, Align::right});
+  for (const std::size_t i : order) {
+    const CellReport& cell = report.cells[i];
+    if (std::none_of(cell.metrics.begin(), cell.metrics.end(),
+                     [](const auto& m) { return m.second.value.has_value(); }))
+      continue;
+    std::vector<Entry> row{{cell.axes.backend}, {cell.axes.mode}};
+    for (const auto& [name, title] : shown) {
+      // The interval would make the row too wide; `--format csv` has it.
+      Entry entry = metric_entry(cell, name);
+      entry.text = entry.text.substr(0, entry.text.find(" ["));
+      row.push_back(entry);
+    }
+    table.rows.push_back(row);
+  }
+  return without_empty_columns(std::move(table));
+}
+
+}  // namespace
+
+std::string short_name(const CellReport& cell) {
+  std::string name = cell.axes.backend + " " + cell.axes.mode;
+  return cell.axes.layout == "native" ? name : name + " " + cell.axes.layout;
+}
+
+std::vector<Table> summary(const Report& report) {
+  std::vector<Table> tables;
+  for (const ComparisonGroup& group : comparison_groups(report)) {
+    const auto order = in_rank(report, group);
+    tables.push_back(times(report, group, order));
+    if (Table table = others(report, order); table.columns.size() > 2) tables.push_back(std::move(table));
+  }
+  if (Table table = published_table(report); !table.rows.empty()) tables.push_back(std::move(table));
+  if (tables.empty()) tables.push_back({.title = "No cells.", .columns = {}, .rows = {}, .notes = {}});
+  const auto& run = report.run;
+  if (run.contains("complete") && run["complete"] == false)
+    tables.back().notes.push_back(
+        "The run is not complete: assay run --resume REPORT measures what is missing.");
+  return tables;
+}
+
+Table equivalence_table(const CellReport& cell) {
+  Table table{.title = fmt::format("{}: {}", cell.id,
+                                   !cell.equivalence.checked ? "unchecked"
+                                   : cell.equivalence.passed ? "equivalent"
+                                                             : "WRONG"),
+              .columns = {{"tensor"},
+                          {"max error", Align::right},
+                          {"bound", Align::right},
+                          {"L2 error", Align::right},
+                          {"bound", Align::right},
+                          {"of bound", Align::right}},
+              .rows = {},
+              .notes = {}};
+  auto tensors = cell.equivalence.tensors;
+  const auto badness = [](const TensorVerdict& tensor) {
+    return std::isnan(tensor.ratio) ? HUGE_VAL : tensor.ratio;
+  };
+  std::stable_sort(tensors.begin(), tensors.end(),
+                   [&](const auto& a, const auto& b) { return badness(a) > badness(b); });
+  for (const TensorVerdict& tensor : tensors) {
+    const auto scientific = [](double value) { return Entry{fmt::format("{:.2e}", value)}; };
+    table.rows.push_back(
+        {{tensor.name},
+         scientific(tensor.max_error),
+         scientific(tensor.max_bound),
+         scientific(tensor.l2_error),
+         scientific(tensor.l2_bound),
+         {std::isfinite(tensor.ratio) ? fmt::format("{:.1f} %", 100 * tensor.ratio) : "not finite",
+          tensor.ratio <= 1 ? Tone::good : Tone::bad}});
+  }
+  if (table.rows.empty()) table.columns.clear();
+  if (cell.status != Status::ok)
+    table.notes.push_back(fmt::format("{}: {}", to_string(cell.status), one_line(cell.reason, 600)));
+  else if (!cell.equivalence.reason.empty())
+    table.notes.push_back(one_line(cell.equivalence.reason, 600));
+  return table;
+}
+
+}  // namespace assay

@@ -1,0 +1,20 @@
+// The tables of a report: per comparison group the times, the learning and the resources, then what was
+// published.
+#pragma once
+
+#include <vector>
+
+#include "harness/report/report.hpp"
+#include "harness/report/table.hpp"
+
+namespace assay {
+
+// Only clean rows are ranked and have ratios; the others follow with their status, and their reason stands
+// under the table.
+std::vector<Table> summary(const Report& report);
+// Tensor by tensor, worst first: what `assay check` shows.
+Table equivalence_table(const CellReport& cell);
+// "onednn graph", with the layout where it is not native.
+std::string short_name(const CellReport& cell);
+
+}  // namespace assay

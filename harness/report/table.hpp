@@ -1,0 +1,49 @@
+// A table as data; console.hpp and markdown.hpp print it. Printers know hints and no metric.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/report/metric.hpp"
+
+namespace assay {
+
+enum class Align { left, right };
+// What the entry means to the reader; a colour on a terminal, nothing elsewhere.
+enum class Tone { plain, good, bad, doubtful, quiet };
+
+struct Column {
+  std::string title;
+  Align align = Align::left;
+};
+
+// UTF-8. Control characters are taken out when it is printed: a worker's text never reaches the terminal raw.
+struct Entry {
+  std::string text;
+  Tone tone = Tone::plain;
+};
+
+struct Table {
+  std::string title;
+  std::vector<Column> columns;
+  std::vector<std::vector<Entry>> rows;  // each as long as `columns`
+  std::vector<std::string> notes;        // sentences under the table
+};
+
+// The table without the columns in which every row is empty.
+Table without_empty_columns(Table table);
+
+// Three significant digits with a unit that fits: "2.41 ms", "83.1 k/s", "87.4 %", "4.00 MiB", "3.12x".
+std::string format_value(double value, Hint hint, std::string_view unit);
+// The value, with " [lower, upper]" where it has an interval; "-" where it is null.
+std::string format_metric(const Metric& metric);
+// Without an exponent: 0.00123, 1.23, 123, 123456.
+std::string format_significant(double value, int digits = 3);
+// One line, without control characters; at most `limit` characters, the rest is "...".
+std::string one_line(std::string_view text, std::size_t limit = 400);
+// Characters (code points), not bytes.
+std::size_t display_width(std::string_view text);
+
+}  // namespace assay

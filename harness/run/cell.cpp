@@ -1,0 +1,56 @@
+#include "harness/run/cell.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "harness/data/dataset.hpp"
+#include "workloads/workload.hpp"
+
+namespace assay {
+
+std::string Cell::group() const {
+  Axes common = axes;
+  common.backend = common.mode = common.layout = common.device = "*";
+  return cell_id(common);
+}
+
+int Cell::compute_threads() const {
+  const int loading = axes.loader == "harness" ? axes.loader_workers : 0;
+  return std::max(1, axes.threads - loading);
+}
+
+Program Cell::program() const {
+  Workload workload = find_workload(axes.workload);
+  if (workload.optimizer.kind != axes.optimizer) {
+    OptimizerSpec other;
+    other.kind = axes.optimizer;
+    other.weight_decay = workload.optimizer.weight_decay;
+    workload.optimizer = other;
+  }
+  // A synthetic set takes the shape that the workload was made for.
+  const Dataset& dataset = find_dataset(axes.dataset);
+  if (axes.dataset.starts_with("synthetic")) return workload.build(axes.batch);
+  return workload.build(axes.batch, dataset.sample_shape, dataset.classes);
+}
+
+std::string Cell::reproduce(std::uint64_t seed) const {
+  std::string line = fmt::format(
+      "assay run --workload {} --backend {} --device {} --mode {} --task {} --precision {} --layout {} "
+      "--batch {} --dataset {} "
+      "--loader {} --loader-workers {} --optimizer {} --threads {} --learning-rate {:.9g}",
+      axes.workload, axes.backend, axes.device, axes.mode, axes.task, axes.precision, axes.layout, axes.batch,
+      axes.dataset, axes.loader, axes.loader_workers, axes.optimizer, axes.threads, learning_rate);
+  if (axes.compile_cache != "cold") line += " --compile-cache " + axes.compile_cache;
+  if (axes.deterministic) line += " --deterministic";
+  if (measure.epochs > 0) {
+    line += fmt::format(" --epochs {}", measure.epochs);
+  } else if (measure.steps > 0) {
+    line += fmt::format(" --steps {}", measure.steps);
+  } else {
+    line += fmt::format(" --blocks {} --block-seconds {:g}", measure.blocks, measure.block_seconds);
+  }
+  return line + fmt::format(" --forks 1 --seed {}", seed);
+}
+
+}  // namespace assay

@@ -1,0 +1,112 @@
+#include "harness/run/cell_folder.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/check/equivalence.hpp"
+#include "harness/data/epoch_plan.hpp"
+#include "harness/data/initial_values.hpp"
+#include "harness/graph/graph_json.hpp"
+#include "harness/io/atomic_file.hpp"
+#include "harness/io/npy.hpp"
+#include "harness/io/safetensors.hpp"
+#include "harness/protocol/message.hpp"
+#include "harness/run/schedule.hpp"
+
+namespace assay {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int prefetched_batches = 4;
+constexpr int perturbations = 4;
+
+Json clock_json(const MeasurePlan& measure) {
+  if (measure.epochs > 0) {
+    return {{"kind", "epochs"}, {"epochs", measure.epochs}, {"evaluate", {"train", "validation", "test"}}};
+  }
+  Json clock{{"kind", "steps"},
+             {"warm_up", {{"min_steps", measure.warm_up_steps}, {"min_seconds", measure.warm_up_seconds}}},
+             {"block_seconds", measure.block_seconds},
+             {"blocks", measure.blocks}};
+  if (measure.steps > 0) clock["steps"] = measure.steps;
+  return clock;
+}
+
+// The folder lives for one fork: no fsync.
+void write_text(const std::filesystem::path& file, const std::string& text) {
+  write_atomically(file, text, false);
+}
+
+void write_data(const std::filesystem::path& folder, const Cell& cell, std::uint64_t seed,
+                const PreparedDataset& data) {
+  write_manifest(folder, data.manifest);
+  const std::int64_t samples = data.manifest.splits.at("train").count;
+  if (samples < cell.axes.batch) {
+    throw std::runtime_error(fmt::format("[data] {} has {} training samples: fewer than a batch of {}",
+                                         data.manifest.name, samples, cell.axes.batch));
+  }
+  write_epoch_plans(folder, samples, static_cast<int>(std::max<std::int64_t>(1, cell.measure.epochs)), seed);
+  const std::int64_t rows = schedule_rows(cell.measure, cell.axes.batch, samples);
+  const std::vector<double> schedule = constant_schedule(cell.learning_rate, rows);
+  write_npy<double>(folder / "schedule.npy", {DType::f64, {rows, 2}}, schedule);
+}
+
+}  // namespace
+
+DatasetShelf::DatasetShelf(std::vector<std::filesystem::path> folders) {
+  options_.folders = dataset_folders(folders);
+  options_.cache = default_cache();
+}
+
+const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& program) {
+  PrepareOptions options = options_;
+  std::string key = cell.axes.dataset;
+  if (key.starts_with("synthetic")) {
+    const Graph& graph = program.inference;
+    const Shape& inputs = graph.value(graph.find("inputs")).type.shape;
+    options.sample_shape.assign(inputs.begin() + 1, inputs.end());
+    options.classes = graph.value(graph.output("logits")).type.shape.back();
+    key += to_string(options.sample_shape) + std::to_string(options.classes);
+  }
+  auto found = sets_.find(key);
+  if (found == sets_.end()) found = sets_.emplace(key, prepare_dataset(cell.axes.dataset, options)).first;
+  return found->second;
+}
+
+Json request_json(const Cell& cell, std::uint64_t seed) {
+  const Axes& axes = cell.axes;
+  return {{"protocol", protocol::version},
+          {"backend", axes.backend},
+          {"workload", axes.workload},
+          {"task", axes.task},
+          {"mode", axes.mode},
+          {"device", axes.device},
+          {"precision", axes.precision},
+          {"layout", axes.layout},
+          {"batch", axes.batch},
+          {"threads", cell.compute_threads()},
+          {"seed", seed},
+          {"deterministic", axes.deterministic},
+          {"profile", cell.profile},
+          {"loader",
+           {{"kind", axes.loader},
+            {"workers", axes.loader_workers},
+            {"prefetch", prefetched_batches},
+            {"resident_batches", cell.measure.resident_batches}}},
+          {"clock", clock_json(cell.measure)},
+          {"check", {{"distinct", cell.distinct}, {"perturbations", perturbations}}}};
+}
+
+void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
+                       FolderPurpose purpose, std::uint64_t seed, std::uint64_t check_seed,
+                       DatasetShelf& data) {
+  std::filesystem::create_directories(folder / "results");
+  write_text(folder / "request.json", request_json(cell, seed).dump(1));
+  write_text(folder / "graph.json", to_json(program).dump());
+  write_safetensors(folder / "parameters.safetensors", initial_values(program.training, seed));
+  if (cell.check) write_check(folder, program, check_seed, cell.distinct);
+  if (purpose == FolderPurpose::run) write_data(folder, cell, seed, data.get(cell, program));
+}
+
+}  // namespace assay

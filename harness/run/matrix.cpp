@@ -1,0 +1,261 @@
+#include "harness/run/matrix.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "harness/data/dataset.hpp"
+#include "harness/graph/nearest.hpp"
+#include "harness/io/philox.hpp"
+#include "harness/run/cores.hpp"
+#include "workloads/workload.hpp"
+
+namespace assay {
+namespace {
+
+using Names = std::vector<std::string>;
+
+bool has(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Calls `visit` with every combination of the lists, the last one running fastest.
+void multiply_out(const std::vector<std::pair<std::string, Names>>& lists,
+                  const std::function<void(const OptionValues&)>& visit) {
+  std::vector<std::size_t> index(lists.size(), 0);
+  for (;;) {
+    OptionValues point;
+    for (std::size_t i = 0; i < lists.size(); ++i) point[lists[i].first] = {lists[i].second[index[i]]};
+    visit(point);
+    std::size_t i = lists.size();
+    while (i > 0 && ++index[i - 1] == lists[i - 1].second.size()) index[--i] = 0;
+    if (i == 0) return;
+  }
+}
+
+class Expander {
+ public:
+  Expander(const RunConfig& config, const BackendRegistry& registry)
+      : config_(config), registry_(registry), settings_(settings_of(config)) {}
+
+  std::vector<Cell> run() {
+    for (const ConfigRow& row : config_.rows) expand_row(row);
+    return std::move(cells_);
+  }
+
+ private:
+  void expand_row(const ConfigRow& row) {
+    const OptionValues values = row_values(config_, row);
+    const Names workloads = list_of(values, "workload");
+    if (workloads.empty()) {
+      throw ConfigError(fmt::format("{}: no workload is named; see: assay list workloads", row.where));
+    }
+    const auto backends = backends_of(values, row);
+    const Names modes = list_of(values, "mode");
+    refuse_unknown_modes(modes, backends, row);
+    std::vector<std::pair<std::string, Names>> lists;
+    for (const char* axis : {"task", "precision", "batch", "dataset", "optimizer", "loader", "loader-workers",
+                             "threads", "compile-cache", "deterministic", "device", "layout"}) {
+      Names list = list_of(values, axis);
+      if (list.empty()) list = {""};
+      lists.emplace_back(axis, std::move(list));
+    }
+    for (const std::string& workload : workloads) {
+      multiply_out(lists, [&](const OptionValues& point) {
+        for (const BackendDescription* backend : backends) {
+          for (const std::string& mode : modes.empty() ? backend->modes : modes) {
+            if (has(backend->modes, mode)) add(make(workload, *backend, mode, point, values, row), row);
+          }
+        }
+      });
+    }
+  }
+
+  std::vector<const BackendDescription*> backends_of(const OptionValues& values, const ConfigRow& row) const {
+    const Names names = list_of(values, "backend");
+    std::vector<const BackendDescription*> result;
+    Names known;
+    for (const BackendDescription& backend : registry_.backends) {
+      known.push_back(backend.name);
+      if (names.empty() && backend.available() && !backend.oracle) result.push_back(&backend);
+    }
+    for (const std::string& name : names) {
+      const BackendDescription* backend = registry_.find(name);
+      if (!backend) {
+        throw ConfigError(fmt::format("{}: [backend] got '{}': there is no such backend{}", row.where, name,
+                                      suggestion(name, known)));
+      }
+      result.push_back(backend);
+    }
+    if (result.empty())
+      throw ConfigError(fmt::format("{}: no backend is available; see: assay list backends", row.where));
+    return result;
+  }
+
+  static void refuse_unknown_modes(const Names& modes, const std::vector<const BackendDescription*>& backends,
+                                   const ConfigRow& row) {
+    Names known;
+    for (const BackendDescription* backend : backends) {
+      for (const std::string& mode : backend->modes) {
+        if (!has(known, mode)) known.push_back(mode);
+      }
+    }
+    for (const std::string& mode : modes) {
+      if (!has(known, mode)) {
+        throw ConfigError(fmt::format("{}: [mode] got '{}': none of the backends has it{}", row.where, mode,
+                                      suggestion(mode, known)));
+      }
+    }
+  }
+
+  Cell make(const std::string& workload_name, const BackendDescription& backend, const std::string& mode,
+            const OptionValues& point, const OptionValues& values, const ConfigRow& row) const {
+    try {
+      const Workload& workload = find_workload(workload_name);
+      Cell cell;
+      cell.backend = &backend;
+      cell.measure = measure_of(values);
+      cell.check = flag_of(values, "check");
+      cell.distinct = integer_of(values, "distinct");
+      cell.learning_rate =
+          values.contains("learning-rate") ? number_of(values, "learning-rate") : workload.learning_rate;
+      cell.profile = settings_.profile;
+      cell.published = row.published;
+      const auto given = [&](const char* axis, const std::string& fallback) {
+        const std::string text = text_of(point, axis);
+        return text.empty() ? fallback : text;
+      };
+      Axes& axes = cell.axes;
+      axes.workload = workload_name;
+      axes.backend = backend.name;
+      axes.mode = mode;
+      axes.device = given("device", "cpu");
+      axes.task = given("task", "train");
+      axes.precision = given("precision", "fp32");
+      axes.layout = given("layout", "native");
+      axes.batch = std::stoll(given("batch", std::to_string(workload.batch)));
+      axes.dataset = find_dataset(given("dataset", workload.dataset)).name;
+      axes.optimizer = given("optimizer", workload.optimizer.kind);
+      axes.loader = given("loader", cell.measure.epochs > 0 ? "harness" : "resident");
+      axes.loader_workers = axes.loader == "harness" ? std::stoi(given("loader-workers", "0")) : 0;
+      axes.threads = std::stoi(given("threads", std::to_string(usable_cores().size())));
+      axes.compile_cache = given("compile-cache", "cold");
+      axes.deterministic = given("deterministic", "false") == "true";
+      axes.measure = cell.measure.epochs > 0 ? fmt::format("epochs:{}", cell.measure.epochs) : "steps";
+      cell.id = cell_id(axes);
+      judge(cell);
+      cell.program();  // refuses now what could not be built later
+      return cell;
+    } catch (const ConfigError&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw ConfigError(fmt::format("{}: {}", row.where, error.what()));
+    }
+  }
+
+  MeasurePlan measure_of(const OptionValues& values) const {
+    MeasurePlan plan;
+    plan.epochs = values.contains("epochs") ? integer_of(values, "epochs") : 0;
+    plan.steps = values.contains("steps") ? integer_of(values, "steps") : 0;
+    plan.blocks = integer_of(values, "blocks");
+    plan.block_seconds = number_of(values, "block-seconds");
+    plan.warm_up_steps = integer_of(values, "warm-up-steps");
+    plan.warm_up_seconds = number_of(values, "warm-up-seconds");
+    plan.resident_batches = integer_of(values, "resident-batches");
+    if (settings_.quick) {
+      plan.epochs = std::min<std::int64_t>(plan.epochs, 1);
+      plan.steps = std::min<std::int64_t>(plan.steps, 50);
+      plan.blocks = std::min<std::int64_t>(plan.blocks, 3);
+      plan.block_seconds = std::min(plan.block_seconds, 0.02);
+      plan.warm_up_steps = std::min<std::int64_t>(plan.warm_up_steps, 3);
+      plan.warm_up_seconds = std::min(plan.warm_up_seconds, 0.05);
+    }
+    return plan;
+  }
+
+  static void judge(Cell& cell) {
+    const BackendDescription& backend = *cell.backend;
+    const auto need = [&](const char* what, const Names& offered, const std::string& wanted) {
+      if (!cell.runnable() || has(offered, wanted)) return;
+      cell.status = Status::unsupported;
+      cell.reason =
+          fmt::format("[{}] {} '{}' is not among {}", backend.name, what, wanted, fmt::join(offered, ", "));
+    };
+    need("device", backend.devices, cell.axes.device);
+    need("task", backend.tasks, cell.axes.task);
+    need("precision", backend.precisions, cell.axes.precision);
+    need("layout", backend.layouts, cell.axes.layout);
+    need("loader", backend.loaders, cell.axes.loader);
+    if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.task == "infer") {
+      cell.status = Status::unsupported;
+      cell.reason = "inference is measured in steps, not in epochs";
+    }
+    if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.loader == "resident") {
+      cell.status = Status::unsupported;
+      cell.reason = "epochs need a loader: the resident one rotates a few batches";
+    }
+    if (cell.runnable() && !backend.available()) {
+      cell.status = Status::unavailable;
+      cell.reason = backend.remedy.empty() ? backend.unavailable
+                                           : fmt::format("{}; {}", backend.unavailable, backend.remedy);
+    }
+  }
+
+  void add(Cell cell, const ConfigRow& row) {
+    if (!ids_.insert(cell.id).second) {
+      throw ConfigError(fmt::format("{}: the cell {} is there already: give it once, or let an axis differ",
+                                    row.where, cell.id));
+    }
+    cells_.push_back(std::move(cell));
+  }
+
+  const RunConfig& config_;
+  const BackendRegistry& registry_;
+  RunSettings settings_;
+  std::vector<Cell> cells_;
+  std::set<std::string> ids_;
+};
+
+}  // namespace
+
+RunSettings settings_of(const RunConfig& config) {
+  RunSettings settings;
+  settings.forks = static_cast<int>(integer_of(config.values, "forks"));
+  settings.seed = static_cast<std::uint64_t>(integer_of(config.values, "seed"));
+  settings.time_limit = number_of(config.values, "time-limit");
+  settings.quick = flag_of(config.values, "quick");
+  settings.profile = flag_of(config.values, "profile");
+  for (const std::string& folder : list_of(config.values, "data")) settings.data.emplace_back(folder);
+  if (settings.quick) settings.forks = 1;
+  return settings;
+}
+
+std::vector<Cell> expand(const RunConfig& config, const BackendRegistry& registry) {
+  return Expander(config, registry).run();
+}
+
+std::vector<PlannedFork> plan_forks(const std::vector<Cell>& cells, int rounds, std::uint64_t seed) {
+  std::vector<std::pair<std::string, std::vector<std::size_t>>> groups;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (!cells[i].runnable()) continue;
+    const std::string name = cells[i].group();
+    auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& other) { return other.first == name; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {name, {}});
+    group->second.push_back(i);
+  }
+  std::vector<PlannedFork> forks;
+  for (int round = 0; round < rounds; ++round) {
+    for (const auto& [name, members] : groups) {
+      std::vector<std::size_t> order = members;
+      Philox(seed, fmt::format("order/{}/{}", name, round)).shuffle(std::span(order));
+      for (const std::size_t cell : order) forks.push_back({cell, round});
+    }
+  }
+  return forks;
+}
+
+}  // namespace assay

@@ -1,0 +1,222 @@
+#include "harness/run/metrics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "harness/measure/statistics.hpp"
+#include "harness/report/invariants.hpp"
+
+namespace assay {
+namespace {
+
+// A fork's own value, or why it has none.
+struct Sample {
+  std::optional<double> value;
+  std::string reason;
+};
+
+double seconds(const Block& block) { return 1e-9 * static_cast<double>(block.end_ns - block.begin_ns); }
+
+std::vector<const Block*> timed_blocks(const Fork& fork) {
+  std::vector<const Block*> timed;
+  for (const Block& block : fork.blocks) {
+    if (block.kind == "timed" && block.steps > 0 && block.end_ns > block.begin_ns) timed.push_back(&block);
+  }
+  return timed;
+}
+
+// Those behind step_time: in a fork of several epochs the first one warms up.
+std::vector<const Block*> steady_blocks(const Fork& fork) {
+  std::vector<const Block*> timed = timed_blocks(fork);
+  const auto first = [](const Block* block) { return block->epoch == 1; };
+  if (!timed.empty() && timed.back()->epoch > 1)
+    timed.erase(std::remove_if(timed.begin(), timed.end(), first), timed.end());
+  return timed;
+}
+
+// Seconds of each epoch, from epoch 1.
+std::vector<double> epochs(const Fork& fork) {
+  std::vector<double> result;
+  for (const Block* block : timed_blocks(fork)) {
+    if (block->epoch < 1) continue;
+    result.resize(std::max(result.size(), static_cast<std::size_t>(block->epoch)));
+    result[static_cast<std::size_t>(block->epoch - 1)] += seconds(*block);
+  }
+  return result;
+}
+
+Sample over_blocks(const Fork& fork, double (*value)(const Block&)) {
+  std::vector<double> values;
+  for (const Block* block : steady_blocks(fork)) values.push_back(value(*block));
+  if (values.empty()) return {{}, "no block was timed"};
+  return {median(values), ""};
+}
+
+Sample training_time(const Fork& fork) {
+  const auto each = epochs(fork);
+  if (each.empty()) return {{}, "steps were timed, not epochs"};
+  double sum = fork.compile_seconds;
+  for (const double epoch : each) sum += epoch;
+  return {sum, ""};
+}
+
+Sample first_epoch_time(const Fork& fork) {
+  const auto each = epochs(fork);
+  if (each.empty()) return {{}, "steps were timed, not epochs"};
+  return {fork.compile_seconds + each.front(), ""};
+}
+
+Sample epoch_time(const Fork& fork) {
+  const auto each = epochs(fork);
+  if (each.empty()) return {{}, "steps were timed, not epochs"};
+  if (each.size() == 1) return {{}, "one epoch was run: the mean is over those after the first"};
+  double sum = 0;
+  for (std::size_t i = 1; i < each.size(); ++i) sum += each[i];
+  return {sum / static_cast<double>(each.size() - 1), ""};
+}
+
+Sample last_evaluation(const Fork& fork, const char* split, double Evaluation::*field) {
+  for (auto it = fork.evaluations.rbegin(); it != fork.evaluations.rend(); ++it) {
+    if (it->split == split)
+      return std::isfinite((*it).*field) ? Sample{(*it).*field, ""} : Sample{{}, "not finite"};
+  }
+  return {{}, "evaluated only where epochs are run"};
+}
+
+Sample latency(const Fork& fork, double p) {
+  if (fork.latencies_ns.empty()) return {{}, "measured only for task infer"};
+  std::vector<double> values(fork.latencies_ns.begin(), fork.latencies_ns.end());
+  return {1e-9 * quantile(values, p), ""};
+}
+
+Sample memory(const Fork& fork, const char* name) {
+  const auto found = fork.memory.find(name);
+  if (found == fork.memory.end()) return {{}, "the backend does not say"};
+  return {static_cast<double>(found->second), ""};
+}
+
+Sample cpu_utilisation(const Fork& fork, int threads) {
+  double busy = 0, all = 0;
+  for (const Block* block : steady_blocks(fork)) {
+    busy += 1e-9 * static_cast<double>(block->cpu_ns);
+    all += seconds(*block);
+  }
+  if (all <= 0) return {{}, "no block was timed"};
+  return {busy / all / threads, ""};
+}
+
+struct Row {
+  const char* name;
+  const char* unit;
+  Hint hint;
+  std::function<Sample(const Fork&)> sample;
+};
+
+std::vector<Row> rows_for(const Axes& axes) {
+  const double batch = static_cast<double>(axes.batch);
+  const auto step = [](const Block& block) { return seconds(block) / static_cast<double>(block.steps); };
+  const auto wait = [](const Block& block) {
+    return 1e-9 * static_cast<double>(block.wait_ns) / static_cast<double>(block.steps);
+  };
+  const bool resident = axes.loader == "resident";
+  const auto on_gpu = [cpu = axes.device == "cpu"](const Fork&) {
+    return Sample{{}, cpu ? "the cell runs on the CPU" : "not measured yet"};
+  };
+  const auto evaluated = [](const char* split, double Evaluation::*field) {
+    return [split, field](const Fork& fork) { return last_evaluation(fork, split, field); };
+  };
+  return {
+      {"step_time", "s", Hint::duration, [=](const Fork& fork) { return over_blocks(fork, step); }},
+      {"samples_per_second", "1/s", Hint::rate,
+       [=](const Fork& fork) {
+         Sample sample = over_blocks(fork, step);
+         if (sample.value) sample.value = batch / *sample.value;
+         return sample;
+       }},
+      {"training_time", "s", Hint::duration, training_time},
+      {"first_epoch_time", "s", Hint::duration, first_epoch_time},
+      {"epoch_time", "s", Hint::duration, epoch_time},
+      {"train_accuracy", "1", Hint::percentage, evaluated("train", &Evaluation::accuracy)},
+      {"validation_accuracy", "1", Hint::percentage, evaluated("validation", &Evaluation::accuracy)},
+      {"test_accuracy", "1", Hint::percentage, evaluated("test", &Evaluation::accuracy)},
+      {"train_loss", "1", Hint::number, evaluated("train", &Evaluation::loss)},
+      {"validation_loss", "1", Hint::number, evaluated("validation", &Evaluation::loss)},
+      {"test_loss", "1", Hint::number, evaluated("test", &Evaluation::loss)},
+      {"latency_p50", "s", Hint::duration, [](const Fork& fork) { return latency(fork, 0.5); }},
+      {"latency_p99", "s", Hint::duration, [](const Fork& fork) { return latency(fork, 0.99); }},
+      {"compile_time", "s", Hint::duration,
+       [](const Fork& fork) {
+         return Sample{fork.compile_seconds, ""};
+       }},
+      {"loader_wait", "s", Hint::duration,
+       [=](const Fork& fork) {
+         return resident ? Sample{{}, "resident batches are not loaded while timing"}
+                         : over_blocks(fork, wait);
+       }},
+      {"cpu_utilisation", "1", Hint::percentage,
+       [threads = axes.threads](const Fork& fork) { return cpu_utilisation(fork, threads); }},
+      {"host_peak_rss", "B", Hint::bytes,
+       [](const Fork& fork) {
+         return Sample{static_cast<double>(fork.host_peak_rss), ""};
+       }},
+      {"planned_arena", "B", Hint::bytes, [](const Fork& fork) { return memory(fork, "planned_arena"); }},
+      {"device_peak_memory", "B", Hint::bytes, on_gpu},
+      {"gpu_utilisation", "1", Hint::percentage, on_gpu},
+      {"energy", "J", Hint::energy, on_gpu},
+  };
+}
+
+// Over the forks that count; one without a value leaves the metric null, for a median over fewer forks would
+// be another thing.
+Metric over_forks(const Row& row, const std::vector<const Fork*>& forks) {
+  Metric metric;
+  metric.unit = row.unit;
+  metric.hint = row.hint;
+  std::vector<double> values;
+  for (const Fork* fork : forks) {
+    const Sample sample = row.sample(*fork);
+    if (!sample.value || !std::isfinite(*sample.value)) {
+      metric.reason = sample.reason.empty() ? "not finite" : sample.reason;
+      return metric;
+    }
+    values.push_back(*sample.value);
+  }
+  metric.value = median(values);
+  metric.n = static_cast<int>(values.size());
+  if (const auto interval = median_interval(values)) {
+    metric.lower = interval->lower;
+    metric.upper = interval->upper;
+    metric.confidence = interval->confidence;
+  }
+  return metric;
+}
+
+}  // namespace
+
+Metrics metrics_of(const CellReport& cell) {
+  std::vector<const Fork*> clean, ok;
+  for (const Fork& fork : cell.forks) {
+    if (fork.status == Status::ok) ok.push_back(&fork);
+    if (is_clean(fork)) clean.push_back(&fork);
+  }
+  const auto& counted = clean.empty() ? ok : clean;
+  Metrics metrics;
+  for (const Row& row : rows_for(cell.axes)) {
+    if (cell.status == Status::ok && !counted.empty()) {
+      metrics[row.name] = over_forks(row, counted);
+      continue;
+    }
+    Metric metric;
+    metric.unit = row.unit;
+    metric.hint = row.hint;
+    metric.reason = cell.status == Status::ok ? "no fork was timed"
+                                              : fmt::format("the cell is {}", to_string(cell.status));
+    metrics[row.name] = metric;
+  }
+  return metrics;
+}
+
+}  // namespace assay

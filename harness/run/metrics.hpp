@@ -1,0 +1,23 @@
+// From the raw forks of a cell to its metrics.
+#pragma once
+
+#include "harness/report/report.hpp"
+
+namespace assay {
+
+// Every metric by name, over the clean forks (over all that are ok where none is clean): the median of the
+// forks' own values with its exact interval. Null with a reason where there is nothing to say. A cell that is
+// not ok has nulls alone.
+//   step_time            per fork the median over timed blocks of seconds / steps; an epochs fork of more
+//   than one epoch without
+//                        its first
+//   samples_per_second   batch / step_time
+//   training_time        compilation and all epochs without their evaluations
+//   first_epoch_time     compilation and the first epoch
+//   epoch_time           mean of the epochs after the first
+//   latency_p50, _p99    over the laps of task infer
+//   loader_wait          seconds a step spent waiting for its batch, within step_time
+//   cpu_utilisation      CPU seconds of the worker over seconds and threads, in the timed blocks
+Metrics metrics_of(const CellReport& cell);
+
+}  // namespace assay

@@ -1,0 +1,104 @@
+#include <array>
+
+#include "harness/run/options.hpp"
+
+namespace assay {
+namespace {
+
+using enum OptionScope;
+using enum OptionType;
+
+constexpr std::string_view tasks[] = {"train", "infer"};
+constexpr std::string_view loaders[] = {"resident", "harness", "native"};
+constexpr std::string_view optimizers[] = {"sgd", "rmsprop", "adam"};
+constexpr std::string_view caches[] = {"cold", "warm"};
+constexpr std::string_view precisions[] = {"fp32", "tf32", "bf16"};
+
+constexpr std::array table = {
+    Option{"workload", axis, text, "NAME,...", "", "The networks or ops to run (assay list workloads)"},
+    Option{"backend", axis, text, "NAME,...", "",
+           "What executes them; without it every available backend but the oracle"},
+    Option{"device", axis, text, "NAME,...", "cpu", "Where: cpu or cuda"},
+    Option{"mode", axis, text, "NAME,...", "",
+           "How a backend executes: eager, graph or its own; without it each mode that the backend has"},
+    Option{"task", axis, text, "train|infer", "train", "A training step, or inference alone", 0, 0, tasks},
+    Option{"precision", axis, text, "NAME,...", "fp32",
+           "Numeric policy; unlike policies are unlike cells and are not compared", 0, 0, precisions},
+    Option{"layout", axis, text, "NAME,...", "native",
+           "Memory layout of activations, where a backend offers a choice"},
+    Option{"batch", axis, integer, "N,...", "", "Samples a step; the workload's own without it", 1, 1 << 24},
+    Option{"dataset", axis, text, "NAME,...", "", "Data set, or synthetic; the workload's own without it"},
+    Option{"loader", axis, text, "KIND,...", "",
+           "resident rotates a few batches in memory (pure compute), harness loads each batch, native is the "
+           "framework's own; "
+           "resident for steps and harness for epochs without it",
+           0, 0, loaders},
+    Option{"loader-workers", axis, integer, "N,...", "0",
+           "Threads that load batches, out of the budget of --threads; 0 loads in the training thread", 0,
+           1024},
+    Option{"optimizer", axis, text, "NAME,...", "", "sgd, rmsprop or adam; the workload's own without it", 0,
+           0, optimizers},
+    Option{"threads", axis, integer, "N,...", "",
+           "Budget of compute and loader together; every core without it", 1, 4096},
+    Option{"compile-cache", axis, text, "cold|warm", "cold",
+           "Whether a framework's caches on disk start empty in each fork or are kept between forks", 0, 0,
+           caches},
+    Option{"deterministic", axis, flag, "true|false", "false",
+           "Ask the backend for bit-identical results where it has a choice"},
+
+    Option{"epochs", cell, integer, "N", "", "Time N epochs from a cold start, evaluating after each", 1,
+           1e6},
+    Option{"steps", cell, integer, "N", "", "Time N steps in all instead of --blocks blocks sized by time", 1,
+           1e9},
+    Option{"blocks", cell, integer, "N", "10", "Timed blocks of a steps fork", 1, 1e6},
+    Option{"block-seconds", cell, number, "S", "0.1",
+           "Length of a block: long against the clock, short against disturbances", 1e-4, 3600},
+    Option{"warm-up-steps", cell, integer, "N", "10", "Untimed steps at the least before the first block", 0,
+           1e6},
+    Option{"warm-up-seconds", cell, number, "S", "0.5", "Untimed seconds at the least before the first block",
+           0, 3600},
+    Option{"resident-batches", cell, integer, "N", "8",
+           "Batches that the resident loader rotates, so that no input stays in cache", 1, 4096},
+    Option{"learning-rate", cell, number, "X", "", "Constant learning rate; the workload's own without it", 0,
+           1e6},
+    Option{"check", cell, flag, "true|false", "true",
+           "Compare with the oracle before timing and after; without it no cell is ranked"},
+    Option{"distinct", cell, integer, "N", "8",
+           "Distinct samples in the check's batch: what the oracle pays for", 1, 4096},
+
+    Option{"forks", run, integer, "N", "3", "Fresh executions of each cell; intervals need six", 1, 10000},
+    Option{"seed", run, integer, "N", "1",
+           "Round r draws parameters and sample order from seed N + r, the same for all backends", 0, 9e15},
+    Option{"time-limit", run, number, "S", "600",
+           "Seconds that one phase of a fork (compile, check, run) may take", 0.1, 1e7},
+    Option{"quick", run, flag, "true|false", "false",
+           "One fork, few short blocks, one epoch: to see that it works, not to measure"},
+    Option{"profile", run, flag, "true|false", "false",
+           "Also time each operator; slows the steps, so such cells are not ranked"},
+    Option{"interpreter",
+           run,
+           text,
+           "NAME=PATH",
+           "",
+           "Python of a framework instead of its own environment's",
+           0,
+           0,
+           {},
+           true},
+    Option{"data",
+           run,
+           text,
+           "DIR",
+           "",
+           "Folder with data sets, each in DIR/<name>/; before $ASSAY_DATA and the system's places",
+           0,
+           0,
+           {},
+           true},
+};
+
+}  // namespace
+
+std::span<const Option> options() { return table; }
+
+}  // namespace assay

@@ -1,0 +1,66 @@
+// The one table of axes and settings: the command line, its help, the config file and the report's JSON are
+// made of it.
+#pragma once
+
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay {
+
+// What a person asked for cannot be: the text says what, where and the remedy. The program exits with 2.
+class ConfigError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+enum class OptionScope {
+  axis,  // multiplied out: a list of values makes as many cells
+  cell,  // how a cell is measured: one value, may differ between the cells of a config
+  run,   // one value (or list) for the whole run; not allowed within "cells"
+};
+
+enum class OptionType { text, integer, number, flag };
+
+// One row. The option is --<name>, the config key is <name>.
+struct Option {
+  std::string_view name;
+  OptionScope scope = OptionScope::cell;
+  OptionType type = OptionType::text;
+  std::string_view placeholder;    // in the help: "N", "NAME,…"
+  std::string_view default_value;  // empty: what `help` says
+  std::string_view help;           // what, and why one would change it
+  double least = 0;                // of numbers
+  double most = 1e15;
+  std::span<const std::string_view> choices = {};  // of text; empty: anything
+  bool repeatable = false;                         // run: given several times, values are not split at commas
+
+  bool list() const { return scope == OptionScope::axis || repeatable; }
+};
+
+std::span<const Option> options();
+// nullptr when there is none.
+const Option* find_option(std::string_view name);
+// Throws ConfigError naming the nearest known one; `where` leads the text ("quickstart.json: $.cells[0]").
+const Option& require_option(std::string_view name, std::string_view where);
+
+// Values as they were given, by option name. Absent: the default.
+using OptionValues = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+// Splits at commas where the option is an axis, checks each value and stores them in place of earlier ones (a
+// repeatable option adds). Throws ConfigError led by `where`.
+void set_option(OptionValues& values, const Option& option, std::string_view text, std::string_view where);
+// Throws ConfigError when `value` is not of the option's type, range or choices.
+void check_value(const Option& option, std::string_view value, std::string_view where);
+
+// The last value given, or the default; an empty text when there is neither.
+std::string text_of(const OptionValues& values, std::string_view name);
+std::int64_t integer_of(const OptionValues& values, std::string_view name);
+double number_of(const OptionValues& values, std::string_view name);
+bool flag_of(const OptionValues& values, std::string_view name);
+std::vector<std::string> list_of(const OptionValues& values, std::string_view name);
+
+}  // namespace assay

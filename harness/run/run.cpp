@@ -1,0 +1,246 @@
+#include "harness/run/run.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "harness/data/dataset.hpp"
+#include "harness/run/build_info.hpp"
+#include "harness/run/cell_report.hpp"
+#include "harness/run/cores.hpp"
+#include "harness/run/fork.hpp"
+#include "harness/run/journal.hpp"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+// A folder of this run below the temporary one; gone with its contents at the end.
+class ScratchRoot {
+ public:
+  explicit ScratchRoot(bool keep) : keep_(keep) {
+    std::string pattern = (fs::temp_directory_path() / "assay-XXXXXX").string();
+    if (!::mkdtemp(pattern.data())) throw std::system_error(errno, std::generic_category(), pattern);
+    path_ = pattern;
+  }
+  ~ScratchRoot() {
+    std::error_code ignored;
+    if (!keep_) fs::remove_all(path_, ignored);
+  }
+  ScratchRoot(const ScratchRoot&) = delete;
+  ScratchRoot& operator=(const ScratchRoot&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+  bool keep_;
+};
+
+// The settings whose change makes earlier forks another experiment.
+nlohmann::json comparable(const RunConfig& config) {
+  nlohmann::json json = to_json(config);
+  for (const char* key : {"forks", "time-limit", "data", "interpreter", "title", "name", "source"})
+    json.erase(key);
+  return json;
+}
+
+void refuse_other_config(const RunRequest& request) {
+  const auto& run = request.resume->run;
+  const auto before = run.find("config");
+  if (before == run.end() || !before->is_object()) {
+    throw ConfigError("[resume] the earlier report has no config: it cannot be completed");
+  }
+  const auto then = comparable(config_from_json(*before, "config of the earlier report"));
+  const auto now = comparable(request.config);
+  if (then != now) {
+    throw ConfigError(fmt::format(
+        "[resume] the earlier report was made with another config ({} there, {} now): give the same one, or "
+        "another report",
+        then.dump(), now.dump()));
+  }
+}
+
+class Runner {
+ public:
+  Runner(const RunRequest& request, const BackendRegistry& registry, Progress& progress)
+      : request_(request),
+        progress_(progress),
+        settings_(settings_of(request.config)),
+        cells_(cells_of(request, registry)),
+        journal_(request.out),
+        scratch_(request.keep_folders),
+        data_(settings_.data),
+        context_{scratch_.path(), registry, settings_, data_, {}, request.keep_folders} {
+    if (request.resume) refuse_other_config(request);
+    context_.watch.interrupts = &interrupts_;
+    context_.watch.progress = [&](const protocol::Progress& p) { progress_.steps(p.done, p.planned); };
+    context_.watch.phase = [&](protocol::Verb verb) { progress_.phase(to_string(verb)); };
+  }
+
+  RunOutcome run() {
+    prepare_report();
+    prepare_data();
+    const auto forks = request_.check_alone ? std::vector<PlannedFork>{}
+                                            : plan_forks(cells_, settings_.forks, settings_.seed);
+    progress_.plan(static_cast<int>(
+        std::count_if(forks.begin(), forks.end(), [&](const PlannedFork& f) { return wanted(f); })));
+    leave_cores_to_worker(busiest_cores());
+    save();
+    for (std::size_t i = 0; i < cells_.size() && !stopped(); ++i) check(i);
+    for (const PlannedFork& fork : forks) {
+      if (stopped()) break;
+      if (wanted(fork)) time(fork);
+    }
+    progress_.clear();
+    report_.run["complete"] = !stopped();
+    report_.run["end"] = utc_now();
+    for (std::size_t i = 0; i < cells_.size(); ++i) settle(i);
+    journal_.finish(report_);
+    return {std::move(report_), interrupts_.signal()};
+  }
+
+ private:
+  bool stopped() const { return interrupts_.signal() != 0; }
+  int planned_forks() const { return request_.check_alone ? 0 : settings_.forks; }
+
+  void prepare_report() {
+    const BuildInfo& build = build_info();
+    report_.run = {{"command_line", request_.command_line},
+                   {"config", to_json(request_.config)},
+                   {"start", utc_now()},
+                   {"end", nullptr},
+                   {"commit", build.commit},
+                   {"dirty", build.dirty},
+                   {"version", build.version},
+                   {"complete", false}};
+    report_.environment = request_.environment;
+    if (request_.resume && request_.resume->run.contains("start")) {
+      report_.run["resumed"] = report_.run["start"];
+      report_.run["start"] = request_.resume->run["start"];
+    }
+    for (const Cell& cell : cells_) {
+      report_.cells.push_back(planned_report(cell, settings_.seed));
+      if (request_.resume) take_earlier(report_.cells.back(), *request_.resume);
+    }
+  }
+
+  // A set that is missing makes rows; one that is damaged is bad input and ends the run before it began.
+  void prepare_data() {
+    if (request_.check_alone) return;
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      if (!cells_[i].runnable()) continue;
+      try {
+        data_.get(cells_[i], cells_[i].program());
+      } catch (const DatasetMissing& error) {
+        cells_[i].status = report_.cells[i].status = Status::unavailable;
+        cells_[i].reason = report_.cells[i].reason = error.what();
+      }
+    }
+  }
+
+  // The conductor stays off what the widest worker uses, where the machine has more than that.
+  std::vector<int> busiest_cores() const {
+    int most = 0;
+    for (const Cell& cell : cells_) most = std::max(most, cell.runnable() ? cell.axes.threads : 0);
+    return worker_cores(most);
+  }
+
+  bool wanted(const PlannedFork& fork) const {
+    const CellReport& row = report_.cells[fork.cell];
+    return cells_[fork.cell].runnable() && !has_failed(row) && !has_round(row, fork.round);
+  }
+
+  void check(std::size_t index) {
+    const Cell& cell = cells_[index];
+    CellReport& row = report_.cells[index];
+    if (!cell.runnable() || !cell.check || row.equivalence.checked || has_failed(row)) return;
+    progress_.begin(cell.id + " check");
+    const CheckOutcome outcome = check_cell(cell, context_);
+    if (outcome.hello) take_hello(row, *outcome.hello);
+    if (outcome.status != Status::interrupted) row.equivalence = outcome.equivalence;
+    if (outcome.status != Status::ok && outcome.status != Status::interrupted) {
+      if (!row.equivalence.checked) row.equivalence.reason = outcome.reason;
+      take_failed_check(row, outcome, settings_.seed);
+    }
+    progress_.end(check_summary(outcome.status, outcome.reason, row.equivalence), false);
+    settle(index);
+    save();
+  }
+
+  void time(const PlannedFork& planned) {
+    const Cell& cell = cells_[planned.cell];
+    CellReport& row = report_.cells[planned.cell];
+    progress_.begin(fmt::format("{} fork {} of {}", cell.id, planned.round + 1, settings_.forks));
+    TimedOutcome outcome = time_cell(cell, planned.round, cell.check && row.equivalence.checked, context_);
+    if (outcome.hello) take_hello(row, *outcome.hello);
+    if (outcome.verified.checked || !outcome.verified.reason.empty()) {
+      row.equivalence = merged(row.equivalence, outcome.verified);
+    }
+    progress_.end(fork_summary(outcome.fork), true);
+    row.forks.push_back(std::move(outcome.fork));
+    settle(planned.cell);
+    save();
+  }
+
+  void settle(std::size_t index) {
+    if (cells_[index].runnable()) settle_status(report_.cells[index], cells_[index], planned_forks());
+  }
+
+  // A disk that is full now may not be later; the last save decides.
+  void save() {
+    try {
+      journal_.save(report_);
+    } catch (const std::exception& error) {
+      progress_.note(fmt::format("warning: the report could not be written: {}", error.what()));
+    }
+  }
+
+  const RunRequest& request_;
+  Progress& progress_;
+  RunSettings settings_;
+  std::vector<Cell> cells_;
+  Journal journal_;
+  Interrupts interrupts_;
+  ScratchRoot scratch_;
+  DatasetShelf data_;
+  ForkContext context_;
+  Report report_;
+};
+
+}  // namespace
+
+bool RunOutcome::complete() const {
+  return std::all_of(report.cells.begin(), report.cells.end(),
+                     [](const CellReport& cell) { return cell.status == Status::ok; });
+}
+
+std::vector<Cell> cells_of(const RunRequest& request, const BackendRegistry& registry) {
+  std::vector<Cell> cells = expand(request.config, registry);
+  if (request.filter.empty()) return cells;
+  const std::size_t all = cells.size();
+  std::erase_if(cells, [&](const Cell& cell) { return cell.id.find(request.filter) == std::string::npos; });
+  if (cells.empty()) {
+    throw ConfigError(fmt::format("[filter] got '{}': none of the {} cells has it in its id; see --dry-run",
+                                  request.filter, all));
+  }
+  return cells;
+}
+
+RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progress& progress) {
+  return Runner(request, registry, progress).run();
+}
+
+}  // namespace assay

@@ -1,0 +1,100 @@
+// The contract of a C++ backend: whole program in, executable out. backends/<name>/main.cpp hands one to worker_main().
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/graph/precision.hpp"
+#include "harness/graph/program.hpp"
+#include "harness/io/host_tensor.hpp"
+
+namespace assay {
+
+// A vendor library as it was loaded.
+struct Library {
+  std::string name;     // "oneDNN"
+  std::string version;  // "3.2.0 (commit)"
+  std::string path;     // of the shared object; empty when linked statically
+};
+
+struct BackendInfo {
+  std::string name;
+  std::string version;
+  std::vector<Library> libraries;
+  std::map<std::string, std::string> settings;  // observed: threads, instruction set, math mode
+};
+
+struct CompileOptions {
+  std::string task = "train";  // "train", "infer"
+  std::string mode;            // one of the backend's own
+  std::string device = "cpu";
+  std::string layout = "native";
+  Precision precision;
+  int threads = 1;
+  bool check = false;    // gradients() will be called: keep what it needs
+  bool profile = false;  // operator_times() will be called
+};
+
+struct OperatorTime {
+  std::string node;
+  std::string op;
+  double seconds = 0;  // summed over the calls
+  std::int64_t calls = 0;
+};
+
+// One batch in host memory. inputs: f32 (B, ...); labels: i32 (B), may be null for evaluation.
+struct HostBatch {
+  const float* inputs = nullptr;
+  const std::int32_t* labels = nullptr;
+};
+
+// One compiled program with its memory and its state. Used from one thread. Errors are exceptions: OutOfMemory, Unsupported,
+// std::runtime_error for the rest.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+
+  // Sets parameters, running statistics and moments by name; those not named restart from their initial value (moments
+  // zero, running mean 0, running variance 1).
+  virtual void set_state(std::span<const HostTensor> tensors) = 0;
+  // Parameters, running statistics and moments ("<parameter>.<moment>") in the contract's layout, f32 (f64 under fp64).
+  virtual std::vector<HostTensor> state() = 0;
+
+  // Keeps a batch as number `slot` in whatever layout the executable reads. Slots are small and dense.
+  virtual void stage(std::int64_t slot, const HostBatch& batch) = 0;
+  // Enqueues one training step (task train: forward, loss, backward, update) or one inference (task infer) on that batch.
+  // step: 1 for the first. May return before it is done.
+  virtual void step(std::int64_t slot, double learning_rate, std::int64_t step) = 0;
+  // Returns when every enqueued step is done and all updated state is there.
+  virtual void synchronize() = 0;
+  // Mean loss of the last step. Synchronises.
+  virtual double loss() = 0;
+  // Inference-mode logits f32 (B, classes) of a batch with the present state; changes no state.
+  virtual void evaluate(const HostBatch& batch, float* logits) = 0;
+
+  // Training-mode "logits", "loss" and "gradient/<parameter>" of a batch, with the running statistics updated and nothing
+  // else. Only when compiled with options.check.
+  virtual std::vector<HostTensor> gradients(const HostBatch& batch) = 0;
+
+  // Bytes by name: "planned_arena", "persistent", ...
+  virtual std::map<std::string, std::int64_t> memory() const = 0;
+  virtual std::vector<OperatorTime> operator_times() const { return {}; }
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual BackendInfo info() const = 0;
+  // Empty: compile() will work. Otherwise the reason, for the status `unsupported`.
+  virtual std::string unsupported(const Program& program, const CompileOptions& options) const = 0;
+  virtual std::unique_ptr<Executable> compile(const Program& program, const CompileOptions& options) = 0;
+};
+
+// The whole main() of a C++ worker: speaks the protocol on descriptors 3 and 4 for the cell folder argv[1].
+int worker_main(int argc, char** argv, Backend& backend);
+
+}  // namespace assay

@@ -1,0 +1,93 @@
+#include "harness/worker/check_answers.hpp"
+
+#include <utility>
+
+namespace assay {
+namespace {
+
+std::int64_t classes_of(const Program& program) {
+  return program.training.value(program.training.output("logits")).type.shape.back();
+}
+
+HostTensor evaluated(Executable& executable, const Program& program, const CheckFeeds& feeds,
+                     std::string name) {
+  const Shape shape{feeds.labels.type.shape.front(), classes_of(program)};
+  HostTensor logits = HostTensor::zeros(std::move(name), {DType::f32, shape});
+  executable.evaluate(feeds.batch(), logits.as<float>().data());
+  return logits;
+}
+
+enum class Kept { parameter, running, moment };
+
+Kept kind_of(const Program& program, const std::string& name) {
+  const ValueId id = program.training.find(name);
+  if (id == none) return Kept::moment;
+  return program.training.value(id).role == Role::parameter ? Kept::parameter : Kept::running;
+}
+
+void train_one(Executable& executable, const CheckFeeds& feeds, std::int64_t step) {
+  executable.step(0, feeds.learning_rate(step), feeds.step_count(step));
+}
+
+}  // namespace
+
+std::vector<HostTensor> check_answers(Executable& executable, const Program& program, std::string_view task,
+                                      const CheckFeeds& feeds) {
+  std::vector<HostTensor> answers;
+  executable.set_state(feeds.parameters);
+  answers.push_back(evaluated(executable, program, feeds, "evaluation/logits"));
+  if (task == "infer") return answers;
+
+  for (HostTensor& tensor : executable.gradients(feeds.batch())) {
+    if (tensor.name == "logits" || tensor.name == "loss") tensor.name = "training/" + tensor.name;
+    answers.push_back(std::move(tensor));
+  }
+  for (HostTensor& tensor : executable.state()) {
+    if (kind_of(program, tensor.name) != Kept::running) continue;
+    tensor.name = "running/" + tensor.name;
+    answers.push_back(std::move(tensor));
+  }
+
+  executable.set_state(feeds.parameters);
+  executable.stage(0, feeds.batch());
+  train_one(executable, feeds, 0);
+  executable.synchronize();
+  for (HostTensor& tensor : executable.state()) {
+    if (kind_of(program, tensor.name) == Kept::running) continue;
+    tensor.name = "updated/" + tensor.name;
+    answers.push_back(std::move(tensor));
+  }
+  return answers;
+}
+
+std::vector<HostTensor> verify_answers(Executable& executable, const Program& program, std::string_view task,
+                                       const CheckFeeds& feeds) {
+  executable.set_state(feeds.parameters);
+  executable.stage(0, feeds.batch());
+  std::vector<HostTensor> answers;
+  if (task == "infer") {
+    train_one(executable, feeds,
+              0);  // the timed path has run on this batch before it is asked for its logits
+    executable.synchronize();
+    answers.push_back(evaluated(executable, program, feeds, "logits"));
+    return answers;
+  }
+  HostTensor losses = HostTensor::zeros("losses", {DType::f64, {feeds.steps()}});
+  for (std::int64_t step = 0; step < feeds.steps(); ++step) {
+    train_one(executable, feeds, step);
+    losses.as<double>()[static_cast<std::size_t>(step)] = executable.loss();
+  }
+  executable.synchronize();
+  answers.push_back(std::move(losses));
+  for (HostTensor& tensor : executable.state()) {
+    const Kept kind = kind_of(program, tensor.name);
+    tensor.name = (kind == Kept::parameter ? "parameter/"
+                   : kind == Kept::running ? "running/"
+                                           : "moment/") +
+                  tensor.name;
+    answers.push_back(std::move(tensor));
+  }
+  return answers;
+}
+
+}  // namespace assay

@@ -1,0 +1,88 @@
+#include "harness/worker/checker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "harness/io/npy.hpp"
+#include "harness/io/safetensors.hpp"
+#include "harness/worker/check_answers.hpp"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+HostTensor read_array(const fs::path& path, DType dtype, std::size_t rank) {
+  HostTensor tensor = read_npy(path);
+  if (tensor.type.dtype != dtype || tensor.type.shape.size() < rank) {
+    throw std::runtime_error(fmt::format("[check] {} holds {} where {} of at least {} dimensions is asked",
+                                         path.string(), to_string(tensor.type), to_string(dtype), rank));
+  }
+  return tensor;
+}
+
+HostTensor in_f32(const HostTensor& tensor) {
+  HostTensor result = HostTensor::zeros(tensor.name, {DType::f32, tensor.type.shape});
+  const std::span<const double> values = tensor.as<double>();
+  std::transform(values.begin(), values.end(), result.as<float>().begin(),
+                 [](double value) { return static_cast<float>(value); });
+  return result;
+}
+
+void write_results(const fs::path& cell_folder, const char* name, const std::vector<HostTensor>& tensors) {
+  fs::create_directories(cell_folder / "results");
+  write_safetensors(cell_folder / "results" / name, tensors);
+}
+
+}  // namespace
+
+HostBatch CheckFeeds::batch() const { return {inputs.as<float>().data(), labels.as<std::int32_t>().data()}; }
+std::int64_t CheckFeeds::steps() const { return schedule.type.shape.front(); }
+double CheckFeeds::learning_rate(std::int64_t step) const {
+  return schedule.as<double>()[static_cast<std::size_t>(2 * step)];
+}
+std::int64_t CheckFeeds::step_count(std::int64_t step) const {
+  return static_cast<std::int64_t>(schedule.as<double>()[static_cast<std::size_t>(2 * step + 1)]);
+}
+
+CheckFeeds read_check(const fs::path& cell_folder) {
+  const fs::path folder = cell_folder / "check";
+  CheckFeeds feeds{
+      read_safetensors(folder / "parameters.safetensors"), read_array(folder / "inputs.npy", DType::f32, 1),
+      read_array(folder / "labels.npy", DType::i32, 1), read_array(folder / "schedule.npy", DType::f64, 2)};
+  if (feeds.labels.type.shape.front() != feeds.inputs.type.shape.front()) {
+    throw std::runtime_error(fmt::format("[check] {} has inputs {} and labels {}: the batches differ",
+                                         folder.string(), to_string(feeds.inputs.type),
+                                         to_string(feeds.labels.type)));
+  }
+  if (feeds.steps() < 1 || feeds.schedule.type.shape.back() != 2) {
+    throw std::runtime_error(fmt::format("[check] {} is {}: rows of learning rate and step count are asked",
+                                         (folder / "schedule.npy").string(), to_string(feeds.schedule.type)));
+  }
+  return feeds;
+}
+
+void write_check_results(Executable& executable, const Program& program, std::string_view task,
+                         const fs::path& cell_folder) {
+  write_results(cell_folder, "check.safetensors",
+                check_answers(executable, program, task, read_check(cell_folder)));
+}
+
+void write_verify_results(Executable& executable, const Program& program, std::string_view task,
+                          const fs::path& cell_folder) {
+  std::vector<HostTensor> answers = verify_answers(executable, program, task, read_check(cell_folder));
+  for (HostTensor& tensor : answers) {
+    if (tensor.name == "losses") tensor = in_f32(tensor);
+  }
+  write_results(cell_folder, "verify.safetensors", answers);
+}
+
+void write_oracle_results(Backend& backend, const Program& program, CompileOptions options,
+                          const OracleOptions& oracle, const fs::path& cell_folder) {
+  write_results(cell_folder, "oracle.safetensors",
+                oracle_answers(backend, program, std::move(options), oracle, read_check(cell_folder)));
+}
+
+}  // namespace assay

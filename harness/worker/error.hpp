@@ -1,0 +1,26 @@
+// What a backend throws when it cannot, as opposed to when it failed.
+#pragma once
+
+#include <new>
+#include <stdexcept>
+#include <string>
+
+namespace assay {
+
+// The status `unsupported`: "[convolution] stride 3 has no kernel here".
+class Unsupported : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The status `out_of_memory`: says what was asked for. std::bad_alloc means the same.
+class OutOfMemory : public std::bad_alloc {
+ public:
+  explicit OutOfMemory(std::string reason) : reason_(std::move(reason)) {}
+  const char* what() const noexcept override { return reason_.c_str(); }
+
+ private:
+  std::string reason_;
+};
+
+}  // namespace assay

@@ -1,0 +1,183 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <stdexcept>
+
+#include "harness/io/philox.hpp"
+#include "harness/worker/check_answers.hpp"
+
+namespace assay {
+namespace {
+
+using Answers = std::map<std::string, std::vector<double>>;
+
+std::vector<double> doubles(const HostTensor& tensor) {
+  if (tensor.type.dtype == DType::f64) return {tensor.as<double>().begin(), tensor.as<double>().end()};
+  return {tensor.as<float>().begin(), tensor.as<float>().end()};
+}
+
+HostTensor as_f64(const HostTensor& tensor) {
+  HostTensor result = HostTensor::zeros(tensor.name, {DType::f64, tensor.type.shape});
+  const std::vector<double> values = doubles(tensor);
+  std::copy(values.begin(), values.end(), result.as<double>().begin());
+  return result;
+}
+
+double roundoff_of(DType dtype) {
+  return dtype == DType::bf16 ? 0x1p-9 : dtype == DType::f32 ? 0x1p-24 : 0x1p-53;
+}
+
+// The check's feeds with every value moved by about its rounding and the samples in another order.
+class Perturbation {
+ public:
+  Perturbation(const CheckFeeds& feeds, const Program& program, const Precision& precision,
+               std::uint64_t seed, int run)
+      : random_(seed, fmt::format("perturbation/{}", run)),
+        feeds_(feeds),
+        order_(static_cast<std::size_t>(feeds.labels.type.shape.front())) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    random_.shuffle(std::span(order_));
+
+    const double storage = roundoff_of(precision.storage);
+    const double master = roundoff_of(precision.master);
+    for (HostTensor& tensor : feeds_.parameters) {
+      const ValueId id = program.training.find(tensor.name);
+      const bool parameter = id != none && program.training.value(id).role == Role::parameter;
+      move(tensor.as<float>(), parameter ? storage : master);
+    }
+    const std::size_t row = feeds.inputs.as<float>().size() / order_.size();
+    for (std::size_t r = 0; r < order_.size(); ++r) {
+      std::copy_n(feeds.inputs.as<float>().begin() + static_cast<std::ptrdiff_t>(order_[r] * row), row,
+                  feeds_.inputs.as<float>().begin() + static_cast<std::ptrdiff_t>(r * row));
+      feeds_.labels.as<std::int32_t>()[r] = feeds.labels.as<std::int32_t>()[order_[r]];
+    }
+    move(feeds_.inputs.as<float>(), storage);
+  }
+
+  const CheckFeeds& feeds() const { return feeds_; }
+  // Rows of an answer back in the order of the unperturbed batch.
+  std::vector<double> ordered(const std::vector<double>& rows) const {
+    std::vector<double> result(rows.size());
+    const std::size_t row = rows.size() / order_.size();
+    for (std::size_t r = 0; r < order_.size(); ++r) {
+      std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(r * row), row,
+                  result.begin() + static_cast<std::ptrdiff_t>(order_[r] * row));
+    }
+    return result;
+  }
+
+ private:
+  // By up to two unit roundoffs either way, so that a neighbouring number is as likely as the value itself.
+  void move(std::span<float> values, double roundoff) {
+    for (float& value : values) {
+      value = static_cast<float>(value * (1 + random_.uniform(-2, 2) * roundoff));
+    }
+  }
+
+  Philox random_;
+  CheckFeeds feeds_;
+  std::vector<std::size_t> order_;
+};
+
+// Both phases under their prefixes; without the updates, which are judged by recomputing them.
+std::vector<HostTensor> both_phases(Executable& executable, const Program& program, std::string_view task,
+                                    const CheckFeeds& feeds) {
+  std::vector<HostTensor> all;
+  for (HostTensor& tensor : check_answers(executable, program, task, feeds)) {
+    if (tensor.name.starts_with("updated/")) continue;
+    tensor.name = "check/" + tensor.name;
+    all.push_back(std::move(tensor));
+  }
+  for (HostTensor& tensor : verify_answers(executable, program, task, feeds)) {
+    tensor.name = "verify/" + tensor.name;
+    all.push_back(std::move(tensor));
+  }
+  return all;
+}
+
+Answers by_name(const std::vector<HostTensor>& tensors) {
+  Answers answers;
+  for (const HostTensor& tensor : tensors) answers[tensor.name] = doubles(tensor);
+  return answers;
+}
+
+// What a perturbed parameter started from is no error of the steps: it is taken off again.
+void remove_shift(Answers& answers, const CheckFeeds& perturbed, const CheckFeeds& feeds) {
+  for (std::size_t i = 0; i < feeds.parameters.size(); ++i) {
+    const auto found = answers.find("verify/parameter/" + feeds.parameters[i].name);
+    if (found == answers.end()) continue;
+    const std::vector<double> moved = doubles(perturbed.parameters[i]);
+    const std::vector<double> given = doubles(feeds.parameters[i]);
+    for (std::size_t e = 0; e < given.size(); ++e) found->second[e] -= moved[e] - given[e];
+  }
+}
+
+struct Seen {
+  double max = 0, l2 = 0;
+};
+
+void widen(std::map<std::string, Seen>& seen, const Answers& got, const Answers& exact) {
+  for (const auto& [name, values] : exact) {
+    const std::vector<double>& other = got.at(name);
+    double squares = 0, scale = 0;
+    Seen& bound = seen[name];
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double error = std::abs(other.at(i) - values[i]);
+      bound.max = std::max(bound.max, error);
+      if (!std::isfinite(error)) {
+        throw std::runtime_error(
+            fmt::format("[oracle] {} is not finite at element {} ({} in fp64, {} emulated): the program "
+                        "has no answer that could be compared",
+                        name, i, values[i], other[i]));
+      }
+      squares += error * error;
+      scale += values[i] * values[i];
+    }
+    bound.l2 = std::max(bound.l2, std::sqrt(scale > 0 ? squares / scale : squares));
+  }
+}
+
+CheckFeeds in_f64(CheckFeeds feeds) {
+  for (HostTensor& tensor : feeds.parameters) tensor = as_f64(tensor);
+  return feeds;
+}
+
+}  // namespace
+
+std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program, CompileOptions options,
+                                       const OracleOptions& oracle, const CheckFeeds& feeds) {
+  options.check = true;
+  options.precision = parse_precision("fp64");
+  const std::vector<HostTensor> tensors =
+      both_phases(*backend.compile(program, options), program, options.task, in_f64(feeds));
+  const Answers exact = by_name(tensors);
+
+  options.precision = oracle.emulated;
+  const std::unique_ptr<Executable> emulation = backend.compile(program, options);
+  std::map<std::string, Seen> seen;
+  widen(seen, by_name(both_phases(*emulation, program, options.task, feeds)), exact);
+  for (int run = 0; run < oracle.perturbations; ++run) {
+    const Perturbation perturbation(feeds, program, oracle.emulated, oracle.seed, run);
+    Answers answers = by_name(both_phases(*emulation, program, options.task, perturbation.feeds()));
+    for (auto& [name, values] : answers) {
+      if (name.ends_with("logits")) values = perturbation.ordered(values);
+    }
+    remove_shift(answers, perturbation.feeds(), feeds);
+    widen(seen, answers, exact);
+  }
+
+  std::vector<HostTensor> results;
+  for (const HostTensor& tensor : tensors) {
+    results.push_back(as_f64(tensor));
+    HostTensor bound = HostTensor::zeros("bound/" + tensor.name, {DType::f64, {2}});
+    bound.as<double>()[0] = seen.at(tensor.name).max;
+    bound.as<double>()[1] = seen.at(tensor.name).l2;
+    results.push_back(std::move(bound));
+  }
+  return results;
+}
+
+}  // namespace assay

@@ -1,0 +1,59 @@
+#include "harness/worker/request.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace assay {
+namespace {
+
+template <typename T>
+T field(const nlohmann::json& json, const char* name, T fallback) {
+  const auto place = json.find(name);
+  return place == json.end() || place->is_null() ? fallback : place->get<T>();
+}
+
+Request parse(const nlohmann::json& json) {
+  const auto version = json.at("protocol").get<int>();
+  if (version != 1) {
+    throw std::runtime_error(fmt::format("protocol {} is not known here: this worker speaks 1", version));
+  }
+  Request request;
+  CompileOptions& options = request.options;
+  options.task = json.at("task").get<std::string>();
+  options.mode = json.at("mode").get<std::string>();
+  options.device = field<std::string>(json, "device", options.device);
+  options.layout = field<std::string>(json, "layout", options.layout);
+  options.precision = parse_precision(json.at("precision").get<std::string>());
+  options.threads = field(json, "threads", options.threads);
+  options.profile = field(json, "profile", options.profile);
+  request.batch = json.at("batch").get<std::int64_t>();
+  const nlohmann::json clock = field(json, "clock", nlohmann::json::object());
+  request.steps = field<std::string>(clock, "kind", "") == "steps";
+  const nlohmann::json oracle = field(json, "oracle", nlohmann::json());
+  if (oracle.is_object()) {
+    OracleOptions wanted;
+    wanted.emulated = parse_precision(oracle.at("precision").get<std::string>());
+    wanted.perturbations = field(oracle, "perturbations", wanted.perturbations);
+    wanted.seed = field(oracle, "seed", wanted.seed);
+    request.oracle = wanted;
+  }
+  return request;
+}
+
+}  // namespace
+
+Request read_request(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  if (!stream)
+    throw std::runtime_error(fmt::format("[worker] cannot read {}: is this a cell folder?", file.string()));
+  try {
+    return parse(nlohmann::json::parse(stream));
+  } catch (const std::exception& error) {
+    throw std::runtime_error(fmt::format("[worker] {}: {}", file.string(), error.what()));
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,176 @@
+#include "harness/worker/server.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "harness/graph/graph_json.hpp"
+#include "harness/io/safetensors.hpp"
+#include "harness/io/sha256.hpp"
+#include "harness/worker/checker.hpp"
+#include "harness/worker/error.hpp"
+#include "harness/worker/session.hpp"
+#include "harness/worker/trainer.hpp"
+
+namespace assay {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Program read_program(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  if (!stream) throw std::runtime_error(fmt::format("[worker] cannot read {}", file.string()));
+  try {
+    return program_from_json(nlohmann::json::parse(stream));
+  } catch (const std::exception& error) {
+    throw std::runtime_error(fmt::format("[worker] {}: {}", file.string(), error.what()));
+  }
+}
+
+protocol::Hello hello(const BackendInfo& info) {
+  protocol::Hello hello;
+  hello.backend = info.name;
+  hello.version_of_backend = info.version;
+  for (const Library& library : info.libraries)
+    hello.libraries.push_back({library.name, library.version, library.path});
+  hello.settings = info.settings;
+  return hello;
+}
+
+protocol::Error failure(protocol::ErrorKind kind, const std::exception& error) {
+  return {kind, error.what()};
+}
+
+std::string digest(std::vector<HostTensor> state) {
+  std::sort(state.begin(), state.end(),
+            [](const HostTensor& a, const HostTensor& b) { return a.name < b.name; });
+  Sha256 sum;
+  for (const HostTensor& tensor : state) {
+    sum.add(tensor.name);
+    sum.add(std::span<const std::byte>(tensor.bytes));
+  }
+  return sum.finish();
+}
+
+}  // namespace
+
+void Server::serve() {
+  send(hello(backend_.info()));
+  for (;;) {
+    const protocol::Line line = channel_.read_line();
+    if (line.reading == protocol::Reading::end || line.reading == protocol::Reading::truncated) return;
+    if (line.reading == protocol::Reading::too_long) {
+      return send(protocol::Error{protocol::ErrorKind::failed, "[worker] got a command without end"});
+    }
+    protocol::Event event;
+    try {
+      event = answer(protocol::parse_command(line.text));
+    } catch (const Unsupported& error) {
+      event = failure(protocol::ErrorKind::unsupported, error);
+    } catch (const std::bad_alloc& error) {
+      event = failure(protocol::ErrorKind::out_of_memory, error);
+    } catch (const std::exception& error) {
+      event = failure(protocol::ErrorKind::failed, error);
+    }
+    send(event);
+    if (std::holds_alternative<protocol::Bye>(event)) return;
+  }
+}
+
+protocol::Event Server::answer(const protocol::Command& command) {
+  switch (command.verb) {
+    case protocol::Verb::compile:
+      return compile(command.check);
+    case protocol::Verb::run:
+      return run();
+    case protocol::Verb::check:
+      require_compiled();
+      write_check_results(*executable_, *program_, request_->options.task, folder_);
+      return protocol::Checked{};
+    case protocol::Verb::verify:
+      require_compiled();
+      write_verify_results(*executable_, *program_, request_->options.task, folder_);
+      return protocol::Verified{};
+    case protocol::Verb::oracle:
+      prepare();
+      if (!request_->oracle)
+        throw std::runtime_error("[oracle] request.json has no \"oracle\": this is not an oracle's cell");
+      write_oracle_results(backend_, *program_, request_->options, *request_->oracle, folder_);
+      return protocol::Judged{};
+    case protocol::Verb::quit:
+      break;
+  }
+  return protocol::Bye{};
+}
+
+void Server::prepare() {
+  if (!request_) request_ = std::make_unique<Request>(read_request(folder_ / "request.json"));
+  if (!program_) program_ = std::make_unique<Program>(read_program(folder_ / "graph.json"));
+}
+
+protocol::Event Server::compile(bool check) {
+  prepare();
+  parameters_ = read_safetensors(folder_ / "parameters.safetensors");
+  CompileOptions options = request_->options;
+  options.check = check;
+  if (std::string reason = backend_.unsupported(*program_, options); !reason.empty())
+    throw Unsupported(reason);
+  const auto start = Clock::now();
+  executable_.reset();
+  executable_ = backend_.compile(*program_, options);
+  executable_->set_state(parameters_);
+  if (request_->steps && !check) first_step();
+  const std::chrono::duration<double> seconds = Clock::now() - start;
+  return protocol::Compiled{seconds.count(), backend_.info().settings, executable_->memory()};
+}
+
+// Whatever a library does on first use it does now, on a batch of zeros; the state is set back.
+void Server::first_step() {
+  const Graph& graph = program_->training;
+  std::vector<float> inputs;
+  std::vector<std::int32_t> labels;
+  for (const Value& value : graph.values()) {
+    if (value.role == Role::input) inputs.resize(static_cast<std::size_t>(value.type.elements()));
+    if (value.role == Role::label) labels.resize(static_cast<std::size_t>(value.type.elements()));
+  }
+  executable_->stage(0, {inputs.data(), labels.data()});
+  executable_->step(0, 0, 1);
+  executable_->synchronize();
+  executable_->set_state(parameters_);
+}
+
+protocol::Event Server::run() {
+  require_compiled();
+  Session session(folder_);
+  // A few messages a second, however short the blocks are.
+  Clock::time_point told;
+  const auto tell = [this, &told](std::int64_t done, std::int64_t planned) {
+    const auto now = Clock::now();
+    if (now - told < std::chrono::milliseconds(200)) return;
+    told = now;
+    send(protocol::Progress{done, planned});
+  };
+  train(*executable_, session, request_->options.task, tell);
+  session.close();
+  protocol::Ran ran{executable_->memory(), backend_.info().settings, {}, digest(executable_->state())};
+  if (request_->options.profile) {
+    for (const OperatorTime& time : executable_->operator_times()) {
+      ran.operators.push_back({time.node, time.op, time.seconds, time.calls});
+    }
+  }
+  return ran;
+}
+
+void Server::require_compiled() const {
+  if (executable_) return;
+  throw std::runtime_error("[worker] got a command before the program is compiled: send compile first");
+}
+
+void Server::send(const protocol::Event& event) { channel_.write_line(protocol::write(event)); }
+
+}  // namespace assay

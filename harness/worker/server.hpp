@@ -1,0 +1,43 @@
+// The worker's side of docs/protocol.md for one cell folder.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "harness/protocol/channel.hpp"
+#include "harness/protocol/message.hpp"
+#include "harness/worker/backend.hpp"
+#include "harness/worker/request.hpp"
+
+namespace assay {
+
+// Borrows the backend and the channel. Used from one thread.
+class Server {
+ public:
+  Server(std::filesystem::path cell_folder, Backend& backend, protocol::Channel& channel)
+      : folder_(std::move(cell_folder)), backend_(backend), channel_(channel) {}
+
+  // Says hello and answers commands until quit or the end of the channel. What fails becomes an error event;
+  // nothing is thrown but what the channel throws.
+  void serve();
+
+ private:
+  protocol::Event answer(const protocol::Command& command);
+  protocol::Event compile(bool check);
+  protocol::Event run();
+  void prepare();
+  void first_step();
+  void require_compiled() const;
+  void send(const protocol::Event& event);
+
+  std::filesystem::path folder_;
+  Backend& backend_;
+  protocol::Channel& channel_;
+  std::unique_ptr<Request> request_;
+  std::unique_ptr<Program> program_;
+  std::vector<HostTensor> parameters_;
+  std::unique_ptr<Executable> executable_;
+};
+
+}  // namespace assay

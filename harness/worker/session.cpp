@@ -1,0 +1,64 @@
+#include "harness/worker/session.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace assay {
+namespace {
+
+[[noreturn]] void fail() { throw std::runtime_error(assay_last_error()); }
+
+template <typename Integer>
+Integer must(Integer result) {
+  if (result < 0) fail();
+  return result;
+}
+
+}  // namespace
+
+Session::Session(const std::filesystem::path& cell_folder) {
+  if (assay_api_version() != ASSAY_BATCH_API) {
+    throw std::runtime_error(
+        fmt::format("[batch] the library that was loaded has version {} and this worker was built for {}: "
+                    "build both anew",
+                    assay_api_version(), ASSAY_BATCH_API));
+  }
+  session_.reset(assay_open(cell_folder.c_str()));
+  if (!session_) fail();
+  must(assay_get_layout(session_.get(), &layout_));
+  schedule_ = assay_schedule(session_.get());
+  if (schedule_ == nullptr) fail();
+}
+
+void Session::read_resident(std::int64_t slot, float* inputs, std::int32_t* labels) {
+  must(assay_read_resident(session_.get(), slot, inputs, labels));
+}
+
+std::int64_t Session::next_batch(float* inputs, std::int32_t* labels) {
+  return must(assay_next_batch(session_.get(), inputs, labels));
+}
+
+assay_block Session::next_block() {
+  assay_block block{};
+  must(assay_next_block(session_.get(), &block));
+  return block;
+}
+
+void Session::end_block(double loss) { must(assay_end_block(session_.get(), loss)); }
+
+void Session::lap() { must(assay_lap(session_.get())); }
+
+void Session::add_logits(const float* logits) { must(assay_add_logits(session_.get(), logits)); }
+
+Session::Progress Session::progress() {
+  Progress progress;
+  must(assay_progress(session_.get(), &progress.done, &progress.planned));
+  return progress;
+}
+
+void Session::close() {
+  if (session_) must(assay_close(session_.release()));
+}
+
+}  // namespace assay

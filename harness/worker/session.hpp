@@ -1,0 +1,43 @@
+// The batch library's session as an owned object whose failures are exceptions.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "harness/batch/c_api.h"
+
+namespace assay {
+
+// Used from one thread. Every method throws std::runtime_error with the library's own words.
+class Session {
+ public:
+  explicit Session(const std::filesystem::path& cell_folder);
+
+  const assay_layout& layout() const { return layout_; }
+  double learning_rate(std::int64_t row) const { return schedule_[2 * row]; }
+  std::int64_t step(std::int64_t row) const { return static_cast<std::int64_t>(schedule_[2 * row + 1]); }
+
+  void read_resident(std::int64_t slot, float* inputs, std::int32_t* labels);
+  std::int64_t next_batch(float* inputs, std::int32_t* labels);
+  assay_block next_block();
+  void end_block(double loss);
+  void lap();
+  void add_logits(const float* logits);
+  struct Progress {
+    std::int64_t done = 0, planned = 0;  // steps
+  };
+  Progress progress();
+  // Writes results/clock.json. Without it the session is closed in silence when it goes.
+  void close();
+
+ private:
+  struct Close {
+    void operator()(assay_session* session) const { assay_close(session); }
+  };
+  std::unique_ptr<assay_session, Close> session_;
+  assay_layout layout_{};
+  const double* schedule_ = nullptr;
+};
+
+}  // namespace assay

@@ -1,0 +1,105 @@
+#include "harness/worker/trainer.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+namespace assay {
+namespace {
+
+class Trainer {
+ public:
+  Trainer(Executable& executable, Session& session, const std::string& task, const Progress& progress)
+      : executable_(executable),
+        session_(session),
+        progress_(progress),
+        infer_(task == "infer"),
+        resident_(session.layout().resident_batches),
+        inputs_(static_cast<std::size_t>(session.layout().batch * session.layout().sample_elements)),
+        labels_(static_cast<std::size_t>(session.layout().batch)),
+        logits_(static_cast<std::size_t>(session.layout().batch * session.layout().classes)) {}
+
+  void run() {
+    for (std::int64_t slot = 0; slot < resident_; ++slot) {
+      session_.read_resident(slot, inputs_.data(), labels_.data());
+      executable_.stage(slot, {inputs_.data(), labels_.data()});
+    }
+    for (;;) {
+      const assay_block block = session_.next_block();
+      if (block.kind == ASSAY_DONE) break;
+      if (block.kind == ASSAY_EVALUATE) {
+        evaluate(block);
+      } else {
+        check(block);
+        steps(block);
+        executable_.synchronize();
+        session_.end_block(infer_ ? std::numeric_limits<double>::quiet_NaN() : executable_.loss());
+      }
+      tell();
+    }
+  }
+
+ private:
+  void check(const assay_block& block) const {
+    if (infer_ ||
+        (block.first_step >= 0 && block.first_step + block.steps <= session_.layout().schedule_rows))
+      return;
+    throw std::runtime_error(fmt::format("[train] a block has steps {} to {}: schedule.npy has {} rows",
+                                         block.first_step, block.first_step + block.steps,
+                                         session_.layout().schedule_rows));
+  }
+
+  void steps(const assay_block& block) {
+    for (std::int64_t row = block.first_step; row < block.first_step + block.steps; ++row) {
+      std::int64_t slot = 0;
+      if (resident_ > 0) {
+        slot = row % resident_;
+      } else {
+        session_.next_batch(inputs_.data(), labels_.data());
+        executable_.stage(0, {inputs_.data(), labels_.data()});
+      }
+      if (infer_) {
+        executable_.step(slot, 0, row + 1);
+        executable_.synchronize();
+        session_.lap();
+      } else {
+        executable_.step(slot, session_.learning_rate(row), session_.step(row));
+      }
+    }
+  }
+
+  void evaluate(const assay_block& block) {
+    for (std::int64_t i = 0; i < block.steps; ++i) {
+      session_.next_batch(inputs_.data(), labels_.data());
+      executable_.evaluate({inputs_.data(), nullptr}, logits_.data());
+      session_.add_logits(logits_.data());
+    }
+    session_.end_block(std::numeric_limits<double>::quiet_NaN());
+  }
+
+  void tell() {
+    if (!progress_) return;
+    const auto [done, planned] = session_.progress();
+    progress_(done, planned);
+  }
+
+  Executable& executable_;
+  Session& session_;
+  const Progress& progress_;
+  bool infer_;
+  std::int64_t resident_;
+  std::vector<float> inputs_;
+  std::vector<std::int32_t> labels_;
+  std::vector<float> logits_;
+};
+
+}  // namespace
+
+void train(Executable& executable, Session& session, const std::string& task, const Progress& progress) {
+  Trainer(executable, session, task, progress).run();
+}
+
+}  // namespace assay

@@ -1,0 +1,21 @@
+# Sourced by the scripts beside it: where things are, and how to say what is done.
+# shellcheck shell=bash
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+share=${XDG_DATA_HOME:-$HOME/.local/share}/assay
+# shellcheck disable=SC2034  # used by who sources this
+tools=$share/tools
+# The variables of the same names reach CMake and the program.
+export ASSAY_ONEDNN_ROOT=${ASSAY_ONEDNN_ROOT:-$share/onednn}
+export ASSAY_ENVIRONMENTS=${ASSAY_ENVIRONMENTS:-$share/environments}
+cores=$(nproc)
+
+say() { printf '\n== %s\n' "$*"; }
+fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+build() { # build PRESET [CMake options]
+  local preset=$1
+  shift
+  say "Building the preset $preset (${cores} jobs)"
+  (cd "$root" && cmake --preset "$preset" "$@" && cmake --build --preset "$preset" -j "$cores")
+}

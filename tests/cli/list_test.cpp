@@ -1,0 +1,153 @@
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.hpp"
+
+namespace assay {
+namespace {
+
+using nlohmann::json;
+using test::Outcome;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+Outcome run(std::vector<std::string> arguments) { return test::assay({.arguments = std::move(arguments)}); }
+
+std::vector<std::string> names(const json& items) {
+  std::vector<std::string> out;
+  for (const json& item : items) out.push_back(item["name"]);
+  return out;
+}
+
+TEST(Cli, says_its_version) {
+  const Outcome outcome = run({"--version"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, ::testing::MatchesRegex("assay [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(Cli, explains_itself_and_its_exit_codes) {
+  const Outcome outcome = run({"--help"});
+  EXPECT_EQ(outcome.code, 0);
+  for (const char* word : {"list", "run", "check", "show", "validate", "inspect", "env", "4 incomplete"})
+    EXPECT_THAT(outcome.out, HasSubstr(word));
+}
+
+TEST(Cli, shows_its_help_and_fails_when_no_command_is_given) {
+  const Outcome outcome = run({});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.out, HasSubstr("Usage"));
+}
+
+TEST(Cli, names_the_nearest_command_option_and_kind) {
+  const auto expect = [](std::vector<std::string> arguments, const char* said) {
+    const Outcome outcome = run(std::move(arguments));
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.out, IsEmpty());
+    EXPECT_THAT(outcome.err, HasSubstr(said));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  };
+  expect({"lst"}, "'lst' is no command; did you mean 'list'?");
+  expect({"list", "--jsn"}, "list: '--jsn' is no option; did you mean '--json'?");
+  expect({"list", "workload"}, "did you mean 'workloads'?");
+  expect({"list", "ops", "more"}, "'more' is one argument too many");
+  expect({"inspect", "lenet"}, "did you mean 'lenet5'?");
+  expect({"inspect", "lenet5", "--batch", "0"}, "[batch] got 0: must be from 1");
+  expect({"inspect", "lenet5", "--batch", "many"}, "[batch] got 'many'");
+  expect({"inspect", "lenet5", "--precision", "fp31"}, "must be one of fp32");
+  expect({"inspect"}, "WORKLOAD");
+  expect({"show", "--format", "csw", "x"}, "did you mean 'csv'?");
+}
+
+TEST(CliList, lists_every_kind_as_strict_json) {
+  const Outcome outcome = run({"list", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const json all = json::parse(outcome.out);
+  EXPECT_THAT(names(all["workloads"]), ::testing::IsSupersetOf({"lenet5", "mlp", "cnn"}));
+  EXPECT_THAT(names(all["ops"]), ::testing::IsSupersetOf({"convolution", "softmax_cross_entropy", "adam"}));
+  EXPECT_THAT(names(all["datasets"]), ::testing::IsSupersetOf({"fashion-mnist", "synthetic"}));
+  EXPECT_TRUE(all["backends"].is_array());
+  EXPECT_TRUE(all["configs"].is_array());
+  EXPECT_EQ(json::parse(run({"list", "workloads", "--json"}).out), all["workloads"]);
+}
+
+TEST(CliList, says_why_a_backend_is_unavailable_and_how_to_get_it) {
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path() / "ghost");
+  folder.file("ghost/backend.json",
+              R"({"name": "ghost", "description": "not here", "kind": "framework", "oracle": false,
+    "command": ["${here}/worker"], "framework": "ghost", "devices": ["cpu"], "modes": ["eager"], "tasks": ["train"],
+    "precisions": ["fp32"], "layouts": ["native"], "loaders": ["resident"],
+    "requires": [{"file": "${here}/missing", "reason": "Ghost is not set up", "remedy": "scripts/setup --framework ghost"}]})");
+  const std::map<std::string, std::string> environment{{"ASSAY_BACKENDS", folder.path().string()}};
+  const Outcome text = test::assay({.arguments = {"list", "backends"}, .environment = environment});
+  EXPECT_EQ(text.code, 0);
+  EXPECT_THAT(text.out, HasSubstr("ghost: Ghost is not set up"));
+  EXPECT_THAT(text.out, HasSubstr("get it: scripts/setup --framework ghost"));
+  const json backends =
+      json::parse(test::assay({.arguments = {"list", "backends", "--json"}, .environment = environment}).out);
+  const auto ghost =
+      std::find_if(backends.begin(), backends.end(), [](const json& one) { return one["name"] == "ghost"; });
+  ASSERT_NE(ghost, backends.end());
+  EXPECT_EQ((*ghost)["available"], false);
+  EXPECT_EQ((*ghost)["remedy"], "scripts/setup --framework ghost");
+}
+
+TEST(CliList, hides_no_config_behind_a_broken_one) {
+  const test::TemporaryFolder folder;
+  folder.file("broken.json", "{\"workload\": ");
+  folder.file("fine.json", R"({"title": "A fine one", "workload": "mlp"})");
+  const Outcome outcome = test::assay(
+      {.arguments = {"list", "configs"}, .environment = {{"ASSAY_CONFIGS", folder.path().string()}}});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("A fine one"));
+  EXPECT_THAT(outcome.out, HasSubstr("broken.json"));
+}
+
+TEST(CliList, has_no_colours_in_a_file_and_no_utf8_without_the_locale) {
+  const Outcome outcome =
+      test::assay({.arguments = {"list"}, .environment = {{"LC_ALL", "C"}, {"TERM", "xterm"}}});
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\x1b[")));
+  EXPECT_TRUE(std::all_of(outcome.out.begin(), outcome.out.end(),
+                          [](char c) { return static_cast<unsigned char>(c) < 0x80; }));
+}
+
+TEST(CliList, answers_in_20_milliseconds) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer is slower than that by itself";
+#endif
+  // CPU time of the best of several: what it costs, whatever else this machine is doing.
+  double best = 1;
+  for (int i = 0; i < 5; ++i) best = std::min(best, run({"list"}).cpu_seconds);
+  EXPECT_LT(best, 0.020);
+}
+
+TEST(CliInspect, says_what_the_workload_is) {
+  const json lenet5 = json::parse(run({"inspect", "lenet5", "--json"}).out);
+  EXPECT_EQ(lenet5["batch"], 200);
+  // Weights and biases of C(6,5)-C(16,3)-FC120-FC84-FC10 on 28 x 28: 24, 12, 10, 5 pixels a side.
+  EXPECT_EQ(lenet5["parameters"],
+            (6 * 25 + 6) + (16 * 6 * 9 + 16) + (400 * 120 + 120) + (120 * 84 + 84) + (84 * 10 + 10));
+  const json& arena = lenet5["training"]["arena_bytes"];
+  EXPECT_LE(arena["in_place"], arena["naive"]);
+  EXPECT_LE(arena["co_share"], arena["in_place"]);
+  EXPECT_GE(arena["co_share"], arena["lower_bound"]);
+  EXPECT_EQ(json::parse(run({"inspect", "lenet5", "--batch", "7", "--json"}).out)["batch"], 7);
+  const json program = json::parse(run({"inspect", "mlp", "--graph"}).out);
+  EXPECT_EQ(program["schema"], "assay-program/1");
+}
+
+TEST(CliEnv, tells_the_machine_and_what_makes_it_unsteady) {
+  const json told = json::parse(run({"env", "--json"}).out);
+  EXPECT_GE(told["cpu"]["logical"], 1);
+  EXPECT_TRUE(told["unsteady"].is_array());
+  EXPECT_FALSE(told["program"]["version"].get<std::string>().empty());
+  const Outcome text = run({"env"});
+  EXPECT_EQ(text.code, 0);
+  EXPECT_THAT(text.out, HasSubstr("processor"));
+}
+
+}  // namespace
+}  // namespace assay

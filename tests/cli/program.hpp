@@ -1,0 +1,46 @@
+// Runs the real program and keeps what it said.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace assay::test {
+
+struct Outcome {
+  int code = -1;  // exit status; 128 + signal when it was killed
+  std::string out, err;
+  double cpu_seconds = 0;
+};
+
+struct Invocation {
+  std::vector<std::string> arguments;
+  std::map<std::string, std::string> environment = {};  // over a small fixed one
+  std::string input = {};
+  std::string redirect_out = {};  // a file for stdout instead of a pipe: "/dev/full"
+};
+
+// In a fresh empty folder, removed afterwards unless `folder` names one.
+Outcome assay(const Invocation& invocation, const std::filesystem::path& folder = {});
+
+// tests/cli/data/<name>
+std::filesystem::path data_file(const std::string& name);
+std::string read_text(const std::filesystem::path& file);
+
+// A folder of its own for a test, removed with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::string file(const std::string& name, const std::string& text) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace assay::test

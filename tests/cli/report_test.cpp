@@ -1,0 +1,106 @@
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.hpp"
+
+namespace assay {
+namespace {
+
+using nlohmann::json;
+using test::data_file;
+using test::Outcome;
+using test::read_text;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Outcome run(std::vector<std::string> arguments) { return test::assay({.arguments = std::move(arguments)}); }
+std::string golden() { return data_file("report.json").string(); }
+
+class Show : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Show, prints_the_golden_report_as_it_did) {
+  const Outcome outcome = run({"show", "--format", GetParam(), golden()});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.err, IsEmpty());
+  EXPECT_EQ(outcome.out, read_text(data_file("show." + GetParam())));
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Show, ::testing::Values("console", "markdown", "csv", "gbench"));
+
+TEST(CliShow, reads_standard_input_and_several_reports) {
+  const Outcome piped = test::assay({.arguments = {"show", "-"}, .input = read_text(golden())});
+  EXPECT_EQ(piped.code, 0);
+  EXPECT_EQ(piped.out, read_text(data_file("show.console")));
+  const Outcome two = run({"show", "--format", "csv", golden(), golden()});
+  EXPECT_EQ(two.code, 0);
+  const Outcome one_context = run({"show", "--format", "gbench", golden(), golden()});
+  EXPECT_EQ(one_context.code, 2);
+}
+
+TEST(CliShow, refuses_what_is_no_report_in_one_line) {
+  const test::TemporaryFolder folder;
+  const auto expect = [&](const std::string& text, const char* said) {
+    const Outcome outcome = run({"show", folder.file("r.json", text)});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.out, IsEmpty());
+    EXPECT_THAT(outcome.err, HasSubstr(said));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  };
+  expect("", "r.json: not valid JSON");
+  expect("[]", "not an Assay report");
+  expect(R"({"schema": "assay-report/9"})", "use the Assay that wrote it");
+  expect(R"({"schema": "assay-report/1", "run": {}, "environment": {}, "cells": [{}]})", "/cells/0");
+  expect(std::string(100'000, '['), "nested more than");
+  expect(R"({"schema": "assay-report/1", "schema": 1})", "stands twice");
+  EXPECT_EQ(run({"show", "/no/such/report.json"}).code, 2);
+  EXPECT_EQ(run({"show", "/"}).code, 2);
+}
+
+TEST(CliShow, says_that_a_full_disk_took_nothing) {
+  const Outcome outcome = test::assay({.arguments = {"show", golden()}, .redirect_out = "/dev/full"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("No space left"));
+}
+
+TEST(CliValidate, accepts_the_golden_report) {
+  const Outcome outcome = run({"validate", golden()});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("valid (assay-report/1)"));
+}
+
+TEST(CliValidate, names_what_breaks_the_schema) {
+  const test::TemporaryFolder folder;
+  json report = json::parse(read_text(golden()));
+  report["cells"][1]["batch"] = 0;
+  report["cells"][0]["colour"] = "red";
+  const Outcome outcome = run({"validate", folder.file("r.json", report.dump())});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("cells/1/batch"));
+  EXPECT_THAT(outcome.err, HasSubstr("colour"));
+}
+
+TEST(CliValidate, names_what_breaks_an_invariant) {
+  const test::TemporaryFolder folder;
+  json report = json::parse(read_text(golden()));
+  report["cells"][0]["metrics"]["step_time"]["upper"] = 0.001;
+  const Outcome outcome = run({"validate", folder.file("r.json", report.dump())});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("step_time: value 0.00205 lies outside its bounds"));
+}
+
+TEST(CliValidate, judges_every_report_though_the_first_is_bad) {
+  const test::TemporaryFolder folder;
+  const Outcome outcome = run({"validate", folder.file("r.json", "{}"), golden()});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.out, HasSubstr("report.json: valid"));
+}
+
+TEST(CliValidate, prints_the_schema_that_stands_in_the_tree) {
+  EXPECT_EQ(run({"validate", "--schema"}).out, read_text(ASSAY_SCHEMA_FILE));
+  EXPECT_EQ(run({"validate"}).code, 2);
+}
+
+}  // namespace
+}  // namespace assay

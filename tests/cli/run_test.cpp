@@ -1,0 +1,140 @@
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.hpp"
+
+namespace assay {
+namespace {
+
+using nlohmann::json;
+using test::Outcome;
+using test::read_text;
+using test::TemporaryFolder;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// The smallest run that times something: two cells' worth of the oracle on data made here.
+const std::vector<std::string> small{"--workload", "mlp",       "--backend", "reference", "--mode",
+                                     "graph",      "--dataset", "synthetic", "--quick",   "--steps",
+                                     "20",         "--threads", "1"};
+
+std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// Refused in one line with exit code 2, and nothing was run: no report, no folder.
+void expect_refused(const test::Invocation& invocation, const char* said) {
+  const TemporaryFolder folder;
+  const Outcome outcome = test::assay(invocation, folder.path());
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.err, HasSubstr(said));
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "reports"));
+}
+
+TEST(CliRun, refuses_bad_input_before_anything_is_run) {
+  expect_refused({.arguments = {"run"}}, "nothing says what to run");
+  expect_refused({.arguments = {"run", "nonesuch"}}, "nonesuch");
+  expect_refused({.arguments = {"run", "--workload", "lenet", "--backend", "reference"}},
+                 "did you mean 'lenet5'?");
+  expect_refused({.arguments = {"run", "--workload", "mlp", "--backend", "referense"}},
+                 "did you mean 'reference'?");
+  expect_refused({.arguments = {"run", "--workload", "mlp", "--batch", "0"}}, "[batch] got 0");
+  expect_refused({.arguments = {"run", "--workload", "mlp", "--forks", "-1"}}, "forks");
+  expect_refused(
+      {.arguments = {"run", "--workload", "mlp", "--backend", "reference", "--dataset", "fashion"}},
+      "fashion");
+  expect_refused({.arguments = {"run", "--workload", "mlp", "--seed", "1.5"}}, "seed");
+  expect_refused({.arguments = {"run", "--workload", "mlp", "--quick=maybe"}}, "quick");
+  expect_refused({.arguments = {"run", "--workload", "mlp", "--batchs", "3"}}, "did you mean '--batch'?");
+  expect_refused({.arguments = with({"run", "--filter", "resnet"}, small)}, "none of the 1 cells");
+  expect_refused({.arguments = with({"run", "--resume", "/no/such.json"}, small)}, "/no/such.json");
+}
+
+TEST(CliRun, names_file_and_key_of_a_config_that_is_wrong) {
+  const TemporaryFolder folder;
+  const auto config = [&](const std::string& text) { return folder.file("mine.json", text); };
+  expect_refused({.arguments = {"run", config(R"({"workload": "mlp", "bacth": 3})")}},
+                 "unknown key 'bacth'; did you mean 'batch'?");
+  expect_refused({.arguments = {"run", config(R"({"workload": "mlp", "batch": 0})")}}, "[batch] got 0");
+  expect_refused({.arguments = {"run", config(R"({"workload": "mlp", "workload": "cnn"})")}}, "stands twice");
+  expect_refused({.arguments = {"run", config("{")}}, "not valid JSON");
+  expect_refused({.arguments = {"run", config(R"({"cells": [{"workload": "mlp", "forks": 3}]})")}},
+                 "whole run");
+}
+
+TEST(CliRun, refuses_a_data_set_that_is_cut_short_and_names_the_file) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path() / "fashion-mnist");
+  // The first bytes of a gzip file: a header and nothing behind it.
+  const std::string cut("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b", 11);
+  for (const char* name : {"train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"})
+    folder.file("fashion-mnist/" + std::string(name) + "-ubyte.gz", cut);
+  expect_refused({.arguments = {"run", "--workload", "mlp", "--backend", "reference", "--quick", "--out",
+                                "r.json", "--data", folder.path().string()}},
+                 "ubyte.gz");
+}
+
+TEST(CliRun, refuses_a_report_path_that_cannot_be_written) {
+  expect_refused({.arguments = with({"run", "--out", "/no/such/folder/r.json"}, small)}, "/no/such/folder");
+  expect_refused({.arguments = with({"run", "--out", "/"}, small)}, "/");
+  expect_refused({.arguments = with({"run", "--out", "/dev/full"}, small)}, "/dev/full");
+}
+
+TEST(CliRun, lists_its_cells_and_runs_nothing_when_dry) {
+  const TemporaryFolder folder;
+  const Outcome outcome = test::assay({.arguments = with({"run", "--dry-run"}, small)}, folder.path());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              HasSubstr("mlp/reference/cpu/graph/train/fp32/native/b32/synthetic/resident/adam/t1/"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "reports"));
+}
+
+TEST(CliRun, prints_the_table_and_the_path_of_a_valid_report) {
+  const TemporaryFolder folder;
+  const Outcome outcome = test::assay({.arguments = with({"run", "--out", "r.json"}, small)}, folder.path());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("mlp train fp32 b32 synthetic adam"));
+  EXPECT_THAT(outcome.out, HasSubstr("Report: r.json"));
+  const std::string file = (folder.path() / "r.json").string();
+  const Outcome valid = test::assay({.arguments = {"validate", file}});
+  EXPECT_EQ(valid.code, 0) << valid.err;
+  const json report = json::parse(read_text(file));
+  EXPECT_EQ(report["cells"][0]["status"], "ok");
+  EXPECT_EQ(report["run"]["complete"], true);
+  EXPECT_GT(report["cells"][0]["metrics"]["step_time"]["value"], 0);
+  EXPECT_FALSE(report["environment"]["cpu"].is_null());
+
+  // With nothing missing, resuming runs nothing and changes no number.
+  const Outcome again = test::assay({.arguments = {"run", "--resume", "r.json"}}, folder.path());
+  EXPECT_EQ(again.code, 0) << again.err;
+  const json resumed = json::parse(read_text(file));
+  EXPECT_EQ(resumed["cells"], report["cells"]);
+}
+
+TEST(CliRun, gives_stdout_to_the_report_alone_when_asked) {
+  const Outcome outcome = test::assay({.arguments = with({"run", "--out", "-"}, small)});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(json::parse(outcome.out)["schema"], "assay-report/1");
+  EXPECT_THAT(outcome.err, HasSubstr("backend"));
+}
+
+TEST(CliCheck, shows_tensor_by_tensor_and_times_nothing) {
+  const TemporaryFolder folder;
+  const Outcome outcome = test::assay({.arguments = with({"check"}, small)}, folder.path());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("equivalent"));
+  EXPECT_THAT(outcome.out, HasSubstr("gradient/fc1.weight"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "reports"));
+  const Outcome as_json = test::assay({.arguments = with({"check", "--json"}, small)});
+  const json report = json::parse(as_json.out);
+  EXPECT_EQ(report["cells"][0]["equivalence"]["passed"], true);
+  EXPECT_THAT(report["cells"][0]["forks"], IsEmpty());
+}
+
+}  // namespace
+}  // namespace assay

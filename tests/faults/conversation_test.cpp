@@ -1,0 +1,166 @@
+// Each way in which a worker can go wrong becomes a status with a reason, soon, and leaves no process behind.
+#include "harness/run/conversation.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace assay {
+namespace {
+
+using protocol::Command;
+using protocol::Verb;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+namespace fs = std::filesystem;
+
+class ConversationTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("assay_conversation_" + std::to_string(::getpid()));
+    fs::create_directories(folder_ / "results");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  ConversationResult with(const std::string& mode, double seconds = 20) {
+    std::ofstream(folder_ / "request.json")
+        << R"({"mode": ")" << mode << R"(", "seed": 1, "clock": {"kind": "steps", "blocks": 3}})";
+    ConversationPlan plan;
+    plan.backend = "fault";
+    plan.worker.command = {FAULT_WORKER};
+    plan.worker.cell_folder = folder_;
+    plan.commands = {Command{Verb::compile}, Command{Verb::run}};
+    plan.phase_seconds = seconds;
+    return converse(plan);
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(ConversationTest, a_worker_that_behaves_is_ok_and_all_it_said_is_kept) {
+  const ConversationResult result = with("good");
+  EXPECT_EQ(result.status, Status::ok) << result.reason;
+  EXPECT_EQ(result.hello->version_of_backend, "1.0");
+  EXPECT_EQ(result.compiled->memory.at("planned_arena"), 4096);
+  EXPECT_TRUE(result.ran);
+  EXPECT_GT(result.exit.peak_rss, 0);
+}
+
+TEST_F(ConversationTest, a_crash_names_the_signal_the_moment_and_the_last_words) {
+  const ConversationResult result = with("crash");
+  EXPECT_EQ(result.status, Status::crashed);
+  EXPECT_THAT(result.reason,
+              AllOf(HasSubstr("SIGSEGV"), HasSubstr("during run"), HasSubstr("about to fall")));
+  EXPECT_THAT(result.log_tail, HasSubstr("about to fall"));
+  EXPECT_EQ(result.failed_at, Verb::run);
+}
+
+TEST_F(ConversationTest, a_crash_at_the_start_is_told_as_such) {
+  const ConversationResult result = with("crash_at_hello");
+  EXPECT_EQ(result.status, Status::crashed);
+  EXPECT_THAT(result.reason, HasSubstr("before it said hello"));
+}
+
+TEST_F(ConversationTest, one_killed_from_outside_is_crashed) {
+  const ConversationResult result = with("killed");
+  EXPECT_EQ(result.status, Status::crashed);
+  EXPECT_THAT(result.reason, AllOf(HasSubstr("SIGKILL"), HasSubstr("from outside")));
+}
+
+TEST_F(ConversationTest, a_hang_times_out_even_where_sigterm_is_ignored) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (const char* mode : {"hang", "hang_at_hello", "chatty"}) {
+    const ConversationResult result = with(mode, 0.3);
+    EXPECT_EQ(result.status, Status::timed_out) << mode;
+    EXPECT_THAT(result.reason, HasSubstr("0.3 s")) << mode;
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));
+}
+
+TEST_F(ConversationTest, one_that_closes_its_channel_and_lives_on_is_ended) {
+  const ConversationResult result = with("deaf");
+  EXPECT_EQ(result.status, Status::failed);
+  EXPECT_THAT(result.reason, HasSubstr("closed its channel"));
+}
+
+TEST_F(ConversationTest, a_flood_on_stderr_is_no_fault) {
+  const ConversationResult result = with("flood");
+  EXPECT_EQ(result.status, Status::ok) << result.reason;
+  EXPECT_LT(fs::file_size(folder_ / "log"), 3U << 20);
+}
+
+TEST_F(ConversationTest, garbage_on_the_channel_is_shown) {
+  const ConversationResult result = with("garbage");
+  EXPECT_EQ(result.status, Status::failed);
+  EXPECT_THAT(result.reason, HasSubstr("Traceback"));
+  EXPECT_THAT(with("long_line").reason, HasSubstr("without a newline"));
+}
+
+TEST_F(ConversationTest, a_death_in_the_middle_of_a_line_shows_the_half) {
+  const ConversationResult result = with("half_line");
+  EXPECT_EQ(result.status, Status::failed);
+  EXPECT_THAT(result.reason,
+              AllOf(HasSubstr("exited with code 1"), HasSubstr("half way"), HasSubstr("{\"event\": \"ra")));
+}
+
+TEST_F(ConversationTest, an_answer_to_another_question_is_refused) {
+  EXPECT_THAT(with("wrong_event").reason, AllOf(HasSubstr("'checked'"), HasSubstr("'ran' was due")));
+}
+
+TEST_F(ConversationTest, too_little_memory_is_told_from_a_crash) {
+  EXPECT_EQ(with("bad_alloc").status, Status::out_of_memory);
+  EXPECT_EQ(with("out_of_memory").status, Status::out_of_memory);
+}
+
+TEST_F(ConversationTest, unsupported_comes_with_the_workers_own_words) {
+  const ConversationResult result = with("unsupported");
+  EXPECT_EQ(result.status, Status::unsupported);
+  EXPECT_THAT(result.reason, StartsWith("[convolution] stride 3"));
+}
+
+TEST_F(ConversationTest, another_protocol_or_another_backend_is_refused) {
+  EXPECT_THAT(with("old_protocol").reason, HasSubstr("protocol 0"));
+  EXPECT_THAT(with("impostor").reason, HasSubstr("'somebody'"));
+}
+
+TEST_F(ConversationTest, an_exit_gives_code_and_last_words) {
+  const ConversationResult result = with("exits");
+  EXPECT_EQ(result.status, Status::failed);
+  EXPECT_THAT(result.reason, AllOf(HasSubstr("code 3"), HasSubstr("no such luck")));
+}
+
+TEST_F(ConversationTest, a_failure_after_the_last_answer_counts) {
+  EXPECT_EQ(with("fails_at_bye").status, Status::failed);
+}
+
+TEST_F(ConversationTest, a_missing_worker_is_unavailable) {
+  ConversationPlan plan;
+  plan.worker.command = {"/no/such/worker"};
+  plan.worker.cell_folder = folder_;
+  const ConversationResult result = converse(plan);
+  EXPECT_EQ(result.status, Status::unavailable);
+  EXPECT_THAT(result.reason, HasSubstr("/no/such/worker"));
+}
+
+TEST_F(ConversationTest, waiting_costs_the_conductor_no_cpu) {
+  const auto cpu = [] {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  };
+  const double before = cpu();
+  with("hang", 1.5);
+  EXPECT_LT(cpu() - before, 0.01 * 1.5 + 0.02);  // 1 %, and the work of starting and killing it
+}
+
+}  // namespace
+}  // namespace assay

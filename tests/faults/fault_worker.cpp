@@ -1,0 +1,185 @@
+// A worker that does as its mode says: behaves, with declared instead of measured times, or goes wrong in one
+// known way.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <new>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "harness/protocol/channel.hpp"
+#include "harness/protocol/message.hpp"
+
+namespace {
+
+using namespace assay::protocol;
+using Json = nlohmann::json;
+
+Json read_json(const std::string& path) {
+  std::ifstream file(path);
+  return Json::parse(file);
+}
+
+[[noreturn]] void hang() {
+  for (;;) ::pause();
+}
+
+// Blocks of a declared length: step r of round r takes (1 + seed / 100) ms.
+void write_clock(const Json& request) {
+  const std::int64_t step_ns = 1'000'000 + 10'000 * request.at("seed").get<std::int64_t>();
+  const bool nan = request.at("mode") == "nan_loss";
+  Json blocks = Json::array(), evaluations = Json::array();
+  std::int64_t now = 1'000'000'000;
+  const auto block = [&](const char* kind, int epoch, std::int64_t steps) {
+    const std::int64_t end = now + steps * step_ns;
+    blocks.push_back({{"kind", kind},
+                      {"epoch", epoch},
+                      {"steps", steps},
+                      {"begin_ns", now},
+                      {"end_ns", end},
+                      {"wait_ns", 0},
+                      {"cpu_ns", end - now},
+                      {"involuntary_switches", 0},
+                      {"major_faults", 0},
+                      {"steal_ns", 0},
+                      {"loss", nan ? Json(nullptr) : Json(0.5)}});
+    now = end;
+  };
+  const Json& clock = request.at("clock");
+  if (clock.at("kind") == "steps") {
+    block("warm_up", 0, 10);
+    for (int i = 0; i < clock.at("blocks").get<int>(); ++i) block("timed", 0, 100);
+  } else {
+    for (int epoch = 1; epoch <= clock.at("epochs").get<int>(); ++epoch) {
+      block("timed", epoch, 100);
+      for (const char* split : {"train", "validation", "test"}) {
+        evaluations.push_back({{"epoch", epoch},
+                               {"split", split},
+                               {"samples", 100},
+                               {"loss", 0.4},
+                               {"accuracy", 0.75},
+                               {"seconds", 0.01}});
+      }
+    }
+  }
+  std::ofstream("results/clock.json")
+      << Json{{"schema", "assay-clock/1"},
+              {"complete", true},
+              {"warm_up", {{"steps", 10}, {"seconds", 0.01}, {"steady", true}}},
+              {"blocks", blocks},
+              {"evaluations", evaluations},
+              {"latencies_ns", Json::array()}};
+}
+
+class Fault {
+ public:
+  explicit Fault(Json request) : request_(std::move(request)), mode_(request_.at("mode")) {}
+
+  int run() {
+    at_start();
+    Hello hello{mode_ == "old_protocol" ? 0 : version,
+                mode_ == "impostor" ? "somebody" : "fault",
+                "1.0",
+                {},
+                {{"threads", "1"}}};
+    send(hello);
+    for (;;) {
+      const Line line = channel_.read_line();
+      if (line.reading != Reading::line) return 0;
+      switch (parse_command(line.text).verb) {
+        case Verb::compile:
+          at_compile();
+          send(Compiled{0.25, {}, {{"planned_arena", 4096}}});
+          break;
+        case Verb::run:
+          at_run();
+          if (mode_ != "no_clock") write_clock(request_);
+          send(Ran{});
+          break;
+        case Verb::quit:
+          send(Bye{});
+          return mode_ == "fails_at_bye" ? 1 : 0;
+        case Verb::check:
+        case Verb::verify:
+        case Verb::oracle:
+          send(Error{ErrorKind::unsupported, "the fault worker computes nothing"});
+          break;
+      }
+    }
+  }
+
+ private:
+  // By the signal itself: a sanitizer's handler would turn it into an exit code.
+  [[noreturn]] static void crash() {
+    std::signal(SIGSEGV, SIG_DFL);
+    std::raise(SIGSEGV);
+    std::abort();
+  }
+
+  void at_start() {
+    if (mode_ == "crash_at_hello") crash();
+    if (mode_ == "hang_at_hello") hang();
+    if (mode_ == "deaf") {
+      ::close(3);
+      ::close(4);
+      hang();
+    }
+  }
+
+  void at_compile() {
+    if (mode_ == "unsupported")
+      send(Error{ErrorKind::unsupported, "[convolution] stride 3 has no kernel here"});
+    if (mode_ == "out_of_memory") send(Error{ErrorKind::out_of_memory, "the device has 2 GiB"});
+    if (mode_ == "bad_alloc") throw std::bad_alloc();
+  }
+
+  void at_run() {
+    if (mode_ == "crash") {
+      std::cerr << "about to fall\n";
+      crash();
+    }
+    if (mode_ == "killed") std::raise(SIGKILL);
+    if (mode_ == "hang") {
+      std::signal(SIGTERM, SIG_IGN);
+      hang();
+    }
+    if (mode_ == "slow") ::usleep(300'000);
+    if (mode_ == "flood") {
+      const std::string line(1000, 'x');
+      for (int i = 0; i < 20'000; ++i) std::cerr << line << '\n';
+    }
+    if (mode_ == "garbage") raw("Traceback (most recent call last):\n");
+    if (mode_ == "long_line") raw(std::string(max_line_bytes + 100'000, 'y'));
+    if (mode_ == "half_line") {
+      raw("{\"event\": \"ra");
+      std::_Exit(1);
+    }
+    if (mode_ == "wrong_event") send(Checked{});
+    if (mode_ == "exits") {
+      std::cerr << "RuntimeError: no such luck\n";
+      std::exit(3);
+    }
+    while (mode_ == "chatty") send(Progress{1, 2});
+  }
+
+  void send(const Event& event) { channel_.write_line(write(event)); }
+  void raw(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t count = ::write(4, text.data(), text.size());
+      if (count > 0) text.remove_prefix(static_cast<std::size_t>(count));
+      if (count < 0 && errno != EAGAIN) return;
+    }
+  }
+
+  Json request_;
+  std::string mode_;
+  Channel channel_{3, 4};
+};
+
+}  // namespace
+
+int main() { return Fault(read_json("request.json")).run(); }

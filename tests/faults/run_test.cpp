@@ -1,0 +1,221 @@
+// Whole runs with a worker that goes wrong, with one that declares its times, and with a conductor that is
+// killed.
+#include "harness/run/run.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/report/invariants.hpp"
+#include "harness/report/report_json.hpp"
+
+namespace assay {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+namespace fs = std::filesystem;
+
+class RunTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("assay_run_" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+    ::setenv("ASSAY_CACHE", (folder_ / "cache").c_str(), 1);
+    registry_ = find_backends_in({FAULT_BACKENDS}, {});
+    ASSERT_THAT(registry_.faults, IsEmpty());
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  RunRequest request(const std::string& settings) {
+    RunRequest made;
+    made.config = config_from_json(
+        nlohmann::json::parse(R"({"workload": "mlp", "dataset": "synthetic", "backend": "fault", "threads": 1,
+      "check": false, "blocks": 3, )" +
+                              settings + "}"),
+        "test.json");
+    made.out = folder_ / "report.json";
+    return made;
+  }
+  Report run_to_end(const RunRequest& request) {
+    Progress progress = Progress::quiet();
+    Report report = run(request, registry_, progress).report;
+    EXPECT_THAT(invariant_violations(report), IsEmpty());
+    return report;
+  }
+  // The conductor in a process of its own; `after` gets its pid.
+  void conduct(const RunRequest& request, const std::function<void(pid_t)>& after) {
+    const pid_t conductor = ::fork();
+    if (conductor == 0) {
+      Progress progress = Progress::quiet();
+      run(request, registry_, progress);
+      ::_exit(0);
+    }
+    after(conductor);
+    ::waitpid(conductor, nullptr, 0);
+  }
+  // Waits until the report has that many forks.
+  Report wait_for_forks(std::size_t count) {
+    for (int i = 0; i < 1000; ++i) {
+      ::usleep(10'000);
+      if (!fs::exists(folder_ / "report.json")) continue;
+      const Report report = read_report(folder_ / "report.json");
+      std::size_t there = 0;
+      for (const CellReport& cell : report.cells) there += cell.forks.size();
+      if (there >= count) return report;
+    }
+    ADD_FAILURE() << "the forks did not come";
+    return {};
+  }
+
+  fs::path folder_;
+  BackendRegistry registry_;
+};
+
+TEST_F(RunTest, every_fault_is_a_row_and_the_run_goes_on) {
+  const Report report =
+      run_to_end(request(R"("forks": 2, "time-limit": 1, "mode": ["crash", "hang", "garbage", "half_line",
+      "out_of_memory", "unsupported", "no_clock", "nan_loss", "good"])"));
+  ASSERT_EQ(report.cells.size(), 9U);
+  const Status expected[] = {Status::crashed, Status::timed_out,     Status::failed,
+                             Status::failed,  Status::out_of_memory, Status::unsupported,
+                             Status::failed,  Status::failed,        Status::ok};
+  for (std::size_t i = 0; i < report.cells.size(); ++i) {
+    const CellReport& cell = report.cells[i];
+    EXPECT_EQ(cell.status, expected[i]) << cell.id << ": " << cell.reason;
+    EXPECT_EQ(cell.reason.empty(), cell.status == Status::ok) << cell.id;
+    EXPECT_THAT(cell.reproduce, HasSubstr("--mode " + cell.axes.mode));
+    EXPECT_EQ(cell.forks.size(), cell.status == Status::ok ? 2U : 1U) << "no second fork of what went wrong";
+  }
+  EXPECT_THAT(report.cells[0].forks[0].log_tail, HasSubstr("about to fall"));
+  EXPECT_THAT(report.cells[7].reason, HasSubstr("loss is not finite"));
+  EXPECT_EQ(report.run["complete"], true);
+}
+
+TEST_F(RunTest, declared_times_become_the_metrics_to_the_bit) {
+  const Report report = run_to_end(request(R"("forks": 6, "seed": 10, "mode": "good")"));
+  const CellReport& cell = report.cells.at(0);
+  ASSERT_EQ(cell.status, Status::ok) << cell.reason;
+  // Rounds have the seeds 10 to 15, and a step of seed s takes (1 + s / 100) ms.
+  EXPECT_DOUBLE_EQ(*cell.metrics.at("step_time").value, 1.125e-3);
+  EXPECT_DOUBLE_EQ(*cell.metrics.at("step_time").lower, 1.10e-3);
+  EXPECT_DOUBLE_EQ(*cell.metrics.at("step_time").upper, 1.15e-3);
+  EXPECT_DOUBLE_EQ(*cell.metrics.at("planned_arena").value, 4096);
+  EXPECT_DOUBLE_EQ(*cell.metrics.at("compile_time").value, 0.25);
+}
+
+TEST_F(RunTest, the_report_on_disk_is_what_was_returned) {
+  const Report report = run_to_end(request(R"("forks": 1, "epochs": 2, "mode": "good")"));
+  EXPECT_EQ(report_text(read_report(folder_ / "report.json")), report_text(report));
+  EXPECT_DOUBLE_EQ(*report.cells.at(0).metrics.at("test_accuracy").value, 0.75);
+}
+
+TEST_F(RunTest, backends_of_a_group_take_turns) {
+  const Report report = run_to_end(request(R"("forks": 3, "mode": ["good", "other"])"));
+  for (const CellReport& cell : report.cells) {
+    ASSERT_EQ(cell.forks.size(), 3U);
+    for (int round = 0; round < 3; ++round) {
+      EXPECT_EQ(cell.forks[static_cast<std::size_t>(round)].round, round);
+      EXPECT_EQ(cell.forks[static_cast<std::size_t>(round)].seed, 1U + static_cast<unsigned>(round));
+    }
+  }
+}
+
+TEST_F(RunTest, interrupting_leaves_a_valid_report_that_resume_completes) {
+  const RunRequest asked = request(R"("forks": 4, "mode": "slow")");
+  conduct(asked, [&](pid_t conductor) {
+    wait_for_forks(1);
+    ::kill(conductor, SIGINT);
+  });
+  const Report half = read_report(asked.out);
+  EXPECT_THAT(invariant_violations(half), IsEmpty());
+  EXPECT_EQ(half.run["complete"], false);
+  EXPECT_EQ(half.cells.at(0).status, Status::interrupted);
+  const std::size_t kept = half.cells[0].forks.size();
+  EXPECT_LT(kept, 4U);
+
+  RunRequest again = asked;
+  again.resume = half;
+  const Report whole = run_to_end(again);
+  EXPECT_EQ(whole.cells.at(0).status, Status::ok) << whole.cells[0].reason;
+  EXPECT_EQ(whole.cells[0].forks.size(), 4U);
+  EXPECT_EQ(whole.cells[0].forks[0].blocks.at(0).begin_ns, half.cells[0].forks[0].blocks.at(0).begin_ns);
+  EXPECT_EQ(whole.run["complete"], true);
+}
+
+TEST_F(RunTest, a_killed_conductor_leaves_a_valid_report_that_resume_completes) {
+  const RunRequest asked = request(R"("forks": 3, "mode": ["slow", "good"])");
+  conduct(asked, [&](pid_t conductor) {
+    wait_for_forks(2);
+    ::kill(conductor, SIGKILL);
+  });
+  RunRequest again = asked;
+  again.resume = read_report(asked.out);
+  EXPECT_THAT(invariant_violations(*again.resume), IsEmpty());
+  const Report whole = run_to_end(again);
+  for (const CellReport& cell : whole.cells) {
+    EXPECT_EQ(cell.status, Status::ok) << cell.id << ": " << cell.reason;
+    EXPECT_EQ(cell.forks.size(), 3U);
+  }
+}
+
+TEST_F(RunTest, resume_refuses_a_report_of_another_config) {
+  RunRequest other = request(R"("forks": 1, "mode": "good", "batch": 64)");
+  other.resume = run_to_end(request(R"("forks": 1, "mode": "good")"));
+  Progress progress = Progress::quiet();
+  EXPECT_THROW(run(other, registry_, progress), ConfigError);
+}
+
+TEST_F(RunTest, resume_may_ask_for_more_forks_and_runs_only_those) {
+  RunRequest more = request(R"("forks": 3, "mode": "good")");
+  const Report one = run_to_end(request(R"("forks": 1, "mode": "good")"));
+  more.resume = one;
+  const Report three = run_to_end(more);
+  EXPECT_EQ(three.cells.at(0).forks.size(), 3U);
+  EXPECT_EQ(three.cells[0].status, Status::ok);
+}
+
+TEST_F(RunTest, a_report_that_cannot_be_written_is_refused_before_anything_is_run) {
+  RunRequest asked = request(R"("forks": 1, "mode": "good")");
+  asked.out = folder_ / "absent/report.json";
+  Progress progress = Progress::quiet();
+  EXPECT_THROW(run(asked, registry_, progress), std::exception);
+}
+
+TEST_F(RunTest, a_filter_that_leaves_nothing_is_refused) {
+  RunRequest asked = request(R"("mode": "good")");
+  asked.filter = "lenet5";
+  EXPECT_THROW(cells_of(asked, registry_), ConfigError);
+}
+
+TEST_F(RunTest, without_an_oracle_a_cell_is_not_called_equal) {
+  RunRequest asked = request(R"("forks": 1, "mode": "good")");
+  asked.config.values["check"] = {"true"};
+  const Report report = run_to_end(asked);
+  EXPECT_EQ(report.cells.at(0).status, Status::unsupported);  // this worker answers no check
+  EXPECT_THAT(report.cells[0].reason, HasSubstr("in the check before timing"));
+  EXPECT_FALSE(report.cells[0].equivalence.passed);
+}
+
+TEST_F(RunTest, its_folders_are_gone_afterwards) {
+  const fs::path temporary = folder_ / "tmp";
+  fs::create_directories(temporary);
+  ::setenv("TMPDIR", temporary.c_str(), 1);
+  run_to_end(request(R"("forks": 1, "mode": ["good", "crash"])"));
+  ::unsetenv("TMPDIR");
+  EXPECT_TRUE(fs::is_empty(temporary));
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Installs a build into a folder of its own and builds and runs a worker against what was installed.
+#   tests/install/consumer.sh SOURCE BUILD
+set -euo pipefail
+
+source=$1 build=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
+cmake -S "$source/tests/install/consumer" -B "$work/consumer" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/log"
+cmake --build "$work/consumer"
+
+"$work/consumer/batch_from_c"
+
+mkdir "$work/cell"
+echo '{"protocol": 1, "backend": "idle", "workload": "mlp", "task": "train", "mode": "none", "precision": "fp32",
+       "batch": 2, "threads": 1}' >"$work/cell/request.json"
+cd "$work/cell"
+"$work/consumer/assay-worker-idle" "$work/cell" 3< <(echo '{"command": "quit"}') 4>"$work/events"
+grep '"hello"' "$work/events" | grep '"idle"'
+grep '"bye"' "$work/events"
+
+# What was installed finds its backends by its own place.
+"$work/prefix/bin/assay" list backends | tee "$work/list"
+grep -q reference "$work/list"
+if grep -q "$build" "$work/list"; then
+  echo "the installed program looks into the build folder" >&2
+  exit 1
+fi
+for worker in "$work"/prefix/libexec/assay/backends/*/assay-worker-*; do
+  ldd "$worker" | grep libassay_batch | grep "$work/prefix/"
+done

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Proves in a fresh Debian 12 root, where nothing that this machine happens to have can hide a missing step, that
+# scripts/quickstart and scripts/test are all that it takes, and that both can be run again.
+#
+#   tests/install/fresh_debian.sh [ROOT]     ROOT: an empty or absent folder; by default a temporary one, removed at the end
+#
+# Needs root and debootstrap, and takes about 15 minutes on 2 cores. Tests the commit that is checked out. Where packages
+# come from is taken over from this machine: its mirror, proxies, certificates and pip configuration.
+set -euo pipefail
+
+source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+((EUID == 0)) || { echo "error: only root can make a root; run it with sudo" >&2; exit 2; }
+command -v debootstrap >/dev/null || { echo "error: debootstrap is missing: apt-get install debootstrap" >&2; exit 2; }
+
+keep=yes
+if (($#)); then
+  root=$1
+  mkdir -p "$root"
+  [[ -z $(ls -A "$root") ]] || { echo "error: $root is not empty" >&2; exit 2; }
+else
+  keep=no
+  root=$(mktemp -d)
+fi
+root=$(cd "$root" && pwd)
+
+clean_up() {
+  for place in dev/shm dev sys proc; do
+    if mountpoint -q "$root/$place"; then umount --lazy "$root/$place"; fi
+  done
+  # Never into a file system that is still mounted there.
+  [[ $keep == yes ]] || rm -rf --one-file-system "$root"
+}
+trap clean_up EXIT
+
+say() { printf '\n#### %s (%s s)\n' "$*" "$SECONDS"; }
+
+# shellcheck disable=SC2016  # apt's own variable
+mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 2>/dev/null | grep -m1 -v security || true)
+mirror=${mirror:-http://deb.debian.org/debian}
+say "A fresh Debian 12 in $root, from $mirror"
+log=$(mktemp)
+debootstrap --variant=minbase bookworm "$root" "$mirror" >"$log" 2>&1 || { tail -20 "$log" >&2; exit 1; }
+rm -f "$log"
+
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+if grep -q bookworm /etc/os-release; then
+  rm -f "$root/etc/apt/sources.list"
+  cp -r /etc/apt/sources.list /etc/apt/sources.list.d "$root/etc/apt/" 2>/dev/null || true
+fi
+apt-config dump Acquire | grep '"' >"$root/etc/apt/apt.conf.d/90host" || true
+if compgen -G '/usr/local/share/ca-certificates/*.crt' >/dev/null; then
+  mkdir -p "$root/usr/local/share/ca-certificates"
+  cp /usr/local/share/ca-certificates/*.crt "$root/usr/local/share/ca-certificates/"
+fi
+[[ ! -f /etc/pip.conf ]] || cp /etc/pip.conf "$root/etc/pip.conf"
+environment=(HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8)
+for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY SSL_CERT_FILE \
+  PIP_CERT PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_DEFAULT_TIMEOUT UV_DEFAULT_INDEX UV_INDEX_URL; do
+  [[ -z ${!name:-} ]] || environment+=("$name=${!name}")
+done
+
+mount -t proc proc "$root/proc"
+mount -t sysfs -o ro sysfs "$root/sys"
+mount --bind /dev "$root/dev"
+mountpoint -q "$root/dev/shm" || mount -t tmpfs tmpfs "$root/dev/shm"
+git clone -q "file://$source" "$root/assay"
+git -C "$root/assay" checkout -q "$(git -C "$source" rev-parse HEAD)"
+
+inside() { chroot "$root" env -i "${environment[@]}" bash -c "cd /assay && $1"; }
+say 'scripts/quickstart'
+inside scripts/quickstart
+say 'scripts/test'
+inside scripts/test
+say 'Again'
+inside scripts/quickstart
+inside 'git status --porcelain' | (! grep .) || { echo 'error: the scripts left files that git does not ignore' >&2; exit 1; }
+say 'A fresh Debian 12 needs nothing else'

@@ -1,0 +1,112 @@
+"""A backend in plain numpy: the example of docs/protocol.md, and the proof that a worker needs no C++."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "backends" / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from assay_worker import Adapter, Cell, Graph, Info, Program, Unsupported, worker_main
+from ops import OPS, Backward
+
+Tensors = dict[str, np.ndarray]
+
+
+class NumpyAdapter(Adapter):
+    """Runs the graph op by op, forwards and then backwards."""
+
+    @classmethod
+    def info(cls, cell: Cell) -> Info:
+        return Info("numpy", np.__version__)
+
+    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
+        for node in program.training.nodes:
+            if node.op not in OPS:
+                raise Unsupported(f"[{node.op}] plain numpy has no such op")
+        self._program, self._train = program, cell.task == "train"
+        self._optimizer = program.optimizer
+        self._batches: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._loss = float("nan")
+        self._state: Tensors = {}
+
+    def set_state(self, tensors: Tensors) -> None:
+        self._state = {}
+        for value in self._program.parameters:
+            self._state[value.name] = tensors[value.name].copy()
+            for moment in self._optimizer.moments:
+                name = f"{value.name}.{moment}"
+                self._state[name] = np.array(tensors.get(name, np.zeros(value.shape)), np.float32)
+
+    def state(self) -> Tensors:
+        return self._state
+
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        self._batches[slot] = inputs.copy(), labels.copy()
+
+    def step(self, slot: int, learning_rate: float, step: int) -> None:
+        inputs, labels = self._batches[slot]
+        if not self._train:
+            self.evaluate(inputs)
+            return
+        found = self.gradients(inputs, labels)
+        self._loss = float(found["loss"])
+        for value in self._program.parameters:
+            self._update(value.name, found[f"gradient/{value.name}"], learning_rate, step)
+
+    def synchronize(self) -> None:
+        pass
+
+    def loss(self) -> float:
+        return self._loss
+
+    def evaluate(self, inputs: np.ndarray) -> np.ndarray:
+        graph = self._program.inference
+        return self._forward(graph, {"inputs": inputs})[0][graph.outputs["logits"]]
+
+    def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
+        graph = self._program.training
+        values, backwards = self._forward(graph, {"inputs": inputs, "labels": labels})
+        loss = graph.outputs["loss"]
+        found: Tensors = {loss: np.ones((), np.float32)}
+        for node, backward in zip(reversed(graph.nodes), reversed(backwards), strict=True):
+            for name, gradient in zip(node.inputs, backward(found[node.outputs[0]]), strict=False):
+                if name is not None and gradient is not None:
+                    found[name] = found[name] + gradient if name in found else gradient
+        gradients = {f"gradient/{value.name}": found[value.name] for value in self._program.parameters}
+        return {"logits": values[graph.outputs["logits"]], "loss": values[loss], **gradients}
+
+    def _forward(self, graph: Graph, feeds: Tensors) -> tuple[Tensors, list[Backward]]:
+        values, backwards = {**self._state, **feeds}, []
+        for node in graph.nodes:
+            operands = [None if name is None else values[name] for name in node.inputs]
+            values[node.outputs[0]], backward = OPS[node.op](*operands, **node.attributes)
+            backwards.append(backward)
+        return values, backwards
+
+    def _update(self, name: str, g: np.ndarray, learning_rate: float, step: int) -> None:
+        o, p = self._optimizer, self._state[name]
+        g = g + o.weight_decay * p
+        if o.kind == "adam":
+            m, v = self._state[f"{name}.m"], self._state[f"{name}.v"]
+            m += (1 - o.beta1) * (g - m)
+            v += (1 - o.beta2) * (g * g - v)
+            p -= learning_rate * (m / (1 - o.beta1**step)) / (np.sqrt(v / (1 - o.beta2**step)) + o.epsilon)
+        elif o.kind == "rmsprop":
+            s = self._state[f"{name}.square"]
+            s += (1 - o.decay) * (g * g - s)
+            p -= learning_rate * g / (np.sqrt(s) + o.epsilon)
+        elif o.momentum:
+            v = self._state[f"{name}.momentum"]
+            v *= o.momentum
+            v += g
+            p -= learning_rate * v
+        else:
+            p -= learning_rate * g
+
+
+if __name__ == "__main__":
+    worker_main(lambda: NumpyAdapter)

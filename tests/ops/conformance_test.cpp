@@ -1,0 +1,137 @@
+// Every row of the suite on the kernel library that this program is linked with.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "backends/reference/reference_library.hpp"
+#include "harness/graph/autodiff.hpp"
+#include "harness/graph/builder.hpp"
+#include "harness/graph/op.hpp"
+#include "harness/worker/error.hpp"
+#include "tests/ops/guarded_run.hpp"
+#include "tests/ops/op_case.hpp"
+
+// What the backend under test exports beside its worker.
+namespace assay::ASSAY_BACKEND_UNDER_TEST {
+std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
+}
+
+namespace assay::ops {
+namespace {
+
+constexpr int threads = 2;
+
+std::unique_ptr<KernelLibrary> library_for(const std::string& precision) {
+  CompileOptions options;
+  options.mode = "graph";
+  options.precision = parse_precision(precision);
+  options.threads = threads;
+  return ASSAY_BACKEND_UNDER_TEST::make_kernel_library(options);
+}
+
+double epsilon(DType dtype) {
+  if (dtype == DType::f64) return std::numeric_limits<double>::epsilon();
+  return dtype == DType::bf16 ? 0x1p-8 : static_cast<double>(std::numeric_limits<float>::epsilon());
+}
+
+void compare(const OpCase& row, const std::string& precision, const Graph& graph, const GuardedRun& found,
+             const GuardedRun& expected) {
+  EXPECT_EQ(found.faults, std::vector<std::string>());
+  ASSERT_EQ(found.results.size(), expected.results.size());
+  for (const auto& [name, values] : expected.results) {
+    const std::vector<double>& got = found.results.at(name);
+    ASSERT_EQ(got.size(), values.size()) << name;
+    double largest = 0, worst = 0;
+    std::size_t where = 0, zeros = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      largest = std::max(largest, std::abs(values[i]));
+      zeros += values[i] == 0;
+      const double error =
+          std::isfinite(got[i]) ? std::abs(got[i] - values[i]) : std::numeric_limits<double>::infinity();
+      if (error > worst) {
+        worst = error;
+        where = i;
+      }
+    }
+    EXPECT_LT(zeros, values.size() * 9 / 10 + 1) << name << " is mostly zeros: the row proves nothing";
+    // What a bf16 operand or result loses when it is stored is not the kernel's doing.
+    const DType dtype = graph.value(graph.output(name)).type.dtype;
+    const bool narrow = precision == "bf16";
+    const double bound = (row.tolerance + (narrow ? 2 : 0)) * epsilon(narrow ? DType::bf16 : dtype) * largest;
+    EXPECT_LE(worst, bound) << name << "[" << where << "] is " << got[where] << " and should be "
+                            << values[where];
+  }
+}
+
+std::string reason_against(KernelLibrary& library, const Graph& graph) {
+  for (const Node& node : graph.nodes()) {
+    if (std::string reason = library.unsupported(graph, node); !reason.empty()) return reason;
+  }
+  return {};
+}
+
+class Conformance : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Conformance, agrees_with_the_reference_in_fp64) {
+  std::string refused;
+  int compared = 0;
+  for (const OpCase& row : all_cases()) {
+    if (row.op != GetParam()) continue;
+    reference::ReferenceLibrary oracle(1);
+    const GuardedRun expected = run_guarded(row, parse_precision("fp64"), oracle, true);
+    for (const char* precision : {"fp32", "bf16"}) {
+      const auto library = library_for(precision);
+      const Graph graph = graph_of(row, parse_precision(precision));
+      if (const std::string reason = reason_against(*library, graph); !reason.empty()) {
+        refused = reason;
+        continue;
+      }
+      for (const bool plain : {true, false}) {
+        SCOPED_TRACE(fmt::format("{} in {}, formats {}", row.id(), precision, plain ? "plain" : "chosen"));
+        compare(row, precision, graph, run_guarded(row, parse_precision(precision), *library, plain),
+                expected);
+        ++compared;
+      }
+    }
+  }
+  if (compared == 0) GTEST_SKIP() << refused;
+}
+
+std::vector<std::string> ops() {
+  std::vector<std::string> names;
+  for (const Op* op : all_ops()) names.emplace_back(op->name());
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, Conformance, ::testing::ValuesIn(ops()),
+                         [](const auto& op) { return op.param; });
+
+TEST(Suite, has_a_row_for_every_op) {
+  std::set<std::string> with_row;
+  for (const OpCase& row : all_cases()) with_row.insert(row.op);
+  for (const Op* op : all_ops()) EXPECT_TRUE(with_row.contains(std::string(op->name()))) << op->name();
+}
+
+TEST(Suite, names_each_row_once) {
+  std::set<std::string> names;
+  for (const OpCase& row : all_cases()) EXPECT_TRUE(names.insert(row.id()).second) << row.id();
+}
+
+TEST(Support, is_told_in_words) {
+  const auto library = library_for("fp32");
+  for (const OpCase& row : all_cases()) {
+    for (const char* precision : {"fp32", "bf16"}) {
+      const Graph graph = graph_of(row, parse_precision(precision));
+      const std::string reason = reason_against(*library, graph);
+      fmt::print("{:<48} {:<5} {}\n", row.id(), precision, reason.empty() ? "yes" : reason);
+      EXPECT_TRUE(reason.empty() || reason.starts_with("[")) << reason;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace assay::ops

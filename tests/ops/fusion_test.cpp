@@ -1,0 +1,120 @@
+// A fused graph computes what the unfused one does: whole training steps on the reference, for any set of
+// fusions.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "backends/reference/reference_library.hpp"
+#include "harness/exec/kernel_executable.hpp"
+#include "harness/exec/kernel_library.hpp"
+#include "harness/graph/fuse.hpp"
+#include "tests/unit/exec/programs.hpp"
+
+namespace assay {
+namespace {
+
+// The reference's kernels behind some fusions; counts the nodes that are left.
+class Fusing final : public KernelLibrary {
+ public:
+  Fusing(FusionRules rules, std::size_t* nodes, const CompileOptions& options)
+      : rules_(std::move(rules)), nodes_(nodes), inner_(reference::make_kernel_library(options)) {}
+
+  Graph fuse(Graph graph) const override {
+    Graph fused = assay::fuse(graph, rules_);
+    *nodes_ = std::min(*nodes_, fused.nodes().size());
+    return fused;
+  }
+  std::string unsupported(const Graph& graph, const Node& node) const override {
+    return inner_->unsupported(graph, node);
+  }
+  Format plain(const TensorType& type) const override { return inner_->plain(type); }
+  bool leads(const Graph& graph, const Node& node) const override { return inner_->leads(graph, node); }
+  Lowered lower(const Graph& graph, NodeId node, const Offer& offer) override {
+    return inner_->lower(graph, node, offer);
+  }
+  std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override {
+    return inner_->reorder(type, from, to);
+  }
+  void run(std::span<Kernel* const> kernels) override { inner_->run(kernels); }
+
+ private:
+  FusionRules rules_;
+  std::size_t* nodes_;
+  std::unique_ptr<KernelLibrary> inner_;
+};
+
+struct Outcome {
+  std::vector<HostTensor> state;
+  std::vector<HostTensor> gradients;
+  std::size_t nodes = SIZE_MAX;  // of the smallest graph that was fused
+};
+
+Outcome train(const Program& program, const std::string& precision, const FusionRules& rules) {
+  Outcome outcome;
+  const CompileOptions options = testing::options("graph", precision);
+  KernelExecutable executable(program, options, std::make_unique<Fusing>(rules, &outcome.nodes, options));
+  executable.set_state(testing::parameters(program, 3));
+  const testing::Batch batch = testing::batch(program, 4);
+  executable.stage(0, batch.host());
+  for (int step = 1; step <= 3; ++step) executable.step(0, 1e-2, step);
+  executable.synchronize();
+  outcome.state = executable.state();
+  outcome.gradients = executable.gradients(batch.host());
+  return outcome;
+}
+
+void expect_same_bits(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].name, b[i].name);
+    EXPECT_EQ(a[i].type, b[i].type);
+    EXPECT_TRUE(a[i].bytes == b[i].bytes) << a[i].name;
+  }
+}
+
+FusionRules some_rules(std::mt19937& random, bool all) {
+  FusionRules rules;
+  const auto take = [&](std::set<std::string>& into, std::initializer_list<const char*> ops) {
+    for (const char* op : ops) {
+      if (all || random() % 2 == 0) into.insert(op);
+    }
+  };
+  take(rules.activation, {"convolution", "linear", "batch_norm", "add"});
+  take(rules.mask,
+       {"convolution_input_gradient", "linear_input_gradient", "average_pool_gradient", "max_pool_gradient"});
+  rules.grouped_optimizer = all || random() % 2 == 0;
+  return rules;
+}
+
+class Fusion : public ::testing::TestWithParam<std::string> {
+ protected:
+  static Program program() {
+    if (GetParam() == "residual") return testing::residual_program(4);
+    Program program = find_workload(GetParam()).build(4);
+    if (GetParam() == "mlp") program.optimizer = {.kind = "sgd", .weight_decay = 1e-3};
+    return program;
+  }
+};
+
+TEST_P(Fusion, changes_no_bit_of_three_training_steps) {
+  std::mt19937 random(11);
+  for (const char* precision : {"fp32", "bf16", "fp64"}) {
+    const Outcome plain = train(program(), precision, {});
+    for (int draw = 0; draw < 4; ++draw) {
+      SCOPED_TRACE(std::string(precision) + " draw " + std::to_string(draw));
+      const Outcome fused = train(program(), precision, some_rules(random, draw == 0));
+      expect_same_bits(fused.state, plain.state);
+      expect_same_bits(fused.gradients, plain.gradients);
+      if (draw == 0) {
+        EXPECT_LT(fused.nodes, plain.nodes);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, Fusion, ::testing::Values("mlp", "lenet5", "residual"),
+                         [](const auto& param) { return param.param; });
+
+}  // namespace
+}  // namespace assay

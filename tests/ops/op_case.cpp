@@ -1,0 +1,115 @@
+#include "tests/ops/op_case.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/graph/builder.hpp"
+#include "harness/graph/op.hpp"
+
+namespace assay::ops {
+namespace {
+
+std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+double integer(std::uint64_t seed) {
+  static constexpr double values[] = {-2, -1, 1, 2, -1, 1, 2, 0};
+  return values[mix(seed) & 7];
+}
+
+Role role_of(const std::string& operand) {
+  if (operand == "labels") return Role::label;
+  if (operand == "schedule") return Role::schedule;
+  if (operand == "weight" || operand == "bias" || operand == "parameter") return Role::parameter;
+  if (operand == "m" || operand == "v" || operand == "momentum" || operand == "square" ||
+      operand.starts_with("running")) {
+    return Role::state;
+  }
+  return Role::input;
+}
+
+DType dtype_of(Kind kind, const Precision& precision) {
+  if (kind == Kind::index) return DType::i32;
+  return kind == Kind::master ? precision.master : precision.storage;
+}
+
+}  // namespace
+
+Graph graph_of(const OpCase& row, const Precision& precision) {
+  Graph graph(row.id());
+  GraphBuilder builder(graph);
+  const Op& op = find_op(row.op);
+  const std::vector<Operand> operands = op.operands();
+  std::vector<ValueId> inputs;
+  for (std::size_t i = 0; i < row.operands.size(); ++i) {
+    const OpCase::Operand& given = row.operands[i];
+    const Operand& operand = operand_at(op, operands, i);
+    if (given.fill == Fill::absent) {
+      inputs.push_back(none);
+      continue;
+    }
+    const bool argmax = given.fill == Fill::argmax;
+    const DType dtype = dtype_of(argmax ? Kind::storage : operand.kind, precision);
+    const Role role = argmax ? Role::input : role_of(operand.name);
+    ValueId value = graph.add_value(fmt::format("operand{}", i), {dtype, given.shape}, role);
+    if (argmax) {
+      Attributes attributes = row.attributes;
+      attributes.erase("size");
+      value = builder.apply("max_pool", {value}, attributes, "pool")[1];
+    }
+    inputs.push_back(value);
+  }
+  Attributes attributes = row.attributes;
+  if (precision.master == DType::f64 && attributes.has("dtype")) attributes.set("dtype", std::string("f64"));
+  std::vector<bool> wanted;
+  if (row.op == "sgd" && inputs.back() == none) wanted = {true, false};
+  const NodeId node = graph.add_node(op, "node", inputs, attributes, wanted);
+  for (std::size_t o = 0; o < graph.node(node).outputs.size(); ++o) {
+    const ValueId value = graph.node(node).outputs[o];
+    if (value != none && !graph.value(value).opaque) graph.add_output(fmt::format("result{}", o), value);
+  }
+  return graph;
+}
+
+std::vector<double> values_of(const OpCase& row, std::size_t operand) {
+  const OpCase::Operand& given = row.operands[operand];
+  std::vector<double> values(static_cast<std::size_t>(element_count(given.shape)));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint64_t seed = operand * 1000003 + i + 1;
+    switch (given.fill) {
+      case Fill::integers:
+        values[i] = integer(seed);
+        break;
+      case Fill::ramp:
+      case Fill::argmax:
+        // 37 is odd: 64 neighbours take 64 different values.
+        values[i] = (static_cast<double>((i * 37 + operand * 11) % 64) - 31.5) / 16;
+        break;
+      case Fill::positive:
+        values[i] = 0.25 + static_cast<double>(mix(seed) % 13) / 8;
+        break;
+      case Fill::labels:
+        values[i] = static_cast<double>(mix(seed) % static_cast<std::uint64_t>(row.operands[0].shape.back()));
+        break;
+      case Fill::softmax:
+        values[i] = static_cast<double>(1 + i % static_cast<std::size_t>(given.shape.back()));
+        break;
+      case Fill::schedule:
+        values[i] = i == 0 ? 0.01 : 3;
+        break;
+      case Fill::absent:
+        break;
+    }
+  }
+  if (given.fill == Fill::softmax) {
+    const auto classes = static_cast<double>(given.shape.back());
+    for (double& value : values) value /= classes * (classes + 1) / 2;
+  }
+  return values;
+}
+
+}  // namespace assay::ops

@@ -1,0 +1,60 @@
+// The conformance suite: one row per behaviour of an op, and no backend. A row serves correctness against the
+// reference in fp64, the gradient against finite differences, the support table and the benchmark.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/graph/attributes.hpp"
+#include "harness/graph/graph.hpp"
+#include "harness/graph/precision.hpp"
+
+namespace assay::ops {
+
+// What an operand holds. Never mostly zeros; integers where sums of products are then exact in every
+// precision.
+enum class Fill : std::uint8_t {
+  integers,  // -2 to 2, one in eight is 0
+  ramp,      // no two equal within a row-major run of 64, none near 0: no ties for a maximum, no kinks for a
+             // difference
+  positive,  // 0.25 to 1.75
+  labels,    // class indices below the last dimension of operand 0
+  softmax,   // rows that sum to 1
+  argmax,    // what max_pool saves for an image of this shape
+  schedule,  // learning rate 0.01, step 3
+  absent,
+};
+
+struct OpCase {
+  struct Operand {
+    Fill fill = Fill::integers;
+    Shape shape = {};
+  };
+  std::string op;
+  std::string name;
+  std::vector<Operand> operands;
+  Attributes attributes = {};
+  // Largest error over the largest magnitude of the result, in units of the result type's epsilon. 0: every
+  // bit.
+  double tolerance = 0;
+  bool differentiable = false;  // for all floating operands with respect to result 0
+
+  std::string id() const { return op + "_" + name; }
+};
+
+// For GoogleTest.
+inline void PrintTo(const OpCase& row, std::ostream* stream) { *stream << row.id(); }
+
+std::span<const OpCase> all_cases();
+
+// The graph of the node alone, its operands fed, with the types that the policy gives to each; every result
+// is an output, "result0", "result1", …
+Graph graph_of(const OpCase& row, const Precision& precision);
+
+// What is fed, by the names of graph_of(), as numbers that bf16 can hold wherever the fill is of integers.
+std::vector<double> values_of(const OpCase& row, std::size_t operand);
+
+}  // namespace assay::ops

@@ -1,0 +1,230 @@
+#include "tests/ops/op_case.hpp"
+
+namespace assay::ops {
+namespace {
+
+using Sizes = std::vector<std::int64_t>;
+
+Attributes window(std::int64_t stride, std::int64_t padding) {
+  return {{"stride", stride}, {"padding", padding}};
+}
+Attributes sized(Attributes attributes, const char* name, Sizes sizes) {
+  attributes.set(name, std::move(sizes));
+  return attributes;
+}
+Attributes pooling(std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
+  return {{"kernel", kernel}, {"stride", stride}, {"padding", padding}};
+}
+Attributes relu(Attributes attributes) {
+  attributes.set("activation", std::string("relu"));
+  return attributes;
+}
+
+constexpr Fill I = Fill::integers, R = Fill::ramp, P = Fill::positive;
+constexpr OpCase::Operand absent{Fill::absent, {}};
+
+void convolutions(std::vector<OpCase>& rows) {
+  rows.push_back(
+      {"convolution", "valid", {{I, {2, 3, 9, 7}}, {I, {5, 3, 3, 3}}, {I, {5}}}, window(1, 0), 0, true});
+  rows.push_back({"convolution",
+                  "one_channel",
+                  {{I, {3, 1, 12, 12}}, {I, {6, 1, 5, 5}}, {I, {6}}},
+                  window(1, 0),
+                  0,
+                  true});
+  rows.push_back({"convolution",
+                  "same_padding",
+                  {{I, {2, 4, 6, 6}}, {I, {8, 4, 3, 3}}, {I, {8}}},
+                  window(1, 1),
+                  0,
+                  true});
+  rows.push_back({"convolution",
+                  "stride_2_padded",
+                  {{I, {2, 3, 8, 9}}, {I, {4, 3, 3, 3}}, absent},
+                  window(2, 1),
+                  0,
+                  true});
+  rows.push_back({"convolution",
+                  "stride_2_drops_the_last",
+                  {{I, {1, 2, 8, 8}}, {I, {3, 2, 3, 3}}, {I, {3}}},
+                  window(2, 0),
+                  0,
+                  true});
+  rows.push_back({"convolution",
+                  "pointwise",
+                  {{I, {2, 16, 4, 4}}, {I, {16, 16, 1, 1}}, {I, {16}}},
+                  window(1, 0),
+                  0,
+                  true});
+  rows.push_back(
+      {"convolution", "wide", {{I, {1, 32, 10, 10}}, {I, {32, 32, 3, 3}}, {I, {32}}}, window(1, 0)});
+  rows.push_back(
+      {"convolution", "oblong", {{I, {2, 2, 7, 8}}, {I, {3, 2, 2, 4}}, {I, {3}}}, window(1, 1), 0, true});
+  rows.push_back(
+      {"convolution", "relu", {{I, {2, 3, 9, 7}}, {I, {5, 3, 3, 3}}, {I, {5}}}, relu(window(1, 0))});
+  rows.push_back({"convolution_input_gradient",
+                  "valid",
+                  {{I, {2, 5, 7, 5}}, {I, {5, 3, 3, 3}}, absent},
+                  sized(window(1, 0), "size", {9, 7})});
+  rows.push_back({"convolution_input_gradient",
+                  "stride_2_padded",
+                  {{I, {2, 4, 4, 5}}, {I, {4, 3, 3, 3}}, absent},
+                  sized(window(2, 1), "size", {8, 9})});
+  rows.push_back({"convolution_input_gradient",
+                  "masked",
+                  {{I, {2, 8, 6, 6}}, {I, {8, 16, 3, 3}}, {I, {2, 16, 8, 8}}},
+                  sized(window(1, 0), "size", {8, 8})});
+  rows.push_back({"convolution_weight_gradient",
+                  "valid",
+                  {{I, {2, 3, 9, 7}}, {I, {2, 5, 7, 5}}},
+                  sized(window(1, 0), "kernel", {3, 3})});
+  rows.push_back({"convolution_weight_gradient",
+                  "one_channel",
+                  {{I, {3, 1, 12, 12}}, {I, {3, 6, 8, 8}}},
+                  sized(window(1, 0), "kernel", {5, 5})});
+  rows.push_back({"convolution_weight_gradient",
+                  "stride_2_padded",
+                  {{I, {2, 3, 8, 9}}, {I, {2, 4, 4, 5}}},
+                  sized(window(2, 1), "kernel", {3, 3})});
+}
+
+void linears(std::vector<OpCase>& rows) {
+  rows.push_back({"linear", "bias", {{I, {7, 19}}, {I, {10, 19}}, {I, {10}}}, {}, 0, true});
+  rows.push_back({"linear", "no_bias", {{I, {4, 32}}, {I, {16, 32}}, absent}, {}, 0, true});
+  rows.push_back({"linear", "one_sample", {{I, {1, 40}}, {I, {3, 40}}, {I, {3}}}, {}, 0, true});
+  rows.push_back({"linear", "relu", {{I, {7, 19}}, {I, {10, 19}}, {I, {10}}}, relu({})});
+  rows.push_back({"linear", "wide", {{I, {32, 784}}, {I, {128, 784}}, {I, {128}}}, {}});
+  rows.push_back({"linear_input_gradient", "plain", {{I, {7, 10}}, {I, {10, 19}}, absent}, {}});
+  rows.push_back({"linear_input_gradient", "masked", {{I, {7, 10}}, {I, {10, 19}}, {I, {7, 19}}}, {}});
+  rows.push_back({"linear_weight_gradient", "plain", {{I, {7, 19}}, {I, {7, 10}}}, {}});
+  rows.push_back({"linear_weight_gradient", "wide", {{I, {32, 784}}, {I, {32, 128}}}, {}});
+}
+
+void pools(std::vector<OpCase>& rows) {
+  rows.push_back({"average_pool", "halves", {{I, {2, 6, 8, 8}}}, pooling(2, 2, 0), 0, true});
+  rows.push_back({"average_pool", "drops_the_last", {{I, {2, 3, 7, 9}}}, pooling(2, 2, 0), 0, true});
+  rows.push_back({"average_pool", "padding_counts", {{I, {1, 2, 6, 6}}}, pooling(4, 2, 1), 0, true});
+  rows.push_back({"average_pool", "overlaps", {{R, {1, 2, 7, 7}}}, pooling(3, 2, 1), 2, true});
+  rows.push_back({"average_pool_gradient",
+                  "halves",
+                  {{I, {2, 6, 4, 4}}, absent},
+                  sized(pooling(2, 2, 0), "size", {8, 8})});
+  rows.push_back({"average_pool_gradient",
+                  "drops_the_last",
+                  {{I, {2, 3, 3, 4}}, absent},
+                  sized(pooling(2, 2, 0), "size", {7, 9})});
+  rows.push_back({"average_pool_gradient",
+                  "padding_counts",
+                  {{I, {1, 2, 3, 3}}, absent},
+                  sized(pooling(4, 2, 1), "size", {6, 6})});
+  rows.push_back({"average_pool_gradient",
+                  "masked",
+                  {{I, {2, 16, 4, 4}}, {I, {2, 16, 8, 8}}},
+                  sized(pooling(2, 2, 0), "size", {8, 8})});
+  rows.push_back({"max_pool", "halves", {{R, {2, 6, 8, 8}}}, pooling(2, 2, 0), 0, true});
+  rows.push_back({"max_pool", "overlaps_padded", {{R, {1, 3, 7, 7}}}, pooling(3, 2, 1), 0, true});
+  rows.push_back({"max_pool", "ties", {{I, {2, 3, 8, 8}}}, pooling(2, 2, 0)});
+  rows.push_back({"max_pool_gradient",
+                  "halves",
+                  {{I, {2, 6, 4, 4}}, {Fill::argmax, {2, 6, 8, 8}}, absent},
+                  sized(pooling(2, 2, 0), "size", {8, 8})});
+  rows.push_back({"max_pool_gradient",
+                  "overlaps_padded",
+                  {{I, {1, 3, 4, 4}}, {Fill::argmax, {1, 3, 7, 7}}, absent},
+                  sized(pooling(3, 2, 1), "size", {7, 7})});
+  rows.push_back({"max_pool_gradient",
+                  "masked",
+                  {{I, {2, 6, 4, 4}}, {Fill::argmax, {2, 6, 8, 8}}, {I, {2, 6, 8, 8}}},
+                  sized(pooling(2, 2, 0), "size", {8, 8})});
+}
+
+void pointwise(std::vector<OpCase>& rows) {
+  rows.push_back({"relu", "images", {{R, {2, 6, 5, 5}}}, {}, 0, true});
+  rows.push_back({"relu", "rows", {{I, {32, 128}}}, {}});
+  rows.push_back({"relu_gradient", "images", {{I, {2, 6, 5, 5}}, {I, {2, 6, 5, 5}}}, {}});
+  rows.push_back({"relu_gradient", "rows", {{I, {3, 7}}, {I, {3, 7}}}, {}});
+  rows.push_back({"add", "images", {{I, {2, 6, 5, 5}}, {I, {2, 6, 5, 5}}}, {}, 0, true});
+  rows.push_back({"add", "relu", {{I, {2, 6, 5, 5}}, {I, {2, 6, 5, 5}}}, relu({})});
+  rows.push_back({"flatten", "images", {{I, {2, 6, 5, 4}}}, {}, 0, true});
+  rows.push_back({"reshape", "back", {{I, {2, 120}}}, {{"shape", Sizes{2, 6, 5, 4}}}, 0, true});
+  rows.push_back({"cast", "f32", {{I, {3, 70}}}, {{"dtype", std::string("f32")}}, 0});
+  rows.push_back(
+      {"constant", "ones", {}, {{"shape", Sizes{}}, {"dtype", std::string("f32")}, {"value", 1.0}}});
+}
+
+void losses(std::vector<OpCase>& rows) {
+  rows.push_back({"softmax_cross_entropy", "ten_classes", {{R, {8, 10}}, {Fill::labels, {8}}}, {}, 8, true});
+  rows.push_back({"softmax_cross_entropy", "one_sample", {{R, {1, 3}}, {Fill::labels, {1}}}, {}, 8, true});
+  rows.push_back({"softmax_cross_entropy_gradient",
+                  "ten_classes",
+                  {{Fill::softmax, {8, 10}}, {Fill::labels, {8}}, absent},
+                  {},
+                  4});
+  rows.push_back({"softmax_cross_entropy_gradient",
+                  "scaled",
+                  {{Fill::softmax, {8, 10}}, {Fill::labels, {8}}, {P, {}}},
+                  {},
+                  4});
+}
+
+void norms(std::vector<OpCase>& rows) {
+  const Attributes training{{"training", true}, {"epsilon", 1e-3}, {"momentum", 0.9}};
+  const Attributes inference{{"training", false}, {"epsilon", 1e-3}, {"momentum", 0.9}};
+  const std::vector<OpCase::Operand> operands{{R, {4, 6, 5, 5}}, {P, {6}}, {I, {6}}, {I, {6}}, {P, {6}}};
+  rows.push_back({"batch_norm", "training", operands, training, 64, true});
+  rows.push_back({"batch_norm", "inference", operands, inference, 16});
+  rows.push_back({"batch_norm", "training_relu", operands, relu(training), 64});
+  rows.push_back({"batch_norm_gradient",
+                  "training",
+                  {{R, {4, 6, 5, 5}}, {P, {6}}, {I, {6}}, {P, {6}}, {R, {4, 6, 5, 5}}},
+                  {},
+                  64});
+}
+
+void optimizers(std::vector<OpCase>& rows) {
+  const Attributes adam{{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"weight_decay", 0.0}};
+  const OpCase::Operand schedule{Fill::schedule, {2}};
+  const Shape a{5, 3, 3, 3}, b{37};
+  Attributes decayed = adam;
+  decayed.set("weight_decay", 0.01);
+  // The division by a root leaves a few units in the last place of a step that is itself small beside the
+  // parameter.
+  rows.push_back({"adam", "one_tensor", {schedule, {R, a}, {I, a}, {R, a}, {P, a}}, adam, 16});
+  rows.push_back({"adam", "weight_decay", {schedule, {R, a}, {I, a}, {R, a}, {P, a}}, decayed, 16});
+  rows.push_back({"adam",
+                  "two_tensors",
+                  {schedule, {R, a}, {I, a}, {R, a}, {P, a}, {R, b}, {I, b}, {R, b}, {P, b}},
+                  adam,
+                  16});
+  rows.push_back({"sgd",
+                  "momentum",
+                  {schedule, {R, a}, {I, a}, {R, a}},
+                  {{"momentum", 0.9}, {"weight_decay", 0.01}},
+                  8});
+  rows.push_back(
+      {"sgd", "plain", {schedule, {R, a}, {I, a}, absent}, {{"momentum", 0.0}, {"weight_decay", 0.0}}, 8});
+  rows.push_back({"rmsprop",
+                  "one_tensor",
+                  {schedule, {R, a}, {I, a}, {P, a}},
+                  {{"decay", 0.9}, {"epsilon", 1e-8}, {"weight_decay", 0.01}},
+                  16});
+}
+
+}  // namespace
+
+std::span<const OpCase> all_cases() {
+  static const std::vector<OpCase> rows = [] {
+    std::vector<OpCase> all;
+    convolutions(all);
+    linears(all);
+    pools(all);
+    pointwise(all);
+    losses(all);
+    norms(all);
+    optimizers(all);
+    return all;
+  }();
+  return rows;
+}
+
+}  // namespace assay::ops

@@ -1,0 +1,41 @@
+// Whole training steps on the kernel library that the program is linked with.
+#pragma once
+
+#include <string>
+
+#include "harness/exec/kernel_executable.hpp"
+#include "tests/unit/exec/programs.hpp"
+
+namespace assay::ASSAY_BACKEND_UNDER_TEST {
+std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
+}
+
+namespace assay::ops {
+
+// Compiled, with parameters and four staged batches.
+class TrainingRun {
+ public:
+  TrainingRun(const Program& program, const std::string& mode, int threads = 2)
+      : executable_(program, testing::options(mode, "fp32", threads),
+                    ASSAY_BACKEND_UNDER_TEST::make_kernel_library(testing::options(mode, "fp32", threads))) {
+    executable_.set_state(testing::parameters(program, 1));
+    for (std::int64_t slot = 0; slot < slots; ++slot) {
+      executable_.stage(slot, testing::batch(program, static_cast<std::uint64_t>(slot)).host());
+    }
+  }
+
+  void run(std::int64_t steps) {
+    for (const std::int64_t end = done_ + steps; done_ < end; ++done_) {
+      executable_.step(done_ % slots, 1e-3, done_ + 1);
+    }
+    executable_.synchronize();
+  }
+  Executable& executable() { return executable_; }
+
+ private:
+  static constexpr std::int64_t slots = 4;
+  KernelExecutable executable_;
+  std::int64_t done_ = 0;
+};
+
+}  // namespace assay::ops

@@ -1,0 +1,167 @@
+"""Programs and cell folders as the conductor would make them, small."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+for folder in ("backends/python", "tests/numpy_backend", "backends/torch"):
+    sys.path.insert(0, str(ROOT / folder))
+
+from assay_worker.tensors import write_tensors  # noqa: E402
+
+
+class GraphWriter:
+    """Writes graph.json down, node by node; the shapes of intermediates are nobody's concern here."""
+
+    def __init__(self, inputs: tuple[int, ...], training: bool) -> None:
+        self.values: list[dict[str, Any]] = []
+        self.nodes: list[dict[str, Any]] = []
+        self.outputs: dict[str, str] = {}
+        self.updates: dict[str, str] = {}
+        self.training = training
+        self.value("inputs", inputs, "input")
+
+    def value(self, name: str, shape: tuple[int, ...], role: str, initializer: str = "") -> str:
+        value = {
+            "name": name,
+            "dtype": "i32" if role == "label" else "f32",
+            "shape": list(shape),
+            "role": role,
+        }
+        self.values.append(value | ({"initializer": initializer} if initializer else {}))
+        return name
+
+    def node(
+        self, op: str, name: str, inputs: list[str | None], outputs: list[str] | None = None, **a: Any
+    ) -> str:
+        outputs = outputs or [name]
+        self.nodes.append({"name": name, "op": op, "inputs": inputs, "outputs": outputs, "attributes": a})
+        return name
+
+    def linear(self, name: str, x: str, features: tuple[int, int]) -> str:
+        weight = self.value(f"{name}.weight", (features[1], features[0]), "parameter", "glorot_uniform")
+        bias = self.value(f"{name}.bias", (features[1],), "parameter", "zeros")
+        return self.node("linear", name, [x, weight, bias])
+
+    def convolution(self, name: str, x: str, channels: tuple[int, int], kernel: int, **window: int) -> str:
+        shape = (channels[1], channels[0], kernel, kernel)
+        weight = self.value(f"{name}.weight", shape, "parameter", "he_normal")
+        bias = self.value(f"{name}.bias", channels[1:], "parameter", "zeros")
+        return self.node("convolution", name, [x, weight, bias], **({"stride": 1, "padding": 0} | window))
+
+    def batch_norm(self, name: str, x: str, channels: int) -> str:
+        roles = [("weight", "parameter", "ones"), ("bias", "parameter", "zeros")]
+        roles += [("running_mean", "state", "zeros"), ("running_variance", "state", "ones")]
+        operands = [self.value(f"{name}.{field}", (channels,), role, start) for field, role, start in roles]
+        outputs = [name]
+        if self.training:
+            outputs += [
+                f"{name}.{r}" for r in ("mean", "inverse_std", "new_running_mean", "new_running_variance")
+            ]
+            self.updates |= {operands[2]: outputs[3], operands[3]: outputs[4]}
+        a = {"epsilon": 1e-5, "momentum": 0.9, "training": self.training}
+        return self.node("batch_norm", name, [x, *operands], outputs, **a)
+
+    def finish(self, logits: str, batch: int, classes: int) -> dict[str, Any]:
+        self.outputs["logits"] = logits
+        self.values.append(
+            {"name": logits, "dtype": "f32", "shape": [batch, classes], "role": "intermediate"}
+        )
+        if self.training:
+            labels = self.value("labels", (batch,), "label")
+            self.outputs["loss"] = self.node(
+                "softmax_cross_entropy", "loss", [logits, labels], ["loss", "loss.p"]
+            )
+        return {
+            "name": "test",
+            "values": self.values,
+            "nodes": self.nodes,
+            "outputs": self.outputs,
+            "updates": self.updates,
+        }
+
+
+BATCH, CLASSES = 6, 5
+
+
+def mlp(training: bool) -> dict[str, Any]:
+    g = GraphWriter((BATCH, 1, 4, 4), training)
+    x = g.node("flatten", "flatten", ["inputs"])
+    x = g.node("relu", "relu1", [g.linear("fc1", x, (16, 8))])
+    return g.finish(g.linear("fc2", x, (8, CLASSES)), BATCH, CLASSES)
+
+
+def convolutional(training: bool) -> dict[str, Any]:
+    """Meet every op of the numpy backend, with a branch, padding and strides."""
+    g = GraphWriter((BATCH, 2, 8, 8), training)
+    x = g.node("relu", "relu1", [g.convolution("conv1", "inputs", (2, 3), 3, padding=1)])
+    x = g.node("add", "add1", [x, g.convolution("conv2", x, (3, 3), 3, padding=1)])
+    x = g.node("average_pool", "pool1", [x], kernel=3, stride=2, padding=1)
+    x = g.convolution("conv3", x, (3, 4), 3, stride=2)
+    x = g.node("flatten", "flatten", [x])
+    return g.finish(g.linear("fc1", x, (4, CLASSES)), BATCH, CLASSES)
+
+
+def normalised(training: bool) -> dict[str, Any]:
+    g = GraphWriter((BATCH, 2, 6, 6), training)
+    x = g.node("relu", "relu1", [g.batch_norm("bn1", g.convolution("conv1", "inputs", (2, 3), 3), 3)])
+    x = g.node("max_pool", "pool1", [x], ["pool1", "pool1.argmax"], kernel=2, stride=2, padding=0)
+    return g.finish(g.linear("fc1", g.node("flatten", "flatten", [x]), (12, CLASSES)), BATCH, CLASSES)
+
+
+NETWORKS = {"mlp": mlp, "convolutional": convolutional, "normalised": normalised}
+
+
+@pytest.fixture
+def make_cell(tmp_path: Path) -> Any:
+    """Give a function that lays out a cell folder and returns its path."""
+
+    def make(network: str = "mlp", optimizer: dict[str, Any] | None = None, **request: Any) -> Path:
+        build = NETWORKS[network]
+        program = {
+            "schema": "assay-program/1",
+            "training": build(True),
+            "inference": build(False),
+            "optimizer": optimizer or {"kind": "adam"},
+        }
+        folder = tmp_path / "cell"
+        (folder / "check").mkdir(parents=True)
+        (folder / "results").mkdir()
+        clock = {"kind": "steps", "blocks": 1}
+        cell = {
+            "protocol": 1,
+            "backend": "numpy",
+            "task": "train",
+            "mode": "eager",
+            "threads": 1,
+            "clock": clock,
+        }
+        (folder / "request.json").write_text(json.dumps(cell | request))
+        (folder / "graph.json").write_text(json.dumps(program))
+        random = np.random.default_rng(7)
+        persistent = [v for v in program["training"]["values"] if v["role"] in ("parameter", "state")]
+        tensors = {
+            v["name"]: (random.uniform(0.1, 0.6, v["shape"]) * random.choice([-1, 1], v["shape"])).astype(
+                "f4"
+            )
+            for v in persistent
+        }
+        for name in tensors:
+            if name.endswith("running_variance"):
+                tensors[name] = np.abs(tensors[name])
+        write_tensors(folder / "parameters.safetensors", tensors)
+        write_tensors(folder / "check/parameters.safetensors", tensors)
+        shape = program["training"]["values"][0]["shape"]
+        np.save(folder / "check/inputs.npy", random.normal(size=shape).astype("f4"))
+        np.save(folder / "check/labels.npy", random.integers(0, CLASSES, shape[0]).astype("i4"))
+        np.save(folder / "check/schedule.npy", np.array([[1e-2, 1], [5e-3, 2], [1e-2, 3]]))
+        return folder
+
+    return make

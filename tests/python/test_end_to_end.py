@@ -1,0 +1,72 @@
+"""Whole runs of the program with the workers that are not in C++."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_torch_backend import PYTHON as TORCH_PYTHON
+from worker_under_test import ROOT
+
+BUILD = Path(os.environ.get("ASSAY_BUILD") or ROOT / "build/dev")
+NUMPY_PYTHON = TORCH_PYTHON.parents[2] / "numpy/bin/python"
+
+pytestmark = pytest.mark.skipif(not (BUILD / "assay").exists(), reason=f"{BUILD}/assay is not built")
+numpy_only = pytest.mark.skipif(not NUMPY_PYTHON.exists(), reason="numpy is not set up: scripts/setup")
+torch_only = pytest.mark.skipif(
+    not TORCH_PYTHON.exists(), reason="PyTorch is not set up: scripts/setup --framework torch"
+)
+
+
+def assay(*arguments: object) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"ASSAY_BACKENDS": str(ROOT / "tests")}
+    command = [str(BUILD / "assay"), *map(str, arguments)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def run(out: Path, *arguments: object) -> dict[str, Any]:
+    """Run one fork of one cell; its row, from a report that is valid."""
+    done = assay("run", "--dataset", "synthetic", "--forks", 1, "--threads", 1, "--out", out, *arguments)
+    assert done.returncode == 0, done.stderr + done.stdout
+    checked = assay("validate", out)
+    assert checked.returncode == 0, checked.stderr + checked.stdout
+    (cell,) = json.loads(out.read_text())["cells"]
+    assert cell["status"] == "ok"
+    assert cell["equivalence"]["passed"]
+    return cell
+
+
+@numpy_only
+def test_a_backend_of_a_few_dozen_lines_is_checked_and_timed(tmp_path: Path) -> None:
+    cell = run(tmp_path / "r.json", "--workload", "mlp", "--backend", "numpy", "--steps", 20)
+    timed = [block for block in cell["forks"][0]["blocks"] if block["kind"] == "timed"]
+    assert sum(block["steps"] for block in timed) == 20
+    assert cell["metrics"]["step_time"]["value"] > 0
+    assert len(cell["forks"][0]["parameters_digest"]) == 64
+
+
+@numpy_only
+@pytest.mark.parametrize("workload", ["lenet5", "cnn"])
+def test_plain_numpy_and_the_oracle_agree_on_convolutions(tmp_path: Path, workload: str) -> None:
+    run(tmp_path / "r.json", "--workload", workload, "--batch", 8, "--backend", "numpy", "--steps", 2)
+
+
+@numpy_only
+def test_epochs_and_inference_go_through_the_same_worker(tmp_path: Path) -> None:
+    cell = run(tmp_path / "r.json", "--workload", "mlp", "--backend", "numpy", "--epochs", 1, "--batch", 512)
+    assert {e["split"] for e in cell["forks"][0]["evaluations"]} == {"train", "validation", "test"}
+    infer = ["--workload", "mlp", "--backend", "numpy", "--task", "infer", "--steps", 20]
+    assert run(tmp_path / "i.json", *infer)["metrics"]["latency_p50"]["value"] > 0
+
+
+@torch_only
+def test_torch_is_checked_and_timed(tmp_path: Path) -> None:
+    cell = run(
+        tmp_path / "r.json", "--workload", "mlp", "--backend", "torch", "--mode", "eager", "--steps", 20
+    )
+    assert any(library["name"] == "oneDNN" for library in cell["libraries"])
+    assert cell["forks"][0]["settings"]["threads"] == "1"

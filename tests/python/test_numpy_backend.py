@@ -1,0 +1,59 @@
+"""The gradients of the plain numpy backend against finite differences, its updates against the formulas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from assay_worker import Cell, Unsupported
+from assay_worker.checks import read_feeds
+from assay_worker.program import read_program
+from worker_under_test import numpy_adapter
+
+
+@pytest.mark.parametrize("network", ["mlp", "convolutional"])
+def test_gradients_agree_with_central_differences(make_cell: Any, network: str) -> None:
+    folder: Path = make_cell(network)
+    feeds = read_feeds(folder)
+    program = read_program(folder / "graph.json")
+    adapter = numpy_adapter()(program, Cell(folder, json.loads((folder / "request.json").read_text())), True)
+    state = {name: tensor.astype(np.float64) for name, tensor in feeds.parameters.items()}
+    inputs = feeds.inputs.astype(np.float64)
+
+    def loss_at(name: str, index: tuple[int, ...], by: float) -> float:
+        moved = {key: tensor.copy() for key, tensor in state.items()}
+        moved[name][index] += by
+        adapter.set_state(moved)
+        return float(adapter.gradients(inputs, feeds.labels)["loss"])
+
+    adapter.set_state(state)
+    found = adapter.gradients(inputs, feeds.labels)
+    random = np.random.default_rng(3)
+    for name, tensor in state.items():
+        for _ in range(6):
+            index = tuple(random.integers(0, size) for size in tensor.shape)
+            slope = (loss_at(name, index, 1e-6) - loss_at(name, index, -1e-6)) / 2e-6
+            assert found[f"gradient/{name}"][index] == pytest.approx(slope, rel=1e-5, abs=1e-8), (name, index)
+
+
+def test_an_op_that_numpy_does_not_have_is_unsupported(make_cell: Any) -> None:
+    folder = make_cell("normalised")
+    with pytest.raises(Unsupported, match="batch_norm"):
+        numpy_adapter()(read_program(folder / "graph.json"), Cell(folder, {"mode": "eager"}), False)
+
+
+@pytest.mark.parametrize("kind", ["adam", "sgd", "rmsprop"])
+def test_training_lowers_the_loss(make_cell: Any, kind: str) -> None:
+    folder = make_cell("mlp", {"kind": kind})
+    feeds = read_feeds(folder)
+    adapter = numpy_adapter()(read_program(folder / "graph.json"), Cell(folder, {"mode": "eager"}), False)
+    adapter.set_state(feeds.parameters)
+    adapter.stage(0, feeds.inputs, feeds.labels)
+    adapter.step(0, 1e-2, 1)
+    first = adapter.loss()
+    for step in range(2, 40):
+        adapter.step(0, 1e-2, step)
+    assert adapter.loss() < 0.7 * first

@@ -1,0 +1,225 @@
+"""The protocol as the conductor sees it: a worker process with its two descriptors."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from assay_worker import Adapter, Cell
+from assay_worker.batch import DONE, EVALUATE, TIMED, Block, Layout
+from assay_worker.serve import Server, error_event
+from assay_worker.tensors import read_tensors
+from worker_under_test import ROOT, numpy_adapter
+
+WORKER = ROOT / "tests/numpy_backend/worker.py"
+
+
+def talk(
+    folder: Path, commands: list[Any], worker: Path = WORKER, python: str = sys.executable
+) -> tuple[list[dict[str, Any]], int]:
+    """Start the worker as the conductor does; its events and its exit status."""
+    command_end, to_worker = os.pipe()
+    from_worker, event_end = os.pipe()
+
+    def descriptors() -> None:
+        os.dup2(os.dup(event_end), 4)
+        os.dup2(os.dup(command_end), 3)
+
+    lines = [
+        c if isinstance(c, str) else json.dumps(c if isinstance(c, dict) else {"command": c})
+        for c in commands
+    ]
+    os.write(to_worker, "".join(line + "\n" for line in lines).encode())
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [python, str(worker), str(folder)],
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            close_fds=False,
+            preexec_fn=descriptors,
+        )
+    for end in (command_end, event_end, to_worker):
+        os.close(end)
+    with os.fdopen(from_worker, "rb") as events:
+        heard = [json.loads(line) for line in events]
+    return heard, process.wait()
+
+
+def test_each_command_gets_its_closing_event(make_cell: Any) -> None:
+    folder = make_cell()
+    heard, status = talk(
+        folder, [{"command": "compile", "check": True}, {"command": "check"}, {"command": "quit"}]
+    )
+    assert [event["event"] for event in heard] == ["hello", "compiled", "checked", "bye"], (
+        folder / "log"
+    ).read_text()
+    assert status == 0
+    assert heard[0]["backend"] == "numpy"
+    assert heard[1]["seconds"] >= 0
+
+
+def test_check_writes_what_the_protocol_says(make_cell: Any) -> None:
+    folder = make_cell()
+    talk(folder, [{"command": "compile", "check": True}, {"command": "check"}, {"command": "verify"}])
+    parameters = read_tensors(folder / "check/parameters.safetensors")
+    check = read_tensors(folder / "results/check.safetensors")
+    wanted = {"evaluation/logits", "training/logits", "training/loss"}
+    for name in parameters:
+        wanted |= {f"gradient/{name}", f"updated/{name}", f"updated/{name}.m", f"updated/{name}.v"}
+    assert set(check) == wanted
+    verify = read_tensors(folder / "results/verify.safetensors")
+    assert verify["losses"].shape == (3,)
+    assert {f"moment/{name}.v" for name in parameters} <= set(verify)
+    # The first of the k steps is the one step of the check, from the same state.
+    assert verify["losses"][0] == check["training/loss"]
+
+
+def test_an_op_without_a_kernel_is_unsupported_and_quit_still_works(make_cell: Any) -> None:
+    heard, status = talk(make_cell("normalised"), [{"command": "compile"}, {"command": "quit"}])
+    assert [event["event"] for event in heard] == ["hello", "error", "bye"]
+    assert heard[1]["kind"] == "unsupported"
+    assert "batch_norm" in heard[1]["reason"]
+    assert status == 0
+
+
+def test_garbage_and_disorder_are_answered_with_an_error(make_cell: Any) -> None:
+    folder = make_cell()
+    for command in ("{not json", "run", "dance"):
+        command = command if command.startswith("{") else {"command": command}
+        heard, _ = talk(folder, [command, {"command": "quit"}])
+        assert [event["event"] for event in heard] == ["hello", "error", "bye"]
+        assert heard[1]["kind"] == "failed"
+
+
+def test_end_of_file_means_quit(make_cell: Any) -> None:
+    heard, status = talk(make_cell(), [])
+    assert [event["event"] for event in heard] == ["hello"]
+    assert status == 0
+
+
+def test_a_missing_framework_is_unavailable(make_cell: Any, tmp_path: Path) -> None:
+    worker = tmp_path / "worker.py"
+    package = str(ROOT / "backends/python")
+    worker.write_text(
+        f"import sys\nsys.path.insert(0, {package!r})\nfrom assay_worker import worker_main\n"
+        "def adapter():\n    import no_such_framework\nworker_main(adapter)\n"
+    )
+    heard, _ = talk(make_cell(), [{"command": "quit"}], worker)
+    assert [event["event"] for event in heard] == ["error", "bye"]
+    assert heard[0]["kind"] == "unavailable"
+
+
+def test_what_a_framework_prints_never_reaches_the_protocol(make_cell: Any, tmp_path: Path) -> None:
+    shutil.copytree(WORKER.parent, tmp_path / "tests" / "noisy")
+    (tmp_path / "backends").symlink_to(ROOT / "backends")
+    worker = tmp_path / "tests" / "noisy" / "worker.py"
+    noise = (
+        "import os\nprint('to stdout')\nos.write(1, b'raw\\n')\nos.system('echo from a child; echo x >&4')"
+    )
+    quiet = "    def synchronize(self) -> None:\n        pass"
+    assert quiet in worker.read_text()
+    worker.write_text(worker.read_text().replace(quiet, quiet.replace("pass", f"exec({noise!r})")))
+    folder = make_cell()
+    heard, _ = talk(folder, [{"command": "compile"}, {"command": "quit"}], worker)
+    assert [event["event"] for event in heard] == ["hello", "compiled", "bye"], (folder / "log").read_text()
+    assert "from a child" in (folder / "log").read_text()
+
+
+class FakeSession:
+    """Three training blocks of which the last is loss-free, an evaluation, and what was asked of it."""
+
+    def __init__(self, _: Path, resident: int = 2) -> None:
+        self.layout = Layout(batch=6, classes=5, resident_batches=resident, schedule_rows=7)
+        self.schedule = [(0.01, step) for step in range(1, 8)]
+        self.inputs, self.labels = np.ones((6, 1, 4, 4), np.float32), np.zeros(6, np.int32)
+        self.blocks = [Block(TIMED, 0, 3, 0), Block(TIMED, 0, 4, 3), Block(EVALUATE, 1, 2, 7), Block(DONE)]
+        self.losses: list[float] = []
+        self.read = self.logits = 0
+        self.closed = False
+
+    def next_block(self) -> Block:
+        return self.blocks.pop(0)
+
+    def read_resident(self, slot: int) -> None:
+        assert slot < self.layout.resident_batches
+        self.read += 1
+
+    def next_batch(self) -> int:
+        self.read += 1
+        return 6
+
+    def end_block(self, loss: float) -> None:
+        self.losses.append(loss)
+
+    def add_logits(self, logits: np.ndarray) -> None:
+        assert logits.shape == (6, 5)
+        self.logits += 1
+
+    def progress(self) -> tuple[int, int]:
+        return 3, 7
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def serve_a_run(folder: Path, resident: int) -> tuple[FakeSession, list[tuple[int, float, int]]]:
+    steps: list[tuple[int, float, int]] = []
+    base: type[Adapter] = numpy_adapter()
+
+    class Recording(base):  # type: ignore[misc,valid-type]
+        def step(self, slot: int, learning_rate: float, step: int) -> None:
+            steps.append((slot, learning_rate, step))
+            super().step(slot, learning_rate, step)
+
+    sessions: list[FakeSession] = []
+
+    def open_session(path: Path) -> FakeSession:
+        sessions.append(FakeSession(path, resident))
+        return sessions[-1]
+
+    cell = Cell(folder, json.loads((folder / "request.json").read_text()))
+    server = Server(Recording, cell, lambda _: None, open_session)  # type: ignore[arg-type]
+    assert server.answer({"command": "compile"})["event"] == "compiled"
+    del steps[:]  # the step of compile
+    assert server.answer({"command": "run"})["event"] == "ran"
+    return sessions[0], steps
+
+
+def test_the_loop_rotates_the_resident_batches_by_the_global_step(make_cell: Any) -> None:
+    session, steps = serve_a_run(make_cell(), resident=2)
+    assert [slot for slot, _, _ in steps] == [0, 1, 0, 1, 0, 1, 0]
+    assert [step for _, _, step in steps] == [1, 2, 3, 4, 5, 6, 7]
+    assert session.closed
+    assert session.logits == 2
+    assert np.isnan(session.losses).tolist() == [False, False, True]
+
+
+def test_without_resident_batches_each_step_takes_a_fresh_one(make_cell: Any) -> None:
+    session, steps = serve_a_run(make_cell(), resident=0)
+    assert [slot for slot, _, _ in steps] == [0] * 7
+    assert session.read == 7 + 2
+
+
+def test_the_step_of_compile_leaves_the_state_as_it_was(make_cell: Any) -> None:
+    folder = make_cell()
+    cell = Cell(folder, json.loads((folder / "request.json").read_text()))
+    server = Server(numpy_adapter(), cell, lambda _: None)
+    server.answer({"command": "compile"})
+    assert server._adapter
+    state = server._adapter.state()
+    for name, tensor in read_tensors(folder / "parameters.safetensors").items():
+        np.testing.assert_array_equal(state[name], tensor)
+        assert not state[f"{name}.m"].any()
+
+
+def test_out_of_memory_is_told_from_failure() -> None:
+    assert error_event(MemoryError())["kind"] == "out_of_memory"
+    assert error_event(ValueError("x"))["kind"] == "failed"
+    assert error_event(ValueError("x"))["reason"] == "ValueError: x"

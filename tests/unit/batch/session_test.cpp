@@ -1,0 +1,365 @@
+#include "harness/batch/session.hpp"
+
+#include <malloc.h>
+
+#include <array>
+#include <cmath>
+#include <memory>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/io/error.hpp"
+#include "tests/unit/batch/cell_fixture.hpp"
+
+namespace assay {
+namespace {
+
+using testing::HasSubstr;
+
+struct Batch {
+  std::vector<float> inputs;
+  std::vector<std::int32_t> labels;
+  std::int64_t samples = 0;
+  bool operator==(const Batch&) const = default;
+};
+
+Batch read(BatchSession& session) {
+  Batch batch{std::vector<float>(4 * Cell::elements, -7), std::vector<std::int32_t>(4, -7)};
+  batch.samples = session.next_batch(batch.inputs.data(), batch.labels.data());
+  return batch;
+}
+
+// Logits that put `bonus` on the true class.
+void evaluate(BatchSession& session, const assay_block& block) {
+  for (std::int64_t i = 0; i < block.steps; ++i) {
+    const Batch batch = read(session);
+    std::vector<float> logits(4 * Cell::classes, 0.0f);
+    for (std::size_t r = 0; r < 4; ++r)
+      if (batch.labels[r] >= 0) logits[r * Cell::classes + static_cast<std::size_t>(batch.labels[r])] = 3;
+    session.add_logits(logits.data());
+  }
+}
+
+std::vector<Batch> run(BatchSession& session) {
+  std::vector<Batch> batches;
+  while (true) {
+    const assay_block block = session.next_block();
+    if (block.kind == ASSAY_DONE) return batches;
+    if (block.kind == ASSAY_EVALUATE) {
+      evaluate(session, block);
+    } else {
+      for (std::int64_t i = 0; i < block.steps; ++i) batches.push_back(read(session));
+    }
+    session.end_block(0.5);
+  }
+}
+
+TEST(Session, gives_the_same_batches_whatever_the_number_of_threads) {
+  std::vector<std::vector<Batch>> runs;
+  for (const int workers : {0, 1, 4}) {
+    for (const int prefetch : {1, 3, 8}) {
+      Cell cell;
+      cell.request["loader"] = {{"kind", "harness"}, {"workers", workers}, {"prefetch", prefetch}};
+      cell.save_request();
+      BatchSession session(cell.path());
+      runs.push_back(run(session));
+      EXPECT_EQ(runs.back(), runs.front()) << workers << " threads, " << prefetch << " ahead";
+    }
+  }
+}
+
+TEST(Session, follows_the_plan_of_each_epoch_normalises_and_drops_the_last_partial_batch) {
+  const Cell cell;
+  BatchSession session(cell.path());
+  const std::vector<Batch> batches = run(session);
+  ASSERT_EQ(batches.size(), 2u * 5u) << "23 samples are 5 batches of 4 and 3 that are dropped";
+  for (std::size_t b = 0; b < batches.size(); ++b) {
+    const std::vector<PlanRow> plan = Cell::plan(b < 5 ? 1 : 2);
+    for (std::size_t r = 0; r < 4; ++r) {
+      const std::int64_t sample = plan[b % 5 * 4 + r].sample;
+      EXPECT_EQ(batches[b].labels[r], Cell::label(sample));
+      for (std::int64_t e = 0; e < Cell::elements; ++e)
+        ASSERT_EQ(batches[b].inputs[r * Cell::elements + static_cast<std::size_t>(e)],
+                  Cell::input(sample, e));
+    }
+  }
+}
+
+TEST(Session, evaluates_every_sample_in_order_and_pads_the_last_batch) {
+  const Cell cell;
+  BatchSession session(cell.path());
+  assay_block block = session.next_block();
+  for (std::int64_t i = 0; i < block.steps; ++i) read(session);
+  session.end_block(1);
+  block = session.next_block();
+  EXPECT_EQ(block.kind, ASSAY_EVALUATE);
+  EXPECT_EQ(block.epoch, 1);
+  EXPECT_EQ(block.steps, 3) << "10 samples in batches of 4";
+  std::int64_t sample = Cell::train;
+  for (int i = 0; i < 3; ++i) {
+    const Batch batch = read(session);
+    EXPECT_EQ(batch.samples, i == 2 ? 2 : 4);
+    for (std::size_t r = 0; r < 4; ++r, ++sample) {
+      const bool there = sample < Cell::train + Cell::validation;
+      EXPECT_EQ(batch.labels[r], there ? Cell::label(sample) : -1);
+      for (std::int64_t e = 0; e < Cell::elements; ++e)
+        ASSERT_EQ(batch.inputs[r * Cell::elements + static_cast<std::size_t>(e)],
+                  there ? Cell::input(sample, e) : 0.0f);
+    }
+    // All wrong: the class after the true one.
+    std::vector<float> logits(4 * Cell::classes, 0.0f);
+    for (std::size_t r = 0; r < 4; ++r)
+      if (batch.labels[r] >= 0)
+        logits[r * Cell::classes + static_cast<std::size_t>((batch.labels[r] + 1) % Cell::classes)] = 2;
+    session.add_logits(logits.data());
+  }
+  session.end_block(std::nan(""));
+  session.save();
+  const auto evaluation = cell.results()["evaluations"][0];
+  EXPECT_EQ(evaluation["split"], "validation");
+  EXPECT_EQ(evaluation["samples"], 10);
+  EXPECT_EQ(evaluation["accuracy"], 0);
+  EXPECT_NEAR(evaluation["loss"].get<double>(), std::log(4 + std::exp(2.0)), 1e-12);
+}
+
+TEST(Session, writes_what_it_measured_under_the_names_of_the_report) {
+  const Cell cell;
+  BatchSession session(cell.path());
+  run(session);
+  const auto json = cell.results();
+  EXPECT_EQ(json["complete"], true);
+  ASSERT_EQ(json["blocks"].size(), 2u);
+  for (int epoch = 1; epoch <= 2; ++epoch) {
+    const auto& block = json["blocks"][static_cast<std::size_t>(epoch - 1)];
+    EXPECT_EQ(block["kind"], "timed");
+    EXPECT_EQ(block["epoch"], epoch);
+    EXPECT_EQ(block["steps"], 5);
+    EXPECT_EQ(block["loss"], 0.5);
+    EXPECT_GT(block["end_ns"], block["begin_ns"]);
+    EXPECT_GT(block["wait_ns"], 0);
+    EXPECT_LE(block["wait_ns"], block["end_ns"].get<std::int64_t>() - block["begin_ns"].get<std::int64_t>());
+    EXPECT_GT(block["cpu_ns"], 0);
+    for (const char* name : {"involuntary_switches", "major_faults", "steal_ns"})
+      EXPECT_GE(block.at(name), 0);
+  }
+  ASSERT_EQ(json["evaluations"].size(), 2u);
+  EXPECT_EQ(json["evaluations"][1]["accuracy"], 1);
+  EXPECT_EQ(json["loader"]["kind"], "harness");
+  EXPECT_EQ(json["loader"]["workers"], 2);
+  EXPECT_EQ(json["loader"]["batches"], 10);
+  EXPECT_GT(json["clock"]["resolution_ns"], 0);
+}
+
+TEST(Session, keeps_what_it_had_when_it_ends_early_and_says_so) {
+  const Cell cell;
+  {
+    BatchSession session(cell.path());
+    const assay_block block = session.next_block();
+    for (std::int64_t i = 0; i < block.steps; ++i) read(session);
+    session.end_block(std::nan(""));
+    session.next_block();
+    session.save();
+  }
+  const auto json = cell.results();
+  EXPECT_EQ(json["complete"], false);
+  ASSERT_EQ(json["blocks"].size(), 1u);
+  EXPECT_TRUE(json["blocks"][0]["loss"].is_null());
+}
+
+Cell steps_cell(const char* loader, const char* task = "train") {
+  Cell cell;
+  cell.request["task"] = task;
+  cell.request["loader"] = {{"kind", loader}, {"workers", 1}, {"prefetch", 2}, {"resident_batches", 3}};
+  cell.request["clock"] = {{"kind", "steps"},
+                           {"warm_up", {{"min_steps", 3}, {"min_seconds", 0}}},
+                           {"block_seconds", 0.001},
+                           {"steps", 17}};
+  cell.save_request();
+  return cell;
+}
+
+TEST(Session, walks_the_plans_of_a_steps_fork_again_and_again) {
+  const Cell cell = steps_cell("harness");
+  BatchSession session(cell.path());
+  const std::vector<Batch> batches = run(session);
+  ASSERT_EQ(batches.size(), 20u) << "3 to warm up, 17 timed";
+  for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(batches[i], batches[i + 10]) << "two plans of 5 batches";
+  EXPECT_NE(batches[0], batches[5]);
+}
+
+TEST(Session, gives_resident_batches_from_the_first_plan_and_wraps_when_samples_run_out) {
+  Cell cell = steps_cell("resident");
+  cell.request["loader"]["resident_batches"] = 6;
+  cell.save_request();
+  BatchSession session(cell.path());
+  EXPECT_EQ(session.layout().resident_batches, 6);
+  Batch batch{std::vector<float>(4 * Cell::elements), std::vector<std::int32_t>(4)};
+  session.read_resident(5, batch.inputs.data(), batch.labels.data());
+  for (std::size_t r = 0; r < 4; ++r)
+    EXPECT_EQ(batch.labels[r], Cell::label(Cell::plan(1)[(20 + r) % 23].sample));
+  EXPECT_THROW(session.read_resident(6, batch.inputs.data(), batch.labels.data()), std::logic_error);
+  EXPECT_THROW(session.read_resident(-1, batch.inputs.data(), batch.labels.data()), std::logic_error);
+}
+
+TEST(Session, continues_the_schedule_of_a_steps_fork_with_its_last_learning_rate) {
+  const Cell cell = steps_cell("resident");
+  const BatchSession session(cell.path());
+  ASSERT_GT(session.layout().schedule_rows, 1000);
+  EXPECT_EQ(session.schedule()[2 * 1000], 0.001);
+  EXPECT_EQ(session.schedule()[2 * 1000 + 1], 1001);
+}
+
+TEST(Session, stamps_one_latency_for_each_timed_step_of_an_inference) {
+  const Cell cell = steps_cell("resident", "infer");
+  BatchSession session(cell.path());
+  while (true) {
+    const assay_block block = session.next_block();
+    if (block.kind == ASSAY_DONE) break;
+    for (std::int64_t i = 0; i < block.steps; ++i) session.lap();
+    session.end_block(std::nan(""));
+  }
+  const auto json = cell.results();
+  EXPECT_EQ(json["latencies_ns"].size(), 17u);
+  EXPECT_EQ(json["latencies_seen"], 17);
+  for (const auto& latency : json["latencies_ns"]) EXPECT_GE(latency, 0);
+}
+
+// Bytes that malloc has given out, whatever it keeps for later.
+std::size_t allocated() { return ::mallinfo2().uordblks; }
+
+TEST(Session, does_not_grow_over_ten_thousand_steps) {
+  const std::size_t empty = allocated();
+  const auto some = std::make_unique<std::array<char, 10'000>>();
+  if (allocated() <= empty) GTEST_SKIP() << "a sanitizer's allocator does not tell what it gave out";
+  Cell cell = steps_cell("harness", "infer");
+  cell.request["clock"]["steps"] = 10'000;
+  cell.request["clock"]["block_seconds"] = 0.0001;
+  cell.save_request();
+  BatchSession session(cell.path());
+  Batch batch{std::vector<float>(4 * Cell::elements), std::vector<std::int32_t>(4)};
+  std::size_t before = 0;
+  std::size_t blocks = 0;
+  std::int64_t steps = 0;
+  for (assay_block block = session.next_block(); block.kind != ASSAY_DONE; block = session.next_block()) {
+    for (std::int64_t i = 0; i < block.steps; ++i, ++steps) {
+      const std::size_t in_block = allocated();
+      session.next_batch(batch.inputs.data(), batch.labels.data());
+      session.lap();
+      ASSERT_EQ(allocated(), in_block) << "something is allocated in a block";
+    }
+    session.end_block(0.5);
+    if (++blocks == 1) before = allocated();
+  }
+  EXPECT_EQ(steps, 10'003);
+  ASSERT_GT(before, 0u);
+  // What may grow is the record: the latencies, and a line a block in a vector that doubles.
+  EXPECT_LT(allocated(), before + (std::size_t{1} << 18) + 3 * blocks * sizeof(TimedBlock));
+}
+
+TEST(Session, refuses_calls_out_of_turn) {
+  const Cell cell;
+  BatchSession session(cell.path());
+  Batch batch{std::vector<float>(4 * Cell::elements), std::vector<std::int32_t>(4)};
+  EXPECT_THROW(session.end_block(0), std::logic_error);
+  EXPECT_THROW(session.lap(), std::logic_error);
+  EXPECT_THROW(read(session), std::logic_error);
+  EXPECT_THROW(session.add_logits(batch.inputs.data()), std::logic_error);
+  const assay_block block = session.next_block();
+  EXPECT_THROW(session.next_block(), std::logic_error);
+  EXPECT_THROW(session.end_block(0), std::logic_error) << "no batch was read";
+  for (std::int64_t i = 0; i < block.steps; ++i) read(session);
+  EXPECT_THROW(read(session), std::logic_error);
+  session.end_block(0);
+  session.next_block();
+  read(session);
+  EXPECT_THROW(read(session), std::logic_error) << "the logits are missing";
+  EXPECT_THROW(session.end_block(0), std::logic_error) << "the evaluation is not whole";
+}
+
+std::string refusal(const Cell& cell) {
+  try {
+    BatchSession session(cell.path());
+  } catch (const IoError& error) {
+    return error.what();
+  }
+  return "opened";
+}
+
+TEST(Session, says_which_field_of_the_request_is_wrong) {
+  const auto with = [](const nlohmann::json& patch) {
+    Cell cell;
+    cell.request.merge_patch(patch);
+    cell.save_request();
+    return refusal(cell);
+  };
+  EXPECT_EQ(with({{"batch", 5}}), "opened");
+  EXPECT_THAT(with({{"batch", nullptr}}), HasSubstr("'batch' is missing"));
+  EXPECT_THAT(with({{"batch", 0}}), HasSubstr("'batch' is 0"));
+  EXPECT_THAT(with({{"batch", -3}}), HasSubstr("'batch' is -3"));
+  EXPECT_THAT(with({{"batch", 1.5}}), HasSubstr("'batch' is 1.5"));
+  EXPECT_THAT(with({{"batch", 18446744073709551615u}}), HasSubstr("'batch'"));
+  EXPECT_THAT(with({{"batch", 24}}), HasSubstr("23 samples, fewer than a batch of 24"));
+  EXPECT_THAT(with({{"task", "dance"}}), HasSubstr("'task' is \"dance\""));
+  EXPECT_THAT(with({{"loader", {{"workers", -1}}}}), HasSubstr("'loader.workers'"));
+  EXPECT_THAT(with({{"loader", {{"prefetch", 1000000}}}}), HasSubstr("'loader.prefetch'"));
+  EXPECT_THAT(with({{"loader", 3}}), HasSubstr("'loader.' is no object"));
+  EXPECT_THAT(with({{"clock", {{"kind", "moon"}}}}), HasSubstr("'clock.kind'"));
+  EXPECT_THAT(with({{"clock", {{"epochs", 0}}}}), HasSubstr("'clock.epochs'"));
+  EXPECT_THAT(with({{"clock", {{"epochs", 3}}}}), HasSubstr("0003.plan.npy"));
+  EXPECT_THAT(with({{"clock", {{"evaluate", {"exam"}}}}}), HasSubstr("no split 'exam'"));
+}
+
+TEST(Session, says_which_file_of_the_cell_is_missing_or_damaged) {
+  for (const char* name : {"request.json", "schedule.npy", "data/manifest.json", "data/inputs.npy",
+                           "data/labels.npy", "epochs/0001.plan.npy"}) {
+    const Cell cell;
+    std::filesystem::resize_file(cell.folder / name, 7);
+    EXPECT_THAT(refusal(cell), HasSubstr(name));
+    std::filesystem::remove(cell.folder / name);
+    EXPECT_THAT(refusal(cell), HasSubstr(name));
+  }
+}
+
+TEST(Session, refuses_data_that_disagree_with_the_manifest) {
+  Cell labels;
+  std::vector<std::int32_t> values(Cell::train + Cell::validation, 0);
+  values[3] = Cell::classes;
+  write_npy(labels.folder / "data/labels.npy", {DType::i32, {33}}, std::span<const std::int32_t>(values));
+  EXPECT_THAT(refusal(labels), HasSubstr("sample 3 has label 5, there are 5 classes"));
+  write_npy(labels.folder / "data/labels.npy", {DType::i32, {20}},
+            std::span<const std::int32_t>(values).first(20));
+  EXPECT_THAT(refusal(labels), HasSubstr("20 labels"));
+
+  const Cell schedule;
+  schedule.write_schedule(9);
+  EXPECT_THAT(refusal(schedule), HasSubstr("has 9 rows, 10 steps are asked for"));
+
+  const Cell plan;
+  std::vector<PlanRow> rows = Cell::plan(1);
+  rows[2].sample = 23;
+  write_plan(plan.path(), 1, rows);
+  BatchSession session(plan.path());
+  EXPECT_THROW(session.next_block(), IoError);
+}
+
+TEST(Session, survives_mutated_requests_and_manifests) {
+  Philox random(1, "requests");
+  for (const char* name : {"request.json", "data/manifest.json"}) {
+    const Cell cell;
+    const std::string good = read_text(cell.folder / name);
+    int refused = 0;
+    for (int round = 0; round < 300; ++round) {
+      std::string bad = good;
+      // Digits stay one digit: a batch of 99999999 would be refused for its memory alone.
+      for (int change = 0; change < 2; ++change)
+        bad[random.below(bad.size())] = static_cast<char>(32 + random.below(95));
+      write_atomically(cell.folder / name, bad, false);
+      refused += refusal(cell) != "opened";
+    }
+    EXPECT_GT(refused, 100);
+  }
+}
+
+}  // namespace
+}  // namespace assay

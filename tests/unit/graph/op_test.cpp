@@ -1,0 +1,254 @@
+// The shape rules, FLOP counts and refusals of the ops.
+#include "harness/graph/op.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/graph/builder.hpp"
+#include "harness/graph/error.hpp"
+
+namespace assay {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+// A graph with feeds made on the way.
+class Bench {
+ public:
+  ValueId value(Shape shape, DType dtype = DType::f32) {
+    return graph.add_value("v" + std::to_string(graph.values().size()), {dtype, std::move(shape)},
+                           Role::input);
+  }
+  const TensorType& type(ValueId id) const { return graph.value(id).type; }
+
+  Graph graph{"bench"};
+  GraphBuilder builder{graph};
+};
+
+std::int64_t i(std::int64_t n) { return n; }
+
+TEST(Convolution, rows_follow_from_kernel_stride_and_padding) {
+  struct Case {
+    std::int64_t size, kernel, stride, padding, rows;
+  };
+  for (const auto& [size, kernel, stride, padding, rows] :
+       {Case{28, 5, 1, 0, 24}, Case{12, 3, 1, 0, 10}, Case{8, 3, 1, 1, 8}, Case{8, 3, 2, 1, 4},
+        Case{7, 3, 2, 0, 3}, Case{224, 7, 2, 3, 112}, Case{5, 5, 3, 0, 1}, Case{6, 5, 3, 0, 1}}) {
+    Bench b;
+    const ValueId x = b.value({2, 3, size, size});
+    const ValueId y =
+        b.builder.convolution("c", x, 4, {.kernel = kernel, .stride = stride, .padding = padding});
+    EXPECT_EQ(b.type(y).shape, (Shape{2, 4, rows, rows})) << size << " " << kernel << " " << stride;
+  }
+}
+
+TEST(Convolution, takes_rectangular_kernels_and_images) {
+  Bench b;
+  const auto y = b.builder.apply("convolution", {b.value({1, 2, 9, 5}), b.value({3, 2, 3, 1}), none},
+                                 {{"stride", i(2)}, {"padding", i(0)}});
+  EXPECT_EQ(b.type(y[0]).shape, (Shape{1, 3, 4, 3}));
+}
+
+TEST(Convolution, a_refusal_names_op_shapes_and_node) {
+  Bench b;
+  const ValueId x = b.value({2, 3, 8, 8});
+  const ValueId w = b.value({4, 5, 3, 3});
+  EXPECT_THAT(
+      [&] {
+        b.builder.apply("convolution", {x, w, none}, {{"stride", i(1)}, {"padding", i(0)}}, "conv7");
+      },
+      ThrowsMessage<GraphError>(AllOf(
+          HasSubstr("[convolution] got x f32 (2, 3, 8, 8), weight f32 (4, 5, 3, 3)"), HasSubstr("conv7"))));
+}
+
+TEST(Convolution, refuses_windows_that_make_no_sense) {
+  Bench b;
+  const ValueId x = b.value({2, 3, 8, 8});
+  const ValueId w = b.value({4, 3, 3, 3});
+  const auto with = [&](std::int64_t stride, std::int64_t padding) {
+    return [=, &b] {
+      b.builder.apply("convolution", {x, w, none}, {{"stride", stride}, {"padding", padding}});
+    };
+  };
+  EXPECT_THAT(with(0, 0), ThrowsMessage<GraphError>(HasSubstr("the stride must be at least 1")));
+  EXPECT_THAT(with(INT64_MAX, 0), ThrowsMessage<GraphError>(HasSubstr("stride")));
+  EXPECT_THAT(with(1, -1), ThrowsMessage<GraphError>(HasSubstr("must not be negative")));
+  EXPECT_THAT(with(1, 3), ThrowsMessage<GraphError>(HasSubstr("less than the kernel")));
+  EXPECT_THAT(with(1, INT64_MAX), ThrowsMessage<GraphError>(HasSubstr("less than the kernel")));
+  const ValueId large = b.value({4, 3, 9, 9});
+  EXPECT_THAT(
+      [&] {
+        b.builder.apply("convolution", {x, large, none}, {{"stride", i(1)}, {"padding", i(0)}});
+      },
+      ThrowsMessage<GraphError>(HasSubstr("larger than the padded image")));
+}
+
+TEST(Convolution, refuses_attributes_that_are_missing_misspelt_or_of_another_type) {
+  Bench b;
+  const ValueId x = b.value({2, 3, 8, 8});
+  const ValueId w = b.value({4, 3, 3, 3});
+  const auto with = [&](Attributes attributes) {
+    return [=, &b] { b.builder.apply("convolution", {x, w, none}, attributes); };
+  };
+  EXPECT_THAT(with({{"stride", i(1)}}),
+              ThrowsMessage<GraphError>(HasSubstr("[convolution] attribute 'padding' is missing")));
+  EXPECT_THAT(with({{"stride", 1.5}, {"padding", i(0)}}),
+              ThrowsMessage<GraphError>(HasSubstr("attribute 'stride' is a number, not an integer")));
+  EXPECT_THAT(with({{"stride", i(1)}, {"padding", i(0)}, {"paddin", i(1)}}),
+              ThrowsMessage<GraphError>(HasSubstr("has no attribute 'paddin'; did you mean 'padding'?")));
+  EXPECT_THAT(with({{"stride", i(1)}, {"padding", i(0)}, {"activation", std::string("tanh")}}),
+              ThrowsMessage<GraphError>(HasSubstr("'tanh' is no activation")));
+}
+
+TEST(Convolution, counts_two_operations_for_a_multiply_add_in_all_three_directions) {
+  Bench b;
+  const ValueId x = b.value({2, 3, 8, 8});
+  const ValueId y = b.builder.convolution("c", x, 4, {.kernel = 3});
+  const ValueId loss = b.builder.softmax_cross_entropy(b.builder.flatten(y), b.value({2}, DType::i32));
+  const Node node = b.graph.node(b.graph.find_node("c"));
+  const double macs = 2.0 * 4 * 6 * 6 * 3 * 3 * 3;
+  EXPECT_EQ(cost(b.graph, node).flops, 2 * macs);
+  EXPECT_EQ(cost(b.graph, node).bytes, 4.0 * (2 * 3 * 8 * 8 + 4 * 3 * 9 + 4 + 2 * 4 * 6 * 6));
+  node.op->gradient(b.builder, node, std::array{y});
+  for (const char* name : {"c.input_gradient", "c.weight_gradient"}) {
+    EXPECT_EQ(cost(b.graph, b.graph.node(b.graph.find_node(name))).flops, 2 * macs) << name;
+  }
+  EXPECT_TRUE(b.type(loss).shape.empty());
+}
+
+TEST(Linear, inner_dimensions_must_agree) {
+  Bench b;
+  EXPECT_THAT(
+      [&] {
+        b.builder.apply("linear", {b.value({32, 784}), b.value({10, 128}), none});
+      },
+      ThrowsMessage<GraphError>(HasSubstr(
+          "[linear] got x f32 (32, 784), weight f32 (10, 128): inner dimensions differ (node 'linear')")));
+}
+
+TEST(Linear, bias_is_f32_beside_bf16) {
+  Bench b;
+  const ValueId x = b.value({2, 4}, DType::bf16);
+  const ValueId w = b.value({3, 4}, DType::bf16);
+  EXPECT_EQ(b.type(b.builder.apply("linear", {x, w, b.value({3})})[0]).dtype, DType::bf16);
+  EXPECT_THAT(
+      [&] {
+        b.builder.apply("linear", {x, w, b.value({3}, DType::bf16)});
+      },
+      ThrowsMessage<GraphError>(HasSubstr("bias must be f32 beside bf16 x")));
+}
+
+TEST(Pool, drops_the_last_window_that_does_not_fit) {
+  Bench b;
+  const ValueId x = b.value({1, 1, 7, 7});
+  EXPECT_EQ(b.type(b.builder.average_pool(x, {.kernel = 2, .stride = 2})).shape, (Shape{1, 1, 3, 3}));
+  EXPECT_EQ(b.type(b.builder.max_pool(x, {.kernel = 3, .stride = 2, .padding = 1})).shape,
+            (Shape{1, 1, 4, 4}));
+}
+
+TEST(Pool, a_gradient_has_the_size_of_the_input_that_rounding_lost) {
+  Bench b;
+  const ValueId x = b.value({1, 1, 7, 7});
+  const ValueId y = b.builder.average_pool(x, {.kernel = 2, .stride = 2});
+  const Node node = b.graph.node(b.graph.value(y).producer);
+  EXPECT_EQ(b.type(node.op->gradient(b.builder, node, std::array{y})[0]).shape, (Shape{1, 1, 7, 7}));
+}
+
+TEST(MaxPool, nothing_but_its_gradient_may_read_the_argmax) {
+  Bench b;
+  const auto results = b.builder.apply("max_pool", {b.value({1, 1, 4, 4})},
+                                       {{"kernel", i(2)}, {"stride", i(2)}, {"padding", i(0)}});
+  EXPECT_TRUE(b.graph.value(results[1]).opaque);
+  EXPECT_THAT([&] { b.builder.relu(results[1]); },
+              ThrowsMessage<GraphError>(HasSubstr("only its backend knows")));
+  EXPECT_THAT([&] { b.graph.add_output("argmax", results[1]); },
+              ThrowsMessage<GraphError>(HasSubstr("opaque")));
+}
+
+TEST(Add, does_not_broadcast) {
+  Bench b;
+  EXPECT_THAT(
+      [&] {
+        b.builder.add(b.value({2, 3}), b.value({3}));
+      },
+      ThrowsMessage<GraphError>(HasSubstr("[add] got a f32 (2, 3), b f32 (3)")));
+}
+
+TEST(SoftmaxCrossEntropy, takes_integer_labels_one_a_row) {
+  Bench b;
+  const ValueId logits = b.value({4, 10});
+  EXPECT_THROW(b.builder.softmax_cross_entropy(logits, b.value({5}, DType::i32)), GraphError);
+  EXPECT_THROW(b.builder.softmax_cross_entropy(logits, b.value({4})), GraphError);
+  EXPECT_THROW(b.builder.softmax_cross_entropy(b.value({4, 10}, DType::bf16), b.value({4}, DType::i32)),
+               GraphError);
+  EXPECT_TRUE(b.type(b.builder.softmax_cross_entropy(logits, b.value({4}, DType::i32))).shape.empty());
+}
+
+TEST(BatchNorm, saves_statistics_in_training_and_has_one_result_otherwise) {
+  Bench b;
+  const ValueId x = b.value({2, 3, 4, 4});
+  b.builder.batch_norm("training", x);
+  const Node& training = b.graph.node(b.graph.find_node("training"));
+  for (std::size_t r = 1; r < 5; ++r) EXPECT_EQ(b.type(training.outputs[r]).shape, (Shape{3}));
+  GraphBuilder(b.graph, false).batch_norm("inference", x);
+  const Node& inference = b.graph.node(b.graph.find_node("inference"));
+  for (std::size_t r = 1; r < 5; ++r) EXPECT_EQ(inference.outputs[r], none);
+}
+
+TEST(BatchNorm, refuses_an_epsilon_or_momentum_out_of_range) {
+  for (const auto& [momentum, epsilon] :
+       {std::pair{1.0, 1e-5}, {-0.1, 1e-5}, {0.9, 0.0}, {0.9, -1.0}, {NAN, 1e-5}, {0.9, INFINITY}}) {
+    Bench b;
+    EXPECT_THROW(b.builder.batch_norm("bn", b.value({2, 3, 4, 4}), momentum, epsilon), GraphError)
+        << momentum << epsilon;
+  }
+}
+
+TEST(Optimizer, one_node_updates_any_number_of_tensors) {
+  Bench b;
+  const ValueId schedule = b.value({2});
+  std::vector<ValueId> inputs{schedule};
+  for (const Shape& shape : {Shape{3, 4}, Shape{5}}) {
+    for (int k = 0; k < 4; ++k) inputs.push_back(b.value(shape));
+  }
+  const Attributes attributes{{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"weight_decay", 0.0}};
+  const Node& node = b.graph.node(b.graph.add_node(find_op("adam"), "adam", inputs, attributes));
+  ASSERT_EQ(node.outputs.size(), 6u);
+  EXPECT_EQ(b.graph.value(node.outputs[0]).name, "adam");
+  EXPECT_EQ(b.graph.value(node.outputs[5]).name, "adam.new_v.2");
+  EXPECT_EQ(b.type(node.outputs[4]).shape, (Shape{5}));
+  EXPECT_EQ(cost(b.graph, node).flops, 14.0 * (12 + 5));
+  inputs.pop_back();
+  EXPECT_THAT([&] { b.graph.add_node(find_op("adam"), "other", inputs, attributes); },
+              ThrowsMessage<GraphError>(HasSubstr("[adam] got 8 operands")));
+}
+
+TEST(Optimizer, momentum_and_its_operand_belong_together) {
+  Bench b;
+  const std::vector<ValueId> without{b.value({2}), b.value({3}), b.value({3}), none};
+  EXPECT_THROW(b.graph.add_node(find_op("sgd"), "a", without, {{"momentum", 0.9}, {"weight_decay", 0.0}},
+                                {true, false}),
+               GraphError);
+  EXPECT_NO_THROW(b.graph.add_node(find_op("sgd"), "b", without, {{"momentum", 0.0}, {"weight_decay", 0.0}},
+                                   {true, false}));
+}
+
+TEST(FindOp, answers_a_misspelt_name_with_the_nearest) {
+  EXPECT_THAT([] { find_op("convolutoin"); },
+              ThrowsMessage<GraphError>("'convolutoin' is no op; did you mean 'convolution'?"));
+}
+
+TEST(CheckShape, refuses_what_could_overflow) {
+  EXPECT_THROW(check_shape({0}), GraphError);
+  EXPECT_THROW(check_shape({4, -1}), GraphError);
+  EXPECT_THROW(check_shape({INT64_MAX, 2}), GraphError);
+  EXPECT_THROW(check_shape({INT64_MAX}), GraphError);
+  EXPECT_THROW(check_shape({1LL << 24, 1LL << 24}), GraphError);
+  EXPECT_THROW(check_shape(Shape(9, 1)), GraphError);
+  EXPECT_NO_THROW(check_shape({1LL << 23, 1LL << 24}));
+  EXPECT_NO_THROW(check_shape({}));
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,145 @@
+#include "harness/graph/training_step.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "harness/graph/error.hpp"
+#include "harness/graph/op.hpp"
+#include "workloads/workload.hpp"
+
+namespace assay {
+namespace {
+
+Program normalised() {
+  const auto network = [](GraphBuilder& b, ValueId x, std::int64_t classes) {
+    const ValueId stem =
+        b.relu(b.batch_norm("bn1", b.convolution("conv1", x, 4, {.kernel = 3, .padding = 1}, false)));
+    const ValueId branch =
+        b.batch_norm("bn2", b.convolution("conv2", stem, 4, {.kernel = 3, .padding = 1}, false));
+    const ValueId sum = b.relu(b.add(branch, stem));
+    return b.linear("fc", b.flatten(b.max_pool(sum, {.kernel = 2, .stride = 2})), classes);
+  };
+  return Workload{.name = "block", .sample_shape = {3, 8, 8}, .classes = 5, .network = network}.build(4);
+}
+
+std::map<std::string, std::string> updates(const Graph& graph) {
+  std::map<std::string, std::string> names;
+  for (const Update& update : graph.updates())
+    names[graph.value(update.target).name] = graph.value(update.source).name;
+  return names;
+}
+
+TEST(TrainingStep, updates_every_parameter_and_both_moments_of_adam) {
+  const Graph graph = training_step(find_workload("lenet5").build(8), {});
+  const auto all = updates(graph);
+  EXPECT_EQ(all.size(), 3u * 10u);
+  EXPECT_EQ(all.at("conv1.weight"), "conv1.weight.update");
+  EXPECT_EQ(all.at("conv1.weight.m"), "conv1.weight.update.new_m");
+  EXPECT_EQ(all.at("fc3.bias.v"), "fc3.bias.update.new_v");
+  EXPECT_EQ(graph.value(graph.find("fc3.bias.v")).role, Role::state);
+  EXPECT_EQ(graph.value(graph.find("fc3.bias.v")).initializer, "zeros");
+  EXPECT_EQ(graph.value(graph.find("schedule")).role, Role::schedule);
+}
+
+TEST(TrainingStep, each_optimizer_keeps_the_moments_that_it_names) {
+  Program program = find_workload("mlp").build(8);
+  for (const auto& [kind, momentum, moments] :
+       {std::tuple{"sgd", 0.9, std::set<std::string>{"fc1.bias.momentum"}},
+        std::tuple{"sgd", 0.0, std::set<std::string>{}},
+        std::tuple{"rmsprop", 0.9, std::set<std::string>{"fc1.bias.square"}},
+        std::tuple{"adam", 0.9, std::set<std::string>{"fc1.bias.m", "fc1.bias.v"}}}) {
+    program.optimizer = {.kind = kind, .momentum = momentum};
+    const Graph graph = training_step(program, {});
+    std::set<std::string> found;
+    for (const ValueId id : graph.with_role(Role::state)) {
+      if (graph.value(id).name.starts_with("fc1.bias.")) found.insert(graph.value(id).name);
+    }
+    EXPECT_EQ(found, moments) << kind;
+    EXPECT_EQ(updates(graph).size(), 4 * (1 + moments.size())) << kind;
+  }
+  program.optimizer.kind = "adamw";
+  EXPECT_THROW(training_step(program, {}), GraphError);
+}
+
+TEST(TrainingStep, running_statistics_are_updated_and_inference_updates_nothing) {
+  const Program program = normalised();
+  const auto all = updates(training_step(program, {}));
+  EXPECT_EQ(all.at("bn1.running_mean"), "bn1.new_running_mean");
+  EXPECT_EQ(all.at("bn2.running_variance"), "bn2.new_running_variance");
+  EXPECT_TRUE(inference_step(program, {}).updates().empty());
+}
+
+TEST(TrainingStep, the_check_gets_gradients_and_logits_and_a_run_gets_the_loss_alone) {
+  const Program program = find_workload("mlp").build(8);
+  const Graph plain = training_step(program, {});
+  ASSERT_EQ(plain.outputs().size(), 1u);
+  EXPECT_EQ(plain.outputs()[0].name, "loss");
+  const Graph check = training_step(program, {.gradients_as_outputs = true, .logits_as_output = true});
+  EXPECT_TRUE(check.has_output("logits"));
+  EXPECT_EQ(check.value(check.output("gradient/fc1.weight")).type.shape, (Shape{128, 784}));
+}
+
+TEST(TrainingStep, a_parameter_that_the_loss_does_not_use_is_left_alone) {
+  Program program = find_workload("mlp").build(8);
+  program.training.add_value("spare", {DType::f32, {3}}, Role::parameter, "zeros");
+  const Graph graph = training_step(program, {});
+  EXPECT_FALSE(updates(graph).contains("spare"));
+  EXPECT_NE(graph.find("spare"), none);
+}
+
+TEST(Precision, fp64_leaves_no_f32_anywhere) {
+  const TrainingStepOptions options{.precision = parse_precision("fp64"), .gradients_as_outputs = true};
+  for (const Graph& graph :
+       {training_step(normalised(), options), inference_step(normalised(), options.precision)}) {
+    for (const Value& value : graph.values()) {
+      if (value.opaque || value.role == Role::label) continue;
+      EXPECT_EQ(value.type.dtype, DType::f64) << value.name;
+    }
+  }
+}
+
+TEST(Precision, fp32_and_tf32_change_nothing) {
+  const Program program = normalised();
+  for (const char* name : {"fp32", "tf32"}) {
+    const Graph graph = training_step(program, {.precision = parse_precision(name)});
+    for (const Node& node : graph.nodes()) EXPECT_NE(node.op->name(), "cast");
+  }
+}
+
+TEST(Precision, bf16_keeps_parameters_statistics_loss_and_weight_gradients_in_f32) {
+  const Graph graph = training_step(
+      normalised(),
+      {.precision = parse_precision("bf16"), .gradients_as_outputs = true, .logits_as_output = true});
+  for (const Value& value : graph.values()) {
+    if (value.role == Role::label || value.role == Role::intermediate) continue;
+    EXPECT_EQ(value.type.dtype, DType::f32) << value.name;
+  }
+  for (const Graph::Output& output : graph.outputs())
+    EXPECT_EQ(graph.value(output.value).type.dtype, DType::f32) << output.name;
+  const auto dtype = [&](std::string_view name) { return graph.value(graph.find(name)).type.dtype; };
+  EXPECT_EQ(dtype("conv1"), DType::bf16);
+  EXPECT_EQ(dtype("bn1"), DType::bf16);
+  EXPECT_EQ(dtype("bn1.mean"), DType::f32);
+  EXPECT_EQ(dtype("fc"), DType::bf16);
+  EXPECT_EQ(dtype("loss"), DType::f32);
+  EXPECT_EQ(dtype("conv2.weight_gradient"), DType::f32);
+  EXPECT_EQ(dtype("conv2.input_gradient"), DType::bf16);
+  EXPECT_EQ(dtype("conv1.weight.bf16"), DType::bf16);
+  // One cast a weight, though forward and backward both read it.
+  EXPECT_EQ(graph.find("conv2.weight.bf16_2"), none);
+}
+
+TEST(Precision, bf16_inference_answers_in_f32) {
+  const Graph graph = inference_step(find_workload("lenet5").build(2), parse_precision("bf16"));
+  EXPECT_EQ(graph.value(graph.output("logits")).type.dtype, DType::f32);
+}
+
+TEST(Precision, an_unknown_policy_is_refused_with_the_known_ones) {
+  EXPECT_THAT([] { parse_precision("fp16x"); }, testing::ThrowsMessage<GraphError>(testing::HasSubstr("fp")));
+}
+
+}  // namespace
+}  // namespace assay

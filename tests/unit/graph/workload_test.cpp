@@ -1,0 +1,60 @@
+#include "workloads/workload.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/graph/error.hpp"
+
+namespace assay {
+namespace {
+
+std::int64_t parameter_count(const Graph& graph) {
+  std::int64_t count = 0;
+  for (const ValueId id : graph.with_role(Role::parameter)) count += graph.value(id).type.elements();
+  return count;
+}
+
+TEST(Workload, lenet5_has_the_layers_that_its_source_names) {
+  const Program program = find_workload("lenet5").build(200);
+  const Graph& graph = program.training;
+  EXPECT_EQ(graph.value(graph.find("conv1")).type.shape, (Shape{200, 6, 24, 24}));
+  EXPECT_EQ(graph.value(graph.find("pool1")).type.shape, (Shape{200, 6, 12, 12}));
+  EXPECT_EQ(graph.value(graph.find("conv2")).type.shape, (Shape{200, 16, 10, 10}));
+  EXPECT_EQ(graph.value(graph.find("flatten")).type.shape, (Shape{200, 400}));
+  EXPECT_EQ(graph.value(graph.output("logits")).type.shape, (Shape{200, 10}));
+  // 156 + 880 + 48120 + 10164 + 850
+  EXPECT_EQ(parameter_count(graph), 60170);
+  EXPECT_EQ(parameter_count(program.inference), 60170);
+}
+
+TEST(Workload, mlp_has_the_parameters_of_784_128_10) {
+  EXPECT_EQ(parameter_count(find_workload("mlp").build(32).training), 784 * 128 + 128 + 128 * 10 + 10);
+}
+
+TEST(Workload, cnn_has_the_parameters_of_its_two_convolutions) {
+  EXPECT_EQ(parameter_count(find_workload("cnn").build(32).training),
+            64 * 9 + 64 + 32 * 64 * 9 + 32 + 32 * 24 * 24 * 10 + 10);
+}
+
+TEST(Workload, every_program_is_complete) {
+  for (const Workload& workload : all_workloads())
+    EXPECT_NO_THROW(check_program(workload.build(2))) << workload.name;
+}
+
+TEST(Workload, a_misspelt_name_is_answered_with_the_nearest) {
+  try {
+    find_workload("lenet");
+    FAIL();
+  } catch (const GraphError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("did you mean 'lenet5'?"));
+  }
+}
+
+TEST(Workload, refuses_a_batch_below_one_and_images_that_are_too_small) {
+  EXPECT_THROW(find_workload("mlp").build(0), GraphError);
+  EXPECT_THROW(find_workload("lenet5").build(4, {1, 6, 6}, 10), GraphError);
+  EXPECT_THROW(find_workload("lenet5").build(INT64_MAX), GraphError);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,103 @@
+#include "harness/protocol/message.hpp"
+
+#include <limits>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace assay::protocol {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string error_of(std::string_view line) {
+  try {
+    parse_event(line);
+  } catch (const ProtocolError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Message, commands_survive_the_wire) {
+  for (const Verb verb : {Verb::compile, Verb::check, Verb::run, Verb::verify, Verb::oracle, Verb::quit}) {
+    EXPECT_EQ(parse_command(write(Command{verb})).verb, verb);
+  }
+  EXPECT_TRUE(parse_command(write(Command{Verb::compile, true})).check);
+}
+
+TEST(Message, hello_survives_the_wire) {
+  const Hello sent{1, "torch", "2.15", {{"oneDNN", "3.2", "/lib/dnnl.so"}}, {{"threads", "2"}}};
+  const auto got = std::get<Hello>(parse_event(write(Event{sent})));
+  EXPECT_EQ(got.backend, "torch");
+  EXPECT_EQ(got.version_of_backend, "2.15");
+  ASSERT_EQ(got.libraries.size(), 1U);
+  EXPECT_EQ(got.libraries[0].path, "/lib/dnnl.so");
+  EXPECT_EQ(got.settings.at("threads"), "2");
+}
+
+TEST(Message, ran_carries_memory_settings_and_the_profile) {
+  const Ran sent{
+      {{"planned_arena", 1 << 20}}, {{"math", "strict"}}, {{"conv1", "convolution", 0.25, 100}}, "5ac3"};
+  const auto got = std::get<Ran>(parse_event(write(Event{sent})));
+  EXPECT_EQ(got.memory.at("planned_arena"), 1 << 20);
+  ASSERT_EQ(got.operators.size(), 1U);
+  EXPECT_EQ(got.operators[0].node, "conv1");
+  EXPECT_EQ(got.operators[0].calls, 100);
+  EXPECT_EQ(got.state_digest, "5ac3");
+}
+
+TEST(Message, every_kind_of_error_survives_the_wire) {
+  for (const ErrorKind kind :
+       {ErrorKind::unsupported, ErrorKind::unavailable, ErrorKind::out_of_memory, ErrorKind::failed}) {
+    const auto got = std::get<Error>(parse_event(write(Event{Error{kind, "why"}})));
+    EXPECT_EQ(got.kind, kind);
+    EXPECT_EQ(got.reason, "why");
+  }
+}
+
+TEST(Message, keeps_settings_that_are_no_text) {
+  const auto got = std::get<Compiled>(
+      parse_event(R"({"event": "compiled", "seconds": 1, "settings": {"threads": 2, "tf32": false}})"));
+  EXPECT_EQ(got.settings.at("threads"), "2");
+  EXPECT_EQ(got.settings.at("tf32"), "false");
+}
+
+TEST(Message, ignores_fields_that_it_does_not_know) {
+  EXPECT_EQ(std::get<Progress>(parse_event(R"({"event": "progress", "done": 1, "planned": 2, "mood": []})"))
+                .planned,
+            2);
+}
+
+TEST(Message, says_what_was_seen_when_it_is_no_message) {
+  EXPECT_THAT(error_of("Segmentation fault"), HasSubstr("Segmentation fault"));
+  EXPECT_THAT(error_of("[1, 2]"), HasSubstr("not an object"));
+  EXPECT_THAT(error_of(R"({"event": "dance"})"), HasSubstr("unknown event"));
+  EXPECT_THAT(error_of(R"({"event": 7})"), HasSubstr("\"event\" should be text"));
+  EXPECT_THAT(error_of(R"({"event": "hello", "backend": "x"})"), HasSubstr("\"protocol\" is missing"));
+  EXPECT_THAT(error_of(R"({"event": "ran", "memory": {"arena": "much"}})"), HasSubstr("memory"));
+  EXPECT_THAT(error_of(R"({"event": "ran", "operators": [3]})"), HasSubstr("operators"));
+  EXPECT_THAT(error_of(R"({"event": "progress", "done": 1e300, "planned": 2})"), HasSubstr("done"));
+  EXPECT_THAT(error_of(R"({"event": "error", "kind": "bad"})"), HasSubstr("unknown kind"));
+}
+
+TEST(Message, survives_garbage_of_every_sort) {
+  EXPECT_NE(error_of(""), "");
+  EXPECT_NE(error_of(std::string_view("\0\xff\xfe", 3)), "");
+  EXPECT_NE(error_of(std::string(200'000, '[')), "");
+  EXPECT_LT(error_of(std::string(200'000, 'a')).size(), 500U);
+}
+
+TEST(Message, mends_text_that_is_no_utf8) {
+  const std::string line = write(Event{Error{ErrorKind::failed, "bad \xff byte\nsecond line"}});
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  EXPECT_THAT(std::get<Error>(parse_event(line)).reason, HasSubstr("byte\nsecond line"));
+}
+
+TEST(Message, refuses_numbers_that_json_cannot_say) {
+  EXPECT_THROW(write(Event{Compiled{std::numeric_limits<double>::quiet_NaN(), {}, {}}}), ProtocolError);
+}
+
+}  // namespace
+}  // namespace assay::protocol

@@ -1,0 +1,180 @@
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/report/invariants.hpp"
+#include "harness/report/report_json.hpp"
+#include "harness/report/schema.hpp"
+#include "harness/report/strict_json.hpp"
+#include "tests/unit/report/sample_report.hpp"
+
+namespace assay {
+namespace {
+
+using test::sample_report;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_report(text, "r.json");
+  } catch (const JsonError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(ReportJson, reads_back_what_it_wrote_bit_for_bit) {
+  Report report = sample_report();
+  report.cells[0].forks[0].evaluations[0].loss = 0.1 + 0.2;
+  report.cells[0].forks[0].seed = std::numeric_limits<std::uint64_t>::max();
+  report.cells[0].forks[1].log_tail = "line\nwith \"quotes\", \t and \xc3\xa9";
+  const std::string text = report_text(report);
+  const Report again = parse_report(text, "r.json");
+  EXPECT_EQ(report_text(again), text);
+  EXPECT_EQ(again.cells[0].metrics, report.cells[0].metrics);
+  EXPECT_EQ(again.cells[0].forks[0].evaluations[0].loss, 0.1 + 0.2);
+  EXPECT_EQ(again.cells[0].forks[0].seed, std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(again.cells[0].forks[1].log_tail, report.cells[0].forks[1].log_tail);
+}
+
+TEST(ReportJson, writes_what_its_own_schema_accepts) {
+  const auto json = nlohmann::json::parse(report_text(sample_report()));
+  EXPECT_THAT(schema_violations(json), IsEmpty());
+}
+
+TEST(ReportJson, writes_a_number_that_is_not_finite_as_null_with_its_reason) {
+  Report report = sample_report(1);
+  report.cells[0].metrics["step_time"].value = std::nan("");
+  report.cells[0].forks[0].evaluations[0].loss = std::numeric_limits<double>::infinity();
+  report.cells[0].forks[0].blocks[0].loss = std::nan("");
+  report.environment["speed"] = std::nan("");
+  const std::string text = report_text(report);
+  const auto json = nlohmann::json::parse(text);
+  EXPECT_TRUE(json["cells"][0]["metrics"]["step_time"]["value"].is_null());
+  EXPECT_THAT(json["cells"][0]["metrics"]["step_time"]["reason"].get<std::string>(), HasSubstr("nan"));
+  EXPECT_EQ(json["cells"][0]["forks"][0]["evaluations"][0]["not_finite"]["loss"], "inf");
+  EXPECT_EQ(json["environment"]["not_finite"]["speed"], "nan");
+  EXPECT_THAT(schema_violations(json), IsEmpty());
+  const Report again = parse_report(text, "r.json");
+  EXPECT_TRUE(std::isinf(again.cells[0].forks[0].evaluations[0].loss));
+  EXPECT_TRUE(std::isnan(again.cells[0].forks[0].blocks[0].loss.value()));
+  EXPECT_EQ(report_text(again), text);
+}
+
+TEST(ReportJson, mends_text_that_is_not_utf8) {
+  Report report = sample_report(1);
+  report.cells[0].forks[0].log_tail = "bad \xff byte";
+  EXPECT_THAT(parse_report(report_text(report), "r.json").cells[0].forks[0].log_tail,
+              HasSubstr("bad \xef\xbf\xbd byte"));
+}
+
+TEST(ReportJson, refuses_a_newer_schema_by_its_name) {
+  auto json = to_json(sample_report(1));
+  json["schema"] = "assay-report/2";
+  EXPECT_THAT(refusal(json.dump()), HasSubstr("r.json: has the schema assay-report/2"));
+  json["schema"] = 3;
+  EXPECT_THAT(refusal(json.dump()), HasSubstr("not an Assay report"));
+}
+
+TEST(ReportJson, names_the_field_that_is_missing_or_of_another_type) {
+  auto json = to_json(sample_report(1));
+  json["cells"][1]["forks"][0]["blocks"][2].erase("steps");
+  EXPECT_THAT(refusal(json.dump()), HasSubstr("/cells/1/forks/0/blocks/2: the field \"steps\" is missing"));
+  json = to_json(sample_report(1));
+  json["cells"][0]["batch"] = "200";
+  EXPECT_THAT(refusal(json.dump()), HasSubstr("/cells/0/batch: should be an integer, is string"));
+  json = to_json(sample_report(1));
+  json["cells"][0]["loader_workers"] = 1e12;
+  EXPECT_THAT(refusal(json.dump()), HasSubstr("loader_workers"));
+  json["cells"][0]["loader_workers"] = 1'000'000'000'000;
+  EXPECT_THAT(refusal(json.dump()), HasSubstr("out of range"));
+  json = to_json(sample_report(1));
+  json["cells"][0]["status"] = "fine";
+  EXPECT_THAT(refusal(json.dump()), HasSubstr("/cells/0/status: \"fine\" is not one of the known words"));
+}
+
+TEST(StrictJson, refuses_duplicate_keys_where_they_stand) {
+  EXPECT_THAT(refusal(R"({"schema": "assay-report/1", "run": {"a": 1, "b": [0, {"c": 1, "c": 2}]}})"),
+              HasSubstr("r.json: at run/b/1: the key \"c\" stands twice"));
+}
+
+TEST(StrictJson, refuses_what_is_not_a_json_number) {
+  for (const char* number : {"NaN", "Infinity", "-Infinity", "nan", "01", "1.", "+1", "0x10"})
+    EXPECT_THAT(refusal(std::string(R"({"a": )") + number + "}"), HasSubstr("not valid JSON")) << number;
+  EXPECT_THAT(refusal(R"({"a": 1e999})"), HasSubstr("r.json"));
+}
+
+TEST(StrictJson, refuses_deep_nesting_without_a_deep_stack) {
+  EXPECT_THAT(refusal(std::string(10'000'000, '[')), HasSubstr("nested more than 32 deep"));
+}
+
+TEST(StrictJson, refuses_a_text_above_its_limit) {
+  EXPECT_THROW(parse_strict_json("[1, 2, 3]", "x", {.bytes = 5}), JsonError);
+  EXPECT_NO_THROW(parse_strict_json("[1]", "x", {.bytes = 5}));
+}
+
+TEST(StrictJson, refuses_text_cut_off_text_after_the_end_and_bad_utf8) {
+  EXPECT_THAT(refusal(R"({"schema": "assay-rep)"), HasSubstr("not valid JSON at byte"));
+  EXPECT_THAT(refusal("{} {}"), HasSubstr("not valid JSON"));
+  EXPECT_THAT(refusal(""), HasSubstr("not valid JSON"));
+  EXPECT_THAT(refusal("\"\xff\""), HasSubstr("not valid JSON"));
+  EXPECT_THAT(refusal("// no\n{}"), HasSubstr("not valid JSON"));
+}
+
+TEST(StrictJson, names_a_file_that_is_missing_or_a_folder) {
+  EXPECT_THROW(read_strict_json("/no/such/file.json"), JsonError);
+  EXPECT_THROW(read_strict_json("/"), JsonError);
+}
+
+// Whatever bytes stand in a report, it is read or refused, validated and judged; nothing else escapes.
+TEST(ReportJson, survives_hostile_reports) {
+  std::mt19937 random(20260102);
+  const std::string good = report_text(sample_report(2));
+  const std::vector<std::string> pieces{"null",
+                                        "-1",
+                                        "1e308",
+                                        "{}",
+                                        "[]",
+                                        "\"\"",
+                                        "[[[[",
+                                        "\"status\":",
+                                        "18446744073709551615",
+                                        "-9223372036854775808",
+                                        "true",
+                                        ",",
+                                        "\\u0000",
+                                        "\xff",
+                                        "{\"a\":1}",
+                                        "0.5"};
+  int accepted = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::string text = good;
+    const int edits = 1 + static_cast<int>(random() % 3);
+    for (int i = 0; i < edits; ++i) {
+      const std::size_t at = random() % text.size();
+      const std::string& piece = pieces[random() % pieces.size()];
+      if (random() % 2 == 0) {  // a whole value, so that the text often stays JSON
+        const std::size_t colon = text.find(": ", at);
+        const std::size_t end = text.find_first_of(",}]", colon == text.npos ? at : colon);
+        if (colon != text.npos && end != text.npos) text.replace(colon + 2, end - colon - 2, piece);
+      } else {
+        text.replace(at, random() % 20, piece);
+      }
+    }
+    try {
+      const auto json = parse_strict_json(text, "r.json");
+      schema_violations(json);
+      invariant_violations(report_from_json(json, "r.json"));
+      ++accepted;
+    } catch (const JsonError&) {
+    }
+  }
+  EXPECT_GT(accepted, 5);  // or the mutations test the tokenizer alone
+}
+
+}  // namespace
+}  // namespace assay

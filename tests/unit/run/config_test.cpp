@@ -1,0 +1,113 @@
+#include "harness/run/config.hpp"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace assay {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+RunConfig config(const char* text) { return config_from_json(nlohmann::json::parse(text), "test.json"); }
+
+std::string error_of(const char* text) {
+  try {
+    config(text);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Config, a_row_has_its_own_values_over_those_of_the_run) {
+  const RunConfig read = config(R"({"forks": 6, "batch": 200, "workload": "lenet5",
+                                    "cells": [{"mode": ["eager", "graph"]}, {"batch": [16, 32]}]})");
+  ASSERT_EQ(read.rows.size(), 2U);
+  EXPECT_EQ(integer_of(read.values, "forks"), 6);
+  EXPECT_THAT(list_of(row_values(read, read.rows[0]), "mode"), ElementsAre("eager", "graph"));
+  EXPECT_THAT(list_of(row_values(read, read.rows[0]), "batch"), ElementsAre("200"));
+  EXPECT_THAT(list_of(row_values(read, read.rows[1]), "batch"), ElementsAre("16", "32"));
+}
+
+TEST(Config, a_misspelt_key_is_refused_with_its_place_and_the_nearest_known_one) {
+  EXPECT_THAT(error_of(R"({"cells": [{"workload": "mlp"}, {"bacth": 3}]})"),
+              AllOf(HasSubstr("test.json"), HasSubstr("cells[1]"), HasSubstr("bacth"), HasSubstr("batch")));
+  EXPECT_THAT(error_of(R"({"fork": 3})"), HasSubstr("forks"));
+  EXPECT_THAT(error_of(R"({"cells": [{"published": [{"metric": "x", "vlaue": 1, "source": "s"}]}]})"),
+              AllOf(HasSubstr("cells[0].published[0]"), HasSubstr("value")));
+}
+
+TEST(Config, what_holds_for_the_whole_run_is_refused_in_a_cell) {
+  EXPECT_THAT(error_of(R"({"cells": [{"forks": 3}]})"), HasSubstr("whole run"));
+}
+
+TEST(Config, bad_values_are_refused_with_their_place) {
+  EXPECT_THAT(error_of(R"({"batch": 0})"), AllOf(HasSubstr("$.batch"), HasSubstr("got 0")));
+  EXPECT_THAT(error_of(R"({"batch": 1.5})"), HasSubstr("not a whole number"));
+  EXPECT_THAT(error_of(R"({"batch": []})"), HasSubstr("empty"));
+  EXPECT_THAT(error_of(R"({"batch": {"a": 1}})"), HasSubstr("$.batch"));
+  EXPECT_THAT(error_of(R"({"task": "sleep"})"), HasSubstr("train, infer"));
+  EXPECT_THAT(error_of(R"({"forks": [1, 2]})"), HasSubstr("one value"));
+  EXPECT_THAT(error_of(R"({"epochs": 2, "steps": 3})"), HasSubstr("both epochs and steps"));
+  EXPECT_THAT(error_of(R"({"cells": []})"), HasSubstr("$.cells"));
+  EXPECT_THAT(error_of(R"([])"), HasSubstr("object"));
+  EXPECT_THAT(error_of(R"({"cells": [{"published": [{"metric": "step_time", "value": 1}]}]})"),
+              HasSubstr("source"));
+}
+
+TEST(Config, the_command_line_wins_over_every_row) {
+  RunConfig read = config(R"({"epochs": 15, "cells": [{"batch": 200}, {"batch": 32, "epochs": 3}]})");
+  OptionValues given;
+  set_option(given, require_option("batch", ""), "8,16", "--batch");
+  set_option(given, require_option("steps", ""), "40", "--steps");
+  read.override_with(given);
+  for (const ConfigRow& row : read.rows) {
+    const OptionValues values = row_values(read, row);
+    EXPECT_THAT(list_of(values, "batch"), ElementsAre("8", "16"));
+    EXPECT_EQ(integer_of(values, "steps"), 40);
+    EXPECT_FALSE(values.contains("epochs"));
+  }
+}
+
+TEST(Config, reads_back_what_it_writes) {
+  const RunConfig read =
+      config(R"({"name": "n", "title": "t", "source": "s", "forks": 6, "deterministic": true,
+      "data": ["/a", "/b"], "block-seconds": 0.25,
+      "cells": [{"mode": ["eager", "graph"], "published": [{"metric": "step_time", "value": 2.5, "source": "x"}]}]})");
+  const RunConfig again = config_from_json(to_json(read), "again");
+  EXPECT_EQ(to_json(again), to_json(read));
+  EXPECT_EQ(again.values, read.values);
+  EXPECT_EQ(again.rows[0].values, read.rows[0].values);
+}
+
+TEST(Config, the_shipped_ones_are_good) {
+  for (const char* name : {"quickstart", "spine-speed"}) {
+    const RunConfig read = read_config(std::string(ASSAY_SOURCE_DIR) + "/configs/" + name + ".json");
+    EXPECT_EQ(read.name, name);
+    EXPECT_FALSE(read.title.empty());
+  }
+}
+
+TEST(Options, every_row_has_help_and_a_default_that_passes_its_own_check) {
+  for (const Option& option : options()) {
+    EXPECT_GT(option.help.size(), 10U) << option.name;
+    if (!option.default_value.empty()) {
+      EXPECT_NO_THROW(check_value(option, option.default_value, "")) << option.name;
+    }
+  }
+}
+
+TEST(Options, a_repeatable_option_adds_and_keeps_commas) {
+  OptionValues values;
+  set_option(values, require_option("data", ""), "/a,b", "");
+  set_option(values, require_option("data", ""), "/c", "");
+  EXPECT_THAT(list_of(values, "data"), ElementsAre("/a,b", "/c"));
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,160 @@
+#include "harness/run/matrix.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace assay {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+BackendDescription backend(const std::string& name, std::vector<std::string> modes) {
+  BackendDescription result;
+  result.name = name;
+  result.kind = "bare";
+  result.command = {"/bin/true"};
+  result.devices = {"cpu"};
+  result.modes = std::move(modes);
+  result.tasks = {"train", "infer"};
+  result.precisions = {"fp32"};
+  result.layouts = {"native"};
+  result.loaders = {"resident", "harness"};
+  return result;
+}
+
+class MatrixTest : public ::testing::Test {
+ protected:
+  MatrixTest() {
+    registry_.backends = {backend("fast", {"eager", "graph"}), backend("gone", {"graph"}),
+                          backend("oracle", {"graph"}), backend("other", {"eager", "compile"})};
+    registry_.backends[1].unavailable = "it is not set up";
+    registry_.backends[1].remedy = "set it up";
+    registry_.backends[2].oracle = true;
+  }
+  std::vector<Cell> cells(const char* config) {
+    return expand(config_from_json(nlohmann::json::parse(config), "test.json"), registry_);
+  }
+  std::string error_of(const char* config) {
+    try {
+      cells(config);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  BackendRegistry registry_;
+};
+
+TEST_F(MatrixTest, lists_are_multiplied_out_and_modes_default_to_all_of_the_backend) {
+  EXPECT_EQ(
+      cells(R"({"workload": ["mlp", "lenet5"], "batch": [16, 32], "backend": ["fast", "other"]})").size(),
+      16U);
+}
+
+TEST_F(MatrixTest, without_a_backend_every_available_one_but_the_oracle_is_taken) {
+  std::set<std::string> names;
+  for (const Cell& cell : cells(R"({"workload": "mlp"})")) names.insert(cell.axes.backend);
+  EXPECT_EQ(names, (std::set<std::string>{"fast", "other"}));
+}
+
+TEST_F(MatrixTest, what_is_not_given_comes_from_the_workload) {
+  const Cell cell = cells(R"({"workload": "lenet5", "backend": "fast", "mode": "graph"})").at(0);
+  EXPECT_EQ(cell.axes.batch, 200);
+  EXPECT_EQ(cell.axes.dataset, "fashion-mnist");
+  EXPECT_EQ(cell.axes.optimizer, "adam");
+  EXPECT_EQ(cell.axes.loader, "resident");
+  EXPECT_EQ(cell.learning_rate, 1e-3);
+  EXPECT_EQ(
+      cells(R"({"workload": "lenet5", "backend": "fast", "mode": "graph", "epochs": 2})").at(0).axes.loader,
+      "harness");
+}
+
+TEST_F(MatrixTest, a_mode_that_another_backend_has_is_no_cell_of_this_one) {
+  const auto made =
+      cells(R"({"workload": "mlp", "backend": ["fast", "other"], "mode": ["graph", "compile"]})");
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[0].axes.mode, "graph");
+  EXPECT_EQ(made[1].axes.mode, "compile");
+}
+
+TEST_F(MatrixTest, what_a_backend_lacks_is_a_row_with_its_reason) {
+  const Cell cell =
+      cells(R"({"workload": "mlp", "backend": "fast", "mode": "graph", "precision": "bf16"})").at(0);
+  EXPECT_EQ(cell.status, Status::unsupported);
+  EXPECT_THAT(cell.reason, AllOf(HasSubstr("precision"), HasSubstr("bf16"), HasSubstr("fp32")));
+  const Cell gone = cells(R"({"workload": "mlp", "backend": "gone"})").at(0);
+  EXPECT_EQ(gone.status, Status::unavailable);
+  EXPECT_THAT(gone.reason, AllOf(HasSubstr("not set up"), HasSubstr("set it up")));
+}
+
+TEST_F(MatrixTest, bad_names_are_refused_with_place_and_nearest) {
+  EXPECT_THAT(error_of(R"({"workload": "lenet", "backend": "fast"})"),
+              AllOf(HasSubstr("test.json"), HasSubstr("lenet5")));
+  EXPECT_THAT(error_of(R"({"cells": [{"workload": "mlp", "backend": "fats"}]})"),
+              AllOf(HasSubstr("cells[0]"), HasSubstr("fast")));
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "fast", "mode": "grpah"})"), HasSubstr("graph"));
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "fast", "dataset": "fashion"})"),
+              HasSubstr("fashion-mnist"));
+  EXPECT_THAT(error_of(R"({"backend": "fast"})"), HasSubstr("no workload"));
+  EXPECT_THAT(
+      error_of(
+          R"({"cells": [{"workload": "mlp", "backend": "fast"}, {"workload": "mlp", "backend": "fast"}]})"),
+      HasSubstr("there already"));
+}
+
+TEST_F(MatrixTest, forks_are_interleaved_and_shuffled_alike_for_a_seed) {
+  const auto made = cells(R"({"workload": ["mlp", "lenet5"], "backend": ["fast", "other"]})");
+  const auto forks = plan_forks(made, 5, 7);
+  ASSERT_EQ(forks.size(), 5 * made.size());
+  std::set<std::vector<std::size_t>> orders;
+  for (std::size_t first = 0; first < forks.size(); first += 4) {
+    std::set<std::string> groups;
+    std::set<std::size_t> members;
+    std::vector<std::size_t> order;
+    for (std::size_t i = first; i < first + 4; ++i) {
+      EXPECT_EQ(forks[i].round, static_cast<int>(first / made.size()));
+      groups.insert(made[forks[i].cell].group());
+      members.insert(forks[i].cell);
+      order.push_back(forks[i].cell);
+    }
+    EXPECT_EQ(groups.size(), 1U) << "the forks of a group are adjacent";
+    EXPECT_EQ(members.size(), 4U) << "each cell once in a round";
+    orders.insert(order);
+  }
+  EXPECT_GT(orders.size(), 3U) << "the order changes";
+  const auto again = plan_forks(made, 5, 7);
+  EXPECT_TRUE(std::equal(forks.begin(), forks.end(), again.begin(), [](const auto& a, const auto& b) {
+    return a.cell == b.cell && a.round == b.round;
+  }));
+}
+
+TEST_F(MatrixTest, the_reproduce_line_makes_the_same_cell) {
+  const Cell cell =
+      cells(R"({"workload": "lenet5", "backend": "fast", "mode": "eager", "batch": 64, "steps": 30,
+                              "optimizer": "sgd", "dataset": "synthetic", "learning-rate": 0.0125})")
+          .at(0);
+  const std::string line = cell.reproduce(9);
+  OptionValues given;
+  std::size_t at = line.find("--");
+  while (at != std::string::npos) {
+    const std::size_t space = line.find(' ', at), next = line.find(" --", at + 1);
+    const std::string name = line.substr(at + 2, space - at - 2);
+    set_option(given, require_option(name, ""),
+               line.substr(space + 1, next == std::string::npos ? next : next - space - 1), "");
+    at = next == std::string::npos ? next : next + 1;
+  }
+  const Cell again = expand(config_of(given), registry_).at(0);
+  EXPECT_EQ(again.id, cell.id);
+  EXPECT_EQ(again.measure.steps, 30);
+  EXPECT_EQ(again.learning_rate, 0.0125);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,96 @@
+#include "tests/workloads/checked_cell.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "backends/reference/reference_backend.hpp"
+#include "harness/check/equivalence.hpp"
+#include "harness/check/oracle.hpp"
+#include "harness/graph/graph_json.hpp"
+#include "harness/worker/checker.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+nlohmann::json read_json(const fs::path& path) {
+  std::ifstream file(path);
+  return nlohmann::json::parse(file);
+}
+
+// What the oracle's worker does with the folder.
+void answer(const fs::path& folder, int threads) {
+  const nlohmann::json request = read_json(folder / "request.json");
+  const nlohmann::json& asked = request.at("oracle");
+  reference::ReferenceBackend oracle;
+  CompileOptions options;
+  options.task = request.at("task");
+  options.mode = request.at("mode");
+  options.threads = threads;
+  write_oracle_results(oracle, program_from_json(read_json(folder / "graph.json")), options,
+                       {parse_precision(asked.at("precision").get<std::string>()), asked.at("perturbations"),
+                        asked.at("seed")},
+                       folder);
+}
+
+// Parameters that are not the check's, and steps on a batch that is not the check's.
+void run_as_if_timed(Executable& executable, const Program& program) {
+  const Shape shape = program.training.value(program.training.find("inputs")).type.shape;
+  std::vector<float> inputs(static_cast<std::size_t>(element_count(shape)));
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    inputs[i] = static_cast<float>((i * 7919) % 101) / 50.0f - 1;
+  const std::vector<std::int32_t> labels(static_cast<std::size_t>(shape.front()), 1);
+  executable.stage(0, {inputs.data(), labels.data()});
+  for (int step = 1; step <= 3; ++step) executable.step(0, 1e-3, step);
+  executable.synchronize();
+}
+
+}  // namespace
+
+std::string Judged::text() const {
+  std::string text;
+  for (const Equivalence* phase : {&check, &verify}) {
+    if (!phase->passed) text += phase->reason + "\n";
+    std::vector<TensorVerdict> tensors = phase->tensors;
+    std::ranges::sort(tensors, std::greater<>(), &TensorVerdict::ratio);
+    for (std::size_t i = 0; i < std::min<std::size_t>(4, tensors.size()); ++i) {
+      const TensorVerdict& t = tensors[i];
+      text += fmt::format("  {:<40} ratio {:.3g}, max {:.3g} of {:.3g}, l2 {:.3g} of {:.3g}\n", t.name,
+                          t.ratio, t.max_error, t.max_bound, t.l2_error, t.l2_bound);
+    }
+  }
+  return text;
+}
+
+Judged judge_backend(Backend& backend, const Program& program, const CheckedCell& cell) {
+  TemporaryFolder folder;
+  const fs::path path = folder.path() / "cell";
+  fs::create_directories(path);
+  std::ofstream(path / "request.json") << nlohmann::json{
+      {"protocol", 1}, {"precision", cell.precision}, {"task", cell.task}, {"check", {{"perturbations", 4}}}};
+  write_check(path, program, 1, cell.distinct);
+  const OracleCache no_cache{fs::path()};
+  const fs::path oracle =
+      no_cache.answers(path, program, {"reference", "graph", "none", cell.threads}, folder.path() / "oracle",
+                       [&](const fs::path& at) { answer(at, cell.threads); });
+
+  CompileOptions options;
+  options.task = cell.task;
+  options.mode = cell.mode;
+  options.threads = cell.threads;
+  options.precision = parse_precision(cell.precision);
+  options.check = true;
+  write_check_results(*backend.compile(program, options), program, cell.task, path);
+  options.check = false;
+  const std::unique_ptr<Executable> timed = backend.compile(program, options);
+  run_as_if_timed(*timed, program);
+  write_verify_results(*timed, program, cell.task, path);
+  return {judge(path, oracle, "check", program), judge(path, oracle, "verify", program)};
+}
+
+}  // namespace assay

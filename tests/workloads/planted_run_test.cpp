@@ -1,0 +1,80 @@
+// Whole runs, with real processes: what is wrong is a wrong_result with its reason, and has no time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <nlohmann/json.hpp>
+
+#include "harness/report/invariants.hpp"
+#include "harness/run/run.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace assay {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class PlantedRun : public ::testing::Test {
+ protected:
+  PlantedRun() {
+    ::setenv("ASSAY_CACHE", (folder_.path() / "cache").c_str(), 1);
+    registry_ = find_backends_in({PLANTED_BACKENDS, ASSAY_BUILT_BACKENDS}, {});
+  }
+  Report report_of(const std::string& settings) {
+    RunRequest request;
+    request.config = config_from_json(
+        nlohmann::json::parse(
+            R"({"workload": "mlp", "dataset": "synthetic", "backend": "planted", "threads": 1,
+                                  "batch": 24, "forks": 1, "steps": 20, )" +
+            settings + "}"),
+        "test.json");
+    request.out = folder_.path() / "report.json";
+    Progress progress = Progress::quiet();
+    Report report = run(request, registry_, progress).report;
+    EXPECT_THAT(invariant_violations(report), IsEmpty());
+    return report;
+  }
+
+  TemporaryFolder folder_;
+  BackendRegistry registry_;
+};
+
+bool has_a_time(const CellReport& cell) {
+  const auto found = cell.metrics.find("step_time");
+  return found != cell.metrics.end() && found->second.value.has_value();
+}
+
+TEST_F(PlantedRun, times_the_honest_mode) {
+  const Report report = report_of(R"("mode": "honest")");
+  const CellReport& cell = report.cells.at(0);
+  EXPECT_EQ(cell.status, Status::ok) << cell.reason;
+  EXPECT_TRUE(has_a_time(cell));
+  EXPECT_TRUE(cell.equivalence.checked && cell.equivalence.passed);
+  EXPECT_LE(cell.equivalence.worst, 0.5);
+  EXPECT_GT(cell.equivalence.tensors.size(), 20u) << "both phases are in the report";
+}
+
+TEST_F(PlantedRun, does_not_time_what_the_check_finds_wrong) {
+  const Report report = report_of(R"("mode": ["double_gradient", "batch_size", "stale_gradient"])");
+  ASSERT_EQ(report.cells.size(), 3u);
+  for (const CellReport& cell : report.cells) {
+    EXPECT_EQ(cell.status, Status::wrong_result) << cell.id << ": " << cell.reason;
+    EXPECT_THAT(cell.reason, HasSubstr("check/")) << cell.id;
+    for (const Fork& fork : cell.forks) EXPECT_THAT(fork.blocks, IsEmpty()) << cell.id << " was timed";
+    EXPECT_FALSE(has_a_time(cell)) << cell.id;
+  }
+}
+
+TEST_F(PlantedRun, takes_the_time_away_from_what_was_wrong_when_timed) {
+  const Report report = report_of(R"("mode": ["later_steps", "fused_path"])");
+  ASSERT_EQ(report.cells.size(), 2u);
+  for (const CellReport& cell : report.cells) {
+    EXPECT_EQ(cell.status, Status::wrong_result) << cell.id << ": " << cell.reason;
+    EXPECT_THAT(cell.reason, HasSubstr("verify/")) << cell.id;
+    EXPECT_FALSE(has_a_time(cell)) << cell.id;
+  }
+}
+
+}  // namespace
+}  // namespace assay

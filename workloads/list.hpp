@@ -1,0 +1,12 @@
+// The workloads of this build, each in a file of its own.
+#pragma once
+
+#include "workloads/workload.hpp"
+
+namespace assay {
+
+Workload mlp();
+Workload lenet5();
+Workload cnn();
+
+}  // namespace assay

@@ -1,0 +1,25 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "harness/graph/error.hpp"
+#include "harness/graph/nearest.hpp"
+#include "workloads/list.hpp"
+
+namespace assay {
+
+std::span<const Workload> all_workloads() {
+  static const std::array workloads{mlp(), lenet5(), cnn()};
+  return workloads;
+}
+
+const Workload& find_workload(std::string_view name) {
+  std::vector<std::string> known;
+  for (const Workload& workload : all_workloads()) {
+    if (workload.name == name) return workload;
+    known.push_back(workload.name);
+  }
+  throw GraphError(fmt::format("'{}' is no workload{}", name.substr(0, 80), suggestion(name, known)));
+}
+
+}  // namespace assay

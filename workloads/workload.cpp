@@ -1,0 +1,29 @@
+#include "workloads/workload.hpp"
+
+#include <fmt/format.h>
+
+#include "harness/graph/error.hpp"
+
+namespace assay {
+
+Program Workload::build(std::int64_t batch_size, const Shape& sample, std::int64_t class_count) const {
+  if (batch_size < 1)
+    throw GraphError(fmt::format("[{}] got batch {}: it must be at least 1", name, batch_size));
+  if (class_count < 2)
+    throw GraphError(fmt::format("[{}] got {} classes: there must be two", name, class_count));
+  Shape shape{batch_size};
+  shape.insert(shape.end(), sample.begin(), sample.end());
+
+  Program program{Graph(name), Graph(name), optimizer};
+  GraphBuilder training(program.training, true);
+  const ValueId logits = network(training, training.input("inputs", shape), class_count);
+  const ValueId labels = training.label("labels", {batch_size});
+  program.training.add_output("logits", logits);
+  program.training.add_output("loss", training.softmax_cross_entropy(logits, labels, "loss"));
+
+  GraphBuilder inference(program.inference, false);
+  program.inference.add_output("logits", network(inference, inference.input("inputs", shape), class_count));
+  return program;
+}
+
+}  // namespace assay

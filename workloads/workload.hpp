@@ -1,0 +1,39 @@
+// A named computation: what to build, on which data, with which hyper-parameters. It names no backend.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "harness/graph/builder.hpp"
+#include "harness/graph/program.hpp"
+
+namespace assay {
+
+struct Workload {
+  std::string name;              // "lenet5"
+  std::string description = {};  // one line
+  std::string source = {};       // where the network and its hyper-parameters come from
+  std::string dataset = {};      // the default one: "fashion-mnist"
+  Shape sample_shape;            // of one sample: (1, 28, 28)
+  std::int64_t classes = 0;
+  std::int64_t batch = 0;  // the default
+  OptimizerSpec optimizer = {};
+  double learning_rate = 0;
+  // Adds the layers to the builder, from `inputs` (N, sample_shape...) to logits (N, classes).
+  std::function<ValueId(GraphBuilder& builder, ValueId inputs, std::int64_t classes)> network;
+
+  // The program for a batch, of the default samples and classes or of others (another data set). Throws
+  // GraphError when the batch or the shape does not fit.
+  Program build(std::int64_t batch_size) const { return build(batch_size, sample_shape, classes); }
+  Program build(std::int64_t batch_size, const Shape& sample, std::int64_t class_count) const;
+};
+
+// In the order of registry.cpp; alive for the whole program.
+std::span<const Workload> all_workloads();
+// Throws GraphError with the nearest known name.
+const Workload& find_workload(std::string_view name);
+
+}  // namespace assay
