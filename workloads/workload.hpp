@@ -21,7 +21,8 @@ struct Workload {
   std::int64_t classes = 0;
   std::int64_t batch = 0;  // the default
   OptimizerSpec optimizer = {};
-  double learning_rate = 0;
+  double learning_rate = 0;           // the base rate of the schedule
+  std::string schedule = "constant";  // harness/run/rate_schedule.hpp has the forms
   // Adds the layers to the builder, from `inputs` (N, sample_shape...) to logits (N, classes).
   std::function<ValueId(GraphBuilder& builder, ValueId inputs, std::int64_t classes)> network;
 

@@ -20,6 +20,7 @@ std::string group_title(const Axes& axes) {
   if (axes.loader != "resident") title += fmt::format(" w{}", axes.loader_workers);
   if (axes.compile_cache != "cold") title += " cache-" + axes.compile_cache;
   if (axes.deterministic) title += " deterministic";
+  for (const auto& [option, value] : axes.variant) title += fmt::format(", {} {}", option, value);
   return title + ", " + axes.measure;
 }
 

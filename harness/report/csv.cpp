@@ -11,7 +11,8 @@ namespace {
 constexpr std::string_view header =
     "report,id,workload,backend,device,mode,task,precision,layout,batch,dataset,loader,loader_workers,"
     "optimizer,threads,"
-    "compile_cache,deterministic,measure,kind,backend_version,status,reason,flags,checked,passed,worst,"
+    "compile_cache,deterministic,measure,variant,kind,backend_version,status,reason,flags,checked,passed,"
+    "worst,"
     "metric,value,unit,lower,upper,confidence,n,hint,null_reason\n";
 
 std::string number(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
@@ -19,15 +20,18 @@ std::string number(const std::optional<double>& value) { return value ? fmt::for
 std::string cell_fields(std::size_t index, const CellReport& cell) {
   const Axes& a = cell.axes;
   const auto& f = csv_field;
+  std::string variant;
+  for (const auto& [option, value] : a.variant)
+    variant += (variant.empty() ? "" : " ") + option + "=" + value;
   std::string out =
       fmt::format("{},{},{},{},{},{},{},{},{},{}", index, f(cell.id), f(a.workload), f(a.backend),
                   f(a.device), f(a.mode), f(a.task), f(a.precision), f(a.layout), a.batch);
   out += fmt::format(",{},{},{},{},{},{},{},{}", f(a.dataset), f(a.loader), a.loader_workers, f(a.optimizer),
                      a.threads, f(a.compile_cache), a.deterministic, f(a.measure));
-  out +=
-      fmt::format(",{},{},{},{},{},{},{},{}", f(cell.kind), f(cell.backend_version), to_string(cell.status),
-                  f(cell.reason), f(fmt::format("{}", fmt::join(cell.flags, " "))), cell.equivalence.checked,
-                  cell.equivalence.passed, cell.equivalence.checked ? number(cell.equivalence.worst) : "");
+  out += fmt::format(",{},{},{},{},{},{},{},{},{}", f(variant), f(cell.kind), f(cell.backend_version),
+                     to_string(cell.status), f(cell.reason), f(fmt::format("{}", fmt::join(cell.flags, " "))),
+                     cell.equivalence.checked, cell.equivalence.passed,
+                     cell.equivalence.checked ? number(cell.equivalence.worst) : "");
   return out;
 }
 

@@ -31,6 +31,7 @@ std::string cell_id(const Axes& axes) {
   id += fmt::format("/{}/t{}", or_none(axes.optimizer), axes.threads);
   if (axes.compile_cache != "cold") id += "/cache-" + axes.compile_cache;
   if (axes.deterministic) id += "/deterministic";
+  for (const auto& [option, value] : axes.variant) id += fmt::format("/{}={}", option, value);
   return id + "/" + axes.measure;
 }
 

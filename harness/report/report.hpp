@@ -114,6 +114,8 @@ struct Axes {
   std::string compile_cache = "cold";
   bool deterministic = false;
   std::string measure{};  // "steps" or "epochs:15"
+  // Further axes by option name, where they differ from the workload's own: {"schedule", "every:10x0.9"}.
+  std::map<std::string, std::string> variant{};
 };
 // "lenet5/onednn/cpu/graph/train/fp32/native/b200/fashion-mnist/resident/adam/t2/steps"; unique in a report.
 std::string cell_id(const Axes& axes);
@@ -126,6 +128,7 @@ struct CellReport {
   std::string reason{};
   std::vector<std::string> flags{};
   std::string reproduce{};  // a command line
+  nlohmann::json hyper_parameters = nlohmann::json::object();  // learning rate, schedule, optimizer
   std::string backend_version{};
   nlohmann::json libraries = nlohmann::json::array();
   Equivalence equivalence{};

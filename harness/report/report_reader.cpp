@@ -144,6 +144,7 @@ Axes read_axes(const JsonReader& in) {
   in.read("compile_cache", axes.compile_cache);
   in.read("deterministic", axes.deterministic);
   in.read("measure", axes.measure);
+  if (in.has("variant")) in.read("variant", axes.variant);
   return axes;
 }
 
@@ -156,6 +157,7 @@ CellReport read_cell(const JsonReader& in) {
   in.read("reason", cell.reason);
   in.read("flags", cell.flags);
   in.read("reproduce", cell.reproduce);
+  if (in.has("hyper_parameters")) cell.hyper_parameters = in.field("hyper_parameters").json();
   in.read("backend_version", cell.backend_version);
   cell.libraries = in.field("libraries").json();
   cell.equivalence = read_equivalence(in.field("equivalence"));

@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "harness/data/dataset.hpp"
+#include "harness/graph/graph_json.hpp"
+#include "harness/graph/op.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay {
@@ -34,13 +37,26 @@ Program Cell::program() const {
   return workload.build(axes.batch, dataset.sample_shape, dataset.classes);
 }
 
+nlohmann::json Cell::hyper_parameters() const {
+  nlohmann::json found = nlohmann::json::object();
+  if (axes.task != "train" || axes.optimizer.empty()) return found;
+  found["learning_rate"] = learning_rate;
+  found["schedule"] = schedule.text();
+  const nlohmann::json all = to_json(program().optimizer);
+  found["optimizer"] = {{"kind", axes.optimizer}};
+  for (const std::string& name : find_op(axes.optimizer).attributes())
+    found["optimizer"][name] = all.at(name);
+  return found;
+}
+
 std::string Cell::reproduce(std::uint64_t seed) const {
   std::string line = fmt::format(
       "assay run --workload {} --backend {} --device {} --mode {} --task {} --precision {} --layout {} "
       "--batch {} --dataset {} "
-      "--loader {} --loader-workers {} --optimizer {} --threads {} --learning-rate {:.9g}",
+      "--loader {} --loader-workers {} --optimizer {} --threads {}",
       axes.workload, axes.backend, axes.device, axes.mode, axes.task, axes.precision, axes.layout, axes.batch,
-      axes.dataset, axes.loader, axes.loader_workers, axes.optimizer, axes.threads, learning_rate);
+      axes.dataset, axes.loader, axes.loader_workers, axes.optimizer, axes.threads);
+  for (const auto& [option, value] : axes.variant) line += fmt::format(" --{} {}", option, value);
   if (axes.compile_cache != "cold") line += " --compile-cache " + axes.compile_cache;
   if (axes.deterministic) line += " --deterministic";
   if (measure.epochs > 0) {

@@ -5,9 +5,12 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "harness/graph/program.hpp"
 #include "harness/report/report.hpp"
 #include "harness/run/backends.hpp"
+#include "harness/run/rate_schedule.hpp"
 
 namespace assay {
 
@@ -27,7 +30,8 @@ struct Cell {
   std::string id;
   const BackendDescription* backend = nullptr;  // of the registry that the matrix was made with
   MeasurePlan measure;
-  double learning_rate = 0;
+  double learning_rate = 0;  // the base rate of the schedule
+  RateSchedule schedule;
   bool check = true;
   std::int64_t distinct = 8;
   bool profile = false;
@@ -44,6 +48,9 @@ struct Cell {
   int compute_threads() const;
   // The graph with the cell's batch, data set and optimizer. Throws GraphError.
   Program program() const;
+  // What training is done with, for the report: {"learning_rate", "schedule", "optimizer": {...}}; empty for
+  // task infer.
+  nlohmann::json hyper_parameters() const;
   // A command line that measures this cell alone, with the parameters and the order of samples of that seed.
   std::string reproduce(std::uint64_t seed) const;
 };

@@ -48,7 +48,8 @@ void write_data(const std::filesystem::path& folder, const Cell& cell, std::uint
   }
   write_epoch_plans(folder, samples, static_cast<int>(std::max<std::int64_t>(1, cell.measure.epochs)), seed);
   const std::int64_t rows = schedule_rows(cell.measure, cell.axes.batch, samples);
-  const std::vector<double> schedule = constant_schedule(cell.learning_rate, rows);
+  const std::vector<double> schedule = training_schedule(cell.schedule.over(cell.measure.epochs),
+                                                         cell.learning_rate, rows, samples / cell.axes.batch);
   write_npy<double>(folder / "schedule.npy", {DType::f64, {rows, 2}}, schedule);
 }
 

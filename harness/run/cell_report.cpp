@@ -21,6 +21,7 @@ CellReport planned_report(const Cell& cell, std::uint64_t seed) {
   row.reason = cell.runnable() ? "not reached" : cell.reason;
   row.reproduce = cell.reproduce(seed);
   row.published = cell.published;
+  row.hyper_parameters = cell.hyper_parameters();
   row.equivalence.reason = cell.check ? "not reached" : "not asked for (--check false)";
   row.metrics = metrics_of(row);
   return row;

@@ -11,6 +11,7 @@
 #include "harness/graph/nearest.hpp"
 #include "harness/io/philox.hpp"
 #include "harness/run/cores.hpp"
+#include "harness/run/variant.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay {
@@ -57,11 +58,17 @@ class Expander {
     const Names modes = list_of(values, "mode");
     refuse_unknown_modes(modes, backends, row);
     std::vector<std::pair<std::string, Names>> lists;
-    for (const char* axis : {"task", "precision", "batch", "dataset", "optimizer", "loader", "loader-workers",
-                             "threads", "compile-cache", "deterministic", "device", "layout"}) {
+    const auto add_axis = [&](std::string_view axis) {
       Names list = list_of(values, axis);
       if (list.empty()) list = {""};
       lists.emplace_back(axis, std::move(list));
+    };
+    for (const char* axis : {"task", "precision", "batch", "dataset", "optimizer", "loader", "loader-workers",
+                             "threads", "compile-cache", "deterministic", "device", "layout"}) {
+      add_axis(axis);
+    }
+    for (const Option& option : options()) {
+      if (option.variant) add_axis(option.name);
     }
     for (const std::string& workload : workloads) {
       multiply_out(lists, [&](const OptionValues& point) {
@@ -120,8 +127,6 @@ class Expander {
       cell.measure = measure_of(values);
       cell.check = flag_of(values, "check");
       cell.distinct = integer_of(values, "distinct");
-      cell.learning_rate =
-          values.contains("learning-rate") ? number_of(values, "learning-rate") : workload.learning_rate;
       cell.profile = settings_.profile;
       cell.published = row.published;
       const auto given = [&](const char* axis, const std::string& fallback) {
@@ -145,6 +150,7 @@ class Expander {
       axes.compile_cache = given("compile-cache", "cold");
       axes.deterministic = given("deterministic", "false") == "true";
       axes.measure = cell.measure.epochs > 0 ? fmt::format("epochs:{}", cell.measure.epochs) : "steps";
+      settle_variant(cell, workload, point);
       cell.id = cell_id(axes);
       judge(cell);
       cell.program();  // refuses now what could not be built later

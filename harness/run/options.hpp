@@ -37,6 +37,7 @@ struct Option {
   double most = 1e15;
   std::span<const std::string_view> choices = {};  // of text; empty: anything
   bool repeatable = false;                         // run: given several times, values are not split at commas
+  bool variant = false;  // axis: part of a cell's identity only where it differs from the workload's own
 
   bool list() const { return scope == OptionScope::axis || repeatable; }
 };

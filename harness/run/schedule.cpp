@@ -23,11 +23,12 @@ std::int64_t schedule_rows(const MeasurePlan& measure, std::int64_t batch, std::
   return static_cast<std::int64_t>(std::min(std::ceil(warm_up + timed) + 64, most_rows));
 }
 
-std::vector<double> constant_schedule(double learning_rate, std::int64_t rows) {
+std::vector<double> training_schedule(const RateSchedule& schedule, double base_rate, std::int64_t rows,
+                                      std::int64_t steps_per_epoch) {
   std::vector<double> values;
   values.reserve(static_cast<std::size_t>(2 * rows));
   for (std::int64_t row = 0; row < rows; ++row) {
-    values.push_back(learning_rate);
+    values.push_back(schedule.rate(base_rate, row, steps_per_epoch));
     values.push_back(static_cast<double>(row + 1));
   }
   return values;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "harness/run/cell.hpp"
+#include "harness/run/rate_schedule.hpp"
 
 namespace assay {
 
@@ -12,7 +13,8 @@ namespace assay {
 // step allows.
 std::int64_t schedule_rows(const MeasurePlan& measure, std::int64_t batch, std::int64_t training_samples);
 
-// (rows, 2), row-major: the constant rate and 1, 2, 3, ...
-std::vector<double> constant_schedule(double learning_rate, std::int64_t rows);
+// (rows, 2), row-major: the rate of each step and its count 1, 2, 3, ...
+std::vector<double> training_schedule(const RateSchedule& schedule, double base_rate, std::int64_t rows,
+                                      std::int64_t steps_per_epoch);
 
 }  // namespace assay

@@ -17,6 +17,7 @@ namespace {
 using test::sample_report;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::string refusal(const std::string& text) {
   try {
@@ -39,6 +40,29 @@ TEST(ReportJson, reads_back_what_it_wrote_bit_for_bit) {
   EXPECT_EQ(again.cells[0].forks[0].evaluations[0].loss, 0.1 + 0.2);
   EXPECT_EQ(again.cells[0].forks[0].seed, std::numeric_limits<std::uint64_t>::max());
   EXPECT_EQ(again.cells[0].forks[1].log_tail, report.cells[0].forks[1].log_tail);
+}
+
+TEST(ReportJson, keeps_what_makes_a_cell_differ_from_its_workload_and_reads_reports_without_it) {
+  Report report = sample_report(1);
+  CellReport& cell = report.cells[0];
+  cell.axes.variant = {{"schedule", "every:10x0.9"}};
+  cell.id = cell_id(cell.axes);
+  cell.hyper_parameters = {{"learning_rate", 0.001}, {"schedule", "every:10x0.9"}};
+  EXPECT_THAT(cell.id, HasSubstr("/schedule=every:10x0.9/"));
+  auto json = nlohmann::json::parse(report_text(report));
+  EXPECT_THAT(schema_violations(json), IsEmpty());
+  const Report again = report_from_json(json, "r.json");
+  EXPECT_EQ(again.cells[0].axes.variant, cell.axes.variant);
+  EXPECT_EQ(again.cells[0].hyper_parameters, cell.hyper_parameters);
+  EXPECT_THAT(invariant_violations(again), IsEmpty());
+  json["cells"][0]["variant"]["schedule"] = "constant";
+  EXPECT_THAT(invariant_violations(report_from_json(json, "r.json")), Not(IsEmpty()));
+
+  auto earlier = nlohmann::json::parse(report_text(sample_report(1)));
+  earlier["cells"][0].erase("variant");
+  earlier["cells"][0].erase("hyper_parameters");
+  EXPECT_THAT(schema_violations(earlier), IsEmpty());
+  EXPECT_THAT(invariant_violations(report_from_json(earlier, "r.json")), IsEmpty());
 }
 
 TEST(ReportJson, writes_what_its_own_schema_accepts) {

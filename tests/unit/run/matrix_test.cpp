@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "workloads/workload.hpp"
+
 namespace assay {
 namespace {
 
@@ -135,10 +137,48 @@ TEST_F(MatrixTest, forks_are_interleaved_and_shuffled_alike_for_a_seed) {
   }));
 }
 
+TEST_F(MatrixTest, a_schedule_is_part_of_the_identity_where_it_is_not_the_workloads_own) {
+  const auto made = cells(
+      R"({"workload": "mlp", "backend": "fast", "mode": "graph", "schedule": ["constant", "every:10x0.90"],
+          "learning-rate": [0.001, 0.01]})");
+  ASSERT_EQ(made.size(), 4U);
+  std::set<std::string> ids;
+  for (const Cell& cell : made) ids.insert(cell.id);
+  EXPECT_EQ(ids.size(), 4U);
+  EXPECT_TRUE(made[0].axes.variant.empty()) << "as the workload has it";
+  EXPECT_EQ(made[0].id.find('='), std::string::npos);
+  EXPECT_THAT(made[3].id, HasSubstr("/learning-rate=0.01/schedule=every:10x0.9/"));
+  EXPECT_EQ(made[3].hyper_parameters()["schedule"], "every:10x0.9");
+  EXPECT_EQ(made[3].hyper_parameters()["learning_rate"], 0.01);
+  EXPECT_EQ(made[3].hyper_parameters()["optimizer"]["beta1"], 0.9);
+  EXPECT_NE(made[0].group(), made[3].group()) << "unlike training is not compared";
+}
+
+TEST_F(MatrixTest, inference_has_no_schedule) {
+  const auto made = cells(
+      R"({"workload": "mlp", "backend": "fast", "mode": "graph", "task": "infer", "schedule": "every:10x0.9"})");
+  EXPECT_TRUE(made.at(0).axes.variant.empty());
+  EXPECT_TRUE(made.at(0).hyper_parameters().empty());
+}
+
+TEST_F(MatrixTest, a_bad_schedule_is_refused_before_anything_is_run) {
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "fast", "schedule": "cosne"})"),
+              HasSubstr("'cosne' is no schedule"));
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "fast", "schedule": "cosine"})"),
+              HasSubstr("no number of epochs"));
+  EXPECT_EQ(error_of(R"({"workload": "mlp", "backend": "fast", "schedule": "cosine", "epochs": 3})"), "");
+}
+
+TEST_F(MatrixTest, every_workload_has_a_schedule_that_can_be_read) {
+  for (const Workload& workload : all_workloads()) {
+    EXPECT_EQ(RateSchedule::parse(workload.schedule).text(), workload.schedule) << workload.name;
+  }
+}
+
 TEST_F(MatrixTest, the_reproduce_line_makes_the_same_cell) {
   const Cell cell =
       cells(R"({"workload": "lenet5", "backend": "fast", "mode": "eager", "batch": 64, "steps": 30,
-                              "optimizer": "sgd", "dataset": "synthetic", "learning-rate": 0.0125})")
+                              "optimizer": "sgd", "dataset": "synthetic", "learning-rate": 0.0125, "schedule": "warmup:5+every:10x0.9"})")
           .at(0);
   const std::string line = cell.reproduce(9);
   OptionValues given;
@@ -154,6 +194,7 @@ TEST_F(MatrixTest, the_reproduce_line_makes_the_same_cell) {
   EXPECT_EQ(again.id, cell.id);
   EXPECT_EQ(again.measure.steps, 30);
   EXPECT_EQ(again.learning_rate, 0.0125);
+  EXPECT_EQ(again.schedule.text(), "warmup:5+every:10x0.9");
 }
 
 }  // namespace

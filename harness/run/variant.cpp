@@ -1,0 +1,59 @@
+#include "harness/run/variant.hpp"
+
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+
+namespace assay {
+namespace {
+
+double number(std::string_view text) {
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+std::string spelt(double value) { return fmt::format("{}", value); }
+
+// One axis: what the workload has, and what a value does to the cell. apply() returns the one spelling of it.
+struct Rule {
+  std::string_view option;
+  bool training = false;  // without meaning for task infer
+  std::string (*own)(const Workload& workload);
+  std::string (*apply)(Cell& cell, const std::string& value);
+};
+
+std::string set_schedule(Cell& cell, const std::string& value) {
+  cell.schedule = RateSchedule::parse(value);
+  if (cell.schedule.lacks_epochs() && cell.measure.epochs == 0) {
+    throw ConfigError(fmt::format(
+        "[schedule] got '{}': a run of steps has no number of epochs; say it, as in cosine:200, or --epochs",
+        value));
+  }
+  return cell.schedule.text();
+}
+
+constexpr std::array rules{
+    Rule{"learning-rate", true, [](const Workload& workload) { return spelt(workload.learning_rate); },
+         [](Cell& cell, const std::string& value) {
+           cell.learning_rate = number(value);
+           return spelt(cell.learning_rate);
+         }},
+    Rule{"schedule", true, [](const Workload& workload) { return workload.schedule; }, set_schedule},
+};
+
+}  // namespace
+
+void settle_variant(Cell& cell, const Workload& workload, const OptionValues& point) {
+  for (const Rule& rule : rules) {
+    const std::string own = rule.own(workload);
+    Cell untouched = cell;
+    const std::string own_spelt = rule.apply(untouched, own);
+    const std::string given = text_of(point, rule.option);
+    const bool meaningless = rule.training && cell.axes.task == "infer";
+    const std::string value = rule.apply(cell, given.empty() || meaningless ? own : given);
+    if (value != own_spelt) cell.axes.variant[std::string(rule.option)] = value;
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,16 @@
+// The axes that most cells leave as their workload has them (Option::variant): they are part of a cell's
+// identity, and of its id, only where they differ.
+#pragma once
+
+#include "harness/run/cell.hpp"
+#include "harness/run/options.hpp"
+#include "workloads/workload.hpp"
+
+namespace assay {
+
+// Sets the cell's fields from `point` (one value an axis, empty: not given) or from the workload, and
+// axes.variant to what differs, in one spelling. What has no meaning for the task is left out. Throws
+// ConfigError. axes.task, axes.optimizer and measure are set before.
+void settle_variant(Cell& cell, const Workload& workload, const OptionValues& point);
+
+}  // namespace assay
