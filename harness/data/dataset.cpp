@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/data/format.hpp"
 #include "harness/graph/nearest.hpp"
 
 namespace assay {
@@ -19,21 +20,10 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-std::optional<std::filesystem::path> find_file(const std::filesystem::path& folder, const std::string& stem,
-                                               const std::string& kind) {
-  for (const char* joint : {"-", "."})
-    for (const char* suffix : {"", ".gz"}) {
-      std::filesystem::path path = folder / (stem + joint + kind + suffix);
-      std::error_code ignored;
-      if (std::filesystem::is_regular_file(path, ignored)) return path;
-    }
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::span<const Dataset> datasets() {
-  static const std::array<Dataset, 4> all = {{
+  static const std::array<Dataset, 5> all = {{
       {"mnist",
        "Handwritten digits (LeCun et al. 1998)",
        {1, 28, 28},
@@ -43,7 +33,8 @@ std::span<const Dataset> datasets() {
        test_samples,
        "put train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz and "
        "t10k-labels-idx1-ubyte.gz into "
-       "DIR/mnist and name it with --data DIR"},
+       "DIR/mnist and name it with --data DIR",
+       &idx_format()},
       {"fashion-mnist",
        "Pictures of clothing (Xiao, Rasul & Vollgraf 2017)",
        {1, 28, 28},
@@ -51,7 +42,18 @@ std::span<const Dataset> datasets() {
        train_samples,
        validation_samples,
        test_samples,
-       "apt-get install dataset-fashion-mnist"},
+       "apt-get install dataset-fashion-mnist",
+       &idx_format()},
+      {"cifar10",
+       "Small photographs (Krizhevsky 2009), the binary version",
+       {3, 32, 32},
+       10,
+       45'000,
+       5'000,
+       10'000,
+       "put the folder cifar-10-batches-bin of cifar-10-binary.tar.gz into DIR/cifar10 and name it with "
+       "--data DIR",
+       &cifar10_format()},
       {"synthetic",
        "Made here: a pattern for each class under noise, which a network can learn",
        {1, 28, 28},
@@ -59,7 +61,8 @@ std::span<const Dataset> datasets() {
        train_samples,
        validation_samples,
        test_samples,
-       ""},
+       "",
+       nullptr},
       {"synthetic-noise",
        "Made here: noise with labels that have nothing to do with it",
        {1, 28, 28},
@@ -67,7 +70,8 @@ std::span<const Dataset> datasets() {
        train_samples,
        validation_samples,
        test_samples,
-       ""},
+       "",
+       nullptr},
   }};
   return all;
 }
@@ -106,26 +110,23 @@ std::filesystem::path default_cache() {
   return std::filesystem::temp_directory_path() / fmt::format("assay-{}", ::getuid());
 }
 
-std::optional<IdxFiles> find_idx_files(const Dataset& dataset, std::span<const std::filesystem::path> folders,
-                                       std::vector<std::filesystem::path>* looked_in) {
+std::optional<DatasetFiles> find_dataset_files(const Dataset& dataset,
+                                               std::span<const std::filesystem::path> folders,
+                                               std::vector<std::filesystem::path>* looked_in) {
   for (const std::filesystem::path& parent : folders) {
-    const std::filesystem::path folder = parent / dataset.name;
-    if (looked_in != nullptr) looked_in->push_back(folder);
-    const auto train_images = find_file(folder, "train-images", "idx3-ubyte");
-    const auto train_labels = find_file(folder, "train-labels", "idx1-ubyte");
-    const auto test_images = find_file(folder, "t10k-images", "idx3-ubyte");
-    const auto test_labels = find_file(folder, "t10k-labels", "idx1-ubyte");
-    if (train_images && train_labels && test_images && test_labels)
-      return IdxFiles{*train_images, *train_labels, *test_images, *test_labels};
+    DatasetFiles found{parent / dataset.name, {}};
+    if (looked_in != nullptr) looked_in->push_back(found.folder);
+    found.files = dataset.format->find(found.folder);
+    if (!found.files.empty()) return found;
   }
   return std::nullopt;
 }
 
 DatasetPlace locate_dataset(const Dataset& dataset, std::span<const std::filesystem::path> folders) {
-  if (dataset.remedy.empty()) return {true, "", ""};
-  const auto files = find_idx_files(dataset, folders);
-  if (!files) return {false, "", dataset.remedy};
-  return {true, files->train_images.parent_path().string(), ""};
+  if (dataset.made_here()) return {true, "", ""};
+  const auto found = find_dataset_files(dataset, folders);
+  if (!found) return {false, "", dataset.remedy};
+  return {true, found->folder.string(), ""};
 }
 
 }  // namespace assay

@@ -20,6 +20,8 @@ class DatasetMissing : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+class DatasetFormat;
+
 struct Dataset {
   std::string name;
   std::string description;
@@ -27,9 +29,12 @@ struct Dataset {
   std::int64_t classes = 0;
   std::int64_t train = 0, validation = 0, test = 0;  // samples
   std::string remedy;                                // how to get it; empty for what is made here
+  const DatasetFormat* format = nullptr;             // of its files; null for what is made here
+
+  bool made_here() const { return format == nullptr; }
 };
 
-// mnist, fashion-mnist, synthetic, synthetic-noise.
+// In the order of dataset.cpp.
 std::span<const Dataset> datasets();
 // Throws std::invalid_argument naming the nearest and all that there are.
 const Dataset& find_dataset(std::string_view name);
@@ -40,14 +45,15 @@ std::vector<std::filesystem::path> dataset_folders(std::span<const std::filesyst
 // $ASSAY_CACHE, else $XDG_CACHE_HOME/assay, else ~/.cache/assay.
 std::filesystem::path default_cache();
 
-// The publisher's four files of a set, "train-images-idx3-ubyte" and so on, each with or without ".gz" or
-// with "." for the second "-".
-struct IdxFiles {
-  std::filesystem::path train_images, train_labels, test_images, test_labels;
+// Where the files of a set lie.
+struct DatasetFiles {
+  std::filesystem::path folder;              // DIR/<name>
+  std::vector<std::filesystem::path> files;  // all of them, in the order of the format
 };
 // Looks in DIR/<name>/ for each folder in turn. `looked_in` (may be null) gets every folder that was tried.
-std::optional<IdxFiles> find_idx_files(const Dataset& dataset, std::span<const std::filesystem::path> folders,
-                                       std::vector<std::filesystem::path>* looked_in = nullptr);
+std::optional<DatasetFiles> find_dataset_files(const Dataset& dataset,
+                                               std::span<const std::filesystem::path> folders,
+                                               std::vector<std::filesystem::path>* looked_in = nullptr);
 
 // "here", with the folder, or "missing", with the remedy: what `assay list datasets` shows.
 struct DatasetPlace {

@@ -1,11 +1,14 @@
 #include "harness/data/preparation.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "harness/data/idx.hpp"
+#include "harness/batch/source.hpp"
+#include "harness/data/format.hpp"
 #include "harness/data/synthetic.hpp"
 #include "harness/io/error.hpp"
 #include "harness/io/npy.hpp"
@@ -14,46 +17,26 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view version = "assay-prepared/1";  // of what the cache holds: part of the key
+constexpr std::string_view version = "assay-prepared/2";  // of what the cache holds: part of the key
 constexpr std::int64_t most_synthetic_bytes = std::int64_t{96} << 20;
-constexpr float byte_scale = 1.0f / 255;
+constexpr std::int64_t fewest_synthetic = 1500;
 
-// The four arrays of a set in the cache. Each file is written whole or not at all, and two processes write
-// the same bytes, so that it does not matter who is last.
-struct Cached {
-  std::filesystem::path folder;
-  std::filesystem::path train_inputs() const { return folder / "train-inputs.npy"; }
-  std::filesystem::path train_labels() const { return folder / "train-labels.npy"; }
-  std::filesystem::path test_inputs() const { return folder / "test-inputs.npy"; }
-  std::filesystem::path test_labels() const { return folder / "test-labels.npy"; }
-};
-
-Cached place(const std::filesystem::path& cache, std::string_view name, std::string_view checksum) {
-  return {std::filesystem::absolute(cache) / "datasets" / fmt::format("{}-{}", name, checksum.substr(0, 16))};
+std::filesystem::path place(const std::filesystem::path& cache, std::string_view name,
+                            std::string_view checksum) {
+  return std::filesystem::absolute(cache) / "datasets" / fmt::format("{}-{}", name, checksum.substr(0, 16));
 }
 
-bool holds(const std::filesystem::path& path, const TensorType& type) {
+// What the cache has, when all of it is there and right: otherwise it is made anew.
+std::optional<Manifest> kept(const std::filesystem::path& folder) {
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return false;
+  if (!std::filesystem::exists(folder / "data" / "manifest.json", ignored)) return std::nullopt;
   try {
-    return MappedNpy(path).type() == type;
+    SourceOpener opener(read_manifest(folder));
+    for (const auto& [name, split] : opener.manifest().splits) opener.open(name);
+    return opener.manifest();
   } catch (const IoError&) {
-    return false;  // damaged: it is made anew
+    return std::nullopt;
   }
-}
-
-TensorType inputs_type(const Dataset& dataset, std::int64_t samples) {
-  Shape shape = {samples};
-  shape.insert(shape.end(), dataset.sample_shape.begin(), dataset.sample_shape.end());
-  return {DType::u8, std::move(shape)};
-}
-
-bool is_whole(const Cached& cached, const Dataset& dataset) {
-  const std::int64_t train = dataset.train + dataset.validation;
-  return holds(cached.train_inputs(), inputs_type(dataset, train)) &&
-         holds(cached.train_labels(), {DType::u8, {train}}) &&
-         holds(cached.test_inputs(), inputs_type(dataset, dataset.test)) &&
-         holds(cached.test_labels(), {DType::u8, {dataset.test}});
 }
 
 void make_folder(const std::filesystem::path& folder) {
@@ -63,47 +46,53 @@ void make_folder(const std::filesystem::path& folder) {
     throw IoError("cache", folder, "cannot be created; name another with ASSAY_CACHE", error.value());
 }
 
-PreparedDataset describe(const Dataset& dataset, const Cached& cached, std::string checksum,
-                         std::filesystem::path source) {
-  PreparedDataset prepared;
-  Manifest& manifest = prepared.manifest;
-  manifest.name = dataset.name;
-  manifest.sample_shape = dataset.sample_shape;
-  manifest.classes = dataset.classes;
-  manifest.scale = {byte_scale};
-  manifest.shift = {0};
-  manifest.splits["train"] = {cached.train_inputs(), cached.train_labels(), 0, dataset.train};
-  manifest.splits["validation"] = {cached.train_inputs(), cached.train_labels(), dataset.train,
-                                   dataset.validation};
-  manifest.splits["test"] = {cached.test_inputs(), cached.test_labels(), 0, dataset.test};
-  prepared.checksum = std::move(checksum);
-  prepared.source = std::move(source);
-  return prepared;
+void write_arrays(const std::filesystem::path& folder, const std::string& name, const LoadedArrays& arrays) {
+  write_npy(folder / (name + "-inputs.npy"), arrays.type, arrays.inputs, true);
+  write_npy(folder / (name + "-labels.npy"), {DType::i32, {static_cast<std::int64_t>(arrays.labels.size())}},
+            std::span<const std::int32_t>(arrays.labels), true);
 }
 
-IdxArray read_images(const std::filesystem::path& path, const Dataset& dataset, std::int64_t samples) {
-  IdxArray images = read_idx(path);
-  const Shape wanted = {samples, dataset.sample_shape[1], dataset.sample_shape[2]};
-  if (images.shape != wanted)
-    throw IoError(
-        "idx", path,
-        fmt::format("holds {}, {} has {}", to_string(images.shape), dataset.name, to_string(wanted)));
-  return images;
+// Each file is written whole or not at all, the manifest last, and two processes write the same bytes, so
+// that it does not matter who is last.
+void keep(const std::filesystem::path& folder, const std::string& name, const LoadedDataset& loaded) {
+  make_folder(folder);
+  write_arrays(folder, "train", loaded.train);
+  write_arrays(folder, "test", loaded.test);
+  Manifest manifest;
+  manifest.name = name;
+  manifest.sample_shape = loaded.sample_shape;
+  manifest.classes = loaded.classes;
+  manifest.scale = loaded.scale;
+  manifest.shift = loaded.shift;
+  const auto all = static_cast<std::int64_t>(loaded.train.labels.size());
+  const std::int64_t train = all - loaded.validation;
+  manifest.splits["train"] = {"train-inputs.npy", "train-labels.npy", 0, train};
+  manifest.splits["validation"] = {"train-inputs.npy", "train-labels.npy", train, loaded.validation};
+  manifest.splits["test"] = {"test-inputs.npy", "test-labels.npy", 0,
+                             static_cast<std::int64_t>(loaded.test.labels.size())};
+  write_manifest(folder, manifest);
 }
 
-IdxArray read_labels(const std::filesystem::path& path, const Dataset& dataset, std::int64_t samples) {
-  IdxArray labels = read_idx(path);
-  if (labels.shape != Shape{samples})
-    throw IoError("idx", path,
-                  fmt::format("holds {} labels for {} images", to_string(labels.shape), samples));
-  const auto bad = std::find_if(labels.bytes.begin(), labels.bytes.end(), [&](std::byte label) {
-    return std::to_integer<std::int64_t>(label) >= dataset.classes;
-  });
-  if (bad != labels.bytes.end())
-    throw IoError("idx", path,
-                  fmt::format("label {} is {}, {} has {} classes", bad - labels.bytes.begin(),
-                              std::to_integer<int>(*bad), dataset.name, dataset.classes));
-  return labels;
+PreparedDataset prepare(const std::string& name, const PrepareOptions& options, std::string checksum,
+                        std::filesystem::path source, const std::function<LoadedDataset()>& load) {
+  const std::filesystem::path folder = place(options.cache, name, checksum);
+  std::optional<Manifest> manifest = kept(folder);
+  if (!manifest) {
+    // All is read and checked before the first byte is written.
+    const LoadedDataset loaded = load();
+    keep(folder, name, loaded);
+    manifest = read_manifest(folder);
+  }
+  return {std::move(*manifest), std::move(checksum), std::move(source)};
+}
+
+LoadedArrays synthetic_arrays(const Dataset& dataset, const std::string& stream, std::int64_t samples) {
+  const SyntheticData data =
+      make_synthetic({dataset.name == "synthetic", dataset.sample_shape, dataset.classes, samples}, stream);
+  Shape shape = {samples};
+  shape.insert(shape.end(), dataset.sample_shape.begin(), dataset.sample_shape.end());
+  const auto bytes = std::as_bytes(std::span(data.inputs));
+  return {{DType::u8, std::move(shape)}, {bytes.begin(), bytes.end()}, data.labels};
 }
 
 PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options) {
@@ -113,70 +102,46 @@ PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options
   const std::int64_t elements = element_count(dataset.sample_shape);
   const std::int64_t wanted = dataset.train + dataset.validation + dataset.test;
   const std::int64_t most =
-      std::max<std::int64_t>(most_synthetic_bytes / std::max<std::int64_t>(elements, 1), 3000);
+      std::max<std::int64_t>(most_synthetic_bytes / std::max<std::int64_t>(elements, 1), fewest_synthetic);
   if (most < wanted)
     for (std::int64_t* count : {&dataset.train, &dataset.validation, &dataset.test})
       *count = *count * most / wanted;
   const std::string description =
       fmt::format("{} {} {} classes {} samples {} {} {}", version, dataset.name, dataset.classes,
                   to_string(dataset.sample_shape), dataset.train, dataset.validation, dataset.test);
-  std::string checksum = sha256(description);
-  const Cached cached = place(options.cache, dataset.name, checksum);
-  if (!is_whole(cached, dataset)) {
-    make_folder(cached.folder);
-    SyntheticSpec spec{dataset.name == "synthetic", dataset.sample_shape, dataset.classes,
-                       dataset.train + dataset.validation};
-    const SyntheticData train = make_synthetic(spec, "train");
-    spec.samples = dataset.test;
-    const SyntheticData test = make_synthetic(spec, "test");
-    write_npy(cached.train_inputs(), inputs_type(dataset, dataset.train + dataset.validation),
-              std::span<const std::uint8_t>(train.inputs), true);
-    write_npy(cached.train_labels(), {DType::u8, {dataset.train + dataset.validation}},
-              std::span<const std::uint8_t>(train.labels), true);
-    write_npy(cached.test_inputs(), inputs_type(dataset, dataset.test),
-              std::span<const std::uint8_t>(test.inputs), true);
-    write_npy(cached.test_labels(), {DType::u8, {dataset.test}}, std::span<const std::uint8_t>(test.labels),
-              true);
-  }
-  return describe(dataset, cached, std::move(checksum), {});
+  return prepare(dataset.name, options, sha256(description), {}, [&] {
+    LoadedDataset loaded;
+    loaded.train = synthetic_arrays(dataset, "train", dataset.train + dataset.validation);
+    loaded.validation = dataset.validation;
+    loaded.test = synthetic_arrays(dataset, "test", dataset.test);
+    loaded.sample_shape = dataset.sample_shape;
+    loaded.classes = dataset.classes;
+    loaded.scale = {1.0f / 255};
+    return loaded;
+  });
 }
 
 }  // namespace
 
-PreparedDataset prepare_idx_dataset(const Dataset& dataset, const PrepareOptions& options) {
+PreparedDataset prepare_stored_dataset(const Dataset& dataset, const PrepareOptions& options) {
   std::vector<std::filesystem::path> looked_in;
-  const auto files = find_idx_files(dataset, options.folders, &looked_in);
-  if (!files) {
+  const auto found = find_dataset_files(dataset, options.folders, &looked_in);
+  if (!found) {
     std::vector<std::string> names;
     for (const std::filesystem::path& folder : looked_in) names.push_back(folder.string());
-    throw DatasetMissing(fmt::format("[dataset] {} is not here: its four IDX files were looked for in {}; {}",
-                                     dataset.name, fmt::join(names, ", "), dataset.remedy));
+    throw DatasetMissing(fmt::format("[dataset] {} is not here: {} were looked for in {}; {}", dataset.name,
+                                     dataset.format->wanted(), fmt::join(names, ", "), dataset.remedy));
   }
   Sha256 digest;
   digest.add(version);
-  for (const auto& path : {files->train_images, files->train_labels, files->test_images, files->test_labels})
-    digest.add(sha256_of_file(path));
-  std::string checksum = digest.finish();
-  const Cached cached = place(options.cache, dataset.name, checksum);
-  if (!is_whole(cached, dataset)) {
-    const std::int64_t train = dataset.train + dataset.validation;
-    // All is read and checked before the first byte is written.
-    const IdxArray train_images = read_images(files->train_images, dataset, train);
-    const IdxArray train_labels = read_labels(files->train_labels, dataset, train);
-    const IdxArray test_images = read_images(files->test_images, dataset, dataset.test);
-    const IdxArray test_labels = read_labels(files->test_labels, dataset, dataset.test);
-    make_folder(cached.folder);
-    write_npy(cached.train_inputs(), inputs_type(dataset, train), train_images.bytes, true);
-    write_npy(cached.train_labels(), {DType::u8, {train}}, train_labels.bytes, true);
-    write_npy(cached.test_inputs(), inputs_type(dataset, dataset.test), test_images.bytes, true);
-    write_npy(cached.test_labels(), {DType::u8, {dataset.test}}, test_labels.bytes, true);
-  }
-  return describe(dataset, cached, std::move(checksum), files->train_images.parent_path());
+  for (const auto& path : found->files) digest.add(sha256_of_file(path));
+  return prepare(dataset.name, options, digest.finish(), found->folder,
+                 [&] { return dataset.format->read(dataset, found->files); });
 }
 
 PreparedDataset prepare_dataset(std::string_view name, const PrepareOptions& options) {
   const Dataset& dataset = find_dataset(name);
-  return dataset.remedy.empty() ? prepare_synthetic(dataset, options) : prepare_idx_dataset(dataset, options);
+  return dataset.made_here() ? prepare_synthetic(dataset, options) : prepare_stored_dataset(dataset, options);
 }
 
 }  // namespace assay

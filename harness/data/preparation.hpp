@@ -27,13 +27,12 @@ struct PrepareOptions {
 };
 
 // Reads, checks and converts the set unless the cache has it. A cached set is keyed by the checksum of its
-// source files; it appears whole, also when two processes prepare it at once. Training images beyond the
-// first 48,000 are the validation split. Throws std::invalid_argument (no such set), DatasetMissing (not
-// found, with the remedy) or IoError (damaged files, cache not writable). About 1 s the first time, 0.1 s
-// later.
+// source files; it appears whole, also when two processes prepare it at once. Throws std::invalid_argument
+// (no such set), DatasetMissing (not found, with the remedy) or IoError (damaged files, cache not writable).
+// About 1 s the first time, 0.1 s later.
 PreparedDataset prepare_dataset(std::string_view name, const PrepareOptions& options);
 
-// The same for one set of IDX files, whether or not it is among datasets().
-PreparedDataset prepare_idx_dataset(const Dataset& dataset, const PrepareOptions& options);
+// The same for one set of a publisher's files, whether or not it is among datasets().
+PreparedDataset prepare_stored_dataset(const Dataset& dataset, const PrepareOptions& options);
 
 }  // namespace assay

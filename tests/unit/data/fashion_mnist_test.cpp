@@ -27,10 +27,10 @@ TEST(FashionMnist, is_prepared_from_the_systems_files) {
   EXPECT_EQ(splits.at("test").count, 10'000);
   const MappedNpy labels(splits.at("train").labels);
   // The publisher's first training images: ankle boot, T-shirt, T-shirt, dress.
-  EXPECT_TRUE(std::equal(labels.as<std::uint8_t>().begin(), labels.as<std::uint8_t>().begin() + 4,
-                         std::vector<std::uint8_t>{9, 0, 0, 3}.begin()));
+  EXPECT_TRUE(std::equal(labels.as<std::int32_t>().begin(), labels.as<std::int32_t>().begin() + 4,
+                         std::vector<std::int32_t>{9, 0, 0, 3}.begin()));
   for (int c = 0; c < 10; ++c)
-    EXPECT_EQ(std::count(labels.as<std::uint8_t>().begin(), labels.as<std::uint8_t>().end(), c), 6000);
+    EXPECT_EQ(std::count(labels.as<std::int32_t>().begin(), labels.as<std::int32_t>().end(), c), 6000);
   const MappedNpy inputs(splits.at("train").inputs);
   const std::span<const std::uint8_t> pixels = inputs.as<std::uint8_t>();
   const double mean =

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/data/format.hpp"
 #include "harness/data/idx.hpp"
 #include "harness/data/synthetic.hpp"
 #include "harness/io/atomic_file.hpp"
@@ -23,7 +24,7 @@ using testing::HasSubstr;
 // A set of 5 + 2 training and 3 test images of 4 by 3.
 struct Little {
   TemporaryFolder folder;
-  Dataset dataset{"little", "", {1, 4, 3}, 10, 5, 2, 3, "bring it"};
+  Dataset dataset{"little", "", {1, 4, 3}, 10, 5, 2, 3, "bring it", &idx_format()};
   PrepareOptions options;
 
   Little() {
@@ -42,7 +43,7 @@ struct Little {
       array.bytes[i] = static_cast<std::byte>(static_cast<std::size_t>(first) + i);
     write_idx(home() / name, array);
   }
-  PreparedDataset prepare() const { return prepare_idx_dataset(dataset, options); }
+  PreparedDataset prepare() const { return prepare_stored_dataset(dataset, options); }
   std::string reason() const {
     try {
       prepare();
@@ -67,7 +68,7 @@ TEST(Preparation, splits_the_training_images_in_two_and_keeps_the_test_images_ap
   const MappedNpy inputs(splits.at("train").inputs);
   EXPECT_EQ(inputs.type(), (TensorType{DType::u8, {7, 1, 4, 3}}));
   EXPECT_EQ(inputs.as<std::uint8_t>()[20], 21);
-  EXPECT_EQ(MappedNpy(splits.at("test").labels).as<std::uint8_t>()[2], 2);
+  EXPECT_EQ(MappedNpy(splits.at("test").labels).as<std::int32_t>()[2], 2);
   EXPECT_EQ(prepared.source, little.home());
   EXPECT_EQ(prepared.checksum.size(), 64u);
 
@@ -214,7 +215,7 @@ TEST(Synthetic, repeats_itself_and_holds_every_class_equally_often) {
   EXPECT_EQ(data.inputs, make_synthetic(spec, "train").inputs);
   EXPECT_NE(data.inputs, make_synthetic(spec, "test").inputs);
   std::vector<int> counts(7);
-  for (const std::uint8_t label : data.labels) ++counts.at(label);
+  for (const std::int32_t label : data.labels) ++counts.at(static_cast<std::size_t>(label));
   EXPECT_THAT(counts, testing::Each(100));
 }
 
@@ -225,7 +226,8 @@ double nearest_mean_accuracy(bool learnable) {
   const SyntheticData test = make_synthetic(spec, "test");
   std::vector<double> means(10 * 64);
   for (std::size_t i = 0; i < 2000; ++i)
-    for (std::size_t e = 0; e < 64; ++e) means[train.labels[i] * 64u + e] += train.inputs[i * 64 + e] / 200.0;
+    for (std::size_t e = 0; e < 64; ++e)
+      means[static_cast<std::size_t>(train.labels[i]) * 64 + e] += train.inputs[i * 64 + e] / 200.0;
   int right = 0;
   for (std::size_t i = 0; i < 2000; ++i) {
     std::size_t best = 0;
@@ -236,7 +238,7 @@ double nearest_mean_accuracy(bool learnable) {
         distance += std::pow(means[c * 64 + e] - test.inputs[i * 64 + e], 2);
       if (distance < least) least = distance, best = c;
     }
-    right += best == test.labels[i];
+    right += best == static_cast<std::size_t>(test.labels[i]);
   }
   return right / 2000.0;
 }
@@ -244,6 +246,15 @@ double nearest_mean_accuracy(bool learnable) {
 TEST(Synthetic, can_be_learnt_or_not_as_its_kind_says) {
   EXPECT_GT(nearest_mean_accuracy(true), 0.8);
   EXPECT_LT(nearest_mean_accuracy(false), 0.15);
+}
+
+TEST(Synthetic, takes_any_shape_and_a_thousand_classes) {
+  for (const Shape& shape : {Shape{7}, Shape{3, 5}, Shape{3, 1, 1}, Shape{2, 33, 17}}) {
+    const SyntheticData data = make_synthetic({true, shape, 1000, 1100}, "train");
+    EXPECT_EQ(data.inputs.size(), 1100u * static_cast<std::size_t>(element_count(shape)));
+    EXPECT_EQ(*std::max_element(data.labels.begin(), data.labels.end()), 999);
+  }
+  EXPECT_THROW(make_synthetic({true, {2}, 0, 1}, "train"), std::invalid_argument);
 }
 
 }  // namespace
