@@ -118,6 +118,50 @@ void check_requirements(BackendDescription& backend, const Json& json, const Pla
   }
 }
 
+std::vector<fs::path> descriptions_in(const std::vector<fs::path>& folders) {
+  std::vector<fs::path> files;
+  for (const fs::path& folder : folders) {
+    std::error_code error;
+    // A folder of the list may be a backend itself.
+    if (fs::exists(folder / "backend.json", error)) files.push_back(fs::absolute(folder / "backend.json"));
+    std::vector<fs::path> here;
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      const fs::path file = entry.path() / "backend.json";
+      std::error_code ignored;
+      if (fs::exists(file, ignored)) here.push_back(fs::absolute(file));
+    }
+    std::sort(here.begin(), here.end());
+    files.insert(files.end(), here.begin(), here.end());
+  }
+  return files;
+}
+
+void add(BackendRegistry& registry, BackendDescription backend) {
+  const BackendDescription* first = registry.find(backend.name);
+  if (!first) {
+    registry.backends.push_back(std::move(backend));
+    return;
+  }
+  std::error_code ignored;
+  if (fs::equivalent(first->folder, backend.folder, ignored)) return;
+  registry.faults.push_back(fmt::format("the backend '{}' of {} stands in for the one of {}", backend.name,
+                                        first->folder.string(), backend.folder.string()));
+}
+
+void keep_one_oracle(BackendRegistry& registry) {
+  bool have = false;
+  for (auto backend = registry.backends.rbegin(); backend != registry.backends.rend(); ++backend) {
+    if (!backend->oracle || !backend->available()) continue;
+    if (have) {
+      backend->oracle = false;
+      registry.faults.push_back(
+          fmt::format("the backend '{}' of {} says that it is an oracle, and is not asked: there is another",
+                      backend->name, backend->folder.string()));
+    }
+    have = true;
+  }
+}
+
 }  // namespace
 
 Interpreters parse_interpreters(const std::vector<std::string>& given) {
@@ -189,36 +233,28 @@ const BackendDescription* BackendRegistry::oracle() const {
 
 BackendRegistry find_backends_in(const std::vector<fs::path>& folders, const Interpreters& interpreters) {
   BackendRegistry registry;
-  std::vector<fs::path> files;
-  for (const fs::path& folder : folders) {
-    std::error_code error;
-    // A folder of the list may be a backend itself.
-    if (fs::exists(folder / "backend.json", error)) files.push_back(fs::absolute(folder / "backend.json"));
-    std::vector<fs::path> here;
-    for (const auto& entry : fs::directory_iterator(folder, error)) {
-      const fs::path file = entry.path() / "backend.json";
-      std::error_code ignored;
-      if (fs::exists(file, ignored)) here.push_back(fs::absolute(file));
-    }
-    std::sort(here.begin(), here.end());
-    files.insert(files.end(), here.begin(), here.end());
-  }
-  for (const fs::path& file : files) {
+  for (const fs::path& file : descriptions_in(folders)) {
     try {
-      BackendDescription backend =
-          backend_from_json(read_strict_json(file, {1 << 20, 16}), file, interpreters);
-      if (!registry.find(backend.name)) registry.backends.push_back(std::move(backend));
+      add(registry, backend_from_json(read_strict_json(file, {1 << 20, 16}), file, interpreters));
     } catch (const std::exception& error) {
       registry.faults.emplace_back(error.what());
     }
   }
+  keep_one_oracle(registry);
   std::sort(registry.backends.begin(), registry.backends.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   return registry;
 }
 
 BackendRegistry find_backends(const Interpreters& interpreters) {
-  return find_backends_in(backend_folders(), interpreters);
+  BackendRegistry registry = find_backends_in(backend_folders(), interpreters);
+  for (const fs::path& folder : colon_list("ASSAY_BACKENDS")) {
+    if (!descriptions_in({folder}).empty()) continue;
+    registry.faults.push_back(
+        fmt::format("ASSAY_BACKENDS: {} has no backend: it should have a folder with a backend.json in it",
+                    folder.string()));
+  }
+  return registry;
 }
 
 }  // namespace assay

@@ -36,15 +36,18 @@ BackendDescription backend_from_json(const nlohmann::json& json, const std::file
 
 struct BackendRegistry {
   std::vector<BackendDescription> backends;  // ordered by name; one of a name: the first found
-  std::vector<std::string> faults;           // a line for each backend.json that cannot be read
+  // A line for each backend.json that cannot be read, each that an earlier one of its name stands before, and
+  // each further oracle.
+  std::vector<std::string> faults;
 
   // nullptr when there is none.
   const BackendDescription* find(std::string_view name) const;
-  // The available backend that says "oracle": true; nullptr when there is none.
+  // The available backend that says "oracle": true; nullptr when there is none. Of several that of the last
+  // folder: an added backend does not become the judge by its name alone.
   const BackendDescription* oracle() const;
 };
 
-// Looks at files alone and starts nothing.
+// Looks at files alone and starts nothing. A folder of $ASSAY_BACKENDS without any backend is a fault.
 BackendRegistry find_backends(const Interpreters& interpreters = {});
 BackendRegistry find_backends_in(const std::vector<std::filesystem::path>& folders,
                                  const Interpreters& interpreters);

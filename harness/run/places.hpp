@@ -14,8 +14,8 @@ std::filesystem::path executable_folder();
 // The parts of a colon list in the environment; empty parts are left out.
 std::vector<std::filesystem::path> colon_list(const char* variable);
 
-// Folders whose subfolders are backends, first found wins: $ASSAY_BACKENDS, <exe folder>/backends,
-// <exe folder>/../libexec/assay/backends.
+// Folders whose subfolders are backends, those added by $ASSAY_BACKENDS before those of the program: <exe
+// folder>/backends, <exe folder>/../libexec/assay/backends.
 std::vector<std::filesystem::path> backend_folders();
 // $ASSAY_CONFIGS, <exe folder>/configs, <exe folder>/../share/assay/configs, <exe folder>/../../configs (a
 // build in its tree).

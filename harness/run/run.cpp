@@ -1,9 +1,7 @@
 #include "harness/run/run.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <ctime>
-#include <system_error>
 
 #include <fmt/format.h>
 
@@ -13,6 +11,7 @@
 #include "harness/run/cores.hpp"
 #include "harness/run/fork.hpp"
 #include "harness/run/journal.hpp"
+#include "harness/run/scratch_root.hpp"
 
 namespace assay {
 namespace {
@@ -27,27 +26,6 @@ std::string utc_now() {
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
   return text;
 }
-
-// A folder of this run below the temporary one; gone with its contents at the end.
-class ScratchRoot {
- public:
-  explicit ScratchRoot(bool keep) : keep_(keep) {
-    std::string pattern = (fs::temp_directory_path() / "assay-XXXXXX").string();
-    if (!::mkdtemp(pattern.data())) throw std::system_error(errno, std::generic_category(), pattern);
-    path_ = pattern;
-  }
-  ~ScratchRoot() {
-    std::error_code ignored;
-    if (!keep_) fs::remove_all(path_, ignored);
-  }
-  ScratchRoot(const ScratchRoot&) = delete;
-  ScratchRoot& operator=(const ScratchRoot&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-  bool keep_;
-};
 
 // The settings whose change makes earlier forks another experiment.
 nlohmann::json comparable(const RunConfig& config) {

@@ -95,6 +95,27 @@ TEST(CliList, says_why_a_backend_is_unavailable_and_how_to_get_it) {
   EXPECT_EQ((*ghost)["remedy"], "scripts/setup --framework ghost");
 }
 
+TEST(CliList, added_backends_stand_beside_the_built_ones) {
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path() / "added/guest");
+  folder.file(
+      "added/guest/backend.json",
+      R"({"name": "guest", "kind": "bare", "command": ["true"], "devices": ["cpu"], "modes": ["eager"],
+    "tasks": ["train"], "precisions": ["fp32"], "layouts": ["native"], "loaders": ["resident"]})");
+  const json built = json::parse(run({"list", "backends", "--json"}).out);
+  const std::string added = (folder.path() / "added").string(), absent = (folder.path() / "absent").string();
+  const Outcome more = test::assay({.arguments = {"list", "backends", "--json"},
+                                    .environment = {{"ASSAY_BACKENDS", added + ":" + absent}}});
+  ASSERT_EQ(more.code, 0) << more.err;
+  auto expected = names(built);
+  ASSERT_THAT(expected, ::testing::Contains("reference"));
+  expected.push_back("guest");
+  EXPECT_THAT(names(json::parse(more.out)), ::testing::UnorderedElementsAreArray(expected));
+  const Outcome text = test::assay(
+      {.arguments = {"list", "backends"}, .environment = {{"ASSAY_BACKENDS", added + ":" + absent}}});
+  EXPECT_THAT(text.out, HasSubstr(absent + " has no backend"));
+}
+
 TEST(CliList, hides_no_config_behind_a_broken_one) {
   const test::TemporaryFolder folder;
   folder.file("broken.json", "{\"workload\": ");

@@ -208,6 +208,21 @@ TEST_F(RunTest, without_an_oracle_a_cell_is_not_called_equal) {
   EXPECT_FALSE(report.cells[0].equivalence.passed);
 }
 
+TEST_F(RunTest, what_a_killed_conductor_left_is_swept_by_the_next_run) {
+  const fs::path temporary = folder_ / "tmp";
+  fs::create_directories(temporary);
+  ::setenv("TMPDIR", temporary.c_str(), 1);
+  const RunRequest asked = request(R"("forks": 2, "mode": "slow")");
+  conduct(asked, [&](pid_t conductor) {
+    wait_for_forks(1);
+    ::kill(conductor, SIGKILL);
+  });
+  EXPECT_FALSE(fs::is_empty(temporary)) << "a conductor that is killed cannot tidy up";
+  run_to_end(request(R"("forks": 1, "mode": "good")"));
+  ::unsetenv("TMPDIR");
+  EXPECT_TRUE(fs::is_empty(temporary));
+}
+
 TEST_F(RunTest, its_folders_are_gone_afterwards) {
   const fs::path temporary = folder_ / "tmp";
   fs::create_directories(temporary);

@@ -88,7 +88,7 @@ TEST_F(BackendsTest, a_bad_description_is_a_fault_and_no_obstacle) {
   EXPECT_THAT(registry.faults[1], AllOf(HasSubstr("b/backend.json"), HasSubstr("precision")));
 }
 
-TEST_F(BackendsTest, the_first_of_a_name_wins) {
+TEST_F(BackendsTest, the_first_of_a_name_wins_and_says_so) {
   auto one = description(), two = description();
   one["description"] = "first";
   two["description"] = "second";
@@ -97,6 +97,33 @@ TEST_F(BackendsTest, the_first_of_a_name_wins) {
   const BackendRegistry registry = find_backends_in({root_ / "one", root_ / "two"}, {});
   ASSERT_EQ(registry.backends.size(), 1U);
   EXPECT_EQ(registry.backends[0].description, "first");
+  ASSERT_EQ(registry.faults.size(), 1U);
+  EXPECT_THAT(registry.faults[0], AllOf(HasSubstr("one/fake stands in for"), HasSubstr("two/fake")));
+}
+
+TEST_F(BackendsTest, a_folder_that_is_named_twice_is_no_second_backend) {
+  write(root_ / "one/fake/backend.json", description().dump());
+  const BackendRegistry registry = find_backends_in({root_ / "one", root_ / "one/fake", root_ / "one/"}, {});
+  EXPECT_EQ(registry.backends.size(), 1U);
+  EXPECT_TRUE(registry.faults.empty()) << registry.faults[0];
+}
+
+TEST_F(BackendsTest, an_added_backend_becomes_no_oracle_beside_the_one_that_is_there) {
+  auto built = description(), added = description();
+  for (auto* one : {&built, &added}) {
+    (*one)["oracle"] = true;
+    (*one)["command"] = {"true"};
+    one->erase("requires");
+  }
+  built["name"] = "reference";
+  added["name"] = "another";
+  write(root_ / "added/another/backend.json", added.dump());
+  write(root_ / "built/reference/backend.json", built.dump());
+  const BackendRegistry registry = find_backends_in({root_ / "added", root_ / "built"}, {});
+  ASSERT_EQ(registry.backends.size(), 2U);
+  EXPECT_EQ(registry.oracle()->name, "reference");
+  ASSERT_EQ(registry.faults.size(), 1U);
+  EXPECT_THAT(registry.faults[0], AllOf(HasSubstr("another"), HasSubstr("not asked")));
 }
 
 TEST_F(BackendsTest, unknown_placeholders_and_interpreters_are_refused) {
