@@ -1,0 +1,128 @@
+"""graph.json as a pure function: one function per op, walked in the order of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from assay_worker import Graph, Node, Unsupported
+from jax import Array, lax
+
+# Gives the node's first result, or a tuple of all that it has.
+Op = Callable[..., Any]
+Values = dict[str, Array]
+
+IMAGES = ("NCHW", "OIHW", "NCHW")
+
+
+def convolution(stride: int, padding: int, *, compute: jnp.dtype) -> Op:
+    def run(x: Array, weight: Array, bias: Array | None) -> Array:
+        y = lax.conv_general_dilated(
+            x.astype(compute),
+            weight.astype(compute),
+            (stride, stride),
+            [(padding, padding)] * 2,
+            dimension_numbers=IMAGES,
+        )
+        return y if bias is None else y + bias.astype(compute)[:, None, None]
+
+    return run
+
+
+def linear(*, compute: jnp.dtype) -> Op:
+    def run(x: Array, weight: Array, bias: Array | None) -> Array:
+        y = x.astype(compute) @ weight.astype(compute).T
+        return y if bias is None else y + bias.astype(compute)
+
+    return run
+
+
+def _pool(x: Array, start: float, combine: Op, kernel: int, stride: int, padding: int) -> Array:
+    window, strides = (1, 1, kernel, kernel), (1, 1, stride, stride)
+    padded = ((0, 0), (0, 0), (padding, padding), (padding, padding))
+    return lax.reduce_window(x, np.array(start, x.dtype), combine, window, strides, padded)
+
+
+def average_pool(kernel: int, stride: int, padding: int) -> Op:
+    # The divisor counts the padding.
+    return lambda x: _pool(x, 0, lax.add, kernel, stride, padding) / kernel**2
+
+
+def max_pool(kernel: int, stride: int, padding: int) -> Op:
+    return lambda x: _pool(x, -jnp.inf, lax.max, kernel, stride, padding)
+
+
+def batch_norm(epsilon: float, momentum: float, training: bool) -> Op:
+    def normalise(x: Array, weight: Array, bias: Array, mean: Array, inverse_std: Array) -> Array:
+        centred = x.astype(jnp.float32) - mean[:, None, None]
+        y = centred * (inverse_std * weight)[:, None, None] + bias[:, None, None]
+        return y.astype(x.dtype)
+
+    def infer(x: Array, weight: Array, bias: Array, mean: Array, variance: Array) -> Array:
+        return normalise(x, weight, bias, mean, lax.rsqrt(variance + epsilon))
+
+    def train(x: Array, weight: Array, bias: Array, mean: Array, variance: Array) -> tuple[Array, ...]:
+        axes = (0, 2, 3)
+        batch_mean = jnp.mean(x, axes, jnp.float32)
+        batch_variance = jnp.var(x.astype(jnp.float32), axes)
+        inverse_std = lax.rsqrt(batch_variance + epsilon)
+        y = normalise(x, weight, bias, batch_mean, inverse_std)
+        new_mean = momentum * mean + (1 - momentum) * batch_mean
+        new_variance = momentum * variance + (1 - momentum) * batch_variance
+        return y, batch_mean, inverse_std, new_mean, new_variance
+
+    return train if training else infer
+
+
+def softmax_cross_entropy() -> Op:
+    def run(logits: Array, labels: Array) -> Array:
+        losses = optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), labels)
+        return losses.mean()
+
+    return run
+
+
+OPS: dict[str, Callable[..., Op]] = {
+    "add": lambda: jnp.add,
+    "average_pool": average_pool,
+    "batch_norm": batch_norm,
+    "convolution": convolution,
+    "flatten": lambda: lambda x: x.reshape(len(x), -1),
+    "linear": linear,
+    "max_pool": max_pool,
+    "relu": lambda: jax.nn.relu,
+    "softmax_cross_entropy": softmax_cross_entropy,
+}
+# These compute in the type of the precision policy; the others in that of their operands.
+MATRIX_OPS = {"convolution", "linear"}
+
+
+def translate(node: Node, compute: jnp.dtype) -> Op:
+    """Raise Unsupported when JAX's adapter has no such op, or not with these attributes."""
+    if node.op not in OPS:
+        raise Unsupported(f"[{node.op}] the jax adapter has no such op")
+    make = partial(OPS[node.op], compute=compute) if node.op in MATRIX_OPS else OPS[node.op]
+    try:
+        return make(**node.attributes)
+    except TypeError as error:
+        raise Unsupported(f"[{node.op}] attributes {node.attributes}: {error}") from error
+
+
+def function_of(graph: Graph, compute: jnp.dtype) -> Callable[[Values], Values]:
+    """Give what turns parameters, running statistics and inputs by name into all values by name."""
+    plan = [(translate(node, compute), node.inputs, node.outputs) for node in graph.nodes]
+
+    def run(given: Values) -> Values:
+        values: dict[str | None, Any] = {None: None, **given}
+        for op, operands, results in plan:
+            found = op(*[values[operand] for operand in operands])
+            values.update(zip(results, found if isinstance(found, tuple) else (found,), strict=False))
+        del values[None]
+        return values
+
+    return run

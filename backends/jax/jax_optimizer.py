@@ -1,0 +1,34 @@
+"""The optimizers of harness/graph/program.hpp from optax's transformations, whose forms are the same.
+
+scale_by_adam adds epsilon after the bias correction, scale_by_rms after the root, trace keeps the learning
+rate outside of the velocity; weight decay is coupled. The learning rate multiplies what they give.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import optax
+from assay_worker import Optimizer
+
+# Our moment: the field of optax's state.
+MOMENTS = {"adam": {"m": "mu", "v": "nu"}, "sgd": {"momentum": "trace"}, "rmsprop": {"square": "nu"}}
+
+
+def make_optimizer(spec: Optimizer) -> optax.GradientTransformation:
+    """Build what gives the direction of a step from gradients and parameters; its state is a pair."""
+    if spec.kind == "adam":
+        rule = optax.scale_by_adam(spec.beta1, spec.beta2, spec.epsilon)
+    elif spec.kind == "rmsprop":
+        rule = optax.scale_by_rms(spec.decay, spec.epsilon, eps_in_sqrt=False)
+    elif spec.momentum:
+        rule = optax.trace(spec.momentum)
+    else:
+        rule = optax.identity()
+    return optax.chain(optax.add_decayed_weights(spec.weight_decay), rule)
+
+
+def with_fields(state: Any, **fields: Any) -> Any:
+    """Give the state of make_optimizer() with fields of its rule replaced."""
+    decay, rule = state
+    return decay, rule._replace(**fields) if fields else rule

@@ -1,0 +1,155 @@
+"""MXNet's Gluon behind the contract of assay_worker.Adapter."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+
+import mxnet as mx
+import numpy as np
+from assay_worker import Adapter, Cell, Info, Program, Unsupported, loaded_libraries
+from mxnet import autograd, gluon, nd
+from mxnet_network import Network
+from mxnet_optimizer import epsilon_at, make_optimizer, moments_of
+
+Tensors = dict[str, np.ndarray]
+
+
+class MxnetAdapter(Adapter):
+    """Modes: `eager` (imperative) and `hybridize`, with static allocation and static shapes."""
+
+    @classmethod
+    def info(cls, cell: Cell) -> Info:
+        files = {"libmxnet": "MXNet", "libgomp": "OpenMP", "libopenblas": "OpenBLAS"}
+        return Info("mxnet", mx.__version__, loaded_libraries(files, {"MXNet": mx.__version__}), _observed())
+
+    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
+        if cell.mode not in ("eager", "hybridize"):
+            raise Unsupported(f"mode {cell.mode!r}: eager and hybridize are known")
+        self._program, self._train = program, cell.task == "train"
+        self._network = Network(program)
+        self._network.initialize(mx.init.Zero())
+        self._loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
+        if cell.mode == "hybridize":
+            self._network.hybridize(static_alloc=True, static_shape=True)
+            self._loss_of.hybridize(static_alloc=True, static_shape=True)
+        self._optimizer = make_optimizer(program.optimizer)
+        trained = [self._network.tensor(value.name) for value in program.parameters]
+        self._trainer = gluon.Trainer(trained, self._optimizer, kvstore=None)
+        self._slots: dict[int, tuple[nd.NDArray, nd.NDArray]] = {}
+        self._losses: nd.NDArray | None = None
+        self._rate: float | None = None  # the one within SGD's velocity; None when there is none
+        self._restarted = True
+
+    def set_state(self, tensors: Tensors) -> None:
+        for value in self._program.parameters + self._program.states:
+            given = tensors.get(value.name)
+            if given is None:
+                given = np.full(value.shape, value.initializer == "ones", np.float32)
+            self._network.tensor(value.name).set_data(nd.array(given))
+        updater = self._trainer._updaters[0]  # the one that save_states() writes
+        for index, value in enumerate(self._program.parameters):
+            state = self._optimizer.create_state(index, self._network.tensor(value.name).data())
+            updater.states[index], updater.states_synced[index] = state, True
+            for name, moment in moments_of(self._program.optimizer, state).items():
+                if (given := tensors.get(f"{value.name}.{name}")) is not None:
+                    moment[:] = nd.array(given)
+        self._rate = None
+        self._restarted = True
+
+    def state(self) -> Tensors:
+        found = {
+            value.name: self._network.tensor(value.name).data().asnumpy()
+            for value in self._program.parameters + self._program.states
+        }
+        scale = 1.0 if self._rate is None else -1.0 / self._rate
+        for value, moments in self._moments():
+            for name, moment in moments.items():
+                found[f"{value}.{name}"] = moment.asnumpy() * np.float32(scale)
+        return found
+
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        self._slots[slot] = nd.array(inputs), nd.array(labels)
+
+    def step(self, slot: int, learning_rate: float, step: int) -> None:
+        inputs, labels = self._slots[slot]
+        if not self._train:
+            self._network(inputs)
+            return
+        if self._restarted:
+            self._start_at(step)
+        if self._rates_within() and learning_rate != self._rate:
+            self._rescale(learning_rate)
+        if self._program.optimizer.kind == "adam":
+            self._optimizer.epsilon = epsilon_at(self._program.optimizer, step)
+        self._trainer.set_learning_rate(learning_rate)
+        with autograd.record():
+            self._losses = self._loss_of(self._network(inputs), labels)
+        self._losses.backward()
+        self._trainer.step(self._program.batch)
+
+    def synchronize(self) -> None:
+        nd.waitall()
+
+    def loss(self) -> float:
+        return float("nan") if self._losses is None else float(self._losses.mean().asscalar())
+
+    def evaluate(self, inputs: np.ndarray) -> np.ndarray:
+        return self._network(nd.array(inputs)).asnumpy()
+
+    def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
+        with autograd.record():
+            logits = self._network(nd.array(inputs))
+            losses = self._loss_of(logits, nd.array(labels))
+        losses.backward()
+        found = {"loss": losses.mean().asnumpy(), "logits": logits.asnumpy()}
+        for value in self._program.parameters:
+            # Gluon's losses are summed; the trainer divides by the batch.
+            found[f"gradient/{value.name}"] = self._network.tensor(value.name).grad().asnumpy() / len(inputs)
+        return found
+
+    def memory(self) -> dict[str, int]:
+        kept = [
+            self._network.tensor(value.name).data()
+            for value in self._program.parameters + self._program.states
+        ]
+        kept += [moment for _, moments in self._moments() for moment in moments.values()]
+        return {"persistent": sum(array.size * array.dtype().itemsize for array in kept)}
+
+    def settings(self) -> dict[str, str]:
+        return _observed()
+
+    def _moments(self) -> list[tuple[str, dict[str, nd.NDArray]]]:
+        states, spec = self._trainer._updaters[0].states, self._program.optimizer
+        return [
+            (value.name, moments_of(spec, states[index]))
+            for index, value in enumerate(self._program.parameters)
+        ]
+
+    def _rates_within(self) -> bool:
+        """Whether the learning rate is within the velocity."""
+        return self._program.optimizer.kind == "sgd" and self._program.optimizer.momentum != 0
+
+    def _rescale(self, learning_rate: float) -> None:
+        # What set_state() gave is a velocity without a rate.
+        factor = -learning_rate if self._rate is None else learning_rate / self._rate
+        for _, moments in self._moments():
+            moments["momentum"] *= factor
+        self._rate = learning_rate
+
+    def _start_at(self, step: int) -> None:
+        """Let MXNet, which counts the updates itself, begin with the one that the schedule begins with."""
+        for index in range(len(self._program.parameters)):
+            self._optimizer._index_update_count[index] = step - 1
+        self._restarted = False
+
+
+def _observed() -> dict[str, str]:
+    features = mx.runtime.Features()
+    return {
+        "threads": str(ctypes.CDLL("libgomp.so.1").omp_get_max_threads()),
+        "engine": os.environ.get("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),
+        "onednn": str(features.is_enabled("MKLDNN")),
+        "python": platform.python_version(),
+    }

@@ -1,0 +1,83 @@
+"""What the tests of the framework workers share."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from assay_worker.tensors import Tensors, read_tensors
+from test_protocol import WORKER, talk
+from worker_under_test import ROOT
+
+SHARE = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "assay"
+ENVIRONMENTS = Path(os.environ.get("ASSAY_ENVIRONMENTS") or SHARE / "environments")
+
+
+@dataclass(frozen=True)
+class Framework:
+    """A backend under backends/ with an environment of its own."""
+
+    name: str
+    library: str  # what its hello names
+    compiled: str  # the mode that compiles ahead
+    devices: tuple[str, ...] = ("cpu", "cuda")
+    precisions: tuple[str, ...] = ("fp32", "bf16")
+    rmsprop_epsilon: float = (
+        1e-2  # one that shows where it is added, unless its own form has it below the root
+    )
+
+    @property
+    def python(self) -> Path:
+        return ENVIRONMENTS / self.name / "bin/python"
+
+    @property
+    def worker(self) -> Path:
+        return ROOT / "backends" / self.name / "worker.py"
+
+    @property
+    def skip(self) -> pytest.MarkDecorator:
+        reason = f"{self.name} is not set up: scripts/setup --framework {self.name}"
+        return pytest.mark.skipif(not self.python.exists(), reason=reason)
+
+    def ask(self, folder: Path, check: bool = True) -> tuple[Tensors, Tensors, list[dict[str, Any]]]:
+        """Let it check and verify; what it wrote and what it said."""
+        return _ask(folder, self.worker, str(self.python), check)
+
+    def hear(self, folder: Path, *commands: str) -> list[dict[str, Any]]:
+        return talk(folder, [{"command": command} for command in commands], self.worker, str(self.python))[0]
+
+
+def ask_numpy(folder: Path) -> tuple[Tensors, Tensors]:
+    return _ask(folder, WORKER, sys.executable, True)[:2]
+
+
+def _ask(
+    folder: Path, worker: Path, python: str, check: bool
+) -> tuple[Tensors, Tensors, list[dict[str, Any]]]:
+    commands = [
+        {"command": "compile", "check": check},
+        *({"command": c} for c in ("check", "verify", "quit")),
+    ]
+    heard, _ = talk(folder, commands, worker, python)
+    assert [event["event"] for event in heard] == ["hello", "compiled", "checked", "verified", "bye"], heard
+    results = folder / "results"
+    return read_tensors(results / "check.safetensors"), read_tensors(results / "verify.safetensors"), heard
+
+
+def assert_same(found: Tensors, expected: Tensors, rtol: float, atol: float) -> None:
+    assert set(found) == set(expected)
+    for name, tensor in expected.items():
+        np.testing.assert_allclose(found[name], tensor, rtol=rtol, atol=atol, err_msg=name)
+
+
+FRAMEWORKS = [
+    Framework("torch", "PyTorch", "compile"),
+    Framework("jax", "XLA", "jit"),
+    Framework("mxnet", "MXNet", "hybridize", devices=("cpu",), precisions=("fp32",), rmsprop_epsilon=1e-8),
+]
+EACH = [pytest.param(framework, marks=framework.skip, id=framework.name) for framework in FRAMEWORKS]

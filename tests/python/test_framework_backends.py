@@ -1,0 +1,91 @@
+"""Each framework's worker against the plain numpy one: same folder, same commands, same answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from assay_worker.checks import read_feeds
+from framework import EACH, Framework, ask_numpy, assert_same
+from ops import OPS
+
+
+@pytest.fixture(params=EACH)
+def framework(request: pytest.FixtureRequest) -> Framework:
+    return request.param
+
+
+@pytest.mark.parametrize(
+    ("network", "optimizer"),
+    [
+        ("convolutional", {"kind": "adam", "epsilon": 1e-3}),
+        ("mlp", {"kind": "sgd", "momentum": 0.9, "weight_decay": 0.1}),
+        ("mlp", {"kind": "sgd", "momentum": 0.0}),
+        ("mlp", {"kind": "rmsprop"}),
+    ],
+    ids=["adam", "sgd", "sgd_plain", "rmsprop"],
+)
+def test_answers_as_numpy_does(
+    framework: Framework, make_cell: Any, network: str, optimizer: dict[str, Any]
+) -> None:
+    if optimizer["kind"] == "rmsprop":
+        optimizer = optimizer | {"epsilon": framework.rmsprop_epsilon}
+    folder = make_cell(network, optimizer)
+    check, verify, _ = framework.ask(folder)
+    expected_check, expected_verify = ask_numpy(folder)
+    assert_same(check, expected_check, 2e-5, 2e-6)
+    assert_same(verify, expected_verify, 2e-5, 2e-6)
+
+
+def test_compiled_steps_are_those_of_eager(framework: Framework, make_cell: Any) -> None:
+    folder = make_cell("convolutional", mode=framework.compiled)
+    check, verify, heard = framework.ask(folder, check=False)
+    # The command compile leaves nothing to the first step.
+    assert heard[1]["settings"].get("compiled_graphs", "1") == "1"
+    expected_check, expected_verify = ask_numpy(folder)
+    assert_same(check, expected_check, 2e-5, 2e-6)
+    assert_same(verify, expected_verify, 2e-5, 2e-6)
+
+
+def test_running_statistics_take_the_biased_variance(framework: Framework, make_cell: Any) -> None:
+    folder = make_cell("normalised")
+    check, _, _ = framework.ask(folder)
+    feeds = read_feeds(folder)
+    given = feeds.parameters
+    x, _ = OPS["convolution"](feeds.inputs, given["conv1.weight"], given["conv1.bias"], stride=1, padding=0)
+    for name, batch in (("mean", x.mean((0, 2, 3))), ("variance", x.var((0, 2, 3)))):
+        expected = 0.9 * given[f"bn1.running_{name}"] + 0.1 * batch
+        np.testing.assert_allclose(check[f"running/bn1.running_{name}"], expected, rtol=1e-5)
+
+
+def test_bf16_is_coarser_than_fp32_and_near_it(framework: Framework, make_cell: Any) -> None:
+    if "bf16" not in framework.precisions:
+        pytest.skip(f"{framework.name} has no bf16 here")
+    folder = make_cell("convolutional")
+    exact, _, _ = framework.ask(folder)
+    request = json.loads((folder / "request.json").read_text())
+    (folder / "request.json").write_text(json.dumps(request | {"precision": "bf16"}))
+    coarse, _, _ = framework.ask(folder)
+    error = np.abs(coarse["training/logits"] - exact["training/logits"]).max()
+    assert 1e-5 < error < 0.05 * np.abs(exact["training/logits"]).max()
+
+
+def test_a_device_that_is_not_there_is_a_row_and_no_crash(
+    framework: Framework, make_cell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "cuda" not in framework.devices:
+        pytest.skip(f"{framework.name} runs on {', '.join(framework.devices)} alone")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    heard = framework.hear(make_cell("mlp", device="cuda"), "compile", "quit")
+    assert [event["event"] for event in heard] == ["hello", "error", "bye"]
+    assert heard[1]["kind"] == "unavailable"
+
+
+def test_hello_tells_the_libraries(framework: Framework, make_cell: Any) -> None:
+    heard = framework.hear(make_cell("mlp", threads=2), "quit")
+    libraries = {library["name"]: library for library in heard[0]["libraries"]}
+    assert Path(libraries[framework.library]["path"]).exists()
+    assert libraries[framework.library]["version"]
