@@ -8,5 +8,7 @@ namespace assay {
 Workload mlp();
 Workload lenet5();
 Workload cnn();
+Workload resnet56();
+Workload resnet50();
 
 }  // namespace assay

@@ -42,18 +42,19 @@ ValueId GraphBuilder::state(std::string name, Shape shape, std::string initializ
 }
 
 ValueId GraphBuilder::convolution(std::string name, ValueId x, std::int64_t channels, Window window,
-                                  bool bias) {
+                                  bool bias, std::string initializer) {
   const std::int64_t in = shape_of(graph_, x, 4, "convolution")[1];
   const ValueId w =
-      parameter(name + ".weight", {channels, in, window.kernel, window.kernel}, "glorot_uniform");
+      parameter(name + ".weight", {channels, in, window.kernel, window.kernel}, std::move(initializer));
   const ValueId b = bias ? parameter(name + ".bias", {channels}, "zeros") : none;
   return apply("convolution", {x, w, b}, {{"stride", window.stride}, {"padding", window.padding}}, name)
       .front();
 }
 
-ValueId GraphBuilder::linear(std::string name, ValueId x, std::int64_t features, bool bias) {
+ValueId GraphBuilder::linear(std::string name, ValueId x, std::int64_t features, bool bias,
+                             std::string initializer) {
   const std::int64_t in = shape_of(graph_, x, 2, "linear")[1];
-  const ValueId w = parameter(name + ".weight", {features, in}, "glorot_uniform");
+  const ValueId w = parameter(name + ".weight", {features, in}, std::move(initializer));
   const ValueId b = bias ? parameter(name + ".bias", {features}, "zeros") : none;
   return apply("linear", {x, w, b}, {}, name).front();
 }

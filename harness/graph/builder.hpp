@@ -31,8 +31,11 @@ class GraphBuilder {
   ValueId state(std::string name, Shape shape, std::string initializer);
 
   // Layers: they add the parameters "<name>.weight" and "<name>.bias" and return the result.
-  ValueId convolution(std::string name, ValueId x, std::int64_t channels, Window window, bool bias = true);
-  ValueId linear(std::string name, ValueId x, std::int64_t features, bool bias = true);
+  // `initializer` is of the weight (harness/data/initial_values.hpp); biases start from zero.
+  ValueId convolution(std::string name, ValueId x, std::int64_t channels, Window window, bool bias = true,
+                      std::string initializer = "glorot_uniform");
+  ValueId linear(std::string name, ValueId x, std::int64_t features, bool bias = true,
+                 std::string initializer = "glorot_uniform");
   ValueId batch_norm(std::string name, ValueId x, double momentum = 0.9, double epsilon = 1e-5);
 
   ValueId relu(ValueId x, std::string name = {});

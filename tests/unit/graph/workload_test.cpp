@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/graph/error.hpp"
+#include "harness/graph/op.hpp"
 
 namespace assay {
 namespace {
@@ -34,6 +35,38 @@ TEST(Workload, mlp_has_the_parameters_of_784_128_10) {
 TEST(Workload, cnn_has_the_parameters_of_its_two_convolutions) {
   EXPECT_EQ(parameter_count(find_workload("cnn").build(32).training),
             64 * 9 + 64 + 32 * 64 * 9 + 32 + 32 * 24 * 24 * 10 + 10);
+}
+
+int layers(const Graph& graph, std::string_view op) {
+  int count = 0;
+  for (const Node& node : graph.nodes()) count += node.op->name() == op;
+  return count;
+}
+
+TEST(Workload, resnet56_is_the_network_of_the_keras_example) {
+  const Graph graph = find_workload("resnet56").build(32).training;
+  EXPECT_EQ(layers(graph, "convolution"), 55 + 2);  // and the two projections
+  EXPECT_EQ(layers(graph, "batch_norm"), 55);
+  EXPECT_EQ(graph.value(graph.find("stage1.block9.relu2")).type.shape, (Shape{32, 16, 32, 32}));
+  EXPECT_EQ(graph.value(graph.find("stage2.block1.relu2")).type.shape, (Shape{32, 32, 16, 16}));
+  EXPECT_EQ(graph.value(graph.find("stage3.block9.relu2")).type.shape, (Shape{32, 64, 8, 8}));
+  EXPECT_EQ(graph.value(graph.find("flatten")).type.shape, (Shape{32, 64}));
+  // What Keras's summary() says of it, of which 4,064 are running statistics.
+  EXPECT_EQ(parameter_count(graph), 861770 - 4064);
+}
+
+TEST(Workload, resnet50_has_the_parameters_of_the_paper_at_any_size_of_the_images) {
+  const Workload& workload = find_workload("resnet50");
+  for (const std::int64_t size : {224, 256}) {
+    const Graph graph = workload.build(2, {3, size, size}, 1000).training;
+    EXPECT_EQ(layers(graph, "convolution"), 49 + 4);
+    EXPECT_EQ(graph.value(graph.find("pool1")).type.shape, (Shape{2, 64, size / 4, size / 4}));
+    EXPECT_EQ(graph.value(graph.find("stage4.block3.relu3")).type.shape,
+              (Shape{2, 2048, size / 32, size / 32}));
+    EXPECT_EQ(graph.value(graph.find("flatten")).type.shape, (Shape{2, 2048}));
+    EXPECT_EQ(parameter_count(graph), 25557032);
+  }
+  EXPECT_THROW(workload.build(2, {3, 224, 160}, 1000), GraphError);
 }
 
 TEST(Workload, every_program_is_complete) {
