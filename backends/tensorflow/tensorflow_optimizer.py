@@ -1,0 +1,66 @@
+"""The optimizers of harness/graph/program.hpp on Keras's own, whose forms differ.
+
+Adam adds epsilon before the bias correction: epsilon * sqrt(1 - beta2^t) there is epsilon here, so it is a
+variable that is set before each step. RMSprop adds it below the root: epsilon^2 there is epsilon here but for
+gradients of the size of epsilon itself. SGD keeps the learning rate within the velocity: momentum =
+-velocity * rate, and the velocity is rescaled when the rate changes. Weight decay, decoupled in Keras, is
+added to the gradients instead, as a kernel regularizer would do.
+"""
+
+from __future__ import annotations
+
+import keras
+import tensorflow as tf
+from assay_worker import Optimizer
+
+
+class Rule:
+    """A Keras optimizer, its moments by our names, and the step from which it counts."""
+
+    def __init__(self, spec: Optimizer, variables: dict[str, keras.Variable]) -> None:
+        self._spec = spec
+        self._epsilon = tf.Variable(spec.epsilon, trainable=False)
+        self._rate: float | None = None  # the one within SGD's velocity; None when there is none
+        if spec.kind == "adam":
+            self.keras = keras.optimizers.Adam(beta_1=spec.beta1, beta_2=spec.beta2, epsilon=self._epsilon)
+        elif spec.kind == "rmsprop":
+            self.keras = keras.optimizers.RMSprop(rho=spec.decay, epsilon=spec.epsilon**2)
+        else:
+            self.keras = keras.optimizers.SGD(momentum=spec.momentum)
+        self.keras.build(list(variables.values()))
+        held = {
+            "adam": lambda o: {"m": o._momentums, "v": o._velocities},
+            "rmsprop": lambda o: {"square": o._velocities},
+            "sgd": lambda o: {"momentum": o.momentums},
+        }[spec.kind](self.keras)
+        self._moments = {
+            f"{name}.{moment}": held[moment][index]
+            for moment in spec.moments
+            for index, name in enumerate(variables)
+        }
+
+    @property
+    def moments(self) -> dict[str, keras.Variable]:
+        return self._moments
+
+    @property
+    def scale(self) -> float:
+        """What a moment here has to be multiplied by to be that of the contract."""
+        return 1.0 if self._rate is None else -1.0 / self._rate
+
+    def restart(self) -> None:
+        """The moments have been set to those of the contract."""
+        self._rate = None
+
+    def prepare(self, learning_rate: float, step: int, first: bool) -> None:
+        """Set what the next step, number `step` from 1, reads; `first` after a restart."""
+        if first:
+            self.keras.iterations.assign(step - 1)
+        if self._spec.kind == "adam":
+            self._epsilon.assign(self._spec.epsilon * (1 - self._spec.beta2**step) ** 0.5)
+        elif self._spec.kind == "sgd" and self._spec.momentum and learning_rate != self._rate:
+            factor = -learning_rate if self._rate is None else learning_rate / self._rate
+            for moment in self._moments.values():
+                moment.assign(moment * factor)
+            self._rate = learning_rate
+        self.keras.learning_rate.assign(learning_rate)

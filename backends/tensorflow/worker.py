@@ -1,0 +1,31 @@
+"""The TensorFlow worker."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+from assay_worker import Adapter, worker_main
+
+
+def adapter() -> type[Adapter]:
+    # Read on import. A worker runs one cell, so its mode may stand in the environment.
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    request = json.loads((Path(sys.argv[1]) / "request.json").read_text())
+    if request.get("mode") == "autocluster":
+        os.environ["TF_XLA_FLAGS"] = "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit"
+    if request.get("deterministic"):
+        os.environ["TF_DETERMINISTIC_OPS"] = "1"
+    from tensorflow_adapter import TensorflowAdapter
+
+    return TensorflowAdapter
+
+
+if __name__ == "__main__":
+    worker_main(adapter)
