@@ -11,7 +11,7 @@ std::int64_t BatchList::fill(std::int64_t index, float* inputs, std::int32_t* la
     const std::int64_t first = index * batch;
     const std::int64_t samples = std::clamp<std::int64_t>(source->samples() - first, 0, batch);
     for (std::int64_t i = 0; i < samples; ++i) {
-      source->read(first + i, inputs + i * elements);
+      source->read({static_cast<std::int32_t>(first + i)}, inputs + i * elements);
       labels[i] = source->label(first + i);
     }
     std::fill(inputs + samples * elements, inputs + batch * elements, 0.0f);
@@ -23,7 +23,7 @@ std::int64_t BatchList::fill(std::int64_t index, float* inputs, std::int32_t* la
   const std::span<const PlanRow> rows =
       plan.subspan(static_cast<std::size_t>(index % per * batch), static_cast<std::size_t>(batch));
   for (const PlanRow& row : rows) {
-    source->read(row.sample, inputs);
+    source->read(row, inputs);
     *labels++ = source->label(row.sample);
     inputs += elements;
   }

@@ -31,15 +31,23 @@ std::span<const PlanRow> MappedPlan::rows() const {
   return {reinterpret_cast<const PlanRow*>(array_.bytes().data()), array_.bytes().size() / sizeof(PlanRow)};
 }
 
-void MappedPlan::require_valid(std::int64_t samples) const {
+void MappedPlan::require_valid(std::int64_t samples, const Shape& sample_shape) const {
+  const bool image = sample_shape.size() == 3;
+  const std::int64_t height = image ? sample_shape[1] : 1, width = image ? sample_shape[2] : 1;
   for (const PlanRow& row : rows()) {
+    const auto fail = [&](std::string_view what) {
+      return IoError("plan", path_, fmt::format("row {} {}", &row - rows().data(), what));
+    };
     if (row.sample < 0 || row.sample >= samples)
-      throw IoError("plan", path_,
-                    fmt::format("row {} names sample {} of {}", &row - rows().data(), row.sample, samples));
-    if (row.dx != 0 || row.dy != 0 || row.flip != 0)
-      throw IoError(
-          "plan", path_,
-          fmt::format("row {} has a crop or a mirroring, which is not read yet", &row - rows().data()));
+      throw fail(fmt::format("names sample {} of {}", row.sample, samples));
+    if (row.as_is()) continue;
+    if (!image)
+      throw fail(fmt::format("has a crop or a mirroring: samples {} are no images (C, H, W)",
+                             to_string(sample_shape)));
+    if (row.dx <= -width || row.dx >= width || row.dy <= -height || row.dy >= height)
+      throw fail(fmt::format("has a crop at ({}, {}), which leaves nothing of an image of {} by {}", row.dx,
+                             row.dy, width, height));
+    if (row.flip != 0 && row.flip != 1) throw fail(fmt::format("has a flip of {}: 0 or 1", row.flip));
   }
 }
 

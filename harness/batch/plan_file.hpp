@@ -1,8 +1,10 @@
 // epochs/NNNN.plan.npy of a cell folder: what an epoch trains on, in order.
 //
-// int32 (n, 4), one row a sample: its index in the split "train"; the crop's offset to the right and down, in
-// pixels; and whether it is mirrored (0 or 1). n need not be the split's size. A steps fork walks the plans
-// 0001, 0002, … that are there and then begins again.
+// int32 (n, 4), one row a sample: its index in the split "train"; the crop's offset (dx, dy) to the right and
+// down, in pixels; and whether it is mirrored left to right after that (0 or 1):
+//   out[c][y][x] = in[c][y + dy][(flip ? W - 1 - x : x) + dx]
+// where a pixel outside of the image is raw zero before normalisation. n need not be the split's size. A
+// steps fork walks the plans 0001, 0002, … that are there and then begins again.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +20,7 @@ struct PlanRow {
   std::int32_t dx = 0;
   std::int32_t dy = 0;
   std::int32_t flip = 0;
+  bool as_is() const { return dx == 0 && dy == 0 && flip == 0; }
   bool operator==(const PlanRow&) const = default;
 };
 
@@ -33,8 +36,9 @@ class MappedPlan {
   explicit MappedPlan(const std::filesystem::path& path);
 
   std::span<const PlanRow> rows() const;
-  // Throws IoError for a sample outside of [0, samples). Reads every row.
-  void require_valid(std::int64_t samples) const;
+  // Throws IoError for a sample outside of [0, samples), for a crop that leaves nothing of the image, and for
+  // crops or mirroring of samples that are no (C, H, W). Reads every row.
+  void require_valid(std::int64_t samples, const Shape& sample_shape) const;
 
  private:
   MappedNpy array_;

@@ -63,7 +63,7 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
                                 request_.batch));
     if (!epochs && rows != static_cast<std::int64_t>(plans_.front().rows().size()))
       throw IoError("plan", path, "has another length than the plan of the first epoch");
-    if (!epochs) plans_.back().require_valid(train_->samples());
+    if (!epochs) plans_.back().require_valid(train_->samples(), opener_->manifest().sample_shape);
     epoch_steps.push_back(rows / request_.batch);
   }
   std::vector<std::int64_t> evaluation_steps;
@@ -129,7 +129,7 @@ void BatchSession::read_resident(std::int64_t slot, float* inputs, std::int32_t*
     if (row.sample < 0 || row.sample >= train_->samples())
       out_of_turn("assay_read_resident",
                   fmt::format("the plan names sample {} of {}", row.sample, train_->samples()));
-    train_->read(row.sample, inputs + i * layout_.sample_elements);
+    train_->read(row, inputs + i * layout_.sample_elements);
     labels[i] = train_->label(row.sample);
   }
 }
@@ -168,7 +168,7 @@ void BatchSession::start_block(const PlannedBlock& block) {
     loader_->start({evaluated_[index].get(), request_.batch, layout_.sample_elements, block.steps, {}});
   } else if (request_.loader.kind == "harness" && block.epoch > 0) {
     const MappedPlan& plan = plans_[static_cast<std::size_t>(block.epoch - 1)];
-    plan.require_valid(train_->samples());
+    plan.require_valid(train_->samples(), opener_->manifest().sample_shape);
     loader_->start(batches_of_plans({plan.rows()}, block.steps));
   } else if (request_.loader.kind == "harness" && !streaming_) {
     streaming_ = true;

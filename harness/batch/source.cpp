@@ -1,5 +1,6 @@
 #include "harness/batch/source.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -17,6 +18,10 @@ class ArraySource : public Source {
       : inputs_(std::move(inputs)), labels_(std::move(labels)), first_(split.first), count_(split.count) {
     channels_ = manifest.sample_shape.front();
     per_channel_ = element_count(manifest.sample_shape) / channels_;
+    if (manifest.sample_shape.size() == 3) {
+      height_ = manifest.sample_shape[1];
+      width_ = manifest.sample_shape[2];
+    }
     for (std::int64_t c = 0; c < channels_; ++c) {
       scale_.push_back(manifest.scale[manifest.scale.size() == 1 ? 0 : static_cast<std::size_t>(c)]);
       shift_.push_back(manifest.shift[manifest.shift.size() == 1 ? 0 : static_cast<std::size_t>(c)]);
@@ -32,9 +37,14 @@ class ArraySource : public Source {
                                               : labels_->as<std::int32_t>()[row];
   }
 
-  void read(std::int64_t sample, float* out) const override {
-    const auto begin = static_cast<std::size_t>((first_ + sample) * channels_ * per_channel_);
-    if (inputs_->type().dtype == DType::u8) {
+  void read(const PlanRow& row, float* out) const override {
+    const auto begin = static_cast<std::size_t>((first_ + row.sample) * channels_ * per_channel_);
+    if (!row.as_is()) {
+      if (inputs_->type().dtype == DType::u8)
+        crop(inputs_->as<std::uint8_t>().data() + begin, row, out);
+      else
+        crop(inputs_->as<float>().data() + begin, row, out);
+    } else if (inputs_->type().dtype == DType::u8) {
       normalise(inputs_->as<std::uint8_t>().data() + begin, out);
     } else if (as_is_) {
       std::memcpy(out, inputs_->as<float>().data() + begin,
@@ -56,9 +66,30 @@ class ArraySource : public Source {
     }
   }
 
+  // As normalise(), of the part of the image that the row shows.
+  template <typename T>
+  void crop(const T* raw, const PlanRow& row, float* out) const {
+    const std::int64_t begin = std::max<std::int64_t>(0, -row.dx), end = std::min(width_, width_ - row.dx);
+    for (std::int64_t c = 0; c < channels_; ++c, raw += per_channel_) {
+      const float scale = scale_[static_cast<std::size_t>(c)];
+      const float shift = shift_[static_cast<std::size_t>(c)];
+      for (std::int64_t y = 0; y < height_; ++y, out += width_) {
+        const std::int64_t from = y + row.dy;
+        std::fill(out, out + width_, shift);
+        if (from < 0 || from >= height_) continue;
+        const T* const line = raw + from * width_ + row.dx;
+        float* const target = row.flip != 0 ? out + width_ - 1 : out;
+        const std::int64_t stride = row.flip != 0 ? -1 : 1;
+        for (std::int64_t x = begin; x < end; ++x)
+          target[x * stride] = static_cast<float>(line[x]) * scale + shift;
+      }
+    }
+  }
+
   std::shared_ptr<const MappedNpy> inputs_, labels_;
   std::int64_t first_, count_;
   std::int64_t channels_ = 0, per_channel_ = 0;
+  std::int64_t height_ = 1, width_ = 1;  // of images
   std::vector<float> scale_, shift_;
   bool as_is_ = false;
 };

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "harness/batch/manifest.hpp"
+#include "harness/batch/plan_file.hpp"
 #include "harness/io/npy.hpp"
 
 namespace assay {
@@ -18,8 +19,9 @@ class Source {
 
   virtual std::int64_t samples() const = 0;
   virtual std::int32_t label(std::int64_t sample) const = 0;
-  // Writes the sample's elements, f32 and normalised. 0 <= sample < samples().
-  virtual void read(std::int64_t sample, float* inputs) const = 0;
+  // Writes the elements of the row's sample, cropped and mirrored as it says (plan_file.hpp), f32 and
+  // normalised. The row is valid as MappedPlan::require_valid says.
+  virtual void read(const PlanRow& row, float* inputs) const = 0;
 };
 
 // Opens splits and maps each array once, however many splits lie in it.

@@ -42,6 +42,7 @@ nlohmann::json Cell::hyper_parameters() const {
   if (axes.task != "train" || axes.optimizer.empty()) return found;
   found["learning_rate"] = learning_rate;
   found["schedule"] = schedule.text();
+  found["augmentation"] = augmentation.text();
   const nlohmann::json all = to_json(program().optimizer);
   found["optimizer"] = {{"kind", axes.optimizer}};
   for (const std::string& name : find_op(axes.optimizer).attributes())

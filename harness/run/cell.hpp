@@ -7,6 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "harness/data/augmentation.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/report/report.hpp"
 #include "harness/run/backends.hpp"
@@ -32,6 +33,7 @@ struct Cell {
   MeasurePlan measure;
   double learning_rate = 0;  // the base rate of the schedule
   RateSchedule schedule;
+  Augmentation augmentation;  // of the training images
   bool check = true;
   std::int64_t distinct = 8;
   bool profile = false;
@@ -48,7 +50,8 @@ struct Cell {
   int compute_threads() const;
   // The graph with the cell's batch, data set and optimizer. Throws GraphError.
   Program program() const;
-  // What training is done with, for the report: {"learning_rate", "schedule", "optimizer": {...}}; empty for
+  // What training is done with, for the report: {"learning_rate", "schedule", "augmentation", "optimizer":
+  // {...}}; empty for
   // task infer.
   nlohmann::json hyper_parameters() const;
   // A command line that measures this cell alone, with the parameters and the order of samples of that seed.

@@ -46,7 +46,8 @@ void write_data(const std::filesystem::path& folder, const Cell& cell, std::uint
     throw std::runtime_error(fmt::format("[data] {} has {} training samples: fewer than a batch of {}",
                                          data.manifest.name, samples, cell.axes.batch));
   }
-  write_epoch_plans(folder, samples, static_cast<int>(std::max<std::int64_t>(1, cell.measure.epochs)), seed);
+  write_epoch_plans(folder, samples, static_cast<int>(std::max<std::int64_t>(1, cell.measure.epochs)), seed,
+                    cell.augmentation);
   const std::int64_t rows = schedule_rows(cell.measure, cell.axes.batch, samples);
   const std::vector<double> schedule = training_schedule(cell.schedule.over(cell.measure.epochs),
                                                          cell.learning_rate, rows, samples / cell.axes.batch);

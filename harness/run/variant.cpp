@@ -33,6 +33,15 @@ std::string set_schedule(Cell& cell, const std::string& value) {
   return cell.schedule.text();
 }
 
+std::string set_augmentation(Cell& cell, const std::string& value) {
+  cell.augmentation = Augmentation::parse(value);
+  const Shape& sample = find_workload(cell.axes.workload).sample_shape;
+  if (!cell.augmentation.none() && sample.size() != 3)
+    throw ConfigError(fmt::format("[augmentation] got '{}': {} takes samples {}, which are no images", value,
+                                  cell.axes.workload, to_string(sample)));
+  return cell.augmentation.text();
+}
+
 constexpr std::array rules{
     Rule{"learning-rate", true, [](const Workload& workload) { return spelt(workload.learning_rate); },
          [](Cell& cell, const std::string& value) {
@@ -40,6 +49,8 @@ constexpr std::array rules{
            return spelt(cell.learning_rate);
          }},
     Rule{"schedule", true, [](const Workload& workload) { return workload.schedule; }, set_schedule},
+    Rule{"augmentation", true, [](const Workload& workload) { return workload.augmentation; },
+         set_augmentation},
 };
 
 }  // namespace

@@ -154,6 +154,21 @@ TEST_F(MatrixTest, a_schedule_is_part_of_the_identity_where_it_is_not_the_worklo
   EXPECT_NE(made[0].group(), made[3].group()) << "unlike training is not compared";
 }
 
+TEST_F(MatrixTest, an_augmentation_is_part_of_the_identity_and_is_refused_where_it_has_no_meaning) {
+  const auto made = cells(
+      R"({"workload": "lenet5", "backend": "fast", "mode": "graph", "augmentation": ["none", "flip+crop:4"]})");
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[0].id.find("augmentation"), std::string::npos);
+  EXPECT_THAT(made[1].id, HasSubstr("/augmentation=crop:4+flip/"));
+  EXPECT_EQ(made[1].augmentation, (Augmentation{4, true}));
+  EXPECT_EQ(made[1].hyper_parameters()["augmentation"], "crop:4+flip");
+  EXPECT_THAT(made[1].reproduce(1), HasSubstr(" --augmentation crop:4+flip "));
+  for (const char* bad : {"crop", "crop:0", "crop:4+", "flip+flip", "crop:1+crop:2", "", "crop:4x", "turn"})
+    EXPECT_THROW(Augmentation::parse(bad), std::invalid_argument) << bad;
+  EXPECT_THAT(error_of(R"({"workload": "lenet5", "backend": "fast", "augmentation": "flop"})"),
+              HasSubstr("wanted none, crop:PIXELS"));
+}
+
 TEST_F(MatrixTest, inference_has_no_schedule) {
   const auto made = cells(
       R"({"workload": "mlp", "backend": "fast", "mode": "graph", "task": "infer", "schedule": "every:10x0.9"})");
