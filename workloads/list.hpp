@@ -10,5 +10,6 @@ Workload lenet5();
 Workload cnn();
 Workload resnet56();
 Workload resnet50();
+Workload lstm();
 
 }  // namespace assay

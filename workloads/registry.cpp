@@ -9,7 +9,7 @@
 namespace assay {
 
 std::span<const Workload> all_workloads() {
-  static const std::array workloads{mlp(), lenet5(), cnn(), resnet56(), resnet50()};
+  static const std::array workloads{mlp(), lenet5(), cnn(), resnet56(), resnet50(), lstm()};
   return workloads;
 }
 

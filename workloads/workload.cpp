@@ -16,13 +16,16 @@ Program Workload::build(std::int64_t batch_size, const Shape& sample, std::int64
 
   Program program{Graph(name), Graph(name), optimizer};
   GraphBuilder training(program.training, true);
-  const ValueId logits = network(training, training.input("inputs", shape), class_count);
+  const auto inputs = [&](GraphBuilder& builder) {
+    return vocabulary > 0 ? builder.tokens("inputs", shape) : builder.input("inputs", shape);
+  };
+  const ValueId logits = network(training, inputs(training), class_count);
   const ValueId labels = training.label("labels", {batch_size});
   program.training.add_output("logits", logits);
   program.training.add_output("loss", training.softmax_cross_entropy(logits, labels, "loss"));
 
   GraphBuilder inference(program.inference, false);
-  program.inference.add_output("logits", network(inference, inference.input("inputs", shape), class_count));
+  program.inference.add_output("logits", network(inference, inputs(inference), class_count));
   return program;
 }
 

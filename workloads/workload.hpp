@@ -18,6 +18,7 @@ struct Workload {
   std::string source = {};       // where the network and its hyper-parameters come from
   std::string dataset = {};      // the default one: "fashion-mnist"
   Shape sample_shape;            // of one sample: (1, 28, 28)
+  std::int64_t vocabulary = 0;   // above 0: samples are i32 tokens below it, otherwise f32
   std::int64_t classes = 0;
   std::int64_t batch = 0;  // the default
   OptimizerSpec optimizer = {};

@@ -48,6 +48,8 @@ std::span<const OpEntry> pool_ops();
 std::span<const OpEntry> pointwise_ops();
 std::span<const OpEntry> norm_ops();
 std::span<const OpEntry> loss_ops();
+std::span<const OpEntry> embedding_ops();
+std::span<const OpEntry> lstm_ops();
 std::span<const OpEntry> optimizer_ops();
 // Null when this backend does not have it.
 const OpEntry* find_entry(std::string_view op);

@@ -63,6 +63,8 @@ std::span<const OpEntry> pool_ops();
 std::span<const OpEntry> pointwise_ops();
 std::span<const OpEntry> loss_ops();
 std::span<const OpEntry> norm_ops();
+std::span<const OpEntry> embedding_ops();
+std::span<const OpEntry> lstm_ops();
 std::span<const OpEntry> optimizer_ops();
 
 // y = max(y, 0), a NaN stays one.

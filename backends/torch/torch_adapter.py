@@ -12,7 +12,7 @@ import torch
 from assay_worker import Adapter, Cell, Info, Library, Program, Unavailable, Unsupported, loaded_libraries
 from torch import Tensor
 from torch_network import Network
-from torch_optimizer import MOMENTS, make_optimizer
+from torch_optimizer import MOMENTS, Optimizers
 
 Tensors = dict[str, np.ndarray]
 
@@ -37,17 +37,24 @@ class TorchAdapter(Adapter):
         self._device = torch.device(cell.device)
         self._format = torch.channels_last if cell.layout == "channels_last" else torch.contiguous_format
         self._network = Network(program).to(self._device, memory_format=self._format)
-        self._optimizer = make_optimizer(program.optimizer, list(self._network.parameters()))
-        self._group = self._optimizer.param_groups[0]
+        sparse = {node.inputs[1] for node in program.training.nodes if node.attributes.get("sparse_gradient")}
+        parameters = [value.name for value in program.parameters]
+        self._optimizer = Optimizers(
+            program.optimizer,
+            [self._network.tensor(name) for name in parameters if name not in sparse],
+            [self._network.tensor(name) for name in parameters if name in sparse],
+        )
         self._slots: dict[int, tuple[Tensor, Tensor]] = {}
         self._loss: Tensor | None = None
         self._restarted = True
-        self._forward: Callable[..., tuple[Tensor, Tensor]] = self._network
+        self._forward: Callable[..., tuple[Tensor, ...]] = self._network
         self._infer: Callable[[Tensor], Tensor] = self._network.infer
         if cell.mode == "compile":
-            self._forward = torch.compile(self._network, fullgraph=True, dynamic=False)
+            # PyTorch has no compiled LSTM: it runs as it is, what stands before and behind it is compiled.
+            whole = all(node.op != "lstm" for node in program.training.nodes)
+            self._forward = torch.compile(self._network, fullgraph=whole, dynamic=False)
             if cell.task == "infer":  # a training run evaluates outside of what is timed
-                self._infer = torch.compile(self._network.infer, fullgraph=True, dynamic=False)
+                self._infer = torch.compile(self._network.infer, fullgraph=whole, dynamic=False)
         self._train = cell.task == "train"
 
     def set_state(self, tensors: Tensors) -> None:
@@ -57,12 +64,12 @@ class TorchAdapter(Adapter):
                 if given is None:
                     given = np.full(value.shape, value.initializer == "ones", np.float32)
                 self._network.tensor(value.name).copy_(torch.from_numpy(np.array(given, np.float32)))
-            self._optimizer.state.clear()
+            self._optimizer.restart()
             for value in self._program.parameters:
                 parameter = self._network.tensor(value.name)
-                state = self._optimizer.state[parameter]
+                state = self._optimizer.state(parameter)
                 if self._program.optimizer.kind != "sgd":
-                    on = self._device if self._group.get("fused") else None
+                    on = self._device if self._optimizer.fused else None
                     state["step"] = torch.zeros((), dtype=torch.float32, device=on)
                 for ours, theirs in self._moments().items():
                     state[theirs] = torch.zeros_like(parameter)
@@ -76,7 +83,7 @@ class TorchAdapter(Adapter):
             for v in self._program.parameters + self._program.states
         }
         for value in self._program.parameters:
-            state = self._optimizer.state[self._network.tensor(value.name)]
+            state = self._optimizer.state(self._network.tensor(value.name))
             for ours, theirs in self._moments().items():
                 found[f"{value.name}.{ours}"] = _array(state[theirs])
         return found
@@ -97,12 +104,10 @@ class TorchAdapter(Adapter):
             return
         if self._restarted:
             self._start_at(step)
-        self._group["lr"] = learning_rate
         with self._autocast():
             loss, _ = self._forward(inputs, labels)
         loss.backward()
-        self._optimizer.step()
-        self._optimizer.zero_grad(set_to_none=True)
+        self._optimizer.step(learning_rate, step)
         self._loss = loss
 
     def synchronize(self) -> None:
@@ -123,11 +128,11 @@ class TorchAdapter(Adapter):
         found = {"loss": _array(loss), "logits": _array(logits)}
         for value in self._program.parameters:
             found[f"gradient/{value.name}"] = _array(self._network.tensor(value.name).grad)
-        self._optimizer.zero_grad(set_to_none=True)
+        self._optimizer.clear_gradients()
         return found
 
     def memory(self) -> dict[str, int]:
-        state = [t for held in self._optimizer.state.values() for t in held.values() if isinstance(t, Tensor)]
+        state = [t for held in self._states() for t in held.values() if isinstance(t, Tensor)]
         kept = [*self._network.parameters(), *self._network.buffers(), *state]
         found = {"persistent": sum(tensor.nbytes for tensor in kept)}
         if self._device.type == "cuda":
@@ -136,7 +141,7 @@ class TorchAdapter(Adapter):
         return found
 
     def settings(self) -> dict[str, str]:
-        found = _observed() | {"optimizer": "fused" if self._group.get("fused") else "foreach"}
+        found = _observed() | {"optimizer": "fused" if self._optimizer.fused else "foreach"}
         if self._cell.mode == "compile":
             from torch._dynamo.utils import counters
 
@@ -144,13 +149,16 @@ class TorchAdapter(Adapter):
             found["compiled_graphs"] = str(counters["stats"]["unique_graphs"])
         return found
 
+    def _states(self) -> list[dict[str, Tensor]]:
+        return [self._optimizer.state(self._network.tensor(value.name)) for value in self._program.parameters]
+
     def _moments(self) -> dict[str, str]:
         known = MOMENTS[self._program.optimizer.kind]
         return {name: known[name] for name in self._program.optimizer.moments}
 
     def _start_at(self, step: int) -> None:
         """PyTorch counts the steps itself, from the one that the schedule begins with."""
-        for state in self._optimizer.state.values():
+        for state in self._states():
             if "step" in state:
                 state["step"].fill_(step - 1)
         self._restarted = False
@@ -162,6 +170,8 @@ class TorchAdapter(Adapter):
 
     def _images(self, inputs: np.ndarray) -> Tensor:
         # Always a copy: the buffer belongs to the batch library.
+        if inputs.dtype == np.int32:
+            return torch.from_numpy(inputs).to(self._device, copy=True)
         held = torch.empty(inputs.shape, dtype=torch.float32, device=self._device)
         if held.dim() == 4:
             held = held.to(memory_format=self._format)
@@ -174,7 +184,8 @@ class TorchAdapter(Adapter):
 def _array(tensor: Tensor | None) -> np.ndarray:
     if tensor is None:
         raise ValueError("a parameter has no gradient")
-    return np.array(tensor.detach().float().cpu().contiguous().numpy())
+    dense = tensor.detach().to_dense() if tensor.is_sparse else tensor.detach()
+    return np.array(dense.float().cpu().contiguous().numpy())
 
 
 def _configure(cell: Cell) -> None:

@@ -47,13 +47,33 @@ def softmax_cross_entropy() -> Op:
     return lambda logits, labels: F.cross_entropy(logits.float(), labels)
 
 
+def embedding(sparse_gradient: bool = False) -> Op:
+    return lambda indices, weight: F.embedding(indices, weight, sparse=sparse_gradient)
+
+
+@torch.compiler.disable
+def _lstm(x: Tensor, weight: Tensor, recurrent_weight: Tensor, bias: Tensor) -> Tensor:
+    # What nn.LSTM.forward does; its second bias is zero and frozen, since the contract has one.
+    weights = [weight, recurrent_weight, bias, torch.zeros_like(bias)]
+    start = x.new_zeros(1, x.shape[0], recurrent_weight.shape[1])
+    return torch.lstm(x, (start, start), weights, True, 1, 0.0, torch.is_grad_enabled(), False, True)[0]
+
+
+def lstm(last: bool) -> Op:
+    if not last:
+        return _lstm
+    return lambda *operands: _lstm(*operands)[:, -1]
+
+
 OPS: dict[str, Callable[..., Op]] = {
     "add": lambda: torch.add,
     "average_pool": average_pool,
     "batch_norm": batch_norm,
     "convolution": convolution,
+    "embedding": embedding,
     "flatten": lambda: lambda x: torch.flatten(x, 1),
     "linear": lambda: F.linear,
+    "lstm": lstm,
     "max_pool": max_pool,
     "relu": lambda: F.relu,
     "softmax_cross_entropy": softmax_cross_entropy,
@@ -70,6 +90,25 @@ def translate(node: Node) -> Op:
         raise Unsupported(f"[{node.op}] attributes {node.attributes}: {error}") from error
 
 
+def straight_line(
+    graph: Graph, arguments: list[str], results: list[str]
+) -> Callable[..., tuple[Tensor, ...]]:
+    """Write the graph as a person would, one line an op.
+
+    A loop over the ops would be left uncompiled as a whole where torch.compile cannot follow one of them.
+    """
+    names = {name: f"value{i}" for i, name in enumerate(graph.values)}
+    scope: dict[str, Any] = {}
+    lines = [f"def run({', '.join(names[name] for name in arguments)}):"]
+    for i, node in enumerate(graph.nodes):
+        scope[f"op{i}"] = translate(node)
+        operands = ", ".join("None" if name is None else names[name] for name in node.inputs)
+        lines.append(f"    {names[str(node.outputs[0])]} = op{i}({operands})")
+    lines.append(f"    return {', '.join(names[name] for name in results)},")
+    exec("\n".join(lines), scope)
+    return scope["run"]
+
+
 class Network(nn.Module):
     """The program's parameters and running statistics, and its two graphs over them."""
 
@@ -81,30 +120,27 @@ class Network(nn.Module):
             self.register_parameter(self._attributes[value.name], nn.Parameter(torch.zeros(value.shape)))
         for value in program.states:
             self.register_buffer(self._attributes[value.name], torch.zeros(value.shape))
-        self._training, self._inference = self._plan(program.training), self._plan(program.inference)
-        self._loss, self._logits = program.training.outputs["loss"], program.training.outputs["logits"]
-        self._inferred = program.inference.outputs["logits"]
+        held = [*self._attributes]
+        self._train = straight_line(
+            program.training,
+            ["inputs", "labels", *held],
+            [program.training.outputs[n] for n in ("loss", "logits")],
+        )
+        self._infer = straight_line(
+            program.inference, ["inputs", *held], [program.inference.outputs["logits"]]
+        )
 
-    def forward(self, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, inputs: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
         """Mean loss and logits in training mode."""
-        values = self._run(self._training, {"inputs": inputs, "labels": labels})
-        return values[self._loss], values[self._logits]
+        return self._train(inputs, labels, *self._held())
 
     def infer(self, inputs: Tensor) -> Tensor:
         """Logits in inference mode."""
-        return self._run(self._inference, {"inputs": inputs})[self._inferred]
+        return self._infer(inputs, *self._held())[0]
 
     def tensor(self, name: str) -> Tensor:
         """A parameter or running statistic by its name in the graph."""
         return getattr(self, self._attributes[name])
 
-    def _plan(self, graph: Graph) -> list[tuple[Op, list[str | None], str]]:
-        return [(translate(node), list(node.inputs), str(node.outputs[0])) for node in graph.nodes]
-
-    def _run(self, plan: list[Any], values: dict[str | None, Any]) -> dict[str | None, Any]:
-        values[None] = None
-        for name in self._attributes:
-            values[name] = self.tensor(name)
-        for op, operands, result in plan:
-            values[result] = op(*[values[operand] for operand in operands])
-        return values
+    def _held(self) -> list[Tensor]:
+        return [getattr(self, attribute) for attribute in self._attributes.values()]

@@ -2,16 +2,20 @@
 
 Adam adds epsilon after the bias correction, RMSprop after the root, SGD leaves the learning rate outside the
 velocity and starts it with the first gradient, which is what a zero velocity gives; weight decay is coupled.
+SparseAdam adds epsilon before the bias correction: it is given ours times sqrt(1 - beta2^t) at each step.
 """
 
 from __future__ import annotations
 
-from assay_worker import Optimizer
-from torch import nn, optim
+import math
+
+from assay_worker import Optimizer, Unsupported
+from torch import Tensor, nn, optim
 
 # Our moment: PyTorch's.
 MOMENTS = {
     "adam": {"m": "exp_avg", "v": "exp_avg_sq"},
+    "lazy_adam": {"m": "exp_avg", "v": "exp_avg_sq"},
     "sgd": {"momentum": "momentum_buffer"},
     "rmsprop": {"square": "square_avg"},
 }
@@ -20,9 +24,57 @@ MOMENTS = {
 def make_optimizer(spec: Optimizer, parameters: list[nn.Parameter]) -> optim.Optimizer:
     """Build the fastest form that PyTorch has; the learning rate is set before each step."""
     decay = spec.weight_decay
-    if spec.kind == "adam":
+    if spec.kind in ("adam", "lazy_adam"):
         betas = (spec.beta1, spec.beta2)
         return optim.Adam(parameters, betas=betas, eps=spec.epsilon, weight_decay=decay, fused=True)
     if spec.kind == "sgd":
         return optim.SGD(parameters, momentum=spec.momentum, weight_decay=decay, fused=True)
     return optim.RMSprop(parameters, alpha=spec.decay, eps=spec.epsilon, weight_decay=decay, foreach=True)
+
+
+class Optimizers:
+    """One optimizer for the parameters, or two where some have row-sparse gradients."""
+
+    def __init__(self, spec: Optimizer, dense: list[nn.Parameter], sparse: list[nn.Parameter]) -> None:
+        self._spec = spec
+        self._all = [make_optimizer(spec, dense)]
+        if not sparse:
+            return
+        if spec.kind != "lazy_adam":
+            raise Unsupported(
+                f"[{spec.kind}] PyTorch's own takes no row-sparse gradient; its SparseAdam is lazy_adam"
+            )
+        if spec.weight_decay:
+            raise Unsupported("[lazy_adam] PyTorch's SparseAdam has no weight decay")
+        self._all.append(optim.SparseAdam(sparse, betas=(spec.beta1, spec.beta2), eps=spec.epsilon))
+
+    @property
+    def fused(self) -> bool:
+        return bool(self._all[0].param_groups[0].get("fused"))
+
+    def step(self, learning_rate: float, step: int) -> None:
+        """Update and clear the gradients."""
+        for optimizer in self._all:
+            group = optimizer.param_groups[0]
+            group["lr"] = learning_rate
+            if isinstance(optimizer, optim.SparseAdam):
+                group["eps"] = self._spec.epsilon * math.sqrt(1 - self._spec.beta2**step)
+                for state in optimizer.state.values():
+                    state["step"] = step - 1  # exact, as a number of Python's own
+            optimizer.step()
+        self.clear_gradients()
+
+    def clear_gradients(self) -> None:
+        for optimizer in self._all:
+            optimizer.zero_grad(set_to_none=True)
+
+    def restart(self) -> None:
+        for optimizer in self._all:
+            optimizer.state.clear()
+
+    def state(self, parameter: Tensor) -> dict[str, Tensor]:
+        """What is kept for a parameter, made when there is nothing yet."""
+        for optimizer in self._all:
+            if any(parameter is other for other in optimizer.param_groups[0]["params"]):
+                return optimizer.state[parameter]
+        raise ValueError("no optimizer has this parameter")

@@ -128,7 +128,7 @@ const double* assay_schedule(assay_session* session) {
   return schedule;
 }
 
-int assay_read_resident(assay_session* session, int64_t slot, float* inputs, int32_t* labels) {
+int assay_read_resident(assay_session* session, int64_t slot, void* inputs, int32_t* labels) {
   return static_cast<int>(with("assay_read_resident", session, inputs != nullptr && labels != nullptr,
                                [&](assay::BatchSession& s) {
                                  s.read_resident(slot, inputs, labels);
@@ -136,7 +136,7 @@ int assay_read_resident(assay_session* session, int64_t slot, float* inputs, int
                                }));
 }
 
-int64_t assay_next_batch(assay_session* session, float* inputs, int32_t* labels) {
+int64_t assay_next_batch(assay_session* session, void* inputs, int32_t* labels) {
   return with("assay_next_batch", session, inputs != nullptr && labels != nullptr,
               [&](assay::BatchSession& s) { return s.next_batch(inputs, labels); });
 }

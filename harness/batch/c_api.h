@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-#define ASSAY_BATCH_API 1 /* assay_api_version() must equal it */
+#define ASSAY_BATCH_API 2 /* assay_api_version() must equal it */
 
 typedef struct assay_session assay_session;
 
@@ -30,6 +30,8 @@ int assay_close(assay_session* session);
 
 /* ---- the shape of a batch ---- */
 
+enum { ASSAY_F32 = 0, ASSAY_I32 = 1 };
+
 typedef struct {
   int64_t batch;            /* samples a step, B */
   int64_t rank;             /* dimensions of one sample: 3 for (C, H, W) */
@@ -38,17 +40,18 @@ typedef struct {
   int64_t classes;
   int64_t resident_batches; /* R > 0: read once with assay_read_resident and rotate, slot = step % R; 0: assay_next_batch each step */
   int64_t schedule_rows;    /* steps that the schedule has */
+  int64_t input_type;       /* of the elements of a sample: ASSAY_F32, or ASSAY_I32 for tokens. Both have 4 bytes */
 } assay_layout;
 
 int assay_get_layout(assay_session* session, assay_layout* layout);
 /* float64 (schedule_rows, 2), row-major: learning rate, step count from 1. Owned by the session. Row i is for step i. */
 const double* assay_schedule(assay_session* session);
 
-/* Fills inputs f32 (B, sample_shape...) and labels i32 (B). */
-int assay_read_resident(assay_session* session, int64_t slot, float* inputs, int32_t* labels);
+/* Fills inputs f32 or i32 (B, sample_shape...) and labels i32 (B). */
+int assay_read_resident(assay_session* session, int64_t slot, void* inputs, int32_t* labels);
 /* The next batch of the block in hand. Returns its true samples (fewer than B only in an evaluation, where the rest of
  * inputs is zero and of labels -1). The time spent waiting here is counted as the block's loader wait. */
-int64_t assay_next_batch(assay_session* session, float* inputs, int32_t* labels);
+int64_t assay_next_batch(assay_session* session, void* inputs, int32_t* labels);
 
 /* ---- the block clock ---- */
 

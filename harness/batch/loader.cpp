@@ -6,7 +6,8 @@
 
 namespace assay {
 
-std::int64_t BatchList::fill(std::int64_t index, float* inputs, std::int32_t* labels) const {
+std::int64_t BatchList::fill(std::int64_t index, void* target, std::int32_t* labels) const {
+  auto* inputs = static_cast<std::uint32_t*>(target);
   if (plans.empty()) {
     const std::int64_t first = index * batch;
     const std::int64_t samples = std::clamp<std::int64_t>(source->samples() - first, 0, batch);
@@ -14,7 +15,7 @@ std::int64_t BatchList::fill(std::int64_t index, float* inputs, std::int32_t* la
       source->read({static_cast<std::int32_t>(first + i)}, inputs + i * elements);
       labels[i] = source->label(first + i);
     }
-    std::fill(inputs + samples * elements, inputs + batch * elements, 0.0f);
+    std::fill(inputs + samples * elements, inputs + batch * elements, 0u);
     std::fill(labels + samples, labels + batch, -1);
     return samples;
   }
@@ -87,7 +88,7 @@ void Loader::work() {
   }
 }
 
-std::int64_t Loader::next(float* inputs, std::int32_t* labels) {
+std::int64_t Loader::next(void* inputs, std::int32_t* labels) {
   assert(!at_end());
   if (threads_.empty()) return list_.fill(read_++, inputs, labels);
   Slot& slot = slots_[static_cast<std::size_t>(read_) % slots_.size()];
@@ -95,7 +96,7 @@ std::int64_t Loader::next(float* inputs, std::int32_t* labels) {
   filled_.wait(lock, [&] { return slot.full; });
   lock.unlock();
   // Nobody else touches a full slot.
-  std::memcpy(inputs, slot.inputs.data(), slot.inputs.size() * sizeof(float));
+  std::memcpy(inputs, slot.inputs.data(), slot.inputs.size() * sizeof(std::uint32_t));
   std::memcpy(labels, slot.labels.data(), slot.labels.size() * sizeof(std::int32_t));
   const std::int64_t samples = slot.samples;
   lock.lock();

@@ -17,7 +17,7 @@ namespace assay {
 struct BatchList {
   const Source* source = nullptr;
   std::int64_t batch = 0;
-  std::int64_t elements = 0;  // of a sample
+  std::int64_t elements = 0;  // of a sample, each of 4 bytes
   std::int64_t batches = 0;   // how many there are
   // Training: batch i is rows (i % per) * batch … of plan (i / per) % plans, per = rows / batch; what is left
   // of a plan is dropped. Empty: every sample in order, the last batch padded with zeros and labels -1
@@ -25,7 +25,7 @@ struct BatchList {
   std::vector<std::span<const PlanRow>> plans;
 
   // Returns the true samples. Threads: const.
-  std::int64_t fill(std::int64_t index, float* inputs, std::int32_t* labels) const;
+  std::int64_t fill(std::int64_t index, void* inputs, std::int32_t* labels) const;
 };
 
 // One thread reads; `workers` threads fill up to `prefetch` batches ahead. With no workers the reader's own
@@ -42,11 +42,11 @@ class Loader {
   void start(BatchList list);
   bool at_end() const { return read_ >= list_.batches; }
   // Copies the next batch; returns its true samples. Not at_end().
-  std::int64_t next(float* inputs, std::int32_t* labels);
+  std::int64_t next(void* inputs, std::int32_t* labels);
 
  private:
   struct Slot {
-    std::vector<float> inputs;
+    std::vector<std::uint32_t> inputs;  // the bits of f32 or i32
     std::vector<std::int32_t> labels;
     std::int64_t samples = 0;
     bool full = false;

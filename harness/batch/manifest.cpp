@@ -18,6 +18,7 @@ using Json = nlohmann::json;
 constexpr std::string_view schema = "assay-data/1";
 constexpr std::int64_t most_elements = std::int64_t{1} << 31;  // of a sample
 constexpr std::int64_t most_classes = std::int64_t{1} << 24;
+constexpr std::int64_t most_tokens = std::numeric_limits<std::int32_t>::max();
 
 std::filesystem::path manifest_path(const std::filesystem::path& cell_folder) {
   return cell_folder / "data" / "manifest.json";
@@ -101,6 +102,7 @@ Manifest read_manifest(const std::filesystem::path& cell_folder) {
       reader.fail("sample_shape", fmt::format("has more than {} elements", most_elements));
   }
   manifest.classes = reader.count("classes", 1, most_classes);
+  if (json.contains("vocabulary")) manifest.vocabulary = reader.count("vocabulary", 1, most_tokens);
   const auto channels = static_cast<std::size_t>(manifest.sample_shape.front());
   const Reader normalisation(reader.at("normalisation"), path, "normalisation.");
   manifest.scale = normalisation.floats("scale", channels);
@@ -124,6 +126,7 @@ void write_manifest(const std::filesystem::path& cell_folder, const Manifest& ma
   json["kind"] = manifest.kind;
   json["sample_shape"] = manifest.sample_shape;
   json["classes"] = manifest.classes;
+  if (manifest.tokens()) json["vocabulary"] = manifest.vocabulary;
   json["normalisation"] = {{"scale", manifest.scale}, {"shift", manifest.shift}};
   for (const auto& [name, split] : manifest.splits)
     json["splits"][name] = {{"inputs", split.inputs.string()},

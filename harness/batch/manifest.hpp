@@ -6,7 +6,8 @@
 //    "splits": {"train": {"inputs": "…/train-inputs.npy", "labels": "…/train-labels.npy", "first": 0,
 //    "count": 48000}, …}}
 //
-// inputs: u8 or f32 (N, sample_shape...); labels: i32 or u8 (N). A split is the samples [first, first +
+// inputs: u8 or f32 (N, sample_shape...), or i32 tokens where there is a "vocabulary": whole numbers in [0,
+// vocabulary), which are fed as they are; labels: i32 or u8 (N). A split is the samples [first, first +
 // count) of its arrays; a plan counts from the split's first. Normalisation: x = raw * scale[c] + shift[c] in
 // f32, c the first dimension of a sample, or one value for all. Paths are absolute or relative to the cell
 // folder. `kind` leaves room for "encoded".
@@ -34,9 +35,12 @@ struct Manifest {
   std::string kind = "array";
   Shape sample_shape;  // (C, H, W)
   std::int64_t classes = 0;
+  std::int64_t vocabulary = 0;     // above 0: samples are i32 tokens below it, not normalised
   std::vector<float> scale = {1};  // one per channel, or one
   std::vector<float> shift = {0};
   std::map<std::string, Split> splits;  // "train", "validation", "test"
+
+  bool tokens() const { return vocabulary > 0; }
 };
 
 // Every field is checked; paths are made absolute with `cell_folder`. Throws IoError.

@@ -48,6 +48,7 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
   std::copy(manifest.sample_shape.begin(), manifest.sample_shape.end(), layout_.sample_shape);
   layout_.sample_elements = element_count(manifest.sample_shape);
   layout_.classes = manifest.classes;
+  layout_.input_type = manifest.tokens() ? ASSAY_I32 : ASSAY_F32;
   layout_.resident_batches = request_.loader.resident_batches;
 
   const std::size_t wanted = epochs ? static_cast<std::size_t>(clock.epochs) : most_plans;
@@ -118,7 +119,7 @@ BatchList BatchSession::batches_of_plans(std::vector<std::span<const PlanRow>> p
   return {train_.get(), request_.batch, layout_.sample_elements, batches, std::move(plans)};
 }
 
-void BatchSession::read_resident(std::int64_t slot, float* inputs, std::int32_t* labels) const {
+void BatchSession::read_resident(std::int64_t slot, void* inputs, std::int32_t* labels) const {
   const std::int64_t most = std::max<std::int64_t>(layout_.resident_batches, 1);
   if (slot < 0 || slot >= most)
     out_of_turn("assay_read_resident", fmt::format("got slot {}: there are {}", slot, most));
@@ -129,7 +130,7 @@ void BatchSession::read_resident(std::int64_t slot, float* inputs, std::int32_t*
     if (row.sample < 0 || row.sample >= train_->samples())
       out_of_turn("assay_read_resident",
                   fmt::format("the plan names sample {} of {}", row.sample, train_->samples()));
-    train_->read(row, inputs + i * layout_.sample_elements);
+    train_->read(row, static_cast<std::uint32_t*>(inputs) + i * layout_.sample_elements);
     labels[i] = train_->label(row.sample);
   }
 }
@@ -178,7 +179,7 @@ void BatchSession::start_block(const PlannedBlock& block) {
   }
 }
 
-std::int64_t BatchSession::next_batch(float* inputs, std::int32_t* labels) {
+std::int64_t BatchSession::next_batch(void* inputs, std::int32_t* labels) {
   const std::int64_t begin = now_();
   if (!open_) out_of_turn("assay_next_batch", "no block is in hand: call assay_next_block first");
   const bool evaluating = block_.kind == PlannedBlock::Kind::evaluate;

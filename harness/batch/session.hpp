@@ -36,8 +36,8 @@ class BatchSession {
   // going on.
   const double* schedule() const { return schedule_.data(); }
 
-  void read_resident(std::int64_t slot, float* inputs, std::int32_t* labels) const;
-  std::int64_t next_batch(float* inputs, std::int32_t* labels);
+  void read_resident(std::int64_t slot, void* inputs, std::int32_t* labels) const;
+  std::int64_t next_batch(void* inputs, std::int32_t* labels);
   assay_block next_block();
   void end_block(double loss);
   void lap();

@@ -10,7 +10,7 @@
 namespace assay {
 namespace {
 
-// Arrays mapped from .npy: u8 or f32 inputs, u8 or i32 labels.
+// Arrays mapped from .npy: u8, f32 or i32 inputs, u8 or i32 labels.
 class ArraySource : public Source {
  public:
   ArraySource(const Manifest& manifest, const Split& split, std::shared_ptr<const MappedNpy> inputs,
@@ -37,9 +37,13 @@ class ArraySource : public Source {
                                               : labels_->as<std::int32_t>()[row];
   }
 
-  void read(const PlanRow& row, float* out) const override {
-    const auto begin = static_cast<std::size_t>((first_ + row.sample) * channels_ * per_channel_);
-    if (!row.as_is()) {
+  void read(const PlanRow& row, void* inputs) const override {
+    const auto elements = static_cast<std::size_t>(channels_ * per_channel_);
+    const std::size_t begin = static_cast<std::size_t>(first_ + row.sample) * elements;
+    auto* const out = static_cast<float*>(inputs);
+    if (inputs_->type().dtype == DType::i32) {
+      std::memcpy(inputs, inputs_->as<std::int32_t>().data() + begin, elements * sizeof(std::int32_t));
+    } else if (!row.as_is()) {
       if (inputs_->type().dtype == DType::u8)
         crop(inputs_->as<std::uint8_t>().data() + begin, row, out);
       else
@@ -47,8 +51,7 @@ class ArraySource : public Source {
     } else if (inputs_->type().dtype == DType::u8) {
       normalise(inputs_->as<std::uint8_t>().data() + begin, out);
     } else if (as_is_) {
-      std::memcpy(out, inputs_->as<float>().data() + begin,
-                  static_cast<std::size_t>(channels_ * per_channel_) * sizeof(float));
+      std::memcpy(out, inputs_->as<float>().data() + begin, elements * sizeof(float));
     } else {
       normalise(inputs_->as<float>().data() + begin, out);
     }
@@ -94,6 +97,26 @@ class ArraySource : public Source {
   bool as_is_ = false;
 };
 
+bool fits(DType dtype, const Manifest& manifest) {
+  if (manifest.tokens()) return dtype == DType::i32;
+  return dtype == DType::u8 || dtype == DType::f32;
+}
+
+void check_tokens(const MappedNpy& inputs, const Manifest& manifest, const Split& split) {
+  const auto row = static_cast<std::size_t>(element_count(manifest.sample_shape));
+  const std::span<const std::int32_t> tokens = inputs.as<std::int32_t>().subspan(
+      static_cast<std::size_t>(split.first) * row, static_cast<std::size_t>(split.count) * row);
+  const auto bad = std::find_if(tokens.begin(), tokens.end(), [&](std::int32_t token) {
+    return token < 0 || token >= manifest.vocabulary;
+  });
+  if (bad == tokens.end()) return;
+  const auto place = static_cast<std::size_t>(bad - tokens.begin());
+  throw IoError("source", split.inputs,
+                fmt::format("sample {} has token {} at place {}, the vocabulary is {}",
+                            split.first + static_cast<std::int64_t>(place / row), *bad, place % row,
+                            manifest.vocabulary));
+}
+
 }  // namespace
 
 std::shared_ptr<const MappedNpy> SourceOpener::map(const std::filesystem::path& path) {
@@ -112,12 +135,11 @@ std::unique_ptr<Source> SourceOpener::open(const std::string& name) {
   const auto labels = map(split.labels);
 
   const TensorType& type = inputs->type();
-  if ((type.dtype != DType::u8 && type.dtype != DType::f32) ||
-      type.shape.size() != manifest_.sample_shape.size() + 1 ||
+  if (!fits(type.dtype, manifest_) || type.shape.size() != manifest_.sample_shape.size() + 1 ||
       !std::equal(manifest_.sample_shape.begin(), manifest_.sample_shape.end(), type.shape.begin() + 1))
     throw IoError("source", split.inputs,
-                  fmt::format("is {}, wanted u8 or f32 (N, sample {})", to_string(type),
-                              to_string(manifest_.sample_shape)));
+                  fmt::format("is {}, wanted {} (N, sample {})", to_string(type),
+                              manifest_.tokens() ? "i32" : "u8 or f32", to_string(manifest_.sample_shape)));
   if ((labels->type().dtype != DType::u8 && labels->type().dtype != DType::i32) ||
       labels->type().shape.size() != 1)
     throw IoError("source", split.labels,
@@ -127,6 +149,7 @@ std::unique_ptr<Source> SourceOpener::open(const std::string& name) {
         "source", split.inputs,
         fmt::format("split '{}' is samples {} to {}, there are {} inputs and {} labels", name, split.first,
                     split.first + split.count, type.shape[0], labels->type().shape[0]));
+  if (manifest_.tokens()) check_tokens(*inputs, manifest_, split);
   auto source = std::make_unique<ArraySource>(manifest_, split, inputs, labels);
   for (std::int64_t i = 0; i < source->samples(); ++i)
     if (source->label(i) < 0 || source->label(i) >= manifest_.classes)

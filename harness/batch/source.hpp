@@ -19,9 +19,9 @@ class Source {
 
   virtual std::int64_t samples() const = 0;
   virtual std::int32_t label(std::int64_t sample) const = 0;
-  // Writes the elements of the row's sample, cropped and mirrored as it says (plan_file.hpp), f32 and
-  // normalised. The row is valid as MappedPlan::require_valid says.
-  virtual void read(const PlanRow& row, float* inputs) const = 0;
+  // Writes the elements of the row's sample: f32, normalised, cropped and mirrored as it says (plan_file.hpp),
+  // or i32 tokens, as the manifest says. The row is valid as MappedPlan::require_valid says.
+  virtual void read(const PlanRow& row, void* inputs) const = 0;
 };
 
 // Opens splits and maps each array once, however many splits lie in it.
@@ -30,7 +30,8 @@ class SourceOpener {
   explicit SourceOpener(Manifest manifest) : manifest_(std::move(manifest)) {}
 
   const Manifest& manifest() const { return manifest_; }
-  // Checks shapes, bounds and every label. Throws IoError, also when the manifest has no such split.
+  // Checks shapes, bounds, every label and every token. Throws IoError, also when the manifest has no such
+  // split.
   std::unique_ptr<Source> open(const std::string& split);
 
  private:

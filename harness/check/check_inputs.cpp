@@ -9,6 +9,7 @@
 
 #include "harness/check/equivalence.hpp"
 #include "harness/check/rebatch.hpp"
+#include "harness/graph/op.hpp"
 #include "harness/io/atomic_file.hpp"
 #include "harness/io/npy.hpp"
 #include "harness/io/philox.hpp"
@@ -66,6 +67,17 @@ std::vector<std::int64_t> shuffled_rows(std::int64_t batch, std::int64_t distinc
   return rows;
 }
 
+// Each sample to its rows of the batch.
+template <typename T>
+void spread_rows(const std::vector<T>& samples, const CheckBatch& batch, std::span<T> target) {
+  const std::size_t row = samples.size() / static_cast<std::size_t>(batch.distinct);
+  for (std::size_t r = 0; r < batch.row_of.size(); ++r) {
+    const auto from =
+        samples.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(batch.row_of[r]) * row);
+    std::copy_n(from, row, target.begin() + static_cast<std::ptrdiff_t>(r * row));
+  }
+}
+
 // Like normalised images: mean 0, deviation 1, no two alike.
 HostTensor inputs_of(const Shape& shape, const CheckBatch& batch, std::uint64_t seed) {
   HostTensor inputs = HostTensor::zeros("inputs", {DType::f32, shape});
@@ -73,13 +85,32 @@ HostTensor inputs_of(const Shape& shape, const CheckBatch& batch, std::uint64_t 
   std::vector<float> samples(row * static_cast<std::size_t>(batch.distinct));
   Philox random(seed, "check/inputs");
   for (float& value : samples) value = static_cast<float>(std::sqrt(12.0) * (random.uniform_double() - 0.5));
-  const std::span<float> target = inputs.as<float>();
-  for (std::size_t r = 0; r < batch.row_of.size(); ++r) {
-    const auto from =
-        samples.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(batch.row_of[r]) * row);
-    std::copy_n(from, row, target.begin() + static_cast<std::ptrdiff_t>(r * row));
-  }
+  spread_rows(samples, batch, inputs.as<float>());
   return inputs;
+}
+
+// Whole numbers below the rows of the table that they look up: what the graph reads them with. Each table row
+// is as likely as any other, so that most appear and some twice.
+HostTensor tokens_of(const Shape& shape, std::int64_t vocabulary, const CheckBatch& batch,
+                     std::uint64_t seed) {
+  HostTensor inputs = HostTensor::zeros("inputs", {DType::i32, shape});
+  const auto row = static_cast<std::size_t>(inputs.type.elements() / batch.batch);
+  std::vector<std::int32_t> samples(row * static_cast<std::size_t>(batch.distinct));
+  Philox random(seed, "check/inputs");
+  for (std::int32_t& token : samples)
+    token = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(vocabulary)));
+  spread_rows(samples, batch, inputs.as<std::int32_t>());
+  return inputs;
+}
+
+// The rows of the table that the inputs are looked up in.
+std::int64_t vocabulary_of(const Graph& graph, ValueId inputs) {
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name() == "embedding" && node.inputs[0] == inputs)
+      return graph.value(node.inputs[1]).type.shape.front();
+  }
+  throw std::invalid_argument(fmt::format(
+      "[check] graph '{}': no embedding reads the tokens, so nobody knows how many there are", graph.name()));
 }
 
 HostTensor labels_of(std::int64_t classes, const CheckBatch& batch) {
@@ -137,7 +168,10 @@ CheckBatch write_check(const fs::path& cell_folder, const Program& program, std:
   const fs::path folder = cell_folder / "check";
   fs::create_directories(folder);
   write_safetensors(folder / "parameters.safetensors", parameters_of(graph, seed));
-  write_array(folder / "inputs.npy", inputs_of(inputs.type.shape, batch, seed));
+  const bool tokens = inputs.type.dtype == DType::i32;
+  write_array(folder / "inputs.npy",
+              tokens ? tokens_of(inputs.type.shape, vocabulary_of(graph, graph.find("inputs")), batch, seed)
+                     : inputs_of(inputs.type.shape, batch, seed));
   write_array(folder / "labels.npy", labels_of(graph.value(graph.output("logits")).type.shape.back(), batch));
   write_array(folder / "schedule.npy", schedule_of(program.optimizer));
   const nlohmann::json json{{"batch", batch.batch}, {"distinct", batch.distinct}, {"row_of", batch.row_of}};

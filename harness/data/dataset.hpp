@@ -25,11 +25,12 @@ class DatasetFormat;
 struct Dataset {
   std::string name;
   std::string description;
-  Shape sample_shape;  // (C, H, W)
+  Shape sample_shape;  // (C, H, W); (T) where samples are texts
   std::int64_t classes = 0;
   std::int64_t train = 0, validation = 0, test = 0;  // samples
   std::string remedy;                                // how to get it; empty for what is made here
   const DatasetFormat* format = nullptr;             // of its files; null for what is made here
+  std::int64_t vocabulary = 0;                       // above 0: samples are i32 tokens below it
 
   bool made_here() const { return format == nullptr; }
 };

@@ -29,6 +29,7 @@ struct LoadedDataset {
   LoadedArrays test;
   Shape sample_shape;
   std::int64_t classes = 0;
+  std::int64_t vocabulary = 0;  // above 0: inputs are i32 tokens below it, fed as they are
   // x = raw * scale[c] + shift[c]; one value a channel, or one for all.
   std::vector<float> scale = {1}, shift = {0};
 };

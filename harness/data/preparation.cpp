@@ -10,6 +10,7 @@
 #include "harness/batch/source.hpp"
 #include "harness/data/format.hpp"
 #include "harness/data/synthetic.hpp"
+#include "harness/data/synthetic_tokens.hpp"
 #include "harness/io/error.hpp"
 #include "harness/io/npy.hpp"
 #include "harness/io/sha256.hpp"
@@ -62,6 +63,7 @@ void keep(const std::filesystem::path& folder, const std::string& name, const Lo
   manifest.name = name;
   manifest.sample_shape = loaded.sample_shape;
   manifest.classes = loaded.classes;
+  manifest.vocabulary = loaded.vocabulary;
   manifest.scale = loaded.scale;
   manifest.shift = loaded.shift;
   const auto all = static_cast<std::int64_t>(loaded.train.labels.size());
@@ -86,29 +88,39 @@ PreparedDataset prepare(const std::string& name, const PrepareOptions& options, 
   return {std::move(*manifest), std::move(checksum), std::move(source)};
 }
 
+// Images or, where the set has a vocabulary, texts.
 LoadedArrays synthetic_arrays(const Dataset& dataset, const std::string& stream, std::int64_t samples) {
-  const SyntheticData data =
-      make_synthetic({dataset.name == "synthetic", dataset.sample_shape, dataset.classes, samples}, stream);
+  const bool learnable = dataset.name == "synthetic";
   Shape shape = {samples};
   shape.insert(shape.end(), dataset.sample_shape.begin(), dataset.sample_shape.end());
-  const auto bytes = std::as_bytes(std::span(data.inputs));
-  return {{DType::u8, std::move(shape)}, {bytes.begin(), bytes.end()}, data.labels};
+  const auto loaded = [&](DType dtype, const auto& data) -> LoadedArrays {
+    const auto bytes = std::as_bytes(std::span(data.inputs));
+    return {{dtype, std::move(shape)}, {bytes.begin(), bytes.end()}, data.labels};
+  };
+  if (dataset.vocabulary == 0)
+    return loaded(DType::u8,
+                  make_synthetic({learnable, dataset.sample_shape, dataset.classes, samples}, stream));
+  const std::int64_t length = element_count(dataset.sample_shape);
+  return loaded(DType::i32, make_synthetic_tokens(
+                                {learnable, length, dataset.vocabulary, dataset.classes, samples}, stream));
 }
 
 PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options) {
   if (!options.sample_shape.empty()) dataset.sample_shape = options.sample_shape;
   if (options.classes > 0) dataset.classes = options.classes;
   // Large samples are fewer: nobody waits for gigabytes of noise.
-  const std::int64_t elements = element_count(dataset.sample_shape);
+  dataset.vocabulary = options.vocabulary;
+  const std::int64_t bytes = element_count(dataset.sample_shape) * (dataset.vocabulary > 0 ? 4 : 1);
   const std::int64_t wanted = dataset.train + dataset.validation + dataset.test;
   const std::int64_t most =
-      std::max<std::int64_t>(most_synthetic_bytes / std::max<std::int64_t>(elements, 1), fewest_synthetic);
+      std::max<std::int64_t>(most_synthetic_bytes / std::max<std::int64_t>(bytes, 1), fewest_synthetic);
   if (most < wanted)
     for (std::int64_t* count : {&dataset.train, &dataset.validation, &dataset.test})
       *count = *count * most / wanted;
-  const std::string description =
+  std::string description =
       fmt::format("{} {} {} classes {} samples {} {} {}", version, dataset.name, dataset.classes,
                   to_string(dataset.sample_shape), dataset.train, dataset.validation, dataset.test);
+  if (dataset.vocabulary > 0) description += fmt::format(" vocabulary {}", dataset.vocabulary);
   return prepare(dataset.name, options, sha256(description), {}, [&] {
     LoadedDataset loaded;
     loaded.train = synthetic_arrays(dataset, "train", dataset.train + dataset.validation);
@@ -116,7 +128,8 @@ PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options
     loaded.test = synthetic_arrays(dataset, "test", dataset.test);
     loaded.sample_shape = dataset.sample_shape;
     loaded.classes = dataset.classes;
-    loaded.scale = {1.0f / 255};
+    loaded.vocabulary = dataset.vocabulary;
+    if (dataset.vocabulary == 0) loaded.scale = {1.0f / 255};
     return loaded;
   });
 }

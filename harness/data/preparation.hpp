@@ -24,6 +24,7 @@ struct PrepareOptions {
   // What a synthetic set should look like; a real set is as it is. Empty and 0: as fashion-mnist.
   Shape sample_shape;
   std::int64_t classes = 0;
+  std::int64_t vocabulary = 0;  // above 0: texts of so many words instead of images
 };
 
 // Reads, checks and converts the set unless the cache has it. A cached set is keyed by the checksum of its

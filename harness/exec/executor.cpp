@@ -19,9 +19,9 @@ Executor::Executor(LoweredGraph lowered, KernelLibrary& library, PersistentStore
       schedule_.push_back(static_cast<int>(b));
       pointers_[b] = schedule_storage_.emplace_back(buffer.bytes, "the schedule").data();
     } else {
-      const bool label = value.role == Role::label;
-      feeds_.push_back({static_cast<int>(b), label,
-                        Inlet(library, first.type, first.format, label ? DType::i32 : DType::f32)});
+      const DType host = value.type.dtype == DType::i32 ? DType::i32 : DType::f32;
+      feeds_.push_back(
+          {static_cast<int>(b), value.role == Role::label, Inlet(library, first.type, first.format, host)});
     }
   }
   if (profile_) {

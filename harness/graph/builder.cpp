@@ -27,6 +27,10 @@ ValueId GraphBuilder::input(std::string name, Shape shape) {
   return graph_.add_value(std::move(name), {DType::f32, std::move(shape)}, Role::input);
 }
 
+ValueId GraphBuilder::tokens(std::string name, Shape shape) {
+  return graph_.add_value(std::move(name), {DType::i32, std::move(shape)}, Role::input);
+}
+
 ValueId GraphBuilder::label(std::string name, Shape shape) {
   return graph_.add_value(std::move(name), {DType::i32, std::move(shape)}, Role::label);
 }
@@ -73,6 +77,21 @@ ValueId GraphBuilder::batch_norm(std::string name, ValueId x, double momentum, d
     graph_.add_update(variance, results[4]);
   }
   return results.front();
+}
+
+ValueId GraphBuilder::embedding(std::string name, ValueId indices, std::int64_t rows, std::int64_t width) {
+  const ValueId w = parameter(name + ".weight", {rows, width}, "uniform_fan_in");
+  Attributes attributes;
+  if (sparse_embeddings_) attributes.set("sparse_gradient", true);
+  return apply("embedding", {indices, w}, std::move(attributes), name).front();
+}
+
+ValueId GraphBuilder::lstm(std::string name, ValueId x, std::int64_t units, bool last) {
+  const std::int64_t in = shape_of(graph_, x, 3, "lstm")[2];
+  const ValueId w = parameter(name + ".weight", {4 * units, in}, "uniform_fan_in");
+  const ValueId r = parameter(name + ".recurrent_weight", {4 * units, units}, "uniform_fan_in");
+  const ValueId b = parameter(name + ".bias", {4 * units}, "zeros");
+  return apply("lstm", {x, w, r, b}, {{"last", last}}, name).front();
 }
 
 ValueId GraphBuilder::relu(ValueId x, std::string name) {

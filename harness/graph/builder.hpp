@@ -24,8 +24,12 @@ class GraphBuilder {
   Graph& graph() { return graph_; }
   // Whether ops that differ between training and inference are built for training.
   bool training() const { return training_; }
+  // Whether the tables of the embeddings built from now on have row-sparse gradients; dense ones without it.
+  void sparse_embedding_gradients(bool sparse) { sparse_embeddings_ = sparse; }
 
   ValueId input(std::string name, Shape shape);
+  // A feed of whole numbers: i32.
+  ValueId tokens(std::string name, Shape shape);
   ValueId label(std::string name, Shape shape);
   ValueId parameter(std::string name, Shape shape, std::string initializer);
   ValueId state(std::string name, Shape shape, std::string initializer);
@@ -37,6 +41,11 @@ class GraphBuilder {
   ValueId linear(std::string name, ValueId x, std::int64_t features, bool bias = true,
                  std::string initializer = "glorot_uniform");
   ValueId batch_norm(std::string name, ValueId x, double momentum = 0.9, double epsilon = 1e-5);
+
+  // tokens: i32 of any shape; a table of `rows` rows of `width`.
+  ValueId embedding(std::string name, ValueId tokens, std::int64_t rows, std::int64_t width);
+  // x: (N, T, I). All steps (N, T, units), or the last one (N, units). Adds "<name>.recurrent_weight", too.
+  ValueId lstm(std::string name, ValueId x, std::int64_t units, bool last);
 
   ValueId relu(ValueId x, std::string name = {});
   ValueId average_pool(ValueId x, Window window, std::string name = {});
@@ -57,6 +66,7 @@ class GraphBuilder {
 
   Graph& graph_;
   bool training_;
+  bool sparse_embeddings_ = false;
 };
 
 }  // namespace assay

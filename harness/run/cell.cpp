@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/data/dataset.hpp"
+#include "harness/graph/error.hpp"
 #include "harness/graph/graph_json.hpp"
 #include "harness/graph/op.hpp"
 #include "workloads/workload.hpp"
@@ -34,6 +35,13 @@ Program Cell::program() const {
   // A synthetic set takes the shape that the workload was made for.
   const Dataset& dataset = find_dataset(axes.dataset);
   if (axes.dataset.starts_with("synthetic")) return workload.build(axes.batch);
+  if (dataset.vocabulary != workload.vocabulary) {
+    const auto kind = [](std::int64_t vocabulary) {
+      return vocabulary > 0 ? fmt::format("texts of {} words", vocabulary) : std::string("images");
+    };
+    throw GraphError(fmt::format("[{}] got the data set {} of {}: it takes {}", axes.workload, axes.dataset,
+                                 kind(dataset.vocabulary), kind(workload.vocabulary)));
+  }
   return workload.build(axes.batch, dataset.sample_shape, dataset.classes);
 }
 

@@ -12,6 +12,7 @@
 #include "harness/io/safetensors.hpp"
 #include "harness/protocol/message.hpp"
 #include "harness/run/schedule.hpp"
+#include "workloads/workload.hpp"
 
 namespace assay {
 namespace {
@@ -69,7 +70,8 @@ const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& progra
     const Shape& inputs = graph.value(graph.find("inputs")).type.shape;
     options.sample_shape.assign(inputs.begin() + 1, inputs.end());
     options.classes = graph.value(graph.output("logits")).type.shape.back();
-    key += to_string(options.sample_shape) + std::to_string(options.classes);
+    options.vocabulary = find_workload(cell.axes.workload).vocabulary;
+    key += fmt::format("{} {} {}", to_string(options.sample_shape), options.classes, options.vocabulary);
   }
   auto found = sets_.find(key);
   if (found == sets_.end()) found = sets_.emplace(key, prepare_dataset(cell.axes.dataset, options)).first;

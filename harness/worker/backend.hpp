@@ -1,4 +1,5 @@
-// The contract of a C++ backend: whole program in, executable out. backends/<name>/main.cpp hands one to worker_main().
+// The contract of a C++ backend: whole program in, executable out. backends/<name>/main.cpp hands one to
+// worker_main().
 #pragma once
 
 #include <cstdint>
@@ -46,28 +47,30 @@ struct OperatorTime {
   std::int64_t calls = 0;
 };
 
-// One batch in host memory. inputs: f32 (B, ...); labels: i32 (B), may be null for evaluation.
+// One batch in host memory. inputs: f32 (B, ...), or i32 where the program's inputs are tokens; labels: i32
+// (B), may be null for evaluation.
 struct HostBatch {
-  const float* inputs = nullptr;
+  const void* inputs = nullptr;
   const std::int32_t* labels = nullptr;
 };
 
-// One compiled program with its memory and its state. Used from one thread. Errors are exceptions: OutOfMemory, Unsupported,
-// std::runtime_error for the rest.
+// One compiled program with its memory and its state. Used from one thread. Errors are exceptions:
+// OutOfMemory, Unsupported, std::runtime_error for the rest.
 class Executable {
  public:
   virtual ~Executable() = default;
 
-  // Sets parameters, running statistics and moments by name; those not named restart from their initial value (moments
-  // zero, running mean 0, running variance 1).
+  // Sets parameters, running statistics and moments by name; those not named restart from their initial value
+  // (moments zero, running mean 0, running variance 1).
   virtual void set_state(std::span<const HostTensor> tensors) = 0;
-  // Parameters, running statistics and moments ("<parameter>.<moment>") in the contract's layout, f32 (f64 under fp64).
+  // Parameters, running statistics and moments ("<parameter>.<moment>") in the contract's layout, f32 (f64
+  // under fp64).
   virtual std::vector<HostTensor> state() = 0;
 
   // Keeps a batch as number `slot` in whatever layout the executable reads. Slots are small and dense.
   virtual void stage(std::int64_t slot, const HostBatch& batch) = 0;
-  // Enqueues one training step (task train: forward, loss, backward, update) or one inference (task infer) on that batch.
-  // step: 1 for the first. May return before it is done.
+  // Enqueues one training step (task train: forward, loss, backward, update) or one inference (task infer) on
+  // that batch. step: 1 for the first. May return before it is done.
   virtual void step(std::int64_t slot, double learning_rate, std::int64_t step) = 0;
   // Returns when every enqueued step is done and all updated state is there.
   virtual void synchronize() = 0;
@@ -76,8 +79,8 @@ class Executable {
   // Inference-mode logits f32 (B, classes) of a batch with the present state; changes no state.
   virtual void evaluate(const HostBatch& batch, float* logits) = 0;
 
-  // Training-mode "logits", "loss" and "gradient/<parameter>" of a batch, with the running statistics updated and nothing
-  // else. Only when compiled with options.check.
+  // Training-mode "logits", "loss" and "gradient/<parameter>" of a batch, with the running statistics updated
+  // and nothing else. Only when compiled with options.check.
   virtual std::vector<HostTensor> gradients(const HostBatch& batch) = 0;
 
   // Bytes by name: "planned_arena", "persistent", ...

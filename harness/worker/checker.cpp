@@ -14,13 +14,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-HostTensor read_array(const fs::path& path, DType dtype, std::size_t rank) {
-  HostTensor tensor = read_npy(path);
+HostTensor require(HostTensor tensor, const fs::path& path, DType dtype, std::size_t rank) {
   if (tensor.type.dtype != dtype || tensor.type.shape.size() < rank) {
     throw std::runtime_error(fmt::format("[check] {} holds {} where {} of at least {} dimensions is asked",
                                          path.string(), to_string(tensor.type), to_string(dtype), rank));
   }
   return tensor;
+}
+
+HostTensor read_array(const fs::path& path, DType dtype, std::size_t rank) {
+  return require(read_npy(path), path, dtype, rank);
+}
+
+// f32, or i32 tokens.
+HostTensor read_inputs(const fs::path& path) {
+  HostTensor tensor = read_npy(path);
+  const DType dtype = tensor.type.dtype == DType::i32 ? DType::i32 : DType::f32;
+  return require(std::move(tensor), path, dtype, 1);
 }
 
 HostTensor in_f32(const HostTensor& tensor) {
@@ -38,7 +48,7 @@ void write_results(const fs::path& cell_folder, const char* name, const std::vec
 
 }  // namespace
 
-HostBatch CheckFeeds::batch() const { return {inputs.as<float>().data(), labels.as<std::int32_t>().data()}; }
+HostBatch CheckFeeds::batch() const { return {inputs.bytes.data(), labels.as<std::int32_t>().data()}; }
 std::int64_t CheckFeeds::steps() const { return schedule.type.shape.front(); }
 double CheckFeeds::learning_rate(std::int64_t step) const {
   return schedule.as<double>()[static_cast<std::size_t>(2 * step)];
@@ -49,9 +59,9 @@ std::int64_t CheckFeeds::step_count(std::int64_t step) const {
 
 CheckFeeds read_check(const fs::path& cell_folder) {
   const fs::path folder = cell_folder / "check";
-  CheckFeeds feeds{
-      read_safetensors(folder / "parameters.safetensors"), read_array(folder / "inputs.npy", DType::f32, 1),
-      read_array(folder / "labels.npy", DType::i32, 1), read_array(folder / "schedule.npy", DType::f64, 2)};
+  CheckFeeds feeds{read_safetensors(folder / "parameters.safetensors"), read_inputs(folder / "inputs.npy"),
+                   read_array(folder / "labels.npy", DType::i32, 1),
+                   read_array(folder / "schedule.npy", DType::f64, 2)};
   if (feeds.labels.type.shape.front() != feeds.inputs.type.shape.front()) {
     throw std::runtime_error(fmt::format("[check] {} has inputs {} and labels {}: the batches differ",
                                          folder.string(), to_string(feeds.inputs.type),

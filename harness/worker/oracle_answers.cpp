@@ -48,13 +48,13 @@ class Perturbation {
       const bool parameter = id != none && program.training.value(id).role == Role::parameter;
       move(tensor.as<float>(), parameter ? storage : master);
     }
-    const std::size_t row = feeds.inputs.as<float>().size() / order_.size();
+    const std::size_t row = feeds.inputs.bytes.size() / order_.size();
     for (std::size_t r = 0; r < order_.size(); ++r) {
-      std::copy_n(feeds.inputs.as<float>().begin() + static_cast<std::ptrdiff_t>(order_[r] * row), row,
-                  feeds_.inputs.as<float>().begin() + static_cast<std::ptrdiff_t>(r * row));
+      std::copy_n(feeds.inputs.bytes.begin() + static_cast<std::ptrdiff_t>(order_[r] * row), row,
+                  feeds_.inputs.bytes.begin() + static_cast<std::ptrdiff_t>(r * row));
       feeds_.labels.as<std::int32_t>()[r] = feeds.labels.as<std::int32_t>()[order_[r]];
     }
-    move(feeds_.inputs.as<float>(), storage);
+    if (is_floating(feeds.inputs.type.dtype)) move(feeds_.inputs.as<float>(), storage);  // a token is exact
   }
 
   const CheckFeeds& feeds() const { return feeds_; }

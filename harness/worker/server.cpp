@@ -132,7 +132,7 @@ protocol::Event Server::compile(bool check) {
 // Whatever a library does on first use it does now, on a batch of zeros; the state is set back.
 void Server::first_step() {
   const Graph& graph = program_->training;
-  std::vector<float> inputs;
+  std::vector<std::uint32_t> inputs;  // zeros of either type
   std::vector<std::int32_t> labels;
   for (const Value& value : graph.values()) {
     if (value.role == Role::input) inputs.resize(static_cast<std::size_t>(value.type.elements()));

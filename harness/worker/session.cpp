@@ -31,11 +31,11 @@ Session::Session(const std::filesystem::path& cell_folder) {
   if (schedule_ == nullptr) fail();
 }
 
-void Session::read_resident(std::int64_t slot, float* inputs, std::int32_t* labels) {
+void Session::read_resident(std::int64_t slot, void* inputs, std::int32_t* labels) {
   must(assay_read_resident(session_.get(), slot, inputs, labels));
 }
 
-std::int64_t Session::next_batch(float* inputs, std::int32_t* labels) {
+std::int64_t Session::next_batch(void* inputs, std::int32_t* labels) {
   return must(assay_next_batch(session_.get(), inputs, labels));
 }
 

@@ -18,8 +18,8 @@ class Session {
   double learning_rate(std::int64_t row) const { return schedule_[2 * row]; }
   std::int64_t step(std::int64_t row) const { return static_cast<std::int64_t>(schedule_[2 * row + 1]); }
 
-  void read_resident(std::int64_t slot, float* inputs, std::int32_t* labels);
-  std::int64_t next_batch(float* inputs, std::int32_t* labels);
+  void read_resident(std::int64_t slot, void* inputs, std::int32_t* labels);
+  std::int64_t next_batch(void* inputs, std::int32_t* labels);
   assay_block next_block();
   void end_block(double loss);
   void lap();

@@ -91,7 +91,7 @@ class Trainer {
   const Progress& progress_;
   bool infer_;
   std::int64_t resident_;
-  std::vector<float> inputs_;
+  std::vector<std::uint32_t> inputs_;  // the bits of f32 or i32
   std::vector<std::int32_t> labels_;
   std::vector<float> logits_;
 };

@@ -59,8 +59,9 @@ class Run {
       std::vector<double>& values = result_.results[name];
       for (std::int64_t i = 0; i < tensor.type.elements(); ++i) {
         const auto at = static_cast<std::size_t>(i);
-        values.push_back(tensor.type.dtype == DType::f64 ? tensor.as<double>()[at]
-                                                         : static_cast<double>(tensor.as<float>()[at]));
+        values.push_back(tensor.type.dtype == DType::f64   ? tensor.as<double>()[at]
+                         : tensor.type.dtype == DType::i32 ? tensor.as<std::int32_t>()[at]
+                                                           : static_cast<double>(tensor.as<float>()[at]));
       }
     }
     return std::move(result_);

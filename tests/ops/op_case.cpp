@@ -24,7 +24,7 @@ double integer(std::uint64_t seed) {
 Role role_of(const std::string& operand) {
   if (operand == "labels") return Role::label;
   if (operand == "schedule") return Role::schedule;
-  if (operand == "weight" || operand == "bias" || operand == "parameter") return Role::parameter;
+  if (operand.ends_with("weight") || operand == "bias" || operand == "parameter") return Role::parameter;
   if (operand == "m" || operand == "v" || operand == "momentum" || operand == "square" ||
       operand.starts_with("running")) {
     return Role::state;
@@ -35,6 +35,11 @@ Role role_of(const std::string& operand) {
 DType dtype_of(Kind kind, const Precision& precision) {
   if (kind == Kind::index) return DType::i32;
   return kind == Kind::master ? precision.master : precision.storage;
+}
+
+std::int64_t table_rows(const OpCase& row) {
+  return row.attributes.has("rows") ? row.attributes.get<std::int64_t>("rows")
+                                    : row.operands[1].shape.front();
 }
 
 }  // namespace
@@ -52,15 +57,18 @@ Graph graph_of(const OpCase& row, const Precision& precision) {
       inputs.push_back(none);
       continue;
     }
-    const bool argmax = given.fill == Fill::argmax;
-    const DType dtype = dtype_of(argmax ? Kind::storage : operand.kind, precision);
-    const Role role = argmax ? Role::input : role_of(operand.name);
+    const bool argmax = given.fill == Fill::argmax, reserve = given.fill == Fill::reserve;
+    const Kind kind = argmax ? Kind::storage : reserve ? Kind::master : operand.kind;
+    const DType dtype = dtype_of(kind, precision);
+    const Role role = argmax || reserve ? Role::input : role_of(operand.name);
     ValueId value = graph.add_value(fmt::format("operand{}", i), {dtype, given.shape}, role);
     if (argmax) {
       Attributes attributes = row.attributes;
       attributes.erase("size");
       value = builder.apply("max_pool", {value}, attributes, "pool")[1];
     }
+    if (reserve)
+      value = builder.apply("lstm", {inputs[0], inputs[1], inputs[2], value}, row.attributes, "forward")[1];
     inputs.push_back(value);
   }
   Attributes attributes = row.attributes;
@@ -85,16 +93,33 @@ std::vector<double> values_of(const OpCase& row, std::size_t operand) {
         values[i] = integer(seed);
         break;
       case Fill::ramp:
+      case Fill::reserve:
       case Fill::argmax:
         // 37 is odd: 64 neighbours take 64 different values.
         values[i] = (static_cast<double>((i * 37 + operand * 11) % 64) - 31.5) / 16;
         break;
+      case Fill::small: {
+        const double step = static_cast<double>(1 + mix(seed) % 3) / 8;
+        values[i] = mix(seed) >> 63 == 0 ? step : -step;
+        break;
+      }
       case Fill::positive:
         values[i] = 0.25 + static_cast<double>(mix(seed) % 13) / 8;
         break;
       case Fill::labels:
         values[i] = static_cast<double>(mix(seed) % static_cast<std::uint64_t>(row.operands[0].shape.back()));
         break;
+      case Fill::touched: {
+        const auto next = static_cast<std::int64_t>(2 * i);
+        values[i] = next < table_rows(row) ? static_cast<double>(next) : -1;
+        break;
+      }
+      case Fill::indices: {
+        const std::int64_t rows = table_rows(row);
+        values[i] =
+            mix(seed) % 9 == 0 ? -1 : static_cast<double>(mix(seed + 77) % static_cast<std::uint64_t>(rows));
+        break;
+      }
       case Fill::softmax:
         values[i] = static_cast<double>(1 + i % static_cast<std::size_t>(given.shape.back()));
         break;

@@ -20,10 +20,14 @@ enum class Fill : std::uint8_t {
   integers,  // -2 to 2, one in eight is 0
   ramp,      // no two equal within a row-major run of 64, none near 0: no ties for a maximum, no kinks for a
              // difference
+  small,     // -0.375 to 0.375 in eighths, none 0: weights through which nothing saturates
   positive,  // 0.25 to 1.75
   labels,    // class indices below the last dimension of operand 0
   softmax,   // rows that sum to 1
   argmax,    // what max_pool saves for an image of this shape
+  indices,   // rows of a table: attribute rows, or else of operand 1; one in nine is -1, some come twice
+  touched,   // every other row of a table of attribute rows, then -1
+  reserve,   // what lstm saves for operands 0 to 2 and a bias of this shape
   schedule,  // learning rate 0.01, step 3
   absent,
 };

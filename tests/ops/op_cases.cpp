@@ -181,6 +181,47 @@ void norms(std::vector<OpCase>& rows) {
                   64});
 }
 
+void embeddings(std::vector<OpCase>& rows) {
+  const OpCase::Operand few{Fill::indices, {3, 7}}, many{Fill::indices, {4, 50}};
+  rows.push_back({"embedding", "texts", {few, {I, {11, 5}}}, {}, 0, true});
+  rows.push_back({"embedding", "wide", {many, {R, {60, 128}}}, {}, 0});
+  rows.push_back({"embedding_gradient", "rows_twice", {few, {I, {3, 7, 5}}}, {{"rows", 11}}});
+  rows.push_back({"embedding_gradient", "wide", {many, {I, {4, 50, 128}}}, {{"rows", 60}}});
+  rows.push_back(
+      {"embedding_row_gradient", "fewer_rows_than_indices", {few, {I, {3, 7, 5}}}, {{"rows", 11}}});
+  rows.push_back(
+      {"embedding_row_gradient", "fewer_indices_than_rows", {few, {I, {3, 7, 5}}}, {{"rows", 40}}});
+  rows.push_back({"dense_rows", "few", {{I, {9, 5}}, {Fill::touched, {9}}}, {{"rows", 13}}});
+  rows.push_back({"embedding_row_gradient", "wide", {many, {I, {4, 50, 128}}}, {{"rows", 60}}});
+}
+
+// Sums over a long sequence lose some places: the tolerance is in units of the result's epsilon.
+void recurrent(std::vector<OpCase>& rows) {
+  const auto layer = [&](const char* name, std::int64_t n, std::int64_t t, std::int64_t in, std::int64_t h,
+                         bool last, bool differentiable) {
+    const OpCase::Operand x{R, {n, t, in}}, weight{Fill::small, {4 * h, in}},
+        recurrent_weight{Fill::small, {4 * h, h}};
+    const Attributes attributes{{"last", last}};
+    const Shape y = last ? Shape{n, h} : Shape{n, t, h};
+    rows.push_back({"lstm",
+                    name,
+                    {x, weight, recurrent_weight, {Fill::small, {4 * h}}},
+                    attributes,
+                    16,
+                    differentiable});
+    rows.push_back({"lstm_gradient",
+                    name,
+                    {x, weight, recurrent_weight, {Fill::reserve, {4 * h}}, {R, y}},
+                    attributes,
+                    64});
+  };
+  layer("sequence", 3, 5, 4, 6, false, true);
+  layer("last_step", 3, 5, 4, 6, true, true);
+  layer("two_steps", 2, 2, 3, 4, true, true);
+  layer("vectors", 5, 9, 32, 16, false, false);
+  layer("wide", 17, 12, 128, 128, true, false);
+}
+
 void optimizers(std::vector<OpCase>& rows) {
   const Attributes adam{{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"weight_decay", 0.0}};
   const OpCase::Operand schedule{Fill::schedule, {2}};
@@ -221,6 +262,8 @@ std::span<const OpCase> all_cases() {
     pointwise(all);
     losses(all);
     norms(all);
+    embeddings(all);
+    recurrent(all);
     optimizers(all);
     return all;
   }();

@@ -40,12 +40,18 @@ void answer(const fs::path& folder, int threads) {
 
 // Parameters that are not the check's, and steps on a batch that is not the check's.
 void run_as_if_timed(Executable& executable, const Program& program) {
-  const Shape shape = program.training.value(program.training.find("inputs")).type.shape;
-  std::vector<float> inputs(static_cast<std::size_t>(element_count(shape)));
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    inputs[i] = static_cast<float>((i * 7919) % 101) / 50.0f - 1;
-  const std::vector<std::int32_t> labels(static_cast<std::size_t>(shape.front()), 1);
-  executable.stage(0, {inputs.data(), labels.data()});
+  const TensorType type = program.training.value(program.training.find("inputs")).type;
+  HostTensor inputs = HostTensor::zeros("inputs", type);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(type.elements()); ++i) {
+    const auto value = static_cast<std::int32_t>((i * 7919) % 101);
+    if (type.dtype == DType::i32) {
+      inputs.as<std::int32_t>()[i] = value;
+    } else {
+      inputs.as<float>()[i] = static_cast<float>(value) / 50.0f - 1;
+    }
+  }
+  const std::vector<std::int32_t> labels(static_cast<std::size_t>(type.shape.front()), 1);
+  executable.stage(0, {inputs.bytes.data(), labels.data()});
   for (int step = 1; step <= 3; ++step) executable.step(0, 1e-3, step);
   executable.synchronize();
 }

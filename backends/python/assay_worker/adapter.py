@@ -83,8 +83,8 @@ class Cell:
 class Adapter(ABC):
     """One compiled program with its memory and its state. Used from one thread.
 
-    Arrays are float32 in the contract's layout; labels are int32. Raise Unsupported for "no", MemoryError
-    when there is none left, anything else for a failure.
+    Arrays are float32 in the contract's layout, inputs int32 where they are tokens; labels are int32. Raise
+    Unsupported for "no", MemoryError when there is none left, anything else for a failure.
     """
 
     @classmethod

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-API = 1
+API = 2
 DONE, WARM_UP, TIMED, EVALUATE = range(4)
+INPUT_TYPES = (np.float32, np.int32)  # ASSAY_F32, ASSAY_I32: images, tokens
 
 
 class Layout(ctypes.Structure):
@@ -25,6 +26,7 @@ class Layout(ctypes.Structure):
         ("classes", c_int64),
         ("resident_batches", c_int64),
         ("schedule_rows", c_int64),
+        ("input_type", c_int64),
     )
 
 
@@ -42,8 +44,8 @@ SIGNATURES = {
     "assay_close": (ctypes.c_int, [c_void_p]),
     "assay_get_layout": (ctypes.c_int, [c_void_p, POINTER(Layout)]),
     "assay_schedule": (POINTER(c_double), [c_void_p]),
-    "assay_read_resident": (ctypes.c_int, [c_void_p, c_int64, POINTER(c_float), POINTER(c_int32)]),
-    "assay_next_batch": (c_int64, [c_void_p, POINTER(c_float), POINTER(c_int32)]),
+    "assay_read_resident": (ctypes.c_int, [c_void_p, c_int64, c_void_p, POINTER(c_int32)]),
+    "assay_next_batch": (c_int64, [c_void_p, c_void_p, POINTER(c_int32)]),
     "assay_next_block": (ctypes.c_int, [c_void_p, POINTER(Block)]),
     "assay_end_block": (ctypes.c_int, [c_void_p, c_double]),
     "assay_lap": (ctypes.c_int, [c_void_p]),
@@ -106,9 +108,9 @@ class Session:
                 zip(table[:, 0].tolist(), table[:, 1].astype(np.int64).tolist(), strict=True)
             )
         shape = tuple(self.layout.sample_shape[: self.layout.rank])
-        self.inputs = np.zeros((self.layout.batch, *shape), np.float32)
+        self.inputs = np.zeros((self.layout.batch, *shape), INPUT_TYPES[self.layout.input_type])
         self.labels = np.zeros(self.layout.batch, np.int32)
-        self._buffers = (_floats(self.inputs), self.labels.ctypes.data_as(POINTER(c_int32)))
+        self._buffers = (self.inputs.ctypes.data, self.labels.ctypes.data_as(POINTER(c_int32)))
 
     def _fail(self) -> None:
         raise RuntimeError(

@@ -17,7 +17,7 @@ class Feeds:
     """What the conductor laid into check/ of the cell folder."""
 
     parameters: Tensors
-    inputs: np.ndarray  # f32 (B, ...)
+    inputs: np.ndarray  # f32 (B, ...), or i32 tokens
     labels: np.ndarray  # i32 (B)
     schedule: list[list[float]]  # (k, 2): learning rate, step count from 1
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 SCHEMA = "assay-program/1"
-MOMENTS = {"adam": ("m", "v"), "rmsprop": ("square",), "sgd": ("momentum",)}
+MOMENTS = {"adam": ("m", "v"), "lazy_adam": ("m", "v"), "rmsprop": ("square",), "sgd": ("momentum",)}
 
 
 @dataclass(frozen=True)

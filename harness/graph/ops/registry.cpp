@@ -29,6 +29,12 @@ std::span<const Op* const> all_ops() {
                               &softmax_cross_entropy_gradient_op(),
                               &cast_op(),
                               &constant_op(),
+                              &embedding_op(),
+                              &embedding_gradient_op(),
+                              &embedding_row_gradient_op(),
+                              &dense_rows_op(),
+                              &lstm_op(),
+                              &lstm_gradient_op(),
                               &sgd_op(),
                               &rmsprop_op(),
                               &adam_op()};

@@ -63,6 +63,20 @@ struct Cell {
     return rows;
   }
 
+  // The same samples as texts of a vocabulary of 251: inputs i32, fed as they are.
+  void write_tokens() const {
+    std::vector<std::int32_t> inputs(static_cast<std::size_t>((train + validation) * elements));
+    for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = raw(static_cast<std::int64_t>(i));
+    write_npy(folder / "data" / "inputs.npy", {DType::i32, {train + validation, elements}},
+              std::span<const std::int32_t>(inputs));
+    Manifest manifest = read_manifest(folder.path());
+    manifest.sample_shape = {elements};
+    manifest.vocabulary = 251;
+    manifest.scale = {1};
+    manifest.shift = {0};
+    write_manifest(folder.path(), manifest);
+  }
+
   void write_schedule(std::int64_t rows) const {
     std::vector<double> schedule;
     for (std::int64_t i = 0; i < rows; ++i)

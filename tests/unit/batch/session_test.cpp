@@ -361,5 +361,61 @@ TEST(Session, survives_mutated_requests_and_manifests) {
   }
 }
 
+TEST(Session, feeds_tokens_as_they_are_and_pads_an_evaluation_with_zeros) {
+  Cell cell;
+  cell.write_tokens();
+  BatchSession session(cell.path());
+  ASSERT_EQ(session.layout().input_type, ASSAY_I32);
+  std::vector<std::int32_t> inputs(4 * Cell::elements), labels(4);
+  std::vector<float> logits(4 * Cell::classes);
+  for (int evaluated = 0;;) {
+    const assay_block block = session.next_block();
+    if (block.kind == ASSAY_DONE) break;
+    for (std::int64_t i = 0; i < block.steps; ++i) {
+      const std::int64_t samples = session.next_batch(inputs.data(), labels.data());
+      for (std::size_t e = 0; e < inputs.size(); ++e) {
+        const auto r = static_cast<std::int64_t>(e) / Cell::elements;
+        if (block.kind == ASSAY_EVALUATE) {
+          const std::int64_t sample = Cell::train + i * 4 + r;
+          const std::int64_t at = sample * Cell::elements + static_cast<std::int64_t>(e) % Cell::elements;
+          ASSERT_EQ(inputs[e], r < samples ? Cell::raw(at) : 0) << "element " << e;
+          ++evaluated;
+        } else {
+          const std::int64_t sample = Cell::plan(block.epoch)[static_cast<std::size_t>(i * 4 + r)].sample;
+          ASSERT_EQ(inputs[e],
+                    Cell::raw(sample * Cell::elements + static_cast<std::int64_t>(e) % Cell::elements));
+        }
+      }
+      if (block.kind == ASSAY_EVALUATE) session.add_logits(logits.data());
+    }
+    session.end_block(0.5);
+    if (block.kind == ASSAY_EVALUATE) {
+      EXPECT_GT(evaluated, 0);
+    }
+  }
+}
+
+TEST(Session, refuses_a_token_beyond_the_vocabulary_naming_its_place) {
+  Cell cell;
+  cell.write_tokens();
+  Manifest manifest = read_manifest(cell.path());
+  manifest.vocabulary = 250;
+  write_manifest(cell.path(), manifest);
+  try {
+    const BatchSession session(cell.path());
+    FAIL();
+  } catch (const IoError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("has token 250 at place"));
+  }
+}
+
+TEST(Session, refuses_images_where_the_manifest_says_tokens) {
+  const Cell cell;
+  Manifest manifest = read_manifest(cell.path());
+  manifest.vocabulary = 251;
+  write_manifest(cell.path(), manifest);
+  EXPECT_THROW(BatchSession(cell.path()), IoError);
+}
+
 }  // namespace
 }  // namespace assay

@@ -10,6 +10,7 @@
 #include "harness/data/format.hpp"
 #include "harness/data/idx.hpp"
 #include "harness/data/synthetic.hpp"
+#include "harness/data/synthetic_tokens.hpp"
 #include "harness/io/atomic_file.hpp"
 #include "harness/io/error.hpp"
 #include "harness/io/gzip_file.hpp"
@@ -255,6 +256,74 @@ TEST(Synthetic, takes_any_shape_and_a_thousand_classes) {
     EXPECT_EQ(*std::max_element(data.labels.begin(), data.labels.end()), 999);
   }
   EXPECT_THROW(make_synthetic({true, {2}, 0, 1}, "train"), std::invalid_argument);
+}
+
+TEST(SyntheticTokens, are_prepared_as_i32_below_the_vocabulary) {
+  const TemporaryFolder folder;
+  PrepareOptions options;
+  options.cache = folder.path();
+  options.sample_shape = {2000};
+  options.classes = 2;
+  options.vocabulary = 100;
+  const PreparedDataset prepared = prepare_dataset("synthetic", options);
+  EXPECT_EQ(prepared.manifest.vocabulary, 100);
+  const MappedNpy inputs(prepared.manifest.splits.at("train").inputs);
+  EXPECT_EQ(inputs.type().dtype, DType::i32);
+  EXPECT_LT(inputs.bytes().size(), 100u << 20) << "long texts are fewer";
+  for (const std::int32_t token : inputs.as<std::int32_t>()) ASSERT_TRUE(token >= 0 && token < 100);
+}
+
+TEST(SyntheticTokens, repeat_themselves_are_padded_in_front_and_hold_every_class_equally_often) {
+  const SyntheticTokensSpec spec{true, 40, 500, 4, 400};
+  const SyntheticTokens data = make_synthetic_tokens(spec, "train");
+  EXPECT_EQ(data.inputs, make_synthetic_tokens(spec, "train").inputs);
+  EXPECT_NE(data.inputs, make_synthetic_tokens(spec, "test").inputs);
+  std::vector<int> counts(4);
+  for (const std::int32_t label : data.labels) ++counts.at(static_cast<std::size_t>(label));
+  EXPECT_THAT(counts, testing::Each(100));
+  int shortest = 40;
+  for (std::size_t i = 0; i < 400; ++i) {
+    const std::span<const std::int32_t> row(data.inputs.data() + i * 40, 40);
+    const auto start = std::find(row.begin(), row.end(), 1);
+    ASSERT_NE(start, row.end());
+    EXPECT_TRUE(std::all_of(row.begin(), start, [](std::int32_t token) { return token == 0; }));
+    EXPECT_TRUE(std::all_of(start + 1, row.end(), [](std::int32_t t) { return t >= 3 && t < 500; }));
+    shortest = std::min(shortest, static_cast<int>(row.end() - start));
+  }
+  EXPECT_GE(shortest, 10);
+  EXPECT_LT(shortest, 14);
+}
+
+// A word leans to the class whose texts it stands in more often; a text is of the class that its words lean to.
+double word_count_accuracy(bool learnable) {
+  const SyntheticTokensSpec spec{learnable, 100, 500, 2, 1000};
+  const SyntheticTokens train = make_synthetic_tokens(spec, "train");
+  const SyntheticTokens test = make_synthetic_tokens(spec, "test");
+  std::vector<double> lean(500), seen(500, 1);
+  for (std::size_t i = 0; i < train.inputs.size(); ++i) {
+    const auto word = static_cast<std::size_t>(train.inputs[i]);
+    lean[word] += train.labels[i / 100] == 1 ? 1 : -1;
+    seen[word] += 1;
+  }
+  int right = 0;
+  for (std::size_t i = 0; i < 1000; ++i) {
+    double sum = 0;
+    for (std::size_t t = 0; t < 100; ++t) {
+      const auto word = static_cast<std::size_t>(test.inputs[i * 100 + t]);
+      if (word > 1) sum += lean[word] / seen[word];
+    }
+    right += (sum > 0) == (test.labels[i] == 1);
+  }
+  return right / 1000.0;
+}
+
+TEST(SyntheticTokens, can_be_learnt_or_not_as_their_kind_says) {
+  EXPECT_GT(word_count_accuracy(true), 0.9);
+  EXPECT_LT(word_count_accuracy(false), 0.6);
+}
+
+TEST(SyntheticTokens, refuse_a_vocabulary_that_is_too_small_for_the_classes) {
+  EXPECT_THROW(make_synthetic_tokens({true, 10, 5, 2, 10}, "train"), std::invalid_argument);
 }
 
 }  // namespace

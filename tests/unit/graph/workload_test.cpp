@@ -69,6 +69,13 @@ TEST(Workload, resnet50_has_the_parameters_of_the_paper_at_any_size_of_the_image
   EXPECT_THROW(workload.build(2, {3, 224, 160}, 1000), GraphError);
 }
 
+TEST(Workload, lstm_has_one_bias_and_takes_tokens) {
+  const Program program = find_workload("lstm").build(32);
+  EXPECT_EQ(parameter_count(program.training), 5000 * 128 + 512 * 128 + 512 * 128 + 512 + 2 * 128 + 2);
+  EXPECT_EQ(program.training.value(program.training.find("inputs")).type,
+            (TensorType{DType::i32, {32, 500}}));
+}
+
 TEST(Workload, every_program_is_complete) {
   for (const Workload& workload : all_workloads())
     EXPECT_NO_THROW(check_program(workload.build(2))) << workload.name;

@@ -24,7 +24,7 @@ class Witness final : public Executable {
   std::vector<HostTensor> state() override { return {}; }
   void stage(std::int64_t slot, const HostBatch& batch) override {
     staged.push_back(slot);
-    first_inputs.push_back(batch.inputs[0]);
+    first_inputs.push_back(static_cast<const float*>(batch.inputs)[0]);
     first_labels.push_back(batch.labels[0]);
   }
   void step(std::int64_t slot, double learning_rate, std::int64_t step) override {

@@ -1,0 +1,15 @@
+#include "backends/onednn/loops/loops.hpp"
+#include "backends/onednn/loops/lstm.hpp"
+
+namespace assay::onednn {
+
+// Of the instruction set that the other loops chose.
+const LstmLoops& lstm_loops() {
+#if defined(__x86_64__)
+  if (&loops() == &loops_avx512) return lstm_avx512;
+  if (&loops() == &loops_avx2) return lstm_avx2;
+#endif
+  return lstm_x86_64;
+}
+
+}  // namespace assay::onednn
