@@ -16,6 +16,7 @@ Program Workload::build(std::int64_t batch_size, const Shape& sample, std::int64
 
   Program program{Graph(name), Graph(name), optimizer};
   GraphBuilder training(program.training, true);
+  training.sparse_embedding_gradients(sparse_embedding_gradients);
   const auto inputs = [&](GraphBuilder& builder) {
     return vocabulary > 0 ? builder.tokens("inputs", shape) : builder.input("inputs", shape);
   };

@@ -20,7 +20,8 @@ struct Workload {
   Shape sample_shape;            // of one sample: (1, 28, 28)
   std::int64_t vocabulary = 0;   // above 0: samples are i32 tokens below it, otherwise f32
   std::int64_t classes = 0;
-  std::int64_t batch = 0;  // the default
+  std::int64_t batch = 0;                   // the default
+  bool sparse_embedding_gradients = false;  // row-sparse, for the tables of all embeddings
   OptimizerSpec optimizer = {};
   double learning_rate = 0;           // the base rate of the schedule
   std::string schedule = "constant";  // harness/run/rate_schedule.hpp has the forms

@@ -50,6 +50,7 @@ std::span<const OpEntry> norm_ops();
 std::span<const OpEntry> loss_ops();
 std::span<const OpEntry> embedding_ops();
 std::span<const OpEntry> lstm_ops();
+std::span<const OpEntry> lazy_adam_ops();
 std::span<const OpEntry> optimizer_ops();
 // Null when this backend does not have it.
 const OpEntry* find_entry(std::string_view op);

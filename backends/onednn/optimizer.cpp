@@ -2,9 +2,8 @@
 // that the matrix ops chose; the padding of a blocked format is zero in the gradient and the moments, so it
 // stays zero in the parameter.
 #include <algorithm>
-#include <cmath>
 
-#include "backends/onednn/loops/loops.hpp"
+#include "backends/onednn/adam_step.hpp"
 #include "backends/onednn/lowering.hpp"
 #include "backends/onednn/parallel.hpp"
 
@@ -24,26 +23,11 @@ struct Group {
 };
 
 // A rule updates elements [begin, end) of one group with what begin_step() computed from the schedule.
-struct Adam {
-  explicit Adam(const Attributes& a) : beta1(a.number("beta1")), beta2(a.number("beta2")) {
-    step = {static_cast<float>(beta1),
-            static_cast<float>(beta2),
-            static_cast<float>(1.0 - beta1),
-            static_cast<float>(1.0 - beta2),
-            static_cast<float>(a.number("epsilon")),
-            static_cast<float>(a.number("weight_decay")),
-            0,
-            0};
-  }
-  void begin_step(double learning_rate, double count) {
-    step.step_size = static_cast<float>(learning_rate / (1.0 - std::pow(beta1, count)));
-    step.inverse_root = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(beta2, count)));
-  }
+struct Adam : AdamRule {
+  using AdamRule::AdamRule;
   void update(const Group& g, std::int64_t i, std::int64_t n) const {
     loops().adam(step, g.parameter + i, g.gradient + i, g.moments[0] + i, g.moments[1] + i, n);
   }
-  double beta1, beta2;
-  AdamStep step{};
 };
 
 struct Sgd {

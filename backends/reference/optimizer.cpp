@@ -1,4 +1,5 @@
 // The updates, each over any number of tensors. The schedule is read from memory at each run.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -97,12 +98,44 @@ Body<T> adam(const Context& context) {
   }};
 }
 
+template <typename T>
+Body<T> lazy_adam(const Context& context) {
+  const Attributes& a = context.node.attributes;
+  const double beta1 = a.number("beta1"), beta2 = a.number("beta2");
+  const auto keep1 = static_cast<T>(beta1), keep2 = static_cast<T>(beta2);
+  const auto take1 = static_cast<T>(1 - beta1), take2 = static_cast<T>(1 - beta2);
+  const auto epsilon = static_cast<T>(a.number("epsilon")), decay = static_cast<T>(a.number("weight_decay"));
+  const std::int64_t rows = context.in(1)[0], kept = context.in(2)[0], width = context.in(2)[1];
+  return {[=](const Call<T>& call) {
+    const T rate = call.in(0)[0];
+    const auto step = static_cast<double>(call.in(0)[1]);
+    const auto correction1 = static_cast<T>(1 - std::pow(beta1, step));
+    const auto correction2 = static_cast<T>(1 - std::pow(beta2, step));
+    T *parameter = call.out(0), *m = call.out(1), *v = call.out(2);
+    const std::array<std::pair<const T*, T*>, 3> moved{
+        {{call.in(1), parameter}, {call.in(4), m}, {call.in(5), v}}};
+    for (const auto& [from, to] : moved) {
+      if (from != to) std::copy_n(from, rows * width, to);
+    }
+    for (std::int64_t k = 0; k < kept; ++k) {
+      const std::int64_t row = call.integers(3)[k];
+      if (row < 0 || row >= rows) continue;
+      for (std::int64_t i = row * width; i < (row + 1) * width; ++i) {
+        const T gradient = call.in(2)[k * width + i - row * width] + decay * parameter[i];
+        m[i] = keep1 * m[i] + take1 * gradient;
+        v[i] = keep2 * v[i] + take2 * gradient * gradient;
+        parameter[i] -= rate * (m[i] / correction1) / (std::sqrt(v[i] / correction2) + epsilon);
+      }
+    }
+  }};
+}
+
 }  // namespace
 
 std::span<const OpEntry> optimizer_ops() {
-  static constexpr std::array entries{OpEntry{"sgd", sgd<float>, sgd<double>},
-                                      OpEntry{"rmsprop", rmsprop<float>, rmsprop<double>},
-                                      OpEntry{"adam", adam<float>, adam<double>}};
+  static constexpr std::array entries{
+      OpEntry{"sgd", sgd<float>, sgd<double>}, OpEntry{"rmsprop", rmsprop<float>, rmsprop<double>},
+      OpEntry{"adam", adam<float>, adam<double>}, OpEntry{"lazy_adam", lazy_adam<float>, lazy_adam<double>}};
   return entries;
 }
 

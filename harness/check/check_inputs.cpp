@@ -46,7 +46,23 @@ float draw(Philox& random, const Range& range) {
   }
 }
 
-std::vector<HostTensor> parameters_of(const Graph& graph, std::uint64_t seed) {
+// From zero moments the first steps of lazy_adam are those of adam, since a row without a gradient stays
+// where it is: it starts from moments that would move it. The size is that of small gradients.
+void add_moments(std::vector<HostTensor>& tensors, const Graph& graph, std::uint64_t seed) {
+  for (const ValueId id : graph.with_role(Role::parameter)) {
+    const Value& value = graph.value(id);
+    for (const auto& [moment, range] :
+         {std::pair{"m", Range{0.002, 0.01, false}}, std::pair{"v", Range{1e-5, 1e-4, true}}}) {
+      HostTensor tensor = HostTensor::zeros(value.name + "." + moment, {DType::f32, value.type.shape});
+      Philox random(seed, "check/" + tensor.name);
+      for (float& element : tensor.as<float>()) element = draw(random, range);
+      tensors.push_back(std::move(tensor));
+    }
+  }
+}
+
+std::vector<HostTensor> parameters_of(const Program& program, std::uint64_t seed) {
+  const Graph& graph = program.training;
   std::vector<HostTensor> tensors;
   for (const Value& value : graph.values()) {
     if (value.role != Role::parameter && value.role != Role::state) continue;
@@ -56,6 +72,7 @@ std::vector<HostTensor> parameters_of(const Graph& graph, std::uint64_t seed) {
     for (float& element : tensor.as<float>()) element = draw(random, range);
     tensors.push_back(std::move(tensor));
   }
+  if (program.optimizer.kind == "lazy_adam") add_moments(tensors, graph, seed);
   return tensors;
 }
 
@@ -167,7 +184,7 @@ CheckBatch write_check(const fs::path& cell_folder, const Program& program, std:
 
   const fs::path folder = cell_folder / "check";
   fs::create_directories(folder);
-  write_safetensors(folder / "parameters.safetensors", parameters_of(graph, seed));
+  write_safetensors(folder / "parameters.safetensors", parameters_of(program, seed));
   const bool tokens = inputs.type.dtype == DType::i32;
   write_array(folder / "inputs.npy",
               tokens ? tokens_of(inputs.type.shape, vocabulary_of(graph, graph.find("inputs")), batch, seed)

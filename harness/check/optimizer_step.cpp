@@ -19,7 +19,7 @@ OptimizerElement optimizer_step(const OptimizerSpec& optimizer, const OptimizerE
   } else if (optimizer.kind == "rmsprop") {
     after.moments[0] = optimizer.decay * before.moments[0] + (1 - optimizer.decay) * g * g;
     after.parameter -= learning_rate * g / (std::sqrt(after.moments[0]) + optimizer.epsilon);
-  } else if (optimizer.kind == "adam") {
+  } else if (optimizer.kind == "adam" || optimizer.kind == "lazy_adam") {
     const double t = static_cast<double>(step);
     after.moments[0] = optimizer.beta1 * before.moments[0] + (1 - optimizer.beta1) * g;
     after.moments[1] = optimizer.beta2 * before.moments[1] + (1 - optimizer.beta2) * g * g;
@@ -27,8 +27,9 @@ OptimizerElement optimizer_step(const OptimizerSpec& optimizer, const OptimizerE
     const double v = after.moments[1] / (1 - std::pow(optimizer.beta2, t));
     after.parameter -= learning_rate * m / (std::sqrt(v) + optimizer.epsilon);
   } else {
-    throw GraphError(fmt::format("'{}' is no optimizer that the check knows; known are sgd, rmsprop, adam",
-                                 optimizer.kind));
+    throw GraphError(
+        fmt::format("'{}' is no optimizer that the check knows; known are sgd, rmsprop, adam, lazy_adam",
+                    optimizer.kind));
   }
   return after;
 }

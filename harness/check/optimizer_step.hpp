@@ -16,7 +16,8 @@ struct OptimizerElement {
   std::array<double, 2> moments{};
 };
 
-// step: 1 for the first. Throws GraphError when the kind of optimizer is unknown.
+// step: 1 for the first. lazy_adam: of a row that is touched. Throws GraphError when the kind of optimizer is
+// unknown.
 OptimizerElement optimizer_step(const OptimizerSpec& optimizer, const OptimizerElement& before,
                                 double gradient, double learning_rate, std::int64_t step);
 

@@ -7,6 +7,7 @@
 
 #include "harness/check/optimizer_step.hpp"
 #include "harness/check/tolerance.hpp"
+#include "harness/check/touched_rows.hpp"
 
 namespace assay {
 namespace {
@@ -15,7 +16,8 @@ namespace {
 // beta2 is rounded first.
 double hyper_parameter_slack(const OptimizerSpec& optimizer, double roundoff) {
   double slack = 8 * roundoff;
-  if (optimizer.kind == "adam") slack += roundoff / (1 - optimizer.beta1) + roundoff / (1 - optimizer.beta2);
+  if (optimizer.kind == "adam" || optimizer.kind == "lazy_adam")
+    slack += roundoff / (1 - optimizer.beta1) + roundoff / (1 - optimizer.beta2);
   if (optimizer.kind == "rmsprop") slack += roundoff / (1 - optimizer.decay);
   return slack;
 }
@@ -70,15 +72,29 @@ std::vector<TensorVerdict> judge_updates(const std::filesystem::path& cell_folde
     const double unsure =
         bound_of({seen.at(0), seen.at(1)}, oracle.required("check/gradient/" + name), precision, repeats).max;
     const std::vector<double> updated = worker.required("updated/" + name);
-    std::vector<std::vector<double>> new_moments;
-    for (const std::string& moment : moments)
+    std::vector<std::vector<double>> new_moments, old_moments;
+    for (const std::string& moment : moments) {
       new_moments.push_back(worker.required("updated/" + name + "." + moment));
+      old_moments.push_back(old_state.find(name + "." + moment) == nullptr
+                                ? std::vector<double>(old.size())
+                                : old_state.required(name + "." + moment));
+    }
 
+    const std::vector<bool> touched = touched_rows(cell_folder, program, id);
+    const std::size_t row = touched.empty() ? 1 : old.size() / touched.size();
     UpdateVerdict parameter_verdict;
     std::array<UpdateVerdict, 2> moment_verdicts;
     for (std::size_t i = 0; i < old.size(); ++i) {
+      if (!touched.empty() && !touched[i / row]) {  // to the bit
+        parameter_verdict.add(updated[i], old[i], 0);
+        for (std::size_t m = 0; m < new_moments.size(); ++m)
+          moment_verdicts[m].add(new_moments[m][i], old_moments[m][i], 0);
+        continue;
+      }
       const auto after = [&](double g) {
-        return optimizer_step(optimizer, {old[i], {}}, g, learning_rate, step);
+        OptimizerElement before{old[i], {}};
+        for (std::size_t m = 0; m < old_moments.size(); ++m) before.moments[m] = old_moments[m][i];
+        return optimizer_step(optimizer, before, g, learning_rate, step);
       };
       const OptimizerElement expected = after(gradient[i]);
       const OptimizerElement low = after(gradient[i] - unsure);

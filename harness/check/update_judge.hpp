@@ -11,7 +11,7 @@
 
 namespace assay {
 
-// "check/updated/<parameter>" and its moments, recomputed in fp64 from the check's parameters, zero moments,
+// "check/updated/<parameter>" and its moments, recomputed in fp64 from the check's parameters and moments,
 // the worker's own gradient and row 0 of check/schedule.npy. The gradient counts as known to its own bound
 // (the step and the gradient may come from different kernels), the constants of the optimizer to their
 // rounding in the master type. Each element has its own bound; max_error and max_bound are those of the worst

@@ -5,6 +5,7 @@
 #include "harness/graph/builder.hpp"
 #include "harness/graph/error.hpp"
 #include "harness/graph/op.hpp"
+#include "harness/graph/ops/op_list.hpp"
 #include "harness/graph/walk.hpp"
 
 namespace assay {
@@ -73,6 +74,13 @@ class Differentiation {
     if (total == none) {
       total = gradient;
       return;
+    }
+    for (const ValueId part : {total, gradient}) {
+      if (graph_.node(graph_.value(part).producer).op != &embedding_row_gradient_op()) continue;
+      throw GraphError(
+          fmt::format("graph '{}': '{}' is used more than once, and row-sparse gradients cannot be added up: "
+                      "build its embedding with dense gradients",
+                      graph_.name(), graph_.value(id).name));
     }
     const int count = ++sums_[index(id)];
     total = builder_.add(

@@ -24,10 +24,11 @@ std::int64_t feed(const Graph& graph, std::string_view name, Role role) {
 }  // namespace
 
 std::vector<std::string> OptimizerSpec::moments() const {
-  if (kind == "adam") return {"m", "v"};
+  if (kind == "adam" || kind == "lazy_adam") return {"m", "v"};
   if (kind == "rmsprop") return {"square"};
   if (kind == "sgd") return momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"momentum"};
-  throw GraphError(fmt::format("'{}' is no optimizer; known are sgd, rmsprop, adam", kind.substr(0, 40)));
+  throw GraphError(
+      fmt::format("'{}' is no optimizer; known are sgd, rmsprop, adam, lazy_adam", kind.substr(0, 40)));
 }
 
 void check_optimizer(const OptimizerSpec& optimizer) {

@@ -14,9 +14,14 @@ namespace assay {
 //   (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
 //            p -= lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)        (Kingma & Ba 2015,
 //            algorithm 1)
-// weight_decay is the coupled L2 form, g += weight_decay p, for every parameter.
+//   lazy_adam  adam on the rows that a row-sparse gradient touches, the others keep parameter and moments;
+//   adam
+//            for what has a dense gradient. t counts the steps of the run.
+// weight_decay is the coupled L2 form, g += weight_decay p, for every parameter (lazy_adam: every touched
+// row). A row-sparse gradient is written out for every kind but lazy_adam: the result is that of the dense
+// one.
 struct OptimizerSpec {
-  std::string kind = "adam";  // "sgd", "rmsprop", "adam"
+  std::string kind = "adam";  // "sgd", "rmsprop", "adam", "lazy_adam"
   double momentum = 0.9;
   double decay = 0.9;
   double beta1 = 0.9;
@@ -24,7 +29,8 @@ struct OptimizerSpec {
   double epsilon = 1e-8;
   double weight_decay = 0;
 
-  // Names of the moments kept per parameter: adam {"m", "v"}, sgd {"momentum"} (none at momentum 0), rmsprop
+  // Names of the moments kept per parameter: adam and lazy_adam {"m", "v"}, sgd {"momentum"} (none at
+  // momentum 0), rmsprop
   // {"square"}. The state value is called "<parameter>.<moment>".
   std::vector<std::string> moments() const;
 };

@@ -26,7 +26,8 @@ int Cell::compute_threads() const {
 
 Program Cell::program() const {
   Workload workload = find_workload(axes.workload);
-  if (workload.optimizer.kind != axes.optimizer) {
+  workload.sparse_embedding_gradients = sparse_embedding;
+  if (axes.task == "train" && workload.optimizer.kind != axes.optimizer) {
     OptimizerSpec other;
     other.kind = axes.optimizer;
     other.weight_decay = workload.optimizer.weight_decay;

@@ -34,6 +34,7 @@ struct Cell {
   double learning_rate = 0;  // the base rate of the schedule
   RateSchedule schedule;
   Augmentation augmentation;  // of the training images
+  bool sparse_embedding = false;  // row-sparse gradients of the embeddings' tables
   bool check = true;
   std::int64_t distinct = 8;
   bool profile = false;

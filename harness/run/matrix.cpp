@@ -195,6 +195,13 @@ class Expander {
     need("precision", backend.precisions, cell.axes.precision);
     need("layout", backend.layouts, cell.axes.layout);
     need("loader", backend.loaders, cell.axes.loader);
+    if (cell.runnable() && cell.axes.optimizer == "lazy_adam" && cell.axes.task == "train" &&
+        !cell.sparse_embedding) {
+      cell.status = Status::unsupported;
+      cell.reason =
+          "lazy_adam updates the rows that a gradient touches, and dense gradients do not say which: ask for "
+          "--embedding-gradient sparse, or for adam, which is the same where all is touched";
+    }
     if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.task == "infer") {
       cell.status = Status::unsupported;
       cell.reason = "inference is measured in steps, not in epochs";

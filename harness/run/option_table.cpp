@@ -10,7 +10,8 @@ using enum OptionType;
 
 constexpr std::string_view tasks[] = {"train", "infer"};
 constexpr std::string_view loaders[] = {"resident", "harness", "native"};
-constexpr std::string_view optimizers[] = {"sgd", "rmsprop", "adam"};
+constexpr std::string_view optimizers[] = {"sgd", "rmsprop", "adam", "lazy_adam"};
+constexpr std::string_view gradients[] = {"dense", "sparse"};
 constexpr std::string_view caches[] = {"cold", "warm"};
 constexpr std::string_view precisions[] = {"fp32", "tf32", "bf16"};
 
@@ -36,8 +37,13 @@ constexpr std::array table = {
     Option{"loader-workers", axis, integer, "N,...", "0",
            "Threads that load batches, out of the budget of --threads; 0 loads in the training thread", 0,
            1024},
-    Option{"optimizer", axis, text, "NAME,...", "", "sgd, rmsprop or adam; the workload's own without it", 0,
-           0, optimizers},
+    Option{"optimizer", axis, text, "NAME,...", "",
+           "sgd, rmsprop, adam, or lazy_adam, which updates the touched rows of sparse gradients alone; the "
+           "workload's own without it",
+           0, 0, optimizers},
+    Option{"embedding-gradient", axis, text, "dense|sparse", "",
+           "Gradients of embeddings: the whole table, or the rows that a batch touches; dense without it", 0,
+           0, gradients, false, true},
     Option{"threads", axis, integer, "N,...", "",
            "Budget of compute and loader together; every core without it", 1, 4096},
     Option{"learning-rate",

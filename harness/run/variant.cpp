@@ -42,7 +42,15 @@ std::string set_augmentation(Cell& cell, const std::string& value) {
   return cell.augmentation.text();
 }
 
+std::string set_embedding_gradient(Cell& cell, const std::string& value) {
+  // Only what reads tokens has an embedding.
+  cell.sparse_embedding = value == "sparse" && find_workload(cell.axes.workload).vocabulary > 0;
+  return cell.sparse_embedding ? "sparse" : "dense";
+}
+
 constexpr std::array rules{
+    Rule{"embedding-gradient", true, [](const Workload&) { return std::string("dense"); },
+         set_embedding_gradient},
     Rule{"learning-rate", true, [](const Workload& workload) { return spelt(workload.learning_rate); },
          [](Cell& cell, const std::string& value) {
            cell.learning_rate = number(value);

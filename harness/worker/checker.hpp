@@ -34,7 +34,7 @@ CheckFeeds read_check(const std::filesystem::path& cell_folder);
 void write_check_results(Executable& executable, const Program& program, std::string_view task,
                          const std::filesystem::path& cell_folder);
 
-// Command verify, on the executable that was timed: sets the check's parameters and zero moments, runs the k
+// Command verify, on the executable that was timed: sets the check's parameters and moments, runs the k
 // steps of check/schedule.npy, writes results/verify.safetensors. Its state and slot 0 afterwards are the
 // check's.
 void write_verify_results(Executable& executable, const Program& program, std::string_view task,

@@ -237,6 +237,19 @@ void optimizers(std::vector<OpCase>& rows) {
                   {schedule, {R, a}, {I, a}, {R, a}, {P, a}, {R, b}, {I, b}, {R, b}, {P, b}},
                   adam,
                   16});
+  const Shape table{9, 5}, few{4, 5};
+  const OpCase::Operand touched{Fill::touched, {4}};
+  rows.push_back({"lazy_adam",
+                  "every_other_row",
+                  {schedule, {R, table}, {I, few}, touched, {R, table}, {P, table}},
+                  decayed,
+                  16});
+  rows.push_back(
+      {"lazy_adam",
+       "wide",
+       {schedule, {R, {60, 128}}, {I, {40, 128}}, {Fill::touched, {40}}, {R, {60, 128}}, {P, {60, 128}}},
+       adam,
+       16});
   rows.push_back({"sgd",
                   "momentum",
                   {schedule, {R, a}, {I, a}, {R, a}},

@@ -138,6 +138,44 @@ TEST_P(CheckedOptimizers, agree_with_the_oracle) {
   }
 }
 
+Program sparse_lstm(const char* optimizer) {
+  Workload workload = find_workload("lstm");
+  workload.sparse_embedding_gradients = true;
+  workload.optimizer.kind = optimizer;
+  return workload.build(8, {40}, 2);
+}
+
+TEST_P(CheckedOptimizers, agree_with_the_oracle_on_row_sparse_gradients) {
+  for (const char* kind : {"adam", "lazy_adam", "sgd"}) {
+    Judged judged;
+    const std::string reason = judge(sparse_lstm(kind), "train", "graph", judged);
+    if (!reason.empty()) GTEST_SKIP() << reason;
+    EXPECT_TRUE(judged.passed()) << kind << '\n' << judged.text();
+  }
+}
+
+// Updates every row of the table, as adam does.
+class EagerRows final : public Backend {
+ public:
+  BackendInfo info() const override { return {}; }
+  std::string unsupported(const Program&, const CompileOptions&) const override { return {}; }
+  std::unique_ptr<Executable> compile(const Program& program, const CompileOptions& options) override {
+    Program other = program;
+    other.optimizer.kind = "adam";
+    return backend_.compile(other, options);
+  }
+
+ private:
+  reference::ReferenceBackend backend_;
+};
+
+TEST(CheckedLazyAdam, finds_out_an_adam_that_moves_rows_without_a_gradient) {
+  EagerRows backend;
+  const Judged judged = judge_backend(backend, sparse_lstm("lazy_adam"), {});
+  EXPECT_FALSE(judged.check.passed);
+  EXPECT_NE(judged.check.reason.find("embedding.weight"), std::string::npos) << judged.text();
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, CheckedOptimizers, ::testing::ValuesIn(small_networks()), name_of);
 #endif
 

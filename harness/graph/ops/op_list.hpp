@@ -32,6 +32,7 @@ const Op& embedding_row_gradient_op();
 const Op& dense_rows_op();
 const Op& lstm_op();
 const Op& lstm_gradient_op();
+const Op& lazy_adam_op();
 const Op& sgd_op();
 const Op& rmsprop_op();
 const Op& adam_op();

@@ -37,7 +37,8 @@ std::span<const Op* const> all_ops() {
                               &lstm_gradient_op(),
                               &sgd_op(),
                               &rmsprop_op(),
-                              &adam_op()};
+                              &adam_op(),
+                              &lazy_adam_op()};
   return ops;
 }
 

@@ -37,6 +37,14 @@ TEST(OptimizerStep, adds_the_epsilon_of_rmsprop_after_the_root) {
   EXPECT_DOUBLE_EQ(after.parameter, 1 - 0.1 * 2 / (2 + 0.5));
 }
 
+TEST(OptimizerStep, is_that_of_adam_for_a_row_that_lazy_adam_touches) {
+  const OptimizerElement before{1, {0.5, 0.25}};
+  const OptimizerElement lazy = optimizer_step(spec("lazy_adam"), before, 2, 0.1, 7);
+  const OptimizerElement adam = optimizer_step(spec("adam"), before, 2, 0.1, 7);
+  EXPECT_EQ(lazy.parameter, adam.parameter);
+  EXPECT_EQ(lazy.moments, adam.moments);
+}
+
 TEST(OptimizerStep, corrects_the_bias_of_both_moments_of_adam) {
   OptimizerSpec adam = spec("adam");
   adam.epsilon = 0;

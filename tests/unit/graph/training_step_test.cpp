@@ -44,6 +44,35 @@ TEST(TrainingStep, updates_every_parameter_and_both_moments_of_adam) {
   EXPECT_EQ(graph.value(graph.find("schedule")).role, Role::schedule);
 }
 
+Program sparse_embedding(const std::string& optimizer) {
+  Workload workload = find_workload("lstm");
+  workload.sparse_embedding_gradients = true;
+  workload.optimizer.kind = optimizer;
+  return workload.build(2, {6}, 2);
+}
+
+TEST(TrainingStep, lazy_adam_updates_touched_rows_of_a_table_and_all_of_the_rest) {
+  const Graph graph = training_step(sparse_embedding("lazy_adam"), {});
+  const Node& lazy = graph.node(graph.find_node("embedding.weight.update"));
+  EXPECT_EQ(lazy.op->name(), "lazy_adam");
+  EXPECT_EQ(graph.value(lazy.inputs[2]).type, (TensorType{DType::f32, {12, 128}}));
+  EXPECT_EQ(graph.value(lazy.inputs[3]).type, (TensorType{DType::i32, {12}}));
+  EXPECT_EQ(graph.node(graph.find_node("lstm.weight.update")).op->name(), "adam");
+  EXPECT_EQ(updates(graph).at("embedding.weight.v"), "embedding.weight.update.new_v");
+  EXPECT_EQ(graph.find_node("embedding.weight.dense_gradient"), none) << "the whole table is never made";
+}
+
+TEST(TrainingStep, writes_a_row_sparse_gradient_out_for_other_optimizers_and_for_the_check) {
+  for (const char* optimizer : {"adam", "sgd"}) {
+    const Graph graph = training_step(sparse_embedding(optimizer), {});
+    const Node& update = graph.node(graph.find_node("embedding.weight.update"));
+    EXPECT_EQ(update.op->name(), optimizer);
+    EXPECT_EQ(graph.value(update.inputs[2]).type.shape, (Shape{5000, 128}));
+  }
+  const Graph checked = training_step(sparse_embedding("lazy_adam"), {.gradients_as_outputs = true});
+  EXPECT_EQ(checked.value(checked.output("gradient/embedding.weight")).type.shape, (Shape{5000, 128}));
+}
+
 TEST(TrainingStep, each_optimizer_keeps_the_moments_that_it_names) {
   Program program = find_workload("mlp").build(8);
   for (const auto& [kind, momentum, moments] :

@@ -176,6 +176,38 @@ TEST_F(MatrixTest, inference_has_no_schedule) {
   EXPECT_TRUE(made.at(0).hyper_parameters().empty());
 }
 
+TEST_F(MatrixTest, the_gradient_of_an_embedding_is_an_axis_of_what_has_one) {
+  const auto made = cells(
+      R"({"workload": "lstm", "backend": "fast", "mode": "graph", "embedding-gradient": ["dense", "sparse"]})");
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_TRUE(made[0].axes.variant.empty());
+  EXPECT_THAT(made[1].id, HasSubstr("/embedding-gradient=sparse"));
+  EXPECT_THAT(made[1].reproduce(1), HasSubstr("--embedding-gradient sparse"));
+  const auto attributes = [](const Cell& cell) {
+    const Program program = cell.program();
+    return program.training.node(program.training.find_node("embedding")).attributes;
+  };
+  EXPECT_FALSE(attributes(made[0]).has("sparse_gradient"));
+  EXPECT_TRUE(attributes(made[1]).get<bool>("sparse_gradient"));
+  const auto other =
+      cells(R"({"workload": "mlp", "backend": "fast", "mode": "graph", "embedding-gradient": "sparse"})");
+  EXPECT_TRUE(other.at(0).axes.variant.empty()) << "it has none";
+}
+
+TEST_F(MatrixTest, lazy_adam_needs_to_know_what_was_touched) {
+  const auto made = cells(
+      R"({"workload": "lstm", "backend": "fast", "mode": "graph", "optimizer": "lazy_adam",
+          "embedding-gradient": ["dense", "sparse"]})");
+  EXPECT_EQ(made.at(0).status, Status::unsupported);
+  EXPECT_THAT(made.at(0).reason, HasSubstr("--embedding-gradient sparse"));
+  EXPECT_TRUE(made.at(1).runnable());
+}
+
+TEST_F(MatrixTest, texts_and_images_are_told_apart) {
+  EXPECT_THAT(error_of(R"({"workload": "lstm", "backend": "fast", "dataset": "fashion-mnist"})"),
+              HasSubstr("it takes texts of 5000 words"));
+}
+
 TEST_F(MatrixTest, a_bad_schedule_is_refused_before_anything_is_run) {
   EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "fast", "schedule": "cosne"})"),
               HasSubstr("'cosne' is no schedule"));
