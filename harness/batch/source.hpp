@@ -19,8 +19,8 @@ class Source {
 
   virtual std::int64_t samples() const = 0;
   virtual std::int32_t label(std::int64_t sample) const = 0;
-  // Writes the elements of the row's sample: f32, normalised, cropped and mirrored as it says (plan_file.hpp),
-  // or i32 tokens, as the manifest says. The row is valid as MappedPlan::require_valid says.
+  // Writes the elements of the row's sample: f32, normalised, cropped and mirrored as it says
+  // (plan_file.hpp), or i32 tokens, as the manifest says. The row is valid as MappedPlan::require_valid says.
   virtual void read(const PlanRow& row, void* inputs) const = 0;
 };
 

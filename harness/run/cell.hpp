@@ -33,7 +33,7 @@ struct Cell {
   MeasurePlan measure;
   double learning_rate = 0;  // the base rate of the schedule
   RateSchedule schedule;
-  Augmentation augmentation;  // of the training images
+  Augmentation augmentation;      // of the training images
   bool sparse_embedding = false;  // row-sparse gradients of the embeddings' tables
   bool check = true;
   std::int64_t distinct = 8;

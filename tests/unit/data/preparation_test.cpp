@@ -294,7 +294,8 @@ TEST(SyntheticTokens, repeat_themselves_are_padded_in_front_and_hold_every_class
   EXPECT_LT(shortest, 14);
 }
 
-// A word leans to the class whose texts it stands in more often; a text is of the class that its words lean to.
+// A word leans to the class whose texts it stands in more often; a text is of the class that its words lean
+// to.
 double word_count_accuracy(bool learnable) {
   const SyntheticTokensSpec spec{learnable, 100, 500, 2, 1000};
   const SyntheticTokens train = make_synthetic_tokens(spec, "train");
