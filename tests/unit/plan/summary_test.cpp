@@ -31,7 +31,9 @@ TEST(Summary, parts_add_up_and_plans_shrink) {
     EXPECT_DOUBLE_EQ(parts, summary.training.flops);
     EXPECT_GT(summary.backward_flops, summary.forward_flops);
     for (const StepSummary* step : {&summary.training, &summary.inference}) {
-      EXPECT_LT(step->arena.in_place, step->arena.naive);
+      // What looks rows up and multiplies matrices alone has nothing to write over.
+      const bool elementwise = step == &summary.training || workload.vocabulary == 0;
+      EXPECT_LE(step->arena.in_place, step->arena.naive - (elementwise ? 1 : 0)) << workload.name;
       EXPECT_LT(step->arena.co_share, step->arena.in_place);
       EXPECT_LE(step->arena.lower_bound, step->arena.co_share);
       EXPECT_GT(step->arena.lower_bound, 0);
