@@ -8,6 +8,8 @@ tools=$share/tools
 # The variables of the same names reach CMake and the program.
 export ASSAY_ONEDNN_ROOT=${ASSAY_ONEDNN_ROOT:-$share/onednn}
 export ASSAY_ENVIRONMENTS=${ASSAY_ENVIRONMENTS:-$share/environments}
+# ccache: what one checkout has compiled another need not compile again.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1
 cores=$(nproc)
 
 say() { printf '\n== %s\n' "$*"; }
