@@ -52,9 +52,9 @@ class Cifar10Format : public DatasetFormat {
     const std::string names = read_text(files[6], 1 << 16);
     parse_cifar10_names(names, files[6]);
     LoadedDataset loaded;
-    loaded.train = read_files(files.first(batches), dataset.train + dataset.validation);
-    loaded.validation = dataset.validation;
-    loaded.test = read_files(files.subspan(batches, 1), dataset.test);
+    LoadedArrays train = read_files(files.first(batches), dataset.train + dataset.validation);
+    loaded.set_splits(std::move(train), dataset.validation,
+                      read_files(files.subspan(batches, 1), dataset.test));
     loaded.sample_shape = dataset.sample_shape;
     loaded.classes = cifar10_classes;
     // The mean of each channel over the training images is taken off; nothing is divided by the deviation, as

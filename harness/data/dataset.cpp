@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "harness/data/format.hpp"
+#include "harness/data/text_tokens.hpp"
 #include "harness/graph/nearest.hpp"
 
 namespace assay {
@@ -23,7 +24,7 @@ std::string variable(const char* name) {
 }  // namespace
 
 std::span<const Dataset> datasets() {
-  static const std::array<Dataset, 5> all = {{
+  static const std::array<Dataset, 8> all = {{
       {"mnist",
        "Handwritten digits (LeCun et al. 1998)",
        {1, 28, 28},
@@ -31,9 +32,7 @@ std::span<const Dataset> datasets() {
        train_samples,
        validation_samples,
        test_samples,
-       "put train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz and "
-       "t10k-labels-idx1-ubyte.gz into "
-       "DIR/mnist and name it with --data DIR",
+       "scripts/fetch-data mnist",
        &idx_format()},
       {"fashion-mnist",
        "Pictures of clothing (Xiao, Rasul & Vollgraf 2017)",
@@ -51,9 +50,37 @@ std::span<const Dataset> datasets() {
        45'000,
        5'000,
        10'000,
-       "put the folder cifar-10-batches-bin of cifar-10-binary.tar.gz into DIR/cifar10 and name it with "
-       "--data DIR",
+       "scripts/fetch-data cifar10",
        &cifar10_format()},
+      {"imdb",
+       "Film reviews in words by frequency (Maas et al. 2011), as Keras publishes them: imdb.npz",
+       {token_length},
+       2,
+       25'000,
+       12'500,
+       12'500,
+       "scripts/fetch-data imdb",
+       &imdb_format(),
+       token_vocabulary},
+      {"aclimdb",
+       "The same film reviews as text (Maas et al. 2011): the folder aclImdb",
+       {token_length},
+       2,
+       25'000,
+       12'500,
+       12'500,
+       "scripts/fetch-data aclimdb",
+       &aclimdb_format(),
+       token_vocabulary},
+      {"npy",
+       "Arrays of your own: inputs.npy, u8 or f32 (N, C, H, W), and labels.npy, whole numbers (N)",
+       {},
+       0,
+       0,
+       0,
+       0,
+       "put inputs.npy and labels.npy into DIR/npy and name it with --data DIR",
+       &own_arrays_format()},
       {"synthetic",
        "Made here: a pattern for each class under noise, which a network can learn",
        {1, 28, 28},
@@ -124,9 +151,9 @@ std::optional<DatasetFiles> find_dataset_files(const Dataset& dataset,
 
 DatasetPlace locate_dataset(const Dataset& dataset, std::span<const std::filesystem::path> folders) {
   if (dataset.made_here()) return {true, "", ""};
-  const auto found = find_dataset_files(dataset, folders);
-  if (!found) return {false, "", dataset.remedy};
-  return {true, found->folder.string(), ""};
+  for (const std::filesystem::path& parent : folders)
+    if (dataset.format->here(parent / dataset.name)) return {true, (parent / dataset.name).string(), ""};
+  return {false, "", dataset.remedy};
 }
 
 }  // namespace assay

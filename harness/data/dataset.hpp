@@ -25,8 +25,8 @@ class DatasetFormat;
 struct Dataset {
   std::string name;
   std::string description;
-  Shape sample_shape;  // (C, H, W); (T) where samples are texts
-  std::int64_t classes = 0;
+  Shape sample_shape;        // (C, H, W); (T) where samples are texts
+  std::int64_t classes = 0;  // 0: this and what follows is as the files say (DatasetFormat::describe)
   std::int64_t train = 0, validation = 0, test = 0;  // samples
   std::string remedy;                                // how to get it; empty for what is made here
   const DatasetFormat* format = nullptr;             // of its files; null for what is made here

@@ -65,9 +65,9 @@ class IdxFormat : public DatasetFormat {
 
   LoadedDataset read(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
     LoadedDataset loaded;
-    loaded.train = read_pair(files[0], files[1], dataset, dataset.train + dataset.validation);
-    loaded.validation = dataset.validation;
-    loaded.test = read_pair(files[2], files[3], dataset, dataset.test);
+    LoadedArrays train = read_pair(files[0], files[1], dataset, dataset.train + dataset.validation);
+    loaded.set_splits(std::move(train), dataset.validation,
+                      read_pair(files[2], files[3], dataset, dataset.test));
     loaded.sample_shape = dataset.sample_shape;
     loaded.classes = dataset.classes;
     loaded.scale = {1.0f / 255};

@@ -57,8 +57,7 @@ void write_arrays(const std::filesystem::path& folder, const std::string& name, 
 // that it does not matter who is last.
 void keep(const std::filesystem::path& folder, const std::string& name, const LoadedDataset& loaded) {
   make_folder(folder);
-  write_arrays(folder, "train", loaded.train);
-  write_arrays(folder, "test", loaded.test);
+  for (const auto& [array, samples] : loaded.arrays) write_arrays(folder, array, samples);
   Manifest manifest;
   manifest.name = name;
   manifest.sample_shape = loaded.sample_shape;
@@ -66,12 +65,8 @@ void keep(const std::filesystem::path& folder, const std::string& name, const Lo
   manifest.vocabulary = loaded.vocabulary;
   manifest.scale = loaded.scale;
   manifest.shift = loaded.shift;
-  const auto all = static_cast<std::int64_t>(loaded.train.labels.size());
-  const std::int64_t train = all - loaded.validation;
-  manifest.splits["train"] = {"train-inputs.npy", "train-labels.npy", 0, train};
-  manifest.splits["validation"] = {"train-inputs.npy", "train-labels.npy", train, loaded.validation};
-  manifest.splits["test"] = {"test-inputs.npy", "test-labels.npy", 0,
-                             static_cast<std::int64_t>(loaded.test.labels.size())};
+  for (const auto& [split, of] : loaded.splits)
+    manifest.splits[split] = {of.arrays + "-inputs.npy", of.arrays + "-labels.npy", of.first, of.count};
   write_manifest(folder, manifest);
 }
 
@@ -123,9 +118,8 @@ PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options
   if (dataset.vocabulary > 0) description += fmt::format(" vocabulary {}", dataset.vocabulary);
   return prepare(dataset.name, options, sha256(description), {}, [&] {
     LoadedDataset loaded;
-    loaded.train = synthetic_arrays(dataset, "train", dataset.train + dataset.validation);
-    loaded.validation = dataset.validation;
-    loaded.test = synthetic_arrays(dataset, "test", dataset.test);
+    LoadedArrays train = synthetic_arrays(dataset, "train", dataset.train + dataset.validation);
+    loaded.set_splits(std::move(train), dataset.validation, synthetic_arrays(dataset, "test", dataset.test));
     loaded.sample_shape = dataset.sample_shape;
     loaded.classes = dataset.classes;
     loaded.vocabulary = dataset.vocabulary;

@@ -35,7 +35,11 @@ Program Cell::program() const {
   }
   // A synthetic set takes the shape that the workload was made for.
   const Dataset& dataset = find_dataset(axes.dataset);
-  if (axes.dataset.starts_with("synthetic")) return workload.build(axes.batch);
+  if (dataset.made_here()) return workload.build(axes.batch);
+  if (dataset.classes == 0) {
+    if (own_classes == 0) return workload.build(axes.batch);  // nobody will run it
+    return workload.build(axes.batch, own_sample_shape, own_classes);
+  }
   if (dataset.vocabulary != workload.vocabulary) {
     const auto kind = [](std::int64_t vocabulary) {
       return vocabulary > 0 ? fmt::format("texts of {} words", vocabulary) : std::string("images");

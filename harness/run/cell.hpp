@@ -35,6 +35,9 @@ struct Cell {
   RateSchedule schedule;
   Augmentation augmentation;      // of the training images
   bool sparse_embedding = false;  // row-sparse gradients of the embeddings' tables
+  // Of a data set of which the files alone say it, where they are here; else empty and 0.
+  Shape own_sample_shape;
+  std::int64_t own_classes = 0;
   bool check = true;
   std::int64_t distinct = 8;
   bool profile = false;

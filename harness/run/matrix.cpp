@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "harness/data/dataset.hpp"
+#include "harness/data/format.hpp"
 #include "harness/graph/nearest.hpp"
 #include "harness/io/philox.hpp"
 #include "harness/run/cores.hpp"
@@ -143,6 +144,7 @@ class Expander {
       axes.layout = given("layout", "native");
       axes.batch = std::stoll(given("batch", std::to_string(workload.batch)));
       axes.dataset = find_dataset(given("dataset", workload.dataset)).name;
+      look_at_own_samples(cell, workload);
       axes.optimizer = given("optimizer", workload.optimizer.kind);
       axes.loader = given("loader", cell.measure.epochs > 0 ? "harness" : "resident");
       axes.loader_workers = axes.loader == "harness" ? std::stoi(given("loader-workers", "0")) : 0;
@@ -160,6 +162,16 @@ class Expander {
     } catch (const std::exception& error) {
       throw ConfigError(fmt::format("{}: {}", row.where, error.what()));
     }
+  }
+
+  void look_at_own_samples(Cell& cell, const Workload& workload) const {
+    const Dataset& dataset = find_dataset(cell.axes.dataset);
+    if (dataset.made_here() || dataset.classes > 0) return;
+    const DatasetPlace place = locate_dataset(dataset, dataset_folders(settings_.data));
+    if (!place.here) return;  // the run says so, with the remedy
+    const SampleKind kind = dataset.format->describe(place.folder);
+    cell.own_sample_shape = kind.sample_shape.empty() ? workload.sample_shape : kind.sample_shape;
+    cell.own_classes = kind.classes;
   }
 
   MeasurePlan measure_of(const OptionValues& values) const {
