@@ -11,5 +11,9 @@ Workload cnn();
 Workload resnet56();
 Workload resnet50();
 Workload lstm();
+Workload cifar10_cnn();
+Workload alexnet();
+Workload overfeat();
+Workload vgg_a();
 
 }  // namespace assay

@@ -54,8 +54,10 @@ std::string OnednnLibrary::unsupported(const Graph& graph, const Node& node) con
 Format OnednnLibrary::plain(const TensorType& type) const { return to_format(row_major(type)); }
 
 // All in order, so that formats flow from the images to the loss and back; but the bf16 copy of a parameter
-// takes the format that its readers chose, and the parameter that of its gradient.
+// takes the format that its readers chose, and the parameter that of its gradient; a dropout mask lies as
+// what it drops from.
 bool OnednnLibrary::leads(const Graph& graph, const Node& node) const {
+  if (node.op->name() == "dropout_mask") return false;
   return node.op->name() != "cast" || graph.value(node.inputs[0]).role != Role::parameter;
 }
 

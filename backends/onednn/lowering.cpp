@@ -36,7 +36,7 @@ Lowered draft(const Request& request) {
 }
 
 const OpEntry* find_entry(std::string_view op) {
-  for (const auto list : {convolution_ops(), linear_ops(), pool_ops(), pointwise_ops(), norm_ops(),
+  for (const auto list : {convolution_ops(), linear_ops(), pool_ops(), pointwise_ops(), dropout_ops(), norm_ops(),
                           loss_ops(), embedding_ops(), lstm_ops(), lazy_adam_ops(), optimizer_ops()}) {
     for (const OpEntry& entry : list) {
       if (entry.op == op) return &entry;

@@ -46,6 +46,7 @@ std::span<const OpEntry> convolution_ops();
 std::span<const OpEntry> linear_ops();
 std::span<const OpEntry> pool_ops();
 std::span<const OpEntry> pointwise_ops();
+std::span<const OpEntry> dropout_ops();
 std::span<const OpEntry> norm_ops();
 std::span<const OpEntry> loss_ops();
 std::span<const OpEntry> embedding_ops();

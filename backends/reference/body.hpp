@@ -25,6 +25,7 @@ struct Call {
   const T* in(std::size_t i) const { return static_cast<const T*>(inputs[i]); }
   T* out(std::size_t i) const { return static_cast<T*>(outputs[i]); }
   const std::int32_t* integers(std::size_t i) const { return static_cast<const std::int32_t*>(inputs[i]); }
+  const std::uint8_t* bytes(std::size_t i) const { return static_cast<const std::uint8_t*>(inputs[i]); }
   std::int32_t* indices(std::size_t i) const { return static_cast<std::int32_t*>(outputs[i]); }
 };
 
@@ -61,6 +62,7 @@ std::span<const OpEntry> convolution_ops();
 std::span<const OpEntry> linear_ops();
 std::span<const OpEntry> pool_ops();
 std::span<const OpEntry> pointwise_ops();
+std::span<const OpEntry> dropout_ops();
 std::span<const OpEntry> loss_ops();
 std::span<const OpEntry> norm_ops();
 std::span<const OpEntry> embedding_ops();

@@ -49,13 +49,17 @@ class TorchAdapter(Adapter):
         self._restarted = True
         self._forward: Callable[..., tuple[Tensor, ...]] = self._network
         self._infer: Callable[[Tensor], Tensor] = self._network.infer
+        self._drops: Callable[..., list[tuple[Tensor, Tensor]]] = self._network.drops
         if cell.mode == "compile":
             # PyTorch has no compiled LSTM: it runs as it is, what stands before and behind it is compiled.
             whole = all(node.op != "lstm" for node in program.training.nodes)
             self._forward = torch.compile(self._network, fullgraph=whole, dynamic=False)
+            self._drops = torch.compile(self._network.drops, fullgraph=whole, dynamic=False)
             if cell.task == "infer":  # a training run evaluates outside of what is timed
                 self._infer = torch.compile(self._network.infer, fullgraph=whole, dynamic=False)
         self._train = cell.task == "train"
+        # Masks of a round differ as its parameters do.
+        torch.manual_seed(cell.request.get("seed", 1))
 
     def set_state(self, tensors: Tensors) -> None:
         with torch.no_grad():
@@ -121,6 +125,19 @@ class TorchAdapter(Adapter):
         with torch.inference_mode(), self._autocast():
             return _array(self._infer(self._images(inputs)))
 
+    def supply_masks(self, masks: Tensors) -> None:
+        # torch.compile makes a second graph of the same network, in which the masks are operands.
+        self._network.supply_masks({name: self._mask(mask) for name, mask in masks.items()})
+
+    def draw_masks(self, slot: int) -> Tensors:
+        with torch.no_grad(), self._autocast():
+            drops = self._drops(*self._slots[slot])
+        # What was 0 before is 0 afterwards, whether it was kept or not.
+        return {
+            value.name: np.where(_array(x) == 0, 255, _array(y) != 0).astype(np.uint8)
+            for value, (x, y) in zip(self._program.masks, drops, strict=True)
+        }
+
     def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
         with self._autocast():
             loss, logits = self._forward(self._images(inputs), self._classes(labels))
@@ -176,6 +193,10 @@ class TorchAdapter(Adapter):
         if held.dim() == 4:
             held = held.to(memory_format=self._format)
         return held.copy_(torch.from_numpy(inputs))
+
+    def _mask(self, mask: np.ndarray) -> Tensor:
+        held = torch.from_numpy(mask.astype(np.bool_)).to(self._device)
+        return held.contiguous(memory_format=self._format) if held.dim() == 4 else held
 
     def _classes(self, labels: np.ndarray) -> Tensor:
         return torch.from_numpy(labels.astype(np.int64)).to(self._device)

@@ -43,6 +43,16 @@ def batch_norm(epsilon: float, momentum: float, training: bool) -> Op:
     return train if training else infer
 
 
+def dropout(rate: float) -> Op:
+    def apply(x: Tensor, mask: Tensor | None) -> Tensor:
+        # A mask is there while a check supplies it; what is timed draws by PyTorch's own generator.
+        if mask is None:
+            return F.dropout(x, rate, training=True)
+        return x * mask.to(x.dtype) * (1 / (1 - rate))
+
+    return apply
+
+
 def softmax_cross_entropy() -> Op:
     return lambda logits, labels: F.cross_entropy(logits.float(), labels)
 
@@ -70,6 +80,7 @@ OPS: dict[str, Callable[..., Op]] = {
     "average_pool": average_pool,
     "batch_norm": batch_norm,
     "convolution": convolution,
+    "dropout": dropout,
     "embedding": embedding,
     "flatten": lambda: lambda x: torch.flatten(x, 1),
     "linear": lambda: F.linear,
@@ -104,7 +115,7 @@ def straight_line(
         scope[f"op{i}"] = translate(node)
         operands = ", ".join("None" if name is None else names[name] for name in node.inputs)
         lines.append(f"    {names[str(node.outputs[0])]} = op{i}({operands})")
-    lines.append(f"    return {', '.join(names[name] for name in results)},")
+    lines.append(f"    return ({''.join(names[name] + ', ' for name in results)})")
     exec("\n".join(lines), scope)
     return scope["run"]
 
@@ -120,11 +131,16 @@ class Network(nn.Module):
             self.register_parameter(self._attributes[value.name], nn.Parameter(torch.zeros(value.shape)))
         for value in program.states:
             self.register_buffer(self._attributes[value.name], torch.zeros(value.shape))
+        self._masks: dict[str, Tensor] = {}
+        self._mask_names = [value.name for value in program.masks]
         held = [*self._attributes]
+        operands = ["inputs", "labels", *held, *self._mask_names]
         self._train = straight_line(
-            program.training,
-            ["inputs", "labels", *held],
-            [program.training.outputs[n] for n in ("loss", "logits")],
+            program.training, operands, [program.training.outputs[n] for n in ("loss", "logits")]
+        )
+        drops = [node for node in program.training.nodes if node.op == "dropout"]
+        self._dropping = straight_line(
+            program.training, operands, [str(name) for n in drops for name in (n.inputs[0], n.outputs[0])]
         )
         self._infer = straight_line(
             program.inference, ["inputs", *held], [program.inference.outputs["logits"]]
@@ -132,11 +148,20 @@ class Network(nn.Module):
 
     def forward(self, inputs: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
         """Mean loss and logits in training mode."""
-        return self._train(inputs, labels, *self._held())
+        return self._train(inputs, labels, *self._held(), *self._drawn())
 
     def infer(self, inputs: Tensor) -> Tensor:
         """Logits in inference mode."""
         return self._infer(inputs, *self._held())[0]
+
+    def supply_masks(self, masks: dict[str, Tensor]) -> None:
+        """Take these instead of drawing; none: draw."""
+        self._masks = masks
+
+    def drops(self, inputs: Tensor, labels: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Operand and result of each dropout in training mode."""
+        found = self._dropping(inputs, labels, *self._held(), *self._drawn())
+        return list(zip(found[::2], found[1::2], strict=True))
 
     def tensor(self, name: str) -> Tensor:
         """A parameter or running statistic by its name in the graph."""
@@ -144,3 +169,7 @@ class Network(nn.Module):
 
     def _held(self) -> list[Tensor]:
         return [getattr(self, attribute) for attribute in self._attributes.values()]
+
+    def _drawn(self) -> list[Tensor | None]:
+        """Masks that were supplied, else None for each: dropout draws."""
+        return [self._masks.get(name) for name in self._mask_names]

@@ -141,6 +141,31 @@ HostTensor labels_of(std::int64_t classes, const CheckBatch& batch) {
   return labels;
 }
 
+// Drawn once for each sample: a dropout of the check is data like its inputs.
+std::vector<HostTensor> masks_of(const Graph& graph, const CheckBatch& batch, std::uint64_t seed) {
+  std::vector<HostTensor> masks;
+  for (const Node& node : graph.nodes()) {
+    for (const ValueId id : node.inputs) {
+      if (id == none || graph.value(id).role != Role::mask) continue;
+      const Value& value = graph.value(id);
+      const double rate = node.attributes.number("rate");
+      HostTensor mask = HostTensor::zeros(value.name, value.type);
+      const auto row = static_cast<std::size_t>(value.type.elements() / batch.batch);
+      std::vector<std::uint8_t> samples(row * static_cast<std::size_t>(batch.distinct));
+      Philox random(seed, "check/" + value.name);
+      for (std::uint8_t& kept : samples) kept = random.uniform() >= static_cast<float>(rate);
+      const std::span<std::uint8_t> target = mask.as<std::uint8_t>();
+      for (std::size_t r = 0; r < batch.row_of.size(); ++r) {
+        std::copy_n(
+            samples.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(batch.row_of[r]) * row),
+            row, target.begin() + static_cast<std::ptrdiff_t>(r * row));
+      }
+      masks.push_back(std::move(mask));
+    }
+  }
+  return masks;
+}
+
 // Three steps with unlike learning rates, large enough that an update stands well above the rounding of the
 // parameter.
 HostTensor schedule_of(const OptimizerSpec& optimizer) {
@@ -191,6 +216,8 @@ CheckBatch write_check(const fs::path& cell_folder, const Program& program, std:
                      : inputs_of(inputs.type.shape, batch, seed));
   write_array(folder / "labels.npy", labels_of(graph.value(graph.output("logits")).type.shape.back(), batch));
   write_array(folder / "schedule.npy", schedule_of(program.optimizer));
+  const std::vector<HostTensor> masks = masks_of(graph, batch, seed);
+  if (!masks.empty()) write_safetensors(folder / "masks.safetensors", masks);
   const nlohmann::json json{{"batch", batch.batch}, {"distinct", batch.distinct}, {"row_of", batch.row_of}};
   write_atomically(folder / "batch.json", json.dump() + "\n");
   return batch;

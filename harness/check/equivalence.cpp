@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "harness/check/draw_judge.hpp"
 #include "harness/check/expected_tensors.hpp"
 #include "harness/check/tensor_file.hpp"
 #include "harness/check/tolerance.hpp"
@@ -99,7 +100,7 @@ Equivalence judge(const fs::path& cell_folder, const fs::path& oracle_file, std:
       add_failure(result, name, refusal);
       continue;
     }
-    if (expected.update) continue;  // judged below, from the worker's own state and gradient
+    if (expected.update || expected.draws) continue;  // judged below, from the worker's own answers
     std::vector<double> exact = oracle.required(name);
     if (expected.rows) exact = expanded(exact, batch);
     const std::vector<double> seen = oracle.required("bound/" + name);
@@ -117,6 +118,9 @@ Equivalence judge(const fs::path& cell_folder, const fs::path& oracle_file, std:
          judge_updates(cell_folder, oracle, worker, program, precision, batch.repeats())) {
       result.tensors.push_back(std::move(verdict));
     }
+  }
+  if (phase == "verify" && task == "train" && result.reason.empty()) {
+    for (TensorVerdict& verdict : judge_draws(worker, program)) result.tensors.push_back(std::move(verdict));
   }
   conclude(result);
   return result;

@@ -25,6 +25,9 @@ std::vector<ExpectedTensor> expected_tensors(const Program& program, std::string
       tensors.push_back({name, parameter.type.shape, false, check});
     }
   }
+  for (const ValueId id : graph.with_role(Role::mask)) {
+    if (!check) tensors.push_back({"draws/" + graph.value(id).name, {4}, false, false, true});
+  }
   for (const ValueId id : graph.with_role(Role::state)) {
     tensors.push_back({"running/" + graph.value(id).name, graph.value(id).type.shape});
   }

@@ -16,6 +16,7 @@ struct ExpectedTensor {
   Shape shape;
   bool rows = false;    // has one row a sample: the oracle has the distinct samples alone
   bool update = false;  // judged by recomputing the update, not against the oracle
+  bool draws = false;   // counts of what the program drew, judged by their distribution
 };
 
 // task: "train" or "infer"; phase: "check" or "verify"; steps: rows of check/schedule.npy.

@@ -38,6 +38,8 @@ std::string key_of(const fs::path& oracle_folder, const OracleWorker& worker) {
                            "check/labels.npy", "check/schedule.npy"}) {
     text << file << ' ' << sha256_of_file(oracle_folder / file) << '\n';
   }
+  const fs::path masks = oracle_folder / "check/masks.safetensors";
+  if (fs::exists(masks)) text << "masks " << sha256_of_file(masks) << '\n';
   return sha256(text.str());
 }
 

@@ -11,6 +11,7 @@
 #include "harness/graph/graph_json.hpp"
 #include "harness/io/atomic_file.hpp"
 #include "harness/io/npy.hpp"
+#include "harness/io/safetensors.hpp"
 
 namespace assay {
 namespace {
@@ -88,6 +89,12 @@ void write_oracle_cell(const fs::path& oracle_folder, const fs::path& cell_folde
   fs::copy_file(from / "schedule.npy", to / "schedule.npy", fs::copy_options::overwrite_existing);
   write_array(to / "inputs.npy", distinct_rows(read_npy(from / "inputs.npy"), batch));
   write_array(to / "labels.npy", distinct_rows(read_npy(from / "labels.npy"), batch));
+  if (!fs::exists(from / "masks.safetensors")) return;
+  std::vector<HostTensor> masks;
+  for (const HostTensor& mask : read_safetensors(from / "masks.safetensors")) {
+    masks.push_back(distinct_rows(mask, batch));
+  }
+  write_safetensors(to / "masks.safetensors", masks);
 }
 
 }  // namespace assay

@@ -26,8 +26,8 @@ Graph with_batch(const Graph& graph, std::int64_t batch) {
     const Value& value = graph.values()[i];
     if (value.producer != none) continue;
     TensorType type = value.type;
-    const bool fed = value.role == Role::input || value.role == Role::label;
-    if (fed && !type.shape.empty()) type.shape.front() = batch;
+    const bool rows = value.role == Role::input || value.role == Role::label || value.role == Role::mask;
+    if (rows && !type.shape.empty()) type.shape.front() = batch;
     copied.set(static_cast<ValueId>(i), copy.add_value(value.name, type, value.role, value.initializer));
   }
   for (const Node& node : graph.nodes()) {

@@ -15,9 +15,11 @@ Executor::Executor(LoweredGraph lowered, KernelLibrary& library, PersistentStore
     const Value& value = lowered_.graph.value(first.value);
     if (buffer.kind == Buffer::Kind::persistent) pointers_[b] = store.provide(value, first.format);
     if (buffer.kind != Buffer::Kind::feed) continue;
-    if (value.role == Role::schedule) {
-      schedule_.push_back(static_cast<int>(b));
-      pointers_[b] = schedule_storage_.emplace_back(buffer.bytes, "the schedule").data();
+    if (value.role == Role::schedule || value.role == Role::seed) {
+      (value.role == Role::schedule ? schedule_ : seeds_).push_back(static_cast<int>(b));
+      Storage& storage = small_feeds_.emplace_back(buffer.bytes, "the schedule");
+      storage.clear();
+      pointers_[b] = storage.data();
     } else {
       const DType host = value.type.dtype == DType::i32 ? DType::i32 : DType::f32;
       feeds_.push_back(
@@ -57,6 +59,14 @@ void Executor::set_schedule(double learning_rate, std::int64_t step) {
       static_cast<float*>(place)[0] = static_cast<float>(learning_rate);
       static_cast<float*>(place)[1] = static_cast<float>(step);
     }
+  }
+}
+
+void Executor::set_seed(std::uint64_t seed) {
+  for (const int b : seeds_) {
+    auto* place = static_cast<std::uint32_t*>(pointers_[static_cast<std::size_t>(b)]);
+    place[0] = static_cast<std::uint32_t>(seed);
+    place[1] = static_cast<std::uint32_t>(seed >> 32);
   }
 }
 

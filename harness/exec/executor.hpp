@@ -27,6 +27,9 @@ class Executor {
   void stage(std::int64_t slot, const HostBatch& batch);
   // Where the schedule lies: written before run().
   void set_schedule(double learning_rate, std::int64_t step);
+  // What dropout draws by, from the next run on; 0: nothing is drawn, the masks in the store are kept. It
+  // lies where the kernels read it, as the schedule does.
+  void set_seed(std::uint64_t seed);
   // Enqueues one pass over a staged batch.
   virtual void run(std::int64_t slot) = 0;
 
@@ -59,9 +62,10 @@ class Executor {
   using Slot = std::vector<Storage>;  // by feed
 
   std::vector<Feed> feeds_;
-  std::vector<Slot> slots_;    // the spare one first
-  std::vector<int> schedule_;  // buffers of the schedule
-  std::vector<Storage> schedule_storage_;
+  std::vector<Slot> slots_;              // the spare one first
+  std::vector<int> schedule_;            // buffers of the schedule
+  std::vector<int> seeds_;               // and of the seed
+  std::vector<Storage> small_feeds_;     // of both
   std::vector<void*> inputs_, outputs_;  // of the step being bound
 };
 

@@ -36,7 +36,7 @@ Graph gradient_graph(const Program& program, const Precision& precision) {
   for (const Graph::Output& output : step.outputs()) kept.add_output(output.name, mapped(output.value));
   for (const Update& update : step.updates()) {
     const ValueId of_network = program.training.find(step.value(update.target).name);
-    if (of_network == none || program.training.value(of_network).role != Role::state) continue;
+    if (of_network == none || program.training.value(of_network).role == Role::parameter) continue;
     kept.add_update(mapped(update.target), mapped(update.source));
   }
   return kept.pruned();
@@ -61,8 +61,20 @@ KernelExecutable::KernelExecutable(const Program& program, const CompileOptions&
 std::unique_ptr<Executor> KernelExecutable::make(const Graph& graph, bool profile) {
   const bool eager = options_.mode == "eager";
   LoweredGraph lowered = lower(graph, *library_, {eager, store_.formats()});
-  if (eager) return std::make_unique<EagerExecutor>(std::move(lowered), *library_, store_, profile);
-  return std::make_unique<GraphExecutor>(std::move(lowered), *library_, store_, profile);
+  std::unique_ptr<Executor> executor;
+  if (eager) {
+    executor = std::make_unique<EagerExecutor>(std::move(lowered), *library_, store_, profile);
+  } else {
+    executor = std::make_unique<GraphExecutor>(std::move(lowered), *library_, store_, profile);
+  }
+  executor->set_seed(seed());
+  return executor;
+}
+
+// 0 means that masks are supplied.
+std::uint64_t KernelExecutable::seed() const {
+  if (supplied_) return 0;
+  return options_.seed != 0 ? options_.seed : 0x9e3779b97f4a7c15u;
 }
 
 void KernelExecutable::set_state(std::span<const HostTensor> tensors) {
@@ -77,6 +89,22 @@ std::vector<HostTensor> KernelExecutable::state() {
   synchronize();
   std::vector<HostTensor> tensors;
   for (const std::string& name : store_.names()) tensors.push_back(store_.read(name));
+  return tensors;
+}
+
+void KernelExecutable::supply_masks(std::span<const HostTensor> masks) {
+  synchronize();
+  for (const HostTensor& mask : masks) store_.write(mask);
+  supplied_ = !masks.empty();
+  for (Executor* executor : {main_.get(), gradients_.get()}) {
+    if (executor != nullptr) executor->set_seed(seed());
+  }
+}
+
+std::vector<HostTensor> KernelExecutable::masks() {
+  synchronize();
+  std::vector<HostTensor> tensors;
+  for (const std::string& name : store_.masks()) tensors.push_back(store_.read(name));
   return tensors;
 }
 

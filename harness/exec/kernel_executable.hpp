@@ -16,6 +16,8 @@ class KernelExecutable final : public Executable {
                    std::unique_ptr<KernelLibrary> library);
 
   void set_state(std::span<const HostTensor> tensors) override;
+  void supply_masks(std::span<const HostTensor> masks) override;
+  std::vector<HostTensor> masks() override;
   std::vector<HostTensor> state() override;
   void stage(std::int64_t slot, const HostBatch& batch) override { main_->stage(slot, batch); }
   void step(std::int64_t slot, double learning_rate, std::int64_t step) override;
@@ -28,12 +30,14 @@ class KernelExecutable final : public Executable {
 
  private:
   std::unique_ptr<Executor> make(const Graph& graph, bool profile);
+  std::uint64_t seed() const;
   Executor& evaluation();
 
   Program program_;
   CompileOptions options_;
   std::unique_ptr<KernelLibrary> library_;
   PersistentStore store_;
+  bool supplied_ = false;                 // masks are: nothing is drawn
   std::unique_ptr<Executor> main_;        // the training step, or for task infer the inference step
   std::unique_ptr<Executor> evaluation_;  // of task train
   std::unique_ptr<Executor> gradients_;

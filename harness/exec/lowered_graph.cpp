@@ -8,8 +8,6 @@
 namespace assay {
 namespace {
 
-bool is_feed(Role role) { return role == Role::input || role == Role::label || role == Role::schedule; }
-bool is_persistent(Role role) { return role == Role::parameter || role == Role::state; }
 std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
 
 // Brings an updated value home where it could not be made in place.
@@ -52,7 +50,8 @@ class Formats {
     std::vector<Lowered> lowered(graph_.nodes().size());
     for (const bool leading : {true, false}) {
       for (std::size_t n = 0; n < lowered.size(); ++n) {
-        if (library_.leads(graph_, graph_.nodes()[n]) == leading) lowered[n] = lower_node(static_cast<NodeId>(n));
+        if (library_.leads(graph_, graph_.nodes()[n]) == leading)
+          lowered[n] = lower_node(static_cast<NodeId>(n));
       }
     }
     return lowered;

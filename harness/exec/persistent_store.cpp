@@ -13,7 +13,8 @@ void* PersistentStore::provide(const Value& value, const Format& format) {
   const auto [place, fresh] = entries_.try_emplace(value.name);
   Entry& entry = place->second;
   if (fresh) {
-    entry = {value.type, value.initializer, format, Storage(format.bytes, value.name.c_str())};
+    entry = {value.type, value.initializer, value.role == Role::mask, format,
+             Storage(format.bytes, value.name.c_str())};
     entry.storage.clear();
   } else if (entry.format != format) {
     throw std::logic_error(fmt::format("[executor] {} is kept as '{}' and was asked for as '{}'", value.name,
@@ -68,9 +69,11 @@ HostTensor PersistentStore::read(const std::string& name) {
   return fetch(library_, name, entry.type, entry.format, entry.storage.data());
 }
 
-std::vector<std::string> PersistentStore::names() const {
+std::vector<std::string> PersistentStore::names(bool mask) const {
   std::vector<std::string> names;
-  for (const auto& [name, entry] : entries_) names.push_back(name);
+  for (const auto& [name, entry] : entries_) {
+    if (entry.mask == mask) names.push_back(name);
+  }
   return names;
 }
 

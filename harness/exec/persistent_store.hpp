@@ -1,5 +1,5 @@
-// Parameters, moments and running statistics: named storage that outlives steps and is shared by the
-// executors of a program.
+// Parameters, moments, running statistics and dropout masks: named storage that outlives steps and is shared
+// by the executors of a program.
 #pragma once
 
 #include <functional>
@@ -27,17 +27,21 @@ class PersistentStore {
   // To the constant of its initializer. Throws std::runtime_error when that is none ("glorot_uniform").
   void restart(const std::string& name);
   HostTensor read(const std::string& name);
-  std::vector<std::string> names() const;
+  // Of parameters and state, and of masks.
+  std::vector<std::string> names() const { return names(false); }
+  std::vector<std::string> masks() const { return names(true); }
   std::int64_t bytes() const;
 
  private:
   struct Entry {
     TensorType type;
     std::string initializer;
+    bool mask = false;
     Format format;
     Storage storage;
   };
   Entry& find(const std::string& name);
+  std::vector<std::string> names(bool mask) const;
 
   KernelLibrary& library_;
   std::map<std::string, Entry> entries_;

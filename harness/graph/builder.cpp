@@ -110,6 +110,13 @@ ValueId GraphBuilder::flatten(ValueId x, std::string name) {
   return apply("flatten", {x}, {}, std::move(name)).front();
 }
 
+ValueId GraphBuilder::dropout(ValueId x, double rate, std::string name) {
+  if (!training_) return x;
+  if (name.empty()) name = unique("dropout");
+  const ValueId mask = graph_.add_value(name + ".mask", {DType::u8, graph_.value(x).type.shape}, Role::mask);
+  return apply("dropout", {x, mask}, {{"rate", rate}}, name).front();
+}
+
 ValueId GraphBuilder::add(ValueId a, ValueId b, std::string name) {
   return apply("add", {a, b}, {}, std::move(name)).front();
 }

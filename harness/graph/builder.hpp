@@ -51,6 +51,8 @@ class GraphBuilder {
   ValueId average_pool(ValueId x, Window window, std::string name = {});
   ValueId max_pool(ValueId x, Window window, std::string name = {});
   ValueId flatten(ValueId x, std::string name = {});
+  // In training it adds the mask "<name>.mask"; in inference it is x itself.
+  ValueId dropout(ValueId x, double rate, std::string name = {});
   ValueId add(ValueId a, ValueId b, std::string name = {});
   // Mean loss over the batch, a scalar.
   ValueId softmax_cross_entropy(ValueId logits, ValueId labels, std::string name = {});

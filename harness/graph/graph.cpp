@@ -14,8 +14,8 @@
 namespace assay {
 namespace {
 
-constexpr std::array<std::string_view, 6> role_names{"input",     "label", "schedule",
-                                                     "parameter", "state", "intermediate"};
+constexpr std::array<std::string_view, 8> role_names{"input", "label", "schedule", "parameter",
+                                                     "state", "mask",  "seed",     "intermediate"};
 
 std::string output_name(const std::string& node, std::span<const Result> results, std::size_t i) {
   const std::size_t group = i / results.size();
@@ -58,6 +58,11 @@ std::vector<TensorType> types_of(const Graph& graph, std::span<const ValueId> id
 }
 
 }  // namespace
+
+bool is_persistent(Role role) { return role == Role::parameter || role == Role::state || role == Role::mask; }
+bool is_feed(Role role) {
+  return role == Role::input || role == Role::label || role == Role::schedule || role == Role::seed;
+}
 
 std::string_view to_string(Role role) { return role_names.at(static_cast<std::size_t>(role)); }
 
@@ -190,7 +195,7 @@ void Graph::add_output(std::string name, ValueId value) {
 void Graph::add_update(ValueId target, ValueId source) {
   const Value& to = value(target);
   const Value& from = value(source);
-  if (to.role != Role::parameter && to.role != Role::state) {
+  if (!is_persistent(to.role)) {
     throw GraphError(
         fmt::format("graph '{}': '{}' is {} and cannot be updated", name_, to.name, to_string(to.role)));
   }

@@ -28,8 +28,14 @@ enum class Role : std::uint8_t {
   schedule,      // fed each step: f32 (2): learning rate, step count from 1. Read from memory, never baked in
   parameter,     // persistent, trained
   state,         // persistent, not trained: running statistics, optimizer moments
+  mask,          // persistent, u8: which elements a dropout keeps; drawn anew each step unless it is supplied
+  seed,          // fed: i32 (2), a 64-bit number, low half first. Read from memory, never baked in
   intermediate,  // made and consumed within one step
 };
+// What outlives a step: parameter, state, mask.
+bool is_persistent(Role role);
+// What is there when a step begins and gone after it: input, label, schedule, seed.
+bool is_feed(Role role);
 std::string_view to_string(Role role);
 // Throws GraphError for a name that is none.
 Role parse_role(std::string_view name);

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "harness/graph/autodiff.hpp"
+#include "harness/graph/drawn_masks.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/graph/ops/op_list.hpp"
 #include "harness/graph/walk.hpp"
@@ -84,7 +85,7 @@ void add_optimizer(Graph& graph, const OptimizerSpec& spec, ValueId schedule, Va
 
 Graph training_step(const Program& program, const TrainingStepOptions& options) {
   check_optimizer(program.optimizer);
-  Graph graph = program.training;
+  Graph graph = with_drawn_masks(program.training);
   const ValueId loss = graph.output("loss");
   const std::vector<bool> reaching = ancestors(graph, {loss});
   std::vector<ValueId> parameters;
@@ -92,7 +93,9 @@ Graph training_step(const Program& program, const TrainingStepOptions& options) 
     if (reaching[static_cast<std::size_t>(id)]) parameters.push_back(id);
   }
   const std::vector<ValueId> gradients = differentiate(graph, loss, parameters);
-  const ValueId schedule = graph.add_value("schedule", {DType::f32, {2}}, Role::schedule);
+  const ValueId drawn_by = graph.find("schedule");
+  const ValueId schedule =
+      drawn_by != none ? drawn_by : graph.add_value("schedule", {DType::f32, {2}}, Role::schedule);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Gradient gradient = gradient_of(graph, gradients[i]);
     add_optimizer(graph, program.optimizer, schedule, parameters[i], gradient);

@@ -14,7 +14,7 @@ struct TrainingStepOptions {
 
 // Forward, loss, backward and optimizer with the casts of the precision policy. The output "loss" is always
 // there; the new parameters, moments and running statistics are updates. Feeds: the inputs and labels of the
-// program and "schedule" f32 (2).
+// program, "schedule" f32 (2), and "seed" i32 (2) where the program has masks (drawn_masks.hpp).
 Graph training_step(const Program& program, const TrainingStepOptions& options);
 
 // Forward alone in inference mode with the casts of the policy; output "logits" in f32 (f64 under fp64).

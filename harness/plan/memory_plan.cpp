@@ -9,8 +9,6 @@ namespace {
 
 std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
 
-bool is_persistent(const Value& value) { return value.role == Role::parameter || value.role == Role::state; }
-
 class Planner {
  public:
   Planner(const Graph& graph, const ByteSize& bytes, const PlanOptions& options)
@@ -105,7 +103,7 @@ class Planner {
       if (!node.op->view()) continue;
       const ValueId from = node.inputs[0];
       const ValueId to = node.outputs[0];
-      if (home_[at(to)] != to || is_persistent(graph_.value(home_[at(from)]))) continue;
+      if (home_[at(to)] != to || is_persistent(graph_.value(home_[at(from)]).role)) continue;
       if (options_.allows && !options_.allows(node, {0, 0})) continue;
       if (bytes_(from) != bytes_(to)) continue;
       home_[at(to)] = home_[at(from)];

@@ -25,19 +25,22 @@ StepSummary summarise(const Graph& graph) {
     summary.flops += summary.nodes.back().flops;
     summary.bytes += summary.nodes.back().bytes;
   }
-  for (const Role role : {Role::parameter, Role::state}) {
+  for (const Role role : {Role::parameter, Role::state, Role::mask}) {
     for (const ValueId id : graph.with_role(role)) summary.persistent_bytes += graph.value(id).type.bytes();
   }
-  const ByteSize bytes = plain_bytes(graph);
-  summary.arena.naive = plan_memory(graph, bytes, {.sharing = Sharing::naive}).arena_bytes;
-  summary.arena.in_place = plan_memory(graph, bytes, {.sharing = Sharing::in_place}).arena_bytes;
-  const MemoryPlan shared = plan_memory(graph, bytes, {.sharing = Sharing::co_share});
-  summary.arena.co_share = shared.arena_bytes;
-  summary.arena.lower_bound = shared.lower_bound;
+  summary.arena = plan_sizes(graph);
   return summary;
 }
 
 }  // namespace
+
+ArenaSummary plan_sizes(const Graph& graph) {
+  const ByteSize bytes = plain_bytes(graph);
+  const MemoryPlan shared = plan_memory(graph, bytes, {.sharing = Sharing::co_share});
+  return {plan_memory(graph, bytes, {.sharing = Sharing::naive}).arena_bytes,
+          plan_memory(graph, bytes, {.sharing = Sharing::in_place}).arena_bytes, shared.arena_bytes,
+          shared.lower_bound};
+}
 
 ProgramSummary summarise(const Program& program, const Precision& precision) {
   ProgramSummary summary;

@@ -27,11 +27,14 @@ struct ArenaSummary {
   std::int64_t lower_bound = 0;  // the most bytes alive at once with in_place
 };
 
+// Of a step's graph with plain layouts.
+ArenaSummary plan_sizes(const Graph& step);
+
 struct StepSummary {
   std::vector<NodeSummary> nodes;  // in the order of execution
   double flops = 0;
   double bytes = 0;
-  std::int64_t persistent_bytes = 0;  // parameters, moments, running statistics
+  std::int64_t persistent_bytes = 0;  // parameters, moments, running statistics, dropout masks
   ArenaSummary arena;
 };
 

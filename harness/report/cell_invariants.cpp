@@ -21,7 +21,7 @@ int clean_forks(const CellReport& cell) {
 
 bool has_value(const CellReport& cell) {
   return std::any_of(cell.metrics.begin(), cell.metrics.end(),
-                     [](const auto& item) { return item.second.value; });
+                     [](const auto& item) { return item.second.value && !is_planned(item.first); });
 }
 
 void judge_forks(Violations& violations, const CellReport& cell) {
@@ -97,7 +97,7 @@ void judge_cell(Violations& violations, const CellReport& cell) {
   for (const auto& [name, metric] : cell.metrics) {
     judge_metric(violations, name, metric);
     // Clean forks alone count; where none is clean the flagged ones stand, and the cell is flagged.
-    const int counted = clean_forks(cell) > 0 ? clean_forks(cell) : ok_forks(cell);
+    const int counted = is_planned(name) ? 1 : clean_forks(cell) > 0 ? clean_forks(cell) : ok_forks(cell);
     if (metric.value && metric.n != counted)
       violations.add(fmt::format("metric {}: n is {}, {} forks count", name, metric.n, counted));
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace assay {
 
@@ -24,6 +25,10 @@ struct Metric {
   std::string reason{};  // why the value is absent: "no GPU on this machine"
   bool operator==(const Metric&) const = default;
 };
+
+// Whether the metric is of the memory plan: computed before anything runs, so that it has a value without a
+// fork (and n is 1).
+inline bool is_planned(std::string_view name) { return name.starts_with("plan_"); }
 
 // Ordered by name; the name is the field's term: "epoch_time", "latency_p99".
 using Metrics = std::map<std::string, Metric, std::less<>>;

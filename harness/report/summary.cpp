@@ -110,7 +110,8 @@ void add_status_notes(Table& table, const Report& report, const ComparisonGroup&
 void add_fork_note(Table& table, const Report& report, const ComparisonGroup& group) {
   int most = 0;
   for (const std::size_t i : group.cells)
-    for (const auto& [name, metric] : report.cells[i].metrics) most = std::max(most, metric.n);
+    for (const auto& [name, metric] : report.cells[i].metrics)
+      if (!is_planned(name)) most = std::max(most, metric.n);
   if (most > 0 && most < forks_for_an_interval)
     table.notes.push_back(
         fmt::format("{} {}: no interval; {} forks (--forks {}) give one at 96.9 % confidence.", most,
@@ -186,7 +187,7 @@ Table others(const Report& report, const std::vector<std::size_t>& order) {
   for (const std::size_t i : order)
     for (const auto& [name, metric] : report.cells[i].metrics) {
       const auto same = [&name = name](const auto& pair) { return pair.first == name; };
-      if (!in_times.contains(name) && std::none_of(shown.begin(), shown.end(), same))
+      if (!in_times.contains(name) && !is_planned(name) && std::none_of(shown.begin(), shown.end(), same))
         shown.emplace_back(name, name);
     }
   Table table{.title = {}, .columns = {{"backend"}, {"mode"}}, .rows = {}, .notes = {}};
@@ -194,7 +195,7 @@ Table others(const Report& report, const std::vector<std::size_t>& order) {
   for (const std::size_t i : order) {
     const CellReport& cell = report.cells[i];
     if (std::none_of(cell.metrics.begin(), cell.metrics.end(),
-                     [](const auto& m) { return m.second.value.has_value(); }))
+                     [](const auto& m) { return m.second.value && !is_planned(m.first); }))
       continue;
     std::vector<Entry> row{{cell.axes.backend}, {cell.axes.mode}};
     for (const auto& [name, title] : shown) {
@@ -208,6 +209,48 @@ Table others(const Report& report, const std::vector<std::size_t>& order) {
   return without_empty_columns(std::move(table));
 }
 
+// Of each program once: the plan is of the graph, whatever executes it.
+Table memory_plans(const Report& report) {
+  Table table{.title = "Memory plans: the arena of a step, unfused and with plain layouts",
+              .columns = {{"workload"},
+                          {"task"},
+                          {"precision"},
+                          {"batch", Align::right},
+                          {"naive", Align::right},
+                          {"in place", Align::right},
+                          {"in place + co-share", Align::right},
+                          {"saving", Align::right},
+                          {"no plan is below", Align::right}},
+              .rows = {},
+              .notes = {}};
+  std::set<std::vector<std::string>> seen;
+  for (const CellReport& cell : report.cells) {
+    const auto saving = cell.metrics.find("plan_saving");
+    if (saving == cell.metrics.end() || !saving->second.value) continue;
+    const Axes& axes = cell.axes;
+    const std::string batch = std::to_string(axes.batch);
+    if (!seen.insert({axes.workload, axes.task, axes.precision, batch, axes.optimizer}).second) continue;
+    table.rows.push_back({{axes.workload},
+                          {axes.task},
+                          {axes.precision},
+                          {batch},
+                          metric_entry(cell, "plan_naive"),
+                          metric_entry(cell, "plan_in_place"),
+                          metric_entry(cell, "plan_co_share"),
+                          metric_entry(cell, "plan_saving"),
+                          metric_entry(cell, "plan_lower_bound")});
+  }
+  return table;
+}
+
+// Whether anything of the group was executed, or should have been.
+bool was_run(const Report& report, const ComparisonGroup& group) {
+  return std::any_of(group.cells.begin(), group.cells.end(), [&](std::size_t i) {
+    const CellReport& cell = report.cells[i];
+    return cell.status != Status::ok || !cell.forks.empty() || cell.equivalence.checked;
+  });
+}
+
 }  // namespace
 
 std::string short_name(const CellReport& cell) {
@@ -218,10 +261,12 @@ std::string short_name(const CellReport& cell) {
 std::vector<Table> summary(const Report& report) {
   std::vector<Table> tables;
   for (const ComparisonGroup& group : comparison_groups(report)) {
+    if (!was_run(report, group)) continue;
     const auto order = in_rank(report, group);
     tables.push_back(times(report, group, order));
     if (Table table = others(report, order); table.columns.size() > 2) tables.push_back(std::move(table));
   }
+  if (Table table = memory_plans(report); !table.rows.empty()) tables.push_back(std::move(table));
   if (Table table = published_table(report); !table.rows.empty()) tables.push_back(std::move(table));
   if (tables.empty()) tables.push_back({.title = "No cells.", .columns = {}, .rows = {}, .notes = {}});
   const auto& run = report.run;

@@ -8,6 +8,7 @@
 #include "harness/measure/statistics.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/run/metrics.hpp"
+#include "harness/run/plan_metrics.hpp"
 #include "harness/run/progress.hpp"
 
 namespace assay {
@@ -24,6 +25,7 @@ CellReport planned_report(const Cell& cell, std::uint64_t seed) {
   row.hyper_parameters = cell.hyper_parameters();
   row.equivalence.reason = cell.check ? "not reached" : "not asked for (--check false)";
   row.metrics = metrics_of(row);
+  row.metrics.merge(plan_metrics(cell));
   return row;
 }
 
@@ -97,7 +99,12 @@ void settle_status(CellReport& row, const Cell& cell, int planned) {
   }
   std::sort(row.forks.begin(), row.forks.end(),
             [](const Fork& a, const Fork& b) { return a.round < b.round; });
+  Metrics planned_ahead;
+  for (const auto& [name, metric] : row.metrics) {
+    if (is_planned(name)) planned_ahead.emplace(name, metric);
+  }
   row.metrics = metrics_of(row);
+  row.metrics.merge(planned_ahead);
 }
 
 std::string fork_summary(const Fork& fork) {

@@ -107,7 +107,9 @@ constexpr std::array table = {
     Option{"distinct", cell, integer, "N", "8",
            "Distinct samples in the check's batch: what the oracle pays for", 1, 4096},
 
-    Option{"forks", run, integer, "N", "3", "Fresh executions of each cell; intervals need six", 1, 10000},
+    Option{"forks", run, integer, "N", "3",
+           "Fresh executions of each cell; intervals need six; 0 executes nothing and tells the memory plans",
+           0, 10000},
     Option{"seed", run, integer, "N", "1",
            "Round r draws parameters and sample order from seed N + r, the same for all backends", 0, 9e15},
     Option{"time-limit", run, number, "S", "600",

@@ -117,7 +117,7 @@ class Runner {
 
   // A set that is missing makes rows; one that is damaged is bad input and ends the run before it began.
   void prepare_data() {
-    if (request_.check_alone) return;
+    if (planned_forks() == 0) return;
     for (std::size_t i = 0; i < cells_.size(); ++i) {
       if (!cells_[i].runnable()) continue;
       try {

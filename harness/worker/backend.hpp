@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,9 @@ struct CompileOptions {
   std::string layout = "native";
   Precision precision;
   int threads = 1;
-  bool check = false;    // gradients() will be called: keep what it needs
-  bool profile = false;  // operator_times() will be called
+  std::uint64_t seed = 1;  // of what the program draws itself: dropout masks
+  bool check = false;      // gradients() will be called: keep what it needs
+  bool profile = false;    // operator_times() will be called
 };
 
 struct OperatorTime {
@@ -78,6 +80,15 @@ class Executable {
   virtual double loss() = 0;
   // Inference-mode logits f32 (B, classes) of a batch with the present state; changes no state.
   virtual void evaluate(const HostBatch& batch, float* logits) = 0;
+
+  // Dropout: from the next step on each mask of the program (role mask) is the u8 tensor of its name, 1 kept
+  // and 0 dropped, instead of one that the program draws; empty: it draws again. Nothing is compiled anew.
+  // set_state() leaves masks alone.
+  virtual void supply_masks(std::span<const HostTensor> masks) {
+    if (!masks.empty()) throw std::logic_error("[dropout] this backend takes no masks");
+  }
+  // The masks that the last step used, u8, by name. Synchronises. Not for the timed path.
+  virtual std::vector<HostTensor> masks() { return {}; }
 
   // Training-mode "logits", "loss" and "gradient/<parameter>" of a batch, with the running statistics updated
   // and nothing else. Only when compiled with options.check.

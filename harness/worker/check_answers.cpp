@@ -34,6 +34,7 @@ void train_one(Executable& executable, const CheckFeeds& feeds, std::int64_t ste
 std::vector<HostTensor> check_answers(Executable& executable, const Program& program, std::string_view task,
                                       const CheckFeeds& feeds) {
   std::vector<HostTensor> answers;
+  if (task == "train") executable.supply_masks(feeds.masks);
   executable.set_state(feeds.parameters);
   answers.push_back(evaluated(executable, program, feeds, "evaluation/logits"));
   if (task == "infer") return answers;
@@ -62,6 +63,7 @@ std::vector<HostTensor> check_answers(Executable& executable, const Program& pro
 
 std::vector<HostTensor> verify_answers(Executable& executable, const Program& program, std::string_view task,
                                        const CheckFeeds& feeds) {
+  if (task == "train") executable.supply_masks(feeds.masks);
   executable.set_state(feeds.parameters);
   executable.stage(0, feeds.batch());
   std::vector<HostTensor> answers;

@@ -8,11 +8,14 @@
 #include "harness/io/npy.hpp"
 #include "harness/io/safetensors.hpp"
 #include "harness/worker/check_answers.hpp"
+#include "harness/worker/draws.hpp"
 
 namespace assay {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* masks_name = "masks.safetensors";
 
 HostTensor require(HostTensor tensor, const fs::path& path, DType dtype, std::size_t rank) {
   if (tensor.type.dtype != dtype || tensor.type.shape.size() < rank) {
@@ -59,9 +62,10 @@ std::int64_t CheckFeeds::step_count(std::int64_t step) const {
 
 CheckFeeds read_check(const fs::path& cell_folder) {
   const fs::path folder = cell_folder / "check";
-  CheckFeeds feeds{read_safetensors(folder / "parameters.safetensors"), read_inputs(folder / "inputs.npy"),
-                   read_array(folder / "labels.npy", DType::i32, 1),
-                   read_array(folder / "schedule.npy", DType::f64, 2)};
+  CheckFeeds feeds{
+      read_safetensors(folder / "parameters.safetensors"), read_inputs(folder / "inputs.npy"),
+      read_array(folder / "labels.npy", DType::i32, 1), read_array(folder / "schedule.npy", DType::f64, 2),
+      fs::exists(folder / masks_name) ? read_safetensors(folder / masks_name) : std::vector<HostTensor>()};
   if (feeds.labels.type.shape.front() != feeds.inputs.type.shape.front()) {
     throw std::runtime_error(fmt::format("[check] {} has inputs {} and labels {}: the batches differ",
                                          folder.string(), to_string(feeds.inputs.type),
@@ -82,9 +86,13 @@ void write_check_results(Executable& executable, const Program& program, std::st
 
 void write_verify_results(Executable& executable, const Program& program, std::string_view task,
                           const fs::path& cell_folder) {
-  std::vector<HostTensor> answers = verify_answers(executable, program, task, read_check(cell_folder));
+  const CheckFeeds feeds = read_check(cell_folder);
+  std::vector<HostTensor> answers = verify_answers(executable, program, task, feeds);
   for (HostTensor& tensor : answers) {
     if (tensor.name == "losses") tensor = in_f32(tensor);
+  }
+  if (task == "train") {
+    for (HostTensor& draws : draw_answers(executable, feeds)) answers.push_back(std::move(draws));
   }
   write_results(cell_folder, "verify.safetensors", answers);
 }

@@ -19,6 +19,7 @@ struct CheckFeeds {
   HostTensor inputs;                   // F32 (B, ...)
   HostTensor labels;                   // I32 (B)
   HostTensor schedule;                 // F64 (k, 2): learning rate, step count from 1
+  std::vector<HostTensor> masks;       // U8, one for each value of role mask; none without dropout
 
   HostBatch batch() const;
   std::int64_t steps() const;
@@ -35,8 +36,8 @@ void write_check_results(Executable& executable, const Program& program, std::st
                          const std::filesystem::path& cell_folder);
 
 // Command verify, on the executable that was timed: sets the check's parameters and moments, runs the k
-// steps of check/schedule.npy, writes results/verify.safetensors. Its state and slot 0 afterwards are the
-// check's.
+// steps of check/schedule.npy, writes results/verify.safetensors; then, with dropout, two steps that draw.
+// Its state and slot 0 afterwards are the check's.
 void write_verify_results(Executable& executable, const Program& program, std::string_view task,
                           const std::filesystem::path& cell_folder);
 

@@ -55,6 +55,7 @@ class Perturbation {
       feeds_.labels.as<std::int32_t>()[r] = feeds.labels.as<std::int32_t>()[order_[r]];
     }
     if (is_floating(feeds.inputs.type.dtype)) move(feeds_.inputs.as<float>(), storage);  // a token is exact
+    for (std::size_t m = 0; m < feeds_.masks.size(); ++m) permute(feeds.masks[m], feeds_.masks[m]);
   }
 
   const CheckFeeds& feeds() const { return feeds_; }
@@ -70,6 +71,15 @@ class Perturbation {
   }
 
  private:
+  // A sample keeps its mask.
+  void permute(const HostTensor& from, HostTensor& to) const {
+    const std::size_t row = from.bytes.size() / order_.size();
+    for (std::size_t r = 0; r < order_.size(); ++r) {
+      std::copy_n(from.bytes.begin() + static_cast<std::ptrdiff_t>(order_[r] * row), row,
+                  to.bytes.begin() + static_cast<std::ptrdiff_t>(r * row));
+    }
+  }
+
   // By up to two unit roundoffs either way, so that a neighbouring number is as likely as the value itself.
   void move(std::span<float> values, double roundoff) {
     for (float& value : values) {

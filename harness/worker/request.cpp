@@ -28,6 +28,7 @@ Request parse(const nlohmann::json& json) {
   options.layout = field<std::string>(json, "layout", options.layout);
   options.precision = parse_precision(json.at("precision").get<std::string>());
   options.threads = field(json, "threads", options.threads);
+  options.seed = field(json, "seed", options.seed);
   options.profile = field(json, "profile", options.profile);
   request.batch = json.at("batch").get<std::int64_t>();
   const nlohmann::json clock = field(json, "clock", nlohmann::json::object());

@@ -29,6 +29,11 @@ def add(a: Array, b: Array, **_: Any) -> tuple[Array, Backward]:
     return a + b, lambda dy: (dy, dy)
 
 
+def dropout(x: Array, mask: Array, rate: float, **_: Any) -> tuple[Array, Backward]:
+    scale = (mask != 0) * np.float32(1 / (1 - rate))
+    return x * scale, lambda dy: (dy * scale, None)
+
+
 def _windows(x: Array, rows: int, columns: int, stride: int) -> Array:
     """Give a view (N, C, OH, OW, KH, KW) of x."""
     view = np.lib.stride_tricks.sliding_window_view(x, (rows, columns), (2, 3), writeable=True)
@@ -98,6 +103,7 @@ OPS = {
     "add": add,
     "average_pool": average_pool,
     "convolution": convolution,
+    "dropout": dropout,
     "flatten": flatten,
     "linear": linear,
     "relu": relu,

@@ -32,6 +32,8 @@ class NumpyAdapter(Adapter):
         self._batches: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._loss = float("nan")
         self._state: Tensors = {}
+        self._supplied: Tensors = {}
+        self._random = np.random.default_rng(cell.request.get("seed", 1))
 
     def set_state(self, tensors: Tensors) -> None:
         self._state = {}
@@ -67,9 +69,15 @@ class NumpyAdapter(Adapter):
         graph = self._program.inference
         return self._forward(graph, {"inputs": inputs})[0][graph.outputs["logits"]]
 
+    def supply_masks(self, masks: Tensors) -> None:
+        self._supplied = masks
+
+    def draw_masks(self, slot: int) -> Tensors:
+        return self._masks()
+
     def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
         graph = self._program.training
-        values, backwards = self._forward(graph, {"inputs": inputs, "labels": labels})
+        values, backwards = self._forward(graph, {"inputs": inputs, "labels": labels, **self._masks()})
         loss = graph.outputs["loss"]
         found: Tensors = {loss: np.ones((), np.float32)}
         for node, backward in zip(reversed(graph.nodes), reversed(backwards), strict=True):
@@ -86,6 +94,19 @@ class NumpyAdapter(Adapter):
             values[node.outputs[0]], backward = OPS[node.op](*operands, **node.attributes)
             backwards.append(backward)
         return values, backwards
+
+    def _masks(self) -> Tensors:
+        rates = {
+            node.inputs[1]: node.attributes["rate"]
+            for node in self._program.training.nodes
+            if node.op == "dropout"
+        }
+        return self._supplied or {
+            str(name): (self._random.random(self._program.training.values[str(name)].shape) >= rate).astype(
+                np.uint8
+            )
+            for name, rate in rates.items()
+        }
 
     def _update(self, name: str, g: np.ndarray, learning_rate: float, step: int) -> None:
         o, p = self._optimizer, self._state[name]

@@ -90,6 +90,10 @@ class Evaluation {
       for (std::size_t i = 0; i < values.size(); ++i) {
         static_cast<std::int32_t*>(memory.data())[i] = static_cast<std::int32_t>(values[i]);
       }
+    } else if (place.type.dtype == DType::u8) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        static_cast<std::uint8_t*>(memory.data())[i] = static_cast<std::uint8_t>(values[i]);
+      }
     } else {
       std::copy(values.begin(), values.end(), static_cast<double*>(memory.data()));
     }

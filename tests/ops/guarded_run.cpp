@@ -61,7 +61,8 @@ class Run {
         const auto at = static_cast<std::size_t>(i);
         values.push_back(tensor.type.dtype == DType::f64   ? tensor.as<double>()[at]
                          : tensor.type.dtype == DType::i32 ? tensor.as<std::int32_t>()[at]
-                                                           : static_cast<double>(tensor.as<float>()[at]));
+                         : tensor.type.dtype == DType::u8 ? static_cast<double>(tensor.as<std::uint8_t>()[at])
+                                                          : static_cast<double>(tensor.as<float>()[at]));
       }
     }
     return std::move(result_);
@@ -75,6 +76,9 @@ class Run {
     if (place.type.dtype == DType::i32) {
       const std::vector<std::int32_t> host(values.begin(), values.end());
       Inlet(library_, place.type, place.format, DType::i32).push(host.data(), target.data());
+    } else if (place.type.dtype == DType::u8) {
+      const std::vector<std::uint8_t> host(values.begin(), values.end());
+      Inlet(library_, place.type, place.format, DType::u8).push(host.data(), target.data());
     } else if (place.type.dtype == DType::f64) {
       Inlet(library_, place.type, place.format, DType::f64).push(values.data(), target.data());
     } else {

@@ -24,6 +24,7 @@ double integer(std::uint64_t seed) {
 Role role_of(const std::string& operand) {
   if (operand == "labels") return Role::label;
   if (operand == "schedule") return Role::schedule;
+  if (operand == "seed") return Role::seed;
   if (operand.ends_with("weight") || operand == "bias" || operand == "parameter") return Role::parameter;
   if (operand == "m" || operand == "v" || operand == "momentum" || operand == "square" ||
       operand.starts_with("running")) {
@@ -58,9 +59,10 @@ Graph graph_of(const OpCase& row, const Precision& precision) {
       continue;
     }
     const bool argmax = given.fill == Fill::argmax, reserve = given.fill == Fill::reserve;
+    const bool kept = given.fill == Fill::kept;
     const Kind kind = argmax ? Kind::storage : reserve ? Kind::master : operand.kind;
-    const DType dtype = dtype_of(kind, precision);
-    const Role role = argmax || reserve ? Role::input : role_of(operand.name);
+    const DType dtype = kept ? DType::u8 : dtype_of(kind, precision);
+    const Role role = argmax || reserve ? Role::input : kept ? Role::mask : role_of(operand.name);
     ValueId value = graph.add_value(fmt::format("operand{}", i), {dtype, given.shape}, role);
     if (argmax) {
       Attributes attributes = row.attributes;
@@ -126,6 +128,10 @@ std::vector<double> values_of(const OpCase& row, std::size_t operand) {
       case Fill::schedule:
         values[i] = i == 0 ? 0.01 : 3;
         break;
+      case Fill::kept:
+        values[i] = mix(seed) % 4 != 0 ? 1 : 0;
+        break;
+      case Fill::no_seed:
       case Fill::absent:
         break;
     }

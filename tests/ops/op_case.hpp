@@ -29,6 +29,8 @@ enum class Fill : std::uint8_t {
   touched,   // every other row of a table of attribute rows, then -1
   reserve,   // what lstm saves for operands 0 to 2 and a bias of this shape
   schedule,  // learning rate 0.01, step 3
+  kept,      // a dropout mask, u8: one in four is 0
+  no_seed,   // a seed of 0: masks are supplied
   absent,
 };
 

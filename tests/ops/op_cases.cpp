@@ -21,6 +21,7 @@ Attributes relu(Attributes attributes) {
 }
 
 constexpr Fill I = Fill::integers, R = Fill::ramp, P = Fill::positive;
+constexpr Fill K = Fill::kept;
 constexpr OpCase::Operand absent{Fill::absent, {}};
 
 void convolutions(std::vector<OpCase>& rows) {
@@ -222,6 +223,21 @@ void recurrent(std::vector<OpCase>& rows) {
   layer("wide", 17, 12, 128, 128, true, false);
 }
 
+void dropouts(std::vector<OpCase>& rows) {
+  const auto rate = [](double value) { return Attributes{{"rate", value}}; };
+  rows.push_back({"dropout", "half", {{I, {3, 7}}, {K, {3, 7}}}, rate(0.5), 0, true});
+  rows.push_back(
+      {"dropout", "quarter_of_images", {{R, {2, 16, 5, 5}}, {K, {2, 16, 5, 5}}}, rate(0.25), 2, true});
+  rows.push_back({"dropout", "odd_channels", {{R, {2, 3, 5, 7}}, {K, {2, 3, 5, 7}}}, rate(0.1), 2});
+  rows.push_back({"dropout", "many", {{I, {64, 513}}, {K, {64, 513}}}, rate(0.75), 0});
+  rows.push_back({"dropout", "none_dropped", {{I, {5, 4}}, {K, {5, 4}}}, rate(0.0), 0});
+  rows.push_back({"dropout_mask",
+                  "supplied",
+                  {{K, {9, 33}}, {Fill::schedule, {2}}, {Fill::no_seed, {2}}},
+                  rate(0.25),
+                  0});
+}
+
 void optimizers(std::vector<OpCase>& rows) {
   const Attributes adam{{"beta1", 0.9}, {"beta2", 0.999}, {"epsilon", 1e-8}, {"weight_decay", 0.0}};
   const OpCase::Operand schedule{Fill::schedule, {2}};
@@ -277,6 +293,7 @@ std::span<const OpCase> all_cases() {
     norms(all);
     embeddings(all);
     recurrent(all);
+    dropouts(all);
     optimizers(all);
     return all;
   }();

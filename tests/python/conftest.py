@@ -31,7 +31,7 @@ class GraphWriter:
     def value(self, name: str, shape: tuple[int, ...], role: str, initializer: str = "") -> str:
         value = {
             "name": name,
-            "dtype": "i32" if role == "label" else "f32",
+            "dtype": {"label": "i32", "mask": "u8"}.get(role, "f32"),
             "shape": list(shape),
             "role": role,
         }
@@ -116,7 +116,18 @@ def normalised(training: bool) -> dict[str, Any]:
     return g.finish(g.linear("fc1", g.node("flatten", "flatten", [x]), (12, CLASSES)), BATCH, CLASSES)
 
 
-NETWORKS = {"mlp": mlp, "convolutional": convolutional, "normalised": normalised}
+def dropping(training: bool) -> dict[str, Any]:
+    g = GraphWriter((BATCH, 2, 4, 4), training)
+    x = g.node("relu", "relu1", [g.convolution("conv1", "inputs", (2, 64), 3, padding=1)])
+    if training:
+        x = g.node("dropout", "drop1", [x, g.value("drop1.mask", (BATCH, 64, 4, 4), "mask")], rate=0.25)
+    x = g.node("relu", "relu2", [g.linear("fc1", g.node("flatten", "flatten", [x]), (1024, 256))])
+    if training:
+        x = g.node("dropout", "drop2", [x, g.value("drop2.mask", (BATCH, 256), "mask")], rate=0.5)
+    return g.finish(g.linear("fc2", x, (256, CLASSES)), BATCH, CLASSES)
+
+
+NETWORKS = {"mlp": mlp, "convolutional": convolutional, "normalised": normalised, "dropping": dropping}
 
 
 @pytest.fixture
@@ -161,6 +172,13 @@ def make_cell(tmp_path: Path) -> Any:
         shape = program["training"]["values"][0]["shape"]
         np.save(folder / "check/inputs.npy", random.normal(size=shape).astype("f4"))
         np.save(folder / "check/labels.npy", random.integers(0, CLASSES, shape[0]).astype("i4"))
+        masks = {
+            v["name"]: random.integers(0, 2, v["shape"]).astype("u1")
+            for v in program["training"]["values"]
+            if v["role"] == "mask"
+        }
+        if masks:
+            write_tensors(folder / "check/masks.safetensors", masks)
         np.save(folder / "check/schedule.npy", np.array([[1e-2, 1], [5e-3, 2], [1e-2, 3]]))
         return folder
 

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_torch_backend import PYTHON as TORCH_PYTHON
+from framework import FRAMEWORKS
 from worker_under_test import ROOT
 
 BUILD = Path(os.environ.get("ASSAY_BUILD") or ROOT / "build/dev")
+TORCH_PYTHON = FRAMEWORKS[0].python
 NUMPY_PYTHON = TORCH_PYTHON.parents[2] / "numpy/bin/python"
 
 pytestmark = pytest.mark.skipif(not (BUILD / "assay").exists(), reason=f"{BUILD}/assay is not built")

@@ -1,6 +1,7 @@
 // Each workload, on each backend of ours, agrees with the reference in fp64.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "backends/reference/reference_backend.hpp"
@@ -33,11 +34,16 @@ std::vector<std::string> backends() {
 Program program_of(const std::string& name, const OptimizerSpec& optimizer = {}) {
   if (name == "traps") return trap_program(24, optimizer);
   const Workload& workload = find_workload(name);
-  // Deep networks in small: the layers are the same, and the batch norms still have 4 elements a channel.
+  // Deep and large networks in small: the layers are the same, and the batch norms still have 4 elements a
+  // channel.
   if (name == "resnet56") return workload.build(4);
   if (name == "resnet50") return workload.build(4, {3, 32, 32}, 10);
   if (name == "lstm")
     return workload.build(8, {40}, 2);  // its length alone is less: 500 steps take their time
+  if (name == "cifar10-cnn") return workload.build(16);
+  if (name == "alexnet") return workload.build(4, {3, 63, 63}, 10);
+  if (name == "overfeat") return workload.build(4, {3, 75, 75}, 10);
+  if (name == "vgg_a") return workload.build(4, {3, 32, 32}, 10);
   return workload.build(workload.batch);
 }
 
@@ -51,11 +57,15 @@ void PrintTo(const Case& c, std::ostream* stream) {
 }
 
 std::string name_of(const ::testing::TestParamInfo<Case>& test) {
-  return test.param.backend + "_" + test.param.program + "_" + test.param.precision;
+  std::string name = test.param.backend + "_" + test.param.program + "_" + test.param.precision;
+  std::ranges::replace(name, '-', '_');
+  return name;
 }
 
 // Networks whose check takes long: a program of its own has them.
-bool is_deep(const std::string& name) { return name.starts_with("resnet"); }
+bool is_deep(const Workload& workload) {
+  return workload.name.starts_with("resnet") || element_count(workload.sample_shape) > 3 * 64 * 64;
+}
 
 std::vector<Case> networks() {
   std::vector<Case> all;
@@ -69,7 +79,7 @@ std::vector<Case> networks() {
 #endif
       for (const Workload& workload : all_workloads()) {
         const bool slow = workload.name == "cnn" && precision == std::string("bf16");  // lenet5 says as much
-        if (!slow && is_deep(workload.name) == wanted) all.push_back({backend, workload.name, precision});
+        if (!slow && is_deep(workload) == wanted) all.push_back({backend, workload.name, precision});
       }
     }
   }
@@ -174,6 +184,50 @@ TEST(CheckedLazyAdam, finds_out_an_adam_that_moves_rows_without_a_gradient) {
   const Judged judged = judge_backend(backend, sparse_lstm("lazy_adam"), {});
   EXPECT_FALSE(judged.check.passed);
   EXPECT_NE(judged.check.reason.find("embedding.weight"), std::string::npos) << judged.text();
+}
+
+// A backend that compiles another program than it was given.
+class Altered final : public Backend {
+ public:
+  explicit Altered(Program program) : program_(std::move(program)) {}
+  BackendInfo info() const override { return reference_.info(); }
+  std::string unsupported(const Program&, const CompileOptions&) const override { return {}; }
+  std::unique_ptr<Executable> compile(const Program&, const CompileOptions& options) override {
+    return reference_.compile(program_, options);
+  }
+
+ private:
+  reference::ReferenceBackend reference_;
+  Program program_;
+};
+
+Program dropping(double rate) {
+  const auto network = [rate](GraphBuilder& b, ValueId x, std::int64_t classes) {
+    x = b.relu(b.linear("fc1", b.flatten(x), 64));
+    return b.linear("fc2", b.dropout(x, rate, "drop"), classes);
+  };
+  return Workload{.name = "dropping", .sample_shape = {1, 4, 4}, .classes = 5, .network = network}.build(64);
+}
+
+TEST(Dropout, passes_the_check_and_its_draws_are_judged) {
+  for (const std::string& name : backends()) {
+    for (const char* mode : {"graph", "eager"}) {
+      const Judged judged = judge_backend(*make_backend(name), dropping(0.25), {"train", mode, "fp32", 1});
+      EXPECT_TRUE(judged.passed()) << name << ' ' << mode << '\n' << judged.text();
+      EXPECT_TRUE(std::ranges::any_of(judged.verify.tensors, [](const TensorVerdict& tensor) {
+        return tensor.name == "verify/draws/drop.mask" && tensor.ratio > 0;
+      }));
+    }
+  }
+}
+
+TEST(Dropout, of_another_rate_is_found_before_timing_and_by_its_draws) {
+  Altered backend(dropping(0.5));
+  const Judged judged = judge_backend(backend, dropping(0.25), {"train", "graph", "fp32", 1});
+  EXPECT_GT(judged.check.worst, 1);
+  const auto draws = std::ranges::find(judged.verify.tensors, "verify/draws/drop.mask", &TensorVerdict::name);
+  ASSERT_NE(draws, judged.verify.tensors.end());
+  EXPECT_GT(draws->ratio, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, CheckedOptimizers, ::testing::ValuesIn(small_networks()), name_of);

@@ -54,6 +54,10 @@ struct Loops {
   // dx = dy where mask > 0, else 0. dx may be dy or mask.
   void (*mask_f32)(const float* mask, const float* dy, float* dx, std::int64_t n);
   void (*mask_bf16)(const std::uint16_t* mask, const std::uint16_t* dy, std::uint16_t* dx, std::int64_t n);
+  // y = x * scale where kept is not 0, else 0. y may be x.
+  void (*dropout_f32)(const std::uint8_t* kept, const float* x, float scale, float* y, std::int64_t n);
+  void (*dropout_bf16)(const std::uint8_t* kept, const std::uint16_t* x, float scale, std::uint16_t* y,
+                       std::int64_t n);
   // mask may be null.
   void (*average_pool_gradient_row)(const PoolRow&, const float* dy, const float* mask, float* dx);
   // probabilities = softmax(logits) of rows x classes; the sum of -log(probability of the label). A row whose

@@ -128,6 +128,18 @@ class Adapter(ABC):
     def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
         """Training-mode "logits", "loss", "gradient/<parameter>"; updates running statistics and no more."""
 
+    def supply_masks(self, masks: Tensors) -> None:
+        """Dropout takes these (u8, 1 kept, by name) from the next step on; empty: it draws again."""
+        if masks:
+            raise Unsupported("[dropout] this backend takes no masks")
+
+    def draw_masks(self, slot: int) -> Tensors:
+        """Which elements the training program keeps when it draws, on a staged batch; the state may change.
+
+        u8 by the mask's name: 1 kept, 0 dropped, 255 where it cannot be told. Each call draws anew.
+        """
+        raise Unsupported("[dropout] this backend does not tell its masks")
+
     def memory(self) -> dict[str, int]:
         """Bytes by name."""
         return {}

@@ -11,6 +11,9 @@ from .adapter import Adapter
 from .program import Program
 from .tensors import Tensors, read_tensors, write_tensors
 
+MASKS = "masks.safetensors"
+UNKNOWN = 255  # in a mask: nobody can tell
+
 
 @dataclass(frozen=True)
 class Feeds:
@@ -20,6 +23,7 @@ class Feeds:
     inputs: np.ndarray  # f32 (B, ...), or i32 tokens
     labels: np.ndarray  # i32 (B)
     schedule: list[list[float]]  # (k, 2): learning rate, step count from 1
+    masks: Tensors  # u8 by the mask's name; none without dropout
 
 
 def read_feeds(cell_folder: Path) -> Feeds:
@@ -29,12 +33,14 @@ def read_feeds(cell_folder: Path) -> Feeds:
         np.load(folder / "inputs.npy"),
         np.load(folder / "labels.npy"),
         np.load(folder / "schedule.npy").tolist(),
+        read_tensors(folder / MASKS) if (folder / MASKS).exists() else {},
     )
 
 
 def check(adapter: Adapter, program: Program, task: str, cell_folder: Path) -> None:
     """Evaluation, gradients, running statistics, one whole step; the state afterwards is the check's."""
     feeds = read_feeds(cell_folder)
+    adapter.supply_masks(feeds.masks)
     adapter.set_state(feeds.parameters)
     answers = {"evaluation/logits": adapter.evaluate(feeds.inputs)}
     if task == "train":
@@ -55,6 +61,7 @@ def check(adapter: Adapter, program: Program, task: str, cell_folder: Path) -> N
 def verify(adapter: Adapter, program: Program, task: str, cell_folder: Path) -> None:
     """k steps on what was timed; its state and slot 0 afterwards are the check's."""
     feeds = read_feeds(cell_folder)
+    adapter.supply_masks(feeds.masks)
     adapter.set_state(feeds.parameters)
     adapter.stage(0, feeds.inputs, feeds.labels)
     if task == "infer":
@@ -71,7 +78,24 @@ def verify(adapter: Adapter, program: Program, task: str, cell_folder: Path) -> 
         value.name: "running" for value in program.states
     }
     answers = {f"{kinds.get(name, 'moment')}/{name}": tensor for name, tensor in adapter.state().items()}
-    _write(cell_folder / "results/verify.safetensors", {"losses": np.array(losses), **answers})
+    _write(
+        cell_folder / "results/verify.safetensors",
+        {"losses": np.array(losses), **answers, **_draws(adapter, feeds)},
+    )
+
+
+def _draws(adapter: Adapter, feeds: Feeds) -> Tensors:
+    """What the program keeps when it draws: in one draw, in the next, alike in both, of how many."""
+    if not feeds.masks:
+        return {}
+    adapter.supply_masks({})
+    first, second = adapter.draw_masks(0), adapter.draw_masks(0)
+    counts = {}
+    for name in feeds.masks:
+        told = (first[name] != UNKNOWN) & (second[name] != UNKNOWN)
+        a, b = first[name][told] != 0, second[name][told] != 0
+        counts[f"draws/{name}"] = np.array([a.sum(), b.sum(), (a == b).sum(), told.sum()], np.float32)
+    return counts
 
 
 def _step(adapter: Adapter, feeds: Feeds, row: int) -> None:

@@ -18,7 +18,7 @@ class Value:
     name: str
     dtype: str
     shape: tuple[int, ...]
-    role: str  # "input", "label", "parameter", "state", "intermediate"
+    role: str  # "input", "label", "parameter", "state", "mask", "intermediate"
     initializer: str = ""
 
 
@@ -105,6 +105,12 @@ class Program:
     @property
     def states(self) -> list[Value]:
         return self.training.with_role("state")
+
+    @property
+    def masks(self) -> list[Value]:
+        """Those of the dropouts, in the order of their nodes."""
+        read = [name for node in self.training.nodes if node.op == "dropout" for name in node.inputs[1:]]
+        return [self.training.values[str(name)] for name in read]
 
     @property
     def batch(self) -> int:

@@ -24,6 +24,8 @@ const Op& batch_norm_op();
 const Op& batch_norm_gradient_op();
 const Op& softmax_cross_entropy_op();
 const Op& softmax_cross_entropy_gradient_op();
+const Op& dropout_op();
+const Op& dropout_mask_op();
 const Op& cast_op();
 const Op& constant_op();
 const Op& embedding_op();

@@ -27,6 +27,8 @@ std::span<const Op* const> all_ops() {
                               &batch_norm_gradient_op(),
                               &softmax_cross_entropy_op(),
                               &softmax_cross_entropy_gradient_op(),
+                              &dropout_op(),
+                              &dropout_mask_op(),
                               &cast_op(),
                               &constant_op(),
                               &embedding_op(),

@@ -76,6 +76,20 @@ TEST(Workload, lstm_has_one_bias_and_takes_tokens) {
             (TensorType{DType::i32, {32, 500}}));
 }
 
+TEST(Workload, cifar10_cnn_has_the_layers_of_the_keras_example) {
+  const Graph graph = find_workload("cifar10-cnn").build(256).training;
+  EXPECT_EQ(graph.value(graph.find("dropout1")).type.shape, (Shape{256, 32, 15, 15}));
+  EXPECT_EQ(graph.value(graph.find("dropout2")).type.shape, (Shape{256, 64, 6, 6}));
+  EXPECT_EQ(graph.value(graph.find("dropout3.mask")).type.shape, (Shape{256, 512}));
+  EXPECT_EQ(parameter_count(graph), 1250858);  // what Keras's summary() says of it
+}
+
+TEST(Workload, the_networks_of_convnet_benchmarks_have_the_parameters_of_their_papers) {
+  EXPECT_EQ(parameter_count(find_workload("alexnet").build(2).training), 61100840);
+  EXPECT_EQ(parameter_count(find_workload("vgg_a").build(2).training), 132863336);
+  EXPECT_EQ(parameter_count(find_workload("overfeat").build(2).training), 145920872);
+}
+
 TEST(Workload, every_program_is_complete) {
   for (const Workload& workload : all_workloads())
     EXPECT_NO_THROW(check_program(workload.build(2))) << workload.name;

@@ -48,6 +48,8 @@ TEST(MemoryPlan, every_node_of_a_random_graph_finds_its_operands) {
 
 TEST(MemoryPlan, every_node_of_each_workload_finds_its_operands) {
   for (const Workload& workload : all_workloads()) {
+    // Every byte of a plan is written here: photographs would take minutes.
+    if (element_count(workload.sample_shape) > 3 * 64 * 64) continue;
     for (const char* precision : {"fp32", "bf16", "fp64"}) {
       const Precision policy = parse_precision(precision);
       expect_right(training_step(workload.build(4), {.precision = policy}), workload.name + " " + precision);
