@@ -62,7 +62,11 @@ void unfold(const Geometry& g, const T* image, T* columns) {
           }
           const T* from = image + (c * g.height + ih) * g.width + kw - g.padding;
           std::fill(to, to + begin, T(0));
-          for (std::int64_t ow = begin; ow < end; ++ow) to[ow] = from[ow * g.stride];
+          if (g.stride == 1) {
+            std::copy(from + begin, from + end, to + begin);
+          } else {
+            for (std::int64_t ow = begin; ow < end; ++ow) to[ow] = from[ow * g.stride];
+          }
           std::fill(to + end, to + g.out_width, T(0));
         }
       }
@@ -82,7 +86,12 @@ void fold(const Geometry& g, const T* columns, T* image) {
           const std::int64_t ih = oh * g.stride + kh - g.padding;
           if (ih < 0 || ih >= g.height) continue;
           T* to = image + (c * g.height + ih) * g.width + kw - g.padding;
-          for (std::int64_t ow = begin; ow < end; ++ow) to[ow * g.stride] += columns[oh * g.out_width + ow];
+          const T* from = columns + oh * g.out_width;
+          if (g.stride == 1) {
+            for (std::int64_t ow = begin; ow < end; ++ow) to[ow] += from[ow];
+          } else {
+            for (std::int64_t ow = begin; ow < end; ++ow) to[ow * g.stride] += from[ow];
+          }
         }
       }
     }
@@ -155,14 +164,14 @@ void bias_gradient(const Geometry& g, ThreadPool& pool, const T* dy, T* db) {
   });
 }
 
-// dweight = sum over images of dy unfolded(x)^T: each part sums its images, then the parts are added in
-// order.
+// dweight^T = sum over images of unfolded(x) dy^T, of which dy is the smaller to lay out anew: each part sums
+// its images, then the parts are added in order.
 template <typename T>
 Body<T> weight_gradient(const Context& context) {
   const Geometry g = geometry(context, context.in(0), context.out(0), context.in(1));
   const std::int64_t columns = g.depth() * g.pixels();
   const std::int64_t weights = g.filters * g.depth();
-  const std::int64_t own = weights + columns + packed_elements(g.depth(), g.pixels());
+  const std::int64_t own = weights + columns + packed_elements(g.filters, g.pixels());
   const bool bias = context.wants(1);
   ThreadPool& pool = context.pool;
   const auto run = [=, &pool](const Call<T>& call) {
@@ -173,17 +182,21 @@ Body<T> weight_gradient(const Context& context) {
       T* unfolded = sum + weights;
       T* packed = unfolded + columns;
       for (std::int64_t n = begin; n < end; ++n) {
-        const T* dy = call.in(1) + n * g.filters * g.pixels();
         unfold(g, call.in(0) + n * g.image(), unfolded);
-        pack<T>({unfolded, 1, g.pixels()}, g.depth(), g.pixels(), packed);
-        gemm<T>(g.filters, g.depth(), g.pixels(), {dy, g.pixels(), 1}, packed, sum, g.depth(), true);
+        pack<T>({call.in(1) + n * g.filters * g.pixels(), 1, g.pixels()}, g.filters, g.pixels(), packed);
+        gemm<T>(g.depth(), g.filters, g.pixels(), {unfolded, g.pixels(), 1}, packed, sum, g.filters, true);
       }
     });
-    for (std::int64_t i = 0; i < weights; ++i) {
-      T sum = call.scratch[i];
-      for (std::int64_t part = 1; part < parts; ++part) sum += call.scratch[part * own + i];
-      call.out(0)[i] = sum;
-    }
+    pool.run(g.filters, 1, [&](int, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t f = begin; f < end; ++f) {
+        for (std::int64_t d = 0; d < g.depth(); ++d) {
+          const T* at = call.scratch + d * g.filters + f;
+          T sum = at[0];
+          for (std::int64_t part = 1; part < parts; ++part) sum += at[part * own];
+          call.out(0)[f * g.depth() + d] = sum;
+        }
+      }
+    });
     if (bias) bias_gradient(g, pool, call.in(1), call.out(1));
   };
   return {run, own * pool.size()};

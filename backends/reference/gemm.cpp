@@ -6,47 +6,57 @@
 namespace assay::reference {
 namespace {
 
-constexpr std::int64_t rows = 4;      // of a tile
+constexpr std::int64_t rows = 8;      // of a tile
 constexpr std::int64_t columns = 16;  // of a tile and of a panel
 
-// a: (k, rows) packed; b: one panel (k, columns). The compiler turns the vectors into what the target has.
-#define ASSAY_TILE(name, attribute)                                                               \
-  template <typename T>                                                                           \
-  attribute void name(std::int64_t k, const T* a, const T* b, T* tile) {                          \
-    typedef T Vector __attribute__((vector_size(32), may_alias, aligned(alignof(T))));            \
-    constexpr std::int64_t lanes = 32 / static_cast<std::int64_t>(sizeof(T));                     \
-    constexpr std::int64_t vectors = columns / lanes;                                             \
-    for (std::int64_t half = 0; half < vectors; half += 2) {                                      \
-      Vector sum[rows][2] = {};                                                                   \
-      for (std::int64_t p = 0; p < k; ++p) {                                                      \
-        const Vector b0 = *reinterpret_cast<const Vector*>(b + p * columns + half * lanes);       \
-        const Vector b1 = *reinterpret_cast<const Vector*>(b + p * columns + (half + 1) * lanes); \
-        for (std::int64_t i = 0; i < rows; ++i) {                                                 \
-          sum[i][0] += a[p * rows + i] * b0;                                                      \
-          sum[i][1] += a[p * rows + i] * b1;                                                      \
-        }                                                                                         \
-      }                                                                                           \
-      for (std::int64_t i = 0; i < rows; ++i) {                                                   \
-        *reinterpret_cast<Vector*>(tile + i * columns + half * lanes) = sum[i][0];                \
-        *reinterpret_cast<Vector*>(tile + i * columns + (half + 1) * lanes) = sum[i][1];          \
-      }                                                                                           \
-    }                                                                                             \
+// a: (k, rows) packed; b: one panel (k, columns). The compiler turns the vectors of `width` bytes into what
+// the target has; `height` rows at a time and two vectors of columns fit into its registers.
+#define ASSAY_TILE(name, attribute, width, height)                                                   \
+  template <typename T>                                                                              \
+  attribute void name(std::int64_t k, const T* a, const T* b, T* tile) {                             \
+    typedef T Vector __attribute__((vector_size(width), may_alias, aligned(alignof(T))));            \
+    constexpr std::int64_t lanes = width / static_cast<std::int64_t>(sizeof(T));                     \
+    constexpr std::int64_t vectors = columns / lanes, across = vectors < 2 ? vectors : 2;            \
+    for (std::int64_t top = 0; top < rows; top += height) {                                          \
+      for (std::int64_t left = 0; left < vectors; left += across) {                                  \
+        Vector sum[height][across] = {};                                                             \
+        for (std::int64_t p = 0; p < k; ++p) {                                                       \
+          Vector of_b[across];                                                                       \
+          _Pragma("GCC unroll 2") for (std::int64_t v = 0; v < across; ++v) {                        \
+            of_b[v] = *reinterpret_cast<const Vector*>(b + p * columns + (left + v) * lanes);        \
+          }                                                                                          \
+          _Pragma("GCC unroll 8") for (std::int64_t i = 0; i < height; ++i) {                        \
+            _Pragma("GCC unroll 2") for (std::int64_t v = 0; v < across; ++v) {                      \
+              sum[i][v] += a[p * rows + top + i] * of_b[v];                                          \
+            }                                                                                        \
+          }                                                                                          \
+        }                                                                                            \
+        for (std::int64_t i = 0; i < height; ++i) {                                                  \
+          for (std::int64_t v = 0; v < across; ++v) {                                                \
+            *reinterpret_cast<Vector*>(tile + (top + i) * columns + (left + v) * lanes) = sum[i][v]; \
+          }                                                                                          \
+        }                                                                                            \
+      }                                                                                              \
+    }                                                                                                \
   }
 
-ASSAY_TILE(tile_anywhere, )
+ASSAY_TILE(tile_anywhere, , 32, 4)
 #if defined(__x86_64__)
-ASSAY_TILE(tile_avx2, __attribute__((target("avx2,fma"))))
+ASSAY_TILE(tile_avx2, __attribute__((target("avx2,fma"))), 32, 4)
+ASSAY_TILE(tile_avx512, __attribute__((target("avx512f,fma"))), 64, 8)
 #endif
 
 template <typename T>
 auto choose_tile() {
 #if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return &tile_avx512<T>;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &tile_avx2<T>;
 #endif
   return &tile_anywhere<T>;
 }
 
-constexpr std::int64_t depth = 512;  // of k at a time: a packed strip of A stays in the first cache
+constexpr std::int64_t depth = 512;    // of k at a time: a packed strip of A stays in the first cache
+constexpr std::int64_t breadth = 128;  // of n at a time: that much of B stays in the second one
 
 }  // namespace
 
@@ -62,6 +72,10 @@ void pack(View<T> b, std::int64_t n, std::int64_t k, T* packed) {
     for (std::int64_t p = 0; p < k; ++p) {
       const T* from = b.data + p * b.row_stride + j * b.column_stride;
       T* to = panel + p * columns;
+      if (b.column_stride == 1 && width == columns) {
+        std::memcpy(to, from, columns * sizeof(T));
+        continue;
+      }
       for (std::int64_t i = 0; i < width; ++i) to[i] = from[i * b.column_stride];
       for (std::int64_t i = width; i < columns; ++i) to[i] = T(0);
     }
@@ -74,24 +88,26 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, View<T> a, const T* pa
   static const auto tile = choose_tile<T>();
   T strip[depth * rows];
   T block[rows * columns];
-  for (std::int64_t i = 0; i < m; i += rows) {
-    const std::int64_t height = std::min(rows, m - i);
-    for (std::int64_t p = 0; p < std::max<std::int64_t>(k, 1); p += depth) {
-      const std::int64_t thick = std::min(depth, k - p);
-      for (std::int64_t q = 0; q < thick; ++q) {
+  for (std::int64_t p = 0; p < std::max<std::int64_t>(k, 1); p += depth) {
+    const std::int64_t thick = std::min(depth, k - p);
+    const bool add = accumulate || p > 0;
+    for (std::int64_t left = 0; left < n; left += breadth) {
+      const std::int64_t right = std::min(left + breadth, n);
+      for (std::int64_t i = 0; i < m; i += rows) {
+        const std::int64_t height = std::min(rows, m - i);
         for (std::int64_t r = 0; r < rows; ++r) {
-          strip[q * rows + r] =
-              r < height ? a.data[(i + r) * a.row_stride + (p + q) * a.column_stride] : T(0);
+          const T* from = a.data + (i + r) * a.row_stride + p * a.column_stride;
+          for (std::int64_t q = 0; q < thick; ++q)
+            strip[q * rows + r] = r < height ? from[q * a.column_stride] : T(0);
         }
-      }
-      const bool add = accumulate || p > 0;
-      for (std::int64_t j = 0; j < n; j += columns) {
-        tile(thick, strip, packed + j * k + p * columns, block);
-        const std::int64_t width = std::min(columns, n - j);
-        for (std::int64_t r = 0; r < height; ++r) {
-          T* to = c + (i + r) * c_stride + j;
-          for (std::int64_t s = 0; s < width; ++s)
-            to[s] = add ? to[s] + block[r * columns + s] : block[r * columns + s];
+        for (std::int64_t j = left; j < right; j += columns) {
+          tile(thick, strip, packed + j * k + p * columns, block);
+          const std::int64_t width = std::min(columns, n - j);
+          for (std::int64_t r = 0; r < height; ++r) {
+            T* to = c + (i + r) * c_stride + j;
+            for (std::int64_t s = 0; s < width; ++s)
+              to[s] = add ? to[s] + block[r * columns + s] : block[r * columns + s];
+          }
         }
       }
     }
