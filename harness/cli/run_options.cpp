@@ -50,6 +50,7 @@ RunRequest RunOptions::request(const std::vector<std::string>& command_line) con
 BackendRegistry RunOptions::registry(const RunConfig& config) const {
   BackendRegistry found = find_backends(parse_interpreters(list_of(config.values, "interpreter")));
   for (const std::string& fault : found.faults) warn(fault);
+  for (const auto& [name, modes] : config.awaits) await_backend(found, name, modes);
   return found;
 }
 

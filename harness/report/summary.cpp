@@ -260,6 +260,13 @@ std::string short_name(const CellReport& cell) {
 
 std::vector<Table> summary(const Report& report) {
   std::vector<Table> tables;
+  if (is_quick(report)) {
+    tables.push_back({.title = "QUICK: shrunk to see that it works. These are no measurements, and not the "
+                               "protocol of the config; what others published is not shown beside them.",
+                      .columns = {},
+                      .rows = {},
+                      .notes = {}});
+  }
   for (const ComparisonGroup& group : comparison_groups(report)) {
     if (!was_run(report, group)) continue;
     const auto order = in_rank(report, group);

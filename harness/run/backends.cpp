@@ -246,6 +246,21 @@ BackendRegistry find_backends_in(const std::vector<fs::path>& folders, const Int
   return registry;
 }
 
+void await_backend(BackendRegistry& registry, const std::string& name,
+                   const std::vector<std::string>& modes) {
+  if (registry.find(name)) return;
+  BackendDescription backend;
+  backend.name = name;
+  backend.kind = "framework";
+  backend.awaited = true;
+  backend.modes = modes;
+  backend.unavailable =
+      fmt::format("there is no folder backends/{}: this Assay does not have that backend", name);
+  registry.backends.push_back(std::move(backend));
+  std::sort(registry.backends.begin(), registry.backends.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+}
+
 BackendRegistry find_backends(const Interpreters& interpreters) {
   BackendRegistry registry = find_backends_in(backend_folders(), interpreters);
   for (const fs::path& folder : colon_list("ASSAY_BACKENDS")) {

@@ -20,6 +20,8 @@ struct BackendDescription {
   std::string framework;             // whose environment it lives in; empty for a program
   std::vector<std::string> devices, modes, tasks, precisions, layouts, loaders;
   std::filesystem::path folder;
+  // Named by a config that awaits it; there is no folder, and what it will offer is not known.
+  bool awaited = false;
   // Empty: it can be started. Otherwise why not, and how to get it.
   std::string unavailable, remedy;
 
@@ -46,6 +48,9 @@ struct BackendRegistry {
   // folder: an added backend does not become the judge by its name alone.
   const BackendDescription* oracle() const;
 };
+
+// Adds a backend that a config awaits, with those modes, as unavailable; one that is here stays as it is.
+void await_backend(BackendRegistry& registry, const std::string& name, const std::vector<std::string>& modes);
 
 // Looks at files alone and starts nothing. A folder of $ASSAY_BACKENDS without any backend is a fault.
 BackendRegistry find_backends(const Interpreters& interpreters = {});

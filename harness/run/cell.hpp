@@ -31,6 +31,7 @@ struct Cell {
   std::string id;
   const BackendDescription* backend = nullptr;  // of the registry that the matrix was made with
   MeasurePlan measure;
+  std::int64_t samples = 0;  // above 0: only so many of each split
   double learning_rate = 0;  // the base rate of the schedule
   RateSchedule schedule;
   Augmentation augmentation;      // of the training images

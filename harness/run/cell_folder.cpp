@@ -41,8 +41,12 @@ void write_text(const std::filesystem::path& file, const std::string& text) {
 
 void write_data(const std::filesystem::path& folder, const Cell& cell, std::uint64_t seed,
                 const PreparedDataset& data) {
-  write_manifest(folder, data.manifest);
-  const std::int64_t samples = data.manifest.splits.at("train").count;
+  Manifest manifest = data.manifest;
+  for (auto& [name, split] : manifest.splits) {
+    if (cell.samples > 0) split.count = std::min(split.count, cell.samples);
+  }
+  write_manifest(folder, manifest);
+  const std::int64_t samples = manifest.splits.at("train").count;
   if (samples < cell.axes.batch) {
     throw std::runtime_error(fmt::format("[data] {} has {} training samples: fewer than a batch of {}",
                                          data.manifest.name, samples, cell.axes.batch));

@@ -1,6 +1,7 @@
 #include "harness/run/config.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -61,9 +62,25 @@ const Option& require_known(const std::string& key, std::initializer_list<const 
   fail(where, fmt::format("unknown key '{}'{}", key, suggestion(key, known)));
 }
 
-Published read_published(const Json& json, const std::string& where) {
+// {"<axis>": value, ...}: one value each.
+OptionValues read_point(const Json& json, const std::string& where, bool settings) {
   if (!json.is_object()) fail(where, fmt::format("should be an object, is {}", json.type_name()));
-  Published published;
+  OptionValues values;
+  for (const auto& [key, value] : json.items()) {
+    const Option& option = require_known(key, {}, where, false);
+    const std::string here = where + "." + key;
+    if (!settings && option.scope != OptionScope::axis && key != "epochs" && key != "steps")
+      fail(here, "is no axis: another cell differs in axes");
+    if (value.is_array()) fail(here, "takes one value, not a list");
+    read_option(values, option, value, here);
+  }
+  return values;
+}
+
+ConfigPublished read_published(const Json& json, const std::string& where) {
+  if (!json.is_object()) fail(where, fmt::format("should be an object, is {}", json.type_name()));
+  ConfigPublished read;
+  Published& published = read.published;
   for (const auto& [key, value] : json.items()) {
     const std::string here = where + "." + key;
     if (key == "metric") {
@@ -74,7 +91,8 @@ Published read_published(const Json& json, const std::string& where) {
     } else if (key == "unit") {
       published.unit = require_text(value, here);
     } else if (key == "to") {
-      published.to = require_text(value, here);
+      read.to = read_point(value, here, false);
+      if (read.to.empty()) fail(here, "names no axis in which the other cell differs");
     } else if (key == "source") {
       published.source = require_text(value, here);
     } else if (key == "statement") {
@@ -87,9 +105,47 @@ Published read_published(const Json& json, const std::string& where) {
   if (published.metric.empty()) fail(where, "\"metric\" is missing");
   if (!published.value && published.statement.empty())
     fail(where, "neither \"value\" nor \"statement\" is there");
-  if (published.source.empty())
-    fail(where, "\"source\" is missing: a number without its source is worth nothing");
-  return published;
+  return read;
+}
+
+// An entry without a source of its own has that of the config.
+void require_sources(RunConfig& config) {
+  for (ConfigRow& row : config.rows) {
+    for (ConfigPublished& entry : row.published) {
+      if (entry.published.source.empty()) entry.published.source = config.source;
+      if (entry.published.source.empty())
+        fail(row.where + ".published", "\"source\" is missing: a number without its source is worth nothing");
+    }
+  }
+}
+
+bool uses_backend(const RunConfig& config, const std::string& name) {
+  const auto uses = [&](const OptionValues& values) {
+    const auto found = values.find("backend");
+    return found != values.end() &&
+           std::find(found->second.begin(), found->second.end(), name) != found->second.end();
+  };
+  return uses(config.values) || std::any_of(config.rows.begin(), config.rows.end(),
+                                            [&](const ConfigRow& row) { return uses(row.values); });
+}
+
+// What is awaited and not used is a slip of the pen.
+void refuse_unused(const RunConfig& config, const std::string& where) {
+  for (const auto& [name, modes] : config.awaits) {
+    if (!uses_backend(config, name))
+      fail(where, fmt::format("'{}' is awaited, and no cell has that backend", name));
+  }
+}
+
+std::map<std::string, std::vector<std::string>> read_awaits(const Json& json, const std::string& where) {
+  if (!json.is_object()) fail(where, "should be an object: a list of modes for each backend");
+  std::map<std::string, std::vector<std::string>> awaits;
+  for (const auto& [name, modes] : json.items()) {
+    const std::string here = where + "." + name;
+    if (!modes.is_array() || modes.empty()) fail(here, "should be the list of its modes, with at least one");
+    for (const Json& mode : modes) awaits[name].push_back(require_text(mode, here));
+  }
+  return awaits;
 }
 
 ConfigRow read_row(const Json& json, const std::string& where) {
@@ -116,6 +172,12 @@ void lay_over(OptionValues& values, const OptionValues& upper) {
   for (const auto& [name, value] : upper) values[name] = value;
 }
 
+bool changes_what_is_measured(std::string_view option) {
+  // Who computes it, on how many threads and how often, is a choice within a protocol.
+  static const std::set<std::string_view> free{"backend", "mode", "device", "threads", "check", "distinct"};
+  return require_option(option, "").scope != OptionScope::run && !free.contains(option);
+}
+
 void refuse_contradiction(const OptionValues& values, std::string_view where) {
   if (values.contains("epochs") && values.contains("steps")) {
     fail(where, "both epochs and steps are given: a fork times one or the other");
@@ -139,7 +201,15 @@ Json to_json(const OptionValues& values) {
 
 void RunConfig::override_with(const OptionValues& given) {
   refuse_contradiction(given, "command line");
+  for (const auto& [option, value] : given) {
+    if (changes_what_is_measured(option)) overridden.push_back(option);
+  }
   lay_over(values, given);
+  for (const auto& [option, value] : given) when_quick.erase(option);
+  if (given.contains("epochs") || given.contains("steps")) {
+    when_quick.erase("epochs");
+    when_quick.erase("steps");
+  }
   for (ConfigRow& row : rows) {
     for (const auto& [option, value] : given) row.values.erase(option);
     if (given.contains("epochs") || given.contains("steps")) {
@@ -147,6 +217,7 @@ void RunConfig::override_with(const OptionValues& given) {
       row.values.erase("steps");
     }
   }
+  std::erase_if(awaits, [&](const auto& awaited) { return !uses_backend(*this, awaited.first); });
 }
 
 RunConfig config_from_json(const Json& json, std::string_view where) {
@@ -161,19 +232,30 @@ RunConfig config_from_json(const Json& json, std::string_view where) {
       config.title = require_text(value, here);
     } else if (key == "source") {
       config.source = require_text(value, here);
+    } else if (key == "awaits") {
+      config.awaits = read_awaits(value, here);
+    } else if (key == "when-quick") {
+      config.when_quick = read_point(value, here, true);
+    } else if (key == "overridden") {
+      if (!value.is_array()) fail(here, "should be a list");
+      for (const Json& option : value) config.overridden.push_back(require_text(option, here));
     } else if (key == "cells") {
       if (!value.is_array() || value.empty()) fail(here, "should be a list of cells with at least one");
       for (std::size_t i = 0; i < value.size(); ++i) {
         config.rows.push_back(read_row(value[i], fmt::format("{}[{}]", here, i)));
       }
     } else {
-      read_option(config.values, require_known(key, {"name", "title", "source", "cells"}, root, true), value,
-                  here);
+      read_option(
+          config.values,
+          require_known(key, {"name", "title", "source", "awaits", "when-quick", "cells"}, root, true), value,
+          here);
     }
   }
   refuse_contradiction(config.values, root);
   if (config.rows.empty()) config.rows.push_back({{}, {}, root});
   for (ConfigRow& row : config.rows) refuse_contradiction(row.values, row.where);
+  require_sources(config);
+  refuse_unused(config, root + ".awaits");
   return config;
 }
 
@@ -200,6 +282,7 @@ RunConfig config_of(const OptionValues& given) {
 OptionValues row_values(const RunConfig& config, const ConfigRow& row) {
   OptionValues values = config.values;
   lay_over(values, row.values);
+  if (flag_of(config.values, "quick")) lay_over(values, config.when_quick);
   return values;
 }
 
@@ -208,14 +291,17 @@ Json to_json(const RunConfig& config) {
   if (!config.name.empty()) json["name"] = config.name;
   if (!config.title.empty()) json["title"] = config.title;
   if (!config.source.empty()) json["source"] = config.source;
+  if (!config.awaits.empty()) json["awaits"] = config.awaits;
+  if (!config.when_quick.empty()) json["when-quick"] = to_json(config.when_quick);
+  if (!config.overridden.empty()) json["overridden"] = config.overridden;
   json["cells"] = Json::array();
   for (const ConfigRow& row : config.rows) {
     Json cell = to_json(row.values);
-    for (const Published& published : row.published) {
+    for (const auto& [published, to] : row.published) {
       Json item{{"metric", published.metric}, {"source", published.source}};
       if (published.value) item["value"] = *published.value;
       if (!published.unit.empty()) item["unit"] = published.unit;
-      if (published.to) item["to"] = *published.to;
+      if (!to.empty()) item["to"] = to_json(to);
       if (!published.statement.empty()) item["statement"] = published.statement;
       cell["published"].push_back(std::move(item));
     }

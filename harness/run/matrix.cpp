@@ -75,7 +75,12 @@ class Expander {
       multiply_out(lists, [&](const OptionValues& point) {
         for (const BackendDescription* backend : backends) {
           for (const std::string& mode : modes.empty() ? backend->modes : modes) {
-            if (has(backend->modes, mode)) add(make(workload, *backend, mode, point, values, row), row);
+            if (!has(backend->modes, mode)) continue;
+            Cell cell = make(workload, *backend, mode, point, values, row);
+            for (const ConfigPublished& published : row.published) {
+              cell.published.push_back(resolved(published, workload, *backend, mode, point, values, row));
+            }
+            add(std::move(cell), row);
           }
         }
       });
@@ -85,17 +90,12 @@ class Expander {
   std::vector<const BackendDescription*> backends_of(const OptionValues& values, const ConfigRow& row) const {
     const Names names = list_of(values, "backend");
     std::vector<const BackendDescription*> result;
-    Names known;
     for (const BackendDescription& backend : registry_.backends) {
-      known.push_back(backend.name);
       if (names.empty() && backend.available() && !backend.oracle) result.push_back(&backend);
     }
     for (const std::string& name : names) {
       const BackendDescription* backend = registry_.find(name);
-      if (!backend) {
-        throw ConfigError(fmt::format("{}: [backend] got '{}': there is no such backend{}", row.where, name,
-                                      suggestion(name, known)));
-      }
+      if (!backend) refuse_backend(name, row);
       result.push_back(backend);
     }
     if (result.empty())
@@ -119,6 +119,34 @@ class Expander {
     }
   }
 
+  // A ratio is to the cell that this one would be with the axes of `to`.
+  Published resolved(const ConfigPublished& given, const std::string& workload,
+                     const BackendDescription& backend, const std::string& mode, OptionValues point,
+                     OptionValues values, const ConfigRow& row) const {
+    Published published = given.published;
+    if (given.to.empty()) return published;
+    const auto other = [&](const char* axis, const std::string& own) {
+      const auto found = given.to.find(axis);
+      return found == given.to.end() ? own : found->second.front();
+    };
+    const std::string name = other("backend", backend.name);
+    const BackendDescription* other_backend = registry_.find(name);
+    if (!other_backend) refuse_backend(name, row);
+    if (given.to.contains("epochs")) values.erase("steps");
+    if (given.to.contains("steps")) values.erase("epochs");
+    for (const auto& [axis, value] : given.to) point[axis] = values[axis] = value;
+    published.to =
+        make(other("workload", workload), *other_backend, other("mode", mode), point, values, row).id;
+    return published;
+  }
+
+  [[noreturn]] void refuse_backend(const std::string& name, const ConfigRow& row) const {
+    Names known;
+    for (const BackendDescription& backend : registry_.backends) known.push_back(backend.name);
+    throw ConfigError(fmt::format("{}: [backend] got '{}': there is no such backend{}", row.where, name,
+                                  suggestion(name, known)));
+  }
+
   Cell make(const std::string& workload_name, const BackendDescription& backend, const std::string& mode,
             const OptionValues& point, const OptionValues& values, const ConfigRow& row) const {
     try {
@@ -129,7 +157,6 @@ class Expander {
       cell.check = flag_of(values, "check");
       cell.distinct = integer_of(values, "distinct");
       cell.profile = settings_.profile;
-      cell.published = row.published;
       const auto given = [&](const char* axis, const std::string& fallback) {
         const std::string text = text_of(point, axis);
         return text.empty() ? fallback : text;
@@ -197,7 +224,7 @@ class Expander {
   static void judge(Cell& cell) {
     const BackendDescription& backend = *cell.backend;
     const auto need = [&](const char* what, const Names& offered, const std::string& wanted) {
-      if (!cell.runnable() || has(offered, wanted)) return;
+      if (!cell.runnable() || backend.awaited || has(offered, wanted)) return;
       cell.status = Status::unsupported;
       cell.reason =
           fmt::format("[{}] {} '{}' is not among {}", backend.name, what, wanted, fmt::join(offered, ", "));

@@ -30,7 +30,8 @@ std::string utc_now() {
 // The settings whose change makes earlier forks another experiment.
 nlohmann::json comparable(const RunConfig& config) {
   nlohmann::json json = to_json(config);
-  for (const char* key : {"forks", "time-limit", "data", "interpreter", "title", "name", "source"})
+  for (const char* key :
+       {"forks", "time-limit", "data", "interpreter", "title", "name", "source", "overridden"})
     json.erase(key);
   return json;
 }
@@ -103,7 +104,8 @@ class Runner {
                    {"commit", build.commit},
                    {"dirty", build.dirty},
                    {"version", build.version},
-                   {"complete", false}};
+                   {"complete", false},
+                   {"quick", settings_.quick}};
     report_.environment = request_.environment;
     if (request_.resume && request_.resume->run.contains("start")) {
       report_.run["resumed"] = report_.run["start"];

@@ -56,6 +56,11 @@ constexpr std::array rules{
            cell.learning_rate = number(value);
            return spelt(cell.learning_rate);
          }},
+    Rule{"samples", false, [](const Workload&) { return std::string("0"); },
+         [](Cell& cell, const std::string& value) {
+           cell.samples = static_cast<std::int64_t>(number(value));
+           return value;
+         }},
     Rule{"schedule", true, [](const Workload& workload) { return workload.schedule; }, set_schedule},
     Rule{"augmentation", true, [](const Workload& workload) { return workload.augmentation; },
          set_augmentation},

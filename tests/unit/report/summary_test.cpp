@@ -142,6 +142,40 @@ TEST(Summary, turns_a_published_ratio_of_rates_the_right_way_round) {
   EXPECT_EQ(entry(published_table(report), 0, "measured"), "0.250x");
 }
 
+TEST(Summary, gives_a_published_ratio_the_interval_that_paired_forks_allow) {
+  Report report = test::sample_report(6);
+  EXPECT_THAT(entry(published_table(report), 0, "measured"), ::testing::MatchesRegex("4.00x \\[.*, .*\\]"));
+  report.cells[1].published[0].metric = "samples_per_second";
+  EXPECT_THAT(entry(published_table(report), 0, "measured"), ::testing::MatchesRegex("0.250x \\[.*, .*\\]"));
+}
+
+TEST(Summary, never_shows_a_quick_run_as_the_published_protocol) {
+  Report report = test::sample_report(2);
+  EXPECT_THAT(text_of(report), Not(HasSubstr("QUICK")));
+  EXPECT_THAT(text_of(report), HasSubstr("published"));
+  report.run["quick"] = true;
+  EXPECT_TRUE(published_table(report).rows.empty());
+  EXPECT_THAT(text_of(report), ::testing::StartsWith("QUICK"));
+  EXPECT_THAT(text_of(report), Not(HasSubstr("Measured beside published")));
+}
+
+TEST(Summary, says_which_options_changed_the_protocol) {
+  Report report = test::sample_report(2);
+  report.run["config"]["overridden"] = {"epochs", "batch"};
+  EXPECT_THAT(text_of(report),
+              HasSubstr("Not the protocol as published: the command line set --epochs, --batch."));
+}
+
+TEST(Summary, tells_published_rows_apart_by_what_differs_between_them) {
+  Report report = test::sample_report(2);
+  report.cells[0].published = {{.metric = "step_time", .source = "S", .statement = "quick"}};
+  report.cells[0].axes.batch = 64;
+  const Table table = published_table(report);
+  EXPECT_EQ(entry(table, 0, "cell"), "lenet5 onednn graph b64");
+  EXPECT_THAT(entry(table, 1, "cell"), HasSubstr("torch compile b"));
+  EXPECT_THAT(entry(table, 1, "cell"), Not(HasSubstr("fp32")));
+}
+
 TEST(Summary, says_that_an_incomplete_run_can_be_resumed) {
   Report report = test::sample_report(1);
   report.run["complete"] = false;

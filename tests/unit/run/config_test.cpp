@@ -1,10 +1,14 @@
 #include "harness/run/config.hpp"
 
+#include <filesystem>
+#include <set>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "harness/run/matrix.hpp"
 
 namespace assay {
 namespace {
@@ -77,20 +81,99 @@ TEST(Config, the_command_line_wins_over_every_row) {
 TEST(Config, reads_back_what_it_writes) {
   const RunConfig read =
       config(R"({"name": "n", "title": "t", "source": "s", "forks": 6, "deterministic": true,
-      "data": ["/a", "/b"], "block-seconds": 0.25,
-      "cells": [{"mode": ["eager", "graph"], "published": [{"metric": "step_time", "value": 2.5, "source": "x"}]}]})");
+      "data": ["/a", "/b"], "block-seconds": 0.25, "awaits": {"far": ["eager"]}, "when-quick": {"batch": 4},
+      "cells": [{"mode": ["eager", "graph"], "backend": "far", "published": [
+          {"metric": "step_time", "value": 2.5, "source": "x", "to": {"backend": "near", "batch": 3}}]}]})");
   const RunConfig again = config_from_json(to_json(read), "again");
   EXPECT_EQ(to_json(again), to_json(read));
   EXPECT_EQ(again.values, read.values);
   EXPECT_EQ(again.rows[0].values, read.rows[0].values);
+  EXPECT_EQ(again.rows[0].published.at(0).to, read.rows[0].published.at(0).to);
+  EXPECT_EQ(again.awaits, read.awaits);
+  EXPECT_EQ(again.when_quick, read.when_quick);
+}
+
+TEST(Config, a_published_entry_has_the_source_of_the_config_unless_it_has_its_own) {
+  const RunConfig read = config(R"({"source": "S", "cells": [{"published": [
+      {"metric": "step_time", "value": 1}, {"metric": "step_time", "value": 2, "source": "T"}]}]})");
+  EXPECT_EQ(read.rows[0].published[0].published.source, "S");
+  EXPECT_EQ(read.rows[0].published[1].published.source, "T");
+}
+
+TEST(Config, what_is_awaited_must_be_used) {
+  EXPECT_THAT(
+      error_of(R"({"awaits": {"tensorflw": ["graph"]}, "cells": [{"backend": "tensorflow"}]})"),
+      AllOf(HasSubstr("$.awaits"), HasSubstr("'tensorflw' is awaited, and no cell has that backend")));
+  EXPECT_THAT(error_of(R"({"awaits": {"x": []}, "backend": "x"})"), HasSubstr("at least one"));
+  EXPECT_THAT(error_of(R"({"awaits": ["x"], "backend": "x"})"), HasSubstr("object"));
+}
+
+TEST(Config, another_cell_differs_in_axes_alone) {
+  const auto published = [](const char* to) {
+    return error_of((R"({"source": "s", "cells": [{"published": [{"metric": "x", "value": 1, "to": )" +
+                     std::string(to) + "}]}]}")
+                        .c_str());
+  };
+  EXPECT_EQ(published(R"({"backend": "a", "epochs": 3})"), "");
+  EXPECT_THAT(published(R"({"bakend": "a"})"), HasSubstr("backend"));
+  EXPECT_THAT(published(R"({"blocks": 3})"), HasSubstr("is no axis"));
+  EXPECT_THAT(published(R"({"batch": [1, 2]})"), HasSubstr("one value"));
+  EXPECT_THAT(published("{}"), HasSubstr("no axis in which"));
+  EXPECT_THAT(published(R"("an/id")"), HasSubstr("object"));
+}
+
+TEST(Config, remembers_what_the_command_line_changed_of_the_protocol) {
+  RunConfig read =
+      config(R"({"epochs": 15, "awaits": {"far": ["eager"]}, "when-quick": {"epochs": 2, "batch": 4},
+                              "cells": [{"batch": 200, "backend": "far"}]})");
+  OptionValues given;
+  set_option(given, require_option("epochs", ""), "3", "");
+  set_option(given, require_option("backend", ""), "fast", "");
+  set_option(given, require_option("threads", ""), "1", "");
+  set_option(given, require_option("forks", ""), "1", "");
+  read.override_with(given);
+  EXPECT_THAT(read.overridden, ElementsAre("epochs"));
+  EXPECT_TRUE(read.awaits.empty()) << "no cell has it any more";
+  EXPECT_FALSE(read.when_quick.contains("epochs"));
+  EXPECT_EQ(to_json(config_from_json(to_json(read), "again")), to_json(read));
+}
+
+TEST(Config, what_it_says_for_quick_holds_in_every_row_of_a_quick_run_alone) {
+  RunConfig read = config(R"({"epochs": 15, "batch": 200, "when-quick": {"steps": 5, "batch": 4},
+                              "cells": [{"batch": 100}]})");
+  EXPECT_EQ(integer_of(row_values(read, read.rows[0]), "batch"), 100);
+  read.values["quick"] = {"true"};
+  const OptionValues values = row_values(read, read.rows[0]);
+  EXPECT_EQ(integer_of(values, "batch"), 4);
+  EXPECT_EQ(integer_of(values, "steps"), 5);
+  EXPECT_FALSE(values.contains("epochs"));
 }
 
 TEST(Config, the_shipped_ones_are_good) {
-  for (const char* name : {"quickstart", "spine-speed"}) {
-    const RunConfig read = read_config(std::string(ASSAY_SOURCE_DIR) + "/configs/" + name + ".json");
-    EXPECT_EQ(read.name, name);
+  const std::filesystem::path source(ASSAY_SOURCE_DIR);
+  BackendRegistry here = find_backends_in({source / "backends"}, {});
+  int seen = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(source / "configs")) {
+    SCOPED_TRACE(entry.path().filename());
+    const RunConfig read = read_config(entry.path());
+    EXPECT_EQ(read.name, entry.path().stem());
     EXPECT_FALSE(read.title.empty());
+    BackendRegistry registry = here;
+    for (const auto& [name, modes] : read.awaits) await_backend(registry, name, modes);
+    const std::vector<Cell> cells = expand(read, registry);
+    std::set<std::string> ids;
+    for (const Cell& cell : cells) ids.insert(cell.id);
+    for (const Cell& cell : cells) {
+      EXPECT_TRUE(cell.published.empty() || !read.source.empty());
+      for (const Published& published : cell.published) {
+        if (published.to) {
+          EXPECT_TRUE(ids.contains(*published.to)) << cell.id << " beside " << *published.to;
+        }
+      }
+    }
+    ++seen;
   }
+  EXPECT_GT(seen, 2);
 }
 
 TEST(Options, every_row_has_help_and_a_default_that_passes_its_own_check) {

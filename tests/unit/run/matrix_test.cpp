@@ -137,6 +137,39 @@ TEST_F(MatrixTest, forks_are_interleaved_and_shuffled_alike_for_a_seed) {
   }));
 }
 
+TEST_F(MatrixTest, a_backend_that_a_config_awaits_makes_unavailable_cells_and_a_misspelt_one_none) {
+  await_backend(registry_, "far", {"eager", "xla"});
+  await_backend(registry_, "fast", {"nonsense"});
+  const auto made = cells(R"({"workload": "mlp", "backend": ["far", "fast"], "mode": ["xla", "graph"],
+                              "device": "cuda", "layout": "channels_last"})");
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[0].status, Status::unavailable);
+  EXPECT_THAT(made[0].reason, HasSubstr("there is no folder backends/far"));
+  EXPECT_EQ(made[1].axes.mode, "graph") << "one that is here keeps its own modes";
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "farr"})"), HasSubstr("did you mean 'far'?"));
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "far", "mode": "xlaa"})"), HasSubstr("xla"));
+}
+
+TEST_F(MatrixTest, a_published_ratio_names_the_cell_that_differs_in_the_axes_it_says) {
+  const auto made = cells(
+      R"({"source": "s", "workload": "mlp", "cells": [
+          {"backend": "fast", "mode": "graph", "batch": [16, 32], "epochs": 2, "published": [
+              {"metric": "step_time", "value": 2, "to": {"backend": "other", "mode": "compile"}},
+              {"metric": "step_time", "value": 3, "to": {"epochs": 4}},
+              {"metric": "step_time", "value": 4}]},
+          {"backend": "other", "mode": "compile", "batch": [16, 32], "epochs": 2}]})");
+  ASSERT_EQ(made.size(), 4U);
+  for (const int i : {0, 1}) {
+    ASSERT_EQ(made[i].published.size(), 3U);
+    EXPECT_EQ(made[i].published[0].to, made[i + 2].id);
+    EXPECT_THAT(*made[i].published[1].to, ::testing::EndsWith("/epochs:4"));
+    EXPECT_FALSE(made[i].published[2].to);
+  }
+  EXPECT_THAT(error_of(R"({"source": "s", "workload": "mlp", "backend": "fast", "cells": [{"published": [
+                  {"metric": "step_time", "value": 2, "to": {"backend": "othre"}}]}]})"),
+              HasSubstr("did you mean 'other'?"));
+}
+
 TEST_F(MatrixTest, a_schedule_is_part_of_the_identity_where_it_is_not_the_workloads_own) {
   const auto made = cells(
       R"({"workload": "mlp", "backend": "fast", "mode": "graph", "schedule": ["constant", "every:10x0.90"],
