@@ -1,13 +1,15 @@
 """The optimizers of harness/graph/program.hpp from optax's transformations, whose forms are the same.
 
 scale_by_adam adds epsilon after the bias correction, scale_by_rms after the root, trace keeps the learning
-rate outside of the velocity; weight decay is coupled. The learning rate multiplies what they give.
+rate outside of the velocity; weight decay is coupled, and for kernels alone. The learning rate multiplies
+what they give.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import jax
 import optax
 from assay_worker import Optimizer
 
@@ -25,7 +27,11 @@ def make_optimizer(spec: Optimizer) -> optax.GradientTransformation:
         rule = optax.trace(spec.momentum)
     else:
         rule = optax.identity()
-    return optax.chain(optax.add_decayed_weights(spec.weight_decay), rule)
+    return optax.chain(optax.add_decayed_weights(spec.weight_decay, mask=_kernels), rule)
+
+
+def _kernels(parameters: Any) -> Any:
+    return jax.tree.map(lambda parameter: parameter.ndim >= 2, parameters)
 
 
 def with_fields(state: Any, **fields: Any) -> Any:

@@ -49,7 +49,7 @@ class TensorflowAdapter(Adapter):
 
         model, optimizer, variables = self._model, self._rule.keras, list(trained.values())
         loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        decay = program.optimizer.weight_decay
+        decays = [program.optimizer.decay_of(variable.shape) for variable in variables]
 
         def gradients_of(
             inputs: tf.Tensor, labels: tf.Tensor
@@ -61,9 +61,9 @@ class TensorflowAdapter(Adapter):
 
         def train_step(inputs: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
             loss, _, gradients = gradients_of(inputs, labels)
-            if decay:
-                pairs = zip(gradients, variables, strict=True)
-                gradients = [gradient + decay * variable.value for gradient, variable in pairs]
+            if any(decays):
+                parts = zip(gradients, variables, decays, strict=True)
+                gradients = [g + decay * variable.value if decay else g for g, variable, decay in parts]
             optimizer.apply(gradients, variables)
             return loss
 

@@ -35,6 +35,7 @@ class TorchAdapter(Adapter):
         self._program = program
         self._cell = cell
         self._device = torch.device(cell.device)
+        self._memory_share = _limit_memory(cell, self._device)
         self._format = torch.channels_last if cell.layout == "channels_last" else torch.contiguous_format
         self._network = Network(program).to(self._device, memory_format=self._format)
         sparse = {node.inputs[1] for node in program.training.nodes if node.attributes.get("sparse_gradient")}
@@ -158,7 +159,8 @@ class TorchAdapter(Adapter):
         return found
 
     def settings(self) -> dict[str, str]:
-        found = _observed() | {"optimizer": "fused" if self._optimizer.fused else "foreach"}
+        found = _observed() | self._memory_share
+        found |= {"optimizer": "fused" if self._optimizer.fused else "foreach"}
         if self._cell.mode == "compile":
             from torch._dynamo.utils import counters
 
@@ -218,6 +220,26 @@ def _configure(cell: Cell) -> None:
     torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.cudnn.benchmark = not cell.deterministic
     torch.use_deterministic_algorithms(cell.deterministic)
+
+
+def memory_share(fraction: float | None, cap_bytes: int | None, total_bytes: int) -> float | None:
+    """Return the smaller of both as a share of the device's memory; None when nothing was asked."""
+    shares = [] if fraction is None else [fraction]
+    if cap_bytes is not None:
+        shares.append(min(1.0, cap_bytes / total_bytes))
+    return min(shares) if shares else None
+
+
+def _limit_memory(cell: Cell, device: torch.device) -> dict[str, str]:
+    """Hold PyTorch's allocator to what was asked, before it takes anything; say what was set."""
+    if device.type != "cuda":
+        return {}
+    total = torch.cuda.get_device_properties(device).total_memory
+    share = memory_share(cell.memory_fraction, cell.memory_cap_bytes, total)
+    if share is None:
+        return {}
+    torch.cuda.set_per_process_memory_fraction(share, torch.cuda.current_device())
+    return {"memory_fraction": f"{share:.6g}"}
 
 
 def _observed() -> dict[str, str]:

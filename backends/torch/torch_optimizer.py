@@ -1,8 +1,9 @@
 """The optimizers of harness/graph/program.hpp in PyTorch's own, whose forms are the same.
 
 Adam adds epsilon after the bias correction, RMSprop after the root, SGD leaves the learning rate outside the
-velocity and starts it with the first gradient, which is what a zero velocity gives; weight decay is coupled.
-SparseAdam adds epsilon before the bias correction: it is given ours times sqrt(1 - beta2^t) at each step.
+velocity and starts it with the first gradient, which is what a zero velocity gives; weight decay is
+coupled, and for kernels alone. SparseAdam adds epsilon before the bias correction: it is given ours times
+sqrt(1 - beta2^t) at each step.
 """
 
 from __future__ import annotations
@@ -23,13 +24,19 @@ MOMENTS = {
 
 def make_optimizer(spec: Optimizer, parameters: list[nn.Parameter]) -> optim.Optimizer:
     """Build the fastest form that PyTorch has; the learning rate is set before each step."""
-    decay = spec.weight_decay
+    kernels = [parameter for parameter in parameters if spec.decay_of(parameter.shape)]
+    others = [parameter for parameter in parameters if not spec.decay_of(parameter.shape)]
+    groups = [
+        {"params": held, "weight_decay": decay}
+        for held, decay in ((kernels, spec.weight_decay), (others, 0.0))
+        if held
+    ]
     if spec.kind in ("adam", "lazy_adam"):
         betas = (spec.beta1, spec.beta2)
-        return optim.Adam(parameters, betas=betas, eps=spec.epsilon, weight_decay=decay, fused=True)
+        return optim.Adam(groups, betas=betas, eps=spec.epsilon, fused=True)
     if spec.kind == "sgd":
-        return optim.SGD(parameters, momentum=spec.momentum, weight_decay=decay, fused=True)
-    return optim.RMSprop(parameters, alpha=spec.decay, eps=spec.epsilon, weight_decay=decay, foreach=True)
+        return optim.SGD(groups, momentum=spec.momentum, fused=True)
+    return optim.RMSprop(groups, alpha=spec.decay, eps=spec.epsilon, foreach=True)
 
 
 class Optimizers:
@@ -55,10 +62,10 @@ class Optimizers:
     def step(self, learning_rate: float, step: int) -> None:
         """Update and clear the gradients."""
         for optimizer in self._all:
-            group = optimizer.param_groups[0]
-            group["lr"] = learning_rate
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate
             if isinstance(optimizer, optim.SparseAdam):
-                group["eps"] = self._spec.epsilon * math.sqrt(1 - self._spec.beta2**step)
+                optimizer.param_groups[0]["eps"] = self._spec.epsilon * math.sqrt(1 - self._spec.beta2**step)
                 for state in optimizer.state.values():
                     state["step"] = step - 1  # exact, as a number of Python's own
             optimizer.step()
@@ -75,6 +82,7 @@ class Optimizers:
     def state(self, parameter: Tensor) -> dict[str, Tensor]:
         """What is kept for a parameter, made when there is nothing yet."""
         for optimizer in self._all:
-            if any(parameter is other for other in optimizer.param_groups[0]["params"]):
+            held = (other for group in optimizer.param_groups for other in group["params"])
+            if any(parameter is other for other in held):
                 return optimizer.state[parameter]
         raise ValueError("no optimizer has this parameter")

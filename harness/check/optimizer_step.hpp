@@ -16,6 +16,7 @@ struct OptimizerElement {
   std::array<double, 2> moments{};
 };
 
+// optimizer.weight_decay is applied as it stands: OptimizerSpec::decay_of() says what it is for a parameter.
 // step: 1 for the first. lazy_adam: of a row that is touched. Throws GraphError when the kind of optimizer is
 // unknown.
 OptimizerElement optimizer_step(const OptimizerSpec& optimizer, const OptimizerElement& before,

@@ -58,7 +58,7 @@ std::vector<TensorVerdict> judge_updates(const std::filesystem::path& cell_folde
   const std::vector<double> schedule = TensorFile::read_array(cell_folder / "check" / "schedule.npy");
   const double learning_rate = schedule.at(0);
   const auto step = static_cast<std::int64_t>(schedule.at(1));
-  const OptimizerSpec& optimizer = program.optimizer;
+  OptimizerSpec optimizer = program.optimizer;
   const double roundoff = unit_roundoff(precision.master);
   const double slack = hyper_parameter_slack(optimizer, roundoff);
   const std::vector<std::string> moments = optimizer.moments();
@@ -66,6 +66,7 @@ std::vector<TensorVerdict> judge_updates(const std::filesystem::path& cell_folde
   std::vector<TensorVerdict> verdicts;
   for (const ValueId id : program.training.with_role(Role::parameter)) {
     const std::string& name = program.training.value(id).name;
+    optimizer.weight_decay = program.optimizer.decay_of(program.training.value(id).type.shape);
     const std::vector<double> old = old_state.required(name);
     const std::vector<double> gradient = worker.required("gradient/" + name);
     const std::vector<double> seen = oracle.required("bound/check/gradient/" + name);

@@ -17,9 +17,11 @@ namespace assay {
 //   lazy_adam  adam on the rows that a row-sparse gradient touches, the others keep parameter and moments;
 //   adam
 //            for what has a dense gradient. t counts the steps of the run.
-// weight_decay is the coupled L2 form, g += weight_decay p, for every parameter (lazy_adam: every touched
-// row). A row-sparse gradient is written out for every kind but lazy_adam: the result is that of the dense
-// one.
+// weight_decay is the coupled L2 form, g += weight_decay p before the moments (not decoupled as in AdamW;
+// lazy_adam: on every touched row), for kernels alone: parameters of two dimensions or more, not biases nor
+// the scale and shift of a batch norm, as Keras's kernel_regularizer has it. Keras's l2(x) adds x p^2 to the
+// loss: that is a weight_decay of 2 x. A row-sparse gradient is written out for every kind but lazy_adam: the
+// result is that of the dense one.
 struct OptimizerSpec {
   std::string kind = "adam";  // "sgd", "rmsprop", "adam", "lazy_adam"
   double momentum = 0.9;
@@ -28,6 +30,9 @@ struct OptimizerSpec {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0;
+
+  // What holds for a parameter of that shape: weight_decay or 0.
+  double decay_of(const Shape& parameter) const { return parameter.size() >= 2 ? weight_decay : 0; }
 
   // Names of the moments kept per parameter: adam and lazy_adam {"m", "v"}, sgd {"momentum"} (none at
   // momentum 0), rmsprop

@@ -11,8 +11,8 @@
 namespace assay {
 namespace {
 
-Attributes optimizer_attributes(const OptimizerSpec& spec) {
-  Attributes attributes{{"weight_decay", spec.weight_decay}};
+Attributes optimizer_attributes(const OptimizerSpec& spec, const Shape& parameter) {
+  Attributes attributes{{"weight_decay", spec.decay_of(parameter)}};
   if (spec.kind == "sgd") attributes.set("momentum", spec.momentum);
   if (spec.kind == "rmsprop") attributes.set("decay", spec.decay);
   if (spec.kind == "adam" || spec.kind == "lazy_adam") {
@@ -74,7 +74,8 @@ void add_optimizer(Graph& graph, const OptimizerSpec& spec, ValueId schedule, Va
     wanted[i - moments + 1] = false;
   }
   const std::vector<ValueId> results =
-      graph.node(graph.add_node(op, name + ".update", inputs, optimizer_attributes(spec), wanted)).outputs;
+      graph.node(graph.add_node(op, name + ".update", inputs, optimizer_attributes(spec, type.shape), wanted))
+          .outputs;
   graph.add_update(parameter, results[0]);
   for (std::size_t i = 1; i < results.size(); ++i) {
     if (results[i] != none) graph.add_update(inputs[moments + i - 1], results[i]);

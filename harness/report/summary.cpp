@@ -12,6 +12,7 @@
 
 #include "harness/report/comparison.hpp"
 #include "harness/report/invariants.hpp"
+#include "harness/report/loss_curves.hpp"
 #include "harness/report/published_table.hpp"
 
 namespace assay {
@@ -128,7 +129,9 @@ Table times(const Report& report, const ComparisonGroup& group, const std::vecto
                    {"step", Align::right},
                    {"samples/s", Align::right},
                    {"p50", Align::right},
-                   {"p99", Align::right}};
+                   {"p90", Align::right},
+                   {"p99", Align::right},
+                   {"p99.9", Align::right}};
   table.columns.push_back({base_cell ? "vs " + short_name(*base_cell) : "ratio", Align::right});
   table.columns.insert(table.columns.end(),
                        {{"tax", Align::right}, {"equivalence"}, {"forks", Align::right}, {"status"}});
@@ -146,15 +149,18 @@ Table times(const Report& report, const ComparisonGroup& group, const std::vecto
          metric_entry(cell, "step_time"),
          metric_entry(cell, "samples_per_second"),
          metric_entry(cell, "latency_p50"),
+         metric_entry(cell, "latency_p90"),
          metric_entry(cell, "latency_p99"),
+         metric_entry(cell, "latency_p99.9"),
          compared.ratio,
          compared.tax,
          equivalence_entry(cell),
          {fmt::format("{}/{}", ok, cell.forks.size())},
          status_entry(cell)});
   }
-  if (order.size() == 1) table.columns[7].title = "ratio";
-  if (order.size() == 1) table.rows[0][7].text.clear();
+  constexpr std::size_t ratio_column = 9;
+  if (order.size() == 1) table.columns[ratio_column].title = "ratio";
+  if (order.size() == 1) table.rows[0][ratio_column].text.clear();
   add_fork_note(table, report, group);
   add_status_notes(table, report, group);
   return without_empty_columns(std::move(table));
@@ -163,12 +169,13 @@ Table times(const Report& report, const ComparisonGroup& group, const std::vecto
 // Every other metric that has a value somewhere in the group, one row a metric would be unreadable: one
 // column each.
 Table others(const Report& report, const std::vector<std::size_t>& order) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 17> known{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 18> known{
       {{"training_time", "training"},
        {"first_epoch_time", "first epoch"},
        {"epoch_time", "epoch"},
        {"compile_time", "compile"},
        {"train_accuracy", "train acc"},
+       {"first_epoch_accuracy", "epoch 1 acc"},
        {"validation_accuracy", "validation acc"},
        {"test_accuracy", "test acc"},
        {"train_loss", "train loss"},
@@ -181,8 +188,8 @@ Table others(const Report& report, const std::vector<std::size_t>& order) {
        {"device_peak_memory", "GPU memory"},
        {"host_peak_rss", "host RSS"},
        {"energy", "energy"}}};
-  static const std::set<std::string_view> in_times{"step_time", "samples_per_second", "latency_p50",
-                                                   "latency_p99"};
+  static const std::set<std::string_view> in_times{"step_time",   "samples_per_second", "latency_p50",
+                                                   "latency_p90", "latency_p99",        "latency_p99.9"};
   std::vector<std::pair<std::string, std::string>> shown(known.begin(), known.end());
   for (const std::size_t i : order)
     for (const auto& [name, metric] : report.cells[i].metrics) {
@@ -272,6 +279,7 @@ std::vector<Table> summary(const Report& report) {
     const auto order = in_rank(report, group);
     tables.push_back(times(report, group, order));
     if (Table table = others(report, order); table.columns.size() > 2) tables.push_back(std::move(table));
+    if (Table table = loss_curves(report, group); !table.rows.empty()) tables.push_back(std::move(table));
   }
   if (Table table = memory_plans(report); !table.rows.empty()) tables.push_back(std::move(table));
   if (Table table = published_table(report); !table.rows.empty()) tables.push_back(std::move(table));

@@ -19,6 +19,7 @@ struct BackendDescription {
   std::vector<std::string> command;  // placeholders substituted; the cell folder is added when it is started
   std::string framework;             // whose environment it lives in; empty for a program
   std::vector<std::string> devices, modes, tasks, precisions, layouts, loaders;
+  std::vector<std::string> memory_limits;  // devices on which it keeps to --memory-fraction and --memory-cap
   std::filesystem::path folder;
   // Named by a config that awaits it; there is no folder, and what it will offer is not known.
   bool awaited = false;

@@ -30,9 +30,9 @@ Program Cell::program() const {
   if (axes.task == "train" && workload.optimizer.kind != axes.optimizer) {
     OptimizerSpec other;
     other.kind = axes.optimizer;
-    other.weight_decay = workload.optimizer.weight_decay;
     workload.optimizer = other;
   }
+  workload.optimizer.weight_decay = weight_decay;
   // A synthetic set takes the shape that the workload was made for.
   const Dataset& dataset = find_dataset(axes.dataset);
   if (dataset.made_here()) return workload.build(axes.batch);

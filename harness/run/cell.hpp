@@ -31,7 +31,10 @@ struct Cell {
   std::string id;
   const BackendDescription* backend = nullptr;  // of the registry that the matrix was made with
   MeasurePlan measure;
-  std::int64_t samples = 0;  // above 0: only so many of each split
+  std::int64_t samples = 0;    // above 0: only so many of each split
+  double memory_fraction = 0;  // of the device, that a framework may take; 0: not asked
+  double memory_cap = 0;       // the same in GiB
+  double weight_decay = 0;
   double learning_rate = 0;  // the base rate of the schedule
   RateSchedule schedule;
   Augmentation augmentation;      // of the training images

@@ -1,5 +1,7 @@
 #include "harness/run/cell_folder.hpp"
 
+#include <cmath>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -97,6 +99,9 @@ Json request_json(const Cell& cell, std::uint64_t seed) {
           {"seed", seed},
           {"deterministic", axes.deterministic},
           {"profile", cell.profile},
+          {"memory_fraction", cell.memory_fraction > 0 ? Json(cell.memory_fraction) : Json(nullptr)},
+          {"memory_cap_bytes",
+           cell.memory_cap > 0 ? Json(std::llround(cell.memory_cap * 0x1p30)) : Json(nullptr)},
           {"loader",
            {{"kind", axes.loader},
             {"workers", axes.loader_workers},

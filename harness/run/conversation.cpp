@@ -146,7 +146,8 @@ class Conversation {
   }
 
   Event wait(std::string_view expected, const std::string& doing) {
-    const auto deadline = Clock::now() + seconds(plan_.phase_seconds);
+    auto deadline = Clock::now() + seconds(plan_.phase_seconds);
+    if (plan_.deadline) deadline = std::min(deadline, *plan_.deadline);
     for (;;) {
       const protocol::Line line = worker_.channel().take_line();
       switch (line.reading) {
@@ -179,6 +180,9 @@ class Conversation {
 
   void refuse_late(Clock::time_point deadline, const std::string& doing) const {
     if (Clock::now() < deadline) return;
+    if (plan_.deadline && deadline == *plan_.deadline) {
+      fail(Status::interrupted, fmt::format("the time that --quick gives its backend was spent {}", doing));
+    }
     fail(Status::timed_out,
          fmt::format("no answer {} within {:g} s (--time-limit)", doing, plan_.phase_seconds));
   }

@@ -2,6 +2,7 @@
 // into a status.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -19,7 +20,9 @@ struct ConversationPlan {
   std::string backend;                      // who must answer
   std::vector<protocol::Command> commands;  // in order; quit comes by itself
   double phase_seconds = 600;               // for hello and each command
-  double sample_seconds = 0.25;             // between samples of the worker while it runs; 0: none
+  // When all of it must be over, whatever the phases may take; afterwards it is `interrupted`.
+  std::optional<std::chrono::steady_clock::time_point> deadline{};
+  double sample_seconds = 0.25;  // between samples of the worker while it runs; 0: none
 };
 
 // Called from the conversation; may be empty.

@@ -77,6 +77,7 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   plan.backend = backend.name;
   plan.commands = std::move(commands);
   plan.phase_seconds = context.settings.time_limit;
+  plan.deadline = context.deadline;
   plan.worker.command = backend.command;
   plan.worker.cell_folder = folder;
   plan.worker.cores = worker_cores(cell.axes.threads);

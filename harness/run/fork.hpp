@@ -1,6 +1,7 @@
 // One fork of a cell: the check before timing, and the timed one with its verification.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -19,6 +20,8 @@ struct ForkContext {
   DatasetShelf& data;
   ConversationWatch watch;
   bool keep_folders = false;  // for those who look for a fault
+  // When the conversations of a fork must be over; absent: their phases have limits alone.
+  std::optional<std::chrono::steady_clock::time_point> deadline{};
 };
 
 struct CheckOutcome {

@@ -179,7 +179,8 @@ class Expander {
       axes.compile_cache = given("compile-cache", "cold");
       axes.deterministic = given("deterministic", "false") == "true";
       axes.measure = cell.measure.epochs > 0 ? fmt::format("epochs:{}", cell.measure.epochs) : "steps";
-      settle_variant(cell, workload, point);
+      if (settings_.quick) shrink(cell);
+      settle_variant(cell, workload, settings_.quick ? shrunk(point, cell) : point);
       cell.id = cell_id(axes);
       judge(cell);
       cell.program();  // refuses now what could not be built later
@@ -221,6 +222,17 @@ class Expander {
     return plan;
   }
 
+  static constexpr std::int64_t quick_distinct = 2, quick_batches = 10;
+
+  static void shrink(Cell& cell) { cell.distinct = std::min(cell.distinct, quick_distinct); }
+
+  // A quick epoch is a few batches, unless the config says how much of the data set it is.
+  static OptionValues shrunk(OptionValues point, const Cell& cell) {
+    std::string& samples = point["samples"].front();
+    if (samples.empty() && cell.measure.epochs > 0) samples = std::to_string(quick_batches * cell.axes.batch);
+    return point;
+  }
+
   static void judge(Cell& cell) {
     const BackendDescription& backend = *cell.backend;
     const auto need = [&](const char* what, const Names& offered, const std::string& wanted) {
@@ -240,6 +252,12 @@ class Expander {
       cell.reason =
           "lazy_adam updates the rows that a gradient touches, and dense gradients do not say which: ask for "
           "--embedding-gradient sparse, or for adam, which is the same where all is touched";
+    }
+    const bool limited = cell.memory_fraction > 0 || cell.memory_cap > 0;
+    if (cell.runnable() && limited && !backend.awaited && !has(backend.memory_limits, cell.axes.device)) {
+      cell.status = Status::unsupported;
+      cell.reason = fmt::format("[{}] nothing on the device {} holds it to a share of the memory",
+                                backend.name, cell.axes.device);
     }
     if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.task == "infer") {
       cell.status = Status::unsupported;

@@ -86,10 +86,25 @@ Sample last_evaluation(const Fork& fork, const char* split, double Evaluation::*
   return {{}, "evaluated only where epochs are run"};
 }
 
+// A percentile needs as many calls as would show what lies beyond it: 1000 for the 99.9th.
 Sample latency(const Fork& fork, double p) {
   if (fork.latencies_ns.empty()) return {{}, "measured only for task infer"};
+  const double wanted = std::round(1 / (1 - p));
+  if (static_cast<double>(fork.latencies_ns.size()) < wanted) {
+    return {{},
+            fmt::format("{} calls were timed, this percentile needs {:.0f}: more --steps or --block-seconds",
+                        fork.latencies_ns.size(), wanted)};
+  }
   std::vector<double> values(fork.latencies_ns.begin(), fork.latencies_ns.end());
   return {1e-9 * quantile(values, p), ""};
+}
+
+Sample first_epoch_accuracy(const Fork& fork) {
+  for (const Evaluation& evaluation : fork.evaluations) {
+    if (evaluation.epoch == 1 && evaluation.split == "validation")
+      return std::isfinite(evaluation.accuracy) ? Sample{evaluation.accuracy, ""} : Sample{{}, "not finite"};
+  }
+  return {{}, "evaluated only where epochs are run"};
 }
 
 Sample memory(const Fork& fork, const char* name) {
@@ -140,13 +155,16 @@ std::vector<Row> rows_for(const Axes& axes) {
       {"first_epoch_time", "s", Hint::duration, first_epoch_time},
       {"epoch_time", "s", Hint::duration, epoch_time},
       {"train_accuracy", "1", Hint::percentage, evaluated("train", &Evaluation::accuracy)},
+      {"first_epoch_accuracy", "1", Hint::percentage, first_epoch_accuracy},
       {"validation_accuracy", "1", Hint::percentage, evaluated("validation", &Evaluation::accuracy)},
       {"test_accuracy", "1", Hint::percentage, evaluated("test", &Evaluation::accuracy)},
       {"train_loss", "1", Hint::number, evaluated("train", &Evaluation::loss)},
       {"validation_loss", "1", Hint::number, evaluated("validation", &Evaluation::loss)},
       {"test_loss", "1", Hint::number, evaluated("test", &Evaluation::loss)},
       {"latency_p50", "s", Hint::duration, [](const Fork& fork) { return latency(fork, 0.5); }},
+      {"latency_p90", "s", Hint::duration, [](const Fork& fork) { return latency(fork, 0.9); }},
       {"latency_p99", "s", Hint::duration, [](const Fork& fork) { return latency(fork, 0.99); }},
+      {"latency_p99.9", "s", Hint::duration, [](const Fork& fork) { return latency(fork, 0.999); }},
       {"compile_time", "s", Hint::duration,
        [](const Fork& fork) {
          return Sample{fork.compile_seconds, ""};

@@ -15,7 +15,10 @@ namespace assay {
 //   training_time        compilation and all epochs without their evaluations
 //   first_epoch_time     compilation and the first epoch
 //   epoch_time           mean of the epochs after the first
-//   latency_p50, _p99    over the laps of task infer
+//   first_epoch_accuracy on the validation split after epoch 1
+//   latency_p50, _p90, _p99, _p99.9   over the calls of task infer, each timed alone from a drained device to
+//   the
+//                        next; null where fewer than 2, 10, 100 or 1000 were
 //   loader_wait          seconds a step spent waiting for its batch, within step_time
 //   cpu_utilisation      CPU seconds of the worker over seconds and threads, in the timed blocks
 Metrics metrics_of(const CellReport& cell);

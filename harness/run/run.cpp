@@ -11,12 +11,15 @@
 #include "harness/run/cores.hpp"
 #include "harness/run/fork.hpp"
 #include "harness/run/journal.hpp"
+#include "harness/run/quick_budget.hpp"
 #include "harness/run/scratch_root.hpp"
 
 namespace assay {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr double quick_seconds = 120;  // of each backend
 
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
@@ -62,6 +65,7 @@ class Runner {
         journal_(request.out),
         scratch_(request.keep_folders),
         data_(settings_.data),
+        budget_(settings_.quick ? std::optional(quick_seconds) : std::nullopt),
         context_{scratch_.path(), registry, settings_, data_, {}, request.keep_folders} {
     if (request.resume) refuse_other_config(request);
     context_.watch.interrupts = &interrupts_;
@@ -78,15 +82,19 @@ class Runner {
         std::count_if(forks.begin(), forks.end(), [&](const PlannedFork& f) { return wanted(f); })));
     leave_cores_to_worker(busiest_cores());
     save();
-    for (std::size_t i = 0; i < cells_.size() && !stopped(); ++i) check(i);
+    // A quick run may end before its last cell: then some are whole, rather than all of them checked alone.
+    const bool checks_first = !settings_.quick || request_.check_alone;
+    for (std::size_t i = 0; i < cells_.size() && checks_first && !stopped(); ++i) check(i);
     for (const PlannedFork& fork : forks) {
       if (stopped()) break;
+      if (!checks_first) check(fork.cell);
       if (wanted(fork)) time(fork);
     }
     progress_.clear();
-    report_.run["complete"] = !stopped();
     report_.run["end"] = utc_now();
     for (std::size_t i = 0; i < cells_.size(); ++i) settle(i);
+    report_.run["complete"] = !stopped() && !out_of_budget();
+    if (settings_.quick) report_.run["quick_seconds"] = budget_.used();
     journal_.finish(report_);
     return {std::move(report_), interrupts_.signal()};
   }
@@ -94,6 +102,19 @@ class Runner {
  private:
   bool stopped() const { return interrupts_.signal() != 0; }
   int planned_forks() const { return request_.check_alone ? 0 : settings_.forks; }
+
+  // Says of each cell that was left out why. A fork that was cut off says so itself.
+  bool out_of_budget() {
+    bool left_out = false;
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      CellReport& row = report_.cells[i];
+      if (row.status != Status::interrupted || !budget_.spent(cells_[i].axes.backend)) continue;
+      left_out = true;
+      row.reason = fmt::format("the {:g} s that --quick gives a backend were spent before it was measured",
+                               quick_seconds);
+    }
+    return left_out;
+  }
 
   void prepare_report() {
     const BuildInfo& build = build_info();
@@ -147,6 +168,9 @@ class Runner {
     const Cell& cell = cells_[index];
     CellReport& row = report_.cells[index];
     if (!cell.runnable() || !cell.check || row.equivalence.checked || has_failed(row)) return;
+    if (budget_.spent(cell.axes.backend)) return;
+    const QuickBudget::Stopwatch stopwatch(budget_, cell.axes.backend);
+    context_.deadline = budget_.deadline(cell.axes.backend);
     progress_.begin(cell.id + " check");
     const CheckOutcome outcome = check_cell(cell, context_);
     if (outcome.hello) take_hello(row, *outcome.hello);
@@ -163,6 +187,9 @@ class Runner {
   void time(const PlannedFork& planned) {
     const Cell& cell = cells_[planned.cell];
     CellReport& row = report_.cells[planned.cell];
+    if (budget_.spent(cell.axes.backend)) return;
+    const QuickBudget::Stopwatch stopwatch(budget_, cell.axes.backend);
+    context_.deadline = budget_.deadline(cell.axes.backend);
     progress_.begin(fmt::format("{} fork {} of {}", cell.id, planned.round + 1, settings_.forks));
     TimedOutcome outcome = time_cell(cell, planned.round, cell.check && row.equivalence.checked, context_);
     if (outcome.hello) take_hello(row, *outcome.hello);
@@ -196,6 +223,7 @@ class Runner {
   Interrupts interrupts_;
   ScratchRoot scratch_;
   DatasetShelf data_;
+  QuickBudget budget_;
   ForkContext context_;
   Report report_;
 };

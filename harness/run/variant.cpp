@@ -56,6 +56,22 @@ constexpr std::array rules{
            cell.learning_rate = number(value);
            return spelt(cell.learning_rate);
          }},
+    Rule{"weight-decay", true,
+         [](const Workload& workload) { return spelt(workload.optimizer.weight_decay); },
+         [](Cell& cell, const std::string& value) {
+           cell.weight_decay = number(value);
+           return spelt(cell.weight_decay);
+         }},
+    Rule{"memory-fraction", false, [](const Workload&) { return std::string("0"); },
+         [](Cell& cell, const std::string& value) {
+           cell.memory_fraction = number(value);
+           return spelt(cell.memory_fraction);
+         }},
+    Rule{"memory-cap", false, [](const Workload&) { return std::string("0"); },
+         [](Cell& cell, const std::string& value) {
+           cell.memory_cap = number(value);
+           return spelt(cell.memory_cap);
+         }},
     Rule{"samples", false, [](const Workload&) { return std::string("0"); },
          [](Cell& cell, const std::string& value) {
            cell.samples = static_cast<std::int64_t>(number(value));

@@ -30,7 +30,8 @@ class ConversationTest : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  ConversationResult with(const std::string& mode, double seconds = 20) {
+  ConversationResult with(const std::string& mode, double seconds = 20,
+                          std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt) {
     std::ofstream(folder_ / "request.json")
         << R"({"mode": ")" << mode << R"(", "seed": 1, "clock": {"kind": "steps", "blocks": 3}})";
     ConversationPlan plan;
@@ -39,6 +40,7 @@ class ConversationTest : public ::testing::Test {
     plan.worker.cell_folder = folder_;
     plan.commands = {Command{Verb::compile}, Command{Verb::run}};
     plan.phase_seconds = seconds;
+    plan.deadline = deadline;
     return converse(plan);
   }
 
@@ -73,6 +75,14 @@ TEST_F(ConversationTest, one_killed_from_outside_is_crashed) {
   const ConversationResult result = with("killed");
   EXPECT_EQ(result.status, Status::crashed);
   EXPECT_THAT(result.reason, AllOf(HasSubstr("SIGKILL"), HasSubstr("from outside")));
+}
+
+TEST_F(ConversationTest, one_that_outlives_the_time_of_all_its_phases_is_interrupted) {
+  const auto begin = std::chrono::steady_clock::now();
+  const ConversationResult result = with("hang", 20, begin + std::chrono::milliseconds(700));
+  EXPECT_EQ(result.status, Status::interrupted);
+  EXPECT_THAT(result.reason, HasSubstr("the time that --quick gives its backend was spent"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
 TEST_F(ConversationTest, a_hang_times_out_even_where_sigterm_is_ignored) {

@@ -110,7 +110,7 @@ class NumpyAdapter(Adapter):
 
     def _update(self, name: str, g: np.ndarray, learning_rate: float, step: int) -> None:
         o, p = self._optimizer, self._state[name]
-        g = g + o.weight_decay * p
+        g = g + o.decay_of(p.shape) * p
         if o.kind == "adam":
             m, v = self._state[f"{name}.m"], self._state[f"{name}.v"]
             m += (1 - o.beta1) * (g - m)

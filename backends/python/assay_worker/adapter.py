@@ -76,6 +76,15 @@ class Cell:
         return self.request.get("deterministic", False)
 
     @property
+    def memory_fraction(self) -> float | None:
+        """Share of the device's memory that may be taken; None: not asked."""
+        return self.request.get("memory_fraction")
+
+    @property
+    def memory_cap_bytes(self) -> int | None:
+        return self.request.get("memory_cap_bytes")
+
+    @property
     def counts_steps(self) -> bool:
         return self.request.get("clock", {}).get("kind") == "steps"
 

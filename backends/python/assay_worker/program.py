@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,10 @@ class Optimizer:
     @property
     def moments(self) -> tuple[str, ...]:
         return () if self.kind == "sgd" and self.momentum == 0 else MOMENTS[self.kind]
+
+    def decay_of(self, shape: Sequence[int]) -> float:
+        """Return what weight_decay is for a parameter of that shape: kernels alone have it."""
+        return self.weight_decay if len(shape) >= 2 else 0.0
 
     @staticmethod
     def from_json(json: dict[str, Any]) -> Optimizer:

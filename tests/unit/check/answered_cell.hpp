@@ -70,11 +70,13 @@ class AnsweredCell {
     for (const ValueId id : program_.training.with_role(Role::parameter)) {
       const std::string& name = program_.training.value(id).name;
       const std::vector<double> old = old_state.required(name);
+      OptimizerSpec decayed = program_.optimizer;
+      decayed.weight_decay = decayed.decay_of(program_.training.value(id).type.shape);
       std::map<std::string, HostTensor>& check = worker_.at("check");
       for (std::size_t i = 0; i < old.size(); ++i) {
         float& g = check.at("gradient/" + name).as<float>()[i];
         g = static_cast<float>(g * gradient_factor);
-        const OptimizerElement after = optimizer_step(program_.optimizer, {old[i], {}}, g, schedule[0], 1);
+        const OptimizerElement after = optimizer_step(decayed, {old[i], {}}, g, schedule[0], 1);
         const double change = (after.parameter - old[i]) * update_factor;
         check.at("updated/" + name).as<float>()[i] = static_cast<float>(old[i] + change);
         std::size_t m = 0;

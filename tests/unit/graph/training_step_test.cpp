@@ -73,6 +73,27 @@ TEST(TrainingStep, writes_a_row_sparse_gradient_out_for_other_optimizers_and_for
   EXPECT_EQ(checked.value(checked.output("gradient/embedding.weight")).type.shape, (Shape{5000, 128}));
 }
 
+TEST(TrainingStep, decays_kernels_alone) {
+  for (const char* kind : {"sgd", "rmsprop", "adam"}) {
+    Program program = normalised();
+    program.optimizer = {.kind = kind, .weight_decay = 0.25};
+    const Graph graph = training_step(program, {});
+    std::map<std::string, double> decays;
+    for (const Node& node : graph.nodes()) {
+      if (node.op->name() == kind) decays[node.name] = node.attributes.number("weight_decay");
+    }
+    EXPECT_EQ(decays, (std::map<std::string, double>{{"bn1.bias.update", 0},
+                                                     {"bn1.weight.update", 0},
+                                                     {"bn2.bias.update", 0},
+                                                     {"bn2.weight.update", 0},
+                                                     {"conv1.weight.update", 0.25},
+                                                     {"conv2.weight.update", 0.25},
+                                                     {"fc.bias.update", 0},
+                                                     {"fc.weight.update", 0.25}}))
+        << kind;
+  }
+}
+
 TEST(TrainingStep, each_optimizer_keeps_the_moments_that_it_names) {
   Program program = find_workload("mlp").build(8);
   for (const auto& [kind, momentum, moments] :

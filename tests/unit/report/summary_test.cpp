@@ -7,6 +7,7 @@
 
 #include "harness/report/comparison.hpp"
 #include "harness/report/console.hpp"
+#include "harness/report/loss_curves.hpp"
 #include "harness/report/published_table.hpp"
 #include "tests/unit/report/sample_report.hpp"
 
@@ -174,6 +175,27 @@ TEST(Summary, tells_published_rows_apart_by_what_differs_between_them) {
   EXPECT_EQ(entry(table, 0, "cell"), "lenet5 onednn graph b64");
   EXPECT_THAT(entry(table, 1, "cell"), HasSubstr("torch compile b"));
   EXPECT_THAT(entry(table, 1, "cell"), Not(HasSubstr("fp32")));
+}
+
+TEST(Summary, shows_the_curve_of_the_training_loss_of_five_epochs_or_more) {
+  Report report = test::sample_report(3);
+  EXPECT_THAT(text_of(report), Not(HasSubstr("Training loss after epoch")));
+  for (Fork& fork : report.cells[0].forks) {
+    fork.evaluations.clear();
+    for (int epoch = 1; epoch <= 20; ++epoch) {
+      const double loss = 10.0 * fork.round + 1.0 / epoch;
+      fork.evaluations.push_back({.epoch = epoch, .split = "train", .samples = 10, .loss = loss});
+    }
+  }
+  const Table table = loss_curves(report, comparison_groups(report).at(0));
+  ASSERT_EQ(table.columns.size(), 12u) << "ten epochs of twenty";
+  EXPECT_EQ(table.columns[2].title, "1");
+  EXPECT_EQ(table.columns[11].title, "20");
+  ASSERT_EQ(table.rows.size(), 1u);
+  EXPECT_EQ(entry(table, 0, "1"), "11.0") << "the median of three forks";
+  EXPECT_EQ(entry(table, 0, "20"), "10.1");
+  report.cells[0].forks[1].evaluations.resize(4);
+  EXPECT_TRUE(loss_curves(report, comparison_groups(report).at(0)).rows.empty());
 }
 
 TEST(Summary, says_that_an_incomplete_run_can_be_resumed) {

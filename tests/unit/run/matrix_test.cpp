@@ -202,6 +202,58 @@ TEST_F(MatrixTest, an_augmentation_is_part_of_the_identity_and_is_refused_where_
               HasSubstr("wanted none, crop:PIXELS"));
 }
 
+TEST_F(MatrixTest, weight_decay_is_part_of_the_identity_and_of_the_program) {
+  const auto made = cells(
+      R"({"workload": "mlp", "backend": "fast", "mode": "graph", "weight-decay": [0, 2e-4], "optimizer": ["adam", "sgd"]})");
+  ASSERT_EQ(made.size(), 4U);
+  for (const Cell& cell : made) {
+    EXPECT_EQ(cell.program().optimizer.weight_decay, cell.weight_decay);
+    EXPECT_EQ(cell.weight_decay != 0, cell.axes.variant.contains("weight-decay"));
+    EXPECT_EQ(cell.hyper_parameters()["optimizer"]["weight_decay"], cell.weight_decay);
+  }
+  EXPECT_THAT(made[3].id, HasSubstr("/weight-decay=0.0002/"));
+}
+
+TEST_F(MatrixTest, a_share_of_the_memory_is_unsupported_where_nothing_holds_a_backend_to_it) {
+  registry_.backends[0].devices = {"cpu", "cuda"};
+  registry_.backends[0].memory_limits = {"cuda"};
+  const auto made = cells(
+      R"({"workload": "mlp", "backend": "fast", "mode": "graph", "device": ["cpu", "cuda"],
+          "memory-fraction": [0.99, 0.05]})");
+  ASSERT_EQ(made.size(), 4U);
+  for (const Cell& cell : made) {
+    const bool honoured = cell.axes.device == "cuda";
+    EXPECT_EQ(cell.status, honoured ? Status::ok : Status::unsupported) << cell.id;
+    if (!honoured) {
+      EXPECT_THAT(cell.reason, HasSubstr("nothing on the device cpu holds it to a share of the memory"));
+    }
+  }
+  EXPECT_EQ(made[0].memory_fraction, 0.99);
+  EXPECT_THAT(made[0].id, HasSubstr("/memory-fraction=0.99/"));
+  const auto capped = cells(R"({"workload": "mlp", "backend": "fast", "mode": "graph", "memory-cap": 6})");
+  EXPECT_EQ(capped.at(0).status, Status::unsupported);
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "fast", "memory-fraction": 1.5})"),
+              HasSubstr("0.01 to 1"));
+}
+
+TEST_F(MatrixTest, a_quick_run_takes_a_few_batches_of_an_epoch_and_says_so_in_the_id) {
+  const Cell quick =
+      cells(
+          R"({"workload": "mlp", "backend": "fast", "mode": "graph", "epochs": 15, "batch": 32, "quick": true})")
+          .at(0);
+  EXPECT_EQ(quick.measure.epochs, 1);
+  EXPECT_EQ(quick.samples, 320);
+  EXPECT_THAT(quick.id, HasSubstr("/samples=320/"));
+  EXPECT_EQ(quick.distinct, 2);
+  const Cell said =
+      cells(
+          R"({"workload": "mlp", "backend": "fast", "mode": "graph", "epochs": 15, "batch": 32, "quick": true,
+                              "when-quick": {"samples": 64, "batch": 8}})")
+          .at(0);
+  EXPECT_EQ(said.samples, 64);
+  EXPECT_EQ(said.axes.batch, 8);
+}
+
 TEST_F(MatrixTest, inference_has_no_schedule) {
   const auto made = cells(
       R"({"workload": "mlp", "backend": "fast", "mode": "graph", "task": "infer", "schedule": "every:10x0.9"})");

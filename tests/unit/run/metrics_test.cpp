@@ -89,6 +89,50 @@ TEST(Metrics, epochs_are_reported_first_apart_from_the_rest) {
   EXPECT_FALSE(cell({fork}).metrics.at("epoch_time").value);
 }
 
+TEST(Metrics, a_percentile_needs_the_calls_that_would_show_what_lies_beyond_it) {
+  const auto metrics_of_calls = [](std::int64_t calls) {
+    Fork fork = steps_fork(0, 100);
+    for (std::int64_t i = 0; i < calls; ++i) fork.latencies_ns.push_back((i + 1) * 1000);
+    CellReport made = cell({fork});
+    made.axes.task = "infer";
+    return metrics_of(made);
+  };
+  const Metrics thousand = metrics_of_calls(1000);
+  EXPECT_NEAR(*thousand.at("latency_p50").value, 500e-6, 1e-6);
+  EXPECT_NEAR(*thousand.at("latency_p90").value, 900e-6, 1e-6);
+  EXPECT_NEAR(*thousand.at("latency_p99").value, 990e-6, 1e-6);
+  EXPECT_NEAR(*thousand.at("latency_p99.9").value, 999e-6, 1e-6);
+  const Metrics fewer = metrics_of_calls(999);
+  EXPECT_TRUE(fewer.at("latency_p99").value);
+  EXPECT_FALSE(fewer.at("latency_p99.9").value);
+  EXPECT_THAT(fewer.at("latency_p99.9").reason,
+              ::testing::HasSubstr("999 calls were timed, this percentile needs 1000"));
+  EXPECT_FALSE(metrics_of_calls(99).at("latency_p99").value);
+  EXPECT_FALSE(metrics_of_calls(9).at("latency_p90").value);
+  EXPECT_TRUE(metrics_of_calls(2).at("latency_p50").value);
+}
+
+TEST(Metrics, percentiles_have_intervals_over_forks) {
+  std::vector<Fork> forks;
+  for (int round = 0; round < 6; ++round) {
+    forks.push_back(steps_fork(round, 100));
+    for (int i = 0; i < 1000; ++i) forks.back().latencies_ns.push_back((100 + round) * 1000);
+  }
+  const Metric p999 = cell(forks).metrics.at("latency_p99.9");
+  EXPECT_DOUBLE_EQ(*p999.lower, 100e-6);
+  EXPECT_DOUBLE_EQ(*p999.upper, 105e-6);
+  EXPECT_EQ(p999.n, 6);
+}
+
+TEST(Metrics, the_accuracy_after_the_first_epoch_stands_beside_the_last) {
+  Fork fork;
+  fork.status = Status::ok;
+  fork.blocks = {block("timed", 1, 0, 3000), block("timed", 2, 4000, 1000)};
+  fork.evaluations = {{1, "validation", 100, 0.9, 0.5, 0.1}, {2, "validation", 100, 0.4, 0.8, 0.1}};
+  EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("first_epoch_accuracy").value, 0.5);
+  EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("validation_accuracy").value, 0.8);
+}
+
 TEST(Metrics, what_has_no_value_has_a_reason_and_the_report_holds_together) {
   CellReport made = cell({steps_fork(0, 100)});
   for (const auto& [name, metric] : made.metrics)

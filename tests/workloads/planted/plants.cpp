@@ -112,6 +112,13 @@ void decouple_decay(PlantedCall& call) {
   for (std::size_t i = 0; i < old.size(); ++i) call.out(0)[i] -= rate * decay * old[i];
 }
 
+void decay_biases(PlantedCall& call) {
+  if (call.attributes().number("weight_decay") != 0) return;
+  std::vector<float> gradient(call.in(2).begin(), call.in(2).end());
+  for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] += 0.1f * call.in(1)[i];
+  with_gradient(call, gradient);
+}
+
 // v = momentum v + lr g; p -= v
 void rate_in_velocity(PlantedCall& call) {
   std::vector<float> gradient(call.in(2).begin(), call.in(2).end());
@@ -281,6 +288,7 @@ const std::vector<Plant>& all_plants() {
        false,
        "adam",
        0.1},
+      {"bias_decay", "weight decay on biases as well", {"sgd"}, decay_biases, false, "sgd", 0.1},
       {"rate_in_velocity", "the learning rate inside the velocity", {"sgd"}, rate_in_velocity, false, "sgd"},
       {"rmsprop_decay",
        "a moment of RMSprop that decays as 0.99",

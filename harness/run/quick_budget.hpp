@@ -1,0 +1,51 @@
+// What --quick may cost: two minutes of each backend, its checks and the oracle's share in them included.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace assay {
+
+class QuickBudget {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // seconds: of each backend; nothing: no end to it.
+  explicit QuickBudget(std::optional<double> seconds) : seconds_(seconds) {}
+
+  bool spent(const std::string& backend) const { return seconds_ && used(backend) >= *seconds_; }
+  // When what is left to the backend will be spent, if it starts now.
+  std::optional<Clock::time_point> deadline(const std::string& backend) const {
+    if (!seconds_) return std::nullopt;
+    return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                              std::chrono::duration<double>(*seconds_ - used(backend)));
+  }
+  // Counts what passes until the stopwatch goes.
+  class Stopwatch {
+   public:
+    Stopwatch(QuickBudget& budget, std::string backend) : budget_(budget), backend_(std::move(backend)) {}
+    ~Stopwatch() { budget_.used_[backend_] += std::chrono::duration<double>(Clock::now() - begin_).count(); }
+    Stopwatch(const Stopwatch&) = delete;
+    Stopwatch& operator=(const Stopwatch&) = delete;
+
+   private:
+    QuickBudget& budget_;
+    std::string backend_;
+    Clock::time_point begin_ = Clock::now();
+  };
+  // Seconds by backend.
+  const std::map<std::string, double>& used() const { return used_; }
+
+ private:
+  double used(const std::string& backend) const {
+    const auto found = used_.find(backend);
+    return found == used_.end() ? 0 : found->second;
+  }
+
+  std::optional<double> seconds_;
+  std::map<std::string, double> used_;
+};
+
+}  // namespace assay
