@@ -55,6 +55,7 @@ struct OpEntry {
   std::string_view op;
   Body<float> (*f32)(const Context&);
   Body<double> (*f64)(const Context&);
+  int matrix_operands = 0;  // the first so many are multiplied with each other: TF32 rounds them
 };
 
 // One list per file of ops.

@@ -206,9 +206,9 @@ Body<T> weight_gradient(const Context& context) {
 
 std::span<const OpEntry> convolution_ops() {
   static constexpr std::array entries{
-      OpEntry{"convolution", convolution<float>, convolution<double>},
-      OpEntry{"convolution_input_gradient", input_gradient<float>, input_gradient<double>},
-      OpEntry{"convolution_weight_gradient", weight_gradient<float>, weight_gradient<double>}};
+      OpEntry{"convolution", convolution<float>, convolution<double>, 2},
+      OpEntry{"convolution_input_gradient", input_gradient<float>, input_gradient<double>, 2},
+      OpEntry{"convolution_weight_gradient", weight_gradient<float>, weight_gradient<double>, 2}};
   return entries;
 }
 

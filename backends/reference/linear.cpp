@@ -79,9 +79,9 @@ Body<T> weight_gradient(const Context& context) {
 
 std::span<const OpEntry> linear_ops() {
   static constexpr std::array entries{
-      OpEntry{"linear", linear<float>, linear<double>},
-      OpEntry{"linear_input_gradient", input_gradient<float>, input_gradient<double>},
-      OpEntry{"linear_weight_gradient", weight_gradient<float>, weight_gradient<double>}};
+      OpEntry{"linear", linear<float>, linear<double>, 2},
+      OpEntry{"linear_input_gradient", input_gradient<float>, input_gradient<double>, 2},
+      OpEntry{"linear_weight_gradient", weight_gradient<float>, weight_gradient<double>, 2}};
   return entries;
 }
 

@@ -23,7 +23,6 @@ std::string ReferenceBackend::unsupported(const Program& program, const CompileO
   }
   if (options.device != "cpu") return fmt::format("[reference] device '{}' is not cpu", options.device);
   if (options.layout != "native") return fmt::format("[reference] layout '{}' is not native", options.layout);
-  if (options.precision.tf32) return "[reference] precision tf32 has no kernel here: use fp32, bf16 or fp64";
   ReferenceLibrary library(1);
   return first_unsupported(program, options, library);
 }

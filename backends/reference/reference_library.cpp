@@ -7,6 +7,7 @@
 
 #include "backends/reference/bf16.hpp"
 #include "backends/reference/body.hpp"
+#include "backends/reference/tf32.hpp"
 #include "harness/worker/error.hpp"
 
 namespace assay::reference {
@@ -38,18 +39,22 @@ struct Bridge {
   std::size_t place = 0;
   TensorType type;
   std::int64_t offset = 0;  // elements of T into the scratch
+  bool tf32 = false;        // rounded on its way in
 };
 
 // Runs a body with T as its element type whatever the dtypes of the graph are.
 template <typename T>
 class ReferenceKernel final : public Kernel {
  public:
-  ReferenceKernel(Body<T> body, const Context& context) : body_(std::move(body)), pool_(context.pool) {
+  // The first `tf32_operands` operands are rounded to TF32.
+  ReferenceKernel(Body<T> body, const Context& context, int tf32_operands)
+      : body_(std::move(body)), pool_(context.pool) {
     elements_ = body_.scratch_elements;
     add_bridges(context.inputs, context.node.inputs, in_bridges_);
     add_bridges(context.outputs, context.node.outputs, out_bridges_);
     inputs_.resize(context.node.inputs.size());
     outputs_.resize(context.node.outputs.size());
+    for (Bridge& bridge : in_bridges_) bridge.tf32 = bridge.place < static_cast<std::size_t>(tf32_operands);
   }
 
   std::int64_t scratch_bytes() const { return elements_ * static_cast<std::int64_t>(sizeof(T)); }
@@ -71,6 +76,7 @@ class ReferenceKernel final : public Kernel {
       if (bridge.type.dtype == DType::f64) copy<T, double>(pool_, narrow, wide, bridge.type.elements());
       if (bridge.type.dtype == DType::f32) copy<T, float>(pool_, narrow, wide, bridge.type.elements());
       if (bridge.type.dtype == DType::bf16) widen(narrow, wide, bridge.type.elements());
+      if (bridge.tf32) round_to_tf32(wide, bridge.type.elements());
     }
     body_.run({inputs_, outputs_, scratch_});
     for (const Bridge& bridge : out_bridges_) {
@@ -99,6 +105,12 @@ class ReferenceKernel final : public Kernel {
     return static_cast<std::size_t>(&bridge - bridges.data());
   }
 
+  void round_to_tf32(T* values, std::int64_t elements) {
+    pool_.run(elements, grain, [=](int, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) values[i] = to_tf32(static_cast<float>(values[i]));
+    });
+  }
+
   void widen(const void* source, T* target, std::int64_t elements) {
     const auto* from = static_cast<const Bf16*>(source);
     pool_.run(elements, grain, [=](int, std::int64_t begin, std::int64_t end) {
@@ -123,11 +135,11 @@ class ReferenceKernel final : public Kernel {
 };
 
 template <typename T>
-void fill(Lowered& lowered, Body<T> body, const Context& context) {
+void fill(Lowered& lowered, Body<T> body, const Context& context, int tf32_operands = 0) {
   for (std::size_t o = 0; o < body.opaque_bytes.size(); ++o) {
     if (body.opaque_bytes[o] > 0) lowered.outputs[o] = {"opaque", body.opaque_bytes[o], nullptr};
   }
-  auto kernel = std::make_unique<ReferenceKernel<T>>(std::move(body), context);
+  auto kernel = std::make_unique<ReferenceKernel<T>>(std::move(body), context, tf32_operands);
   lowered.scratch_bytes = kernel->scratch_bytes();
   lowered.kernel = std::move(kernel);
 }
@@ -168,6 +180,10 @@ Lowered ReferenceLibrary::lower(const Graph& graph, NodeId id, const Offer&) {
   }
   if (wide) {
     fill(lowered, entry->f64(context), context);
+  } else if (tf32_ && entry->matrix_operands > 0) {
+    // Products of TF32 numbers are exact in double, and their sum as good as: what is left is the rounding of
+    // the operands.
+    fill(lowered, entry->f64(context), context, entry->matrix_operands);
   } else {
     fill(lowered, entry->f32(context), context);
   }
@@ -181,7 +197,8 @@ std::unique_ptr<Kernel> ReferenceLibrary::reorder(const TensorType& type, const 
 }
 
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options) {
-  return std::make_unique<ReferenceLibrary>(options.threads < 1 ? 1 : options.threads);
+  return std::make_unique<ReferenceLibrary>(options.threads < 1 ? 1 : options.threads,
+                                            options.precision.tf32);
 }
 
 }  // namespace assay::reference

@@ -1,4 +1,5 @@
-// The kernels of the oracle: plain layouts, one op at a time, fp64, fp32 and emulated bf16.
+// The kernels of the oracle: plain layouts, one op at a time, fp64, fp32, and emulated bf16
+// and TF32.
 #pragma once
 
 #include "backends/reference/thread_pool.hpp"
@@ -9,7 +10,9 @@ namespace assay::reference {
 
 class ReferenceLibrary final : public KernelLibrary {
  public:
-  explicit ReferenceLibrary(int threads) : pool_(threads) {}
+  // tf32: matrix ops of fp32 graphs round their operands to TF32 and sum in fp64. A bias and its gradient are
+  // no operands of a product, but a bias gradient is summed from the rounded dy, as the op has one dy.
+  explicit ReferenceLibrary(int threads, bool tf32 = false) : pool_(threads), tf32_(tf32) {}
 
   std::string unsupported(const Graph& graph, const Node& node) const override;
   Lowered lower(const Graph& graph, NodeId node, const Offer& offer) override;
@@ -18,6 +21,7 @@ class ReferenceLibrary final : public KernelLibrary {
 
  private:
   ThreadPool pool_;
+  bool tf32_;
 };
 
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);

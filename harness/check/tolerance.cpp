@@ -53,7 +53,7 @@ Bound error_of(std::span<const double> got, std::span<const double> exact) {
 Bound bound_of(const Bound& seen, std::span<const double> exact, const Precision& precision, double repeats) {
   const double count = std::max<double>(1, static_cast<double>(exact.size()));
   const double growth = std::sqrt(repeats);
-  const bool narrow = precision.storage != precision.master;
+  const bool narrow = precision.storage != precision.master || precision.tf32;
   const double factor =
       (narrow ? narrow_tolerance_factor : tolerance_factor * growth) * (1 + small_sample / std::sqrt(count));
   const double floor = floor_roundings * unit_roundoff(precision.master) * growth;

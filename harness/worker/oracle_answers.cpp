@@ -41,7 +41,7 @@ class Perturbation {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     random_.shuffle(std::span(order_));
 
-    const double storage = roundoff_of(precision.storage);
+    const double storage = precision.tf32 ? 0x1p-11 : roundoff_of(precision.storage);
     const double master = roundoff_of(precision.master);
     for (HostTensor& tensor : feeds_.parameters) {
       const ValueId id = program.training.find(tensor.name);

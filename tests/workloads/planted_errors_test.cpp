@@ -21,19 +21,64 @@ OptimizerSpec optimizer_of(const Plant& plant, std::string_view kind) {
 
 class PlantedError : public ::testing::TestWithParam<std::string_view> {};
 
-TEST_P(PlantedError, is_caught) {
-  const Plant& plant = find_plant(GetParam());
-  PlantedBackend backend(plant);
+// In every mode whose graph has an op that it is in. Returns in how many.
+int expect_caught(const Plant& plant, const Wronged& wronged) {
+  int modes = 0;
   for (const char* mode : {"eager", "graph"}) {
+    PlantedBackend backend(plant, wronged);
     const Judged judged =
         judge_backend(backend, trap_program(batch, optimizer_of(plant, plant.optimizer)), {"train", mode});
+    if (backend.planted() == 0) {
+      EXPECT_TRUE(judged.passed()) << plant.what << " in mode " << mode << '\n' << judged.text();
+      continue;
+    }
+    ++modes;
     EXPECT_FALSE(judged.passed()) << plant.what << " in mode " << mode << '\n' << judged.text();
     EXPECT_GT(judged.worst(), 3) << plant.what << ": caught by a hair\n" << judged.text();
     std::printf("%s %s: %.0e %.0e\n", mode, plant.name.data(), judged.check.worst, judged.verify.worst);
     EXPECT_EQ(judged.check.passed,
               plant.timed_only || plant.name == "later_steps" || plant.name == "adam_step_count");
   }
+  return modes;
 }
+
+TEST_P(PlantedError, is_caught) {
+  const Plant& plant = find_plant(GetParam());
+  EXPECT_EQ(expect_caught(plant, wronged_reference()), plant.fused_only ? 0 : 2)
+      << "the reference fuses nothing";
+}
+
+#ifdef ASSAY_TEST_ONEDNN
+TEST_P(PlantedError, is_caught_in_kernels_of_onednn) {
+  const Plant& plant = find_plant(GetParam());
+  EXPECT_GE(expect_caught(plant, wronged_onednn()), 1) << "no op of its graphs has the mistake";
+}
+
+TEST(PlantedErrors, in_the_optimizer_and_the_fused_ops_are_in_what_onednn_runs_as_a_graph) {
+  for (const char* name :
+       {"fused_relu", "stale_gradient", "double_update", "batch_size", "padding", "tf32"}) {
+    const Plant& plant = find_plant(name);
+    PlantedBackend backend(plant, wronged_onednn());
+    const Judged judged = judge_backend(backend, trap_program(batch, {}), {"train", "graph"});
+    EXPECT_GT(backend.planted(), 0) << name;
+    EXPECT_FALSE(judged.passed()) << name;
+  }
+}
+
+TEST(PlantedErrors, are_all_that_is_wrong_with_the_wrapped_kernels_of_onednn) {
+  const Plant nothing{
+      "nothing",
+      "a kernel that is wrapped and right",
+      {"convolution", "linear", "linear_weight_gradient", "convolution_weight_gradient", "adam", "relu"},
+      [](PlantedCall& call) { call.run(); }};
+  for (const char* mode : {"eager", "graph"}) {
+    PlantedBackend backend(nothing, wronged_onednn());
+    const Judged judged = judge_backend(backend, trap_program(batch, {}), {"train", mode});
+    EXPECT_GT(backend.planted(), 0);
+    EXPECT_TRUE(judged.passed()) << mode << '\n' << judged.text();
+  }
+}
+#endif
 
 std::vector<std::string_view> names() {
   std::vector<std::string_view> result;
@@ -79,6 +124,24 @@ TEST(PlantedErrors, are_caught_under_the_wide_bounds_of_bf16) {
     PlantedBackend backend(plant);
     const Program program = trap_program(batch, optimizer_of(plant, plant.optimizer));
     const Judged judged = judge_backend(backend, program, {"train", "graph", "bf16"});
+    EXPECT_FALSE(judged.passed()) << name << '\n' << judged.text();
+    EXPECT_GT(judged.worst(), 3) << name << ": caught by a hair\n" << judged.text();
+  }
+}
+
+// The weights that strict fp32 calls wrong are what this policy is.
+TEST(PlantedErrors, are_told_from_the_rounding_of_tf32) {
+  PlantedBackend rounded(find_plant("tf32"));
+  const Judged honest = judge_backend(rounded, trap_program(batch, {}), {"train", "graph", "tf32"});
+  EXPECT_TRUE(honest.passed()) << honest.text();
+  EXPECT_GT(honest.worst(), 0.02) << "bounds that nothing can reach hold nothing";
+  for (const char* name :
+       {"padding", "pool_divisor", "loss_summed", "double_gradient", "no_update", "double_update",
+        "stale_gradient", "later_steps", "running_statistics", "adam_bias_correction"}) {
+    const Plant& plant = find_plant(name);
+    PlantedBackend backend(plant);
+    const Judged judged = judge_backend(backend, trap_program(batch, optimizer_of(plant, plant.optimizer)),
+                                        {"train", "graph", "tf32"});
     EXPECT_FALSE(judged.passed()) << name << '\n' << judged.text();
     EXPECT_GT(judged.worst(), 3) << name << ": caught by a hair\n" << judged.text();
   }

@@ -76,5 +76,20 @@ TEST_F(PlantedRun, takes_the_time_away_from_what_was_wrong_when_timed) {
   }
 }
 
+#ifdef ASSAY_TEST_ONEDNN
+TEST_F(PlantedRun, finds_the_same_mistakes_in_kernels_of_onednn) {
+  const Report report = report_of(
+      R"("mode": ["onednn_honest", "onednn_batch_size", "onednn_stale_gradient", "onednn_later_steps", "onednn_fused_relu"])");
+  ASSERT_EQ(report.cells.size(), 5u);
+  EXPECT_EQ(report.cells[0].status, Status::ok) << report.cells[0].reason;
+  for (std::size_t i = 1; i < report.cells.size(); ++i) {
+    const CellReport& cell = report.cells[i];
+    EXPECT_EQ(cell.status, Status::wrong_result) << cell.id << ": " << cell.reason;
+    EXPECT_THAT(cell.reason, HasSubstr(i < 3 ? "check/" : "verify/")) << cell.id;
+    EXPECT_FALSE(has_a_time(cell)) << cell.id;
+  }
+}
+#endif
+
 }  // namespace
 }  // namespace assay

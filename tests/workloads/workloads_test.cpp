@@ -69,6 +69,9 @@ bool is_deep(const Workload& workload) {
 
 std::vector<Case> networks() {
   std::vector<Case> all;
+#ifndef ASSAY_DEEP_NETWORKS
+  all.push_back({"reference", "traps", "tf32"});
+#endif
   for (const std::string& backend : backends()) {
     for (const char* precision : {"fp32", "bf16"}) {
 #ifdef ASSAY_DEEP_NETWORKS

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "backends/reference/tf32.hpp"
 #include "harness/worker/error.hpp"
 #include "tests/unit/exec/programs.hpp"
 
@@ -255,12 +257,66 @@ TEST(KernelExecutable, profiles_every_node_when_asked) {
   }
 }
 
+TEST(Tf32, rounds_to_ten_bits_of_mantissa_and_ties_to_even) {
+  using reference::to_tf32;
+  EXPECT_EQ(to_tf32(1 + 0x1p-11f), 1);
+  EXPECT_EQ(to_tf32(1 + 3 * 0x1p-11f), 1 + 0x1p-9f);
+  EXPECT_EQ(to_tf32(1 + 0x1p-11f + 0x1p-23f), 1 + 0x1p-10f);
+  EXPECT_EQ(to_tf32(-1 - 0x1p-11f - 0x1p-23f), -1 - 0x1p-10f);
+  EXPECT_EQ(to_tf32(2 - 0x1p-23f), 2) << "into the next power of two";
+  EXPECT_EQ(to_tf32(0.0f), 0);
+  EXPECT_EQ(to_tf32(std::numeric_limits<float>::max()), std::numeric_limits<float>::infinity());
+  EXPECT_EQ(to_tf32(-std::numeric_limits<float>::infinity()), -std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(to_tf32(std::numeric_limits<float>::quiet_NaN())));
+}
+
+// One linear layer: under tf32 it computes with rounded inputs and weights, and the bias as it is.
+TEST(Tf32, rounds_the_operands_of_matrix_ops_alone) {
+  const Program p = Workload{
+      .name = "linear",
+      .description = {},
+      .source = {},
+      .dataset = {},
+      .sample_shape = {6},
+      .classes = 10,
+      .batch = 4,
+      .optimizer = {},
+      .learning_rate = 1e-3,
+      .network = [](GraphBuilder& b, ValueId x, std::int64_t classes) {
+        return b.linear("fc", x, classes);
+      }}.build(4);
+  const auto logits = [&](const char* precision, bool rounded) {
+    Batch fed = batch(p, 3);
+    std::vector<HostTensor> state = parameters(p, 1);
+    if (rounded) {
+      for (float& x : fed.inputs) x = reference::to_tf32(x);
+      for (HostTensor& tensor : state) {
+        if (!tensor.name.ends_with("weight")) continue;
+        for (float& w : tensor.as<float>()) w = reference::to_tf32(w);
+      }
+    }
+    auto executable = reference::ReferenceBackend().compile(p, options("graph", precision));
+    executable->set_state(state);
+    std::vector<float> found(4 * 10);
+    executable->evaluate(fed.host(), found.data());
+    return found;
+  };
+  const auto tf32 = logits("tf32", false), by_hand = logits("fp32", true), strict = logits("fp32", false);
+  double worst = 0, moved = 0;
+  for (std::size_t i = 0; i < tf32.size(); ++i) {
+    worst = std::max(worst, std::abs(static_cast<double>(tf32[i]) - static_cast<double>(by_hand[i])));
+    moved = std::max(moved, std::abs(static_cast<double>(tf32[i]) - static_cast<double>(strict[i])));
+  }
+  EXPECT_LT(worst, 1e-7);
+  EXPECT_GT(moved, 1e-6);
+}
+
 TEST(ReferenceBackend, says_what_it_does_not_support) {
   reference::ReferenceBackend backend;
   const Program p = find_workload("mlp").build(4);
   EXPECT_EQ(backend.unsupported(p, options("graph")), "");
   EXPECT_THAT(backend.unsupported(p, options("compile")), HasSubstr("'compile'"));
-  EXPECT_THAT(backend.unsupported(p, options("graph", "tf32")), HasSubstr("tf32"));
+  EXPECT_EQ(backend.unsupported(p, options("graph", "tf32")), "");
   CompileOptions how = options("graph");
   how.device = "cuda";
   EXPECT_THAT(backend.unsupported(p, how), HasSubstr("cuda"));

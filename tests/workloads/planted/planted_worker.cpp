@@ -1,5 +1,7 @@
-// A worker whose modes are mistakes, and one that makes none.
+// A worker whose modes are mistakes, and one that makes none. "onednn_<mistake>" makes it in oneDNN's graph
+// mode instead of the reference's.
 #include "backends/reference/reference_backend.hpp"
+#include "harness/worker/error.hpp"
 #include "tests/workloads/planted/planted_backend.hpp"
 
 namespace assay {
@@ -16,8 +18,14 @@ class PlantedModes final : public Backend {
     return reference_.unsupported(program, planned(options));
   }
   std::unique_ptr<Executable> compile(const Program& program, const CompileOptions& options) override {
-    if (options.mode == "honest") return reference_.compile(program, planned(options));
-    return PlantedBackend(find_plant(options.mode)).compile(program, planned(options));
+    constexpr std::string_view prefix = "onednn_";
+    const std::string_view mode = options.mode;
+    const bool onednn = mode.starts_with(prefix);
+    const std::string_view name = onednn ? mode.substr(prefix.size()) : mode;
+    const Wronged wronged = onednn ? wronged_onednn() : wronged_reference();
+    if (!wronged.backend) throw Unsupported("[planted] this build has no oneDNN");
+    if (name == "honest") return wronged.backend->compile(program, planned(options));
+    return PlantedBackend(find_plant(name), wronged).compile(program, planned(options));
   }
 
  private:

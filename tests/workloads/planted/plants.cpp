@@ -190,6 +190,17 @@ const std::vector<Plant>& all_plants() {
          std::fill(call.out(0).end() - row, call.out(0).end(), 0.0f);
        }},
       {"fused_path", "a ReLU that leaks, in what is timed alone", {"relu"}, leak, true},
+      {"fused_relu",
+       "an op with a ReLU inside that is a hundredth too large, in what is timed alone",
+       {"convolution", "linear", "add"},
+       [](PlantedCall& call) {
+         call.run();
+         scale(call.out(0), 1.01f);
+       },
+       true,
+       "adam",
+       0,
+       true},
 
       {"running_statistics",
        "running statistics that are not updated",

@@ -1,0 +1,18 @@
+// TF32 as the operands of a matrix op have it: the exponent of a float, 10 bits of mantissa, rounded to
+// nearest even.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace assay::reference {
+
+// A NaN stays one, and what is nearer to infinity than to the largest number becomes infinite, as in IEEE
+// 754.
+inline float to_tf32(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7f800000u) == 0x7f800000u) return value;
+  return std::bit_cast<float>((bits + 0xfffu + ((bits >> 13) & 1u)) & 0xffffe000u);
+}
+
+}  // namespace assay::reference

@@ -1,0 +1,44 @@
+// An operand or result of a kernel as a row-major array of floats, whatever format the kernel has it in.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "harness/exec/kernel_library.hpp"
+#include "harness/exec/storage.hpp"
+
+namespace assay {
+
+class PlainOperand {
+ public:
+  // Absent, opaque or not f32: it has no values and passes through as it is.
+  explicit PlainOperand(TensorType type = {}) : type_(std::move(type)) {}
+  PlainOperand(const TensorType& type, const Format& format, KernelLibrary& library);
+
+  void bind(void* pointer) { pointer_ = pointer; }
+  const Shape& shape() const { return type_.shape; }
+  std::span<float> values() const;
+
+  // Before a run: what the kernel wrote or will read becomes the values.
+  void load();
+  // The values become what the kernel's readers will read.
+  void store();
+  // The kernel reads these in place of the operand, until reset().
+  void replace(std::span<const float> values);
+  void reset() { replaced_ = false; }
+  void* pointer_for_kernel() { return replaced_ ? replacement_.data() : pointer_; }
+
+ private:
+  void move(Kernel& reorder, void* from, void* to);
+
+  bool plain_ = true;  // in the kernel's format
+  TensorType type_;
+  void* pointer_ = nullptr;
+  Storage values_, replacement_;
+  std::shared_ptr<Kernel> to_plain_, from_plain_;
+  bool replaced_ = false;
+};
+
+}  // namespace assay
