@@ -1,5 +1,6 @@
 #include "harness/measure/environment.hpp"
 
+#include <sys/personality.h>
 #include <sys/utsname.h>
 
 #include <cstdio>
@@ -10,6 +11,7 @@
 
 #include "harness/measure/clock.hpp"
 #include "harness/measure/cpu_info.hpp"
+#include "harness/measure/limits.hpp"
 #include "harness/measure/system_files.hpp"
 
 namespace assay {
@@ -27,14 +29,18 @@ Json memory(const fs::path& root) {
     const auto kibibytes = text ? size_of(*text) : std::nullopt;
     return kibibytes ? Json(*kibibytes << 10) : Json(nullptr);
   };
-  Json huge = nullptr;  // "always [madvise] never"
-  if (const auto text = file_text(root / "sys/kernel/mm/transparent_hugepage/enabled"))
-    if (const auto open = text->find('['), close = text->find(']'); open != text->npos && close != text->npos)
-      huge = text->substr(open + 1, close - open - 1);
+  const auto chosen = [&](const char* file) {  // "always [madvise] never"
+    const auto text = file_text(root / "sys/kernel/mm/transparent_hugepage" / file);
+    if (!text) return Json(nullptr);
+    const auto open = text->find('['), close = text->find(']');
+    return open != text->npos && close != text->npos ? Json(text->substr(open + 1, close - open - 1))
+                                                     : Json(nullptr);
+  };
   return {{"total", bytes("MemTotal")},
           {"available", bytes("MemAvailable")},
           {"swap_total", bytes("SwapTotal")},
-          {"huge_pages", huge}};
+          {"huge_pages", chosen("enabled")},
+          {"huge_pages_defrag", chosen("defrag")}};
 }
 
 Json clock(const fs::path& root) {
@@ -53,12 +59,15 @@ Json load_average(const fs::path& root) {
   return {one, five, fifteen};
 }
 
-// Cores that a container may use: "200000 100000" is two.
-Json cpu_quota(const fs::path& root) {
-  double quota = 0, period = 0;
-  const auto text = file_text(root / "sys/fs/cgroup/cpu.max");
-  if (!text || std::sscanf(text->c_str(), "%lf %lf", &quota, &period) != 2 || period <= 0) return nullptr;
-  return quota / period;
+// Where the addresses of a program lie differs from fork to fork, and with it what collides in the caches:
+// "full", "partial" or "off" for the machine, "off" also where this process and so its workers were started
+// without.
+Json address_randomisation(const fs::path& root) {
+  const int own = ::personality(0xffffffff);
+  if (own != -1 && (own & ADDR_NO_RANDOMIZE) != 0) return "off";
+  const auto setting = file_integer(root / "proc/sys/kernel/randomize_va_space");
+  if (!setting) return nullptr;
+  return *setting == 0 ? "off" : *setting == 1 ? "partial" : "full";
 }
 
 Json gpus(const fs::path& root) {
@@ -95,9 +104,14 @@ Json unsteady(const Json& environment) {
   if (load.is_array() && load[0].get<double>() > 0.5)
     add(fmt::format("the load was {:.2f} in the last minute", load[0].get<double>()),
         "stop what else is running");
-  if (environment["cpu_quota"].is_number())
-    add(fmt::format("a container may use {:.2f} cores", environment["cpu_quota"].get<double>()),
+  const Json& group = environment["control_group"];
+  if (group["cpu_quota"].is_number())
+    add(fmt::format("a container may use {:.2f} cores", group["cpu_quota"].get<double>()),
         "--threads no larger than that");
+  if (group["memory_limit"].is_number())
+    add(fmt::format("a container may use {:.1f} GiB of memory",
+                    group["memory_limit"].get<double>() * 0x1p-30),
+        "a worker that is killed there is reported as out_of_memory");
   if (environment["memory"]["swap_total"].is_number() && environment["memory"]["swap_total"] > 0)
     add("memory may be swapped out", "swapoff -a");
   if (environment["clock"]["source"].is_string() && environment["clock"]["source"] != "tsc" &&
@@ -122,7 +136,8 @@ Json environment(const fs::path& root) {
       {"memory", memory(root)},
       {"virtualised",
        flags.empty() ? Json(nullptr) : Json((" " + flags + " ").find(" hypervisor ") != std::string::npos)},
-      {"cpu_quota", cpu_quota(root)},
+      {"control_group", control_group_limits(root)},
+      {"address_randomisation", address_randomisation(root)},
       {"load_average", load_average(root)},
       {"clock", clock(root)},
       {"gpus", gpus(root)}};

@@ -54,9 +54,10 @@ struct Evaluation {
 // A sample of the machine and the worker, by the conductor.
 struct MachineSample {
   std::int64_t time_ns = 0;
-  double worker_cpu = 0;  // cores busy in the worker's process group since the last sample
-  std::int64_t worker_rss = 0;
+  double worker_cpu = 0;        // cores busy in the worker and the processes below it since the last sample
+  std::int64_t worker_rss = 0;  // summed over them
   double frequency_hz = 0;
+  int processes = 1;  // how many they were
 };
 
 struct Fork {
@@ -127,7 +128,7 @@ struct CellReport {
   Status status = Status::failed;
   std::string reason{};
   std::vector<std::string> flags{};
-  std::string reproduce{};  // a command line
+  std::string reproduce{};                                     // a command line
   nlohmann::json hyper_parameters = nlohmann::json::object();  // learning rate, schedule, optimizer
   std::string backend_version{};
   nlohmann::json libraries = nlohmann::json::array();

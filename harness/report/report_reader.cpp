@@ -69,6 +69,7 @@ MachineSample read_sample(const JsonReader& in) {
   in.read("time_ns", sample.time_ns);
   in.read("worker_cpu", sample.worker_cpu);
   in.read("worker_rss", sample.worker_rss);
+  if (in.has("processes")) in.read("processes", sample.processes);
   in.read("frequency_hz", sample.frequency_hz);
   return sample;
 }

@@ -70,6 +70,7 @@ Json encode(const MachineSample& sample) {
   return {{"time_ns", sample.time_ns},
           {"worker_cpu", sample.worker_cpu},
           {"worker_rss", sample.worker_rss},
+          {"processes", sample.processes},
           {"frequency_hz", sample.frequency_hz}};
 }
 

@@ -70,14 +70,33 @@ bool has_failed(const CellReport& row) {
                      [](const Fork& fork) { return fork.status != Status::ok; });
 }
 
+bool gives_up(const CellReport& row, const Cell& cell) {
+  if (!has_failed(row)) return false;
+  if (cell.check && !row.equivalence.passed) return true;
+  const auto crashes = std::count_if(row.forks.begin(), row.forks.end(),
+                                     [](const Fork& fork) { return fork.status == Status::crashed; });
+  const auto ok = std::count_if(row.forks.begin(), row.forks.end(),
+                                [](const Fork& fork) { return fork.status == Status::ok; });
+  return crashes > 1 || crashes + ok < std::ssize(row.forks);
+}
+
 void settle_status(CellReport& row, const Cell& cell, int planned) {
   const auto is_ok = [](const Fork& fork) { return fork.status == Status::ok; };
-  const auto failed = std::find_if_not(row.forks.begin(), row.forks.end(), is_ok);
+  const auto is_wrong = [](const Fork& fork) { return fork.status == Status::wrong_result; };
+  auto failed = std::find_if(row.forks.begin(), row.forks.end(), is_wrong);
+  if (failed == row.forks.end()) failed = std::find_if_not(row.forks.begin(), row.forks.end(), is_ok);
   const auto ok = std::count_if(row.forks.begin(), row.forks.end(), is_ok);
   row.reason.clear();
   if (failed != row.forks.end()) {
     row.status = failed->status;
     row.reason = failed->reason;
+    if (failed->status == Status::crashed && row.forks.size() > 1) {
+      row.reason +=
+          fmt::format(" ({} of {} forks crashed)",
+                      std::count_if(row.forks.begin(), row.forks.end(),
+                                    [](const Fork& fork) { return fork.status == Status::crashed; }),
+                      row.forks.size());
+    }
     row.reproduce = cell.reproduce(failed->seed);
   } else if (cell.check && !row.equivalence.checked && row.equivalence.reason == "not reached") {
     row.status = Status::interrupted;

@@ -20,8 +20,12 @@ void take_hello(CellReport& row, const protocol::Hello& hello);
 void take_failed_check(CellReport& row, const CheckOutcome& outcome, std::uint64_t seed);
 
 bool has_round(const CellReport& row, int round);
-// A fork went wrong: there is no use in more of them.
+// A fork went wrong.
 bool has_failed(const CellReport& row);
+// Whether further forks of the cell are in vain: a wrong result stays wrong, what is unsupported or too large
+// stays so, and a time limit was paid once. A crash may be chance: the forks after the first crash still run,
+// those after a second do not. A cell whose check was asked for and has not passed has nothing to time.
+bool gives_up(const CellReport& row, const Cell& cell);
 
 // Status, reason, flags and metrics from the forks that are there.
 void settle_status(CellReport& row, const Cell& cell, int planned);

@@ -64,6 +64,7 @@ void halve(std::vector<MachineSample>& samples) {
     MachineSample both = samples[2 * i + 1];
     both.worker_cpu = (both.worker_cpu + samples[2 * i].worker_cpu) / 2;
     both.worker_rss = std::max(both.worker_rss, samples[2 * i].worker_rss);
+    both.processes = std::max(both.processes, samples[2 * i].processes);
     samples[i] = both;
   }
   samples.resize(samples.size() / 2);
@@ -86,6 +87,7 @@ class Conversation {
       result_.reason = ended.verdict.reason;
     }
     result_.exit = worker_.wait_or_kill(std::chrono::milliseconds(0));
+    result_.peak_rss = std::max(result_.exit.peak_rss, sampler_.peak_rss());
     result_.log_tail = worker_.log().tail();
     worker_.log().finish();
     return std::move(result_);
@@ -111,9 +113,8 @@ class Conversation {
     result_.failed_at = command.verb;
     if (watch_.phase) watch_.phase(command.verb);
     send(command);
-    sampling_ = command.verb == Verb::run && plan_.sample_seconds > 0;
+    keep_samples_ = command.verb == Verb::run;
     Event event = wait(closing_event(command.verb), fmt::format("during {}", to_string(command.verb)));
-    sampling_ = false;
     if (auto* compiled = std::get_if<protocol::Compiled>(&event)) {
       if (!(compiled->seconds >= 0 && std::isfinite(compiled->seconds))) {
         fail(Status::failed, fmt::format("the worker says that compiling took {} s", compiled->seconds));
@@ -224,15 +225,17 @@ class Conversation {
 
   // Until something may have happened: an event, a line of log, a signal, the time of a sample, the deadline.
   void sleep_until(Clock::time_point deadline) {
-    if (sampling_ && Clock::now() >= next_sample_) {
-      if (auto sample = sampler_.sample(worker_.pid())) result_.samples.push_back(*sample);
+    const bool sampling = plan_.sample_seconds > 0;
+    if (sampling && Clock::now() >= next_sample_) {
+      const auto sample = sampler_.sample(worker_.pid());
+      if (sample && keep_samples_) result_.samples.push_back(*sample);
       if (result_.samples.size() >= most_samples) {
         halve(result_.samples);
         sample_seconds_ *= 2;
       }
       next_sample_ = Clock::now() + seconds(sample_seconds_);
     }
-    if (sampling_) deadline = std::min(deadline, next_sample_);
+    if (sampling) deadline = std::min(deadline, next_sample_);
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     std::array<pollfd, 3> waits = {
         pollfd{worker_.channel().read_descriptor(), POLLIN, 0}, pollfd{worker_.log().descriptor(), POLLIN, 0},
@@ -260,7 +263,7 @@ class Conversation {
   std::int64_t oom_kills_before_;
   WorkerProcess worker_;
   WorkerSampler sampler_;
-  bool sampling_ = false;
+  bool keep_samples_ = false;
   double sample_seconds_ = plan_.sample_seconds;
   Clock::time_point next_sample_{};
   ConversationResult result_;

@@ -43,6 +43,8 @@ struct ConversationResult {
   std::optional<protocol::Ran> ran;
   std::vector<MachineSample> samples;  // during `run` alone
   WorkerExit exit;
+  // exit.peak_rss, or the largest sum over the worker and the processes below it in a sample of any phase.
+  std::int64_t peak_rss = 0;
 
   bool ok() const { return status == Status::ok; }
 };

@@ -3,11 +3,13 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <fstream>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "harness/measure/topology.hpp"
 
 namespace assay {
 namespace {
@@ -17,13 +19,12 @@ std::vector<int> find_cores() {
   CPU_ZERO(&allowed);
   if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {0};
   std::vector<int> firsts, siblings;
-  std::set<std::string> seen;
+  const std::map<int, int> core_of = cores_of_cpus();
+  std::set<int> seen;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(static_cast<unsigned>(cpu), &allowed)) continue;
-    std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
-    std::string core;
-    std::getline(file, core);
-    const bool first = core.empty() || seen.insert(core).second;
+    const auto core = core_of.find(cpu);
+    const bool first = core == core_of.end() || seen.insert(core->second).second;
     (first ? firsts : siblings).push_back(cpu);
   }
   firsts.insert(firsts.end(), siblings.begin(), siblings.end());

@@ -52,23 +52,40 @@ std::string flat(std::string id) {
 }
 
 // Caches that frameworks keep on disk: private to a fork and empty, or shared by the forks of a cell when
-// `warm` is asked for.
-std::map<std::string, std::string> worker_environment(const Cell& cell, int threads, const fs::path& folder) {
+// `warm` is asked for. Threads of OpenMP that wait spin while a fork is timed, as the runtime has it:
+// docs/data-and-clock.md has what sleeping costs. Nothing is timed in a check, and beside other work spinning
+// makes it many times slower. What the caller's environment says goes before.
+std::map<std::string, std::string> worker_environment(const Cell& cell, int threads, const fs::path& folder,
+                                                      bool timed) {
   const bool warm = cell.axes.compile_cache == "warm";
   const fs::path cache = warm ? cache_folder() / "warm" / flat(cell.id) : folder / "cache";
   std::error_code ignored;
   fs::create_directories(cache, ignored);
   const std::string count = std::to_string(threads);
-  return {{"OMP_NUM_THREADS", count},
-          {"MKL_NUM_THREADS", count},
-          {"OPENBLAS_NUM_THREADS", count},
-          {"NUMEXPR_NUM_THREADS", count},
-          {"OMP_DYNAMIC", "FALSE"},
-          {"XDG_CACHE_HOME", (cache / "xdg").string()},
-          {"TORCHINDUCTOR_CACHE_DIR", (cache / "inductor").string()},
-          {"TRITON_CACHE_DIR", (cache / "triton").string()},
-          {"ASSAY_BATCH_LIBRARY", batch_library().string()},
-          {"PYTHONUNBUFFERED", "1"}};
+  std::map<std::string, std::string> result = {{"OMP_NUM_THREADS", count},
+                                               {"MKL_NUM_THREADS", count},
+                                               {"OPENBLAS_NUM_THREADS", count},
+                                               {"NUMEXPR_NUM_THREADS", count},
+                                               {"OMP_DYNAMIC", "FALSE"},
+                                               {"XDG_CACHE_HOME", (cache / "xdg").string()},
+                                               {"TORCHINDUCTOR_CACHE_DIR", (cache / "inductor").string()},
+                                               {"TRITON_CACHE_DIR", (cache / "triton").string()},
+                                               {"ASSAY_BATCH_LIBRARY", batch_library().string()},
+                                               {"PYTHONUNBUFFERED", "1"}};
+  if (!timed && !std::getenv("OMP_WAIT_POLICY")) result["OMP_WAIT_POLICY"] = "passive";
+  return result;
+}
+
+// How the OpenMP runtimes of a worker were told to wait.
+std::string wait_policy(const WorkerStart& worker) {
+  std::string told;
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"}) {
+    const auto set = worker.environment.find(name);
+    const char* inherited = std::getenv(name);
+    const std::string value = set != worker.environment.end() ? set->second : inherited ? inherited : "";
+    if (!value.empty()) told += fmt::format("{}{}={}", told.empty() ? "" : " ", name, value);
+  }
+  return told.empty() ? "the runtime's own" : told;
 }
 
 ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, const fs::path& folder,
@@ -81,7 +98,9 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   plan.worker.command = backend.command;
   plan.worker.cell_folder = folder;
   plan.worker.cores = worker_cores(cell.axes.threads);
-  plan.worker.environment = worker_environment(cell, cell.compute_threads(), folder);
+  const bool timed = std::any_of(plan.commands.begin(), plan.commands.end(),
+                                 [](const Command& command) { return command.verb == Verb::run; });
+  plan.worker.environment = worker_environment(cell, cell.compute_threads(), folder, timed);
   return plan;
 }
 
@@ -131,7 +150,7 @@ void take_over(Fork& fork, ConversationResult& result) {
   fork.reason = result.reason;
   if (!result.ok()) fork.log_tail = result.log_tail;
   fork.samples = std::move(result.samples);
-  fork.host_peak_rss = result.exit.peak_rss;
+  fork.host_peak_rss = result.peak_rss;
   if (result.hello) fork.settings.insert(result.hello->settings.begin(), result.hello->settings.end());
   if (result.compiled) {
     fork.compile_seconds = result.compiled->seconds;
@@ -223,6 +242,7 @@ TimedOutcome time_cell(const Cell& cell, int round, bool verify, const ForkConte
     outcome.hello = result.hello;
     take_over(fork, result);
     fork.settings["affinity"] = plan.worker.cores.empty() ? "inherited" : cores_text(plan.worker.cores);
+    fork.settings["wait_policy"] = wait_policy(plan.worker);
     if (!result.ok()) return;
     read_clock(folder / "results/clock.json", cell.axes.task == "train", fork);
     add_quality_flags(fork, cell);

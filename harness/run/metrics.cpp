@@ -113,7 +113,15 @@ Sample memory(const Fork& fork, const char* name) {
   return {static_cast<double>(found->second), ""};
 }
 
+// By the clock of the worker's own process over the timed blocks; where it has children, which that clock
+// cannot see, by the samples of the whole run.
 Sample cpu_utilisation(const Fork& fork, int threads) {
+  const auto has_children = [](const MachineSample& sample) { return sample.processes > 1; };
+  if (std::any_of(fork.samples.begin(), fork.samples.end(), has_children)) {
+    double cores = 0;
+    for (const MachineSample& sample : fork.samples) cores += sample.worker_cpu;
+    return {cores / static_cast<double>(fork.samples.size()) / threads, ""};
+  }
   double busy = 0, all = 0;
   for (const Block* block : steady_blocks(fork)) {
     busy += 1e-9 * static_cast<double>(block->cpu_ns);

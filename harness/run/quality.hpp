@@ -1,4 +1,5 @@
-// Whether the numbers of a fork may be trusted: what disturbed it while it was timed.
+// Whether the numbers of a fork may be trusted: what disturbed it while it was timed. docs/data-and-clock.md says how the
+// limits were set.
 #pragma once
 
 #include <string>

@@ -125,6 +125,8 @@ class Runner {
                    {"commit", build.commit},
                    {"dirty", build.dirty},
                    {"version", build.version},
+                   {"build",
+                    {{"compiler", build.compiler}, {"type", build.build_type}, {"flags", build.flags}}},
                    {"complete", false},
                    {"quick", settings_.quick}};
     report_.environment = request_.environment;
@@ -161,7 +163,7 @@ class Runner {
 
   bool wanted(const PlannedFork& fork) const {
     const CellReport& row = report_.cells[fork.cell];
-    return cells_[fork.cell].runnable() && !has_failed(row) && !has_round(row, fork.round);
+    return cells_[fork.cell].runnable() && !gives_up(row, cells_[fork.cell]) && !has_round(row, fork.round);
   }
 
   void check(std::size_t index) {

@@ -1,55 +1,101 @@
 #include "harness/run/worker_sampler.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "harness/measure/clock.hpp"
 
 namespace assay {
 namespace {
 
-std::string read_small(const char* path) {
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+// A tree that grows while it is walked ends here.
+constexpr std::size_t most_processes = 4096;
+
+std::string read_small(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return {};
+  std::string all;
   char text[4096];
-  const ssize_t count = ::read(file, text, sizeof text);
+  for (ssize_t count; (count = ::read(file, text, sizeof text)) > 0;)
+    all.append(text, static_cast<std::size_t>(count));
   ::close(file);
-  return {text, static_cast<std::size_t>(count > 0 ? count : 0)};
+  return all;
+}
+
+struct Usage {
+  std::int64_t cpu_ns = 0;
+  std::int64_t resident = 0;
+};
+
+std::optional<Usage> usage_of(const std::string& folder) {
+  const std::string stat = read_small(folder + "/stat");
+  // The command may hold spaces and parentheses: fields are counted from behind it.
+  const std::size_t command_end = stat.rfind(')');
+  if (command_end == std::string::npos) return std::nullopt;
+  unsigned long user = 0, system = 0;
+  long waited_user = 0, waited_system = 0, resident_pages = 0;
+  if (std::sscanf(stat.c_str() + command_end + 1,
+                  " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld %*d %*d %*d %*d %*u %*u %ld",
+                  &user, &system, &waited_user, &waited_system, &resident_pages) != 5) {
+    return std::nullopt;
+  }
+  static const std::int64_t tick_ns = 1'000'000'000 / ::sysconf(_SC_CLK_TCK);
+  static const std::int64_t page_bytes = ::sysconf(_SC_PAGESIZE);
+  const auto ticks = static_cast<std::int64_t>(user + system) + waited_user + waited_system;
+  return Usage{ticks * tick_ns, resident_pages * page_bytes};
+}
+
+// Each thread lists the children that it started.
+void add_children(const std::string& folder, std::vector<pid_t>& processes) {
+  const std::string tasks = folder + "/task";
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(tasks.c_str()), &::closedir);
+  if (!open) return;
+  while (const dirent* thread = ::readdir(open.get())) {
+    if (thread->d_name[0] == '.') continue;
+    const std::string list = read_small(tasks + "/" + thread->d_name + "/children");
+    const char* at = list.c_str();
+    for (char* end = nullptr; processes.size() < most_processes; at = end) {
+      const long child = std::strtol(at, &end, 10);
+      if (end == at) break;
+      processes.push_back(static_cast<pid_t>(child));
+    }
+  }
 }
 
 }  // namespace
 
 std::optional<MachineSample> WorkerSampler::sample(pid_t process) {
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/%d/stat", process);
-  const std::string stat = read_small(path);
-  // The command may hold spaces and parentheses: fields are counted from behind it.
-  const std::size_t command_end = stat.rfind(')');
-  if (command_end == std::string::npos) return std::nullopt;
-  unsigned long user = 0, system = 0;
-  long resident_pages = 0;
-  if (std::sscanf(stat.c_str() + command_end + 2,
-                  "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d %*d %*d %*u %*u %ld",
-                  &user, &system, &resident_pages) != 3) {
-    return std::nullopt;
-  }
-  static const std::int64_t tick_ns = 1'000'000'000 / ::sysconf(_SC_CLK_TCK);
-  static const std::int64_t page_bytes = ::sysconf(_SC_PAGESIZE);
-  const std::int64_t cpu_ns = static_cast<std::int64_t>(user + system) * tick_ns;
   MachineSample sample;
+  sample.processes = 0;
+  std::int64_t cpu_ns = 0;
+  std::vector<pid_t> processes{process};
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    const std::string folder = "/proc/" + std::to_string(processes[i]);
+    const auto usage = usage_of(folder);
+    if (!usage && i == 0) return std::nullopt;
+    if (!usage) continue;  // it ended while we looked
+    cpu_ns += usage->cpu_ns;
+    sample.worker_rss += usage->resident;
+    ++sample.processes;
+    add_children(folder, processes);
+  }
   sample.time_ns = now_ns();
-  sample.worker_rss = resident_pages * page_bytes;
+  peak_rss_ = std::max(peak_rss_, sample.worker_rss);
   const std::string frequency = read_small("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq");
   sample.frequency_hz = 1000.0 * std::strtod(frequency.c_str(), nullptr);
   const bool first = last_time_ns_ == 0;
   if (!first) {
-    sample.worker_cpu =
-        static_cast<double>(cpu_ns - last_cpu_ns_) / static_cast<double>(sample.time_ns - last_time_ns_);
+    // A child that nobody waits for takes its time with it: the sum may fall, the rate may not.
+    sample.worker_cpu = static_cast<double>(std::max<std::int64_t>(0, cpu_ns - last_cpu_ns_)) /
+                        static_cast<double>(sample.time_ns - last_time_ns_);
   }
   last_time_ns_ = sample.time_ns;
   last_cpu_ns_ = cpu_ns;

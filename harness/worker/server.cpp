@@ -14,6 +14,7 @@
 #include "harness/io/sha256.hpp"
 #include "harness/worker/checker.hpp"
 #include "harness/worker/error.hpp"
+#include "harness/worker/loaded_libraries.hpp"
 #include "harness/worker/session.hpp"
 #include "harness/worker/trainer.hpp"
 
@@ -36,7 +37,7 @@ protocol::Hello hello(const BackendInfo& info) {
   protocol::Hello hello;
   hello.backend = info.name;
   hello.version_of_backend = info.version;
-  for (const Library& library : info.libraries)
+  for (const Library& library : with_loaded_libraries(info.libraries))
     hello.libraries.push_back({library.name, library.version, library.path});
   hello.settings = info.settings;
   return hello;

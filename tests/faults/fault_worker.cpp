@@ -1,5 +1,6 @@
 // A worker that does as its mode says: behaves, with declared instead of measured times, or goes wrong in one
 // known way.
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -120,6 +121,18 @@ class Fault {
     std::abort();
   }
 
+  // Two children that hold 64 MiB each at the same time, for as long as a few samples take.
+  static void fork_twice() {
+    for (int i = 0; i < 2; ++i) {
+      if (::fork() != 0) continue;
+      std::string held(64 << 20, 'x');
+      ::usleep(1'200'000);
+      ::_exit(held.back() == 'x' ? 0 : 1);
+    }
+    while (::wait(nullptr) > 0) {
+    }
+  }
+
   void at_start() {
     if (mode_ == "crash_at_hello") crash();
     if (mode_ == "hang_at_hello") hang();
@@ -138,6 +151,7 @@ class Fault {
   }
 
   void at_run() {
+    if (mode_ == "crash_once" && request_.at("seed") == 2) crash();
     if (mode_ == "crash") {
       std::cerr << "about to fall\n";
       crash();
@@ -148,6 +162,7 @@ class Fault {
       hang();
     }
     if (mode_ == "slow") ::usleep(300'000);
+    if (mode_ == "forks") fork_twice();
     if (mode_ == "flood") {
       const std::string line(1000, 'x');
       for (int i = 0; i < 20'000; ++i) std::cerr << line << '\n';

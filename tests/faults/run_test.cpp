@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -96,11 +97,25 @@ TEST_F(RunTest, every_fault_is_a_row_and_the_run_goes_on) {
     EXPECT_EQ(cell.status, expected[i]) << cell.id << ": " << cell.reason;
     EXPECT_EQ(cell.reason.empty(), cell.status == Status::ok) << cell.id;
     EXPECT_THAT(cell.reproduce, HasSubstr("--mode " + cell.axes.mode));
-    EXPECT_EQ(cell.forks.size(), cell.status == Status::ok ? 2U : 1U) << "no second fork of what went wrong";
+    const bool goes_on = cell.status == Status::ok || cell.status == Status::crashed;
+    EXPECT_EQ(cell.forks.size(), goes_on ? 2U : 1U) << "no second fork of what went wrong for sure";
   }
   EXPECT_THAT(report.cells[0].forks[0].log_tail, HasSubstr("about to fall"));
   EXPECT_THAT(report.cells[7].reason, HasSubstr("loss is not finite"));
   EXPECT_EQ(report.run["complete"], true);
+}
+
+TEST_F(RunTest, after_one_crash_the_other_forks_run_and_after_two_none) {
+  const Report report = run_to_end(request(R"("forks": 4, "mode": ["crash_once", "crash"])"));
+  const CellReport &once = report.cells.at(0), &always = report.cells.at(1);
+  ASSERT_EQ(once.forks.size(), 4U);
+  EXPECT_EQ(once.status, Status::crashed);
+  EXPECT_THAT(once.reason, HasSubstr("1 of 4 forks crashed"));
+  EXPECT_EQ(once.forks[1].status, Status::crashed);
+  EXPECT_EQ(once.forks[3].status, Status::ok);
+  EXPECT_FALSE(once.metrics.at("step_time").value) << "a backend that crashes is not ranked";
+  EXPECT_EQ(always.forks.size(), 2U);
+  EXPECT_THAT(always.reason, HasSubstr("2 of 2 forks crashed"));
 }
 
 TEST_F(RunTest, declared_times_become_the_metrics_to_the_bit) {
@@ -113,6 +128,17 @@ TEST_F(RunTest, declared_times_become_the_metrics_to_the_bit) {
   EXPECT_DOUBLE_EQ(*cell.metrics.at("step_time").upper, 1.15e-3);
   EXPECT_DOUBLE_EQ(*cell.metrics.at("planned_arena").value, 4096);
   EXPECT_DOUBLE_EQ(*cell.metrics.at("compile_time").value, 0.25);
+}
+
+TEST_F(RunTest, memory_of_a_worker_is_that_of_its_children_too) {
+  const Report report = run_to_end(request(R"("forks": 1, "mode": "forks")"));
+  ASSERT_EQ(report.cells.at(0).status, Status::ok) << report.cells[0].reason;
+  const Fork& fork = report.cells[0].forks.at(0);
+  const auto most = std::max_element(fork.samples.begin(), fork.samples.end(),
+                                     [](const auto& a, const auto& b) { return a.processes < b.processes; });
+  ASSERT_NE(most, fork.samples.end());
+  EXPECT_EQ(most->processes, 3);
+  EXPECT_GE(fork.host_peak_rss, 128 << 20) << "the sum, not the largest of them";
 }
 
 TEST_F(RunTest, the_report_on_disk_is_what_was_returned) {

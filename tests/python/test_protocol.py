@@ -52,6 +52,15 @@ def talk(
     return heard, process.wait()
 
 
+def test_hello_tells_the_batch_library_and_the_other_shared_objects_with_their_builds(make_cell: Any) -> None:
+    heard, _ = talk(make_cell(), ["quit"])
+    libraries = {library["name"]: library for library in heard[0]["libraries"]}
+    for name in ("libassay_batch", "libc"):
+        assert Path(libraries[name]["path"]).exists()
+        assert libraries[name]["version"].startswith("build-id ")
+    assert not any(".cpython-" in library["path"] for library in heard[0]["libraries"])
+
+
 def test_each_command_gets_its_closing_event(make_cell: Any) -> None:
     folder = make_cell()
     heard, status = talk(

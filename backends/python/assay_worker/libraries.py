@@ -2,20 +2,77 @@
 
 from __future__ import annotations
 
+import os
+import struct
 from pathlib import Path
 
 from .adapter import Library
+
+NOTE, BUILD_ID = 4, 3
 
 
 def loaded_libraries(stems: dict[str, str], versions: dict[str, str] | None = None) -> list[Library]:
     """Name the loaded shared objects; {"libtorch_cpu": "PyTorch"}: how a file begins, whose it is."""
     found: dict[str, str] = {}
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        path = line.partition("/")[2]
-        if ".so" not in path:
-            continue
-        file = path.rpartition("/")[2]
+    for path in _mapped():
         for stem, name in stems.items():
-            if file.startswith(stem):
-                found.setdefault(name, "/" + path)
+            if Path(path).name.startswith(stem):
+                found.setdefault(name, path)
     return [Library(name, (versions or {}).get(name, ""), path) for name, path in found.items()]
+
+
+def with_loaded_libraries(named: list[Library], also: Path | None = None) -> list[Library]:
+    """Add to what an adapter names every other shared object, and the file that will be loaded later.
+
+    Python's own extension modules are left out: there are hundreds, and their packages' versions tell them.
+    """
+    paths = [path for path in _mapped() if ".cpython-" not in path and ".abi3." not in path]
+    if also is not None and also.exists():
+        paths.append(os.path.realpath(also))
+    known = {os.path.realpath(library.path) for library in named if library.path}
+    result = [Library(one.name, one.version or build_id(one.path), one.path) for one in named]
+    for path in dict.fromkeys(paths):
+        if os.path.realpath(path) not in known:
+            result.append(Library(Path(path).name.partition(".so")[0], build_id(path), path))
+    return result
+
+
+def build_id(path: str) -> str:
+    """Give "build-id <hex>" as the linker wrote it into a 64-bit ELF file, or nothing."""
+    try:
+        with Path(path).open("rb") as file:
+            header = file.read(64)
+            if header[:5] != b"\x7fELF\x02":
+                return ""
+            (offset,) = struct.unpack_from("<Q", header, 32)
+            size, count = struct.unpack_from("<HH", header, 54)
+            file.seek(offset)
+            table = file.read(size * count)
+            for at in range(0, len(table) - 55, size):
+                kind, begin, length = struct.unpack_from("<I4xQ16xQ", table, at)
+                if kind != NOTE:
+                    continue
+                file.seek(begin)
+                if hexadecimal := _build_id_of(file.read(length)):
+                    return f"build-id {hexadecimal}"
+    except (OSError, struct.error):
+        pass
+    return ""
+
+
+def _build_id_of(notes: bytes) -> str:
+    at = 0
+    while at + 12 <= len(notes):
+        name_size, size, kind = struct.unpack_from("<III", notes, at)
+        name = at + 12
+        text = name + (name_size + 3) // 4 * 4
+        if kind == BUILD_ID and notes[name : name + 4] == b"GNU\0":
+            return notes[text : text + size].hex()
+        at = text + (size + 3) // 4 * 4
+    return ""
+
+
+def _mapped() -> list[str]:
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    paths = ("/" + line.partition("/")[2] for line in lines if "/" in line)
+    return list(dict.fromkeys(path for path in paths if ".so" in path.rpartition("/")[2]))

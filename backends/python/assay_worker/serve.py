@@ -16,7 +16,8 @@ import numpy as np
 
 from . import checks, trainer
 from .adapter import Adapter, Cell, Unavailable, Unsupported
-from .batch import Session
+from .batch import Session, library_path
+from .libraries import with_loaded_libraries
 from .program import Program, read_program
 from .tensors import Tensors, read_tensors
 
@@ -50,7 +51,7 @@ class Server:
             "protocol": PROTOCOL,
             "backend": info.name,
             "version": info.version,
-            "libraries": [vars(library) for library in info.libraries],
+            "libraries": [vars(library) for library in with_loaded_libraries(info.libraries, library_path())],
             "settings": info.settings,
         }
 

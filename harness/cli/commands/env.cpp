@@ -37,9 +37,18 @@ std::string bytes(const Json& value) {
 std::string caches(const Json& list) {
   std::string out;
   for (const Json& cache : list)
-    out += fmt::format("{}L{} {} {} x {}", out.empty() ? "" : ", ", text(cache["level"]), text(cache["type"]),
-                       text(cache["count"]), bytes(cache["bytes"]));
+    out += fmt::format("{}L{} {} {} x {} for {}", out.empty() ? "" : ", ", text(cache["level"]),
+                       text(cache["type"]), text(cache["count"]), bytes(cache["bytes"]),
+                       text(cache["shared_by"]));
   return out.empty() ? "unknown" : out;
+}
+
+std::string limits(const Json& group) {
+  if (group["version"].is_null()) return "none";
+  const Json& quota = group["cpu_quota"];
+  const Json& memory = group["memory_limit"];
+  return fmt::format("version {}, {} cores, {} memory", text(group["version"]),
+                     quota.is_null() ? "all" : text(quota), memory.is_null() ? "all" : bytes(memory));
 }
 
 Table machine(const Json& told) {
@@ -52,6 +61,7 @@ Table machine(const Json& told) {
   };
   add("program", fmt::format("assay {} {}{}, {} {}", build.version, build.commit,
                              build.dirty ? " (changed)" : "", build.compiler, build.build_type));
+  add("built with", build.flags.empty() ? "no flags" : std::string(build.flags));
   add("host", fmt::format("{}, {}, {}", text(told["host"]), text(told["os"]), text(told["kernel"])));
   add("processor", fmt::format("{} ({})", text(cpu["model"]), text(cpu["vendor"])));
   add("cores",
@@ -61,9 +71,13 @@ Table machine(const Json& told) {
   add("caches", caches(cpu["caches"]));
   add("clock rate", fmt::format("governor {}, driver {}, boost {}", text(cpu["governor"]),
                                 text(cpu["driver"]), text(cpu["boost"])));
+  add("hyper-threading",
+      fmt::format("{}, {} threads a core", text(cpu["smt"]), text(cpu["threads_per_core"])));
+  add("control group", limits(told["control_group"]));
+  add("address randomisation", text(told["address_randomisation"]));
   add("memory",
-      fmt::format("{}, {} free; swap {}; huge pages {}", bytes(memory["total"]), bytes(memory["available"]),
-                  bytes(memory["swap_total"]), text(memory["huge_pages"])));
+      fmt::format("{}, {} free; swap {}; transparent huge pages {}", bytes(memory["total"]),
+                  bytes(memory["available"]), bytes(memory["swap_total"]), text(memory["huge_pages"])));
   add("clock", fmt::format("{} from {}, {} ns apart, {:.0f} ns a reading", text(told["clock"]["name"]),
                            text(told["clock"]["source"]), text(told["clock"]["resolution_ns"]),
                            told["clock"]["cost_ns"].get<double>()));
@@ -78,11 +92,9 @@ int env(bool json) {
   Json told = environment();
   if (json) {
     const BuildInfo& build = build_info();
-    told["program"] = {{"version", build.version},
-                       {"commit", build.commit},
-                       {"dirty", build.dirty},
-                       {"compiler", build.compiler},
-                       {"build_type", build.build_type}};
+    told["program"] = {{"version", build.version},       {"commit", build.commit},
+                       {"dirty", build.dirty},           {"compiler", build.compiler},
+                       {"build_type", build.build_type}, {"flags", build.flags}};
     print_json(told);
     return fine;
   }

@@ -2,13 +2,16 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/measure/limits.hpp"
 #include "harness/measure/system_files.hpp"
+#include "harness/measure/topology.hpp"
 
 namespace assay {
 namespace {
@@ -28,22 +31,17 @@ class Machine : public ::testing::Test {
     write("proc/meminfo", "MemTotal:       16 kB\nMemAvailable:   8 kB\nSwapTotal:      4 kB\n");
     write("proc/loadavg", "1.50 0.75 0.25 1/2 3\n");
     write("etc/os-release", "NAME=Linux\nPRETTY_NAME=\"A Linux 1.0\"\n");
-    write("sys/devices/system/cpu/online", "0-3\n");
-    write("sys/devices/system/node/online", "0\n");
     write("sys/fs/cgroup/cpu.max", "150000 100000\n");
     write("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+    write("proc/sys/kernel/randomize_va_space", "1\n");
+    write("sys/devices/system/cpu/smt/control", "on\n");
     write("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
-    for (int cpu = 0; cpu < 4; ++cpu) {
-      const std::string folder = "sys/devices/system/cpu/cpu" + std::to_string(cpu);
-      write(folder + "/topology/physical_package_id", "0");
-      write(folder + "/topology/core_id", std::to_string(cpu / 2));
-      write(folder + "/cache/index0/level", "1");
-      write(folder + "/cache/index0/type", "Data");
-      write(folder + "/cache/index0/size", "32K");
-      write(folder + "/cache/index0/shared_cpu_list", cpu < 2 ? "0-1" : "2-3");
-    }
+    ::setenv("HWLOC_SYNTHETIC", "pack:2 numa:1 l3:1(size=8388608) core:2 l1d:1(size=32768) pu:2", 1);
   }
-  void TearDown() override { fs::remove_all(root_); }
+  void TearDown() override {
+    fs::remove_all(root_);
+    ::unsetenv("HWLOC_SYNTHETIC");
+  }
 
   void write(const std::string& name, const std::string& text) {
     fs::create_directories((root_ / name).parent_path());
@@ -56,17 +54,28 @@ TEST_F(Machine, is_told_by_its_files) {
   const json told = environment(root_);
   EXPECT_EQ(told["os"], "A Linux 1.0");
   EXPECT_EQ(told["cpu"]["model"], "A processor");
-  EXPECT_EQ(told["cpu"]["logical"], 4);
-  EXPECT_EQ(told["cpu"]["cores"], 2);
-  EXPECT_EQ(told["cpu"]["sockets"], 1);
+  EXPECT_EQ(told["cpu"]["logical"], 8);
+  EXPECT_EQ(told["cpu"]["cores"], 4);
+  EXPECT_EQ(told["cpu"]["sockets"], 2);
+  EXPECT_EQ(told["cpu"]["numa_nodes"], 2);
   EXPECT_EQ(told["cpu"]["threads_per_core"], 2);
+  EXPECT_EQ(told["cpu"]["smt"], "on");
+  EXPECT_EQ(told["address_randomisation"], "partial");
   EXPECT_EQ(told["cpu"]["instruction_sets"], json({"sse4_2", "avx2"}));
-  EXPECT_EQ(told["cpu"]["caches"],
-            json::parse(R"([{"level": 1, "type": "Data", "bytes": 32768, "count": 2}])"));
+  ASSERT_EQ(told["cpu"]["caches"].size(), 2U) << told["cpu"]["caches"];
+  const json &first = told["cpu"]["caches"][0], &last = told["cpu"]["caches"][1];
+  EXPECT_EQ(first["level"], 1);
+  EXPECT_EQ(first["type"], "Data");
+  EXPECT_EQ(first["bytes"], 32768);
+  EXPECT_EQ(first["count"], 4);
+  EXPECT_EQ(first["shared_by"], 2);
+  EXPECT_EQ(last["level"], 3);
+  EXPECT_EQ(last["count"], 2);
+  EXPECT_EQ(last["shared_by"], 4);
   EXPECT_EQ(told["memory"]["total"], 16384);
   EXPECT_EQ(told["memory"]["huge_pages"], "madvise");
   EXPECT_EQ(told["virtualised"], true);
-  EXPECT_EQ(told["cpu_quota"], 1.5);
+  EXPECT_EQ(told["control_group"]["cpu_quota"], 1.5);
   EXPECT_EQ(told["load_average"][0], 1.5);
 }
 
@@ -87,10 +96,46 @@ TEST_F(Machine, that_tells_nothing_is_null_and_no_error) {
   const json told = environment(root_);
   EXPECT_TRUE(told["os"].is_null());
   EXPECT_TRUE(told["cpu"]["model"].is_null());
-  EXPECT_TRUE(told["cpu"]["logical"].is_null());
-  EXPECT_TRUE(told["cpu"]["threads_per_core"].is_null());
+  EXPECT_TRUE(told["cpu"]["smt"].is_null());
+  EXPECT_TRUE(told["address_randomisation"].is_null() || told["address_randomisation"] == "off");
+  EXPECT_TRUE(told["control_group"]["version"].is_null());
+  EXPECT_TRUE(told["control_group"]["cpu_quota"].is_null());
   EXPECT_TRUE(told["memory"]["total"].is_null());
   EXPECT_TRUE(told["virtualised"].is_null());
+}
+
+TEST_F(Machine, has_the_tightest_limit_of_its_control_groups_version_2) {
+  write("proc/self/cgroup", "0::/slice/inner\n");
+  write("sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
+  write("sys/fs/cgroup/cpu.max", "max 100000\n");
+  write("sys/fs/cgroup/slice/cpu.max", "200000 100000\n");
+  write("sys/fs/cgroup/slice/memory.max", "1048576\n");
+  write("sys/fs/cgroup/slice/inner/cpu.max", "400000 100000\n");
+  write("sys/fs/cgroup/slice/inner/memory.max", "max\n");
+  EXPECT_EQ(control_group_limits(root_),
+            json({{"version", 2}, {"cpu_quota", 2.0}, {"memory_limit", 1048576}}));
+}
+
+TEST_F(Machine, has_limits_of_control_groups_version_1) {
+  fs::remove_all(root_ / "sys/fs/cgroup");
+  write("proc/self/cgroup", "5:cpuacct,cpu:/docker/abc\n4:memory:/docker/abc\n");
+  write("sys/fs/cgroup/cpu/docker/abc/cpu.cfs_quota_us", "50000\n");
+  write("sys/fs/cgroup/cpu/docker/abc/cpu.cfs_period_us", "100000\n");
+  // In a container the path is the host's and the limits stand at the top of the mount.
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "2097152\n");
+  EXPECT_EQ(control_group_limits(root_),
+            json({{"version", 1}, {"cpu_quota", 0.5}, {"memory_limit", 2097152}}));
+  write("sys/fs/cgroup/cpu/docker/abc/cpu.cfs_quota_us", "-1\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(control_group_limits(root_),
+            json({{"version", 1}, {"cpu_quota", nullptr}, {"memory_limit", nullptr}}));
+}
+
+TEST_F(Machine, knows_the_core_of_each_logical_cpu) {
+  const auto cores = cores_of_cpus();
+  ASSERT_EQ(cores.size(), 8U);
+  EXPECT_EQ(cores.at(0), cores.at(1));
+  EXPECT_NE(cores.at(1), cores.at(2));
 }
 
 TEST(Environment, of_this_machine_has_a_model_and_a_clock) {

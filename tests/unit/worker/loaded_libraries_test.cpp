@@ -1,0 +1,46 @@
+#include "harness/worker/loaded_libraries.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+
+namespace assay {
+namespace {
+
+using ::testing::StartsWith;
+
+const Library* named(const std::vector<Library>& all, const std::string& name) {
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Library& one) { return one.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+TEST(LoadedLibraries, are_the_program_the_batch_library_and_the_c_library_with_paths_and_builds) {
+  const auto all = loaded_libraries();
+  ASSERT_FALSE(all.empty());
+  EXPECT_EQ(all[0].path, std::filesystem::canonical("/proc/self/exe").string());
+  for (const char* name : {"libassay_batch", "libc"}) {
+    const Library* library = named(all, name);
+    ASSERT_NE(library, nullptr) << name;
+    EXPECT_TRUE(std::filesystem::exists(library->path)) << library->path;
+    EXPECT_THAT(library->version, StartsWith("build-id ")) << name;
+    EXPECT_GT(library->version.size(), 20U);
+  }
+}
+
+TEST(LoadedLibraries, keep_what_the_backend_says_of_them) {
+  const Library* c = nullptr;
+  const auto loaded = loaded_libraries();
+  c = named(loaded, "libc");
+  ASSERT_NE(c, nullptr);
+  const auto all = with_loaded_libraries({{"C library", "2.36", c->path}, {"inside", "1", ""}});
+  EXPECT_EQ(all.size(), loaded.size() + 1);
+  EXPECT_EQ(all[0].version, "2.36");
+  EXPECT_EQ(all[1].name, "inside");
+  EXPECT_EQ(named(all, "libc"), nullptr) << "not a second time";
+}
+
+}  // namespace
+}  // namespace assay
