@@ -55,7 +55,9 @@ struct OpEntry {
   std::string_view op;
   Body<float> (*f32)(const Context&);
   Body<double> (*f64)(const Context&);
-  int matrix_operands = 0;  // the first so many are multiplied with each other: TF32 rounds them
+  // The first so many are multiplied with each other: TF32 rounds them. -1: there are products inside that it
+  // does not reach, and TF32 is not emulated.
+  int matrix_operands = 0;
 };
 
 // One list per file of ops.

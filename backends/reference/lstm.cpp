@@ -184,8 +184,9 @@ Body<T> lstm_gradient(const Context& context) {
 }  // namespace
 
 std::span<const OpEntry> lstm_ops() {
-  static constexpr std::array entries{OpEntry{"lstm", lstm<float>, lstm<double>},
-                                      OpEntry{"lstm_gradient", lstm_gradient<float>, lstm_gradient<double>}};
+  static constexpr std::array entries{
+      OpEntry{"lstm", lstm<float>, lstm<double>, -1},
+      OpEntry{"lstm_gradient", lstm_gradient<float>, lstm_gradient<double>, -1}};
   return entries;
 }
 

@@ -23,7 +23,7 @@ std::string ReferenceBackend::unsupported(const Program& program, const CompileO
   }
   if (options.device != "cpu") return fmt::format("[reference] device '{}' is not cpu", options.device);
   if (options.layout != "native") return fmt::format("[reference] layout '{}' is not native", options.layout);
-  ReferenceLibrary library(1);
+  ReferenceLibrary library(1, options.precision.tf32);
   return first_unsupported(program, options, library);
 }
 

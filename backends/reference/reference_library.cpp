@@ -147,7 +147,12 @@ void fill(Lowered& lowered, Body<T> body, const Context& context, int tf32_opera
 }  // namespace
 
 std::string ReferenceLibrary::unsupported(const Graph&, const Node& node) const {
-  if (find_entry(node.op->name()) != nullptr) return {};
+  const OpEntry* entry = find_entry(node.op->name());
+  if (entry != nullptr && tf32_ && entry->matrix_operands < 0) {
+    return fmt::format("[{}] {}: the TF32 of the products inside is not emulated by the reference",
+                       node.op->name(), node.name);
+  }
+  if (entry != nullptr) return {};
   return fmt::format("[{}] {} has no kernel in the reference", node.op->name(), node.name);
 }
 

@@ -317,6 +317,8 @@ TEST(ReferenceBackend, says_what_it_does_not_support) {
   EXPECT_EQ(backend.unsupported(p, options("graph")), "");
   EXPECT_THAT(backend.unsupported(p, options("compile")), HasSubstr("'compile'"));
   EXPECT_EQ(backend.unsupported(p, options("graph", "tf32")), "");
+  EXPECT_THAT(backend.unsupported(find_workload("lstm").build(4), options("graph", "tf32")),
+              HasSubstr("[lstm"));
   CompileOptions how = options("graph");
   how.device = "cuda";
   EXPECT_THAT(backend.unsupported(p, how), HasSubstr("cuda"));
