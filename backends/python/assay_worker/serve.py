@@ -97,7 +97,8 @@ class Server:
 
     def _first_step(self, adapter: Adapter, program: Program) -> None:
         """Do what frameworks put off to the first step."""
-        inputs = np.zeros(program.training.values["inputs"].shape, np.float32)
+        fed = program.training.values["inputs"]
+        inputs = np.zeros(fed.shape, np.int32 if fed.dtype == "i32" else np.float32)
         adapter.stage(0, inputs, np.zeros(program.batch, np.int32))
         adapter.step(0, 0.0, 1)
         adapter.synchronize()
