@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import platform
 import re
 from collections.abc import Callable
 
 import numpy as np
 import torch
-from assay_worker import Adapter, Cell, Info, Library, Program, Unavailable, Unsupported, loaded_libraries
+from assay_worker import Adapter, Cell, Info, Library, Program, loaded_libraries
 from torch import Tensor
 from torch_network import Network
+from torch_op import TorchOp
 from torch_optimizer import MOMENTS, Optimizers
+from torch_settings import as_array, autocast, configure, observed, refuse_cell
 
 Tensors = dict[str, np.ndarray]
 
@@ -22,16 +23,15 @@ class TorchAdapter(Adapter):
 
     @classmethod
     def info(cls, cell: Cell) -> Info:
-        _configure(cell)
-        return Info("torch", torch.__version__, _libraries(), _observed())
+        configure(cell)
+        return Info("torch", torch.__version__, _libraries(), observed(cell))
+
+    @classmethod
+    def of(cls, program: Program) -> type[Adapter]:
+        return TorchOp if program.is_op else cls
 
     def __init__(self, program: Program, cell: Cell, check: bool) -> None:
-        if cell.device == "cuda" and not torch.cuda.is_available():
-            raise Unavailable(f"PyTorch {torch.__version__} finds no CUDA device")
-        if cell.device != "cuda" and cell.precision == "tf32":
-            raise Unsupported(f"[tf32] the device {cell.device} has no TF32")
-        if cell.mode not in ("eager", "compile"):
-            raise Unsupported(f"mode {cell.mode!r}: eager and compile are known")
+        refuse_cell(cell)
         self._program = program
         self._cell = cell
         self._device = torch.device(cell.device)
@@ -84,13 +84,13 @@ class TorchAdapter(Adapter):
 
     def state(self) -> Tensors:
         found = {
-            v.name: _array(self._network.tensor(v.name))
+            v.name: as_array(self._network.tensor(v.name))
             for v in self._program.parameters + self._program.states
         }
         for value in self._program.parameters:
             state = self._optimizer.state(self._network.tensor(value.name))
             for ours, theirs in self._moments().items():
-                found[f"{value.name}.{ours}"] = _array(state[theirs])
+                found[f"{value.name}.{ours}"] = as_array(state[theirs])
         return found
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
@@ -124,7 +124,7 @@ class TorchAdapter(Adapter):
 
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
         with torch.inference_mode(), self._autocast():
-            return _array(self._infer(self._images(inputs)))
+            return as_array(self._infer(self._images(inputs)))
 
     def supply_masks(self, masks: Tensors) -> None:
         # torch.compile makes a second graph of the same network, in which the masks are operands.
@@ -135,7 +135,7 @@ class TorchAdapter(Adapter):
             drops = self._drops(*self._slots[slot])
         # What was 0 before is 0 afterwards, whether it was kept or not.
         return {
-            value.name: np.where(_array(x) == 0, 255, _array(y) != 0).astype(np.uint8)
+            value.name: np.where(as_array(x) == 0, 255, as_array(y) != 0).astype(np.uint8)
             for value, (x, y) in zip(self._program.masks, drops, strict=True)
         }
 
@@ -143,9 +143,9 @@ class TorchAdapter(Adapter):
         with self._autocast():
             loss, logits = self._forward(self._images(inputs), self._classes(labels))
         loss.backward()
-        found = {"loss": _array(loss), "logits": _array(logits)}
+        found = {"loss": as_array(loss), "logits": as_array(logits)}
         for value in self._program.parameters:
-            found[f"gradient/{value.name}"] = _array(self._network.tensor(value.name).grad)
+            found[f"gradient/{value.name}"] = as_array(self._network.tensor(value.name).grad)
         self._optimizer.clear_gradients()
         return found
 
@@ -159,14 +159,8 @@ class TorchAdapter(Adapter):
         return found
 
     def settings(self) -> dict[str, str]:
-        found = _observed() | self._memory_share
-        found |= {"optimizer": "fused" if self._optimizer.fused else "foreach"}
-        if self._cell.mode == "compile":
-            from torch._dynamo.utils import counters
-
-            # More than one for each function means that it compiled anew.
-            found["compiled_graphs"] = str(counters["stats"]["unique_graphs"])
-        return found
+        found = observed(self._cell) | self._memory_share
+        return found | {"optimizer": "fused" if self._optimizer.fused else "foreach"}
 
     def _states(self) -> list[dict[str, Tensor]]:
         return [self._optimizer.state(self._network.tensor(value.name)) for value in self._program.parameters]
@@ -183,9 +177,7 @@ class TorchAdapter(Adapter):
         self._restarted = False
 
     def _autocast(self) -> contextlib.AbstractContextManager[object]:
-        if self._cell.precision != "bf16":
-            return contextlib.nullcontext()
-        return torch.autocast(self._device.type, torch.bfloat16)
+        return autocast(self._cell)
 
     def _images(self, inputs: np.ndarray) -> Tensor:
         # Always a copy: the buffer belongs to the batch library.
@@ -202,24 +194,6 @@ class TorchAdapter(Adapter):
 
     def _classes(self, labels: np.ndarray) -> Tensor:
         return torch.from_numpy(labels.astype(np.int64)).to(self._device)
-
-
-def _array(tensor: Tensor | None) -> np.ndarray:
-    if tensor is None:
-        raise ValueError("a parameter has no gradient")
-    dense = tensor.detach().to_dense() if tensor.is_sparse else tensor.detach()
-    return np.array(dense.float().cpu().contiguous().numpy())
-
-
-def _configure(cell: Cell) -> None:
-    """Set what holds for the whole process."""
-    torch.set_num_threads(cell.threads)
-    torch.set_num_interop_threads(1)
-    tf32 = cell.precision == "tf32"
-    torch.set_float32_matmul_precision("high" if tf32 else "highest")
-    torch.backends.cudnn.allow_tf32 = tf32
-    torch.backends.cudnn.benchmark = not cell.deterministic
-    torch.use_deterministic_algorithms(cell.deterministic)
 
 
 def memory_share(fraction: float | None, cap_bytes: int | None, total_bytes: int) -> float | None:
@@ -240,18 +214,6 @@ def _limit_memory(cell: Cell, device: torch.device) -> dict[str, str]:
         return {}
     torch.cuda.set_per_process_memory_fraction(share, torch.cuda.current_device())
     return {"memory_fraction": f"{share:.6g}"}
-
-
-def _observed() -> dict[str, str]:
-    return {
-        "threads": str(torch.get_num_threads()),
-        "interop_threads": str(torch.get_num_interop_threads()),
-        "instruction_set": torch.backends.cpu.get_cpu_capability(),
-        "float32_matmul_precision": torch.get_float32_matmul_precision(),
-        "onednn": str(torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled),
-        "deterministic": str(torch.are_deterministic_algorithms_enabled()),
-        "python": platform.python_version(),
-    }
 
 
 def _libraries() -> list[Library]:

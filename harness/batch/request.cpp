@@ -102,6 +102,7 @@ BatchRequest read_request(const std::filesystem::path& cell_folder) {
   if (!reader.has("batch")) reader.fail("batch", "is missing");
   request.batch = reader.whole("batch", 0, 1, 1 << 24);
   request.training = reader.one_of("task", "train", {"train", "infer"}) == "train";
+  request.op = reader.has("op");
   const Reader loader = reader.object("loader");
   request.loader.kind = loader.one_of("kind", "resident", {"resident", "harness", "native"});
   request.loader.workers = static_cast<int>(loader.whole("workers", 1, 0, 256));

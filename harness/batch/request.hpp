@@ -33,6 +33,7 @@ struct ClockRequest {
 struct BatchRequest {
   std::int64_t batch = 0;
   bool training = true;  // task
+  bool op = false;       // a single op: no schedule, no latencies
   LoaderRequest loader;
   ClockRequest clock;
 };

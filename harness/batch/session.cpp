@@ -13,8 +13,9 @@ namespace assay {
 namespace {
 
 constexpr std::size_t most_latencies = 65'536;
-constexpr std::int64_t fewest_rows = 131'072;  // of the schedule of a fork that counts steps: 2 MiB
-constexpr std::size_t most_plans = 64;         // that a fork that counts steps walks
+constexpr std::int64_t fewest_rows = 131'072;            // of the schedule of a fork that counts steps: 2 MiB
+constexpr std::int64_t endless = std::int64_t{1} << 50;  // steps of a single op
+constexpr std::size_t most_plans = 64;                   // that a fork that counts steps walks
 constexpr std::int64_t save_every_ns = 1'000'000'000;
 
 [[noreturn]] void out_of_turn(std::string_view call, std::string_view what) {
@@ -34,7 +35,7 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
       opener_(std::make_unique<SourceOpener>(read_manifest(cell_folder_))),
       train_(opener_->open("train")),
       evaluator_(opener_->manifest().classes),
-      latencies_(request_.training ? 0 : most_latencies) {
+      latencies_(request_.training || request_.op ? 0 : most_latencies) {
   const Manifest& manifest = opener_->manifest();
   const ClockRequest& clock = request_.clock;
   const bool epochs = clock.kind == ClockRequest::Kind::epochs;
@@ -74,7 +75,8 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
   }
   open_schedule(BlockPlan::rows_needed(clock, epoch_steps));
   const std::size_t blocks = epochs ? epoch_steps.size() * (1 + evaluation_steps.size()) : 0;
-  plan_.emplace(clock, layout_.schedule_rows, std::move(epoch_steps), std::move(evaluation_steps));
+  plan_.emplace(clock, request_.op ? endless : layout_.schedule_rows, std::move(epoch_steps),
+                std::move(evaluation_steps));
 
   results_.clock = measure_clock();
   results_.loader = request_.loader;
@@ -88,6 +90,7 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
 BatchSession::~BatchSession() = default;
 
 void BatchSession::open_schedule(std::int64_t needed) {
+  if (request_.op) return;
   const std::filesystem::path path = cell_folder_ / "schedule.npy";
   const bool epochs = request_.clock.kind == ClockRequest::Kind::epochs;
   std::int64_t rows = 0;

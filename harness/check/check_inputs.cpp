@@ -9,6 +9,7 @@
 
 #include "harness/check/equivalence.hpp"
 #include "harness/check/rebatch.hpp"
+#include "harness/data/operands.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/io/atomic_file.hpp"
 #include "harness/io/npy.hpp"
@@ -82,6 +83,13 @@ std::vector<std::int64_t> shuffled_rows(std::int64_t batch, std::int64_t distinc
   for (std::size_t r = 0; r < rows.size(); ++r) rows[r] = static_cast<std::int64_t>(r) % distinct;
   random.shuffle(std::span(rows));
   return rows;
+}
+
+// A single op: the one sample that holds all operands of the task.
+HostTensor operands_of(const Graph& graph, std::uint64_t seed) {
+  HostTensor inputs = HostTensor::zeros("inputs", {DType::f32, {1, input_elements(graph)}});
+  std::ranges::copy(draw_operands(graph, 1, seed, "check"), inputs.as<float>().begin());
+  return inputs;
 }
 
 // Each sample to its rows of the batch.
@@ -200,21 +208,27 @@ std::int64_t distinct_samples(std::int64_t batch, std::int64_t asked) {
 }
 
 CheckBatch write_check(const fs::path& cell_folder, const Program& program, std::uint64_t seed,
-                       std::int64_t distinct) {
+                       std::int64_t distinct, std::string_view task) {
   const Graph& graph = program.training;
   CheckBatch batch{batch_of(program), 0, {}};
-  const Value& inputs = graph.value(graph.find("inputs"));
   batch.distinct = distinct_samples(batch.batch, distinct);
   batch.row_of = shuffled_rows(batch.batch, batch.distinct, Philox(seed, "check/rows"));
 
   const fs::path folder = cell_folder / "check";
   fs::create_directories(folder);
   write_safetensors(folder / "parameters.safetensors", parameters_of(program, seed));
-  const bool tokens = inputs.type.dtype == DType::i32;
-  write_array(folder / "inputs.npy",
-              tokens ? tokens_of(inputs.type.shape, vocabulary_of(graph, graph.find("inputs")), batch, seed)
-                     : inputs_of(inputs.type.shape, batch, seed));
-  write_array(folder / "labels.npy", labels_of(graph.value(graph.output("logits")).type.shape.back(), batch));
+  if (program.is_op()) {
+    write_array(folder / "inputs.npy", operands_of(program.graph(task), seed));
+    write_array(folder / "labels.npy", HostTensor::zeros("labels", {DType::i32, {1}}));
+  } else {
+    const Value& inputs = graph.value(graph.find("inputs"));
+    const bool tokens = inputs.type.dtype == DType::i32;
+    write_array(folder / "inputs.npy", tokens ? tokens_of(inputs.type.shape,
+                                                          vocabulary_of(graph, graph.find("inputs")), batch, seed)
+                                              : inputs_of(inputs.type.shape, batch, seed));
+    write_array(folder / "labels.npy",
+                labels_of(graph.value(graph.output("logits")).type.shape.back(), batch));
+  }
   write_array(folder / "schedule.npy", schedule_of(program.optimizer));
   const std::vector<HostTensor> masks = masks_of(graph, batch, seed);
   if (!masks.empty()) write_safetensors(folder / "masks.safetensors", masks);

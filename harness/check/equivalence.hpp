@@ -29,9 +29,10 @@ std::int64_t distinct_samples(std::int64_t batch, std::int64_t asked);
 
 // Writes check/{parameters.safetensors, inputs.npy, labels.npy, schedule.npy, batch.json} of a cell folder.
 // Deterministic in (program, seed, distinct): give every round the same seed and the oracle answers once. No
-// parameter is zero or one; the labels of the distinct samples are spread over the classes.
+// parameter is zero or one; the labels of the distinct samples are spread over the classes. Of a single op
+// the batch is one sample with the operands of `task`.
 CheckBatch write_check(const std::filesystem::path& cell_folder, const Program& program, std::uint64_t seed,
-                       std::int64_t distinct = 8);
+                       std::int64_t distinct = 8, std::string_view task = "train");
 
 // Throws std::runtime_error naming the file when check/batch.json is missing or malformed.
 CheckBatch read_check_batch(const std::filesystem::path& cell_folder);
@@ -39,7 +40,7 @@ CheckBatch read_check_batch(const std::filesystem::path& cell_folder);
 // Reads results/check.safetensors (phase "check") or results/verify.safetensors (phase "verify") of the cell
 // folder and compares each tensor with the oracle's answers. A missing, misshapen or non-finite tensor, and a
 // file that is none, fail with words. Updates are judged apart from gradients: recomputed in fp64 from the
-// worker's own old state and gradient. The cell's precision is that of its request.json. Throws
+// worker's own old state and gradient. The cell's precision and task are those of its request.json. Throws
 // std::runtime_error when the oracle's file or our own files are at fault.
 Equivalence judge(const std::filesystem::path& cell_folder, const std::filesystem::path& oracle_file,
                   std::string_view phase, const Program& program);

@@ -2,8 +2,27 @@
 
 namespace assay {
 
+namespace {
+
+std::vector<ExpectedTensor> expected_of_op(const Program& program, std::string_view task) {
+  const Graph& graph = program.graph(task);
+  std::vector<ExpectedTensor> tensors;
+  for (const Graph::Output& output : graph.outputs())
+    tensors.push_back({"result/" + output.name, graph.value(output.value).type.shape});
+  if (task == "train") {
+    for (const ValueId id : differentiated_inputs(program))
+      tensors.push_back({"gradient/" + graph.value(id).name, graph.value(id).type.shape});
+  }
+  for (const ValueId id : graph.with_role(Role::state))
+    tensors.push_back({"running/" + graph.value(id).name, graph.value(id).type.shape});
+  return tensors;
+}
+
+}  // namespace
+
 std::vector<ExpectedTensor> expected_tensors(const Program& program, std::string_view task,
                                              std::string_view phase, std::int64_t steps) {
+  if (program.is_op()) return expected_of_op(program, task);
   const bool check = phase == "check";
   const Graph& graph = program.training;
   const Shape logits = graph.value(graph.output("logits")).type.shape;

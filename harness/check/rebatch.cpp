@@ -48,6 +48,7 @@ Graph with_batch(const Graph& graph, std::int64_t batch) {
 }  // namespace
 
 std::int64_t batch_of(const Program& program) {
+  if (program.is_op()) return 1;
   const ValueId inputs = program.training.find("inputs");
   if (inputs == none || program.training.value(inputs).type.shape.empty()) {
     throw GraphError(
@@ -57,6 +58,7 @@ std::int64_t batch_of(const Program& program) {
 }
 
 Program with_batch(const Program& program, std::int64_t batch) {
+  if (program.is_op()) return program;
   return {with_batch(program.training, batch), with_batch(program.inference, batch), program.optimizer};
 }
 

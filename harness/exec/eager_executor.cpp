@@ -11,8 +11,8 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 EagerExecutor::EagerExecutor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store,
-                             bool profile)
-    : Executor(std::move(lowered), library, store, profile),
+                             bool profile, const Packing& packing)
+    : Executor(std::move(lowered), library, store, profile, packing),
       tensors_(lowered_.buffers.size()),
       dead_(lowered_.steps.size()) {
   std::vector<int> last(lowered_.buffers.size(), none);

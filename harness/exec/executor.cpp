@@ -7,7 +7,8 @@
 
 namespace assay {
 
-Executor::Executor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store, bool profile)
+Executor::Executor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store, bool profile,
+                   const Packing& packing)
     : lowered_(std::move(lowered)), library_(library), profile_(profile), pointers_(lowered_.buffers.size()) {
   for (std::size_t b = 0; b < pointers_.size(); ++b) {
     const Buffer& buffer = lowered_.buffers[b];
@@ -21,9 +22,12 @@ Executor::Executor(LoweredGraph lowered, KernelLibrary& library, PersistentStore
       storage.clear();
       pointers_[b] = storage.data();
     } else {
-      const DType host = value.type.dtype == DType::i32 ? DType::i32 : DType::f32;
-      feeds_.push_back(
-          {static_cast<int>(b), value.role == Role::label, Inlet(library, first.type, first.format, host)});
+      const bool label = value.role == Role::label;
+      const bool floats = packing.floats && !label;
+      const DType host = value.type.dtype == DType::i32 && !floats ? DType::i32 : DType::f32;
+      const auto offset = packing.offsets.find(value.name);
+      feeds_.push_back({static_cast<int>(b), label, offset == packing.offsets.end() ? 0 : offset->second,
+                        Inlet(library, first.type, first.format, host)});
     }
   }
   if (profile_) {
@@ -43,8 +47,12 @@ void Executor::stage(std::int64_t slot, const HostBatch& batch) {
     }
   }
   for (std::size_t f = 0; f < feeds_.size(); ++f) {
-    const void* host = feeds_[f].label ? static_cast<const void*>(batch.labels) : batch.inputs;
-    if (host == nullptr) throw std::runtime_error("[stage] got a batch without labels: the graph reads them");
+    if (feeds_[f].label && batch.labels == nullptr)
+      throw std::runtime_error("[stage] got a batch without labels: the graph reads them");
+    // f32 and i32 alike take four bytes.
+    const void* host = feeds_[f].label
+                           ? static_cast<const void*>(batch.labels)
+                           : static_cast<const std::byte*>(batch.inputs) + feeds_[f].offset * 4;
     feeds_[f].inlet.push(host, place[f].data());
   }
 }

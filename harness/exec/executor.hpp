@@ -14,10 +14,17 @@
 
 namespace assay {
 
+// How the inputs of a graph lie in a batch.
+struct Packing {
+  std::map<std::string, std::int64_t> offsets = {};  // of the first element of each (input_offsets())
+  bool floats = false;                               // whole numbers stand as floats: a single op
+};
+
 // Used from one thread. The library and the store outlive it.
 class Executor {
  public:
-  Executor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store, bool profile);
+  Executor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store, bool profile,
+           const Packing& packing);
   virtual ~Executor() = default;
 
   // A slot beside those of the caller.
@@ -57,6 +64,7 @@ class Executor {
   struct Feed {
     int buffer = none;
     bool label = false;
+    std::int64_t offset = 0;  // of its first element in the batch
     Inlet inlet;
   };
   using Slot = std::vector<Storage>;  // by feed
@@ -72,7 +80,8 @@ class Executor {
 // Everything is planned, allocated and bound when it is made; a step is a flat list of kernels.
 class GraphExecutor final : public Executor {
  public:
-  GraphExecutor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store, bool profile);
+  GraphExecutor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store, bool profile,
+                const Packing& packing = {});
   void run(std::int64_t slot) override;
   std::map<std::string, std::int64_t> memory() const override;
 
@@ -89,7 +98,8 @@ class GraphExecutor final : public Executor {
 // called.
 class EagerExecutor final : public Executor {
  public:
-  EagerExecutor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store, bool profile);
+  EagerExecutor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store, bool profile,
+                const Packing& packing = {});
   void run(std::int64_t slot) override;
   std::map<std::string, std::int64_t> memory() const override;
 

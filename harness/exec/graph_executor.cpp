@@ -12,8 +12,8 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 GraphExecutor::GraphExecutor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store,
-                             bool profile)
-    : Executor(std::move(lowered), library, store, profile), scratch_(lowered_.steps.size()) {
+                             bool profile, const Packing& packing)
+    : Executor(std::move(lowered), library, store, profile, packing), scratch_(lowered_.steps.size()) {
   const Arena arena = plan_arena(lowered_);
   arena_ = Storage(arena.bytes, "the planned arena");
   arena_.clear();

@@ -53,6 +53,7 @@ KernelExecutable::KernelExecutable(const Program& program, const CompileOptions&
                                    std::unique_ptr<KernelLibrary> library)
     : program_(program), options_(options), library_(std::move(library)), store_(*library_) {
   const bool train = options.task == "train";
+  packing_ = {input_offsets(program_.graph(options.task)), program_.is_op()};
   main_ = make(train ? training_step(program_, {options_.precision, false, false})
                      : inference_step(program_, options_.precision),
                options.profile);
@@ -63,9 +64,9 @@ std::unique_ptr<Executor> KernelExecutable::make(const Graph& graph, bool profil
   LoweredGraph lowered = lower(graph, *library_, {eager, store_.formats()});
   std::unique_ptr<Executor> executor;
   if (eager) {
-    executor = std::make_unique<EagerExecutor>(std::move(lowered), *library_, store_, profile);
+    executor = std::make_unique<EagerExecutor>(std::move(lowered), *library_, store_, profile, packing_);
   } else {
-    executor = std::make_unique<GraphExecutor>(std::move(lowered), *library_, store_, profile);
+    executor = std::make_unique<GraphExecutor>(std::move(lowered), *library_, store_, profile, packing_);
   }
   executor->set_seed(seed());
   return executor;
@@ -116,6 +117,12 @@ void KernelExecutable::step(std::int64_t slot, double learning_rate, std::int64_
 double KernelExecutable::loss() {
   if (!main_->has_output("loss")) return std::numeric_limits<double>::quiet_NaN();
   return scalar(main_->output("loss"));
+}
+
+std::vector<HostTensor> KernelExecutable::results() {
+  std::vector<HostTensor> tensors;
+  for (const std::string& name : main_->output_names()) tensors.push_back(main_->output(name));
+  return tensors;
 }
 
 Executor& KernelExecutable::evaluation() {

@@ -23,6 +23,7 @@ class KernelExecutable final : public Executable {
   void step(std::int64_t slot, double learning_rate, std::int64_t step) override;
   void synchronize() override { library_->synchronize(); }
   double loss() override;
+  std::vector<HostTensor> results() override;
   void evaluate(const HostBatch& batch, float* logits) override;
   std::vector<HostTensor> gradients(const HostBatch& batch) override;
   std::map<std::string, std::int64_t> memory() const override;
@@ -37,6 +38,7 @@ class KernelExecutable final : public Executable {
   CompileOptions options_;
   std::unique_ptr<KernelLibrary> library_;
   PersistentStore store_;
+  Packing packing_;
   bool supplied_ = false;                 // masks are: nothing is drawn
   std::unique_ptr<Executor> main_;        // the training step, or for task infer the inference step
   std::unique_ptr<Executor> evaluation_;  // of task train

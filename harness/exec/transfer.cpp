@@ -40,6 +40,8 @@ void convert(const void* source, DType from, void* target, DType to, std::int64_
     std::memcpy(target, source, static_cast<std::size_t>(elements * size_of(to)));
   } else if (from == DType::f32 && to == DType::f64) {
     copy<float, double>(source, target, elements);
+  } else if (from == DType::f32 && to == DType::i32) {
+    copy<float, std::int32_t>(source, target, elements);
   } else if (from == DType::f64 && to == DType::f32) {
     copy<double, float>(source, target, elements);
   } else if (from == DType::f32 && to == DType::bf16) {

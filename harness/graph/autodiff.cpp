@@ -28,22 +28,23 @@ std::vector<bool> descendants(const Graph& graph, const std::vector<ValueId>& so
 
 class Differentiation {
  public:
-  Differentiation(Graph& graph, ValueId loss, const std::vector<ValueId>& with_respect_to)
+  Differentiation(Graph& graph, const std::vector<std::pair<ValueId, ValueId>>& given,
+                  const std::vector<ValueId>& with_respect_to)
       : graph_(graph),
         builder_(graph),
         varies_(descendants(graph, with_respect_to)),
         gradients_(graph.values().size(), none),
         sums_(graph.values().size(), 0) {
-    const TensorType type = graph.value(loss).type;
-    if (type.elements() != 1 || !is_floating(type.dtype)) {
-      throw GraphError(fmt::format("graph '{}': the loss '{}' {} is not a floating-point scalar",
-                                   graph.name(), graph.value(loss).name, to_string(type)));
+    for (const auto& [value, gradient] : given) {
+      if (graph.value(value).type != graph.value(gradient).type) {
+        throw GraphError(fmt::format("graph '{}': the gradient '{}' {} is not of the type of '{}' {}",
+                                     graph.name(), graph.value(gradient).name,
+                                     to_string(graph.value(gradient).type), graph.value(value).name,
+                                     to_string(graph.value(value).type)));
+      }
+      gradients_.at(index(value)) = gradient;
     }
-    const auto node_count = static_cast<NodeId>(graph.nodes().size());
-    gradients_[index(loss)] = builder_.apply(
-        "constant", {},
-        {{"value", 1.0}, {"shape", type.shape}, {"dtype", std::string(to_string(type.dtype))}})[0];
-    for (NodeId id = node_count; id-- > 0;) visit(graph.node(id));
+    for (auto id = static_cast<NodeId>(graph.nodes().size()); id-- > 0;) visit(graph.node(id));
   }
 
   ValueId of(ValueId id) const { return gradients_[index(id)]; }
@@ -98,13 +99,29 @@ class Differentiation {
 }  // namespace
 
 std::vector<ValueId> differentiate(Graph& graph, ValueId loss, const std::vector<ValueId>& with_respect_to) {
-  const Differentiation differentiation(graph, loss, with_respect_to);
+  const TensorType type = graph.value(loss).type;
+  if (type.elements() != 1 || !is_floating(type.dtype)) {
+    throw GraphError(fmt::format("graph '{}': the loss '{}' {} is not a floating-point scalar", graph.name(),
+                                 graph.value(loss).name, to_string(type)));
+  }
+  GraphBuilder builder(graph);
+  const ValueId one = builder.apply(
+      "constant", {},
+      {{"value", 1.0}, {"shape", type.shape}, {"dtype", std::string(to_string(type.dtype))}})[0];
+  return differentiate(graph, {{loss, one}}, with_respect_to);
+}
+
+std::vector<ValueId> differentiate(Graph& graph, const std::vector<std::pair<ValueId, ValueId>>& given,
+                                   const std::vector<ValueId>& with_respect_to) {
+  const Differentiation differentiation(graph, given, with_respect_to);
   std::vector<ValueId> gradients;
   for (const ValueId id : with_respect_to) {
     gradients.push_back(differentiation.of(id));
     if (gradients.back() == none) {
-      throw GraphError(fmt::format("graph '{}': '{}' does not reach the loss '{}'", graph.name(),
-                                   graph.value(id).name, graph.value(loss).name));
+      throw GraphError(fmt::format("graph '{}': '{}' does not reach {}", graph.name(), graph.value(id).name,
+                                   given.size() == 1
+                                       ? fmt::format("the loss '{}'", graph.value(given[0].first).name)
+                                       : "what is differentiated"));
     }
   }
   return gradients;

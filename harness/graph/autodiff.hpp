@@ -1,7 +1,7 @@
 // Reverse-mode differentiation as a graph-to-graph transform.
 #pragma once
 
-#include <map>
+#include <utility>
 #include <vector>
 
 #include "harness/graph/graph.hpp"
@@ -12,5 +12,10 @@ namespace assay {
 // order. A value used more than once gets the sum of its gradients (op "add"). Throws GraphError when an op
 // on the way has no gradient, or v does not reach the loss.
 std::vector<ValueId> differentiate(Graph& graph, ValueId loss, const std::vector<ValueId>& with_respect_to);
+
+// The same from gradients that are given: (a value, the value that holds its gradient, of its type), each
+// value once. Throws GraphError when a type differs, too.
+std::vector<ValueId> differentiate(Graph& graph, const std::vector<std::pair<ValueId, ValueId>>& given,
+                                   const std::vector<ValueId>& with_respect_to);
 
 }  // namespace assay

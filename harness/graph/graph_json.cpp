@@ -239,6 +239,10 @@ double number(const Json& json, const char* key, const std::string& path) {
 
 OptimizerSpec read_optimizer(const Json& json, const std::string& path) {
   OptimizerSpec spec;
+  if (json.is_null()) {  // a single op
+    spec.kind.clear();
+    return spec;
+  }
   spec.kind = text(member(json, "kind", path), path + "/kind");
   spec.momentum = number(json, "momentum", path);
   spec.decay = number(json, "decay", path);
@@ -290,6 +294,7 @@ nlohmann::json to_json(const Graph& graph) {
 }
 
 nlohmann::json to_json(const OptimizerSpec& optimizer) {
+  if (optimizer.kind.empty()) return nullptr;
   return {{"kind", optimizer.kind},
           {"momentum", optimizer.momentum},
           {"decay", optimizer.decay},
@@ -300,10 +305,12 @@ nlohmann::json to_json(const OptimizerSpec& optimizer) {
 }
 
 nlohmann::json to_json(const Program& program) {
-  return {{"schema", schema},
-          {"training", to_json(program.training)},
-          {"inference", to_json(program.inference)},
-          {"optimizer", to_json(program.optimizer)}};
+  Json json{{"schema", schema},
+            {"training", to_json(program.training)},
+            {"inference", to_json(program.inference)},
+            {"optimizer", to_json(program.optimizer)}};
+  if (program.is_op()) json["cotangents"] = program.cotangents;
+  return json;
 }
 
 Graph graph_from_json(const nlohmann::json& json) { return GraphReader(json, "").take(); }
@@ -316,6 +323,10 @@ Program program_from_json(const nlohmann::json& json) {
   Program program{GraphReader(member(json, "training", ""), "/training").take(),
                   GraphReader(member(json, "inference", ""), "/inference").take(),
                   read_optimizer(member(json, "optimizer", ""), "/optimizer")};
+  if (json.contains("cotangents")) {
+    for (const auto& item : object_member(json, "cotangents", "").items())
+      program.cotangents[item.key()] = text(item.value(), "/cotangents/" + item.key());
+  }
   at("", [&] { check_program(program); });
   return program;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "harness/graph/error.hpp"
@@ -21,9 +22,75 @@ std::int64_t feed(const Graph& graph, std::string_view name, Role role) {
   return shape[0];
 }
 
+// A single op: what one graph names the other has, and each gradient from behind has the shape of its output.
+void check_op(const Program& program) {
+  const Graph &training = program.training, &inference = program.inference;
+  const auto refuse = [&](const Graph& graph, std::string_view name, std::string_view what) {
+    throw GraphError(fmt::format("graph '{}': '{}' {}", graph.name(), name, what));
+  };
+  const auto same = [&](const Graph& from, const Graph& in, Role role) {
+    for (const ValueId id : from.with_role(role)) {
+      const Value& value = from.value(id);
+      const ValueId other = in.find(value.name);
+      if (other == none || in.value(other).type != value.type || in.value(other).role != role)
+        refuse(from, value.name, "is not the same in the other graph of the program");
+    }
+  };
+  same(inference, training, Role::input);
+  same(inference, training, Role::state);
+  same(training, inference, Role::state);
+  for (const Graph* graph : {&training, &inference}) {
+    for (const Role role : {Role::parameter, Role::label}) {
+      for (const ValueId id : graph->with_role(role))
+        refuse(*graph, graph->value(id).name,
+               fmt::format("is a {}: of a single op every operand is an input", to_string(role)));
+    }
+    if (graph->outputs().empty()) throw GraphError(fmt::format("graph '{}' has no output", graph->name()));
+    if (graph->with_role(Role::input).empty())
+      throw GraphError(fmt::format("graph '{}' has no input", graph->name()));
+  }
+  for (const auto& [output, name] : program.cotangents) {
+    const ValueId id = training.find(name);
+    if (id == none || training.value(id).role != Role::input) refuse(training, name, "is no input");
+    if (training.value(id).type != training.value(training.output(output)).type)
+      refuse(training, name,
+             fmt::format("is {}, the output '{}' whose gradient it is has {}",
+                         to_string(training.value(id).type), output,
+                         to_string(training.value(training.output(output)).type)));
+  }
+}
+
 }  // namespace
 
+std::map<std::string, std::int64_t> input_offsets(const Graph& graph) {
+  std::map<std::string, std::int64_t> offsets;
+  std::int64_t next = 0;
+  for (const ValueId id : graph.with_role(Role::input)) {
+    offsets[graph.value(id).name] = next;
+    next += graph.value(id).type.elements();
+  }
+  return offsets;
+}
+
+std::int64_t input_elements(const Graph& graph) {
+  std::int64_t elements = 0;
+  for (const ValueId id : graph.with_role(Role::input)) elements += graph.value(id).type.elements();
+  return elements;
+}
+
+std::vector<ValueId> differentiated_inputs(const Program& program) {
+  std::vector<ValueId> inputs;
+  for (const ValueId id : program.training.with_role(Role::input)) {
+    const Value& value = program.training.value(id);
+    const bool given = std::any_of(program.cotangents.begin(), program.cotangents.end(),
+                                   [&](const auto& pair) { return pair.second == value.name; });
+    if (!given && value.type.dtype == DType::f32) inputs.push_back(id);
+  }
+  return inputs;
+}
+
 std::vector<std::string> OptimizerSpec::moments() const {
+  if (kind.empty()) return {};
   if (kind == "adam" || kind == "lazy_adam") return {"m", "v"};
   if (kind == "rmsprop") return {"square"};
   if (kind == "sgd") return momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"momentum"};
@@ -32,6 +99,7 @@ std::vector<std::string> OptimizerSpec::moments() const {
 }
 
 void check_optimizer(const OptimizerSpec& optimizer) {
+  if (optimizer.kind.empty()) return;
   optimizer.moments();
   const auto check = [&](std::string_view name, double value, double highest) {
     if (std::isfinite(value) && value >= 0 && value < highest) return;
@@ -46,6 +114,10 @@ void check_optimizer(const OptimizerSpec& optimizer) {
 }
 
 void check_program(const Program& program) {
+  if (program.is_op()) return check_op(program);
+  if (!program.cotangents.empty())
+    throw GraphError(fmt::format("graph '{}': gradients from behind are given, and there is a loss",
+                                 program.training.name()));
   const auto same = [](const Graph& from, const Graph& in) {
     for (const Role role : {Role::input, Role::parameter, Role::state}) {
       for (const ValueId id : from.with_role(role)) {

@@ -1,7 +1,9 @@
 // What a backend is given to compile: the forward graph, its loss and its optimizer. This is graph.json.
 #pragma once
 
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/graph/graph.hpp"
@@ -23,7 +25,7 @@ namespace assay {
 // loss: that is a weight_decay of 2 x. A row-sparse gradient is written out for every kind but lazy_adam: the
 // result is that of the dense one.
 struct OptimizerSpec {
-  std::string kind = "adam";  // "sgd", "rmsprop", "adam", "lazy_adam"
+  std::string kind = "adam";  // "sgd", "rmsprop", "adam", "lazy_adam"; empty: there is none (a single op)
   double momentum = 0.9;
   double decay = 0.9;
   double beta1 = 0.9;
@@ -40,14 +42,33 @@ struct OptimizerSpec {
   std::vector<std::string> moments() const;
 };
 
-// `training` and `inference` are the same network with the same parameter names; they differ where an op does
-// (batch norm, dropout). Outputs of `training`: "logits", "loss" (mean over the batch). Of `inference`:
-// "logits".
+// A network, or a single op.
+//
+// Of a network `training` and `inference` are the same layers with the same parameter names; they differ
+// where an op does (batch norm, dropout). Outputs of `training`: "logits", "loss" (mean over the batch). Of
+// `inference`: "logits".
+//
+// A single op has no optimizer (its kind is empty), no loss and no parameters: every operand is an input, so
+// that all of them can be cold. The outputs are the op's results by their names. `training` has beside the
+// operands an input for each gradient that comes from behind, named in `cotangents`; a training step computes
+// the results and the gradients of every f32 input that is no cotangent. All inputs of a graph lie one behind
+// the other in one sample, and the batch is that one sample.
 struct Program {
   Graph training;
   Graph inference;
   OptimizerSpec optimizer;
+  std::map<std::string, std::string> cotangents = {};  // an output -> the input that holds its gradient
+
+  bool is_op() const { return optimizer.kind.empty(); }
+  // What a step of a task computes forwards.
+  const Graph& graph(std::string_view task) const { return task == "train" ? training : inference; }
 };
+
+// Where each input of a graph begins in what is fed, in elements; a network has one, at 0.
+std::map<std::string, std::int64_t> input_offsets(const Graph& graph);
+std::int64_t input_elements(const Graph& graph);
+// The inputs with respect to which a training step of a single op differentiates.
+std::vector<ValueId> differentiated_inputs(const Program& program);
 
 // Throws GraphError when the kind is unknown or a hyper-parameter is out of its range.
 void check_optimizer(const OptimizerSpec& optimizer);

@@ -82,9 +82,23 @@ void add_optimizer(Graph& graph, const OptimizerSpec& spec, ValueId schedule, Va
   }
 }
 
+// Results and gradients of a single op.
+Graph op_step(const Program& program, const Precision& precision) {
+  Graph graph = program.training;
+  std::vector<std::pair<ValueId, ValueId>> given;
+  for (const auto& [output, name] : program.cotangents)
+    given.emplace_back(graph.output(output), graph.find(name));
+  const std::vector<ValueId> inputs = differentiated_inputs(program);
+  const std::vector<ValueId> gradients = differentiate(graph, given, inputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    graph.add_output("gradient/" + graph.value(inputs[i]).name, gradients[i]);
+  return apply_precision(graph.pruned(), precision);
+}
+
 }  // namespace
 
 Graph training_step(const Program& program, const TrainingStepOptions& options) {
+  if (program.is_op()) return op_step(program, options.precision);
   check_optimizer(program.optimizer);
   Graph graph = with_drawn_masks(program.training);
   const ValueId loss = graph.output("loss");

@@ -145,4 +145,19 @@ Json environment(const fs::path& root) {
   return out;
 }
 
+std::int64_t last_level_cache(const Json& environment) {
+  constexpr std::int64_t unknown = std::int64_t{32} << 20;
+  const auto cpu = environment.find("cpu");
+  if (cpu == environment.end() || !cpu->is_object() || !cpu->contains("caches")) return unknown;
+  std::int64_t level = 0, bytes = 0;
+  for (const Json& cache : (*cpu)["caches"]) {
+    const auto own = cache.value("level", std::int64_t{0});
+    if (own < level || cache.value("type", "") == "Instruction") continue;
+    if (own > level) bytes = 0;
+    level = own;
+    bytes += cache.value("bytes", std::int64_t{0}) * cache.value("count", std::int64_t{1});
+  }
+  return bytes > 0 ? bytes : unknown;
+}
+
 }  // namespace assay

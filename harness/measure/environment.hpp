@@ -1,6 +1,7 @@
 // The machine on which numbers were made, and what on it makes them unsteady.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 #include <nlohmann/json_fwd.hpp>
@@ -16,5 +17,9 @@ namespace assay {
 // ns. Reads files below `root` (tests give one of their own), but for the topology, which is hwloc's; some
 // milliseconds.
 nlohmann::json environment(const std::filesystem::path& root = "/");
+
+// Bytes of the caches of the highest level that `environment` names, all of that level together: what
+// operands must exceed to come from memory. 32 MiB where the machine does not say.
+std::int64_t last_level_cache(const nlohmann::json& environment);
 
 }  // namespace assay

@@ -13,6 +13,10 @@ namespace assay {
 namespace {
 
 std::string group_title(const Axes& axes) {
+  if (axes.is_op()) {
+    std::string title = op_family(axes);
+    return title.insert(title.find(','), " " + axes.size);
+  }
   std::string title = fmt::format("{} {} {} b{}", axes.workload, axes.task, axes.precision, axes.batch);
   if (!axes.dataset.empty()) title += " " + axes.dataset;
   if (!axes.optimizer.empty()) title += " " + axes.optimizer;
@@ -33,6 +37,14 @@ std::map<int, double> clean_times(const CellReport& cell) {
 }
 
 }  // namespace
+
+std::string op_family(const Axes& axes) {
+  std::string title = fmt::format("{} {} {}, {} t{}, {} cache", axes.workload, axes.task, axes.precision,
+                                  axes.device, axes.threads, axes.cache);
+  if (axes.compile_cache != "cold") title += ", cache-" + axes.compile_cache;
+  if (axes.deterministic) title += ", deterministic";
+  return title;
+}
 
 std::vector<ComparisonGroup> comparison_groups(const Report& report) {
   std::vector<ComparisonGroup> groups;

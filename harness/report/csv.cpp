@@ -11,7 +11,8 @@ namespace {
 constexpr std::string_view header =
     "report,id,workload,backend,device,mode,task,precision,layout,batch,dataset,loader,loader_workers,"
     "optimizer,threads,"
-    "compile_cache,deterministic,measure,variant,kind,backend_version,status,reason,flags,checked,passed,"
+    "compile_cache,deterministic,measure,size,cache,variant,kind,backend_version,status,reason,flags,checked,"
+    "passed,"
     "worst,"
     "metric,value,unit,lower,upper,confidence,n,hint,null_reason\n";
 
@@ -26,8 +27,9 @@ std::string cell_fields(std::size_t index, const CellReport& cell) {
   std::string out =
       fmt::format("{},{},{},{},{},{},{},{},{},{}", index, f(cell.id), f(a.workload), f(a.backend),
                   f(a.device), f(a.mode), f(a.task), f(a.precision), f(a.layout), a.batch);
-  out += fmt::format(",{},{},{},{},{},{},{},{}", f(a.dataset), f(a.loader), a.loader_workers, f(a.optimizer),
-                     a.threads, f(a.compile_cache), a.deterministic, f(a.measure));
+  out += fmt::format(",{},{},{},{},{},{},{},{},{},{}", f(a.dataset), f(a.loader), a.loader_workers,
+                     f(a.optimizer), a.threads, f(a.compile_cache), a.deterministic, f(a.measure), f(a.size),
+                     f(a.cache));
   out += fmt::format(",{},{},{},{},{},{},{},{},{}", f(variant), f(cell.kind), f(cell.backend_version),
                      to_string(cell.status), f(cell.reason), f(fmt::format("{}", fmt::join(cell.flags, " "))),
                      cell.equivalence.checked, cell.equivalence.passed,

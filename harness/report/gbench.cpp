@@ -114,6 +114,8 @@ void add_cell(Json& rows, const CellReport& cell, std::size_t family) {
     out["cpu_time"] = all.cpu.back();
     out["time_unit"] = "ns";
     out["items_per_second"] = static_cast<double>(cell.axes.batch) / times[i].step_seconds;
+    if (cell.work.bytes > 0) out["bytes_per_second"] = cell.work.bytes / times[i].step_seconds;
+    if (cell.work.flops > 0) out["FLOP/s"] = cell.work.flops / times[i].step_seconds;  // a user counter
     rows.push_back(out);
   }
   if (n < 2) return;

@@ -15,7 +15,7 @@ enum class Hint { duration, rate, ratio, percentage, bytes, count, energy, power
 // One estimate with the interval that its forks allow. Serialised under its name, e.g. "samples_per_second".
 struct Metric {
   std::optional<double> value{};  // median over forks; absent: null in JSON, with `reason`
-  std::string unit{};             // "s", "1/s", "B", "1", "W", "J"
+  std::string unit{};             // "s", "1/s", "FLOP/s", "B/s", "B", "1", "W", "J"
   std::optional<double>
       lower{};  // exact, distribution-free bounds of the median over forks; absent below six forks
   std::optional<double> upper{};

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/report/comparison.hpp"
+#include "harness/report/entries.hpp"
 #include "harness/report/summary.hpp"
 
 namespace assay {

@@ -117,13 +117,30 @@ struct Axes {
   std::string measure{};  // "steps" or "epochs:15"
   // Further axes by option name, where they differ from the workload's own: {"schedule", "every:10x0.9"}.
   std::map<std::string, std::string> variant{};
+  // Of a single op; empty for a network.
+  std::string size{};   // "m1760n16k1760"
+  std::string cache{};  // "warm": one set of operands, "cold": sets that the last-level cache cannot hold
+
+  bool is_op() const { return !size.empty(); }
 };
-// "lenet5/onednn/cpu/graph/train/fp32/native/b200/fashion-mnist/resident/adam/t2/steps"; unique in a report.
+// "lenet5/onednn/cpu/graph/train/fp32/native/b200/fashion-mnist/resident/adam/t2/steps", of a single op
+// "op/relu/onednn/cpu/graph/infer/fp32/native/4096/warm/t2/steps"; unique in a report.
 std::string cell_id(const Axes& axes);
+
+// What one step does at the least, by the graph, and what this machine was measured to do at the most in the
+// same run, with the cell's device, precision and threads. 0: not known.
+struct Work {
+  double flops = 0;           // a multiply-add counts two
+  double bytes = 0;           // of a single op: each operand read and each result written once
+  double peak_flops = 0;      // a second, of a large matrix product
+  double copy_bandwidth = 0;  // bytes read and written a second by a copy that no cache holds
+  bool operator==(const Work&) const = default;
+};
 
 struct CellReport {
   std::string id{};
   Axes axes{};
+  Work work{};
   std::string kind{};  // of the backend: "bare", "framework", "oracle"
   Status status = Status::failed;
   std::string reason{};

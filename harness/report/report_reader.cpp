@@ -146,6 +146,8 @@ Axes read_axes(const JsonReader& in) {
   in.read("deterministic", axes.deterministic);
   in.read("measure", axes.measure);
   if (in.has("variant")) in.read("variant", axes.variant);
+  in.read_optional("size", axes.size);
+  in.read_optional("cache", axes.cache);
   return axes;
 }
 
@@ -153,6 +155,13 @@ CellReport read_cell(const JsonReader& in) {
   CellReport cell;
   in.read("id", cell.id);
   cell.axes = read_axes(in);
+  if (in.has("work")) {
+    const JsonReader work = in.field("work");
+    work.read("flops", cell.work.flops);
+    work.read("bytes", cell.work.bytes);
+    work.read("peak_flops", cell.work.peak_flops);
+    work.read("copy_bandwidth", cell.work.copy_bandwidth);
+  }
   in.read("kind", cell.kind);
   cell.status = word(in.field("status"), status_names);
   in.read("reason", cell.reason);

@@ -116,36 +116,47 @@ Json encode(const CellReport& cell) {
   const Axes& axes = cell.axes;
   Json metrics = Json::object();
   for (const auto& [name, metric] : cell.metrics) metrics[name] = encode(metric);
-  return {{"id", cell.id},
-          {"workload", axes.workload},
-          {"backend", axes.backend},
-          {"device", axes.device},
-          {"mode", axes.mode},
-          {"task", axes.task},
-          {"precision", axes.precision},
-          {"layout", axes.layout},
-          {"batch", axes.batch},
-          {"dataset", axes.dataset},
-          {"loader", axes.loader},
-          {"loader_workers", axes.loader_workers},
-          {"optimizer", axes.optimizer},
-          {"threads", axes.threads},
-          {"compile_cache", axes.compile_cache},
-          {"deterministic", axes.deterministic},
-          {"measure", axes.measure},
-          {"variant", axes.variant},
-          {"kind", cell.kind},
-          {"status", to_string(cell.status)},
-          {"reason", cell.reason},
-          {"flags", cell.flags},
-          {"reproduce", cell.reproduce},
-          {"hyper_parameters", cell.hyper_parameters},
-          {"backend_version", cell.backend_version},
-          {"libraries", cell.libraries},
-          {"equivalence", encode(cell.equivalence)},
-          {"published", list(cell.published)},
-          {"metrics", metrics},
-          {"forks", list(cell.forks)}};
+  Json out{{"id", cell.id},
+           {"workload", axes.workload},
+           {"backend", axes.backend},
+           {"device", axes.device},
+           {"mode", axes.mode},
+           {"task", axes.task},
+           {"precision", axes.precision},
+           {"layout", axes.layout},
+           {"batch", axes.batch},
+           {"dataset", axes.dataset},
+           {"loader", axes.loader},
+           {"loader_workers", axes.loader_workers},
+           {"optimizer", axes.optimizer},
+           {"threads", axes.threads},
+           {"compile_cache", axes.compile_cache},
+           {"deterministic", axes.deterministic},
+           {"measure", axes.measure},
+           {"variant", axes.variant},
+           {"kind", cell.kind},
+           {"status", to_string(cell.status)},
+           {"reason", cell.reason},
+           {"flags", cell.flags},
+           {"reproduce", cell.reproduce},
+           {"hyper_parameters", cell.hyper_parameters},
+           {"backend_version", cell.backend_version},
+           {"libraries", cell.libraries},
+           {"equivalence", encode(cell.equivalence)},
+           {"published", list(cell.published)},
+           {"metrics", metrics},
+           {"forks", list(cell.forks)}};
+  if (axes.is_op()) {
+    out["size"] = axes.size;
+    out["cache"] = axes.cache;
+  }
+  if (cell.work != Work{}) {
+    out["work"] = {{"flops", cell.work.flops},
+                   {"bytes", cell.work.bytes},
+                   {"peak_flops", cell.work.peak_flops},
+                   {"copy_bandwidth", cell.work.copy_bandwidth}};
+  }
+  return out;
 }
 
 }  // namespace

@@ -11,44 +11,16 @@
 #include <fmt/ranges.h>
 
 #include "harness/report/comparison.hpp"
+#include "harness/report/entries.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/loss_curves.hpp"
+#include "harness/report/op_tables.hpp"
 #include "harness/report/published_table.hpp"
 
 namespace assay {
 namespace {
 
 constexpr int forks_for_an_interval = 6;
-
-Entry metric_entry(const CellReport& cell, std::string_view name) {
-  const auto found = cell.metrics.find(name);
-  if (found == cell.metrics.end()) return {"-", Tone::quiet};
-  return {format_metric(found->second), found->second.value ? Tone::plain : Tone::quiet};
-}
-
-Entry status_entry(const CellReport& cell) {
-  if (cell.status != Status::ok) {
-    const bool absent = cell.status == Status::unavailable || cell.status == Status::unsupported;
-    return {std::string(to_string(cell.status)), absent ? Tone::quiet : Tone::bad};
-  }
-  if (!cell.flags.empty()) return {fmt::format("{}", fmt::join(cell.flags, ", ")), Tone::doubtful};
-  return {"ok", Tone::good};
-}
-
-Entry equivalence_entry(const CellReport& cell) {
-  const Equivalence& equivalence = cell.equivalence;
-  if (!equivalence.checked)
-    return cell.status == Status::ok ? Entry{"unchecked", Tone::doubtful} : Entry{"-", Tone::quiet};
-  if (!equivalence.passed) return {"wrong", Tone::bad};
-  return {fmt::format("{:.0f} % of bound", 100 * equivalence.worst), Tone::good};
-}
-
-std::string ratio_text(const PairedRatio& ratio) {
-  std::string text = format_value(ratio.value, Hint::ratio, "1");
-  if (ratio.lower && ratio.upper)
-    text += fmt::format(" [{}, {}]", format_significant(*ratio.lower), format_significant(*ratio.upper));
-  return text;
-}
 
 std::string tax_text(const PairedRatio& ratio) {
   const auto percent = [](double value) { return fmt::format("{:+.0f}", 100 * (value - 1)); };
@@ -85,27 +57,6 @@ std::vector<std::size_t> in_rank(const Report& report, const ComparisonGroup& gr
   std::vector<std::size_t> order = group.cells;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
   return order;
-}
-
-void add_status_notes(Table& table, const Report& report, const ComparisonGroup& group) {
-  for (const std::size_t i : group.cells) {
-    const CellReport& cell = report.cells[i];
-    if (cell.status != Status::ok) {
-      std::string note =
-          fmt::format("{}: {}: {}", short_name(cell), to_string(cell.status), one_line(cell.reason, 300));
-      // What is not there is got by what its reason says; what went wrong is looked at by doing it again.
-      const bool absent = cell.status == Status::unavailable || cell.status == Status::unsupported;
-      if (!absent && !cell.reproduce.empty()) note += "; again: " + cell.reproduce;
-      table.notes.push_back(note);
-    } else if (!cell.flags.empty()) {
-      table.notes.push_back(
-          fmt::format("{} is not ranked: {}.", short_name(cell), fmt::join(cell.flags, ", ")));
-    } else if (!is_clean(cell)) {
-      table.notes.push_back(fmt::format("{} is not ranked: it was not checked against the oracle{}{}",
-                                        short_name(cell), cell.equivalence.reason.empty() ? "." : ": ",
-                                        one_line(cell.equivalence.reason, 200)));
-    }
-  }
 }
 
 void add_fork_note(Table& table, const Report& report, const ComparisonGroup& group) {
@@ -181,6 +132,7 @@ Table others(const Report& report, const std::vector<std::size_t>& order) {
        {"train_loss", "train loss"},
        {"validation_loss", "validation loss"},
        {"test_loss", "test loss"},
+       {"flops_per_second", "FLOP/s"},
        {"loader_wait", "loader wait"},
        {"cpu_utilisation", "CPU"},
        {"gpu_utilisation", "GPU"},
@@ -260,11 +212,6 @@ bool was_run(const Report& report, const ComparisonGroup& group) {
 
 }  // namespace
 
-std::string short_name(const CellReport& cell) {
-  std::string name = cell.axes.backend + " " + cell.axes.mode;
-  return cell.axes.layout == "native" ? name : name + " " + cell.axes.layout;
-}
-
 std::vector<Table> summary(const Report& report) {
   std::vector<Table> tables;
   if (is_quick(report)) {
@@ -276,12 +223,14 @@ std::vector<Table> summary(const Report& report) {
   }
   for (const ComparisonGroup& group : comparison_groups(report)) {
     if (!was_run(report, group)) continue;
+    if (report.cells[group.cells.front()].axes.is_op()) continue;
     const auto order = in_rank(report, group);
     tables.push_back(times(report, group, order));
     if (Table table = others(report, order); table.columns.size() > 2) tables.push_back(std::move(table));
     if (Table table = loss_curves(report, group); !table.rows.empty()) tables.push_back(std::move(table));
   }
   if (Table table = memory_plans(report); !table.rows.empty()) tables.push_back(std::move(table));
+  for (Table& table : op_tables(report)) tables.push_back(std::move(table));
   if (Table table = published_table(report); !table.rows.empty()) tables.push_back(std::move(table));
   if (tables.empty()) tables.push_back({.title = "No cells.", .columns = {}, .rows = {}, .notes = {}});
   const auto& run = report.run;

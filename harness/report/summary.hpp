@@ -14,7 +14,5 @@ namespace assay {
 std::vector<Table> summary(const Report& report);
 // Tensor by tensor, worst first: what `assay check` shows.
 Table equivalence_table(const CellReport& cell);
-// "onednn graph", with the layout where it is not native.
-std::string short_name(const CellReport& cell);
 
 }  // namespace assay

@@ -9,6 +9,7 @@
 #include "harness/graph/error.hpp"
 #include "harness/graph/graph_json.hpp"
 #include "harness/graph/op.hpp"
+#include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay {
@@ -25,6 +26,7 @@ int Cell::compute_threads() const {
 }
 
 Program Cell::program() const {
+  if (axes.is_op()) return find_op_workload(axes.workload).program(axes.size);
   Workload workload = find_workload(axes.workload);
   workload.sparse_embedding_gradients = sparse_embedding;
   if (axes.task == "train" && workload.optimizer.kind != axes.optimizer) {
@@ -65,11 +67,15 @@ nlohmann::json Cell::hyper_parameters() const {
 
 std::string Cell::reproduce(std::uint64_t seed) const {
   std::string line = fmt::format(
-      "assay run --workload {} --backend {} --device {} --mode {} --task {} --precision {} --layout {} "
-      "--batch {} --dataset {} "
-      "--loader {} --loader-workers {} --optimizer {} --threads {}",
-      axes.workload, axes.backend, axes.device, axes.mode, axes.task, axes.precision, axes.layout, axes.batch,
-      axes.dataset, axes.loader, axes.loader_workers, axes.optimizer, axes.threads);
+      "assay run --workload {} --backend {} --device {} --mode {} --task {} --precision {} --layout {}",
+      axes.workload, axes.backend, axes.device, axes.mode, axes.task, axes.precision, axes.layout);
+  if (axes.is_op()) {
+    line += fmt::format(" --size {} --cache {} --threads {}", axes.size, axes.cache, axes.threads);
+  } else {
+    line +=
+        fmt::format(" --batch {} --dataset {} --loader {} --loader-workers {} --optimizer {} --threads {}",
+                    axes.batch, axes.dataset, axes.loader, axes.loader_workers, axes.optimizer, axes.threads);
+  }
   for (const auto& [option, value] : axes.variant) line += fmt::format(" --{} {}", option, value);
   if (axes.compile_cache != "cold") line += " --compile-cache " + axes.compile_cache;
   if (axes.deterministic) line += " --deterministic";

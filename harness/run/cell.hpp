@@ -56,7 +56,8 @@ struct Cell {
   std::string group() const;
   // Threads that compute: the budget without the loader's, at least one.
   int compute_threads() const;
-  // The graph with the cell's batch, data set and optimizer. Throws GraphError.
+  // The graph with the cell's batch, data set and optimizer, or the single op at the cell's size. Throws
+  // GraphError.
   Program program() const;
   // What training is done with, for the report: {"learning_rate", "schedule", "augmentation", "optimizer":
   // {...}}; empty for

@@ -8,6 +8,7 @@
 #include "harness/check/equivalence.hpp"
 #include "harness/data/epoch_plan.hpp"
 #include "harness/data/initial_values.hpp"
+#include "harness/data/operands.hpp"
 #include "harness/graph/graph_json.hpp"
 #include "harness/io/atomic_file.hpp"
 #include "harness/io/npy.hpp"
@@ -61,6 +62,24 @@ void write_data(const std::filesystem::path& folder, const Cell& cell, std::uint
   write_npy<double>(folder / "schedule.npy", {DType::f64, {rows, 2}}, schedule);
 }
 
+// The sets of operands that the steps of a single op go through.
+void write_operand_sets(const std::filesystem::path& folder, const Cell& cell, const Program& program,
+                        std::uint64_t seed) {
+  const Graph& graph = program.graph(cell.axes.task);
+  const std::int64_t sets = cell.measure.resident_batches, elements = input_elements(graph);
+  Manifest manifest;
+  manifest.name = "operands";
+  manifest.sample_shape = {elements};
+  manifest.classes = 1;
+  manifest.splits["train"] = {"data/inputs.npy", "data/labels.npy", 0, sets};
+  write_manifest(folder, manifest);
+  write_npy<float>(folder / "data/inputs.npy", {DType::f32, {sets, elements}},
+                   draw_operands(graph, sets, seed, "operands"));
+  write_npy<std::int32_t>(folder / "data/labels.npy", {DType::i32, {sets}},
+                          std::vector<std::int32_t>(static_cast<std::size_t>(sets)));
+  write_epoch_plans(folder, sets, 1, seed);
+}
+
 }  // namespace
 
 DatasetShelf::DatasetShelf(std::vector<std::filesystem::path> folders) {
@@ -86,29 +105,31 @@ const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& progra
 
 Json request_json(const Cell& cell, std::uint64_t seed) {
   const Axes& axes = cell.axes;
-  return {{"protocol", protocol::version},
-          {"backend", axes.backend},
-          {"workload", axes.workload},
-          {"task", axes.task},
-          {"mode", axes.mode},
-          {"device", axes.device},
-          {"precision", axes.precision},
-          {"layout", axes.layout},
-          {"batch", axes.batch},
-          {"threads", cell.compute_threads()},
-          {"seed", seed},
-          {"deterministic", axes.deterministic},
-          {"profile", cell.profile},
-          {"memory_fraction", cell.memory_fraction > 0 ? Json(cell.memory_fraction) : Json(nullptr)},
-          {"memory_cap_bytes",
-           cell.memory_cap > 0 ? Json(std::llround(cell.memory_cap * 0x1p30)) : Json(nullptr)},
-          {"loader",
-           {{"kind", axes.loader},
-            {"workers", axes.loader_workers},
-            {"prefetch", prefetched_batches},
-            {"resident_batches", cell.measure.resident_batches}}},
-          {"clock", clock_json(cell.measure)},
-          {"check", {{"distinct", cell.distinct}, {"perturbations", perturbations}}}};
+  Json json{{"protocol", protocol::version},
+            {"backend", axes.backend},
+            {"workload", axes.workload},
+            {"task", axes.task},
+            {"mode", axes.mode},
+            {"device", axes.device},
+            {"precision", axes.precision},
+            {"layout", axes.layout},
+            {"batch", axes.batch},
+            {"threads", cell.compute_threads()},
+            {"seed", seed},
+            {"deterministic", axes.deterministic},
+            {"profile", cell.profile},
+            {"memory_fraction", cell.memory_fraction > 0 ? Json(cell.memory_fraction) : Json(nullptr)},
+            {"memory_cap_bytes",
+             cell.memory_cap > 0 ? Json(std::llround(cell.memory_cap * 0x1p30)) : Json(nullptr)},
+            {"loader",
+             {{"kind", axes.loader},
+              {"workers", axes.loader_workers},
+              {"prefetch", prefetched_batches},
+              {"resident_batches", cell.measure.resident_batches}}},
+            {"clock", clock_json(cell.measure)},
+            {"check", {{"distinct", cell.distinct}, {"perturbations", perturbations}}}};
+  if (axes.is_op()) json["op"] = {{"size", axes.size}, {"cache", axes.cache}};
+  return json;
 }
 
 void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
@@ -118,8 +139,10 @@ void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, co
   write_text(folder / "request.json", request_json(cell, seed).dump(1));
   write_text(folder / "graph.json", to_json(program).dump());
   write_safetensors(folder / "parameters.safetensors", initial_values(program.training, seed));
-  if (cell.check) write_check(folder, program, check_seed, cell.distinct);
-  if (purpose == FolderPurpose::run) write_data(folder, cell, seed, data.get(cell, program));
+  if (cell.check) write_check(folder, program, check_seed, cell.distinct, cell.axes.task);
+  if (purpose != FolderPurpose::run) return;
+  if (program.is_op()) return write_operand_sets(folder, cell, program, seed);
+  write_data(folder, cell, seed, data.get(cell, program));
 }
 
 }  // namespace assay

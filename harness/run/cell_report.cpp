@@ -10,6 +10,7 @@
 #include "harness/run/metrics.hpp"
 #include "harness/run/plan_metrics.hpp"
 #include "harness/run/progress.hpp"
+#include "harness/run/work.hpp"
 
 namespace assay {
 
@@ -22,6 +23,7 @@ CellReport planned_report(const Cell& cell, std::uint64_t seed) {
   row.reason = cell.runnable() ? "not reached" : cell.reason;
   row.reproduce = cell.reproduce(seed);
   row.published = cell.published;
+  row.work = work_of(cell);
   row.hyper_parameters = cell.hyper_parameters();
   row.equivalence.reason = cell.check ? "not reached" : "not asked for (--check false)";
   row.metrics = metrics_of(row);

@@ -244,7 +244,7 @@ TimedOutcome time_cell(const Cell& cell, int round, bool verify, const ForkConte
     fork.settings["affinity"] = plan.worker.cores.empty() ? "inherited" : cores_text(plan.worker.cores);
     fork.settings["wait_policy"] = wait_policy(plan.worker);
     if (!result.ok()) return;
-    read_clock(folder / "results/clock.json", cell.axes.task == "train", fork);
+    read_clock(folder / "results/clock.json", cell.axes.task == "train" && !cell.axes.is_op(), fork);
     add_quality_flags(fork, cell);
     refuse_divergence(fork);
     if (fork.status != Status::ok) return;

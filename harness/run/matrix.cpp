@@ -12,7 +12,9 @@
 #include "harness/graph/nearest.hpp"
 #include "harness/io/philox.hpp"
 #include "harness/run/cores.hpp"
+#include "harness/run/op_cells.hpp"
 #include "harness/run/variant.hpp"
+#include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay {
@@ -58,7 +60,27 @@ class Expander {
     const auto backends = backends_of(values, row);
     const Names modes = list_of(values, "mode");
     refuse_unknown_modes(modes, backends, row);
-    std::vector<std::pair<std::string, Names>> lists;
+    for (const std::string& workload : named_workloads(workloads)) {
+      const bool op = is_op_workload(workload);
+      multiply_out(
+          op ? op_axes(workload, values, settings_.quick, row.where) : axes_of(workload, values, row),
+          [&](const OptionValues& point) {
+            for (const BackendDescription* backend : backends) {
+              for (const std::string& mode : modes.empty() ? backend->modes : modes) {
+                if (!has(backend->modes, mode)) continue;
+                Cell cell = make(workload, *backend, mode, point, values, row);
+                for (const ConfigPublished& published : row.published)
+                  cell.published.push_back(resolved(published, workload, *backend, mode, point, values, row));
+                add(std::move(cell), row);
+              }
+            }
+          });
+    }
+  }
+
+  static AxisLists axes_of(const std::string& workload, const OptionValues& values, const ConfigRow& row) {
+    refuse_op_axes(workload, values, row.where);
+    AxisLists lists;
     const auto add_axis = [&](std::string_view axis) {
       Names list = list_of(values, axis);
       if (list.empty()) list = {""};
@@ -71,20 +93,7 @@ class Expander {
     for (const Option& option : options()) {
       if (option.variant) add_axis(option.name);
     }
-    for (const std::string& workload : workloads) {
-      multiply_out(lists, [&](const OptionValues& point) {
-        for (const BackendDescription* backend : backends) {
-          for (const std::string& mode : modes.empty() ? backend->modes : modes) {
-            if (!has(backend->modes, mode)) continue;
-            Cell cell = make(workload, *backend, mode, point, values, row);
-            for (const ConfigPublished& published : row.published) {
-              cell.published.push_back(resolved(published, workload, *backend, mode, point, values, row));
-            }
-            add(std::move(cell), row);
-          }
-        }
-      });
-    }
+    return lists;
   }
 
   std::vector<const BackendDescription*> backends_of(const OptionValues& values, const ConfigRow& row) const {
@@ -150,38 +159,21 @@ class Expander {
   Cell make(const std::string& workload_name, const BackendDescription& backend, const std::string& mode,
             const OptionValues& point, const OptionValues& values, const ConfigRow& row) const {
     try {
-      const Workload& workload = find_workload(workload_name);
       Cell cell;
       cell.backend = &backend;
       cell.measure = measure_of(values);
       cell.check = flag_of(values, "check");
       cell.distinct = integer_of(values, "distinct");
       cell.profile = settings_.profile;
-      const auto given = [&](const char* axis, const std::string& fallback) {
-        const std::string text = text_of(point, axis);
-        return text.empty() ? fallback : text;
-      };
-      Axes& axes = cell.axes;
-      axes.workload = workload_name;
-      axes.backend = backend.name;
-      axes.mode = mode;
-      axes.device = given("device", "cpu");
-      axes.task = given("task", "train");
-      axes.precision = given("precision", "fp32");
-      axes.layout = given("layout", "native");
-      axes.batch = std::stoll(given("batch", std::to_string(workload.batch)));
-      axes.dataset = find_dataset(given("dataset", workload.dataset)).name;
-      look_at_own_samples(cell, workload);
-      axes.optimizer = given("optimizer", workload.optimizer.kind);
-      axes.loader = given("loader", cell.measure.epochs > 0 ? "harness" : "resident");
-      axes.loader_workers = axes.loader == "harness" ? std::stoi(given("loader-workers", "0")) : 0;
-      axes.threads = std::stoi(given("threads", std::to_string(usable_cores().size())));
-      axes.compile_cache = given("compile-cache", "cold");
-      axes.deterministic = given("deterministic", "false") == "true";
-      axes.measure = cell.measure.epochs > 0 ? fmt::format("epochs:{}", cell.measure.epochs) : "steps";
-      if (settings_.quick) shrink(cell);
-      settle_variant(cell, workload, settings_.quick ? shrunk(point, cell) : point);
-      cell.id = cell_id(axes);
+      cell.axes.workload = workload_name;
+      cell.axes.backend = backend.name;
+      cell.axes.mode = mode;
+      if (is_op_workload(workload_name)) {
+        settle_op(cell, point);
+      } else {
+        settle_network(cell, point);
+      }
+      cell.id = cell_id(cell.axes);
       judge(cell);
       cell.program();  // refuses now what could not be built later
       return cell;
@@ -190,6 +182,31 @@ class Expander {
     } catch (const std::exception& error) {
       throw ConfigError(fmt::format("{}: {}", row.where, error.what()));
     }
+  }
+
+  void settle_network(Cell& cell, const OptionValues& point) const {
+    const Workload& workload = find_workload(cell.axes.workload);
+    const auto given = [&](const char* axis, const std::string& fallback) {
+      const std::string text = text_of(point, axis);
+      return text.empty() ? fallback : text;
+    };
+    Axes& axes = cell.axes;
+    axes.device = given("device", "cpu");
+    axes.task = given("task", "train");
+    axes.precision = given("precision", "fp32");
+    axes.layout = given("layout", "native");
+    axes.batch = std::stoll(given("batch", std::to_string(workload.batch)));
+    axes.dataset = find_dataset(given("dataset", workload.dataset)).name;
+    look_at_own_samples(cell, workload);
+    axes.optimizer = given("optimizer", workload.optimizer.kind);
+    axes.loader = given("loader", cell.measure.epochs > 0 ? "harness" : "resident");
+    axes.loader_workers = axes.loader == "harness" ? std::stoi(given("loader-workers", "0")) : 0;
+    axes.threads = std::stoi(given("threads", std::to_string(usable_cores().size())));
+    axes.compile_cache = given("compile-cache", "cold");
+    axes.deterministic = given("deterministic", "false") == "true";
+    axes.measure = cell.measure.epochs > 0 ? fmt::format("epochs:{}", cell.measure.epochs) : "steps";
+    if (settings_.quick) shrink(cell);
+    settle_variant(cell, workload, settings_.quick ? shrunk(point, cell) : point);
   }
 
   void look_at_own_samples(Cell& cell, const Workload& workload) const {

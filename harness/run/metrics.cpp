@@ -138,13 +138,30 @@ struct Row {
   std::function<Sample(const Fork&)> sample;
 };
 
-std::vector<Row> rows_for(const Axes& axes) {
+// A rate of what a step does; `amount` 0: it is not counted, and why.
+Sample rate(const Sample& step, double amount, const char* reason) {
+  if (amount <= 0) return {{}, reason};
+  if (!step.value) return step;
+  return {amount / *step.value, ""};
+}
+
+// The time that the machine's peak and copy bandwidth allow at the least, over the time that a step took.
+Sample roofline_share(const Sample& step, const Work& work) {
+  if (work.peak_flops <= 0 || work.copy_bandwidth <= 0)
+    return {{}, "the machine's peak and copy bandwidth were not measured in this run (--roofline)"};
+  const double least = std::max(work.flops / work.peak_flops, work.bytes / work.copy_bandwidth);
+  if (least <= 0) return {{}, "neither operations nor bytes are counted"};
+  if (!step.value) return step;
+  return {least / *step.value, ""};
+}
+
+std::vector<Row> rows_for(const Axes& axes, const Work& work) {
   const double batch = static_cast<double>(axes.batch);
   const auto step = [](const Block& block) { return seconds(block) / static_cast<double>(block.steps); };
   const auto wait = [](const Block& block) {
     return 1e-9 * static_cast<double>(block.wait_ns) / static_cast<double>(block.steps);
   };
-  const bool resident = axes.loader == "resident";
+  const bool resident = axes.loader == "resident", op = axes.is_op();
   const auto on_gpu = [cpu = axes.device == "cpu"](const Fork&) {
     return Sample{{}, cpu ? "the cell runs on the CPU" : "not measured yet"};
   };
@@ -158,6 +175,22 @@ std::vector<Row> rows_for(const Axes& axes) {
          Sample sample = over_blocks(fork, step);
          if (sample.value) sample.value = batch / *sample.value;
          return sample;
+       }},
+      {"flops_per_second", "FLOP/s", Hint::rate,
+       [=](const Fork& fork) {
+         return rate(over_blocks(fork, step), work.flops,
+                     "a step has no floating-point operation that is counted");
+       }},
+      {"bytes_per_second", "B/s", Hint::rate,
+       [=](const Fork& fork) {
+         return rate(
+             over_blocks(fork, step), work.bytes,
+             op ? "the op may move nothing" : "counted of single ops: a network keeps what it can in caches");
+       }},
+      {"roofline_share", "1", Hint::percentage,
+       [=](const Fork& fork) {
+         if (!op) return Sample{{}, "of single ops"};
+         return roofline_share(over_blocks(fork, step), work);
        }},
       {"training_time", "s", Hint::duration, training_time},
       {"first_epoch_time", "s", Hint::duration, first_epoch_time},
@@ -230,7 +263,7 @@ Metrics metrics_of(const CellReport& cell) {
   }
   const auto& counted = clean.empty() ? ok : clean;
   Metrics metrics;
-  for (const Row& row : rows_for(cell.axes)) {
+  for (const Row& row : rows_for(cell.axes, cell.work)) {
     if (cell.status == Status::ok && !counted.empty()) {
       metrics[row.name] = over_forks(row, counted);
       continue;

@@ -12,6 +12,11 @@ namespace assay {
 //   than one epoch without
 //                        its first
 //   samples_per_second   batch / step_time
+//   flops_per_second     work.flops / step_time, the floating-point operations of the graph
+//   bytes_per_second     work.bytes / step_time; of a single op
+//   roofline_share       max(flops / peak_flops, bytes / copy_bandwidth) / step_time; of a single op. Above 1
+//   where caches serve what
+//                        the copy had to fetch from memory
 //   training_time        compilation and all epochs without their evaluations
 //   first_epoch_time     compilation and the first epoch
 //   epoch_time           mean of the epochs after the first

@@ -13,6 +13,7 @@ constexpr std::string_view loaders[] = {"resident", "harness", "native"};
 constexpr std::string_view optimizers[] = {"sgd", "rmsprop", "adam", "lazy_adam"};
 constexpr std::string_view gradients[] = {"dense", "sparse"};
 constexpr std::string_view caches[] = {"cold", "warm"};
+constexpr std::string_view operand_caches[] = {"warm", "cold"};
 constexpr std::string_view precisions[] = {"fp32", "tf32", "bf16"};
 
 constexpr std::array table = {
@@ -22,7 +23,11 @@ constexpr std::array table = {
     Option{"device", axis, text, "NAME,...", "cpu", "Where: cpu or cuda"},
     Option{"mode", axis, text, "NAME,...", "",
            "How a backend executes: eager, graph or its own; without it each mode that the backend has"},
-    Option{"task", axis, text, "train|infer", "train", "A training step, or inference alone", 0, 0, tasks},
+    Option{"task", axis, text, "train|infer", "",
+           "A training step, or inference alone; of a single op forward and backward, or forward alone. "
+           "train without it, "
+           "and both for a single op",
+           0, 0, tasks},
     Option{"precision", axis, text, "NAME,...", "fp32",
            "Numeric policy; unlike policies are unlike cells and are not compared", 0, 0, precisions},
     Option{"layout", axis, text, "NAME,...", "native",
@@ -37,6 +42,13 @@ constexpr std::array table = {
     Option{"loader-workers", axis, integer, "N,...", "0",
            "Threads that load batches, out of the budget of --threads; 0 loads in the training thread", 0,
            1024},
+    Option{"size", axis, text, "SIZE,...", "",
+           "Of a single op: 4096, m1760n16k1760 (assay list workloads); its sweep without it"},
+    Option{"cache", axis, text, "warm|cold", "",
+           "Of a single op: the same operands in every step, or sets of them that the last-level cache "
+           "cannot hold; "
+           "warm without it",
+           0, 0, operand_caches},
     Option{"optimizer", axis, text, "NAME,...", "",
            "sgd, rmsprop, adam, or lazy_adam, which updates the touched rows of sparse gradients alone; the "
            "workload's own without it",

@@ -10,11 +10,13 @@
 
 namespace assay {
 
-// "preempted"   over half of the timed blocks had more than 50 involuntary switches a second and lost more than 3 % of the
+// "preempted"   over half of the timed blocks had more than 50 involuntary switches a second and lost more
+// than 3 % of the
 //               time of the cell's threads: a kernel thread that runs for microseconds is no disturbance
 // "stolen"      the hypervisor took more than 1 % of the timed blocks
 // "throttled"   the clock of the first core fell below 0.9 of its highest
-// "not_steady"  the medians of the first and the second half of four or more timed blocks differ by more than 10 %, or
+// "not_steady"  the medians of the first and the second half of four or more timed blocks differ by more than
+// 10 %, or
 //               the warm-up never settled
 // "not_finite"  the loss was not a number
 // "profiled"    operators were timed, which slows the steps

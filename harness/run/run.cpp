@@ -144,7 +144,7 @@ class Runner {
   void prepare_data() {
     if (planned_forks() == 0) return;
     for (std::size_t i = 0; i < cells_.size(); ++i) {
-      if (!cells_[i].runnable()) continue;
+      if (!cells_[i].runnable() || cells_[i].axes.is_op()) continue;
       try {
         data_.get(cells_[i], cells_[i].program());
       } catch (const DatasetMissing& error) {

@@ -50,7 +50,9 @@ struct OperatorTime {
 };
 
 // One batch in host memory. inputs: f32 (B, ...), or i32 where the program's inputs are tokens; labels: i32
-// (B), may be null for evaluation.
+// (B), may be null for evaluation. Of a single op (Program::is_op) inputs are the operands one behind the other, in
+// the order of the graph's values (input_offsets()), all f32: where one is i32 its whole numbers stand as floats.
+// Labels then mean nothing.
 struct HostBatch {
   const void* inputs = nullptr;
   const std::int32_t* labels = nullptr;
@@ -78,6 +80,9 @@ class Executable {
   virtual void synchronize() = 0;
   // Mean loss of the last step. Synchronises.
   virtual double loss() = 0;
+  // Of a single op: what the last step computed, f32 (f64 under fp64) by the names of the graph's outputs,
+  // for task train with "gradient/<input>" for each of differentiated_inputs(). Synchronises.
+  virtual std::vector<HostTensor> results();
   // Inference-mode logits f32 (B, classes) of a batch with the present state; changes no state.
   virtual void evaluate(const HostBatch& batch, float* logits) = 0;
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "harness/worker/error.hpp"
+
 namespace assay {
 namespace {
 
@@ -31,8 +33,34 @@ void train_one(Executable& executable, const CheckFeeds& feeds, std::int64_t ste
 
 }  // namespace
 
+std::vector<HostTensor> Executable::results() {
+  throw Unsupported("[op] this backend does not run single ops: it gives no results of a step");
+}
+
+namespace {
+
+// A single op gives the same before timing and after: what one step on the check's operands computes.
+std::vector<HostTensor> op_answers(Executable& executable, const CheckFeeds& feeds) {
+  executable.set_state(feeds.parameters);
+  executable.stage(0, feeds.batch());
+  executable.step(0, 0, 1);
+  executable.synchronize();
+  std::vector<HostTensor> answers = executable.results();
+  for (HostTensor& tensor : answers) {
+    if (!tensor.name.starts_with("gradient/")) tensor.name = "result/" + tensor.name;
+  }
+  for (HostTensor& tensor : executable.state()) {
+    tensor.name = "running/" + tensor.name;
+    answers.push_back(std::move(tensor));
+  }
+  return answers;
+}
+
+}  // namespace
+
 std::vector<HostTensor> check_answers(Executable& executable, const Program& program, std::string_view task,
                                       const CheckFeeds& feeds) {
+  if (program.is_op()) return op_answers(executable, feeds);
   std::vector<HostTensor> answers;
   if (task == "train") executable.supply_masks(feeds.masks);
   executable.set_state(feeds.parameters);
@@ -63,6 +91,7 @@ std::vector<HostTensor> check_answers(Executable& executable, const Program& pro
 
 std::vector<HostTensor> verify_answers(Executable& executable, const Program& program, std::string_view task,
                                        const CheckFeeds& feeds) {
+  if (program.is_op()) return op_answers(executable, feeds);
   if (task == "train") executable.supply_masks(feeds.masks);
   executable.set_state(feeds.parameters);
   executable.stage(0, feeds.batch());

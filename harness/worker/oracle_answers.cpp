@@ -34,7 +34,7 @@ double roundoff_of(DType dtype) {
 class Perturbation {
  public:
   Perturbation(const CheckFeeds& feeds, const Program& program, const Precision& precision,
-               std::uint64_t seed, int run)
+               std::string_view task, std::uint64_t seed, int run)
       : random_(seed, fmt::format("perturbation/{}", run)),
         feeds_(feeds),
         order_(static_cast<std::size_t>(feeds.labels.type.shape.front())) {
@@ -54,8 +54,8 @@ class Perturbation {
                   feeds_.inputs.bytes.begin() + static_cast<std::ptrdiff_t>(r * row));
       feeds_.labels.as<std::int32_t>()[r] = feeds.labels.as<std::int32_t>()[order_[r]];
     }
-    if (is_floating(feeds.inputs.type.dtype)) move(feeds_.inputs.as<float>(), storage);  // a token is exact
     for (std::size_t m = 0; m < feeds_.masks.size(); ++m) permute(feeds.masks[m], feeds_.masks[m]);
+    move_inputs(program, task, storage);
   }
 
   const CheckFeeds& feeds() const { return feeds_; }
@@ -87,6 +87,20 @@ class Perturbation {
     }
   }
 
+  // Tokens stay what they are, and whole numbers among the operands of a single op.
+  void move_inputs(const Program& program, std::string_view task, double roundoff) {
+    if (!is_floating(feeds_.inputs.type.dtype)) return;
+    const std::span<float> values = feeds_.inputs.as<float>();
+    if (!program.is_op()) return move(values, roundoff);
+    const Graph& graph = program.graph(task);
+    for (const auto& [name, offset] : input_offsets(graph)) {
+      const TensorType& type = graph.value(graph.find(name)).type;
+      if (type.dtype != DType::f32) continue;
+      move(values.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(type.elements())),
+           roundoff);
+    }
+  }
+
   Philox random_;
   CheckFeeds feeds_;
   std::vector<std::size_t> order_;
@@ -101,6 +115,7 @@ std::vector<HostTensor> both_phases(Executable& executable, const Program& progr
     tensor.name = "check/" + tensor.name;
     all.push_back(std::move(tensor));
   }
+  if (program.is_op()) return all;  // the same before timing and after
   for (HostTensor& tensor : verify_answers(executable, program, task, feeds)) {
     tensor.name = "verify/" + tensor.name;
     all.push_back(std::move(tensor));
@@ -170,7 +185,7 @@ std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program,
   std::map<std::string, Seen> seen;
   widen(seen, by_name(both_phases(*emulation, program, options.task, feeds)), exact);
   for (int run = 0; run < oracle.perturbations; ++run) {
-    const Perturbation perturbation(feeds, program, oracle.emulated, oracle.seed, run);
+    const Perturbation perturbation(feeds, program, oracle.emulated, options.task, oracle.seed, run);
     Answers answers = by_name(both_phases(*emulation, program, options.task, perturbation.feeds()));
     for (auto& [name, values] : answers) {
       if (name.ends_with("logits")) values = perturbation.ordered(values);

@@ -132,11 +132,11 @@ protocol::Event Server::compile(bool check) {
 
 // Whatever a library does on first use it does now, on a batch of zeros; the state is set back.
 void Server::first_step() {
-  const Graph& graph = program_->training;
-  std::vector<std::uint32_t> inputs;  // zeros of either type
+  // Zeros of either type.
+  std::vector<std::uint32_t> inputs(
+      static_cast<std::size_t>(input_elements(program_->graph(request_->options.task))));
   std::vector<std::int32_t> labels;
-  for (const Value& value : graph.values()) {
-    if (value.role == Role::input) inputs.resize(static_cast<std::size_t>(value.type.elements()));
+  for (const Value& value : program_->training.values()) {
     if (value.role == Role::label) labels.resize(static_cast<std::size_t>(value.type.elements()));
   }
   executable_->stage(0, {inputs.data(), labels.data()});
@@ -156,9 +156,16 @@ protocol::Event Server::run() {
     told = now;
     send(protocol::Progress{done, planned});
   };
-  train(*executable_, session, request_->options.task, tell);
+  const Timed timed = program_->is_op()                   ? Timed::op
+                      : request_->options.task == "infer" ? Timed::inference
+                                                          : Timed::training;
+  train(*executable_, session, timed, tell);
   session.close();
-  protocol::Ran ran{executable_->memory(), backend_.info().settings, {}, digest(executable_->state())};
+  // Of a single op the results are what a run leaves: they are read here, so that nobody may leave them out.
+  protocol::Ran ran{executable_->memory(),
+                    backend_.info().settings,
+                    {},
+                    digest(timed == Timed::op ? executable_->results() : executable_->state())};
   if (request_->options.profile) {
     for (const OperatorTime& time : executable_->operator_times()) {
       ran.operators.push_back({time.node, time.op, time.seconds, time.calls});

@@ -28,7 +28,7 @@ Session::Session(const std::filesystem::path& cell_folder) {
   if (!session_) fail();
   must(assay_get_layout(session_.get(), &layout_));
   schedule_ = assay_schedule(session_.get());
-  if (schedule_ == nullptr) fail();
+  if (schedule_ == nullptr && layout_.schedule_rows > 0) fail();
 }
 
 void Session::read_resident(std::int64_t slot, void* inputs, std::int32_t* labels) {

@@ -12,11 +12,11 @@ namespace {
 
 class Trainer {
  public:
-  Trainer(Executable& executable, Session& session, const std::string& task, const Progress& progress)
+  Trainer(Executable& executable, Session& session, Timed timed, const Progress& progress)
       : executable_(executable),
         session_(session),
         progress_(progress),
-        infer_(task == "infer"),
+        timed_(timed),
         resident_(session.layout().resident_batches),
         inputs_(static_cast<std::size_t>(session.layout().batch * session.layout().sample_elements)),
         labels_(static_cast<std::size_t>(session.layout().batch)),
@@ -36,7 +36,8 @@ class Trainer {
         check(block);
         steps(block);
         executable_.synchronize();
-        session_.end_block(infer_ ? std::numeric_limits<double>::quiet_NaN() : executable_.loss());
+        session_.end_block(timed_ == Timed::training ? executable_.loss()
+                                                     : std::numeric_limits<double>::quiet_NaN());
       }
       tell();
     }
@@ -44,7 +45,7 @@ class Trainer {
 
  private:
   void check(const assay_block& block) const {
-    if (infer_ ||
+    if (timed_ != Timed::training ||
         (block.first_step >= 0 && block.first_step + block.steps <= session_.layout().schedule_rows))
       return;
     throw std::runtime_error(fmt::format("[train] a block has steps {} to {}: schedule.npy has {} rows",
@@ -61,7 +62,9 @@ class Trainer {
         session_.next_batch(inputs_.data(), labels_.data());
         executable_.stage(0, {inputs_.data(), labels_.data()});
       }
-      if (infer_) {
+      if (timed_ == Timed::op) {
+        executable_.step(slot, 0, row + 1);
+      } else if (timed_ == Timed::inference) {
         executable_.step(slot, 0, row + 1);
         executable_.synchronize();
         session_.lap();
@@ -89,7 +92,7 @@ class Trainer {
   Executable& executable_;
   Session& session_;
   const Progress& progress_;
-  bool infer_;
+  Timed timed_;
   std::int64_t resident_;
   std::vector<std::uint32_t> inputs_;  // the bits of f32 or i32
   std::vector<std::int32_t> labels_;
@@ -98,8 +101,8 @@ class Trainer {
 
 }  // namespace
 
-void train(Executable& executable, Session& session, const std::string& task, const Progress& progress) {
-  Trainer(executable, session, task, progress).run();
+void train(Executable& executable, Session& session, Timed timed, const Progress& progress) {
+  Trainer(executable, session, timed, progress).run();
 }
 
 }  // namespace assay

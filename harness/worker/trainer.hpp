@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <string>
 
 #include "harness/worker/backend.hpp"
 #include "harness/worker/session.hpp"
@@ -12,8 +11,15 @@ namespace assay {
 // Called after every block, while no clock runs.
 using Progress = std::function<void(std::int64_t done, std::int64_t planned)>;
 
+// What a cell times.
+enum class Timed {
+  training,   // steps with the schedule's learning rates
+  inference,  // each step drained and stamped as a latency
+  op,         // a single op: steps without either, drained at the end of a block
+};
+
 // Steps, epochs, evaluation and inference. With resident batches a step costs the harness two loads and a
 // virtual call. Leaves the state as the last step left it. Throws what the executable and the session throw.
-void train(Executable& executable, Session& session, const std::string& task, const Progress& progress);
+void train(Executable& executable, Session& session, Timed timed, const Progress& progress);
 
 }  // namespace assay

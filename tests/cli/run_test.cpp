@@ -116,6 +116,34 @@ TEST(CliRun, prints_the_table_and_the_path_of_a_valid_report) {
   EXPECT_EQ(resumed["cells"], report["cells"]);
 }
 
+TEST(CliRun, checks_times_and_shows_a_single_op) {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "r.json").string();
+  const Outcome outcome =
+      test::assay({.arguments = {"run", "--workload", "op/linear", "--size", "m16", "--backend", "reference",
+                                 "--mode", "graph", "--quick", "--threads", "1", "--out", file}});
+  ASSERT_EQ(outcome.code, 0) << outcome.err << outcome.out;
+  EXPECT_THAT(outcome.out, HasSubstr("op/linear infer fp32, cpu t1, warm cache"));
+  EXPECT_THAT(outcome.out, HasSubstr("FLOP/s"));
+  const Outcome valid = test::assay({.arguments = {"validate", file}});
+  EXPECT_EQ(valid.code, 0) << valid.err;
+  const json report = json::parse(read_text(file));
+  ASSERT_EQ(report["cells"].size(), 2U);
+  for (const json& cell : report["cells"]) {
+    EXPECT_EQ(cell["equivalence"]["passed"], true);
+    EXPECT_TRUE(cell["forks"][0]["latencies_ns"].empty());
+    EXPECT_EQ(cell["size"], "m16");
+    const double time = cell["metrics"]["step_time"]["value"], flops = cell["work"]["flops"];
+    EXPECT_NEAR(cell["metrics"]["flops_per_second"]["value"].get<double>(), flops / time,
+                1e-6 * flops / time);
+  }
+  // x, weight, bias and y of 16 x 16, and in training dy and the three gradients.
+  EXPECT_EQ(report["cells"][0]["work"]["bytes"], 4 * (3 * 256 + 16));
+  EXPECT_EQ(report["cells"][1]["work"]["bytes"], 4 * (6 * 256 + 2 * 16));
+  EXPECT_EQ(report["cells"][0]["work"]["flops"], 2 * 16 * 16 * 16);
+  EXPECT_EQ(report["cells"][1]["work"]["flops"], 3 * 2 * 16 * 16 * 16);
+}
+
 TEST(CliRun, gives_stdout_to_the_report_alone_when_asked) {
   const Outcome outcome = test::assay({.arguments = with({"run", "--out", "-"}, small)});
   ASSERT_EQ(outcome.code, 0) << outcome.err;

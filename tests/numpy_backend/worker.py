@@ -10,10 +10,16 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "backends" / "python"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from assay_worker import Adapter, Cell, Graph, Info, Program, Unsupported, worker_main
+from assay_worker import Adapter, Cell, Graph, Info, OpAdapter, Program, Unsupported, worker_main
 from ops import OPS, Backward
 
 Tensors = dict[str, np.ndarray]
+
+
+def refuse_unknown(program: Program) -> None:
+    for node in program.training.nodes:
+        if node.op not in OPS:
+            raise Unsupported(f"[{node.op}] plain numpy has no such op")
 
 
 class NumpyAdapter(Adapter):
@@ -23,10 +29,12 @@ class NumpyAdapter(Adapter):
     def info(cls, cell: Cell) -> Info:
         return Info("numpy", np.__version__)
 
+    @classmethod
+    def of(cls, program: Program) -> type[Adapter]:
+        return NumpyOp if program.is_op else cls
+
     def __init__(self, program: Program, cell: Cell, check: bool) -> None:
-        for node in program.training.nodes:
-            if node.op not in OPS:
-                raise Unsupported(f"[{node.op}] plain numpy has no such op")
+        refuse_unknown(program)
         self._program, self._train = program, cell.task == "train"
         self._optimizer = program.optimizer
         self._batches: dict[int, tuple[np.ndarray, np.ndarray]] = {}
@@ -127,6 +135,50 @@ class NumpyAdapter(Adapter):
             p -= learning_rate * v
         else:
             p -= learning_rate * g
+
+
+class NumpyOp(OpAdapter):
+    """A single op: forwards, and in training backwards from the gradient that it is given."""
+
+    @classmethod
+    def info(cls, cell: Cell) -> Info:
+        return NumpyAdapter.info(cell)
+
+    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
+        refuse_unknown(program)
+        if len(program.training.nodes) != 1:
+            raise Unsupported("[op] plain numpy runs one node at a time")
+        self._train = cell.task == "train"
+        self._graph, self._differentiated = program.graph(cell.task), program.differentiated
+        self._slots: dict[int, Tensors] = {}
+        self._results: Tensors = {}
+        ((self._output, self._cotangent),) = program.cotangents.items()
+
+    def set_state(self, tensors: Tensors) -> None:
+        pass
+
+    def state(self) -> Tensors:
+        return {}
+
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        self._slots[slot] = {name: array.copy() for name, array in self._graph.unpack(inputs).items()}
+
+    def step(self, slot: int, learning_rate: float, step: int) -> None:
+        values, node = self._slots[slot], self._graph.nodes[0]
+        operands = [None if name is None else values[name] for name in node.inputs]
+        y, backward = OPS[node.op](*operands, **node.attributes)
+        self._results = {self._output: y}
+        if not self._train:
+            return
+        for name, gradient in zip(node.inputs, backward(values[self._cotangent]), strict=False):
+            if name in self._differentiated:
+                self._results[f"gradient/{name}"] = gradient
+
+    def synchronize(self) -> None:
+        pass
+
+    def results(self) -> Tensors:
+        return self._results
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ std::vector<Steps> train_interleaved(Executable& executable, const Cell& cell,
   BareLoop loop(executable, cell);
   std::int64_t before = 0, blocks = 0;
   Session session(folder);
-  train(executable, session, "train", [&](std::int64_t done, std::int64_t) {
+  train(executable, session, Timed::training, [&](std::int64_t done, std::int64_t) {
     const std::int64_t count = done - before;
     before = done;
     if (blocks++ % 2 == 1) return;

@@ -64,6 +64,35 @@ def test_epochs_and_inference_go_through_the_same_worker(tmp_path: Path) -> None
     assert run(tmp_path / "i.json", *infer)["metrics"]["latency_p50"]["value"] > 0
 
 
+def ops(out: Path, *arguments: object) -> list[dict[str, Any]]:
+    """Run single ops, each small; their rows, all equal to the oracle."""
+    done = assay("run", "--quick", "--threads", 1, "--out", out, *arguments)
+    checked = assay("validate", out)
+    assert checked.returncode == 0, checked.stderr + checked.stdout
+    cells = json.loads(out.read_text())["cells"]
+    assert {cell["status"] for cell in cells} == {"ok"}, done.stderr + done.stdout
+    assert all(cell["equivalence"]["passed"] for cell in cells)
+    return cells
+
+
+@numpy_only
+def test_single_ops_run_forwards_and_backwards_in_numpy(tmp_path: Path) -> None:
+    cells = ops(
+        tmp_path / "r.json", "--workload", "op/relu,op/add,op/linear", "--size", 4, "--backend", "numpy"
+    )
+    assert {cell["task"] for cell in cells} == {"infer", "train"}
+    cold = ["--workload", "op/relu", "--size", 4096, "--cache", "cold", "--backend", "numpy"]
+    assert {cell["cache"] for cell in ops(tmp_path / "c.json", *cold)} == {"cold"}
+
+
+@torch_only
+def test_single_ops_run_forwards_and_backwards_in_torch(tmp_path: Path) -> None:
+    common = ["--backend", "torch", "--mode", "eager"]
+    names = "op/relu,op/add,op/linear,op/softmax_cross_entropy,op/batch_norm,op/max_pool,op/flatten"
+    cells = ops(tmp_path / "r.json", "--workload", names, "--size", 4, *common)
+    assert len(cells) == 14
+
+
 @torch_only
 def test_torch_is_checked_and_timed(tmp_path: Path) -> None:
     cell = run(

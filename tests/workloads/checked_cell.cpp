@@ -9,6 +9,7 @@
 #include "backends/reference/reference_backend.hpp"
 #include "harness/check/equivalence.hpp"
 #include "harness/check/oracle.hpp"
+#include "harness/data/operands.hpp"
 #include "harness/graph/graph_json.hpp"
 #include "harness/worker/checker.hpp"
 #include "tests/temporary_folder.hpp"
@@ -39,7 +40,14 @@ void answer(const fs::path& folder, int threads) {
 }
 
 // Parameters that are not the check's, and steps on a batch that is not the check's.
-void run_as_if_timed(Executable& executable, const Program& program) {
+void run_as_if_timed(Executable& executable, const Program& program, const std::string& task) {
+  if (program.is_op()) {
+    const std::vector<float> operands = draw_operands(program.graph(task), 2, 7, "as if timed");
+    for (const std::int64_t slot : {0, 1})
+      executable.stage(slot, {operands.data() + slot * input_elements(program.graph(task)), nullptr});
+    for (int step = 0; step < 4; ++step) executable.step(step % 2, 0, step + 1);
+    return executable.synchronize();
+  }
   const TensorType type = program.training.value(program.training.find("inputs")).type;
   HostTensor inputs = HostTensor::zeros("inputs", type);
   for (std::size_t i = 0; i < static_cast<std::size_t>(type.elements()); ++i) {
@@ -79,7 +87,7 @@ Judged judge_backend(Backend& backend, const Program& program, const CheckedCell
   fs::create_directories(path);
   std::ofstream(path / "request.json") << nlohmann::json{
       {"protocol", 1}, {"precision", cell.precision}, {"task", cell.task}, {"check", {{"perturbations", 4}}}};
-  write_check(path, program, 1, cell.distinct);
+  write_check(path, program, 1, cell.distinct, cell.task);
   const OracleCache no_cache{fs::path()};
   const fs::path oracle =
       no_cache.answers(path, program, {"reference", "graph", "none", cell.threads}, folder.path() / "oracle",
@@ -94,7 +102,7 @@ Judged judge_backend(Backend& backend, const Program& program, const CheckedCell
   write_check_results(*backend.compile(program, options), program, cell.task, path);
   options.check = false;
   const std::unique_ptr<Executable> timed = backend.compile(program, options);
-  run_as_if_timed(*timed, program);
+  run_as_if_timed(*timed, program, cell.task);
   write_verify_results(*timed, program, cell.task, path);
   return {judge(path, oracle, "check", program), judge(path, oracle, "verify", program)};
 }

@@ -5,6 +5,7 @@ The contract is docs/protocol.md; harness/worker/backend.hpp is the same contrac
 
 from .adapter import Adapter, Cell, Info, Library, Unavailable, Unsupported
 from .libraries import loaded_libraries
+from .op_adapter import OpAdapter
 from .program import Graph, Node, Optimizer, Program, Value
 from .serve import worker_main
 
@@ -15,6 +16,7 @@ __all__ = [
     "Info",
     "Library",
     "Node",
+    "OpAdapter",
     "Optimizer",
     "Program",
     "Unavailable",

@@ -101,6 +101,13 @@ class Adapter(ABC):
     def info(cls, cell: Cell) -> Info:
         """Say who this is, before anything is compiled."""
 
+    @classmethod
+    def of(cls, program: Program) -> type[Adapter]:
+        """Say which adapter runs this program: for single ops a backend has one of its own."""
+        if program.is_op:
+            raise Unsupported(f"[{program.training.name}] this backend does not run single ops")
+        return cls
+
     @abstractmethod
     def __init__(self, program: Program, cell: Cell, check: bool) -> None:
         """Compile; with `check`, gradients() will be called."""
@@ -115,7 +122,10 @@ class Adapter(ABC):
 
     @abstractmethod
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
-        """Keep a copy of a batch as number `slot`, in whatever layout step() reads."""
+        """Keep a copy of a batch as number `slot`, in whatever layout step() reads.
+
+        Of a single op `inputs` holds all operands: Graph.unpack() takes them apart; `labels` mean nothing.
+        """
 
     @abstractmethod
     def step(self, slot: int, learning_rate: float, step: int) -> None:
@@ -148,6 +158,11 @@ class Adapter(ABC):
         u8 by the mask's name: 1 kept, 0 dropped, 255 where it cannot be told. Each call draws anew.
         """
         raise Unsupported("[dropout] this backend does not tell its masks")
+
+    def results(self) -> Tensors:
+        """Of a single op: what the last step computed, by the names of the graph's outputs, and for task
+        train "gradient/<input>" for each of program.differentiated. Synchronises."""
+        raise Unsupported("[op] this backend does not run single ops")
 
     def memory(self) -> dict[str, int]:
         """Bytes by name."""

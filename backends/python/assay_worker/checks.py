@@ -40,6 +40,9 @@ def read_feeds(cell_folder: Path) -> Feeds:
 def check(adapter: Adapter, program: Program, task: str, cell_folder: Path) -> None:
     """Evaluation, gradients, running statistics, one whole step; the state afterwards is the check's."""
     feeds = read_feeds(cell_folder)
+    if program.is_op:
+        _write(cell_folder / "results/check.safetensors", _op_answers(adapter, feeds))
+        return
     adapter.supply_masks(feeds.masks)
     adapter.set_state(feeds.parameters)
     answers = {"evaluation/logits": adapter.evaluate(feeds.inputs)}
@@ -61,6 +64,9 @@ def check(adapter: Adapter, program: Program, task: str, cell_folder: Path) -> N
 def verify(adapter: Adapter, program: Program, task: str, cell_folder: Path) -> None:
     """k steps on what was timed; its state and slot 0 afterwards are the check's."""
     feeds = read_feeds(cell_folder)
+    if program.is_op:
+        _write(cell_folder / "results/verify.safetensors", _op_answers(adapter, feeds))
+        return
     adapter.supply_masks(feeds.masks)
     adapter.set_state(feeds.parameters)
     adapter.stage(0, feeds.inputs, feeds.labels)
@@ -96,6 +102,19 @@ def _draws(adapter: Adapter, feeds: Feeds) -> Tensors:
         a, b = first[name][told] != 0, second[name][told] != 0
         counts[f"draws/{name}"] = np.array([a.sum(), b.sum(), (a == b).sum(), told.sum()], np.float32)
     return counts
+
+
+def _op_answers(adapter: Adapter, feeds: Feeds) -> Tensors:
+    """What one step on the check's operands computes: the same before timing and after."""
+    adapter.set_state(feeds.parameters)
+    adapter.stage(0, feeds.inputs, feeds.labels)
+    adapter.step(0, 0.0, 1)
+    adapter.synchronize()
+    answers = {
+        name if name.startswith("gradient/") else f"result/{name}": tensor
+        for name, tensor in adapter.results().items()
+    }
+    return answers | {f"running/{name}": tensor for name, tensor in adapter.state().items()}
 
 
 def _step(adapter: Adapter, feeds: Feeds, row: int) -> None:

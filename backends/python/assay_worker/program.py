@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 SCHEMA = "assay-program/1"
+DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
 MOMENTS = {"adam": ("m", "v"), "lazy_adam": ("m", "v"), "rmsprop": ("square",), "sgd": ("momentum",)}
 
 
@@ -58,6 +62,20 @@ class Graph:
             json["name"], {v.name: v for v in values}, tuple(nodes), json["outputs"], json["updates"]
         )
 
+    @property
+    def input_elements(self) -> int:
+        """Elements of all inputs together: of what is fed."""
+        return sum(math.prod(value.shape) for value in self.with_role("input"))
+
+    def unpack(self, fed: np.ndarray) -> dict[str, np.ndarray]:
+        """Views of the inputs of an op, which lie one behind the other in its one sample."""
+        flat, found, begin = fed.reshape(-1), {}, 0
+        for value in self.with_role("input"):
+            end = begin + math.prod(value.shape)
+            found[value.name] = flat[begin:end].reshape(value.shape).astype(DTYPES[value.dtype], copy=False)
+            begin = end
+        return found
+
     def with_role(self, role: str) -> list[Value]:
         return [value for value in self.values.values() if value.role == role]
 
@@ -97,11 +115,27 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class Program:
-    """The network in both modes, with one set of parameter names, and its optimizer."""
+    """A network in both modes, with one set of parameter names, and its optimizer; or a single op."""
 
     training: Graph
     inference: Graph
-    optimizer: Optimizer
+    optimizer: Optimizer | None  # None: a single op
+    cotangents: dict[str, str] = field(default_factory=dict)  # of an op: output -> the input of its gradient
+
+    @property
+    def is_op(self) -> bool:
+        """A single op has no parameters, no loss and no optimizer; every operand is an input."""
+        return self.optimizer is None
+
+    def graph(self, task: str) -> Graph:
+        """What a step of a task computes forwards."""
+        return self.training if task == "train" else self.inference
+
+    @property
+    def differentiated(self) -> list[str]:
+        """Of an op: the inputs whose gradients a training step computes."""
+        given = set(self.cotangents.values())
+        return [v.name for v in self.training.with_role("input") if v.dtype == "f32" and v.name not in given]
 
     @property
     def parameters(self) -> list[Value]:
@@ -119,7 +153,7 @@ class Program:
 
     @property
     def batch(self) -> int:
-        return self.training.values["inputs"].shape[0]
+        return 1 if self.is_op else self.training.values["inputs"].shape[0]
 
     @property
     def classes(self) -> int:
@@ -134,5 +168,6 @@ def read_program(path: Path) -> Program:
     return Program(
         Graph.from_json(document["training"]),
         Graph.from_json(document["inference"]),
-        Optimizer.from_json(document["optimizer"]),
+        None if document["optimizer"] is None else Optimizer.from_json(document["optimizer"]),
+        document.get("cotangents", {}),
     )

@@ -82,7 +82,7 @@ class Server:
         self._program = read_program(self._cell.folder / "graph.json")
         parameters = read_tensors(self._cell.folder / "parameters.safetensors")
         begin = time.monotonic()
-        self._adapter = self._type(self._program, self._cell, check)
+        self._adapter = self._type.of(self._program)(self._program, self._cell, check)
         self._adapter.set_state(parameters)
         if self._cell.counts_steps and not check:
             self._first_step(self._adapter, self._program)
@@ -97,21 +97,26 @@ class Server:
 
     def _first_step(self, adapter: Adapter, program: Program) -> None:
         """Do what frameworks put off to the first step."""
-        fed = program.training.values["inputs"]
-        inputs = np.zeros(fed.shape, np.int32 if fed.dtype == "i32" else np.float32)
+        if program.is_op:
+            inputs = np.zeros((1, program.graph(self._cell.task).input_elements), np.float32)
+        else:
+            fed = program.training.values["inputs"]
+            inputs = np.zeros(fed.shape, np.int32 if fed.dtype == "i32" else np.float32)
         adapter.stage(0, inputs, np.zeros(program.batch, np.int32))
         adapter.step(0, 0.0, 1)
         adapter.synchronize()
-        if self._cell.task == "train":
+        if self._cell.task == "train" and not program.is_op:
             adapter.loss()
 
     def _run(self, adapter: Adapter) -> Event:
         self._session = self._open_session(self._cell.folder)
+        op = self._program is not None and self._program.is_op
         trainer.run(
             adapter,
             self._session,
             self._cell.task,
             lambda done, planned: self._emit({"event": "progress", "done": done, "planned": planned}),
+            op=op,
         )
         self.close()
         return {
@@ -119,7 +124,8 @@ class Server:
             "memory": adapter.memory(),
             "settings": adapter.settings(),
             "operators": [],
-            "state_digest": digest(adapter.state()),
+            # Of a single op the results are what a run leaves.
+            "state_digest": digest(adapter.results() if op else adapter.state()),
         }
 
 

@@ -10,13 +10,15 @@ from .adapter import Adapter
 from .batch import DONE, EVALUATE, Block, Session
 
 
-def run(adapter: Adapter, session: Session, task: str, progress: Callable[[int, int], None]) -> None:
+def run(
+    adapter: Adapter, session: Session, task: str, progress: Callable[[int, int], None], op: bool = False
+) -> None:
     """Leave the state as the last step left it; call `progress` between blocks, now and then."""
     resident = session.layout.resident_batches
     for slot in range(resident):
         session.read_resident(slot)
         adapter.stage(slot, session.inputs, session.labels)
-    steps = _infer if task == "infer" else _train
+    steps = _op if op else _infer if task == "infer" else _train
     told = 0.0
     while (block := session.next_block()).kind != DONE:
         if block.kind == EVALUATE:
@@ -61,6 +63,18 @@ def _infer(adapter: Adapter, session: Session, block: Block, resident: int) -> N
         adapter.step(slot, 0.0, row + 1)
         adapter.synchronize()
         session.lap()
+    session.end_block(math.nan)
+
+
+def _op(adapter: Adapter, session: Session, block: Block, resident: int) -> None:
+    step = adapter.step
+    if resident == 1:
+        for row in range(block.first_step, block.first_step + block.steps):
+            step(0, 0.0, row + 1)
+    else:
+        for row in range(block.first_step, block.first_step + block.steps):
+            step(row % resident, 0.0, row + 1)
+    adapter.synchronize()
     session.end_block(math.nan)
 
 

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay {
@@ -16,6 +17,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 BackendDescription backend(const std::string& name, std::vector<std::string> modes) {
   BackendDescription result;
@@ -53,6 +55,50 @@ class MatrixTest : public ::testing::Test {
   }
   BackendRegistry registry_;
 };
+
+TEST_F(MatrixTest, a_single_op_is_swept_over_its_sizes_forwards_and_backwards) {
+  const auto all = cells(R"({"workload": "op/linear", "backend": "fast", "mode": "graph"})");
+  EXPECT_EQ(all.size(), 2 * find_op_workload("op/linear").sizes.size());
+  EXPECT_EQ(all.front().id, "op/linear/fast/cpu/graph/infer/fp32/native/m4/warm/t" +
+                                std::to_string(all.front().axes.threads) + "/steps");
+  EXPECT_EQ(all.front().axes.dataset, "");
+  EXPECT_EQ(all.front().axes.optimizer, "");
+  EXPECT_EQ(all.front().measure.resident_batches, 1);
+  EXPECT_THAT(all.front().reproduce(1),
+              AllOf(HasSubstr("--size m4 --cache warm"), Not(HasSubstr("--batch"))));
+  EXPECT_EQ(cells(R"({"workload": "op/linear", "backend": "fast", "mode": "graph", "quick": true})").size(),
+            4U);
+}
+
+TEST_F(MatrixTest, every_single_op_answers_to_one_name) {
+  const auto all = cells(R"({"workload": "op/*", "backend": "fast", "mode": "graph", "quick": true})");
+  std::set<std::string> seen;
+  for (const Cell& cell : all) seen.insert(cell.axes.workload);
+  EXPECT_EQ(seen.size(), all_op_workloads().size());
+}
+
+TEST_F(MatrixTest, a_cold_op_goes_through_more_operands_than_caches_hold) {
+  const auto cold = cells(
+      R"({"workload": "op/relu", "backend": "fast", "mode": "graph", "task": "infer", "cache": "cold", "size": ["16", "1048576"]})");
+  ASSERT_EQ(cold.size(), 2U);
+  EXPECT_EQ(cold[0].status, Status::unsupported);
+  EXPECT_THAT(cold[0].reason, HasSubstr("stay in the last-level cache"));
+  EXPECT_TRUE(cold[1].runnable());
+  EXPECT_GE(cold[1].measure.resident_batches, 3);
+  EXPECT_NE(cold[1].id.find("/cold/"), std::string::npos);
+}
+
+TEST_F(MatrixTest, axes_of_networks_and_of_ops_are_not_mixed) {
+  EXPECT_THAT(error_of(R"({"workload": "op/relu", "batch": 3})"),
+              HasSubstr("[batch] op/relu is a single op"));
+  EXPECT_THAT(error_of(R"({"workload": "op/relu", "epochs": 3})"), HasSubstr("[epochs]"));
+  EXPECT_THAT(error_of(R"({"workload": "op/relu", "schedule": "cosine"})"), HasSubstr("[schedule]"));
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "size": "16"})"), HasSubstr("mlp is no single op"));
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "cache": "cold"})"), HasSubstr("mlp is no single op"));
+  EXPECT_THAT(error_of(R"({"workload": "op/relu", "size": "n16"})"), HasSubstr("no dimension 'n'"));
+  EXPECT_THAT(error_of(R"({"workload": "op/max_pool", "size": "n1h2r3"})"), HasSubstr("max_pool"));
+  EXPECT_THAT(error_of(R"({"workload": "op/rely"})"), HasSubstr("did you mean 'op/relu'?"));
+}
 
 TEST_F(MatrixTest, lists_are_multiplied_out_and_modes_default_to_all_of_the_backend) {
   EXPECT_EQ(

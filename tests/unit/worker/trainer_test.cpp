@@ -59,7 +59,7 @@ class Witness final : public Executable {
 
 void train_in(const Cell& cell, Witness& witness, const std::string& task, const Progress& progress = {}) {
   Session session(cell.path());
-  train(witness, session, task, progress);
+  train(witness, session, task == "infer" ? Timed::inference : Timed::training, progress);
   session.close();
 }
 
@@ -116,6 +116,27 @@ TEST(Trainer, waits_for_each_inference) {
   EXPECT_EQ(witness.losses, 0) << "an inference has no loss";
 }
 
+TEST(Trainer, drains_a_single_op_once_a_block_and_reads_no_schedule) {
+  Cell cell;
+  std::filesystem::remove(cell.folder / "schedule.npy");
+  cell.request["op"] = {{"size", "16"}, {"cache", "cold"}};
+  cell.request["loader"] = {{"kind", "resident"}, {"resident_batches", 3}};
+  cell.request["clock"] = {
+      {"kind", "steps"}, {"steps", 50}, {"warm_up", {{"min_steps", 10}, {"min_seconds", 0}}}};
+  cell.save_request();
+  Witness witness;
+  Session session(cell.path());
+  train(witness, session, Timed::op, {});
+  session.close();
+  EXPECT_GE(witness.slots.size(), 60U);
+  for (std::size_t i = 0; i < witness.slots.size(); ++i)
+    EXPECT_EQ(witness.slots[i], static_cast<std::int64_t>(i % 3));
+  EXPECT_THAT(witness.rates, Each(0));
+  EXPECT_EQ(witness.losses, 0);
+  EXPECT_EQ(witness.synchronisations, static_cast<int>(cell.results()["blocks"].size()));
+  EXPECT_TRUE(cell.results()["latencies_ns"].empty()) << "a step is not drained, so it has no latency";
+}
+
 TEST(Trainer, passes_on_what_the_executable_throws) {
   class Broken final : public Executable {
    public:
@@ -132,7 +153,7 @@ TEST(Trainer, passes_on_what_the_executable_throws) {
   Cell cell;
   Session session(cell.path());
   Broken broken;
-  EXPECT_THROW(train(broken, session, "train", {}), std::runtime_error);
+  EXPECT_THROW(train(broken, session, Timed::training, {}), std::runtime_error);
 }
 
 TEST(Session, says_what_is_wrong_with_a_folder) {

@@ -1,0 +1,26 @@
+"""The contract of a Python backend for a single op: operands in, results and their gradients out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .adapter import Adapter
+from .program import Program
+from .tensors import Tensors
+
+
+class OpAdapter(Adapter):
+    """What a network has and a single op has not; a subclass stages, steps and gives results()."""
+
+    @classmethod
+    def of(cls, program: Program) -> type[Adapter]:
+        return cls
+
+    def loss(self) -> float:
+        raise NotImplementedError("a single op has no loss")
+
+    def evaluate(self, inputs: np.ndarray) -> np.ndarray:
+        raise NotImplementedError("a single op has no logits")
+
+    def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
+        raise NotImplementedError("a single op gives its gradients with its results")

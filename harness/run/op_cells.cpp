@@ -1,0 +1,127 @@
+#include "harness/run/op_cells.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/graph/error.hpp"
+#include "harness/measure/environment.hpp"
+#include "harness/run/cores.hpp"
+#include "workloads/ops/op_workload.hpp"
+
+namespace assay {
+namespace {
+
+constexpr std::int64_t most_sets = 16384;
+constexpr std::array<std::string_view, 9> own_axes = {
+    "task", "precision", "size", "cache", "threads", "compile-cache", "deterministic", "device", "layout"};
+constexpr std::array<std::string_view, 3> shared_axes = {"workload", "backend", "mode"};
+
+bool has(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void refuse_network_axes(const std::string& op, const OptionValues& values, std::string_view where) {
+  for (const Option& option : options()) {
+    const bool fits =
+        option.scope != OptionScope::axis || has(own_axes, option.name) || has(shared_axes, option.name);
+    if ((fits && option.name != "epochs") || !values.contains(option.name)) continue;
+    throw ConfigError(
+        fmt::format("{}: [{}] {} is a single op: it has a size and a cache, and is timed in steps", where,
+                    option.name, op));
+  }
+}
+
+// Warm: one set of operands. Cold: sets that are twice the last-level cache together.
+void rotate_operands(Cell& cell) {
+  const Program program = cell.program();
+  cell.measure.resident_batches = 1;
+  if (cell.axes.cache == "warm") return;
+  static const std::int64_t cache = last_level_cache(environment());
+  const std::int64_t bytes =
+      input_elements(program.graph(cell.axes.task)) * static_cast<std::int64_t>(sizeof(float));
+  cell.measure.resident_batches = 2 * cache / bytes + 2;
+  if (cell.measure.resident_batches <= most_sets || !cell.runnable()) return;
+  cell.status = Status::unsupported;
+  cell.reason = fmt::format(
+      "{} bytes of operands stay in the last-level cache of {} bytes even as {} sets: a cold cell needs {} "
+      "bytes",
+      bytes, cache, most_sets, 2 * cache / most_sets + 1);
+}
+
+}  // namespace
+
+std::vector<std::string> named_workloads(const std::vector<std::string>& names) {
+  std::vector<std::string> all;
+  for (const std::string& name : names) {
+    if (name != "op/*") {
+      all.push_back(name);
+      continue;
+    }
+    for (const OpWorkload& op : all_op_workloads()) all.push_back(op.name);
+  }
+  return all;
+}
+
+AxisLists op_axes(const std::string& workload, const OptionValues& values, bool quick,
+                  std::string_view where) {
+  refuse_network_axes(workload, values, where);
+  try {
+    const OpWorkload& op = find_op_workload(workload);
+    AxisLists lists;
+    for (const std::string_view axis : own_axes) {
+      std::vector<std::string> list = list_of(values, axis);
+      if (list.empty() && axis == "task") list = {"infer"};
+      if (axis == "task" && list.size() == 1 && !values.contains("task") && op.differentiable)
+        list = {"infer", "train"};
+      if (list.empty() && axis == "size") {
+        list = op.sizes;
+        if (quick) list = {op.sizes.front(), op.default_size};
+      }
+      if (list.empty()) list = {""};
+      lists.emplace_back(axis, std::move(list));
+    }
+    return lists;
+  } catch (const GraphError& error) {
+    throw ConfigError(fmt::format("{}: {}", where, error.what()));
+  }
+}
+
+void refuse_op_axes(const std::string& workload, const OptionValues& values, std::string_view where) {
+  for (const char* axis : {"size", "cache"}) {
+    if (!values.contains(axis)) continue;
+    throw ConfigError(
+        fmt::format("{}: [{}] {} is no single op: it has a batch and a data set", where, axis, workload));
+  }
+}
+
+void settle_op(Cell& cell, const OptionValues& point) {
+  const OpWorkload& op = find_op_workload(cell.axes.workload);
+  const auto given = [&](const char* axis, const std::string& fallback) {
+    const std::string text = text_of(point, axis);
+    return text.empty() ? fallback : text;
+  };
+  Axes& axes = cell.axes;
+  axes.device = given("device", "cpu");
+  axes.task = given("task", "infer");
+  axes.precision = given("precision", "fp32");
+  axes.layout = given("layout", "native");
+  axes.batch = 1;
+  axes.loader = "resident";
+  axes.loader_workers = 0;
+  axes.threads = std::stoi(given("threads", std::to_string(usable_cores().size())));
+  axes.compile_cache = given("compile-cache", "cold");
+  axes.deterministic = given("deterministic", "false") == "true";
+  axes.measure = "steps";
+  axes.size = op.canonical(text_of(point, "size"));
+  axes.cache = given("cache", "warm");
+  if (axes.task == "train" && !op.differentiable) {
+    cell.status = Status::unsupported;
+    cell.reason = fmt::format("[{}] has no gradient", op.name);
+  }
+  rotate_operands(cell);
+}
+
+}  // namespace assay

@@ -1,0 +1,41 @@
+#include "harness/run/work.hpp"
+
+#include <algorithm>
+
+#include "harness/graph/op.hpp"
+#include "harness/graph/training_step.hpp"
+
+namespace assay {
+namespace {
+
+double bytes_of_op(const Graph& step) {
+  const bool moves = std::any_of(step.nodes().begin(), step.nodes().end(),
+                                 [](const Node& node) { return !node.op->view(); });
+  if (!moves) return 0;
+  double bytes = 0;
+  for (const ValueId id : step.with_role(Role::input))
+    bytes += static_cast<double>(step.value(id).type.bytes());
+  // A gradient that is what came from behind (of an addition) is nowhere written.
+  for (const Graph::Output& output : step.outputs()) {
+    if (step.value(output.value).producer != none)
+      bytes += static_cast<double>(step.value(output.value).type.bytes());
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Work work_of(const Cell& cell) {
+  const Program program = cell.program();
+  const Precision precision = parse_precision(cell.axes.precision);
+  const bool train = cell.axes.task == "train";
+  if (train && program.is_op() && program.cotangents.empty()) return {};
+  const Graph step =
+      train ? training_step(program, {.precision = precision}) : inference_step(program, precision);
+  Work work;
+  for (const Node& node : step.nodes()) work.flops += cost(step, node).flops;
+  if (program.is_op()) work.bytes = bytes_of_op(step);
+  return work;
+}
+
+}  // namespace assay

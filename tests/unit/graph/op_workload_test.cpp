@@ -1,0 +1,117 @@
+#include "workloads/ops/op_workload.hpp"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "harness/graph/error.hpp"
+#include "harness/graph/graph_json.hpp"
+#include "harness/graph/training_step.hpp"
+
+namespace assay {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string refusal(std::string_view op, std::string_view size) {
+  try {
+    find_op_workload(op).parse(size);
+  } catch (const GraphError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(OpWorkload, reads_a_size_by_its_dimensions_and_writes_it_one_way) {
+  const OpWorkload& linear = find_op_workload("op/linear");
+  EXPECT_EQ(linear.parse("m3n4k5"), (Dimensions{{"m", 3}, {"n", 4}, {"k", 5}}));
+  EXPECT_EQ(linear.parse("k5m3n4"), (Dimensions{{"m", 3}, {"n", 4}, {"k", 5}}));
+  EXPECT_EQ(linear.parse("64"), (Dimensions{{"m", 64}, {"n", 64}, {"k", 64}}));
+  EXPECT_EQ(linear.canonical("k5m3n4"), "m3n4k5");
+  EXPECT_EQ(linear.canonical("64"), "m64");
+  EXPECT_EQ(linear.canonical("m64n64k64"), "m64");
+  EXPECT_EQ(find_op_workload("op/relu").canonical("4096"), "4096");
+  EXPECT_EQ(find_op_workload("op/convolution").canonical("n2c3h8w8k3r3s3p1t1"), "n2c3h8");
+}
+
+TEST(OpWorkload, refuses_a_size_that_is_none_and_says_what_one_looks_like) {
+  EXPECT_THAT(refusal("op/linear", "m3x4"), HasSubstr("no dimension 'x'"));
+  EXPECT_THAT(refusal("op/linear", "m3m4"), HasSubstr("stands twice"));
+  EXPECT_THAT(refusal("op/linear", "m"), HasSubstr("a number is missing"));
+  EXPECT_THAT(refusal("op/linear", "m0"), HasSubstr("below 1"));
+  EXPECT_THAT(refusal("op/linear", "-3"), HasSubstr("another sign"));
+  EXPECT_THAT(refusal("op/linear", ""), HasSubstr("empty"));
+  EXPECT_THAT(refusal("op/linear", "99999999999999999999"), HasSubstr("too large"));
+  EXPECT_THAT(refusal("op/linear", "n4"), HasSubstr("'m' is not given"));
+  EXPECT_THAT(refusal("op/linear", "n4"), HasSubstr("one is 'm256'"));
+  EXPECT_THAT([] { find_op_workload("op/rely"); },
+              ::testing::ThrowsMessage<GraphError>(HasSubstr("did you mean 'op/relu'?")));
+}
+
+TEST(OpWorkload, is_a_whole_program_at_every_size_of_its_sweep) {
+  std::set<std::string> names;
+  for (const OpWorkload& op : all_op_workloads()) {
+    EXPECT_TRUE(names.insert(op.name).second) << op.name;
+    EXPECT_TRUE(is_op_workload(op.name));
+    EXPECT_THAT(op.sizes, ::testing::Contains(op.default_size)) << op.name;
+    for (const std::string& size : op.sizes) {
+      SCOPED_TRACE(op.name + " " + size);
+      EXPECT_EQ(op.canonical(size), size);
+      const Program program = op.program(size);
+      EXPECT_TRUE(program.is_op());
+      EXPECT_FALSE(op.description.empty());
+      EXPECT_EQ(to_json(program_from_json(to_json(program))), to_json(program));
+      EXPECT_FALSE(inference_step(program, {}).outputs().empty());
+      if (op.differentiable) {
+        EXPECT_GT(training_step(program, {}).outputs().size(), program.training.outputs().size());
+      }
+    }
+  }
+}
+
+TEST(OpWorkload, has_no_parameters_and_a_gradient_from_behind_for_each_result) {
+  for (const OpWorkload& op : all_op_workloads()) {
+    const Program program = op.program(op.sizes.front());
+    EXPECT_TRUE(program.training.with_role(Role::parameter).empty()) << op.name;
+    EXPECT_EQ(program.cotangents.size(), op.differentiable ? program.training.outputs().size() : 0)
+        << op.name;
+  }
+}
+
+TEST(OpProgram, lays_its_inputs_one_behind_the_other) {
+  const Program program = find_op_workload("op/linear").program("m3n4k5");
+  EXPECT_EQ(input_offsets(program.inference),
+            (std::map<std::string, std::int64_t>{{"x", 0}, {"weight", 15}, {"bias", 35}}));
+  EXPECT_EQ(input_elements(program.inference), 39);
+  EXPECT_EQ(input_offsets(program.training).at("dy"), 39);
+  EXPECT_EQ(input_elements(program.training), 51);
+}
+
+TEST(OpProgram, differentiates_with_respect_to_what_is_f32_and_no_gradient_itself) {
+  const Program program = find_op_workload("op/softmax_cross_entropy").program("n4");
+  std::vector<std::string> names;
+  for (const ValueId id : differentiated_inputs(program)) names.push_back(program.training.value(id).name);
+  EXPECT_THAT(names, ElementsAre("logits"));
+  const Graph step = training_step(program, {});
+  EXPECT_TRUE(step.has_output("gradient/logits"));
+  EXPECT_TRUE(step.has_output("loss"));
+}
+
+TEST(OpProgram, is_refused_where_its_two_graphs_disagree) {
+  Program program = find_op_workload("op/relu").program("16");
+  program.cotangents["y"] = "nothing";
+  EXPECT_THAT([&] { check_program(program); }, ::testing::ThrowsMessage<GraphError>(HasSubstr("no input")));
+  program = find_op_workload("op/relu").program("16");
+  program.training.add_value("p", {DType::f32, {2}}, Role::parameter, "zeros");
+  EXPECT_THAT([&] { check_program(program); },
+              ::testing::ThrowsMessage<GraphError>(HasSubstr("every operand is an input")));
+  program = find_op_workload("op/relu").program("16");
+  program.inference = find_op_workload("op/relu").program("17").inference;
+  EXPECT_THAT([&] { check_program(program); },
+              ::testing::ThrowsMessage<GraphError>(HasSubstr("not the same")));
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,116 @@
+// Each single op, at its two smallest sizes, on each backend of ours: what is timed agrees with the reference
+// in fp64.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "backends/reference/reference_backend.hpp"
+#include "tests/workloads/checked_cell.hpp"
+#include "workloads/ops/op_workload.hpp"
+#ifdef ASSAY_TEST_ONEDNN
+#include "backends/onednn/backend.hpp"
+#endif
+
+namespace assay {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Field;
+
+std::unique_ptr<Backend> make_backend(const std::string& name) {
+#ifdef ASSAY_TEST_ONEDNN
+  if (name == "onednn") return std::make_unique<onednn::OnednnBackend>();
+#endif
+  return std::make_unique<reference::ReferenceBackend>();
+}
+
+class CheckedOp : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(CheckedOp, agrees_with_the_oracle_forwards_and_backwards) {
+  const std::unique_ptr<Backend> backend = make_backend(GetParam());
+  for (const OpWorkload& op : all_op_workloads()) {
+    for (const char* task : {"infer", "train"}) {
+      if (task == std::string("train") && !op.differentiable) continue;
+      for (const char* mode : {"graph", "eager"}) {
+        for (std::size_t size = 0; size < 2; ++size) {
+          SCOPED_TRACE(op.name + " " + op.sizes.at(size) + " " + task + " " + mode);
+          const Program program = op.program(op.sizes[size]);
+          CompileOptions options;
+          options.task = task;
+          options.mode = mode;
+          const std::string reason = backend->unsupported(program, options);
+          EXPECT_TRUE(reason.empty() || GetParam() != "reference") << reason;
+          if (!reason.empty()) continue;
+          const Judged judged = judge_backend(*backend, program, {task, mode, "fp32", 1});
+          EXPECT_TRUE(judged.passed()) << judged.text();
+        }
+      }
+    }
+  }
+}
+
+#ifdef ASSAY_TEST_ONEDNN
+INSTANTIATE_TEST_SUITE_P(Backends, CheckedOp, ::testing::Values("reference", "onednn"),
+                         [](const auto& backend) { return backend.param; });
+#else
+INSTANTIATE_TEST_SUITE_P(Backends, CheckedOp, ::testing::Values("reference"),
+                         [](const auto& backend) { return backend.param; });
+#endif
+
+// Computes the right thing once and then no more: what an executable that skips work would look like.
+class Stale final : public Executable {
+ public:
+  explicit Stale(std::unique_ptr<Executable> inner) : inner_(std::move(inner)) {}
+  void set_state(std::span<const HostTensor> tensors) override { inner_->set_state(tensors); }
+  std::vector<HostTensor> state() override { return inner_->state(); }
+  void stage(std::int64_t slot, const HostBatch& batch) override { inner_->stage(slot, batch); }
+  void step(std::int64_t slot, double rate, std::int64_t step) override {
+    if (steps_++ == 0) inner_->step(slot, rate, step);
+  }
+  void synchronize() override { inner_->synchronize(); }
+  double loss() override { return inner_->loss(); }
+  std::vector<HostTensor> results() override { return inner_->results(); }
+  void evaluate(const HostBatch&, float*) override {}
+  std::vector<HostTensor> gradients(const HostBatch&) override { return {}; }
+  std::map<std::string, std::int64_t> memory() const override { return {}; }
+
+ private:
+  std::unique_ptr<Executable> inner_;
+  int steps_ = 0;
+};
+
+class StaleBackend final : public Backend {
+ public:
+  BackendInfo info() const override { return {}; }
+  std::string unsupported(const Program&, const CompileOptions&) const override { return {}; }
+  std::unique_ptr<Executable> compile(const Program& program, const CompileOptions& options) override {
+    return std::make_unique<Stale>(reference_.compile(program, options));
+  }
+
+ private:
+  reference::ReferenceBackend reference_;
+};
+
+TEST(CheckedOps, an_op_that_stops_computing_while_it_is_timed_is_caught_afterwards) {
+  StaleBackend stale;
+  const Judged judged =
+      judge_backend(stale, find_op_workload("op/linear").program("m4"), {"train", "graph", "fp32", 1});
+  EXPECT_TRUE(judged.check.passed) << judged.text();
+  EXPECT_FALSE(judged.verify.passed);
+  EXPECT_GT(judged.verify.worst, 100);
+}
+
+TEST(CheckedOps, results_and_gradients_are_compared_by_name) {
+  reference::ReferenceBackend backend;
+  const Judged judged =
+      judge_backend(backend, find_op_workload("op/linear").program("m4n3k5"), {"train", "graph", "fp32", 1});
+  for (const char* name :
+       {"check/result/y", "check/gradient/x", "check/gradient/weight", "check/gradient/bias"})
+    EXPECT_THAT(judged.check.tensors, Contains(Field(&TensorVerdict::name, name)));
+  EXPECT_EQ(judged.check.tensors.size(), 4U);
+  EXPECT_EQ(judged.verify.tensors.size(), 4U);
+}
+
+}  // namespace
+}  // namespace assay

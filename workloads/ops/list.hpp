@@ -1,0 +1,18 @@
+// The single ops of this build, by kind.
+#pragma once
+
+#include <vector>
+
+#include "workloads/ops/op_workload.hpp"
+
+namespace assay {
+
+std::vector<OpWorkload> pointwise_op_workloads();
+std::vector<OpWorkload> matrix_op_workloads();
+std::vector<OpWorkload> image_op_workloads();
+std::vector<OpWorkload> shape_op_workloads();
+
+// The sweep of what goes element by element: from 16 to 2^22 elements, 16 MiB each.
+std::vector<std::string> element_sweep();
+
+}  // namespace assay

@@ -1,0 +1,38 @@
+// What goes element by element.
+#include "workloads/ops/list.hpp"
+
+namespace assay {
+namespace {
+
+OpWorkload unary(std::string op, std::string formula) {
+  OpWorkload row;
+  row.name = "op/" + op;
+  row.description = std::move(formula) + ", x (N)";
+  row.dimensions = {{.name = ""}};
+  row.sizes = element_sweep();
+  row.default_size = "65536";
+  row.build = [op](OperandBuilder& b, const Dimensions& d) {
+    const ValueId x = b.input("x", {1, d.at("")}, "signal");
+    b.result("y", b.graph().apply(op, {x}, {}, "y")[0]);
+  };
+  return row;
+}
+
+}  // namespace
+
+std::vector<OpWorkload> pointwise_op_workloads() {
+  OpWorkload add;
+  add.name = "op/add";
+  add.description = "y = a + b, both (N)";
+  add.dimensions = {{.name = ""}};
+  add.sizes = element_sweep();
+  add.default_size = "65536";
+  add.build = [](OperandBuilder& b, const Dimensions& d) {
+    const ValueId left = b.input("a", {1, d.at("")}, "signal");
+    const ValueId right = b.input("b", {1, d.at("")}, "signal");
+    b.result("y", b.graph().add(left, right, "y"));
+  };
+  return {unary("relu", "y = max(x, 0)"), add};
+}
+
+}  // namespace assay
