@@ -1,4 +1,5 @@
-// Element by element: ReLU and its gradient, add, cast, constants, and the reshapes that move nothing.
+// Element by element: ReLU and its gradient, add, cast, constants, creation from arrays and lists, and the
+// reshapes that move nothing.
 #include <cstring>
 
 #include "backends/onednn/loops/loops.hpp"
@@ -162,6 +163,47 @@ Lowered lower_reshape(const Request& request) {
   return lowered;
 }
 
+// Into memory of our own, whatever the planner says.
+Lowered lower_from_array(const Request& request) {
+  Lowered lowered = draft(request);
+  lowered.inputs[0] = to_format(row_major(request.inputs[0]));
+  lowered.outputs[0] = to_format(row_major(request.outputs[0]));
+  lowered.kernel = std::make_unique<MoveKernel>(request.context.threads, lowered.inputs[0].bytes);
+  return lowered;
+}
+
+// A list of boxed numbers: each by its tag.
+class UnboxKernel final : public Kernel {
+ public:
+  UnboxKernel(int threads, std::int64_t numbers) : threads_(threads), numbers_(numbers) {}
+  void bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
+    from_ = static_cast<const float*>(inputs[0]);
+    to_ = static_cast<float*>(outputs[0]);
+  }
+  void run() override {
+    parallel(threads_, numbers_, grain, [this](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const float value = from_[2 * i + 1];
+        to_[i] = from_[2 * i] == 0 ? static_cast<float>(static_cast<std::int64_t>(value)) : value;
+      }
+    });
+  }
+
+ private:
+  int threads_;
+  std::int64_t numbers_;
+  const float* from_ = nullptr;
+  float* to_ = nullptr;
+};
+
+Lowered lower_from_list(const Request& request) {
+  Lowered lowered = draft(request);
+  lowered.inputs[0] = to_format(row_major(request.inputs[0]));
+  lowered.outputs[0] = to_format(row_major(request.outputs[0]));
+  lowered.kernel = std::make_unique<UnboxKernel>(request.context.threads, request.outputs[0].elements());
+  return lowered;
+}
+
 class FillKernel final : public Kernel {
  public:
   FillKernel(const TensorType& type, double value)
@@ -201,11 +243,15 @@ Lowered lower_constant(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> pointwise_ops() {
-  static constexpr std::array entries{
-      OpEntry{"relu", lower_relu},        OpEntry{"relu_gradient", lower_relu_gradient},
-      OpEntry{"add", lower_add},          OpEntry{"cast", lower_cast},
-      OpEntry{"flatten", lower_reshape},  OpEntry{"reshape", lower_reshape},
-      OpEntry{"constant", lower_constant}};
+  static constexpr std::array entries{OpEntry{"relu", lower_relu},
+                                      OpEntry{"relu_gradient", lower_relu_gradient},
+                                      OpEntry{"add", lower_add},
+                                      OpEntry{"cast", lower_cast},
+                                      OpEntry{"flatten", lower_reshape},
+                                      OpEntry{"reshape", lower_reshape},
+                                      OpEntry{"constant", lower_constant},
+                                      OpEntry{"from_array", lower_from_array},
+                                      OpEntry{"from_list", lower_from_list}};
   return entries;
 }
 

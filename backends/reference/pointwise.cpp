@@ -48,7 +48,7 @@ Body<T> add(const Context& context) {
   }};
 }
 
-// flatten, reshape, cast: the change of dtype, if any, happens on the way in and out of T.
+// flatten, reshape, cast, from_array: the change of dtype, if any, happens on the way in and out of T.
 template <typename T>
 Body<T> copy(const Context& context) {
   ThreadPool& pool = context.pool;
@@ -56,6 +56,20 @@ Body<T> copy(const Context& context) {
     const T* x = call.in(0);
     T* y = call.out(0);
     if (x != y) each<T>(pool, n, [=](std::int64_t i) { y[i] = x[i]; });
+  }};
+}
+
+// Each number of a list by its tag: 0 is whole, the rest are real.
+template <typename T>
+Body<T> from_list(const Context& context) {
+  ThreadPool& pool = context.pool;
+  return {[&pool, n = element_count(context.out(0))](const Call<T>& call) {
+    const T* numbers = call.in(0);
+    T* y = call.out(0);
+    each<T>(pool, n, [=](std::int64_t i) {
+      const T value = numbers[2 * i + 1];
+      y[i] = numbers[2 * i] == T(0) ? static_cast<T>(static_cast<std::int64_t>(value)) : value;
+    });
   }};
 }
 
@@ -76,6 +90,8 @@ std::span<const OpEntry> pointwise_ops() {
                                       OpEntry{"flatten", copy<float>, copy<double>},
                                       OpEntry{"reshape", copy<float>, copy<double>},
                                       OpEntry{"cast", copy<float>, copy<double>},
+                                      OpEntry{"from_array", copy<float>, copy<double>},
+                                      OpEntry{"from_list", from_list<float>, from_list<double>},
                                       OpEntry{"constant", constant<float>, constant<double>}};
   return entries;
 }

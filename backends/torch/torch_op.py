@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
-from assay_worker import Cell, Info, OpAdapter, Program
+from assay_worker import Cell, Info, Node, OpAdapter, Program, Unsupported, boxed_numbers
 from torch import Tensor
 from torch_network import translate
 from torch_settings import as_array, autocast, configure, observed, refuse_cell
 
 Tensors = dict[str, np.ndarray]
+HOST: dict[str, Callable[[np.ndarray], Any]] = {"from_array": np.copy, "from_list": boxed_numbers}
 
 
 class TorchOp(OpAdapter):
@@ -29,7 +31,13 @@ class TorchOp(OpAdapter):
         self._device = torch.device(cell.device)
         self._train = cell.task == "train"
         self._graph = graph = program.graph(cell.task)
-        self._plan = [(translate(node), list(node.inputs), str(node.outputs[0])) for node in graph.nodes]
+        self._plan = [
+            (self._translate(node), list(node.inputs), str(node.outputs[0])) for node in graph.nodes
+        ]
+        # What stays a program's own array or list until the step makes a tensor of it.
+        self._host = {str(node.inputs[0]): HOST[node.op] for node in graph.nodes if node.op in HOST}
+        if self._host and cell.mode == "compile":
+            raise Unsupported("[compile] a tensor is made of an array or a list outside of compiled code")
         self._fed = [value.name for value in graph.with_role("input")]
         self._cotangents = [name for name in program.cotangents.values() if self._train]
         self._operands = [name for name in self._fed if name not in self._cotangents]
@@ -52,7 +60,9 @@ class TorchOp(OpAdapter):
         return {name: as_array(tensor) for name, tensor in self._states.items()}
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
-        held = {name: self._tensor(array) for name, array in self._graph.unpack(inputs).items()}
+        held: dict[str, Any] = {}
+        for name, array in self._graph.unpack(inputs).items():
+            held[name] = self._host[name](array) if name in self._host else self._tensor(array)
         for name in self._differentiated:
             held[name].requires_grad_()
         self._slots[slot] = (
@@ -93,6 +103,11 @@ class TorchOp(OpAdapter):
         for op, inputs, result in self._plan:
             values[result] = op(*[values[name] for name in inputs])
         return tuple(values[name] for name in self._graph.outputs.values())
+
+    def _translate(self, node: Node) -> Callable[..., Tensor]:
+        if node.op in HOST:
+            return lambda given: torch.tensor(given, dtype=torch.float32, device=self._device)
+        return translate(node)
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         # Always a copy: the buffer belongs to the batch library. PyTorch's indices are 64 bits wide.

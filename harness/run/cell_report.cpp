@@ -39,6 +39,8 @@ void take_earlier(CellReport& row, const Report& earlier) {
   row.backend_version = found->backend_version;
   row.libraries = found->libraries;
   row.equivalence = found->equivalence;
+  row.work.peak_flops = found->work.peak_flops;
+  row.work.copy_bandwidth = found->work.copy_bandwidth;
   for (const Fork& fork : found->forks) {
     if (fork.status != Status::interrupted) row.forks.push_back(fork);
   }

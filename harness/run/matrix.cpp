@@ -315,6 +315,7 @@ RunSettings settings_of(const RunConfig& config) {
   settings.time_limit = number_of(config.values, "time-limit");
   settings.quick = flag_of(config.values, "quick");
   settings.profile = flag_of(config.values, "profile");
+  settings.roofline = text_of(config.values, "roofline");
   for (const std::string& folder : list_of(config.values, "data")) settings.data.emplace_back(folder);
   if (settings.quick) settings.forks = 1;
   return settings;

@@ -17,6 +17,7 @@ struct RunSettings {
   double time_limit = 600;
   bool quick = false;
   bool profile = false;
+  std::string roofline = "auto";
   std::vector<std::filesystem::path> data;
 };
 RunSettings settings_of(const RunConfig& config);

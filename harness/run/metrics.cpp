@@ -148,7 +148,7 @@ Sample rate(const Sample& step, double amount, const char* reason) {
 // The time that the machine's peak and copy bandwidth allow at the least, over the time that a step took.
 Sample roofline_share(const Sample& step, const Work& work) {
   if (work.peak_flops <= 0 || work.copy_bandwidth <= 0)
-    return {{}, "the machine's peak and copy bandwidth were not measured in this run (--roofline)"};
+    return {{}, "the machine's peak and copy bandwidth were not measured in this run: see --roofline"};
   const double least = std::max(work.flops / work.peak_flops, work.bytes / work.copy_bandwidth);
   if (least <= 0) return {{}, "neither operations nor bytes are counted"};
   if (!step.value) return step;

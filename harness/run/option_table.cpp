@@ -13,6 +13,7 @@ constexpr std::string_view loaders[] = {"resident", "harness", "native"};
 constexpr std::string_view optimizers[] = {"sgd", "rmsprop", "adam", "lazy_adam"};
 constexpr std::string_view gradients[] = {"dense", "sparse"};
 constexpr std::string_view caches[] = {"cold", "warm"};
+constexpr std::string_view rooflines[] = {"auto", "true", "false"};
 constexpr std::string_view operand_caches[] = {"warm", "cold"};
 constexpr std::string_view precisions[] = {"fp32", "tf32", "bf16"};
 
@@ -176,6 +177,11 @@ constexpr std::array table = {
            "One fork, few short blocks, one epoch: to see that it works, not to measure"},
     Option{"profile", run, flag, "true|false", "false",
            "Also time each operator; slows the steps, so such cells are not ranked"},
+    Option{"roofline", run, text, "auto|true|false", "auto",
+           "Also measure this machine's peak and copy bandwidth, beside which the rates of cells stand; "
+           "auto: where "
+           "there are single ops, and not with --quick",
+           0, 0, rooflines},
     Option{"interpreter",
            run,
            text,

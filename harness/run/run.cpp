@@ -12,6 +12,7 @@
 #include "harness/run/fork.hpp"
 #include "harness/run/journal.hpp"
 #include "harness/run/quick_budget.hpp"
+#include "harness/run/roofline.hpp"
 #include "harness/run/scratch_root.hpp"
 
 namespace assay {
@@ -34,7 +35,7 @@ std::string utc_now() {
 nlohmann::json comparable(const RunConfig& config) {
   nlohmann::json json = to_json(config);
   for (const char* key :
-       {"forks", "time-limit", "data", "interpreter", "title", "name", "source", "overridden"})
+       {"forks", "time-limit", "roofline", "data", "interpreter", "title", "name", "source", "overridden"})
     json.erase(key);
   return json;
 }
@@ -66,7 +67,8 @@ class Runner {
         scratch_(request.keep_folders),
         data_(settings_.data),
         budget_(settings_.quick ? std::optional(quick_seconds) : std::nullopt),
-        context_{scratch_.path(), registry, settings_, data_, {}, request.keep_folders} {
+        context_{scratch_.path(), registry, settings_, data_, {}, request.keep_folders},
+        rooflines_(context_, progress) {
     if (request.resume) refuse_other_config(request);
     context_.watch.interrupts = &interrupts_;
     context_.watch.progress = [&](const protocol::Progress& p) { progress_.steps(p.done, p.planned); };
@@ -85,6 +87,7 @@ class Runner {
     // A quick run may end before its last cell: then some are whole, rather than all of them checked alone.
     const bool checks_first = !settings_.quick || request_.check_alone;
     for (std::size_t i = 0; i < cells_.size() && checks_first && !stopped(); ++i) check(i);
+    measure_rooflines(forks);
     for (const PlannedFork& fork : forks) {
       if (stopped()) break;
       if (!checks_first) check(fork.cell);
@@ -186,6 +189,45 @@ class Runner {
     save();
   }
 
+  // Once for all cells of a device, precision and thread count that are still to be timed.
+  void measure_rooflines(const std::vector<PlannedFork>& forks) {
+    for (const PlannedFork& fork : forks) {
+      const Cell& cell = cells_[fork.cell];
+      const bool asked = settings_.roofline == "true" ||
+                         (settings_.roofline == "auto" && cell.axes.is_op() && !settings_.quick);
+      if (stopped()) return;
+      if (asked && wanted(fork) && !rooflines_.measured(cell.axes)) rooflines_.measure(cell.axes);
+    }
+    draw_rooflines();
+  }
+
+  void draw_rooflines() {
+    for (CellReport& row : report_.cells) rooflines_.apply(row.axes, row.work);
+    rooflines_.write(report_.environment);
+  }
+
+  // A cell above the machine's lines is wrong, or the lines are too low: they are measured again before it is
+  // judged.
+  void hold_to_rooflines(const Cell& cell, const CellReport& row, Fork& fork) {
+    constexpr int attempts = 3;
+    if (fork.status != Status::ok || !rooflines_.measured(cell.axes)) return;
+    const double input_bytes =
+        cell.axes.is_op() ? static_cast<double>(sizeof(float)) *
+                                static_cast<double>(input_elements(cell.program().graph(cell.axes.task)))
+                          : 0;
+    std::string reason;
+    for (int attempt = 0; attempt <= attempts && !stopped(); ++attempt) {
+      reason = beyond_roofline(cell.axes, row.work, input_bytes, median_step(fork));
+      if (reason.empty()) return;
+      if (attempt == attempts) break;
+      rooflines_.measure(cell.axes);
+      draw_rooflines();
+    }
+    if (reason.empty()) return;
+    fork.status = Status::failed;
+    fork.reason = reason;
+  }
+
   void time(const PlannedFork& planned) {
     const Cell& cell = cells_[planned.cell];
     CellReport& row = report_.cells[planned.cell];
@@ -199,6 +241,7 @@ class Runner {
       row.equivalence = merged(row.equivalence, outcome.verified);
     }
     progress_.end(fork_summary(outcome.fork), true);
+    hold_to_rooflines(cell, row, outcome.fork);
     row.forks.push_back(std::move(outcome.fork));
     settle(planned.cell);
     save();
@@ -227,6 +270,7 @@ class Runner {
   DatasetShelf data_;
   QuickBudget budget_;
   ForkContext context_;
+  Rooflines rooflines_;
   Report report_;
 };
 

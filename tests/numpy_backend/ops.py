@@ -25,6 +25,14 @@ def flatten(x: Array, **_: Any) -> tuple[Array, Backward]:
     return x.reshape(len(x), -1), lambda dy: (dy.reshape(x.shape),)
 
 
+def from_array(x: Array) -> tuple[Array, Backward]:
+    return np.array(x), lambda dy: (None,)
+
+
+def from_list(numbers: list[int | float]) -> tuple[Array, Backward]:
+    return np.array(numbers, np.float32), lambda dy: (None,)
+
+
 def add(a: Array, b: Array, **_: Any) -> tuple[Array, Backward]:
     return a + b, lambda dy: (dy, dy)
 
@@ -105,6 +113,8 @@ OPS = {
     "convolution": convolution,
     "dropout": dropout,
     "flatten": flatten,
+    "from_array": from_array,
+    "from_list": from_list,
     "linear": linear,
     "relu": relu,
     "softmax_cross_entropy": softmax_cross_entropy,

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "backends" / "python"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from assay_worker import Adapter, Cell, Graph, Info, OpAdapter, Program, Unsupported, worker_main
+from assay_worker import (
+    Adapter,
+    Cell,
+    Graph,
+    Info,
+    OpAdapter,
+    Program,
+    Unsupported,
+    boxed_numbers,
+    worker_main,
+)
 from ops import OPS, Backward
 
 Tensors = dict[str, np.ndarray]
@@ -150,9 +161,10 @@ class NumpyOp(OpAdapter):
             raise Unsupported("[op] plain numpy runs one node at a time")
         self._train = cell.task == "train"
         self._graph, self._differentiated = program.graph(cell.task), program.differentiated
-        self._slots: dict[int, Tensors] = {}
+        self._slots: dict[int, dict[str, Any]] = {}
         self._results: Tensors = {}
-        ((self._output, self._cotangent),) = program.cotangents.items()
+        (self._output,) = program.inference.outputs
+        self._cotangent = program.cotangents.get(self._output, "")
 
     def set_state(self, tensors: Tensors) -> None:
         pass
@@ -161,7 +173,8 @@ class NumpyOp(OpAdapter):
         return {}
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
-        self._slots[slot] = {name: array.copy() for name, array in self._graph.unpack(inputs).items()}
+        host = boxed_numbers if self._graph.nodes[0].op == "from_list" else np.copy
+        self._slots[slot] = {name: host(array) for name, array in self._graph.unpack(inputs).items()}
 
     def step(self, slot: int, learning_rate: float, step: int) -> None:
         values, node = self._slots[slot], self._graph.nodes[0]

@@ -149,6 +149,10 @@ void pointwise(std::vector<OpCase>& rows) {
   rows.push_back({"flatten", "images", {{I, {2, 6, 5, 4}}}, {}, 0, true});
   rows.push_back({"reshape", "back", {{I, {2, 120}}}, {{"shape", Sizes{2, 6, 5, 4}}}, 0, true});
   rows.push_back({"cast", "f32", {{I, {3, 70}}}, {{"dtype", std::string("f32")}}, 0});
+  rows.push_back({"from_array", "image", {{I, {2, 3, 5, 5}}}});
+  rows.push_back({"from_array", "beyond_a_grain", {{I, {40000}}}});
+  rows.push_back({"from_list", "short", {{I, {7, 2}}}});
+  rows.push_back({"from_list", "beyond_a_grain", {{I, {20000, 2}}}});
   rows.push_back(
       {"constant", "ones", {}, {{"shape", Sizes{}}, {"dtype", std::string("f32")}, {"value", 1.0}}});
 }

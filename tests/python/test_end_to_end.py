@@ -81,6 +81,10 @@ def test_single_ops_run_forwards_and_backwards_in_numpy(tmp_path: Path) -> None:
         tmp_path / "r.json", "--workload", "op/relu,op/add,op/linear", "--size", 4, "--backend", "numpy"
     )
     assert {cell["task"] for cell in cells} == {"infer", "train"}
+    made = ops(
+        tmp_path / "m.json", "--workload", "op/from_array,op/from_list", "--size", 16, "--backend", "numpy"
+    )
+    assert len(made) == 2
     cold = ["--workload", "op/relu", "--size", 4096, "--cache", "cold", "--backend", "numpy"]
     assert {cell["cache"] for cell in ops(tmp_path / "c.json", *cold)} == {"cold"}
 
@@ -88,9 +92,12 @@ def test_single_ops_run_forwards_and_backwards_in_numpy(tmp_path: Path) -> None:
 @torch_only
 def test_single_ops_run_forwards_and_backwards_in_torch(tmp_path: Path) -> None:
     common = ["--backend", "torch", "--mode", "eager"]
-    names = "op/relu,op/add,op/linear,op/softmax_cross_entropy,op/batch_norm,op/max_pool,op/flatten"
+    names = (
+        "op/relu,op/add,op/linear,op/softmax_cross_entropy,op/batch_norm,op/max_pool,op/flatten,"
+        "op/from_array,op/from_list"
+    )
     cells = ops(tmp_path / "r.json", "--workload", names, "--size", 4, *common)
-    assert len(cells) == 14
+    assert len(cells) == 16
 
 
 @torch_only

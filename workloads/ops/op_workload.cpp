@@ -87,11 +87,11 @@ std::string OpWorkload::canonical(std::string_view size) const {
 Program OpWorkload::program(std::string_view size) const {
   const Dimensions all = parse(size);
   Program program{Graph(name), Graph(name), OptimizerSpec{.kind = ""}, {}};
-  OperandBuilder training(program.training, true);
+  OperandBuilder training(program.training, true, differentiable);
   build(training, all);
-  OperandBuilder inference(program.inference, false);
+  OperandBuilder inference(program.inference, false, false);
   build(inference, all);
-  if (differentiable) program.cotangents = training.cotangents();
+  program.cotangents = training.cotangents();
   check_program(program);
   return program;
 }
@@ -106,7 +106,7 @@ ValueId OperandBuilder::state(std::string name, Shape shape, std::string initial
 
 void OperandBuilder::result(const std::string& name, ValueId value) {
   graph_.add_output(name, value);
-  if (!training()) return;
+  if (!differentiated_) return;
   const std::string gradient = "d" + name;
   graph_.add_value(gradient, graph_.value(value).type, Role::input, "signal");
   cotangents_[name] = gradient;

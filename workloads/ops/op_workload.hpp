@@ -46,7 +46,9 @@ struct OpWorkload {
 // Writes the one node of an op program down.
 class OperandBuilder {
  public:
-  OperandBuilder(Graph& graph, bool training) : graph_(graph), builder_(graph, training) {}
+  // `differentiated`: each result gets the gradient that comes from behind.
+  OperandBuilder(Graph& graph, bool training, bool differentiated)
+      : graph_(graph), builder_(graph, training), differentiated_(differentiated) {}
 
   bool training() const { return builder_.training(); }
   GraphBuilder& graph() { return builder_; }
@@ -55,7 +57,7 @@ class OperandBuilder {
   ValueId input(std::string name, Shape shape, std::string fill, DType dtype = DType::f32);
   // Running statistics and the like: kept between steps.
   ValueId state(std::string name, Shape shape, std::string initializer);
-  // A result by name; in training with the gradient that comes from behind as an input "d<name>".
+  // A result by name, with the gradient that comes from behind as an input "d<name>".
   void result(const std::string& name, ValueId value);
 
   const std::map<std::string, std::string>& cotangents() const { return cotangents_; }
@@ -63,6 +65,7 @@ class OperandBuilder {
  private:
   Graph& graph_;
   GraphBuilder builder_;
+  bool differentiated_;
   std::map<std::string, std::string> cotangents_;
 };
 

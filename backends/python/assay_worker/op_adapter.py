@@ -24,3 +24,8 @@ class OpAdapter(Adapter):
 
     def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
         raise NotImplementedError("a single op gives its gradients with its results")
+
+
+def boxed_numbers(tagged: np.ndarray) -> list[int | float]:
+    """Box what op from_list is fed: (N, 2) of a tag, 0 for whole and 1 for real, and a value."""
+    return [float(value) if tag else int(value) for tag, value in tagged.tolist()]

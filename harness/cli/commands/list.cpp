@@ -21,6 +21,7 @@
 #include "harness/report/strict_json.hpp"
 #include "harness/run/backends.hpp"
 #include "harness/run/config.hpp"
+#include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay::cli {
@@ -56,6 +57,19 @@ Listing list_workloads(const OptionValues&) {
                               {fmt::format("{} {}", workload.optimizer.kind, workload.learning_rate)},
                               {workload.description}});
   }
+  for (const OpWorkload& op : all_op_workloads()) {
+    out.items.push_back({{"name", op.name},
+                         {"description", op.description},
+                         {"sizes", op.sizes},
+                         {"size", op.default_size},
+                         {"tasks", op.differentiable ? Json{"infer", "train"} : Json{"infer"}}});
+    out.table.rows.push_back(
+        {{op.name}, {}, {}, {}, {fmt::format("{}; sizes {}", op.description, fmt::join(op.sizes, " "))}});
+  }
+  out.table.notes.push_back(
+      "op/* are all single ops: --size and --cache instead of a batch and a data set; task train is forward "
+      "and "
+      "backward.");
   return out;
 }
 

@@ -35,6 +35,8 @@ const Op& dense_rows_op();
 const Op& lstm_op();
 const Op& lstm_gradient_op();
 const Op& lazy_adam_op();
+const Op& from_array_op();
+const Op& from_list_op();
 const Op& sgd_op();
 const Op& rmsprop_op();
 const Op& adam_op();

@@ -37,6 +37,8 @@ std::span<const Op* const> all_ops() {
                               &dense_rows_op(),
                               &lstm_op(),
                               &lstm_gradient_op(),
+                              &from_array_op(),
+                              &from_list_op(),
                               &sgd_op(),
                               &rmsprop_op(),
                               &adam_op(),

@@ -77,6 +77,14 @@ TEST(ProtocolSchema, holds_for_requests_of_both_clocks) {
   EXPECT_EQ(errors("request", epochs), "");
 }
 
+TEST(ProtocolSchema, holds_for_requests_of_single_ops) {
+  Json op = request();
+  op["op"] = Json::parse(R"({"size": "m64", "cache": "cold"})");
+  EXPECT_EQ(errors("request", op), "");
+  op["op"]["cache"] = "tepid";
+  EXPECT_NE(errors("request", op), "");
+}
+
 TEST(ProtocolSchema, refuses_what_is_wrong) {
   Json wrong = request();
   wrong["batch"] = 0;

@@ -1,0 +1,67 @@
+// Making a tensor from what a program has: an array, or a list of numbers.
+#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/ops/rules.hpp"
+
+namespace assay {
+namespace {
+
+class FromArray final : public Op {
+ public:
+  std::string_view name() const override { return "from_array"; }
+  std::string_view contract() const override {
+    return "y = x, copied into memory of the backend's own: what a framework does with an array that a "
+           "program "
+           "hands to it (numpy in Python). x and y have one type and one shape. It has no gradient.";
+  }
+  std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
+  std::vector<Result> results() const override { return {{"y"}}; }
+  std::vector<TensorType> infer(const Attributes&, std::span<const TensorType> inputs,
+                                const std::vector<bool>& present) const override {
+    const Operands in(*this, inputs, present);
+    in.floating(0);
+    return {inputs[0]};
+  }
+  double flops(const Attributes&, std::span<const TensorType>, std::span<const TensorType>) const override {
+    return 0;
+  }
+};
+
+class FromList final : public Op {
+ public:
+  std::string_view name() const override { return "from_list"; }
+  std::string_view contract() const override {
+    return "y[i] = the number i of a list of boxed numbers. numbers (N, 2) holds a tag and a value each: tag "
+           "0 says "
+           "that the value is whole, 1 that it is real; y (N) is f32 (f64 where numbers are). A Python "
+           "worker builds "
+           "the list of int and float objects when the operands are staged and converts the list in the "
+           "step; one in "
+           "C++ reads each tag and converts by it, as it would a variant. It has no gradient.";
+  }
+  std::vector<Operand> operands() const override { return {{"numbers", false, Kind::master}}; }
+  std::vector<Result> results() const override { return {{"y"}}; }
+  std::vector<TensorType> infer(const Attributes&, std::span<const TensorType> inputs,
+                                const std::vector<bool>& present) const override {
+    const Operands in(*this, inputs, present);
+    in.rank(0, 2);
+    in.floating(0);
+    in.require(in.shape(0)[1] == 2, "a number is a tag and a value");
+    return {{in.dtype(0), {in.shape(0)[0]}}};
+  }
+  double flops(const Attributes&, std::span<const TensorType>, std::span<const TensorType>) const override {
+    return 0;
+  }
+};
+
+}  // namespace
+
+const Op& from_array_op() {
+  static const FromArray op;
+  return op;
+}
+const Op& from_list_op() {
+  static const FromList op;
+  return op;
+}
+
+}  // namespace assay
