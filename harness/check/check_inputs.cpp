@@ -223,9 +223,9 @@ CheckBatch write_check(const fs::path& cell_folder, const Program& program, std:
   } else {
     const Value& inputs = graph.value(graph.find("inputs"));
     const bool tokens = inputs.type.dtype == DType::i32;
-    write_array(folder / "inputs.npy", tokens ? tokens_of(inputs.type.shape,
-                                                          vocabulary_of(graph, graph.find("inputs")), batch, seed)
-                                              : inputs_of(inputs.type.shape, batch, seed));
+    write_array(folder / "inputs.npy",
+                tokens ? tokens_of(inputs.type.shape, vocabulary_of(graph, graph.find("inputs")), batch, seed)
+                       : inputs_of(inputs.type.shape, batch, seed));
     write_array(folder / "labels.npy",
                 labels_of(graph.value(graph.output("logits")).type.shape.back(), batch));
   }

@@ -50,9 +50,8 @@ void Executor::stage(std::int64_t slot, const HostBatch& batch) {
     if (feeds_[f].label && batch.labels == nullptr)
       throw std::runtime_error("[stage] got a batch without labels: the graph reads them");
     // f32 and i32 alike take four bytes.
-    const void* host = feeds_[f].label
-                           ? static_cast<const void*>(batch.labels)
-                           : static_cast<const std::byte*>(batch.inputs) + feeds_[f].offset * 4;
+    const void* host = feeds_[f].label ? static_cast<const void*>(batch.labels)
+                                       : static_cast<const std::byte*>(batch.inputs) + feeds_[f].offset * 4;
     feeds_[f].inlet.push(host, place[f].data());
   }
 }

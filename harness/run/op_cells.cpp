@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/graph/error.hpp"
+#include "harness/graph/op.hpp"
+#include "harness/graph/training_step.hpp"
 #include "harness/measure/environment.hpp"
 #include "harness/run/cores.hpp"
 #include "workloads/ops/op_workload.hpp"
@@ -15,6 +17,7 @@ namespace assay {
 namespace {
 
 constexpr std::int64_t most_sets = 16384;
+constexpr std::size_t most_quick_sizes = 4;
 constexpr std::array<std::string_view, 9> own_axes = {
     "task", "precision", "size", "cache", "threads", "compile-cache", "deterministic", "device", "layout"};
 constexpr std::array<std::string_view, 3> shared_axes = {"workload", "backend", "mode"};
@@ -32,6 +35,26 @@ void refuse_network_axes(const std::string& op, const OptionValues& values, std:
         fmt::format("{}: [{}] {} is a single op: it has a size and a cache, and is timed in steps", where,
                     option.name, op));
   }
+}
+
+// The sizes that cost least, in the order in which they were given: a long list is cut to these with --quick.
+std::vector<std::string> cheapest(const OpWorkload& op, const std::vector<std::string>& sizes,
+                                  std::size_t count) {
+  const auto cost_of = [&op](const std::string& size) {
+    const Graph step = inference_step(op.program(size), {});
+    double total = static_cast<double>(input_elements(step));
+    for (const Node& node : step.nodes()) total += cost(step, node).flops;
+    return total;
+  };
+  std::vector<double> costs;
+  for (const std::string& size : sizes) costs.push_back(cost_of(size));
+  std::vector<double> sorted = costs;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<std::string> kept;
+  for (std::size_t i = 0; i < sizes.size() && kept.size() < count; ++i) {
+    if (costs[i] <= sorted[count - 1]) kept.push_back(sizes[i]);
+  }
+  return kept;
 }
 
 // Warm: one set of operands. Cold: sets that are twice the last-level cache together.
@@ -80,6 +103,8 @@ AxisLists op_axes(const std::string& workload, const OptionValues& values, bool 
         list = op.sizes;
         if (quick) list = {op.sizes.front(), op.default_size};
       }
+      if (quick && axis == "size" && list.size() > most_quick_sizes)
+        list = cheapest(op, list, most_quick_sizes);
       if (list.empty()) list = {""};
       lists.emplace_back(axis, std::move(list));
     }

@@ -16,9 +16,9 @@ using AxisLists = std::vector<std::pair<std::string, std::vector<std::string>>>;
 // "op/*" stands for every single op.
 std::vector<std::string> named_workloads(const std::vector<std::string>& names);
 
-// What is multiplied out for an op. Without a size its sweep (with `quick` the first and the default one),
-// without a task infer, and train where it has a gradient. Throws ConfigError, led by `where`, for an axis of
-// networks.
+// What is multiplied out for an op. Without a size its sweep (with `quick` the first and the default one, and
+// of a long list the four cheapest), without a task infer, and train where it has a gradient. Throws
+// ConfigError, led by `where`, for an axis of networks.
 AxisLists op_axes(const std::string& workload, const OptionValues& values, bool quick,
                   std::string_view where);
 // Throws ConfigError when an axis of single ops is given for a network.

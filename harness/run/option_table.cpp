@@ -44,7 +44,8 @@ constexpr std::array table = {
            "Threads that load batches, out of the budget of --threads; 0 loads in the training thread", 0,
            1024},
     Option{"size", axis, text, "SIZE,...", "",
-           "Of a single op: 4096, m1760n16k1760 (assay list workloads); its sweep without it"},
+           "Of a single op: 4096, m1760n16k1760 (assay list workloads); its sweep without it; with "
+           "--quick the four cheapest of a longer list"},
     Option{"cache", axis, text, "warm|cold", "",
            "Of a single op: the same operands in every step, or sets of them that the last-level cache "
            "cannot hold; "

@@ -89,7 +89,7 @@ double Rooflines::rate(const Cell& probe, double amount, const char* unit) {
 
 void Rooflines::measure(const Axes& axes) {
   double& peak = peaks_[peak_key(axes)];
-  for (const Cell& probe : probes(axes, "op/linear", product_size, "warm", axes.precision))
+  for (const Cell& probe : probes(axes, "op/gemm", product_size, "warm", axes.precision))
     peak = std::max(peak, rate(probe, work_of(probe).flops, "FLOP/s"));
   double& copy = copies_[copy_key(axes)];
   for (const Cell& probe : probes(axes, "op/from_array", copy_size(), "cold", "fp32"))

@@ -13,7 +13,7 @@
 
 namespace assay {
 
-// The probes are cells like others: op/linear and op/from_array, on every backend that is a bare library and
+// The probes are cells like others: op/gemm and op/from_array, on every backend that is a bare library and
 // is available (the oracle where there is none), unchecked. The best block of any probe of the run counts, so
 // that a disturbance makes no line lower. Borrows everything.
 class Rooflines {

@@ -50,9 +50,9 @@ struct OperatorTime {
 };
 
 // One batch in host memory. inputs: f32 (B, ...), or i32 where the program's inputs are tokens; labels: i32
-// (B), may be null for evaluation. Of a single op (Program::is_op) inputs are the operands one behind the other, in
-// the order of the graph's values (input_offsets()), all f32: where one is i32 its whole numbers stand as floats.
-// Labels then mean nothing.
+// (B), may be null for evaluation. Of a single op (Program::is_op) inputs are the operands one behind the
+// other, in the order of the graph's values (input_offsets()), all f32: where one is i32 its whole numbers
+// stand as floats. Labels then mean nothing.
 struct HostBatch {
   const void* inputs = nullptr;
   const std::int32_t* labels = nullptr;

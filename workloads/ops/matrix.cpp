@@ -19,6 +19,15 @@ std::vector<OpWorkload> matrix_op_workloads() {
     b.result("y", b.graph().apply("linear", {x, weight, bias}, {}, "y")[0]);
   };
 
+  OpWorkload gemm = linear;
+  gemm.name = "op/gemm";
+  gemm.description = "y = x weight^T, x (M, K), weight (N, K); n and k are m where they are not given";
+  gemm.build = [](OperandBuilder& b, const Dimensions& d) {
+    const ValueId x = b.input("x", {d.at("m"), d.at("k")}, "signal");
+    const ValueId weight = b.input("weight", {d.at("n"), d.at("k")}, "weight");
+    b.result("y", b.graph().apply("linear", {x, weight, none}, {}, "y")[0]);
+  };
+
   OpWorkload loss;
   loss.name = "op/softmax_cross_entropy";
   loss.description = "the mean loss of (N, C) logits, a scalar; c is 10";
@@ -31,7 +40,7 @@ std::vector<OpWorkload> matrix_op_workloads() {
     const ValueId labels = b.input("labels", {n}, "below:" + std::to_string(c), DType::i32);
     b.result("loss", b.graph().softmax_cross_entropy(logits, labels, "loss"));
   };
-  return {linear, loss};
+  return {linear, gemm, loss};
 }
 
 }  // namespace assay

@@ -70,6 +70,15 @@ TEST_F(MatrixTest, a_single_op_is_swept_over_its_sizes_forwards_and_backwards) {
             4U);
 }
 
+TEST_F(MatrixTest, quick_keeps_the_cheapest_of_a_long_list_of_sizes) {
+  const auto all = cells(
+      R"({"workload": "op/gemm", "backend": "fast", "mode": "graph", "task": "infer", "quick": true,
+          "size": ["m64", "m8", "m512", "m16n1k1", "m1024", "m32"]})");
+  std::vector<std::string> sizes;
+  for (const Cell& cell : all) sizes.push_back(cell.axes.size);
+  EXPECT_THAT(sizes, ::testing::ElementsAre("m64", "m8", "m16n1k1", "m32"));
+}
+
 TEST_F(MatrixTest, every_single_op_answers_to_one_name) {
   const auto all = cells(R"({"workload": "op/*", "backend": "fast", "mode": "graph", "quick": true})");
   std::set<std::string> seen;
