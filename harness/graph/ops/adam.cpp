@@ -21,17 +21,11 @@ class Adam final : public Op {
         optimizer_contract;
     return text;
   }
-  std::vector<Operand> operands() const override {
-    return {{"schedule", false, Kind::master},
-            {"parameter", false, Kind::master},
-            {"gradient", false, Kind::master},
-            {"m", false, Kind::master},
-            {"v", false, Kind::master}};
-  }
+  std::vector<Operand> operands() const override { return optimizer_operands({"m", "v"}); }
   std::vector<std::string> attributes() const override {
     return {"beta1", "beta2", "epsilon", "weight_decay"};
   }
-  std::vector<Result> results() const override { return {{"new_parameter"}, {"new_m"}, {"new_v"}}; }
+  std::vector<Result> results() const override { return optimizer_results({"m", "v"}); }
   int repeats() const override { return 4; }
   std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {

@@ -1,6 +1,6 @@
 #include "harness/graph/builder.hpp"
 #include "harness/graph/ops/op_list.hpp"
-#include "harness/graph/ops/rules.hpp"
+#include "harness/graph/ops/pool_rule.hpp"
 
 namespace assay {
 namespace {
@@ -22,25 +22,16 @@ class MaxPool final : public Op {
   std::vector<Result> results() const override { return {{"y"}, {"argmax", true, true, true}}; }
   std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
-    const Operands in(*this, inputs, present);
-    in.rank(0, 4);
-    in.floating(0);
-    const Shape& x = in.shape(0);
-    const SlidingWindow window = square_window(in, attributes, x[2], x[3]);
-    return {{in.dtype(0), {x[0], x[1], window.rows(x[2]), window.columns(x[3])}}, {}};
+    return {infer_pool(Operands(*this, inputs, present), attributes), {}};
   }
   double flops(const Attributes& attributes, std::span<const TensorType>,
                std::span<const TensorType> outputs) const override {
-    const auto kernel = static_cast<double>(attributes.get<std::int64_t>("kernel"));
-    return static_cast<double>(outputs[0].elements()) * kernel * kernel;
+    return static_cast<double>(outputs[0].elements()) * window_elements(attributes);
   }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {
-    const Shape& x = builder.graph().value(node.inputs[0]).type.shape;
-    Attributes attributes = node.attributes;
-    attributes.set("size", std::vector<std::int64_t>{x[2], x[3]});
     return builder.apply("max_pool_gradient", {output_gradients[0], node.outputs[1], none},
-                         std::move(attributes), node.name + ".gradient");
+                         pool_gradient_attributes(builder.graph(), node), node.name + ".gradient");
   }
 };
 
@@ -61,17 +52,7 @@ class MaxPoolGradient final : public Op {
   std::vector<Result> results() const override { return {{"dx"}}; }
   std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
-    const Operands in(*this, inputs, present);
-    in.rank(0, 4);
-    in.floating(0);
-    const Shape& dy = in.shape(0);
-    const std::vector<std::int64_t> size = size_attribute(in, attributes, "size", 2);
-    const SlidingWindow window = square_window(in, attributes, size[0], size[1]);
-    in.require(dy[2] == window.rows(size[0]) && dy[3] == window.columns(size[1]),
-               "dy does not follow from the attribute 'size'");
-    const Shape dx{dy[0], dy[1], size[0], size[1]};
-    in.mask(2, dx);
-    return {{in.dtype(0), dx}};
+    return {infer_pool_gradient(Operands(*this, inputs, present), attributes, 2)};
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {

@@ -2,6 +2,20 @@
 
 namespace assay {
 
+std::vector<Operand> optimizer_operands(std::initializer_list<const char*> moments, bool optional) {
+  std::vector<Operand> operands;
+  for (const char* name : {"schedule", "parameter", "gradient"})
+    operands.push_back({name, false, Kind::master});
+  for (const char* name : moments) operands.push_back({name, optional, Kind::master});
+  return operands;
+}
+
+std::vector<Result> optimizer_results(std::initializer_list<const char*> moments, bool optional) {
+  std::vector<Result> results{{"new_parameter"}};
+  for (const char* name : moments) results.push_back({std::string("new_") + name, optional});
+  return results;
+}
+
 std::vector<TensorType> infer_optimizer(const Op& op, std::span<const TensorType> inputs,
                                         const std::vector<bool>& present) {
   const Operands in(op, inputs, present);

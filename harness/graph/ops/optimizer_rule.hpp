@@ -1,6 +1,7 @@
 // The shape rule that the optimizer ops share: a schedule, then groups of tensors of one type each.
 #pragma once
 
+#include <initializer_list>
 #include <vector>
 
 #include "harness/graph/ops/rules.hpp"
@@ -14,6 +15,9 @@ inline constexpr const char* optimizer_contract =
     " operands after the schedule repeat, and the results with them: one node may update many"
     " tensors. All of a group have one shape and the type of the schedule.";
 
+// schedule, parameter, gradient and one operand for each moment; and the new parameter and moments.
+std::vector<Operand> optimizer_operands(std::initializer_list<const char*> moments, bool optional = false);
+std::vector<Result> optimizer_results(std::initializer_list<const char*> moments, bool optional = false);
 // Operands: schedule (2), then `repeats()` tensors a group: parameter, gradient, moments. Results a group:
 // the new parameter and the new moments. Throws GraphError.
 std::vector<TensorType> infer_optimizer(const Op& op, std::span<const TensorType> inputs,

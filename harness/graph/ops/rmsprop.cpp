@@ -21,14 +21,9 @@ class Rmsprop final : public Op {
         optimizer_contract;
     return text;
   }
-  std::vector<Operand> operands() const override {
-    return {{"schedule", false, Kind::master},
-            {"parameter", false, Kind::master},
-            {"gradient", false, Kind::master},
-            {"square", false, Kind::master}};
-  }
+  std::vector<Operand> operands() const override { return optimizer_operands({"square"}); }
   std::vector<std::string> attributes() const override { return {"decay", "epsilon", "weight_decay"}; }
-  std::vector<Result> results() const override { return {{"new_parameter"}, {"new_square"}}; }
+  std::vector<Result> results() const override { return optimizer_results({"square"}); }
   int repeats() const override { return 3; }
   std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {

@@ -21,14 +21,9 @@ class Sgd final : public Op {
         optimizer_contract;
     return text;
   }
-  std::vector<Operand> operands() const override {
-    return {{"schedule", false, Kind::master},
-            {"parameter", false, Kind::master},
-            {"gradient", false, Kind::master},
-            {"momentum", true, Kind::master}};
-  }
+  std::vector<Operand> operands() const override { return optimizer_operands({"momentum"}, true); }
   std::vector<std::string> attributes() const override { return {"momentum", "weight_decay"}; }
-  std::vector<Result> results() const override { return {{"new_parameter"}, {"new_momentum", true}}; }
+  std::vector<Result> results() const override { return optimizer_results({"momentum"}, true); }
   int repeats() const override { return 3; }
   std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
