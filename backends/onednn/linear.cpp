@@ -42,13 +42,11 @@ Lowered lower_forward(const Request& request) {
   lowered.inputs[1] = to_format(chosen.weights_desc(), image);
   if (request.has_input(2)) lowered.inputs[2] = to_format(bias);
   lowered.outputs[0] = to_format(chosen.dst_desc());
-  lowered.scratch_bytes = static_cast<std::int64_t>(chosen.scratchpad_desc().get_size());
   auto kernel =
       std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::inner_product_forward(chosen)));
   kernel->input(DNNL_ARG_SRC, chosen.src_desc(), 0).input(DNNL_ARG_WEIGHTS, chosen.weights_desc(), 1);
   kernel->input(DNNL_ARG_BIAS, bias, 2).output(DNNL_ARG_DST, chosen.dst_desc(), 0);
-  kernel->scratch(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc(), 0);
-  lowered.kernel = std::move(kernel);
+  finish(lowered, std::move(kernel), chosen.scratchpad_desc());
   return lowered;
 }
 
@@ -69,14 +67,12 @@ Lowered lower_input_gradient(const Request& request) {
   lowered.inputs[0] = to_format(chosen.diff_dst_desc());
   lowered.inputs[1] = to_format(chosen.weights_desc(), image);
   lowered.outputs[0] = to_format(chosen.diff_src_desc(), image);
-  lowered.scratch_bytes = static_cast<std::int64_t>(chosen.scratchpad_desc().get_size());
   auto kernel = std::make_unique<PrimitiveKernel>(request.context,
                                                   ASSAY_ONEDNN(dnnl::inner_product_backward_data(chosen)));
   kernel->input(DNNL_ARG_DIFF_DST, chosen.diff_dst_desc(), 0)
       .input(DNNL_ARG_WEIGHTS, chosen.weights_desc(), 1);
   kernel->output(DNNL_ARG_DIFF_SRC, chosen.diff_src_desc(), 0);
-  kernel->scratch(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc(), 0);
-  lowered.kernel = std::move(kernel);
+  finish(lowered, std::move(kernel), chosen.scratchpad_desc());
   if (request.has_input(2)) {
     lowered.inputs[2] = lowered.outputs[0];
     lowered.kernel = masked(request.context, std::move(lowered.kernel), chosen.diff_src_desc(), 2);
@@ -101,19 +97,7 @@ Lowered lower_weight_gradient(const Request& request) {
             request.context.engine, row_major(request.inputs[0]), desc, bias, row_major(request.inputs[1]),
             hint, attributes(), true));
       });
-  Lowered lowered = draft(request);
-  lowered.inputs[0] = to_format(chosen.src_desc(), image);
-  lowered.inputs[1] = to_format(chosen.diff_dst_desc());
-  lowered.outputs[0] = to_format(chosen.diff_weights_desc(), image);
-  if (request.has_output(1)) lowered.outputs[1] = to_format(bias);
-  lowered.scratch_bytes = static_cast<std::int64_t>(chosen.scratchpad_desc().get_size());
-  auto kernel = std::make_unique<PrimitiveKernel>(request.context,
-                                                  ASSAY_ONEDNN(dnnl::inner_product_backward_weights(chosen)));
-  kernel->input(DNNL_ARG_SRC, chosen.src_desc(), 0).input(DNNL_ARG_DIFF_DST, chosen.diff_dst_desc(), 1);
-  kernel->output(DNNL_ARG_DIFF_WEIGHTS, chosen.diff_weights_desc(), 0).output(DNNL_ARG_DIFF_BIAS, bias, 1);
-  kernel->scratch(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc(), 0);
-  lowered.kernel = std::move(kernel);
-  return lowered;
+  return weight_gradient<dnnl::inner_product_backward_weights>(request, chosen, bias, image);
 }
 
 }  // namespace

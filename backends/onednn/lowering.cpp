@@ -35,9 +35,25 @@ Lowered draft(const Request& request) {
   return lowered;
 }
 
+void finish(Lowered& lowered, std::unique_ptr<PrimitiveKernel> kernel, const Desc& scratchpad) {
+  kernel->scratch(DNNL_ARG_SCRATCHPAD, scratchpad, 0);
+  lowered.scratch_bytes = static_cast<std::int64_t>(scratchpad.get_size());
+  lowered.kernel = std::move(kernel);
+}
+
+Format dense_format(const Request& request, std::size_t i) {
+  const auto dense = [](const Desc& desc) {
+    return !desc.is_zero() && desc.get_dims() == desc.get_padded_dims();
+  };
+  if (dense(request.input_desc(i))) return request.offer.inputs[i];
+  if (!request.settled(i) && dense(request.output_desc(0))) return request.offer.outputs[0];
+  return to_format(row_major(request.inputs[i]));
+}
+
 const OpEntry* find_entry(std::string_view op) {
   for (const auto list : {convolution_ops(), linear_ops(), pool_ops(), pointwise_ops(), dropout_ops(), norm_ops(),
-                          loss_ops(), embedding_ops(), lstm_ops(), lazy_adam_ops(), optimizer_ops()}) {
+                          loss_ops(), embedding_ops(), lstm_ops(), lazy_adam_ops(), optimizer_ops(),
+                          activation_ops(), move_ops(), product_ops(), reduce_ops(), softmax_ops()}) {
     for (const OpEntry& entry : list) {
       if (entry.op == op) return &entry;
     }

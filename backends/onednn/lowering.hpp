@@ -37,11 +37,36 @@ struct Request {
 // A Lowered with every entry undecided.
 Lowered draft(const Request& request);
 
+// Gives the primitive its scratchpad, at the start of the node's scratch, and to the lowering as its kernel.
+void finish(Lowered& lowered, std::unique_ptr<PrimitiveKernel> kernel, const Desc& scratchpad);
+
+// The weight gradient that oneDNN chose, as a node with operands x, dy and results dweight, [bias_gradient].
+// `image`: the order of the features of x.
+template <typename Primitive>
+Lowered weight_gradient(const Request& request, const typename Primitive::primitive_desc& chosen,
+                        const Desc& bias, const Image& image = {}) {
+  Lowered lowered = draft(request);
+  lowered.inputs[0] = to_format(chosen.src_desc(), image);
+  lowered.inputs[1] = to_format(chosen.diff_dst_desc());
+  lowered.outputs[0] = to_format(chosen.diff_weights_desc(), image);
+  if (request.has_output(1)) lowered.outputs[1] = to_format(bias);
+  auto kernel = std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(Primitive(chosen)));
+  kernel->input(DNNL_ARG_SRC, chosen.src_desc(), 0).input(DNNL_ARG_DIFF_DST, chosen.diff_dst_desc(), 1);
+  kernel->output(DNNL_ARG_DIFF_WEIGHTS, chosen.diff_weights_desc(), 0).output(DNNL_ARG_DIFF_BIAS, bias, 1);
+  finish(lowered, std::move(kernel), chosen.scratchpad_desc());
+  return lowered;
+}
+
+// The format of operand i, or of the result, if its bytes are just the elements in some order (no padded
+// channels); else the row-major one: for kernels that go element by element.
+Format dense_format(const Request& request, std::size_t i);
+
 struct OpEntry {
   std::string_view op;
   Lowered (*lower)(const Request& request);
 };
 
+std::span<const OpEntry> activation_ops();
 std::span<const OpEntry> convolution_ops();
 std::span<const OpEntry> linear_ops();
 std::span<const OpEntry> pool_ops();
@@ -52,6 +77,10 @@ std::span<const OpEntry> loss_ops();
 std::span<const OpEntry> embedding_ops();
 std::span<const OpEntry> lstm_ops();
 std::span<const OpEntry> lazy_adam_ops();
+std::span<const OpEntry> move_ops();
+std::span<const OpEntry> product_ops();
+std::span<const OpEntry> reduce_ops();
+std::span<const OpEntry> softmax_ops();
 std::span<const OpEntry> optimizer_ops();
 // Null when this backend does not have it.
 const OpEntry* find_entry(std::string_view op);

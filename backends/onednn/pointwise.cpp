@@ -33,9 +33,7 @@ Lowered lower_relu(const Request& request) {
   auto kernel =
       std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::eltwise_forward(chosen)));
   kernel->input(DNNL_ARG_SRC, desc, 0).output(DNNL_ARG_DST, desc, 0);
-  kernel->scratch(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc(), 0);
-  lowered.scratch_bytes = static_cast<std::int64_t>(chosen.scratchpad_desc().get_size());
-  lowered.kernel = std::move(kernel);
+  finish(lowered, std::move(kernel), chosen.scratchpad_desc());
   return lowered;
 }
 
@@ -55,9 +53,7 @@ Lowered lower_relu_gradient(const Request& request) {
   auto kernel =
       std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::eltwise_backward(chosen)));
   kernel->input(DNNL_ARG_DST, desc, 0).input(DNNL_ARG_DIFF_DST, desc, 1).output(DNNL_ARG_DIFF_SRC, desc, 0);
-  kernel->scratch(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc(), 0);
-  lowered.scratch_bytes = static_cast<std::int64_t>(chosen.scratchpad_desc().get_size());
-  lowered.kernel = std::move(kernel);
+  finish(lowered, std::move(kernel), chosen.scratchpad_desc());
   return lowered;
 }
 
@@ -71,9 +67,7 @@ Lowered lower_add(const Request& request) {
   lowered.in_place = {{0, 0}};
   auto kernel = std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::binary(chosen)));
   kernel->input(DNNL_ARG_SRC_0, desc, 0).input(DNNL_ARG_SRC_1, desc, 1).output(DNNL_ARG_DST, desc, 0);
-  kernel->scratch(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc(), 0);
-  lowered.scratch_bytes = static_cast<std::int64_t>(chosen.scratchpad_desc().get_size());
-  lowered.kernel = std::move(kernel);
+  finish(lowered, std::move(kernel), chosen.scratchpad_desc());
   return lowered;
 }
 
@@ -108,9 +102,7 @@ Lowered lower_cast(const Request& request) {
       dnnl::reorder::primitive_desc(request.context.engine, from, request.context.engine, to, attributes()));
   auto kernel = std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::reorder(chosen)));
   kernel->input(DNNL_ARG_FROM, from, 0).output(DNNL_ARG_TO, to, 0);
-  kernel->scratch(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc(), 0);
-  lowered.scratch_bytes = static_cast<std::int64_t>(chosen.scratchpad_desc().get_size());
-  lowered.kernel = std::move(kernel);
+  finish(lowered, std::move(kernel), chosen.scratchpad_desc());
   return lowered;
 }
 

@@ -61,12 +61,17 @@ struct OpEntry {
 };
 
 // One list per file of ops.
+std::span<const OpEntry> activation_ops();
 std::span<const OpEntry> convolution_ops();
 std::span<const OpEntry> linear_ops();
 std::span<const OpEntry> pool_ops();
 std::span<const OpEntry> pointwise_ops();
 std::span<const OpEntry> dropout_ops();
 std::span<const OpEntry> loss_ops();
+std::span<const OpEntry> matmul_ops();
+std::span<const OpEntry> move_ops();
+std::span<const OpEntry> reduce_ops();
+std::span<const OpEntry> softmax_ops();
 std::span<const OpEntry> norm_ops();
 std::span<const OpEntry> embedding_ops();
 std::span<const OpEntry> lstm_ops();

@@ -1,4 +1,4 @@
-// Fully connected layers: three matrix products.
+// Matrix products: matmul, and the three of a fully connected layer.
 #include <algorithm>
 #include <array>
 
@@ -75,6 +75,25 @@ Body<T> weight_gradient(const Context& context) {
   return {run, packed_elements(inner, batch)};
 }
 
+template <typename T>
+Body<T> matmul(const Context& context) {
+  const bool ta = context.node.attributes.get<bool>("transpose_a");
+  const bool tb = context.node.attributes.get<bool>("transpose_b");
+  const Shape& y = context.out(0);
+  const std::int64_t m = y[y.size() - 2], n = y.back();
+  const std::int64_t k = context.in(0)[y.size() - (ta ? 2 : 1)];
+  const std::int64_t products = element_count(y) / (m * n);
+  ThreadPool& pool = context.pool;
+  const auto run = [=, &pool](const Call<T>& call) {
+    for (std::int64_t p = 0; p < products; ++p) {
+      const View<T> a{call.in(0) + p * m * k, ta ? 1 : k, ta ? m : 1};
+      const View<T> b{call.in(1) + p * k * n, tb ? 1 : n, tb ? k : 1};
+      product<T>(pool, m, n, k, a, b, call.out(0) + p * m * n, false, call.scratch);
+    }
+  };
+  return {run, packed_elements(n, k)};
+}
+
 }  // namespace
 
 std::span<const OpEntry> linear_ops() {
@@ -82,6 +101,11 @@ std::span<const OpEntry> linear_ops() {
       OpEntry{"linear", linear<float>, linear<double>, 2},
       OpEntry{"linear_input_gradient", input_gradient<float>, input_gradient<double>, 2},
       OpEntry{"linear_weight_gradient", weight_gradient<float>, weight_gradient<double>, 2}};
+  return entries;
+}
+
+std::span<const OpEntry> matmul_ops() {
+  static constexpr std::array entries{OpEntry{"matmul", matmul<float>, matmul<double>}};
   return entries;
 }
 

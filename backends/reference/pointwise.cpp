@@ -48,6 +48,27 @@ Body<T> add(const Context& context) {
   }};
 }
 
+template <typename T>
+Body<T> multiply(const Context& context) {
+  ThreadPool& pool = context.pool;
+  const bool scaled = context.in(1) != context.in(0);
+  return {[&pool, n = element_count(context.out(0)), scaled](const Call<T>& call) {
+    const T *a = call.in(0), *b = call.in(1);
+    T* y = call.out(0);
+    each<T>(pool, n, [=](std::int64_t i) { y[i] = a[i] * b[scaled ? 0 : i]; });
+  }};
+}
+
+// Without a batch: one sum, in the order of the elements.
+template <typename T>
+Body<T> dot(const Context& context) {
+  return {[n = element_count(context.in(0))](const Call<T>& call) {
+    T sum = 0;
+    for (std::int64_t i = 0; i < n; ++i) sum += call.in(0)[i] * call.in(1)[i];
+    call.out(0)[0] = sum;
+  }};
+}
+
 // flatten, reshape, cast, from_array: the change of dtype, if any, happens on the way in and out of T.
 template <typename T>
 Body<T> copy(const Context& context) {
@@ -87,6 +108,8 @@ std::span<const OpEntry> pointwise_ops() {
   static constexpr std::array entries{OpEntry{"relu", relu<float>, relu<double>},
                                       OpEntry{"relu_gradient", relu_gradient<float>, relu_gradient<double>},
                                       OpEntry{"add", add<float>, add<double>},
+                                      OpEntry{"multiply", multiply<float>, multiply<double>},
+                                      OpEntry{"dot", dot<float>, dot<double>},
                                       OpEntry{"flatten", copy<float>, copy<double>},
                                       OpEntry{"reshape", copy<float>, copy<double>},
                                       OpEntry{"cast", copy<float>, copy<double>},

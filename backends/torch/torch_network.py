@@ -53,6 +53,28 @@ def dropout(rate: float) -> Op:
     return apply
 
 
+def concat(axis: int) -> Op:
+    return lambda *values: torch.cat(values, axis)
+
+
+def matmul(transpose_a: bool, transpose_b: bool) -> Op:
+    return lambda a, b: torch.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b)
+
+
+def normalise(axes: list[int], epsilon: float) -> Op:
+    # F.normalize takes one dimension only, this norm any.
+    return lambda x: x / torch.linalg.vector_norm(x, dim=axes, keepdim=True).clamp_min(epsilon)
+
+
+def reduce(kind: str, axes: list[int]) -> Op:
+    function = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax}[kind]
+    return lambda x: function(x, dim=axes)
+
+
+def slice_(axis: int, begin: int, end: int) -> Op:
+    return lambda x: x.narrow(axis, begin, end - begin)
+
+
 def softmax_cross_entropy() -> Op:
     return lambda logits, labels: F.cross_entropy(logits.float(), labels)
 
@@ -79,15 +101,29 @@ OPS: dict[str, Callable[..., Op]] = {
     "add": lambda: torch.add,
     "average_pool": average_pool,
     "batch_norm": batch_norm,
+    "concat": concat,
     "convolution": convolution,
+    "dot": lambda: torch.dot,
     "dropout": dropout,
     "embedding": embedding,
     "flatten": lambda: lambda x: torch.flatten(x, 1),
     "linear": lambda: F.linear,
     "lstm": lstm,
+    "matmul": matmul,
     "max_pool": max_pool,
+    "multiply": lambda: torch.mul,
+    "normalise": normalise,
+    "reduce": reduce,
     "relu": lambda: F.relu,
+    "reshape": lambda shape: lambda x: torch.reshape(x, shape),
+    "sigmoid": lambda: torch.sigmoid,
+    "slice": slice_,
+    "softmax": lambda: lambda x: F.softmax(x, -1),
     "softmax_cross_entropy": softmax_cross_entropy,
+    "softplus": lambda: F.softplus,
+    "softsign": lambda: F.softsign,
+    "tanh": lambda: torch.tanh,
+    "transpose": lambda permutation: lambda x: x.permute(permutation),
 }
 
 

@@ -121,19 +121,29 @@ ValueId GraphBuilder::add(ValueId a, ValueId b, std::string name) {
   return apply("add", {a, b}, {}, std::move(name)).front();
 }
 
+ValueId GraphBuilder::concat(std::span<const ValueId> values, std::int64_t axis, std::string name) {
+  return apply("concat", values, {{"axis", axis}}, std::move(name)).front();
+}
+
+ValueId GraphBuilder::global_average_pool(ValueId x, std::string name) {
+  shape_of(graph_, x, 4, "global_average_pool");
+  return apply("reduce", {x}, {{"kind", std::string("mean")}, {"axes", std::vector<std::int64_t>{2, 3}}},
+               std::move(name))
+      .front();
+}
+
 ValueId GraphBuilder::softmax_cross_entropy(ValueId logits, ValueId labels, std::string name) {
   return apply("softmax_cross_entropy", {logits, labels}, {}, std::move(name)).front();
 }
 
-std::vector<ValueId> GraphBuilder::apply(std::string_view op_name, std::initializer_list<ValueId> inputs,
+std::vector<ValueId> GraphBuilder::apply(std::string_view op_name, std::span<const ValueId> inputs,
                                          Attributes attributes, std::string name, std::vector<bool> wanted) {
   const Op& op = find_op(op_name);
   if (name.empty()) name = unique(op_name);
   if (wanted.empty() && !training_) {
     for (const Result& result : op.results()) wanted.push_back(!result.optional);
   }
-  const NodeId node = graph_.add_node(op, std::move(name), std::span(inputs.begin(), inputs.size()),
-                                      std::move(attributes), std::move(wanted));
+  const NodeId node = graph_.add_node(op, std::move(name), inputs, std::move(attributes), std::move(wanted));
   return graph_.node(node).outputs;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,14 +55,22 @@ class GraphBuilder {
   // In training it adds the mask "<name>.mask"; in inference it is x itself.
   ValueId dropout(ValueId x, double rate, std::string name = {});
   ValueId add(ValueId a, ValueId b, std::string name = {});
+  ValueId concat(std::span<const ValueId> values, std::int64_t axis, std::string name = {});
+  // Over all of H and W: (N, C).
+  ValueId global_average_pool(ValueId x, std::string name = {});
   // Mean loss over the batch, a scalar.
   ValueId softmax_cross_entropy(ValueId logits, ValueId labels, std::string name = {});
 
   // Any op by name: returns its outputs. An empty name becomes "<op>", "<op>_2", ...
   // `wanted` left empty means all results, but no optional one when not training.
+  std::vector<ValueId> apply(std::string_view op, std::span<const ValueId> inputs, Attributes attributes = {},
+                             std::string name = {}, std::vector<bool> wanted = {});
   std::vector<ValueId> apply(std::string_view op, std::initializer_list<ValueId> inputs,
                              Attributes attributes = {}, std::string name = {},
-                             std::vector<bool> wanted = {});
+                             std::vector<bool> wanted = {}) {
+    return apply(op, std::span(inputs.begin(), inputs.size()), std::move(attributes), std::move(name),
+                 std::move(wanted));
+  }
 
  private:
   std::string unique(std::string_view stem) const;

@@ -180,7 +180,7 @@ Graph group_optimizers(const Graph& graph) {
   std::vector<std::vector<NodeId>> groups;
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
-    if (node.op->repeats() == 0) continue;
+    if (node.op->repeats() == 0 || !node.op->results_repeat()) continue;
     const auto is_read = [&](ValueId output) { return output != none && !rewrite.readers(output).empty(); };
     if (std::ranges::any_of(node.outputs, is_read)) continue;
     const auto alike = [&](const std::vector<NodeId>& group) {

@@ -141,7 +141,7 @@ NodeId Graph::add_node(const Op& op, std::string name, std::span<const ValueId> 
     throw GraphError(fmt::format("{}{} (node '{}')", prefix, text, name));
   }
 
-  const std::size_t count = results.size() * static_cast<std::size_t>(group_count(op, inputs.size()));
+  const std::size_t count = result_count(op, inputs.size());
   std::vector<std::string> names(count);
   for (std::size_t i = 0; i < count; ++i) {
     const Result& result = result_at(results, i);

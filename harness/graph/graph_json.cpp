@@ -175,8 +175,7 @@ class GraphReader {
       const Json& outputs = array(node, "outputs", path);
       std::vector<bool> wanted;
       for (const Json& output : outputs) wanted.push_back(!output.is_null());
-      const std::size_t expected =
-          op.results().size() * static_cast<std::size_t>(group_count(op, inputs.size()));
+      const std::size_t expected = result_count(op, inputs.size());
       if (outputs.size() != expected) {
         fail(path + "/outputs",
              fmt::format("[{}] makes {} results, found {}", op.name(), expected, outputs.size()));

@@ -19,6 +19,11 @@ int group_count(const Op& op, std::size_t inputs) {
   return group == 0 ? 1 : 1 + static_cast<int>((inputs - once) / group);
 }
 
+std::size_t result_count(const Op& op, std::size_t inputs) {
+  const auto groups = static_cast<std::size_t>(group_count(op, inputs));
+  return op.results().size() * (op.results_repeat() ? groups : 1);
+}
+
 const Operand& operand_at(const Op& op, const std::vector<Operand>& operands, std::size_t i) {
   if (i < operands.size()) return operands[i];
   const auto group = static_cast<std::size_t>(op.repeats());
@@ -31,7 +36,7 @@ const Result& result_at(const std::vector<Result>& results, std::size_t i) {
 
 std::vector<InPlace> in_place(const Node& node) {
   const std::vector<InPlace> once = node.op->in_place();
-  const int groups = group_count(*node.op, node.inputs.size());
+  const int groups = node.op->results_repeat() ? group_count(*node.op, node.inputs.size()) : 1;
   const auto results = static_cast<int>(node.op->results().size());
   std::vector<InPlace> all;
   for (int g = 0; g < groups; ++g) {

@@ -64,6 +64,8 @@ class Op {
   // The last `repeats()` operands are one group; a node may have one or more groups, and then has results()
   // once for each (an optimizer over many tensors). 0: operands() and results() are all there is.
   virtual int repeats() const { return 0; }
+  // False: all groups share one set of results (concat).
+  virtual bool results_repeat() const { return true; }
   // One type per result (opaque ones are default; fewer when the attributes rule out the last ones). `inputs`
   // has one entry per operand; `present[i]` says whether it is there. Throws GraphError: "[convolution] got
   // ...: ...".
@@ -87,6 +89,8 @@ Cost cost(const Graph& graph, const Node& node);
 // The number of groups of a node with `inputs` operands; 1 for an op that does not repeat. Throws GraphError
 // when the count fits no number of groups.
 int group_count(const Op& op, std::size_t inputs);
+// The number of results, absent ones counted, of a node with `inputs` operands. Throws as group_count().
+std::size_t result_count(const Op& op, std::size_t inputs);
 // operands()[i] of operand i of a node, and results()[i] of result i, with the groups counted out.
 const Operand& operand_at(const Op& op, const std::vector<Operand>& operands, std::size_t i);
 const Result& result_at(const std::vector<Result>& results, std::size_t i);

@@ -66,7 +66,8 @@ std::string signature(const Op& op) {
     results.push_back(result.optional ? "[" + result.name + "]" : result.name);
   }
   const char* more = op.repeats() > 0 ? ", ..." : "";
-  return fmt::format("{}({}{}) -> {}{}", op.name(), joined(operands), more, joined(results), more);
+  return fmt::format("{}({}{}) -> {}{}", op.name(), joined(operands), more, joined(results),
+                     op.results_repeat() ? more : "");
 }
 
 std::string reference(const Op& op) {

@@ -105,6 +105,12 @@ std::vector<double> values_of(const OpCase& row, std::size_t operand) {
         values[i] = mix(seed) >> 63 == 0 ? step : -step;
         break;
       }
+      case Fill::wide:
+        values[i] = (static_cast<double>((i * 37 + operand * 11) % 64) - 31.5) * 3;
+        break;
+      case Fill::top:
+        values[i] = 2;
+        break;
       case Fill::positive:
         values[i] = 0.25 + static_cast<double>(mix(seed) % 13) / 8;
         break;

@@ -22,6 +22,8 @@ enum class Fill : std::uint8_t {
              // difference
   small,     // -0.375 to 0.375 in eighths, none 0: weights through which nothing saturates
   positive,  // 0.25 to 1.75
+  wide,      // the ramp from -94.5 to 94.5: where an exponential over- or underflows
+  top,       // 2, the largest that integers has
   labels,    // class indices below the last dimension of operand 0
   softmax,   // rows that sum to 1
   argmax,    // what max_pool saves for an image of this shape

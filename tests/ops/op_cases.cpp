@@ -1,4 +1,4 @@
-#include "tests/ops/op_case.hpp"
+#include "tests/ops/case_lists.hpp"
 
 namespace assay::ops {
 namespace {
@@ -299,6 +299,10 @@ std::span<const OpCase> all_cases() {
     recurrent(all);
     dropouts(all);
     optimizers(all);
+    add_activation_cases(all);
+    add_product_cases(all);
+    add_reduce_cases(all);
+    add_move_cases(all);
     return all;
   }();
   return rows;

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "backends/onednn/loops/folds.hpp"
+
 namespace assay::onednn {
 
 // One range of a parameter with what belongs to it. All of one length, updated in place.
@@ -69,6 +71,7 @@ struct Loops {
   // Adds the products by lane to sums (kernel_rows, kernel_columns, 16 * phases) and bias_sums (16 * phases).
   void (*first_layer_gradient)(const FirstLayer&, const float* spread, const float* dy, float* sums,
                                float* bias_sums);
+  Folds folds;
 };
 
 // The best that this CPU has.

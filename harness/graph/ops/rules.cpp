@@ -109,6 +109,39 @@ std::vector<std::int64_t> size_attribute(const Operands& operands, const Attribu
   return sizes;
 }
 
+std::vector<std::int64_t> axes_attribute(const Operands& operands, const Attributes& attributes,
+                                         std::size_t rank) {
+  const auto& axes = attributes.get<std::vector<std::int64_t>>("axes");
+  if (axes.empty()) operands.reject("attribute 'axes' names no dimension");
+  std::int64_t lowest = 0;
+  for (const std::int64_t axis : axes) {
+    if (axis < lowest || axis >= static_cast<std::int64_t>(rank)) {
+      operands.reject(fmt::format("attribute 'axes' has {}; it takes dimensions from 0 to {}, ascending",
+                                  axis, static_cast<std::int64_t>(rank) - 1));
+    }
+    lowest = axis + 1;
+  }
+  return axes;
+}
+
+std::size_t axis_attribute(const Operands& operands, const Attributes& attributes, std::size_t rank) {
+  const std::int64_t axis = attributes.get<std::int64_t>("axis");
+  if (axis < 0 || axis >= static_cast<std::int64_t>(rank)) {
+    operands.reject(fmt::format("attribute 'axis' is {}; there are {} dimensions, from 0 on", axis, rank));
+  }
+  return static_cast<std::size_t>(axis);
+}
+
+Shape without(const Shape& shape, std::span<const std::int64_t> axes) {
+  Shape rest;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    bool dropped = false;
+    for (const std::int64_t axis : axes) dropped = dropped || axis == static_cast<std::int64_t>(d);
+    if (!dropped) rest.push_back(shape[d]);
+  }
+  return rest;
+}
+
 double bounded_attribute(const Operands& operands, const Attributes& attributes, std::string_view name,
                          double lowest, double highest) {
   const double value = attributes.number(name);

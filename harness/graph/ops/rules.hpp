@@ -64,6 +64,13 @@ SlidingWindow weight_window(const Operands& operands, const Attributes& attribut
 // A list attribute of exactly `count` positive integers: a size or a shape.
 std::vector<std::int64_t> size_attribute(const Operands& operands, const Attributes& attributes,
                                          std::string_view name, std::size_t count);
+// The attribute "axes": dimensions of operand 0, ascending, at least one.
+std::vector<std::int64_t> axes_attribute(const Operands& operands, const Attributes& attributes,
+                                         std::size_t rank);
+// The attribute "axis": a dimension of operand 0.
+std::size_t axis_attribute(const Operands& operands, const Attributes& attributes, std::size_t rank);
+// The shape without these dimensions.
+Shape without(const Shape& shape, std::span<const std::int64_t> axes);
 // A finite attribute with lowest <= value < highest.
 double bounded_attribute(const Operands& operands, const Attributes& attributes, std::string_view name,
                          double lowest, double highest);

@@ -1,0 +1,117 @@
+// Activations and their gradients: oneDNN's eltwise, and softsign, which it does not have.
+#include "backends/onednn/blocks.hpp"
+#include "backends/onednn/lowering.hpp"
+
+namespace assay::onednn {
+namespace {
+
+using dnnl::algorithm;
+
+// soft_relu's alpha is its steepness; the others have none.
+dnnl::eltwise_forward::primitive_desc forward(const Request& request, algorithm kind, const Desc& desc,
+                                              float alpha) {
+  return ASSAY_ONEDNN(dnnl::eltwise_forward::primitive_desc(request.context.engine,
+                                                            dnnl::prop_kind::forward_training, kind, desc,
+                                                            desc, alpha, 0.0F, attributes()));
+}
+
+template <algorithm Kind>
+Lowered lower_forward(const Request& request) {
+  constexpr float alpha = Kind == algorithm::eltwise_soft_relu ? 1.0F : 0.0F;
+  // A function that is not 0 at 0 would fill the padding of blocked channels.
+  const Format format = dense_format(request, 0);
+  const Desc desc = layout_of(format).desc;
+  const auto chosen = forward(request, Kind, desc, alpha);
+  Lowered lowered = draft(request);
+  lowered.inputs[0] = lowered.outputs[0] = format;
+  lowered.in_place = {{0, 0}};
+  auto kernel =
+      std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::eltwise_forward(chosen)));
+  kernel->input(DNNL_ARG_SRC, desc, 0).output(DNNL_ARG_DST, desc, 0);
+  finish(lowered, std::move(kernel), chosen.scratchpad_desc());
+  return lowered;
+}
+
+// Operands: x (soft_relu) or y (the others), dy.
+template <algorithm Kind>
+Lowered lower_gradient(const Request& request) {
+  constexpr bool from_x = Kind == algorithm::eltwise_soft_relu;
+  constexpr float alpha = from_x ? 1.0F : 0.0F;
+  const Format format = dense_format(request, 0);
+  const Desc desc = layout_of(format).desc;
+  const auto hint = forward(request, Kind, desc, alpha);
+  const auto chosen = ASSAY_ONEDNN(dnnl::eltwise_backward::primitive_desc(
+      request.context.engine, Kind, desc, desc, desc, alpha, 0.0F, hint, attributes()));
+  Lowered lowered = draft(request);
+  lowered.inputs[0] = lowered.inputs[1] = lowered.outputs[0] = format;
+  lowered.in_place = {{0, 1}};
+  auto kernel =
+      std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::eltwise_backward(chosen)));
+  kernel->input(from_x ? DNNL_ARG_SRC : DNNL_ARG_DST, desc, 0).input(DNNL_ARG_DIFF_DST, desc, 1);
+  kernel->output(DNNL_ARG_DIFF_SRC, desc, 0);
+  finish(lowered, std::move(kernel), chosen.scratchpad_desc());
+  return lowered;
+}
+
+// One of our own loops from one or two operands to the result, block by block.
+class SoftsignKernel final : public Kernel {
+ public:
+  SoftsignKernel(int threads, const TensorType& type, bool gradient)
+      : threads_(threads), elements_(type.elements()), dtype_(type.dtype), gradient_(gradient) {}
+
+  void bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
+    x_ = inputs[0];
+    dy_ = gradient_ ? inputs[1] : nullptr;
+    to_ = outputs[0];
+  }
+  void run() override {
+    for_blocks(threads_, elements_, [this](std::int64_t i, std::int64_t n) {
+      Block x, dy, to;
+      const float* from = x.read(x_, dtype_, i, n);
+      float* result = to.target(to_, dtype_, i);
+      if (gradient_) {
+        loops().folds.softsign_gradient(from, dy.read(dy_, dtype_, i, n), result, n);
+      } else {
+        loops().folds.softsign(from, result, n);
+      }
+      to.write(to_, dtype_, i, n);
+    });
+  }
+
+ private:
+  int threads_;
+  std::int64_t elements_;
+  DType dtype_;
+  bool gradient_;
+  const void *x_ = nullptr, *dy_ = nullptr;
+  void* to_ = nullptr;
+};
+
+Lowered lower_softsign(const Request& request) {
+  const bool gradient = request.node.inputs.size() > 1;
+  const Format format = dense_format(request, 0);
+  Lowered lowered = draft(request);
+  for (Format& input : lowered.inputs) input = format;
+  lowered.outputs[0] = format;
+  lowered.in_place = {{0, 0}};
+  if (gradient) lowered.in_place.push_back({0, 1});
+  lowered.kernel = std::make_unique<SoftsignKernel>(request.context.threads, request.outputs[0], gradient);
+  return lowered;
+}
+
+}  // namespace
+
+std::span<const OpEntry> activation_ops() {
+  static constexpr std::array entries{
+      OpEntry{"sigmoid", lower_forward<algorithm::eltwise_logistic>},
+      OpEntry{"sigmoid_gradient", lower_gradient<algorithm::eltwise_logistic_use_dst_for_bwd>},
+      OpEntry{"tanh", lower_forward<algorithm::eltwise_tanh>},
+      OpEntry{"tanh_gradient", lower_gradient<algorithm::eltwise_tanh_use_dst_for_bwd>},
+      OpEntry{"softplus", lower_forward<algorithm::eltwise_soft_relu>},
+      OpEntry{"softplus_gradient", lower_gradient<algorithm::eltwise_soft_relu>},
+      OpEntry{"softsign", lower_softsign},
+      OpEntry{"softsign_gradient", lower_softsign}};
+  return entries;
+}
+
+}  // namespace assay::onednn

@@ -1,0 +1,45 @@
+// How our own loops, which are written for floats, go over arrays of float or bf16: a block at a time, which
+// is widened on the way in and rounded on the way out.
+#pragma once
+
+#include <algorithm>
+
+#include "backends/onednn/loops/loops.hpp"
+#include "backends/onednn/parallel.hpp"
+#include "harness/graph/tensor.hpp"
+
+namespace assay::onednn {
+
+inline constexpr std::int64_t block_elements = 2048;  // 8 KiB of float: a few stay in the first cache
+
+// Room for one block of one operand or result. Lives on a thread's stack.
+class Block {
+ public:
+  // n <= block_elements elements from element i on: as they lie, or widened into this block.
+  const float* read(const void* data, DType dtype, std::int64_t i, std::int64_t n) {
+    if (dtype != DType::bf16) return static_cast<const float*>(data) + i;
+    loops().folds.widen(static_cast<const std::uint16_t*>(data) + i, values_, n);
+    return values_;
+  }
+  // Where to put the elements from i on: their place itself, or this block until write().
+  float* target(void* data, DType dtype, std::int64_t i) {
+    return dtype == DType::bf16 ? values_ : static_cast<float*>(data) + i;
+  }
+  void write(void* data, DType dtype, std::int64_t i, std::int64_t n) const {
+    if (dtype == DType::bf16) loops().folds.narrow(values_, static_cast<std::uint16_t*>(data) + i, n);
+  }
+
+ private:
+  alignas(64) float values_[block_elements];
+};
+
+// f(i, n) for blocks of n <= block_elements elements from i on that cover [0, elements), shared out over the
+// threads.
+template <typename F>
+void for_blocks(int threads, std::int64_t elements, const F& f) {
+  parallel(threads, elements, block_elements, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; i += block_elements) f(i, std::min(block_elements, end - i));
+  });
+}
+
+}  // namespace assay::onednn

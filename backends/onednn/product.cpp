@@ -1,0 +1,93 @@
+// Products: of matrices (matmul), of vectors (dot), and element by element (multiply).
+#include "backends/onednn/lowering.hpp"
+#include "backends/onednn/reduction.hpp"
+
+namespace assay::onednn {
+namespace {
+
+// The matrices as matmul sees them: a transposed one is the same bytes with two strides exchanged.
+Desc matrices(const TensorType& type, bool transposed) {
+  const Desc desc = row_major(type);
+  if (!transposed) return desc;
+  std::vector<int> permutation(type.shape.size());
+  for (std::size_t d = 0; d < permutation.size(); ++d) permutation[d] = static_cast<int>(d);
+  std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
+  return ASSAY_ONEDNN(desc.permute_axes(permutation));
+}
+
+Lowered lower_matmul(const Request& request) {
+  const Desc a = matrices(request.inputs[0], request.node.attributes.get<bool>("transpose_a"));
+  const Desc b = matrices(request.inputs[1], request.node.attributes.get<bool>("transpose_b"));
+  const Desc y = row_major(request.outputs[0]);
+  const auto chosen =
+      ASSAY_ONEDNN(dnnl::matmul::primitive_desc(request.context.engine, a, b, y, attributes()));
+  Lowered lowered = draft(request);
+  for (std::size_t i = 0; i < 2; ++i) lowered.inputs[i] = to_format(row_major(request.inputs[i]));
+  lowered.outputs[0] = to_format(y);
+  auto kernel = std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::matmul(chosen)));
+  kernel->input(DNNL_ARG_SRC, a, 0).input(DNNL_ARG_WEIGHTS, b, 1).output(DNNL_ARG_DST, y, 0);
+  finish(lowered, std::move(kernel), chosen.scratchpad_desc());
+  return lowered;
+}
+
+// oneDNN's matmul of a row by a column keeps to one thread.
+class DotKernel final : public Kernel {
+ public:
+  DotKernel(int threads, const TensorType& type)
+      : reduction_(type, std::array<std::int64_t, 1>{0}, Fold::product, threads) {}
+  std::int64_t scratch_bytes() const { return reduction_.scratch_bytes(); }
+  void bind(std::span<void* const> inputs, std::span<void* const> outputs, void* scratch) override {
+    a_ = inputs[0];
+    b_ = inputs[1];
+    y_ = static_cast<float*>(outputs[0]);
+    scratch_ = static_cast<double*>(scratch);
+  }
+  void run() override { *y_ = static_cast<float>(*reduction_.run(a_, b_, scratch_)); }
+
+ private:
+  Reduction reduction_;
+  const void *a_ = nullptr, *b_ = nullptr;
+  float* y_ = nullptr;
+  double* scratch_ = nullptr;
+};
+
+Lowered lower_dot(const Request& request) {
+  Lowered lowered = draft(request);
+  for (std::size_t i = 0; i < 2; ++i) lowered.inputs[i] = to_format(row_major(request.inputs[i]));
+  lowered.outputs[0] = to_format(row_major(request.outputs[0]));
+  auto kernel = std::make_unique<DotKernel>(request.context.threads, request.inputs[0]);
+  lowered.scratch_bytes = kernel->scratch_bytes();
+  lowered.kernel = std::move(kernel);
+  return lowered;
+}
+
+Lowered lower_multiply(const Request& request) {
+  const bool scaled = request.inputs[1].shape != request.inputs[0].shape;
+  const Format format = scaled || request.settled(0) ? dense_format(request, 0) : dense_format(request, 1);
+  const Desc desc = layout_of(format).desc;
+  Desc factor = desc;
+  if (scaled) {
+    const TensorType one{request.inputs[1].dtype, Shape(request.inputs[0].shape.size(), 1)};
+    factor = row_major(one);
+  }
+  const auto chosen = ASSAY_ONEDNN(dnnl::binary::primitive_desc(
+      request.context.engine, dnnl::algorithm::binary_mul, desc, factor, desc, attributes()));
+  Lowered lowered = draft(request);
+  lowered.inputs[0] = lowered.outputs[0] = format;
+  lowered.inputs[1] = scaled ? to_format(row_major(request.inputs[1])) : format;
+  lowered.in_place = {{0, 0}};
+  auto kernel = std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::binary(chosen)));
+  kernel->input(DNNL_ARG_SRC_0, desc, 0).input(DNNL_ARG_SRC_1, factor, 1).output(DNNL_ARG_DST, desc, 0);
+  finish(lowered, std::move(kernel), chosen.scratchpad_desc());
+  return lowered;
+}
+
+}  // namespace
+
+std::span<const OpEntry> product_ops() {
+  static constexpr std::array entries{OpEntry{"matmul", lower_matmul}, OpEntry{"dot", lower_dot},
+                                      OpEntry{"multiply", lower_multiply}};
+  return entries;
+}
+
+}  // namespace assay::onednn

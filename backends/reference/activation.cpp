@@ -1,0 +1,81 @@
+// Activations and their gradients, element by element.
+#include <array>
+#include <cmath>
+
+#include "backends/reference/body.hpp"
+
+namespace assay::reference {
+namespace {
+
+// y = F(x)
+template <typename T, T (*F)(T)>
+Body<T> map(const Context& context) {
+  ThreadPool& pool = context.pool;
+  return {[&pool, n = element_count(context.out(0))](const Call<T>& call) {
+    const T* x = call.in(0);
+    T* y = call.out(0);
+    pool.run(n, grain, [=](int, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) y[i] = F(x[i]);
+    });
+  }};
+}
+
+// dx = dy * F(x or y)
+template <typename T, T (*F)(T)>
+Body<T> slope(const Context& context) {
+  ThreadPool& pool = context.pool;
+  return {[&pool, n = element_count(context.out(0))](const Call<T>& call) {
+    const T *at = call.in(0), *dy = call.in(1);
+    T* dx = call.out(0);
+    pool.run(n, grain, [=](int, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) dx[i] = dy[i] * F(at[i]);
+    });
+  }};
+}
+
+template <typename T>
+T sigmoid(T x) {
+  return T(1) / (T(1) + std::exp(-x));
+}
+template <typename T>
+T sigmoid_slope(T y) {
+  return y * (T(1) - y);
+}
+template <typename T>
+T tanh(T x) {
+  return std::tanh(x);
+}
+template <typename T>
+T tanh_slope(T y) {
+  return T(1) - y * y;
+}
+template <typename T>
+T softplus(T x) {
+  return (x > T(0) ? x : T(0)) + std::log1p(std::exp(-std::abs(x)));
+}
+template <typename T>
+T softsign(T x) {
+  return x / (T(1) + std::abs(x));
+}
+template <typename T>
+T softsign_slope(T x) {
+  const T down = T(1) + std::abs(x);
+  return T(1) / (down * down);
+}
+
+}  // namespace
+
+std::span<const OpEntry> activation_ops() {
+  static constexpr std::array entries{
+      OpEntry{"sigmoid", map<float, sigmoid>, map<double, sigmoid>},
+      OpEntry{"sigmoid_gradient", slope<float, sigmoid_slope>, slope<double, sigmoid_slope>},
+      OpEntry{"tanh", map<float, tanh>, map<double, tanh>},
+      OpEntry{"tanh_gradient", slope<float, tanh_slope>, slope<double, tanh_slope>},
+      OpEntry{"softplus", map<float, softplus>, map<double, softplus>},
+      OpEntry{"softplus_gradient", slope<float, sigmoid>, slope<double, sigmoid>},
+      OpEntry{"softsign", map<float, softsign>, map<double, softsign>},
+      OpEntry{"softsign_gradient", slope<float, softsign_slope>, slope<double, softsign_slope>}};
+  return entries;
+}
+
+}  // namespace assay::reference

@@ -1,0 +1,93 @@
+#include <limits>
+
+#include "harness/graph/builder.hpp"
+#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/ops/rules.hpp"
+
+namespace assay {
+namespace {
+
+constexpr double forward_flops = 3;   // square, sum, scale
+constexpr double gradient_flops = 5;  // a product and its sum, then a product, a difference and a scale
+
+class Normalise final : public Op {
+ public:
+  std::string_view name() const override { return "normalise"; }
+  std::string_view contract() const override {
+    return "y = x / max(n, epsilon), n the Euclidean norm of x over the dimensions axes, for each index of "
+           "the "
+           "others: a matrix over [0, 1] is divided by its Frobenius norm, over [1] each row by its own. The "
+           "study that has a matrix normalisation among its operators does not say which one it is; this is "
+           "ours. epsilon is a bound and not an addend (PyTorch's F.normalize; TensorFlow's l2_normalize "
+           "bounds "
+           "the square), so that zeros stay zeros. The saved result norm is n, without the dimensions axes. "
+           "y "
+           "has the type of x; norm and sums are f32 beside bf16.";
+  }
+  std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
+  std::vector<std::string> attributes() const override { return {"axes", "epsilon"}; }
+  std::vector<Result> results() const override { return {{"y"}, {"norm", true, true}}; }
+  std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
+                                const std::vector<bool>& present) const override {
+    const Operands in(*this, inputs, present);
+    in.floating(0);
+    bounded_attribute(in, attributes, "epsilon", std::numeric_limits<float>::min(), 1);
+    const auto axes = axes_attribute(in, attributes, in.shape(0).size());
+    return {inputs[0], {accumulation(in.dtype(0)), without(in.shape(0), axes)}};
+  }
+  double flops(const Attributes&, std::span<const TensorType> inputs,
+               std::span<const TensorType>) const override {
+    return forward_flops * static_cast<double>(inputs[0].elements());
+  }
+  std::vector<InPlace> in_place() const override { return {{0, 0}}; }
+  std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
+                                std::span<const ValueId> output_gradients) const override {
+    if (output_gradients[1] != none)
+      throw GraphError("[normalise] only y has a gradient (node '" + node.name + "')");
+    return builder.apply("normalise_gradient", {node.outputs[0], node.outputs[1], output_gradients[0]},
+                         node.attributes, node.name + ".gradient");
+  }
+};
+
+class NormaliseGradient final : public Op {
+ public:
+  std::string_view name() const override { return "normalise_gradient"; }
+  std::string_view contract() const override {
+    return "dx = (dy - y * s) / norm, s the sum of dy * y over the dimensions axes; where norm is not above "
+           "epsilon dx = dy / epsilon. y and norm are the results of the normalise. y, dy and dx have one "
+           "shape and type; norm and sums are f32 beside bf16.";
+  }
+  std::vector<Operand> operands() const override {
+    return {{"y", false, Kind::any}, {"norm", false, Kind::master}, {"dy", false, Kind::any}};
+  }
+  std::vector<std::string> attributes() const override { return {"axes", "epsilon"}; }
+  std::vector<Result> results() const override { return {{"dx"}}; }
+  std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
+                                const std::vector<bool>& present) const override {
+    const Operands in(*this, inputs, present);
+    in.floating(0);
+    bounded_attribute(in, attributes, "epsilon", std::numeric_limits<float>::min(), 1);
+    in.shaped(1, without(in.shape(0), axes_attribute(in, attributes, in.shape(0).size())));
+    in.accumulates(1, 0);
+    in.same_type(2, 0);
+    return {inputs[0]};
+  }
+  double flops(const Attributes&, std::span<const TensorType> inputs,
+               std::span<const TensorType>) const override {
+    return gradient_flops * static_cast<double>(inputs[0].elements());
+  }
+  std::vector<InPlace> in_place() const override { return {{0, 2}}; }
+};
+
+}  // namespace
+
+const Op& normalise_op() {
+  static const Normalise op;
+  return op;
+}
+const Op& normalise_gradient_op() {
+  static const NormaliseGradient op;
+  return op;
+}
+
+}  // namespace assay

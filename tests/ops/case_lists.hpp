@@ -1,0 +1,15 @@
+// The rows of the suite that fill files of their own; op_cases.cpp joins them.
+#pragma once
+
+#include <vector>
+
+#include "tests/ops/op_case.hpp"
+
+namespace assay::ops {
+
+void add_activation_cases(std::vector<OpCase>& rows);
+void add_product_cases(std::vector<OpCase>& rows);  // multiply, dot, matmul
+void add_reduce_cases(std::vector<OpCase>& rows);   // reduce, normalise, softmax
+void add_move_cases(std::vector<OpCase>& rows);     // concat, slice, transpose
+
+}  // namespace assay::ops
