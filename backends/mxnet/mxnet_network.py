@@ -49,6 +49,7 @@ OPS: dict[str, Make] = {
     "max_pool": max_pool,
     "relu": lambda operands: nn.Activation("relu"),
 }
+LOSS = "softmax_cross_entropy"
 # The operands that a block keeps as parameters of its own, by the names that Gluon has for them.
 KEPT = {
     "batch_norm": ("gamma", "beta", "running_mean", "running_var"),
@@ -99,6 +100,6 @@ class Network(gluon.HybridBlock):
 
 
 def _before_loss(graph: Graph) -> list[Node]:
-    if graph.nodes[-1].op != "softmax_cross_entropy":
-        raise Unsupported(f"[{graph.nodes[-1].op}] the mxnet adapter knows one loss, softmax_cross_entropy")
+    if graph.nodes[-1].op != LOSS:
+        raise Unsupported(f"[{graph.nodes[-1].op}] the mxnet adapter knows one loss, {LOSS}")
     return list(graph.nodes[:-1])

@@ -98,15 +98,14 @@ OPS: dict[str, Callable[..., Callable[..., Any]]] = {
     "max_pool": Builder.max_pool,
     "relu": Builder.relu,
 }
+LOSS = "softmax_cross_entropy"
 
 
 def make_model(program: Program) -> tuple[keras.Model, dict[str, keras.Variable]]:
     """Give the model from inputs (B, H, W, C) to logits (B, classes), f32, and its variables by our names."""
     graph, builder = program.training, Builder()
-    if graph.nodes[-1].op != "softmax_cross_entropy":
-        raise Unsupported(
-            f"[{graph.nodes[-1].op}] the tensorflow adapter knows one loss, softmax_cross_entropy"
-        )
+    if graph.nodes[-1].op != LOSS:
+        raise Unsupported(f"[{graph.nodes[-1].op}] the tensorflow adapter knows one loss, {LOSS}")
     inputs = keras.Input(batch_shape=as_ours_to_theirs(graph.values["inputs"].shape))
     values: dict[str | None, Any] = {"inputs": inputs}
     for node in graph.nodes[:-1]:

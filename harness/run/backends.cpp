@@ -80,8 +80,8 @@ std::vector<std::string> names(const Json& json, const char* key, const std::str
 
 void refuse_unknown_keys(const Json& json, const std::string& where) {
   static const std::vector<std::string> known = {
-      "name",  "description", "kind",    "oracle",     "command", "framework", "devices",
-      "modes", "tasks",       "layouts", "precisions", "loaders", "requires",  "memory_limits"};
+      "name",    "description", "kind",       "oracle",  "command", "framework", "devices",      "modes",
+      "tasks",   "layouts",     "precisions", "loaders", "ops",     "requires",  "memory_limits"};
   for (const auto& [key, value] : json.items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       throw ConfigError(fmt::format("{}: unknown key '{}'{}", where, key, suggestion(key, known)));
@@ -214,6 +214,7 @@ BackendDescription backend_from_json(const Json& json, const fs::path& file,
   backend.layouts = names(json, "layouts", where);
   backend.loaders = names(json, "loaders", where);
   if (json.contains("memory_limits")) backend.memory_limits = names(json, "memory_limits", where);
+  if (json.contains("ops")) backend.ops = names(json, "ops", where);
   check_requirements(backend, json, values, where);
   return backend;
 }

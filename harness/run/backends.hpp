@@ -20,6 +20,7 @@ struct BackendDescription {
   std::string framework;             // whose environment it lives in; empty for a program
   std::vector<std::string> devices, modes, tasks, precisions, layouts, loaders;
   std::vector<std::string> memory_limits;  // devices on which it keeps to --memory-fraction and --memory-cap
+  std::vector<std::string> ops;  // that it has; empty: it does not say
   std::filesystem::path folder;
   // Named by a config that awaits it; there is no folder, and what it will offer is not known.
   bool awaited = false;

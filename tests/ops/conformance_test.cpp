@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <limits>
 #include <set>
+#include <sstream>
 
 #include "backends/reference/reference_library.hpp"
 #include "harness/graph/autodiff.hpp"
@@ -130,6 +133,46 @@ TEST(Support, is_told_in_words) {
       fmt::print("{:<48} {:<5} {}\n", row.id(), precision, reason.empty() ? "yes" : reason);
       EXPECT_TRUE(reason.empty() || reason.starts_with("[")) << reason;
     }
+  }
+}
+
+// The ops of which some row runs, as a list of JSON, wrapped.
+std::string list_of_ops() {
+  const auto library = library_for("fp32");
+  std::set<std::string> found;
+  for (const OpCase& row : all_cases()) {
+    if (reason_against(*library, graph_of(row, parse_precision("fp32"))).empty()) found.insert(row.op);
+  }
+  std::string text = "[";
+  std::size_t column = std::string("  \"ops\": [").size();
+  for (const std::string& op : found) {
+    const std::string item = fmt::format("\"{}\"{}", op, op == *found.rbegin() ? "]" : ",");
+    if (column + item.size() > 116) {
+      text += "\n    ";
+      column = 4;
+    } else if (text.size() > 1) {
+      text += ' ';
+    }
+    text += item;
+    column += item.size() + 1;
+  }
+  return text;
+}
+
+TEST(Support, stands_in_backend_json) {
+  const std::string file = std::string(ASSAY_BACKEND_FOLDER) + "/backend.json";
+  std::ostringstream buffer;
+  buffer << std::ifstream(file).rdbuf();
+  std::string description = buffer.str();
+  const std::string key = "\"ops\": ";
+  const std::size_t begin = description.find(key), end = description.find(']', begin);
+  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos) << file << " does not say its ops";
+  const std::size_t from = begin + key.size(), count = end + 1 - from;
+  const char* write = std::getenv("ASSAY_WRITE_DOCS");
+  if (write != nullptr && std::string_view(write) == "1") {
+    std::ofstream(file) << description.replace(from, count, list_of_ops());
+  } else {
+    EXPECT_EQ(description.substr(from, count), list_of_ops()) << "write it anew with ASSAY_WRITE_DOCS=1";
   }
 }
 

@@ -21,6 +21,7 @@
 #include "harness/report/strict_json.hpp"
 #include "harness/run/backends.hpp"
 #include "harness/run/config.hpp"
+#include "harness/run/op_support.hpp"
 #include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
 
@@ -73,23 +74,37 @@ Listing list_workloads(const OptionValues&) {
   return out;
 }
 
-Listing list_ops(const OptionValues&) {
+Listing list_ops(const OptionValues& given) {
   Listing out;
   out.table = {.title = "Ops", .columns = {{"name"}, {"operands"}, {"results"}}, .rows = {}, .notes = {}};
+  const BackendRegistry registry = find_backends(parse_interpreters(list_of(given, "interpreter")));
+  for (const BackendDescription& backend : registry.backends) out.table.columns.push_back({backend.name});
   for (const Op* op : all_ops()) {
     std::vector<std::string> operands, results;
     for (const Operand& operand : op->operands())
       operands.push_back(operand.name + (operand.optional ? "?" : ""));
     for (const Result& result : op->results())
       results.push_back(result.name + (result.saved ? "*" : "") + (result.optional ? "?" : ""));
-    out.items.push_back(
-        {{"name", op->name()}, {"operands", operands}, {"results", results}, {"contract", op->contract()}});
-    out.table.rows.push_back({{std::string(op->name())},
-                              {fmt::format("{}", fmt::join(operands, " "))},
-                              {fmt::format("{}", fmt::join(results, " "))}});
+    std::vector<Entry> row{{std::string(op->name())},
+                           {fmt::format("{}{}", fmt::join(operands, " "), op->repeats() > 0 ? " ..." : "")},
+                           {fmt::format("{}", fmt::join(results, " "))}};
+    Json backends = Json::object();
+    for (const BackendDescription& backend : registry.backends) {
+      const std::string found = support(backend, *op);
+      backends[backend.name] = found;
+      row.push_back({found, found == "no" ? Tone::quiet : Tone::plain});
+    }
+    out.items.push_back({{"name", op->name()},
+                         {"operands", operands},
+                         {"results", results},
+                         {"backends", backends},
+                         {"contract", op->contract()}});
+    out.table.rows.push_back(std::move(row));
   }
   out.table.notes.push_back(
-      "? optional, * kept for the gradient alone. docs/operators.md has each op's contract.");
+      "? optional, * kept for the gradient alone, own: a framework's own gradient or optimizer. "
+      "docs/operators.md has "
+      "each op's contract.");
   return out;
 }
 
