@@ -79,7 +79,12 @@ void Loader::work() {
     Slot& slot = slots_[static_cast<std::size_t>(index) % slots_.size()];
     ++filling_;
     lock.unlock();
-    slot.samples = list_.fill(index, slot.inputs.data(), slot.labels.data());
+    slot.failure = nullptr;
+    try {
+      slot.samples = list_.fill(index, slot.inputs.data(), slot.labels.data());
+    } catch (...) {
+      slot.failure = std::current_exception();  // a thread that throws would end the worker
+    }
     lock.lock();
     slot.full = true;
     --filling_;
@@ -95,6 +100,7 @@ std::int64_t Loader::next(void* inputs, std::int32_t* labels) {
   std::unique_lock lock(mutex_);
   filled_.wait(lock, [&] { return slot.full; });
   lock.unlock();
+  if (slot.failure) std::rethrow_exception(slot.failure);
   // Nobody else touches a full slot.
   std::memcpy(inputs, slot.inputs.data(), slot.inputs.size() * sizeof(std::uint32_t));
   std::memcpy(labels, slot.labels.data(), slot.labels.size() * sizeof(std::int32_t));

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <span>
 #include <thread>
@@ -41,7 +42,7 @@ class Loader {
   // the next start().
   void start(BatchList list);
   bool at_end() const { return read_ >= list_.batches; }
-  // Copies the next batch; returns its true samples. Not at_end().
+  // Copies the next batch; returns its true samples. Not at_end(). Throws what the source threw.
   std::int64_t next(void* inputs, std::int32_t* labels);
 
  private:
@@ -49,6 +50,7 @@ class Loader {
     std::vector<std::uint32_t> inputs;  // the bits of f32 or i32
     std::vector<std::int32_t> labels;
     std::int64_t samples = 0;
+    std::exception_ptr failure;  // what filling it threw: for the reader
     bool full = false;
   };
 

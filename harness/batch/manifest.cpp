@@ -18,6 +18,7 @@ using Json = nlohmann::json;
 constexpr std::string_view schema = "assay-data/1";
 constexpr std::int64_t most_elements = std::int64_t{1} << 31;  // of a sample
 constexpr std::int64_t most_classes = std::int64_t{1} << 24;
+constexpr std::int64_t longest_side = 1 << 14;
 constexpr std::int64_t most_tokens = std::numeric_limits<std::int32_t>::max();
 
 std::filesystem::path manifest_path(const std::filesystem::path& cell_folder) {
@@ -90,7 +91,9 @@ Manifest read_manifest(const std::filesystem::path& cell_folder) {
   Manifest manifest;
   manifest.name = reader.text("name");
   manifest.kind = reader.text("kind");
-  if (manifest.kind != "array") reader.fail("kind", fmt::format("is '{}'; 'array' is read", manifest.kind));
+  const bool encoded = manifest.kind == "encoded";
+  if (manifest.kind != "array" && !encoded)
+    reader.fail("kind", fmt::format("is '{}'; 'array' and 'encoded' are read", manifest.kind));
   const Json& shape = reader.at("sample_shape");
   if (!shape.is_array() || shape.empty() || shape.size() > 8)
     reader.fail("sample_shape", "is no list of 1 to 8 sizes");
@@ -102,6 +105,12 @@ Manifest read_manifest(const std::filesystem::path& cell_folder) {
       reader.fail("sample_shape", fmt::format("has more than {} elements", most_elements));
   }
   manifest.classes = reader.count("classes", 1, most_classes);
+  if (encoded) {
+    manifest.resize = reader.count("resize", 1, longest_side);
+    const Shape& sample = manifest.sample_shape;
+    if (sample.size() != 3 || sample[0] != 3 || sample[1] > longest_side || sample[2] > longest_side)
+      reader.fail("sample_shape", fmt::format("is no (3, H, W) of up to {} pixels a side", longest_side));
+  }
   if (json.contains("vocabulary")) manifest.vocabulary = reader.count("vocabulary", 1, most_tokens);
   const auto channels = static_cast<std::size_t>(manifest.sample_shape.front());
   const Reader normalisation(reader.at("normalisation"), path, "normalisation.");
@@ -127,6 +136,7 @@ void write_manifest(const std::filesystem::path& cell_folder, const Manifest& ma
   json["sample_shape"] = manifest.sample_shape;
   json["classes"] = manifest.classes;
   if (manifest.tokens()) json["vocabulary"] = manifest.vocabulary;
+  if (manifest.kind == "encoded") json["resize"] = manifest.resize;
   json["normalisation"] = {{"scale", manifest.scale}, {"shift", manifest.shift}};
   for (const auto& [name, split] : manifest.splits)
     json["splits"][name] = {{"inputs", split.inputs.string()},

@@ -10,7 +10,11 @@
 // vocabulary), which are fed as they are; labels: i32 or u8 (N). A split is the samples [first, first +
 // count) of its arrays; a plan counts from the split's first. Normalisation: x = raw * scale[c] + shift[c] in
 // f32, c the first dimension of a sample, or one value for all. Paths are absolute or relative to the cell
-// folder. `kind` leaves room for "encoded".
+// folder.
+//
+// A set of kind "encoded" has JPEG files: "inputs" is a text, a folder in its first line and a file within it
+// in each of the others, and "resize" says how large a file becomes before a sample is cut out of it
+// (encoded_source.hpp).
 #pragma once
 
 #include <cstdint>
@@ -36,6 +40,7 @@ struct Manifest {
   Shape sample_shape;  // (C, H, W)
   std::int64_t classes = 0;
   std::int64_t vocabulary = 0;     // above 0: samples are i32 tokens below it, not normalised
+  std::int64_t resize = 0;         // of "encoded": pixels of the shorter side
   std::vector<float> scale = {1};  // one per channel, or one
   std::vector<float> shift = {0};
   std::map<std::string, Split> splits;  // "train", "validation", "test"

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/batch/encoded_source.hpp"
 #include "harness/io/error.hpp"
 
 namespace assay {
@@ -125,32 +126,40 @@ std::shared_ptr<const MappedNpy> SourceOpener::map(const std::filesystem::path& 
   return array;
 }
 
-std::unique_ptr<Source> SourceOpener::open(const std::string& name) {
-  const auto found = manifest_.splits.find(name);
-  if (found == manifest_.splits.end())
-    throw IoError("manifest", "data/manifest.json",
-                  fmt::format("data set {} has no split '{}'", manifest_.name, name));
-  const Split& split = found->second;
+std::unique_ptr<Source> SourceOpener::open_array(const std::string& name, const Split& split,
+                                                 std::shared_ptr<const MappedNpy> labels) {
   const auto inputs = map(split.inputs);
-  const auto labels = map(split.labels);
-
   const TensorType& type = inputs->type();
   if (!fits(type.dtype, manifest_) || type.shape.size() != manifest_.sample_shape.size() + 1 ||
       !std::equal(manifest_.sample_shape.begin(), manifest_.sample_shape.end(), type.shape.begin() + 1))
     throw IoError("source", split.inputs,
                   fmt::format("is {}, wanted {} (N, sample {})", to_string(type),
                               manifest_.tokens() ? "i32" : "u8 or f32", to_string(manifest_.sample_shape)));
+  if (split.first + split.count > type.shape[0])
+    throw IoError("source", split.inputs,
+                  fmt::format("split '{}' is samples {} to {}, there are {} inputs", name, split.first,
+                              split.first + split.count, type.shape[0]));
+  if (manifest_.tokens()) check_tokens(*inputs, manifest_, split);
+  return std::make_unique<ArraySource>(manifest_, split, inputs, std::move(labels));
+}
+
+std::unique_ptr<Source> SourceOpener::open(const std::string& name) {
+  const auto found = manifest_.splits.find(name);
+  if (found == manifest_.splits.end())
+    throw IoError("manifest", "data/manifest.json",
+                  fmt::format("data set {} has no split '{}'", manifest_.name, name));
+  const Split& split = found->second;
+  const auto labels = map(split.labels);
   if ((labels->type().dtype != DType::u8 && labels->type().dtype != DType::i32) ||
       labels->type().shape.size() != 1)
     throw IoError("source", split.labels,
                   fmt::format("is {}, wanted u8 or i32 (N)", to_string(labels->type())));
-  if (split.first + split.count > type.shape[0] || split.first + split.count > labels->type().shape[0])
-    throw IoError(
-        "source", split.inputs,
-        fmt::format("split '{}' is samples {} to {}, there are {} inputs and {} labels", name, split.first,
-                    split.first + split.count, type.shape[0], labels->type().shape[0]));
-  if (manifest_.tokens()) check_tokens(*inputs, manifest_, split);
-  auto source = std::make_unique<ArraySource>(manifest_, split, inputs, labels);
+  if (split.first + split.count > labels->type().shape[0])
+    throw IoError("source", split.labels,
+                  fmt::format("split '{}' is samples {} to {}, there are {} labels", name, split.first,
+                              split.first + split.count, labels->type().shape[0]));
+  std::unique_ptr<Source> source =
+      manifest_.kind == "encoded" ? open_encoded(manifest_, split, labels) : open_array(name, split, labels);
   for (std::int64_t i = 0; i < source->samples(); ++i)
     if (source->label(i) < 0 || source->label(i) >= manifest_.classes)
       throw IoError("source", split.labels,

@@ -35,6 +35,8 @@ class SourceOpener {
   std::unique_ptr<Source> open(const std::string& split);
 
  private:
+  std::unique_ptr<Source> open_array(const std::string& name, const Split& split,
+                                     std::shared_ptr<const MappedNpy> labels);
   std::shared_ptr<const MappedNpy> map(const std::filesystem::path& path);
 
   Manifest manifest_;

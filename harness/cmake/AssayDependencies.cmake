@@ -2,6 +2,7 @@
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)  # SHA-256; Debian: libssl-dev
+find_package(JPEG REQUIRED)  # libjpeg-turbo; Debian: libjpeg-dev
 find_package(fmt 9 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2 REQUIRED)

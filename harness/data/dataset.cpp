@@ -24,7 +24,7 @@ std::string variable(const char* name) {
 }  // namespace
 
 std::span<const Dataset> datasets() {
-  static const std::array<Dataset, 8> all = {{
+  static const std::array<Dataset, 10> all = {{
       {"mnist",
        "Handwritten digits (LeCun et al. 1998)",
        {1, 28, 28},
@@ -72,6 +72,24 @@ std::span<const Dataset> datasets() {
        "scripts/fetch-data aclimdb",
        &aclimdb_format(),
        token_vocabulary},
+      {"imagenet",
+       "ILSVRC 2012 as JPEG files: train/<class>/*.JPEG and val/<class>/*.JPEG",
+       {},
+       0,
+       0,
+       0,
+       0,
+       "scripts/fetch-data imagenet says how; it is given to registered persons alone",
+       &jpeg_folder_format()},
+      {"images",
+       "JPEG files of your own: train/<class>/*.jpg and val/<class>/*.jpg, or <class>/*.jpg",
+       {},
+       0,
+       0,
+       0,
+       0,
+       "put the folders into DIR/images and name it with --data DIR",
+       &jpeg_folder_format()},
       {"npy",
        "Arrays of your own: inputs.npy, u8 or f32 (N, C, H, W), and labels.npy, whole numbers (N)",
        {},

@@ -21,6 +21,9 @@ struct LoadedArrays {
   TensorType type;
   std::vector<std::byte> inputs;
   std::vector<std::int32_t> labels;
+  // Images that are decoded when they are read, instead of `inputs`: relative to `folder`.
+  std::filesystem::path folder = {};
+  std::vector<std::filesystem::path> files = {};
 
   template <typename T>
   void set_inputs(TensorType of, std::span<const T> values) {
@@ -69,6 +72,8 @@ class DatasetFormat {
   virtual std::vector<std::filesystem::path> find(const std::filesystem::path& folder) const = 0;
   // Whether find() would find them; quick, also where there are many.
   virtual bool here(const std::filesystem::path& folder) const { return !find(folder).empty(); }
+  // Whether the set's checksum is of its files' contents, or, where they are too many, of names and lengths.
+  virtual bool sums_contents() const { return true; }
   // Of a set whose samples and classes the files alone say (Dataset::classes is 0). Throws IoError.
   virtual SampleKind describe(const std::filesystem::path& folder) const;
   // `files` as find() gave them. Throws IoError naming the file.
@@ -80,5 +85,6 @@ const DatasetFormat& cifar10_format();
 const DatasetFormat& imdb_format();
 const DatasetFormat& aclimdb_format();
 const DatasetFormat& own_arrays_format();
+const DatasetFormat& jpeg_folder_format();
 
 }  // namespace assay

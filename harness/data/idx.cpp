@@ -15,8 +15,12 @@ constexpr std::uint64_t longest = std::uint64_t{1} << 32;
 }  // namespace
 
 IdxArray read_idx(const std::filesystem::path& path) {
+  return parse_idx(read_gzip_or_plain(path, longest), path);
+}
+
+IdxArray parse_idx(std::vector<std::byte> content, const std::filesystem::path& path) {
   IdxArray array;
-  array.bytes = read_gzip_or_plain(path, longest);
+  array.bytes = std::move(content);
   const std::vector<std::byte>& bytes = array.bytes;
   const auto fail = [&](std::string_view what) { return IoError("idx", path, what); };
   if (bytes.size() < 4) throw fail(fmt::format("is truncated: {} bytes hold no magic number", bytes.size()));

@@ -18,6 +18,8 @@ struct IdxArray {
 // gzip or plain. Magic number, element type, every dimension and the exact length are checked. Throws
 // IoError.
 IdxArray read_idx(const std::filesystem::path& path);
+// The same of bytes that were read from `path` and inflated.
+IdxArray parse_idx(std::vector<std::byte> content, const std::filesystem::path& path);
 
 // Plain; for fixtures.
 void write_idx(const std::filesystem::path& path, const IdxArray& array);

@@ -11,6 +11,7 @@
 #include "harness/data/format.hpp"
 #include "harness/data/synthetic.hpp"
 #include "harness/data/synthetic_tokens.hpp"
+#include "harness/io/atomic_file.hpp"
 #include "harness/io/error.hpp"
 #include "harness/io/npy.hpp"
 #include "harness/io/sha256.hpp"
@@ -18,7 +19,7 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view version = "assay-prepared/2";  // of what the cache holds: part of the key
+constexpr std::string_view version = "assay-prepared/3";  // of what the cache holds: part of the key
 constexpr std::int64_t most_synthetic_bytes = std::int64_t{96} << 20;
 constexpr std::int64_t fewest_synthetic = 1500;
 
@@ -47,8 +48,22 @@ void make_folder(const std::filesystem::path& folder) {
     throw IoError("cache", folder, "cannot be created; name another with ASSAY_CACHE", error.value());
 }
 
+// The list of an encoded split: its folder, then a file a line.
+void write_list(const std::filesystem::path& path, const LoadedArrays& images) {
+  std::string text = std::filesystem::absolute(images.folder).string() + "\n";
+  for (const std::filesystem::path& file : images.files) {
+    if (file.string().find('\n') != std::string::npos)
+      throw IoError("jpeg", images.folder / file, "has a line break in its name");
+    text += file.string() + "\n";
+  }
+  write_atomically(path, text);
+}
+
 void write_arrays(const std::filesystem::path& folder, const std::string& name, const LoadedArrays& arrays) {
-  write_npy(folder / (name + "-inputs.npy"), arrays.type, arrays.inputs, true);
+  if (arrays.files.empty())
+    write_npy(folder / (name + "-inputs.npy"), arrays.type, arrays.inputs, true);
+  else
+    write_list(folder / (name + "-inputs.txt"), arrays);
   write_npy(folder / (name + "-labels.npy"), {DType::i32, {static_cast<std::int64_t>(arrays.labels.size())}},
             std::span<const std::int32_t>(arrays.labels), true);
 }
@@ -65,14 +80,21 @@ void keep(const std::filesystem::path& folder, const std::string& name, const Lo
   manifest.vocabulary = loaded.vocabulary;
   manifest.scale = loaded.scale;
   manifest.shift = loaded.shift;
+  const bool encoded = !loaded.arrays.begin()->second.files.empty();
+  if (encoded) {
+    // 256 for 224, as is the custom.
+    manifest.kind = "encoded";
+    manifest.resize = (std::max(loaded.sample_shape[1], loaded.sample_shape[2]) * 8 + 3) / 7;
+  }
   for (const auto& [split, of] : loaded.splits)
-    manifest.splits[split] = {of.arrays + "-inputs.npy", of.arrays + "-labels.npy", of.first, of.count};
+    manifest.splits[split] = {of.arrays + (encoded ? "-inputs.txt" : "-inputs.npy"),
+                              of.arrays + "-labels.npy", of.first, of.count};
   write_manifest(folder, manifest);
 }
 
-PreparedDataset prepare(const std::string& name, const PrepareOptions& options, std::string checksum,
-                        std::filesystem::path source, const std::function<LoadedDataset()>& load) {
-  const std::filesystem::path folder = place(options.cache, name, checksum);
+PreparedDataset prepare(const std::string& name, const PrepareOptions& options, const std::string& key,
+                        const std::function<LoadedDataset()>& load) {
+  const std::filesystem::path folder = place(options.cache, name, sha256(key));
   std::optional<Manifest> manifest = kept(folder);
   if (!manifest) {
     // All is read and checked before the first byte is written.
@@ -80,7 +102,9 @@ PreparedDataset prepare(const std::string& name, const PrepareOptions& options, 
     keep(folder, name, loaded);
     manifest = read_manifest(folder);
   }
-  return {std::move(*manifest), std::move(checksum), std::move(source)};
+  PreparedDataset prepared;
+  prepared.manifest = std::move(*manifest);
+  return prepared;
 }
 
 // Images or, where the set has a vocabulary, texts.
@@ -116,7 +140,7 @@ PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options
       fmt::format("{} {} {} classes {} samples {} {} {}", version, dataset.name, dataset.classes,
                   to_string(dataset.sample_shape), dataset.train, dataset.validation, dataset.test);
   if (dataset.vocabulary > 0) description += fmt::format(" vocabulary {}", dataset.vocabulary);
-  return prepare(dataset.name, options, sha256(description), {}, [&] {
+  PreparedDataset prepared = prepare(dataset.name, options, description, [&] {
     LoadedDataset loaded;
     LoadedArrays train = synthetic_arrays(dataset, "train", dataset.train + dataset.validation);
     loaded.set_splits(std::move(train), dataset.validation, synthetic_arrays(dataset, "test", dataset.test));
@@ -126,6 +150,9 @@ PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options
     if (dataset.vocabulary == 0) loaded.scale = {1.0f / 255};
     return loaded;
   });
+  prepared.provenance.checksum = sha256(description);
+  prepared.provenance.checksum_of = "description: " + description;
+  return prepared;
 }
 
 }  // namespace
@@ -139,11 +166,15 @@ PreparedDataset prepare_stored_dataset(const Dataset& dataset, const PrepareOpti
     throw DatasetMissing(fmt::format("[dataset] {} is not here: {} were looked for in {}; {}", dataset.name,
                                      dataset.format->wanted(), fmt::join(names, ", "), dataset.remedy));
   }
-  Sha256 digest;
-  digest.add(version);
-  for (const auto& path : found->files) digest.add(sha256_of_file(path));
-  return prepare(dataset.name, options, digest.finish(), found->folder,
-                 [&] { return dataset.format->read(dataset, found->files); });
+  Provenance provenance = provenance_of(dataset, *found, options.cache);
+  Dataset wanted = dataset;
+  if (wanted.sample_shape.empty()) wanted.sample_shape = options.sample_shape;
+  const std::string key = fmt::format("{} {} {} {}", version, dataset.format->name(), provenance.checksum,
+                                      to_string(wanted.sample_shape));
+  PreparedDataset prepared =
+      prepare(dataset.name, options, key, [&] { return dataset.format->read(wanted, found->files); });
+  prepared.provenance = std::move(provenance);
+  return prepared;
 }
 
 PreparedDataset prepare_dataset(std::string_view name, const PrepareOptions& options) {

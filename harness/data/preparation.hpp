@@ -9,19 +9,20 @@
 
 #include "harness/batch/manifest.hpp"
 #include "harness/data/dataset.hpp"
+#include "harness/data/provenance.hpp"
 
 namespace assay {
 
 struct PreparedDataset {
-  Manifest manifest;             // paths into the cache
-  std::string checksum;          // sha256 over the source files (or over the description of a synthetic set)
-  std::filesystem::path source;  // the folder of the publisher's files; empty for a synthetic set
+  Manifest manifest;      // paths into the cache
+  Provenance provenance;  // of the publisher's files; of a synthetic set its description alone
 };
 
 struct PrepareOptions {
   std::vector<std::filesystem::path> folders = dataset_folders({});
   std::filesystem::path cache = default_cache();
-  // What a synthetic set should look like; a real set is as it is. Empty and 0: as fashion-mnist.
+  // What a synthetic set should look like, and how large JPEG files become; another set is as it is. Empty
+  // and 0: as fashion-mnist.
   Shape sample_shape;
   std::int64_t classes = 0;
   std::int64_t vocabulary = 0;  // above 0: texts of so many words instead of images

@@ -90,7 +90,8 @@ DatasetShelf::DatasetShelf(std::vector<std::filesystem::path> folders) {
 const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& program) {
   PrepareOptions options = options_;
   std::string key = cell.axes.dataset;
-  if (key.starts_with("synthetic")) {
+  const Dataset& dataset = find_dataset(key);
+  if (dataset.made_here() || dataset.sample_shape.empty()) {
     const Graph& graph = program.inference;
     const Shape& inputs = graph.value(graph.find("inputs")).type.shape;
     options.sample_shape.assign(inputs.begin() + 1, inputs.end());

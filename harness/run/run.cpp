@@ -9,6 +9,7 @@
 #include "harness/run/build_info.hpp"
 #include "harness/run/cell_report.hpp"
 #include "harness/run/cores.hpp"
+#include "harness/run/dataset_json.hpp"
 #include "harness/run/fork.hpp"
 #include "harness/run/journal.hpp"
 #include "harness/run/quick_budget.hpp"
@@ -131,7 +132,8 @@ class Runner {
                    {"build",
                     {{"compiler", build.compiler}, {"type", build.build_type}, {"flags", build.flags}}},
                    {"complete", false},
-                   {"quick", settings_.quick}};
+                   {"quick", settings_.quick},
+                   {"datasets", nlohmann::json::array()}};
     report_.environment = request_.environment;
     if (request_.resume && request_.resume->run.contains("start")) {
       report_.run["resumed"] = report_.run["start"];
@@ -149,12 +151,19 @@ class Runner {
     for (std::size_t i = 0; i < cells_.size(); ++i) {
       if (!cells_[i].runnable() || cells_[i].axes.is_op()) continue;
       try {
-        data_.get(cells_[i], cells_[i].program());
+        note_dataset(cells_[i], data_.get(cells_[i], cells_[i].program()));
       } catch (const DatasetMissing& error) {
         cells_[i].status = report_.cells[i].status = Status::unavailable;
         cells_[i].reason = report_.cells[i].reason = error.what();
       }
     }
+  }
+
+  // Once for each set and shape.
+  void note_dataset(const Cell& cell, const PreparedDataset& data) {
+    nlohmann::json entry = dataset_json(cell.axes.dataset, data);
+    nlohmann::json& all = report_.run["datasets"];
+    if (std::find(all.begin(), all.end(), entry) == all.end()) all.push_back(std::move(entry));
   }
 
   // The conductor stays off what the widest worker uses, where the machine has more than that.

@@ -73,6 +73,32 @@ TEST(CliList, lists_every_kind_as_strict_json) {
   EXPECT_EQ(json::parse(run({"list", "workloads", "--json"}).out), all["workloads"]);
 }
 
+TEST(CliList, says_where_a_data_set_lies_how_large_it_is_and_its_checksum) {
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directories(folder.path() / "npy");
+  folder.file("npy/inputs.npy", "abc");
+  folder.file("npy/labels.npy", "abc");
+  const std::map<std::string, std::string> environment{{"ASSAY_CACHE", (folder.path() / "cache").string()}};
+  const std::vector<std::string> command = {"list", "datasets", "--json", "--data", folder.path().string()};
+  for (int again = 0; again < 2; ++again) {  // the second time from the cache of digests
+    const json sets = json::parse(test::assay({.arguments = command, .environment = environment}).out);
+    const auto own =
+        std::find_if(sets.begin(), sets.end(), [](const json& one) { return one["name"] == "npy"; });
+    ASSERT_NE(own, sets.end());
+    EXPECT_EQ((*own)["available"], true);
+    const json& provenance = (*own)["provenance"];
+    EXPECT_EQ(provenance["folder"], (folder.path() / "npy").string());
+    EXPECT_EQ(provenance["bytes"], 6);
+    EXPECT_EQ(provenance["files"][1]["name"], "labels.npy");
+    // SHA-256 of "abc" (FIPS 180-4), and what sha256sum inputs.npy labels.npy | sha256sum prints.
+    EXPECT_EQ(provenance["files"][1]["sha256"],
+              "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    EXPECT_EQ(provenance["checksum"], "6ce203421843d2ecab156306ca783b87822ae486b241824c017f003522a60405");
+  }
+  const std::vector<std::string> text = {"list", "datasets", "--data", "/nowhere"};
+  EXPECT_THAT(run(text).out, HasSubstr("cifar10: get it: scripts/fetch-data cifar10"));
+}
+
 TEST(CliList, says_why_a_backend_is_unavailable_and_how_to_get_it) {
   const test::TemporaryFolder folder;
   std::filesystem::create_directories(folder.path() / "ghost");

@@ -16,11 +16,13 @@
 #include "harness/cli/table_options.hpp"
 #include "harness/cli/usage_error.hpp"
 #include "harness/data/dataset.hpp"
+#include "harness/data/provenance.hpp"
 #include "harness/graph/nearest.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/report/strict_json.hpp"
 #include "harness/run/backends.hpp"
 #include "harness/run/config.hpp"
+#include "harness/run/dataset_json.hpp"
 #include "harness/run/op_support.hpp"
 #include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
@@ -36,7 +38,7 @@ struct Listing {
   Table table;
 };
 
-Listing list_workloads(const OptionValues&) {
+Listing list_workloads(const OptionValues&, bool) {
   Listing out;
   out.table = {.title = "Workloads",
                .columns = {{"name"}, {"batch", Align::right}, {"data set"}, {"optimizer"}, {"what"}},
@@ -74,7 +76,7 @@ Listing list_workloads(const OptionValues&) {
   return out;
 }
 
-Listing list_ops(const OptionValues& given) {
+Listing list_ops(const OptionValues& given, bool) {
   Listing out;
   out.table = {.title = "Ops", .columns = {{"name"}, {"operands"}, {"results"}}, .rows = {}, .notes = {}};
   const BackendRegistry registry = find_backends(parse_interpreters(list_of(given, "interpreter")));
@@ -108,7 +110,7 @@ Listing list_ops(const OptionValues& given) {
   return out;
 }
 
-Listing list_backends(const OptionValues& given) {
+Listing list_backends(const OptionValues& given, bool) {
   Listing out;
   out.table = {.title = "Backends",
                .columns = {{"name"}, {"kind"}, {"modes"}, {"devices"}, {"precisions"}, {"state"}, {"what"}},
@@ -150,7 +152,7 @@ Listing list_backends(const OptionValues& given) {
   return out;
 }
 
-Listing list_configs(const OptionValues&) {
+Listing list_configs(const OptionValues&, bool) {
   Listing out;
   out.table = {.title = "Configs", .columns = {{"name"}, {"what"}, {"source"}}, .rows = {}, .notes = {}};
   for (const auto& file : all_configs()) {
@@ -170,7 +172,16 @@ Listing list_configs(const OptionValues&) {
   return out;
 }
 
-Listing list_datasets(const OptionValues& given) {
+std::string size_text(std::int64_t bytes) {
+  return bytes >= 1'000'000 ? fmt::format("{:.1f} MB", static_cast<double>(bytes) * 1e-6)
+                            : fmt::format("{} B", bytes);
+}
+
+std::string count_text(std::int64_t count) { return count > 0 ? std::to_string(count) : "?"; }
+
+// `alone`: of what is here the files are looked at and, where they are new, read for their checksum, which
+// takes its time; otherwise a listing of everything stays quick.
+Listing list_datasets(const OptionValues& given, bool alone) {
   Listing out;
   out.table = {.title = "Data sets",
                .columns = {{"name"},
@@ -178,6 +189,8 @@ Listing list_datasets(const OptionValues& given) {
                            {"validation", Align::right},
                            {"test", Align::right},
                            {"state"},
+                           {"size", Align::right},
+                           {"checksum"},
                            {"what"}},
                .rows = {},
                .notes = {}};
@@ -186,30 +199,50 @@ Listing list_datasets(const OptionValues& given) {
   folders = dataset_folders(folders);
   for (const Dataset& dataset : datasets()) {
     const DatasetPlace place = locate_dataset(dataset, folders);
-    out.items.push_back({{"name", dataset.name},
-                         {"description", dataset.description},
-                         {"sample_shape", dataset.sample_shape},
-                         {"classes", dataset.classes},
-                         {"train", dataset.train},
-                         {"validation", dataset.validation},
-                         {"test", dataset.test},
-                         {"available", place.here},
-                         {"folder", place.folder},
-                         {"remedy", place.here ? "" : place.remedy}});
+    Json item = {{"name", dataset.name},
+                 {"description", dataset.description},
+                 {"sample_shape", dataset.sample_shape},
+                 {"classes", dataset.classes},
+                 {"train", dataset.train},
+                 {"validation", dataset.validation},
+                 {"test", dataset.test},
+                 {"available", place.here},
+                 {"folder", place.folder},
+                 {"remedy", place.here ? "" : place.remedy}};
+    std::string size, checksum;
+    if (alone && place.here && !dataset.made_here()) {
+      try {
+        if (const auto files = find_dataset_files(dataset, folders)) {
+          const Provenance provenance = provenance_of(dataset, *files, default_cache());
+          item["provenance"] = provenance_json(provenance);
+          size = size_text(provenance.bytes);
+          checksum = provenance.checksum.substr(0, 16);
+        }
+      } catch (const std::exception& error) {  // one set that cannot be read must not hide the others
+        item["fault"] = error.what();
+        out.table.notes.push_back(error.what());
+      }
+    }
+    out.items.push_back(std::move(item));
     out.table.rows.push_back({{dataset.name},
-                              {std::to_string(dataset.train)},
-                              {std::to_string(dataset.validation)},
-                              {std::to_string(dataset.test)},
+                              {count_text(dataset.train)},
+                              {count_text(dataset.validation)},
+                              {count_text(dataset.test)},
                               place.here ? Entry{"here", Tone::good} : Entry{"missing", Tone::doubtful},
+                              {size},
+                              {checksum},
                               {dataset.description}});
     if (!place.here) out.table.notes.push_back(fmt::format("{}: get it: {}", dataset.name, place.remedy));
+    if (place.here && !place.folder.empty())
+      out.table.notes.push_back(fmt::format("{}: in {}", dataset.name, place.folder));
   }
+  if (!alone) out.table.notes.push_back("assay list datasets adds sizes and checksums.");
   return out;
 }
 
 struct Kind {
   const char* name;
-  Listing (*list)(const OptionValues&);
+  Listing (*list)(const OptionValues&, bool alone);  // alone: nothing else is listed
 };
 constexpr Kind kinds[] = {{"workloads", list_workloads},
                           {"ops", list_ops},
@@ -235,7 +268,7 @@ int list(const Options& options) {
   std::vector<Table> tables;
   for (const Kind& kind : kinds) {
     if (!options.kind.empty() && options.kind != kind.name) continue;
-    Listing listing = kind.list(given);
+    Listing listing = kind.list(given, !options.kind.empty());
     json[kind.name] = std::move(listing.items);
     tables.push_back(std::move(listing.table));
   }

@@ -52,7 +52,7 @@ struct LittleCifar {
     try {
       prepare();
     } catch (const std::exception& error) {
-      EXPECT_FALSE(std::filesystem::exists(folder / "cache"));
+      EXPECT_FALSE(std::filesystem::exists(folder / "cache" / "datasets"));
       return error.what();
     }
     return "prepared";
@@ -63,7 +63,7 @@ TEST(Cifar10, is_read_as_the_publisher_lays_it_out) {
   const LittleCifar cifar;
   const PreparedDataset prepared = cifar.prepare();
   const Manifest& manifest = prepared.manifest;
-  EXPECT_EQ(prepared.source, cifar.folder / "data" / "cifar10");
+  EXPECT_EQ(prepared.provenance.folder, cifar.folder / "data" / "cifar10");
   EXPECT_EQ(manifest.sample_shape, (Shape{3, 32, 32}));
   EXPECT_EQ(manifest.splits.at("train").count, 12);
   EXPECT_EQ(manifest.splits.at("validation").first, 12);

@@ -242,7 +242,7 @@ TEST(AclImdb, refuses_what_is_no_utf8_with_file_and_line) {
   reviews.write("train/pos/1_9.txt", "fine\nfine\nna\xefve\n");
   EXPECT_THAT(reason_of([&] { reviews.prepare(); }),
               AllOf(HasSubstr("train/pos/1_9.txt"), HasSubstr("line 3 holds the byte 0xef")));
-  EXPECT_FALSE(std::filesystem::exists(reviews.folder / "cache"));
+  EXPECT_FALSE(std::filesystem::exists(reviews.folder / "cache" / "datasets"));
 }
 
 TEST(AclImdb, refuses_another_number_of_reviews) {

@@ -49,7 +49,7 @@ struct Little {
     try {
       prepare();
     } catch (const std::exception& error) {
-      EXPECT_FALSE(std::filesystem::exists(folder / "cache")) << "nothing is written before all is checked";
+      EXPECT_FALSE(std::filesystem::exists(folder / "cache" / "datasets")) << "nothing is written before all is checked";
       return error.what();
     }
     return "prepared";
@@ -70,8 +70,8 @@ TEST(Preparation, splits_the_training_images_in_two_and_keeps_the_test_images_ap
   EXPECT_EQ(inputs.type(), (TensorType{DType::u8, {7, 1, 4, 3}}));
   EXPECT_EQ(inputs.as<std::uint8_t>()[20], 21);
   EXPECT_EQ(MappedNpy(splits.at("test").labels).as<std::int32_t>()[2], 2);
-  EXPECT_EQ(prepared.source, little.home());
-  EXPECT_EQ(prepared.checksum.size(), 64u);
+  EXPECT_EQ(prepared.provenance.folder, little.home());
+  EXPECT_EQ(prepared.provenance.checksum.size(), 64u);
 
   write_manifest(little.folder / "cell", prepared.manifest);
   const Manifest read = read_manifest(little.folder / "cell");
@@ -85,14 +85,14 @@ TEST(Preparation, takes_what_the_cache_has_and_makes_anew_what_is_damaged_or_was
   const PreparedDataset first = little.prepare();
   const std::filesystem::path inputs = first.manifest.splits.at("train").inputs;
   const auto written = std::filesystem::last_write_time(inputs);
-  EXPECT_EQ(little.prepare().checksum, first.checksum);
+  EXPECT_EQ(little.prepare().provenance.checksum, first.provenance.checksum);
   EXPECT_EQ(std::filesystem::last_write_time(inputs), written);
   std::filesystem::resize_file(inputs, 100);
   little.prepare();
   EXPECT_EQ(MappedNpy(inputs).type().shape[0], 7);
   little.write("train-images-idx3-ubyte", {7, 4, 3}, 9);
   const PreparedDataset other = little.prepare();
-  EXPECT_NE(other.checksum, first.checksum);
+  EXPECT_NE(other.provenance.checksum, first.provenance.checksum);
   EXPECT_NE(other.manifest.splits.at("train").inputs, inputs);
 }
 

@@ -1,0 +1,4 @@
+#include "harness/data/pickled_lists.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+ASSAY_FUZZ(assay::read_pickled_lists(bytes, path);)
