@@ -29,7 +29,7 @@ OpWorkload convolution() {
                     {.name = "s", .like = "r"},
                     {.name = "p", .fallback = 1, .least = 0},
                     {.name = "t", .fallback = 1}};
-  row.sizes = {"n1c1h4k1", "n1c3h28k16", "n1", "n8", "n32", "n64c64h56"};
+  row.sizes = {"n1c1h4", "n1c3k16", "n1", "n8", "n32", "n64h56"};
   row.default_size = "n8";
   row.build = [](OperandBuilder& b, const Dimensions& d) {
     const ValueId x = b.input("x", shape_of(d), "signal");
