@@ -2,7 +2,7 @@
 // running statistics: both are a loop over the channels beside the primitive.
 #include <cmath>
 
-#include "backends/onednn/lowering.hpp"
+#include "backends/onednn/norm_kernel.hpp"
 
 namespace assay::onednn {
 namespace {
@@ -14,6 +14,17 @@ std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alig
 
 Desc follow(const Request& request, std::size_t i) {
   return request.settled(i) ? request.input_desc(i) : row_major(request.inputs[i]);
+}
+
+// The layout of the images of a node: what x has where our loops take it, else row-major.
+Desc dense_follow(const Request& request) {
+  const Desc x = follow(request, 0);
+  return dense_image_tag(x) == Tag::undef ? row_major(request.inputs[0]) : x;
+}
+
+// Whether our own loops do it: what is fused is known to them alone, and blocks of channels suit them.
+bool is_own(const Request& request, bool fused) {
+  return fused || (!request.offer.plain && has_channel_blocks(follow(request, 0)));
 }
 
 // Operands x, weight, bias, running_mean, running_variance; results y, mean, inverse_std, new_running_mean,
@@ -68,7 +79,21 @@ class TrainingKernel final : public Kernel {
 
 Lowered lower_forward(const Request& request) {
   const bool training = request.node.attributes.get<bool>("training");
-  const Desc x = follow(request, 0), channel = row_major(request.inputs[1]);
+  const bool own = is_own(request, request.relu() || request.has_input(5));
+  const Desc x = own ? dense_follow(request) : follow(request, 0), channel = row_major(request.inputs[1]);
+  if (own) {
+    Lowered lowered = draft(request);
+    lowered.outputs[0] = to_format(x);
+    for (const std::size_t i : {0U, 5U}) {
+      if (request.has_input(i)) lowered.inputs[i] = to_format(x);
+    }
+    for (std::size_t i = 1; i < 5; ++i) {
+      lowered.inputs[i] = to_format(channel);
+      if (request.has_output(i)) lowered.outputs[i] = to_format(channel);
+    }
+    lower_norm(request, x, lowered);
+    return lowered;
+  }
   auto flags = normalization_flags::use_scale | normalization_flags::use_shift;
   if (!training) flags = flags | normalization_flags::use_global_stats;
   const auto chosen = ASSAY_ONEDNN(dnnl::batch_normalization_forward::primitive_desc(
@@ -133,7 +158,24 @@ class GradientKernel final : public Kernel {
 };
 
 Lowered lower_gradient(const Request& request) {
-  const Desc x = follow(request, 0), channel = row_major(request.inputs[1]);
+  bool fused = request.has_output(3) || request.has_output(4);
+  for (const std::size_t i : {5U, 6U, 7U}) fused = fused || request.has_input(i);
+  const bool own = is_own(request, fused);
+  const Desc x = own ? dense_follow(request) : follow(request, 0), channel = row_major(request.inputs[1]);
+  if (own) {
+    Lowered lowered = draft(request);
+    for (const std::size_t i : {0U, 4U, 6U, 7U}) {
+      if (request.has_input(i)) lowered.inputs[i] = to_format(x);
+    }
+    for (const std::size_t i : {1U, 2U, 3U, 5U}) {
+      if (request.has_input(i)) lowered.inputs[i] = to_format(channel);
+    }
+    for (std::size_t o = 0; o < 5; ++o) {
+      if (request.has_output(o)) lowered.outputs[o] = to_format(o == 0 || o == 4 ? x : channel);
+    }
+    lower_norm_gradient(request, x, lowered);
+    return lowered;
+  }
   const auto flags = normalization_flags::use_scale | normalization_flags::use_shift;
   const auto hint = ASSAY_ONEDNN(dnnl::batch_normalization_forward::primitive_desc(
       request.context.engine, dnnl::prop_kind::forward_training, x, x, 0.0F, flags, attributes()));

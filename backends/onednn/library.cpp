@@ -17,9 +17,10 @@ OnednnLibrary::OnednnLibrary(int threads) {
 
 Graph OnednnLibrary::fuse(Graph graph) const {
   FusionRules rules;
-  rules.activation = {"convolution", "linear", "add"};
+  rules.activation = {"convolution", "linear", "batch_norm", "add"};
   rules.mask = {"convolution_input_gradient", "linear_input_gradient", "average_pool_gradient",
                 "max_pool_gradient"};
+  rules.norm_residual = rules.norm_gradient = true;
   rules.grouped_optimizer = true;
   return assay::fuse(graph, rules);
 }
@@ -27,9 +28,6 @@ Graph OnednnLibrary::fuse(Graph graph) const {
 std::string OnednnLibrary::unsupported(const Graph& graph, const Node& node) const {
   if (find_entry(node.op->name()) == nullptr) {
     return fmt::format("[{}] {}: this backend has no kernel for the op", node.op->name(), node.name);
-  }
-  if (node.op->name() == "batch_norm" && node.attributes.has("activation")) {
-    return fmt::format("[batch_norm] {}: a ReLU inside has no kernel here", node.name);
   }
   bool bf16 = false;
   const auto check = [&](std::span<const ValueId> values) {

@@ -23,6 +23,8 @@ class MaskedKernel final : public Kernel {
     dx_ = outputs[0];
   }
 
+  std::string_view implementation() const override { return inner_->implementation(); }
+
   void run() override {
     inner_->run();
     parallel(context_.threads, elements_, grain, [this](std::int64_t begin, std::int64_t end) {

@@ -3,7 +3,13 @@
 namespace assay::onednn {
 
 PrimitiveKernel::PrimitiveKernel(Context& context, dnnl::primitive primitive)
-    : context_(context), primitive_(std::move(primitive)) {}
+    : context_(context), primitive_(std::move(primitive)) {
+  const_dnnl_primitive_desc_t made_from = nullptr;
+  const char* name = nullptr;
+  ASSAY_ONEDNN_C(dnnl_primitive_get_primitive_desc(primitive_.get(), &made_from));
+  ASSAY_ONEDNN_C(dnnl_primitive_desc_query(made_from, dnnl_query_impl_info_str, 0, &name));
+  if (name != nullptr) implementation_ = name;
+}
 
 PrimitiveKernel& PrimitiveKernel::input(int argument, const Desc& desc, std::size_t index) {
   return add(argument, desc, Place::input, index);

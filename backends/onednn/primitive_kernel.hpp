@@ -1,6 +1,7 @@
 // A kernel that is one oneDNN primitive.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "backends/onednn/check.hpp"
@@ -31,6 +32,7 @@ class PrimitiveKernel final : public Kernel {
 
   void bind(std::span<void* const> inputs, std::span<void* const> outputs, void* scratch) override;
   void run() override;
+  std::string_view implementation() const override { return implementation_; }
 
  private:
   enum class Place { input, output, scratch };
@@ -43,6 +45,7 @@ class PrimitiveKernel final : public Kernel {
 
   Context& context_;
   dnnl::primitive primitive_;
+  std::string implementation_;
   std::vector<Argument> arguments_;
   std::vector<dnnl_exec_arg_t> call_;
 };

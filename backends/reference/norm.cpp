@@ -30,7 +30,7 @@ Body<T> batch_norm(const Context& context) {
   const bool training = attributes.get<bool>("training");
   const auto epsilon = static_cast<T>(attributes.number("epsilon"));
   const auto momentum = static_cast<T>(attributes.number("momentum"));
-  const bool relu = context.activation();
+  const bool relu = context.activation(), residual = context.has_input(5);
   const std::array<bool, 5> wanted{true, context.wants(1), context.wants(2), context.wants(3),
                                    context.wants(4)};
   ThreadPool& pool = context.pool;
@@ -50,7 +50,8 @@ Body<T> batch_norm(const Context& context) {
         const T weight = call.in(1)[c], bias = call.in(2)[c];
         T* out = call.out(0);
         x.each(c, [&](std::int64_t i) {
-          const T y = (in[i] - mean) * inverse * weight + bias;
+          T y = (in[i] - mean) * inverse * weight + bias;
+          if (residual) y += call.in(5)[i];
           out[i] = relu && y < T(0) ? T(0) : y;
         });
         if (!training) continue;
@@ -67,25 +68,49 @@ Body<T> batch_norm(const Context& context) {
 template <typename T>
 Body<T> batch_norm_gradient(const Context& context) {
   const Channels x(context.in(0));
+  const bool recomputed = context.has_input(5), activated = context.has_input(6),
+             addend = context.has_input(7);
+  const bool sum_wanted = context.wants(3), total_wanted = context.wants(4);
   ThreadPool& pool = context.pool;
-  const auto run = [x, &pool](const Call<T>& call) {
+  const auto run = [=, &pool](const Call<T>& call) {
     pool.run(x.channels, 1, [&](int, std::int64_t begin, std::int64_t end) {
       for (std::int64_t c = begin; c < end; ++c) {
-        const T *in = call.in(0), *dy = call.in(4);
+        const T* in = call.in(0);
         const T weight = call.in(1)[c], mean = call.in(2)[c], inverse = call.in(3)[c];
+        const T bias = recomputed ? call.in(5)[c] : T(0);
+        // dy with the addend, behind the ReLU.
+        const auto total = [&](std::int64_t i) {
+          T dy = call.in(4)[i];
+          if (addend) dy += call.in(7)[i];
+          if (activated && call.in(6)[i] <= T(0)) dy = T(0);
+          if (recomputed && (in[i] - mean) * inverse * weight + bias <= T(0)) dy = T(0);
+          return dy;
+        };
         T dweight = 0, dbias = 0;
         x.each(c, [&](std::int64_t i) {
-          dbias += dy[i];
-          dweight += dy[i] * (in[i] - mean) * inverse;
+          const T dy = total(i);
+          dbias += dy;
+          dweight += dy * (in[i] - mean) * inverse;
         });
         const auto count = static_cast<T>(x.count());
-        T* dx = call.out(0);
+        // As the bias gradient of a convolution sums: plane by plane.
+        T sum = 0, plane = 0;
+        std::int64_t left = x.pixels;
         x.each(c, [&](std::int64_t i) {
-          const T h = (in[i] - mean) * inverse;
-          dx[i] = weight * inverse * (dy[i] - (dbias + h * dweight) / count);
+          const T h = (in[i] - mean) * inverse, dy = total(i);
+          const T dx = weight * inverse * (dy - (dbias + h * dweight) / count);
+          // Last of all, because results may lie over operands.
+          if (total_wanted) call.out(4)[i] = dy;
+          call.out(0)[i] = dx;
+          plane += dx;
+          if (--left > 0) return;
+          sum += plane;
+          plane = 0;
+          left = x.pixels;
         });
         call.out(1)[c] = dweight;
         call.out(2)[c] = dbias;
+        if (sum_wanted) call.out(3)[c] = sum;
       }
     });
   };

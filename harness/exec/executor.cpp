@@ -31,7 +31,8 @@ Executor::Executor(LoweredGraph lowered, KernelLibrary& library, PersistentStore
     }
   }
   if (profile_) {
-    for (const LoweredStep& step : lowered_.steps) times_.push_back({step.node, step.op, 0, 0});
+    for (const LoweredStep& step : lowered_.steps)
+      times_.push_back({step.node, step.op, 0, 0, std::string(step.kernel->implementation())});
   }
 }
 

@@ -38,7 +38,9 @@ GraphExecutor::GraphExecutor(LoweredGraph lowered, KernelLibrary& library, Persi
   for (const Scheduled& entry : scheduled_) kernels_.push_back(entry.kernel);
   times_.clear();
   if (!profile_) return;
-  for (const Scheduled& entry : scheduled_) times_.push_back({entry.node, entry.op, 0, 0});
+  for (const Scheduled& entry : scheduled_) {
+    times_.push_back({entry.node, entry.op, 0, 0, std::string(entry.kernel->implementation())});
+  }
 }
 
 void GraphExecutor::run(std::int64_t slot) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 namespace assay {
 
@@ -17,6 +18,9 @@ class Kernel {
   // changes), before every run in eager mode: so it must be cheap, a few stores. Results may lie over
   // operands where Lowered::in_place says so.
   virtual void bind(std::span<void* const> inputs, std::span<void* const> outputs, void* scratch) = 0;
+
+  // Which of the library's implementations it is, for profiles: "brgconv:avx512_core". May be empty.
+  virtual std::string_view implementation() const { return {}; }
 
   // Reads the operands, writes every byte of the results that a reader may look at.
   virtual void run() = 0;

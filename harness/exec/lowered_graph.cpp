@@ -65,14 +65,20 @@ class Formats {
   ValueId target(ValueId v) const { return target_[at(v)]; }
 
  private:
-  // What an update of a parameter reads in the parameter's shape is its gradient (or a cast of it).
+  // What an optimizer reads as "gradient" in the group of operands whose result becomes the parameter.
   void find_gradients() {
     for (const Node& node : graph_.nodes()) {
-      for (const ValueId output : node.outputs) {
-        if (output == none || target_[at(output)] == none) continue;
-        const ValueId parameter = target_[at(output)];
-        if (graph_.value(parameter).role != Role::parameter) continue;
-        for (const ValueId input : node.inputs) mark(input, parameter);
+      if (node.op->repeats() == 0) continue;
+      const std::vector<Operand> operands = node.op->operands();
+      const std::size_t shared = operands.size() - at(node.op->repeats()),
+                        results = node.op->results().size();
+      for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+        const ValueId parameter = node.outputs[o] == none ? none : target_[at(node.outputs[o])];
+        if (parameter == none || graph_.value(parameter).role != Role::parameter) continue;
+        const std::size_t first = shared + o / results * at(node.op->repeats());
+        for (std::size_t i = first; i < first + at(node.op->repeats()); ++i) {
+          if (operand_at(*node.op, operands, i).name == "gradient") mark(node.inputs[i], parameter);
+        }
       }
     }
   }

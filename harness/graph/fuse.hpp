@@ -17,6 +17,12 @@ struct FusionRules {
   // becomes that operand, also across the reshape of a flatten. Of "convolution_input_gradient",
   // "linear_input_gradient", "average_pool_gradient", "max_pool_gradient".
   std::set<std::string> mask = {};
+  // An add that alone reads a batch norm's y becomes the operand residual, with the add's activation, where
+  // the other value is there before. Wants "batch_norm" and "add" in `activation` to catch the ReLU behind.
+  bool norm_residual = false;
+  // A batch_norm_gradient takes over the ReLU's gradient in front of it, the sum of two gradients in front of
+  // that, and from the convolution behind it the gradient of the bias.
+  bool norm_gradient = false;
   // All nodes of one optimizer op with equal attributes become one node with a group of operands per tensor;
   // it stands last.
   bool grouped_optimizer = false;

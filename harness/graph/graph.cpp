@@ -128,6 +128,11 @@ NodeId Graph::add_node(const Op& op, std::string name, std::span<const ValueId> 
     throw GraphError(fmt::format("[{}] the node name '{}' is taken", op.name(), name));
   const std::vector<Result> results = op.results();
   std::vector<TensorType> types;
+  std::vector<ValueId> padded(inputs.begin(), inputs.end());
+  const std::vector<Operand> operands = op.operands();
+  while (op.repeats() == 0 && padded.size() < operands.size() && operands[padded.size()].optional)
+    padded.push_back(none);
+  inputs = padded;
   try {
     check_attributes(op, attributes);
     check_operands(*this, op, inputs);

@@ -98,7 +98,7 @@ class Graph {
   ValueId add_value(std::string name, TensorType type, Role role, std::string initializer = {});
   // Infers and adds the outputs, named `name` or `name.<output>` (`name.<output>.2` in the second group);
   // throws GraphError naming op, node and shapes when the operands do not fit. `wanted[i] == false` leaves
-  // optional output i out.
+  // optional output i out. Optional operands at the end need not be named.
   NodeId add_node(const Op& op, std::string name, std::span<const ValueId> inputs, Attributes attributes = {},
                   std::vector<bool> wanted = {});
   void add_output(std::string name, ValueId value);

@@ -273,9 +273,14 @@ nlohmann::json to_json(const Graph& graph) {
   };
   Json nodes = Json::array();
   for (const Node& node : graph.nodes()) {
+    const std::vector<Operand> operands = node.op->operands();
+    std::vector<ValueId> inputs = node.inputs;
+    while (!inputs.empty() && inputs.back() == none &&
+           operand_at(*node.op, operands, inputs.size() - 1).fused)
+      inputs.pop_back();
     nodes.push_back({{"name", node.name},
                      {"op", node.op->name()},
-                     {"inputs", names(node.inputs)},
+                     {"inputs", names(inputs)},
                      {"outputs", names(node.outputs)},
                      {"attributes", attributes_json(node.attributes)}});
   }

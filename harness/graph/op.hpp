@@ -29,6 +29,7 @@ struct Operand {
   std::string name;  // "x", "weight", "bias"
   bool optional = false;
   Kind kind = Kind::storage;
+  bool fused = false;  // only fusion writes it: no graph.json names it. Stands at the end
 };
 
 struct Result {

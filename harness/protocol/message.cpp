@@ -147,7 +147,7 @@ Hello read_hello(const Fields& fields) {
 Ran read_ran(const Fields& fields) {
   auto operators = fields.list("operators", [](const Fields& item) {
     return OperatorTime{item.text("node"), item.text("op", false), item.number("seconds"),
-                        item.integer("calls")};
+                        item.integer("calls"), item.text("implementation", false)};
   });
   return {fields.memory(), fields.settings(), std::move(operators), fields.text("state_digest", false)};
 }
@@ -195,6 +195,7 @@ struct Writer {
                                    {"op", time.op},
                                    {"seconds", finite("seconds", time.seconds)},
                                    {"calls", time.calls}});
+      if (!time.implementation.empty()) json["operators"].back()["implementation"] = time.implementation;
     }
   }
   void operator()(const Progress& progress) {

@@ -39,6 +39,7 @@ struct OperatorTime {
   std::string node, op;
   double seconds = 0;  // summed over the calls
   std::int64_t calls = 0;
+  std::string implementation{};  // of a library, by its own name; may be empty
 };
 
 struct Hello {

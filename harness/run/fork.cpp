@@ -164,6 +164,7 @@ void take_over(Fork& fork, ConversationResult& result) {
   for (const auto& time : result.ran->operators) {
     fork.operators.push_back(
         {{"node", time.node}, {"op", time.op}, {"seconds", time.seconds}, {"calls", time.calls}});
+    if (!time.implementation.empty()) fork.operators.back()["implementation"] = time.implementation;
   }
 }
 

@@ -47,6 +47,7 @@ struct OperatorTime {
   std::string op;
   double seconds = 0;  // summed over the calls
   std::int64_t calls = 0;
+  std::string implementation{};  // which of the library's: "brgconv:avx512_core"; may be empty
 };
 
 // One batch in host memory. inputs: f32 (B, ...), or i32 where the program's inputs are tokens; labels: i32

@@ -168,7 +168,7 @@ protocol::Event Server::run() {
                     digest(timed == Timed::op ? executable_->results() : executable_->state())};
   if (request_->options.profile) {
     for (const OperatorTime& time : executable_->operator_times()) {
-      ran.operators.push_back({time.node, time.op, time.seconds, time.calls});
+      ran.operators.push_back({time.node, time.op, time.seconds, time.calls, time.implementation});
     }
   }
   return ran;

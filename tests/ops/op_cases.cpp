@@ -1,5 +1,7 @@
 #include "tests/ops/case_lists.hpp"
 
+#include <tuple>
+
 namespace assay::ops {
 namespace {
 
@@ -179,11 +181,31 @@ void norms(std::vector<OpCase>& rows) {
   rows.push_back({"batch_norm", "training", operands, training, 64, true});
   rows.push_back({"batch_norm", "inference", operands, inference, 16});
   rows.push_back({"batch_norm", "training_relu", operands, relu(training), 64});
-  rows.push_back({"batch_norm_gradient",
-                  "training",
-                  {{R, {4, 6, 5, 5}}, {P, {6}}, {I, {6}}, {P, {6}}, {R, {4, 6, 5, 5}}},
-                  {},
-                  64});
+  // What fusion writes, and 32 channels for kernels that work in blocks of them.
+  for (const std::int64_t c : {6, 32}) {
+    const Shape image{4, c, 5, 5}, channel{c};
+    const auto named = [c](const char* name) { return std::string(name) + "_" + std::to_string(c); };
+    std::vector<OpCase::Operand> forward{{R, image},   {P, channel}, {I, channel},
+                                         {I, channel}, {P, channel}, absent};
+    rows.push_back({"batch_norm", named("relu_channels"), forward, relu(training), 64});
+    forward[5] = {I, image};
+    rows.push_back({"batch_norm", named("residual"), forward, training, 64});
+    rows.push_back({"batch_norm", named("residual_relu"), forward, relu(training), 64});
+    rows.push_back({"batch_norm", named("inference_residual_relu"), forward, relu(inference), 16});
+    const OpCase::Operand x{R, image}, dy{I, image}, per_channel{P, channel}, mean{I, channel};
+    const std::vector<OpCase::Operand> plain{x, per_channel, mean, per_channel, dy, absent, absent, absent};
+    for (const auto& [name, operand, fill] : {std::tuple{"gradient", 0, R}, std::tuple{"bias", 5, I},
+                                              std::tuple{"activated", 6, I}, std::tuple{"addend", 7, R}}) {
+      std::vector<OpCase::Operand> operands = plain;
+      if (operand > 0) operands[static_cast<std::size_t>(operand)] = {fill, operand == 5 ? channel : image};
+      if (operand == 5) operands[0].fill = I;  // what a ReLU sees must not tip over when x is rounded
+      rows.push_back({"batch_norm_gradient", named(name), operands, {}, 64});
+    }
+    std::vector<OpCase::Operand> all = plain;
+    all[6] = {I, image};
+    all[7] = {R, image};
+    rows.push_back({"batch_norm_gradient", named("activated_addend"), all, {}, 64});
+  }
 }
 
 void embeddings(std::vector<OpCase>& rows) {

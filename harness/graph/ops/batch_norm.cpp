@@ -27,14 +27,18 @@ class BatchNorm final : public Op {
            "Without it"
            " they are running_mean and running_variance, and y is the only result. y has the type of x; all "
            "else is"
-           " f32 beside bf16. Attribute activation \"relu\" (written by fusion): y is max(y, 0).";
+           " f32 beside bf16. Written by fusion: the optional operand residual, of the type of x, is added "
+           "to y; "
+           "then with"
+           " attribute activation \"relu\" y is max(y, 0).";
   }
   std::vector<Operand> operands() const override {
     return {{"x"},
             {"weight", false, Kind::master},
             {"bias", false, Kind::master},
             {"running_mean", false, Kind::master},
-            {"running_variance", false, Kind::master}};
+            {"running_variance", false, Kind::master},
+            {"residual", true, Kind::storage, true}};
   }
   std::vector<std::string> attributes() const override {
     return {"epsilon", "momentum", "training", "activation"};
@@ -51,10 +55,11 @@ class BatchNorm final : public Op {
     const Operands in(*this, inputs, present);
     in.rank(0, 4);
     in.floating(0);
-    for (std::size_t i = 1; i < inputs.size(); ++i) {
+    for (std::size_t i = 1; i <= 4; ++i) {
       in.shaped(i, {in.shape(0)[1]});
       in.accumulates(i, 0);
     }
+    if (in.has(5)) in.same_type(5, 0);
     bounded_attribute(in, attributes, "epsilon", std::numeric_limits<double>::min(), 1);
     bounded_attribute(in, attributes, "momentum", 0, 1);
     check_activation(in, attributes);
@@ -66,10 +71,12 @@ class BatchNorm final : public Op {
     return (attributes.get<bool>("training") ? training_flops : inference_flops) *
            static_cast<double>(inputs[0].elements());
   }
-  std::vector<InPlace> in_place() const override { return {{0, 0}, {3, 3}, {4, 4}}; }
+  std::vector<InPlace> in_place() const override { return {{0, 0}, {0, 5}, {3, 3}, {4, 4}}; }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {
     refuse_fused_gradient(*this, node);
+    if (node.inputs[5] != none)
+      throw GraphError("[batch_norm] a residual is fused into node '" + node.name + "': it has no gradient");
     if (!node.attributes.get<bool>("training")) return Op::gradient(builder, node, output_gradients);
     for (std::size_t i = 1; i < output_gradients.size(); ++i) {
       if (output_gradients[i] != none)
@@ -78,8 +85,8 @@ class BatchNorm final : public Op {
     const std::vector<ValueId> gradients =
         builder.apply("batch_norm_gradient",
                       {node.inputs[0], node.inputs[1], node.outputs[1], node.outputs[2], output_gradients[0]},
-                      {}, node.name + ".gradient");
-    return {gradients[0], gradients[1], gradients[2], none, none};
+                      {}, node.name + ".gradient", {true, true, true, false, false});
+    return {gradients[0], gradients[1], gradients[2], none, none, none};
   }
 };
 
@@ -91,28 +98,50 @@ class BatchNormGradient final : public Op {
            "sum of dy,"
            " dweight = sum of dy * h, dx = weight * inverse_std * (dy - (dbias + h * dweight) / M), sums "
            "over N, H and"
-           " W. x, dy and dx (N, C, H, W) have one type; all else is (C), f32 beside bf16.";
+           " W. x, dy and dx (N, C, H, W) have one type; all else is (C), f32 beside bf16. Written by "
+           "fusion, with all "
+           "sums in"
+           " f32 beside bf16: the optional operand addend is added to dy first; then dy is 0 where the ReLU "
+           "behind "
+           "the batch"
+           " norm gave 0, which is where operand activated, its output, is not above 0, or with operand bias "
+           "(never "
+           "both) where"
+           " h * weight + bias is not. dy_total is the dy that is left, dx_sum (C) the sum of dx over N, H "
+           "and W: the"
+           " gradient of a bias that was added to x. Addend, activated and dy_total have the type of x.";
   }
   std::vector<Operand> operands() const override {
     return {{"x"},
             {"weight", false, Kind::master},
             {"mean", false, Kind::master},
             {"inverse_std", false, Kind::master},
-            {"dy"}};
+            {"dy"},
+            {"bias", true, Kind::master, true},
+            {"activated", true, Kind::storage, true},
+            {"addend", true, Kind::storage, true}};
   }
-  std::vector<Result> results() const override { return {{"dx"}, {"dweight"}, {"dbias"}}; }
+  std::vector<Result> results() const override {
+    return {{"dx"}, {"dweight"}, {"dbias"}, {"dx_sum", true}, {"dy_total", true}};
+  }
   std::vector<TensorType> infer(const Attributes&, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
     const Operands in(*this, inputs, present);
     in.rank(0, 4);
     in.floating(0);
-    for (std::size_t i = 1; i < 4; ++i) {
+    for (const std::size_t i : {1U, 2U, 3U, 5U}) {
+      if (!in.has(i)) continue;
       in.shaped(i, {in.shape(0)[1]});
       in.accumulates(i, 0);
     }
-    in.same_type(4, 0);
-    return {inputs[0], inputs[1], inputs[1]};
+    for (const std::size_t i : {4U, 6U, 7U}) {
+      if (in.has(i)) in.same_type(i, 0);
+    }
+    in.require(!in.has(5) || !in.has(6), "bias and activated say the same twice");
+    return {inputs[0], inputs[1], inputs[1], inputs[1], inputs[0]};
   }
+  // Each of them is read whole before the first dx is written.
+  std::vector<InPlace> in_place() const override { return {{0, 0}, {0, 4}, {0, 7}, {4, 4}, {4, 7}, {4, 6}}; }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
     return gradient_flops * static_cast<double>(inputs[0].elements());

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/graph/builder.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/graph/training_step.hpp"
 #include "workloads/workload.hpp"
@@ -16,6 +17,8 @@ FusionRules all_rules() {
   return {.activation = {"convolution", "linear", "batch_norm", "add"},
           .mask = {"convolution_input_gradient", "linear_input_gradient", "average_pool_gradient",
                    "max_pool_gradient"},
+          .norm_residual = true,
+          .norm_gradient = true,
           .grouped_optimizer = true};
 }
 
@@ -117,7 +120,7 @@ TEST(Fuse, an_update_is_not_grouped_when_its_result_is_read) {
   EXPECT_EQ(fused.nodes().back().inputs.size(), 1u + 4u * 3u);
 }
 
-TEST(Fuse, residual_additions_take_the_activation) {
+TEST(Fuse, batch_norms_take_residual_and_activation) {
   Graph graph("g");
   GraphBuilder b(graph);
   const ValueId x =
@@ -125,7 +128,56 @@ TEST(Fuse, residual_additions_take_the_activation) {
   const ValueId y = b.batch_norm("bn2", b.convolution("conv2", x, 4, {.kernel = 1}));
   graph.add_output("y", b.relu(b.add(y, x)));
   EXPECT_THAT(ops(fuse(graph, all_rules())),
+              ElementsAre("convolution", "batch_norm+relu", "convolution", "batch_norm+relu"));
+  FusionRules without = all_rules();
+  without.norm_residual = false;
+  EXPECT_THAT(ops(fuse(graph, without)),
               ElementsAre("convolution", "batch_norm+relu", "convolution", "batch_norm", "add+relu"));
+}
+
+TEST(Fuse, a_residual_that_is_computed_later_stays_an_addition) {
+  Graph graph("g");
+  GraphBuilder b(graph);
+  const ValueId x = b.input("inputs", {2, 4, 8, 8});
+  const ValueId y = b.batch_norm("bn", b.convolution("conv1", x, 4, {.kernel = 1}));
+  graph.add_output("y", b.add(y, b.convolution("conv2", x, 4, {.kernel = 1})));
+  EXPECT_THAT(ops(fuse(graph, all_rules())), ElementsAre("convolution", "batch_norm", "convolution", "add"));
+}
+
+TEST(Fuse, nothing_but_matrix_ops_and_batch_norms_is_left_of_a_residual_network) {
+  for (const char* workload : {"resnet56", "resnet50"}) {
+    const Graph graph = fuse(training_step(find_workload(workload).build(2), {}), all_rules());
+    int bias_gradients = 0;
+    for (const Node& node : graph.nodes()) {
+      const std::string_view op = node.op->name();
+      EXPECT_TRUE(op != "relu" && op != "relu_gradient" && op != "add") << workload << ' ' << node.name;
+      if (op == "convolution_weight_gradient") bias_gradients += node.outputs[1] != none;
+    }
+    // The two projections of resnet56 have no batch norm; the convolutions of resnet50 have no bias.
+    EXPECT_EQ(bias_gradients, workload == std::string("resnet56") ? 2 : 0);
+  }
+}
+
+TEST(Fuse, a_batch_norm_gradient_leaves_what_other_readers_see) {
+  Graph graph("g");
+  GraphBuilder b(graph);
+  const ValueId images = b.input("inputs", {2, 3, 8, 8});
+  const ValueId x = b.relu(b.batch_norm("bn1", b.convolution("conv1", images, 4, {.kernel = 1})), "relu1");
+  const ValueId y = b.relu(b.batch_norm("bn2", b.convolution("conv2", x, 4, {.kernel = 1})), "relu2");
+  const ValueId z = b.relu(b.add(x, y), "relu3");
+  const ValueId logits = b.linear("fc", b.flatten(z), 10);
+  Program program{graph, Graph("g"), {}};
+  program.training.add_output("logits", logits);
+  GraphBuilder c(program.training);
+  program.training.add_output("loss", c.softmax_cross_entropy(logits, c.label("labels", {2})));
+  const Graph fused = fuse(training_step(program, {}), all_rules());
+  const Node& first = fused.node(fused.find_node("bn1.gradient"));
+  const Node& second = fused.node(fused.find_node("bn2.gradient"));
+  EXPECT_EQ(fused.value(second.inputs[5]).name, "bn2.bias");  // its own ReLU, from x
+  EXPECT_EQ(second.outputs[4], none);
+  EXPECT_NE(first.inputs[7], none);  // two gradients meet in front of it
+  EXPECT_NE(first.outputs[3], none);
+  EXPECT_EQ(fused.node(fused.find_node("conv1.weight_gradient")).outputs[1], none);
 }
 
 }  // namespace
