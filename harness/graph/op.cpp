@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace assay {
 
 std::vector<ValueId> Op::gradient(GraphBuilder&, const Node& node, std::span<const ValueId>) const {
@@ -9,9 +11,14 @@ std::vector<ValueId> Op::gradient(GraphBuilder&, const Node& node, std::span<con
 }
 
 int group_count(const Op& op, std::size_t inputs) {
-  const std::size_t once = op.operands().size();
+  const std::vector<Operand> operands = op.operands();
+  const std::size_t once = operands.size();
   const auto group = static_cast<std::size_t>(op.repeats());
-  const bool fits = group == 0 ? inputs == once : inputs >= once && (inputs - once) % group == 0;
+  bool fits = inputs >= once && (inputs - once) % std::max<std::size_t>(group, 1) == 0;
+  if (group == 0) {
+    fits = inputs <= once;
+    for (std::size_t i = inputs; i < once; ++i) fits = fits && operands[i].optional;
+  }
   if (!fits) {
     throw GraphError(fmt::format("[{}] got {} operands; it takes {}{}", op.name(), inputs, once,
                                  group == 0 ? "" : fmt::format(" and any number of {} more", group)));

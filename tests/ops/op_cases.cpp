@@ -205,6 +205,10 @@ void norms(std::vector<OpCase>& rows) {
     all[6] = {I, image};
     all[7] = {R, image};
     rows.push_back({"batch_norm_gradient", named("activated_addend"), all, {}, 64});
+    all[0].fill = I;
+    all[5] = {I, channel};
+    all[6] = absent;
+    rows.push_back({"batch_norm_gradient", named("bias_addend"), all, {}, 64});
   }
 }
 
