@@ -105,7 +105,7 @@ std::span<const OpEntry> linear_ops() {
 }
 
 std::span<const OpEntry> matmul_ops() {
-  static constexpr std::array entries{OpEntry{"matmul", matmul<float>, matmul<double>}};
+  static constexpr std::array entries{OpEntry{"matmul", matmul<float>, matmul<double>, 2}};
   return entries;
 }
 

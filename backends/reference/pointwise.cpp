@@ -109,7 +109,7 @@ std::span<const OpEntry> pointwise_ops() {
                                       OpEntry{"relu_gradient", relu_gradient<float>, relu_gradient<double>},
                                       OpEntry{"add", add<float>, add<double>},
                                       OpEntry{"multiply", multiply<float>, multiply<double>},
-                                      OpEntry{"dot", dot<float>, dot<double>},
+                                      OpEntry{"dot", dot<float>, dot<double>, 2},
                                       OpEntry{"flatten", copy<float>, copy<double>},
                                       OpEntry{"reshape", copy<float>, copy<double>},
                                       OpEntry{"cast", copy<float>, copy<double>},

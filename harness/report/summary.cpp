@@ -120,7 +120,7 @@ Table times(const Report& report, const ComparisonGroup& group, const std::vecto
 // Every other metric that has a value somewhere in the group, one row a metric would be unreadable: one
 // column each.
 Table others(const Report& report, const std::vector<std::size_t>& order) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 18> known{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 19> known{
       {{"training_time", "training"},
        {"first_epoch_time", "first epoch"},
        {"epoch_time", "epoch"},

@@ -83,7 +83,9 @@ class Executable {
   virtual double loss() = 0;
   // Of a single op: what the last step computed, f32 (f64 under fp64) by the names of the graph's outputs,
   // for task train with "gradient/<input>" for each of differentiated_inputs(). Synchronises.
-  virtual std::vector<HostTensor> results();
+  virtual std::vector<HostTensor> results() {
+    throw std::logic_error("[op] this backend does not run single ops: it gives no results of a step");
+  }
   // Inference-mode logits f32 (B, classes) of a batch with the present state; changes no state.
   virtual void evaluate(const HostBatch& batch, float* logits) = 0;
 

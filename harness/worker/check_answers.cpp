@@ -31,14 +31,6 @@ void train_one(Executable& executable, const CheckFeeds& feeds, std::int64_t ste
   executable.step(0, feeds.learning_rate(step), feeds.step_count(step));
 }
 
-}  // namespace
-
-std::vector<HostTensor> Executable::results() {
-  throw Unsupported("[op] this backend does not run single ops: it gives no results of a step");
-}
-
-namespace {
-
 // A single op gives the same before timing and after: what one step on the check's operands computes.
 std::vector<HostTensor> op_answers(Executable& executable, const CheckFeeds& feeds) {
   executable.set_state(feeds.parameters);

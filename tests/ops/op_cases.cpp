@@ -196,10 +196,10 @@ void norms(std::vector<OpCase>& rows) {
     const std::vector<OpCase::Operand> plain{x, per_channel, mean, per_channel, dy, absent, absent, absent};
     for (const auto& [name, operand, fill] : {std::tuple{"gradient", 0, R}, std::tuple{"bias", 5, I},
                                               std::tuple{"activated", 6, I}, std::tuple{"addend", 7, R}}) {
-      std::vector<OpCase::Operand> operands = plain;
-      if (operand > 0) operands[static_cast<std::size_t>(operand)] = {fill, operand == 5 ? channel : image};
-      if (operand == 5) operands[0].fill = I;  // what a ReLU sees must not tip over when x is rounded
-      rows.push_back({"batch_norm_gradient", named(name), operands, {}, 64});
+      std::vector<OpCase::Operand> given = plain;
+      if (operand > 0) given[static_cast<std::size_t>(operand)] = {fill, operand == 5 ? channel : image};
+      if (operand == 5) given[0].fill = I;  // what a ReLU sees must not tip over when x is rounded
+      rows.push_back({"batch_norm_gradient", named(name), given, {}, 64});
     }
     std::vector<OpCase::Operand> all = plain;
     all[6] = {I, image};
