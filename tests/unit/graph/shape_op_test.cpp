@@ -23,7 +23,7 @@ class ShapeOps : public ::testing::Test {
     return graph_.add_value("v" + std::to_string(graph_.values().size()), {dtype, std::move(shape)},
                             Role::input);
   }
-  const TensorType& type(ValueId id) const { return graph_.value(id).type; }
+  TensorType type(ValueId id) const { return graph_.value(id).type; }
   // The type of the first result; a node of its own each time.
   TensorType apply(std::string_view op, std::vector<ValueId> inputs, Attributes attributes = {}) {
     return type(builder_.apply(op, std::span<const ValueId>(inputs), std::move(attributes))[0]);
