@@ -87,19 +87,50 @@ def softmax_cross_entropy() -> Op:
     return run
 
 
+def embedding(sparse_gradient: bool = False) -> Op:
+    if sparse_gradient:
+        raise Unsupported("[embedding] JAX's gradients are dense: --embedding-gradient dense")
+    # An index past the table gives a row of zeros.
+    return lambda indices, weight: jnp.take(weight, indices, axis=0, mode="fill", fill_value=0)
+
+
+def lstm(last: bool, *, compute: jnp.dtype) -> Op:
+    def run(x: Array, weight: Array, recurrent_weight: Array, bias: Array) -> Array:
+        # The inputs' share of all steps at once, as Flax's OptimizedLSTMCell has it for one step.
+        given = x.astype(compute) @ weight.astype(compute).T
+        recurrent = recurrent_weight.astype(compute).T
+
+        def step(carry: tuple[Array, Array], gates: Array) -> tuple[tuple[Array, Array], Array]:
+            h, c = carry
+            gates = gates.astype(jnp.float32) + (h @ recurrent).astype(jnp.float32) + bias
+            i, f, g, o = jnp.split(gates, 4, axis=1)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            h = (jax.nn.sigmoid(o) * jnp.tanh(c)).astype(compute)
+            return (h, c), h
+
+        shape = (x.shape[0], recurrent_weight.shape[1])
+        start = jnp.zeros(shape, compute), jnp.zeros(shape, jnp.float32)
+        (h, _), every = lax.scan(step, start, given.swapaxes(0, 1))
+        return h if last else every.swapaxes(0, 1)
+
+    return run
+
+
 OPS: dict[str, Callable[..., Op]] = {
     "add": lambda: jnp.add,
     "average_pool": average_pool,
     "batch_norm": batch_norm,
     "convolution": convolution,
+    "embedding": embedding,
     "flatten": lambda: lambda x: x.reshape(len(x), -1),
     "linear": linear,
+    "lstm": lstm,
     "max_pool": max_pool,
     "relu": lambda: jax.nn.relu,
     "softmax_cross_entropy": softmax_cross_entropy,
 }
 # These compute in the type of the precision policy; the others in that of their operands.
-MATRIX_OPS = {"convolution", "linear"}
+MATRIX_OPS = {"convolution", "linear", "lstm"}
 
 
 def translate(node: Node, compute: jnp.dtype) -> Op:

@@ -72,7 +72,7 @@ class MxnetAdapter(Adapter):
         return found
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
-        self._slots[slot] = nd.array(inputs), nd.array(labels)
+        self._slots[slot] = nd.array(inputs, dtype=inputs.dtype), nd.array(labels)
 
     def step(self, slot: int, learning_rate: float, step: int) -> None:
         inputs, labels = self._slots[slot]
@@ -83,7 +83,7 @@ class MxnetAdapter(Adapter):
             self._start_at(step)
         if self._rates_within() and learning_rate != self._rate:
             self._rescale(learning_rate)
-        if self._program.optimizer.kind == "adam":
+        if self._program.optimizer.kind in ("adam", "lazy_adam"):
             self._optimizer.epsilon = epsilon_at(self._program.optimizer, step)
         self._trainer.set_learning_rate(learning_rate)
         with autograd.record():
@@ -98,11 +98,11 @@ class MxnetAdapter(Adapter):
         return float("nan") if self._losses is None else float(self._losses.mean().asscalar())
 
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
-        return self._network(nd.array(inputs)).asnumpy()
+        return self._network(nd.array(inputs, dtype=inputs.dtype)).asnumpy()
 
     def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
         with autograd.record():
-            logits = self._network(nd.array(inputs))
+            logits = self._network(nd.array(inputs, dtype=inputs.dtype))
             losses = self._loss_of(logits, nd.array(labels))
         losses.backward()
         found = {"loss": losses.mean().asnumpy(), "logits": logits.asnumpy()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from assay_worker import Graph, Node, Program, Unsupported, Value
@@ -39,13 +40,40 @@ def batch_norm(operands: Operands, epsilon: float, momentum: float, training: bo
     return nn.BatchNorm(momentum=momentum, epsilon=epsilon, in_channels=operands[1].shape[0])
 
 
+def embedding(operands: Operands, sparse_gradient: bool = False) -> gluon.Block:
+    rows, width = operands[1].shape
+    return nn.Embedding(rows, width, sparse_grad=sparse_gradient)
+
+
+class Lstm(gluon.HybridBlock):
+    """One layer, batch first. Its second bias stays zero, since the contract has one."""
+
+    def __init__(self, inputs: int, hidden: int, last: bool) -> None:
+        super().__init__()
+        self._last = last
+        self.layer = gluon.rnn.LSTM(hidden, layout="NTC", input_size=inputs)
+        self.layer.l0_h2h_bias.grad_req = "null"
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        y = self.layer(x)
+        # Not SequenceLast, which crashes in 1.9.1.
+        return F.squeeze(F.slice_axis(y, axis=1, begin=-1, end=None), axis=1) if self._last else y
+
+
+def lstm(operands: Operands, last: bool) -> gluon.Block:
+    _, weight, recurrent_weight, _ = operands
+    return Lstm(weight.shape[1], recurrent_weight.shape[1], last)
+
+
 OPS: dict[str, Make] = {
     "add": lambda operands: nn.HybridLambda("elemwise_add"),
     "average_pool": average_pool,
     "batch_norm": batch_norm,
     "convolution": convolution,
+    "embedding": embedding,
     "flatten": lambda operands: nn.Flatten(),
     "linear": linear,
+    "lstm": lstm,
     "max_pool": max_pool,
     "relu": lambda operands: nn.Activation("relu"),
 }
@@ -54,7 +82,9 @@ LOSS = "softmax_cross_entropy"
 KEPT = {
     "batch_norm": ("gamma", "beta", "running_mean", "running_var"),
     "convolution": ("weight", "bias"),
+    "embedding": ("weight",),
     "linear": ("weight", "bias"),
+    "lstm": ("layer.l0_i2h_weight", "layer.l0_h2h_weight", "layer.l0_i2h_bias"),
 }
 
 
@@ -86,7 +116,7 @@ class Network(gluon.HybridBlock):
             self._plan.append((block, fed, str(node.outputs[0])))
             for name, attribute in zip(node.inputs[len(fed) :], kept, strict=True):
                 if name is not None:
-                    self._named[name] = getattr(block, attribute)
+                    self._named[name] = attrgetter(attribute)(block)
 
     def hybrid_forward(self, F: Any, inputs: Any) -> Any:  # noqa: N803
         values = {"inputs": inputs}

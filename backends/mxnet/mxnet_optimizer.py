@@ -10,15 +10,20 @@ from __future__ import annotations
 
 import math
 
-from assay_worker import Optimizer
+from assay_worker import Optimizer, Unsupported
 from mxnet import nd, optimizer
 
 State = nd.NDArray | tuple[nd.NDArray, ...] | None
 
 
 def make_optimizer(spec: Optimizer) -> optimizer.Optimizer:
-    if spec.kind == "adam":
-        return optimizer.Adam(beta1=spec.beta1, beta2=spec.beta2, epsilon=spec.epsilon, wd=spec.weight_decay)
+    if spec.kind == "lazy_adam" and spec.weight_decay:
+        raise Unsupported("[lazy_adam] MXNet's weight decay would touch the other rows, too")
+    if spec.kind in ("adam", "lazy_adam"):
+        # Lazy: where a gradient is row-sparse its rows alone are updated, moments included.
+        lazy = spec.kind == "lazy_adam"
+        forms = {"beta1": spec.beta1, "beta2": spec.beta2, "epsilon": spec.epsilon, "lazy_update": lazy}
+        return optimizer.Adam(wd=spec.weight_decay, **forms)
     if spec.kind == "rmsprop":
         return optimizer.RMSProp(gamma1=spec.decay, epsilon=spec.epsilon**2, wd=spec.weight_decay)
     return optimizer.SGD(momentum=spec.momentum, wd=spec.weight_decay)

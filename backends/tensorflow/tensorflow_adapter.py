@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from assay_worker import Adapter, Cell, Info, Library, Program, Unsupported, loaded_libraries
-from tensorflow_network import make_model, to_ours, to_theirs
+from tensorflow_network import Network, images_to_theirs
 from tensorflow_optimizer import Rule
 
 Tensors = dict[str, np.ndarray]
@@ -40,14 +40,15 @@ class TensorflowAdapter(Adapter):
         if cell.mode not in MODES:
             raise Unsupported(f"mode {cell.mode!r}: {', '.join(MODES)} are known")
         self._program, self._train = program, cell.task == "train"
-        self._model, self._named = make_model(program)
+        self._network = Network(program)
+        self._named = self._network.variables
         trained = {value.name: self._named[value.name] for value in program.parameters}
         self._rule = Rule(program.optimizer, trained)
         self._slots: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
         self._loss: tf.Tensor | None = None
         self._restarted = True
 
-        model, optimizer, variables = self._model, self._rule.keras, list(trained.values())
+        model, optimizer, variables = self._network.model, self._rule.keras, list(trained.values())
         loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         decays = [program.optimizer.decay_of(variable.shape) for variable in variables]
 
@@ -63,7 +64,10 @@ class TensorflowAdapter(Adapter):
             loss, _, gradients = gradients_of(inputs, labels)
             if any(decays):
                 parts = zip(gradients, variables, decays, strict=True)
-                gradients = [g + decay * variable.value if decay else g for g, variable, decay in parts]
+                gradients = [
+                    tf.convert_to_tensor(g) + decay * variable.value if decay else g
+                    for g, variable, decay in parts
+                ]
             optimizer.apply(gradients, variables)
             return loss
 
@@ -77,17 +81,21 @@ class TensorflowAdapter(Adapter):
             given = tensors.get(value.name)
             if given is None:
                 given = np.full(value.shape, value.initializer == "ones", np.float32)
-            self._named[value.name].assign(to_theirs(given, parameter=True))
-        for name, moment in self._rule.moments.items():
-            given = tensors.get(name)
-            moment.assign(np.zeros(moment.shape) if given is None else to_theirs(given, parameter=True))
+            self._named[value.name].assign(self._network.to_theirs(value.name, given))
+        for (name, moment), variable in self._rule.moments.items():
+            given = tensors.get(f"{name}.{moment}")
+            variable.assign(
+                np.zeros(variable.shape) if given is None else self._network.to_theirs(name, given)
+            )
         self._rule.restart()
         self._restarted = True
 
     def state(self) -> Tensors:
-        found = {name: to_ours(variable.numpy()) for name, variable in self._named.items()}
-        scale = np.float32(self._rule.scale)
-        return found | {name: to_ours(moment.numpy()) * scale for name, moment in self._rule.moments.items()}
+        to_ours, scale = self._network.to_ours, np.float32(self._rule.scale)
+        found = {name: to_ours(name, variable.numpy()) for name, variable in self._named.items()}
+        for (name, moment), variable in self._rule.moments.items():
+            found[f"{name}.{moment}"] = to_ours(name, variable.numpy()) * scale
+        return found
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
         self._slots[slot] = _batch(inputs), tf.constant(labels)
@@ -114,7 +122,9 @@ class TensorflowAdapter(Adapter):
         loss, logits, gradients = self._gradients(_batch(inputs), tf.constant(labels))
         found = {"loss": loss.numpy(), "logits": logits.numpy()}
         for value, gradient in zip(self._program.parameters, gradients, strict=True):
-            found[f"gradient/{value.name}"] = to_ours(gradient.numpy())
+            # An embedding's is a tf.IndexedSlices.
+            dense = tf.convert_to_tensor(gradient).numpy()
+            found[f"gradient/{value.name}"] = self._network.to_ours(value.name, dense)
         return found
 
     def memory(self) -> dict[str, int]:
@@ -132,7 +142,7 @@ class TensorflowAdapter(Adapter):
 
 def _batch(inputs: np.ndarray) -> tf.Tensor:
     # A copy, always: the buffer belongs to the batch library.
-    return tf.constant(np.ascontiguousarray(to_theirs(inputs, parameter=False)))
+    return tf.constant(np.ascontiguousarray(images_to_theirs(inputs)))
 
 
 def _observed() -> dict[str, str]:

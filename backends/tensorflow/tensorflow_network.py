@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import keras
@@ -30,6 +31,7 @@ class Builder:
 
     def __init__(self) -> None:
         self.kept: dict[str, keras.Variable] = {}
+        self.as_it_is: set[str] = set()  # parameters that Keras lays out as the contract does
         self._pending: list[tuple[keras.Layer, list[tuple[str, str]]]] = []
 
     def keep(self, layer: keras.Layer, operands: Operands, attributes: tuple[str, ...]) -> keras.Layer:
@@ -40,7 +42,7 @@ class Builder:
 
     def finish(self) -> None:
         for layer, pairs in self._pending:
-            self.kept |= {name: getattr(layer, attribute) for name, attribute in pairs}
+            self.kept |= {name: attrgetter(attribute)(layer) for name, attribute in pairs}
 
     def convolution(self, operands: Operands, stride: int, padding: int) -> Callable[[Any], Any]:
         _, weight, bias = operands
@@ -84,6 +86,18 @@ class Builder:
 
         return run
 
+    def embedding(self, operands: Operands, sparse_gradient: bool = False) -> Callable[[Any], Any]:
+        if sparse_gradient:
+            raise Unsupported("[embedding] Keras writes row-sparse gradients out: --embedding-gradient dense")
+        rows, width = operands[1].shape
+        self.as_it_is.add(operands[1].name)
+        return self.keep(layers.Embedding(rows, width), operands, ("embeddings",))
+
+    def lstm(self, operands: Operands, last: bool) -> Callable[[Any], Any]:
+        # Keras has the contract's order of gates: input, forget, candidate, output.
+        layer = layers.LSTM(operands[2].shape[1], return_sequences=not last)
+        return self.keep(layer, operands, ("cell.kernel", "cell.recurrent_kernel", "cell.bias"))
+
     def relu(self, operands: Operands) -> keras.Layer:
         return layers.ReLU()
 
@@ -93,48 +107,57 @@ OPS: dict[str, Callable[..., Callable[..., Any]]] = {
     "average_pool": Builder.average_pool,
     "batch_norm": Builder.batch_norm,
     "convolution": Builder.convolution,
+    "embedding": Builder.embedding,
     "flatten": Builder.flatten,
     "linear": Builder.linear,
+    "lstm": Builder.lstm,
     "max_pool": Builder.max_pool,
     "relu": Builder.relu,
 }
 LOSS = "softmax_cross_entropy"
 
 
-def make_model(program: Program) -> tuple[keras.Model, dict[str, keras.Variable]]:
-    """Give the model from inputs (B, H, W, C) to logits (B, classes), f32, and its variables by our names."""
-    graph, builder = program.training, Builder()
-    if graph.nodes[-1].op != LOSS:
-        raise Unsupported(f"[{graph.nodes[-1].op}] the tensorflow adapter knows one loss, {LOSS}")
-    inputs = keras.Input(batch_shape=as_ours_to_theirs(graph.values["inputs"].shape))
-    values: dict[str | None, Any] = {"inputs": inputs}
-    for node in graph.nodes[:-1]:
-        if node.op not in OPS:
-            raise Unsupported(f"[{node.op}] the tensorflow adapter has no such op")
-        operands = [graph.values.get(name) if name else None for name in node.inputs]
-        try:
-            layer = OPS[node.op](builder, operands, **node.attributes)
-        except TypeError as error:
-            raise Unsupported(f"[{node.op}] attributes {node.attributes}: {error}") from error
-        fed = [values[name] for name in node.inputs if name in values]
-        values[node.outputs[0]] = layer(*fed)
-    logits = layers.Activation("linear", dtype="float32")(values[graph.outputs["logits"]])
-    builder.finish()
-    return keras.Model(inputs, logits), builder.kept
+class Network:
+    """The model from inputs (B, H, W, C), or tokens (B, T), to logits (B, classes), and its variables."""
+
+    def __init__(self, program: Program) -> None:
+        graph, builder = program.training, Builder()
+        if graph.nodes[-1].op != LOSS:
+            raise Unsupported(f"[{graph.nodes[-1].op}] the tensorflow adapter knows one loss, {LOSS}")
+        fed = graph.values["inputs"]
+        inputs = keras.Input(
+            batch_shape=images_to_theirs(np.empty(fed.shape, np.bool_)).shape,
+            dtype="int32" if fed.dtype == "i32" else "float32",
+        )
+        values: dict[str | None, Any] = {"inputs": inputs}
+        for node in graph.nodes[:-1]:
+            if node.op not in OPS:
+                raise Unsupported(f"[{node.op}] the tensorflow adapter has no such op")
+            operands = [graph.values.get(name) if name else None for name in node.inputs]
+            try:
+                layer = OPS[node.op](builder, operands, **node.attributes)
+            except TypeError as error:
+                raise Unsupported(f"[{node.op}] attributes {node.attributes}: {error}") from error
+            values[node.outputs[0]] = layer(*[values[name] for name in node.inputs if name in values])
+        logits = layers.Activation("linear", dtype="float32")(values[graph.outputs["logits"]])
+        builder.finish()
+        self.model = keras.Model(inputs, logits)
+        self.variables = builder.kept  # by the names of the graph
+        self._as_it_is = builder.as_it_is
+
+    def to_theirs(self, name: str, array: np.ndarray) -> np.ndarray:
+        """Lay out a parameter or moment as Keras does: OIHW to HWIO, (out, in) to (in, out)."""
+        if name in self._as_it_is:
+            return array
+        return np.transpose(array, (2, 3, 1, 0)) if array.ndim == 4 else array.T
+
+    def to_ours(self, name: str, array: np.ndarray) -> np.ndarray:
+        """Undo to_theirs()."""
+        if name in self._as_it_is:
+            return array
+        return np.ascontiguousarray(np.transpose(array, (3, 2, 0, 1)) if array.ndim == 4 else array.T)
 
 
-def as_ours_to_theirs(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Give the shape in TensorFlow of a batch of this shape."""
-    return (shape[0], *shape[2:], shape[1]) if len(shape) == 4 else shape
-
-
-def to_theirs(array: np.ndarray, parameter: bool) -> np.ndarray:
-    """Lay out a batch (NCHW to NHWC), or a weight (OIHW to HWIO, OI to IO) and its moments, as Keras does."""
-    if array.ndim == 4:
-        return np.transpose(array, (2, 3, 1, 0) if parameter else (0, 2, 3, 1))
-    return array.T if parameter else array
-
-
-def to_ours(array: np.ndarray) -> np.ndarray:
-    """Undo to_theirs() for a weight or its moments."""
-    return np.ascontiguousarray(np.transpose(array, (3, 2, 0, 1)) if array.ndim == 4 else array.T)
+def images_to_theirs(batch: np.ndarray) -> np.ndarray:
+    """NCHW to NHWC; anything else as it is."""
+    return np.transpose(batch, (0, 2, 3, 1)) if batch.ndim == 4 else batch

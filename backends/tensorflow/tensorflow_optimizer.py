@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import keras
 import tensorflow as tf
-from assay_worker import Optimizer
+from assay_worker import Optimizer, Unsupported
 
 
 class Rule:
     """A Keras optimizer, its moments by our names, and the step from which it counts."""
 
     def __init__(self, spec: Optimizer, variables: dict[str, keras.Variable]) -> None:
+        if spec.kind == "lazy_adam":
+            raise Unsupported("[lazy_adam] Keras's Adam updates every row")
         self._spec = spec
         self._epsilon = tf.Variable(spec.epsilon, trainable=False)
         self._rate: float | None = None  # the one within SGD's velocity; None when there is none
@@ -34,13 +36,14 @@ class Rule:
             "sgd": lambda o: {"momentum": o.momentums},
         }[spec.kind](self.keras)
         self._moments = {
-            f"{name}.{moment}": held[moment][index]
+            (name, moment): held[moment][index]
             for moment in spec.moments
             for index, name in enumerate(variables)
         }
 
     @property
-    def moments(self) -> dict[str, keras.Variable]:
+    def moments(self) -> dict[tuple[str, str], keras.Variable]:
+        """By parameter and moment."""
         return self._moments
 
     @property
