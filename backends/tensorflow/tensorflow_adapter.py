@@ -58,16 +58,15 @@ class TensorflowAdapter(Adapter):
             with tf.GradientTape() as tape:
                 logits = model(inputs, training=True)
                 loss = loss_of(labels, logits)
-            return loss, logits, tape.gradient(loss, [variable.value for variable in variables])
+            found = tape.gradient(loss, [variable.value for variable in variables])
+            # An embedding's is a tf.IndexedSlices; written out, as the contract's dense gradient is.
+            return loss, logits, [tf.convert_to_tensor(gradient) for gradient in found]
 
         def train_step(inputs: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
             loss, _, gradients = gradients_of(inputs, labels)
             if any(decays):
                 parts = zip(gradients, variables, decays, strict=True)
-                gradients = [
-                    tf.convert_to_tensor(g) + decay * variable.value if decay else g
-                    for g, variable, decay in parts
-                ]
+                gradients = [g + decay * variable.value if decay else g for g, variable, decay in parts]
             optimizer.apply(gradients, variables)
             return loss
 
@@ -122,9 +121,7 @@ class TensorflowAdapter(Adapter):
         loss, logits, gradients = self._gradients(_batch(inputs), tf.constant(labels))
         found = {"loss": loss.numpy(), "logits": logits.numpy()}
         for value, gradient in zip(self._program.parameters, gradients, strict=True):
-            # An embedding's is a tf.IndexedSlices.
-            dense = tf.convert_to_tensor(gradient).numpy()
-            found[f"gradient/{value.name}"] = self._network.to_ours(value.name, dense)
+            found[f"gradient/{value.name}"] = self._network.to_ours(value.name, gradient.numpy())
         return found
 
     def memory(self) -> dict[str, int]:

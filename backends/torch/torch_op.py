@@ -111,7 +111,7 @@ class TorchOp(OpAdapter):
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         # Always a copy: the buffer belongs to the batch library. PyTorch's indices are 64 bits wide.
-        dtype = torch.int64 if array.dtype == np.int32 else torch.from_numpy(array[:0]).dtype
+        dtype = torch.int64 if array.dtype == np.int32 else torch.from_numpy(np.empty(0, array.dtype)).dtype
         held = torch.empty(array.shape, dtype=dtype, device=self._device)
         if held.dim() == 4 and self._cell.layout == "channels_last":
             held = held.to(memory_format=torch.channels_last)

@@ -46,12 +46,16 @@ class Server:
 
     def hello(self) -> Event:
         info = self._type.info(self._cell)
+        try:
+            batch_library = library_path()
+        except OSError:
+            batch_library = None  # the command `run` says so: a check needs none
         return {
             "event": "hello",
             "protocol": PROTOCOL,
             "backend": info.name,
             "version": info.version,
-            "libraries": [vars(library) for library in with_loaded_libraries(info.libraries, library_path())],
+            "libraries": [vars(library) for library in with_loaded_libraries(info.libraries, batch_library)],
             "settings": info.settings,
         }
 
