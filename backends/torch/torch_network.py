@@ -144,7 +144,8 @@ def straight_line(
 
     A loop over the ops would be left uncompiled as a whole where torch.compile cannot follow one of them.
     """
-    names = {name: f"value{i}" for i, name in enumerate(graph.values)}
+    made = [str(node.outputs[0]) for node in graph.nodes]
+    names = {name: f"value{i}" for i, name in enumerate(dict.fromkeys([*graph.values, *made]))}
     scope: dict[str, Any] = {}
     lines = [f"def run({', '.join(names[name] for name in arguments)}):"]
     for i, node in enumerate(graph.nodes):
