@@ -115,4 +115,4 @@ class TorchOp(OpAdapter):
         held = torch.empty(array.shape, dtype=dtype, device=self._device)
         if held.dim() == 4 and self._cell.layout == "channels_last":
             held = held.to(memory_format=torch.channels_last)
-        return held.copy_(torch.from_numpy(np.ascontiguousarray(array)))
+        return held.copy_(torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape)))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 from assay_worker.batch import Session
+from worker_under_test import LIBRARY
 
-ROOT = Path(__file__).resolve().parents[2]
-LIBRARY = Path(os.environ.get("ASSAY_BUILD", ROOT / "build/dev")) / "libassay_batch.so"
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built")
 
 SAMPLES, BATCH, MOST = 24, 4, 4

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from assay_worker import Adapter, Cell
 from assay_worker.batch import DONE, EVALUATE, TIMED, Block, Layout
 from assay_worker.serve import Server, error_event
 from assay_worker.tensors import read_tensors
-from worker_under_test import ROOT, numpy_adapter
+from worker_under_test import LIBRARY, ROOT, numpy_adapter
 
 WORKER = ROOT / "tests/numpy_backend/worker.py"
 
@@ -52,7 +53,11 @@ def talk(
     return heard, process.wait()
 
 
-def test_hello_tells_the_batch_library_and_the_other_shared_objects_with_their_builds(make_cell: Any) -> None:
+@pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not there: cmake --build build/dev")
+def test_hello_tells_the_batch_library_and_the_other_shared_objects_with_their_builds(
+    make_cell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSAY_BATCH_LIBRARY", str(LIBRARY))
     heard, _ = talk(make_cell(), ["quit"])
     libraries = {library["name"]: library for library in heard[0]["libraries"]}
     for name in ("libassay_batch", "libc"):

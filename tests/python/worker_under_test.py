@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 from types import ModuleType
 
 from assay_worker import Adapter
 
 ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = Path(os.environ.get("ASSAY_BUILD", ROOT / "build/dev")) / "libassay_batch.so"
 
 
 def _load(path: str) -> ModuleType:
