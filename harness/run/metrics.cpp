@@ -255,13 +255,32 @@ Metric over_forks(const Row& row, const std::vector<const Fork*>& forks) {
 
 }  // namespace
 
-Metrics metrics_of(const CellReport& cell) {
+std::vector<const Fork*> counted_forks(const CellReport& cell) {
   std::vector<const Fork*> clean, ok;
   for (const Fork& fork : cell.forks) {
     if (fork.status == Status::ok) ok.push_back(&fork);
     if (is_clean(fork)) clean.push_back(&fork);
   }
-  const auto& counted = clean.empty() ? ok : clean;
+  return clean.empty() ? ok : clean;
+}
+
+std::vector<std::string> metric_names() {
+  std::vector<std::string> names;
+  for (const Row& row : rows_for({}, {})) names.emplace_back(row.name);
+  return names;
+}
+
+std::optional<double> fork_metric(const CellReport& cell, const Fork& fork, std::string_view metric) {
+  for (const Row& row : rows_for(cell.axes, cell.work)) {
+    if (row.name != metric) continue;
+    const Sample sample = row.sample(fork);
+    return sample.value && std::isfinite(*sample.value) ? sample.value : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Metrics metrics_of(const CellReport& cell) {
+  const std::vector<const Fork*> counted = counted_forks(cell);
   Metrics metrics;
   for (const Row& row : rows_for(cell.axes, cell.work)) {
     if (cell.status == Status::ok && !counted.empty()) {

@@ -1,6 +1,11 @@
 // From the raw forks of a cell to its metrics.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "harness/report/report.hpp"
 
 namespace assay {
@@ -27,5 +32,12 @@ namespace assay {
 //   loader_wait          seconds a step spent waiting for its batch, within step_time
 //   cpu_utilisation      CPU seconds of the worker over seconds and threads, in the timed blocks
 Metrics metrics_of(const CellReport& cell);
+
+// Every name that metrics_of() knows.
+std::vector<std::string> metric_names();
+// The forks behind the metrics: the clean ones, or where none is clean all that are ok.
+std::vector<const Fork*> counted_forks(const CellReport& cell);
+// One fork's own value, before any median; nothing where it has none or there is no such metric.
+std::optional<double> fork_metric(const CellReport& cell, const Fork& fork, std::string_view metric);
 
 }  // namespace assay

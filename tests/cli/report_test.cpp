@@ -29,6 +29,16 @@ TEST_P(Show, prints_the_golden_report_as_it_did) {
 
 INSTANTIATE_TEST_SUITE_P(Each, Show, ::testing::Values("console", "markdown", "csv", "gbench"));
 
+TEST(CliCompare, a_report_with_itself_is_no_regression_and_a_misspelt_format_is_refused) {
+  const std::string report = data_file("report.json");
+  const Outcome same = test::assay({.arguments = {"compare", report, report, "--threshold", "10%"}});
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("same of"));
+  const Outcome bad = test::assay({.arguments = {"compare", report, report, "--format=junitt"}});
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_THAT(bad.err, HasSubstr("did you mean 'junit'?"));
+}
+
 TEST(CliShow, reads_standard_input_and_several_reports) {
   const Outcome piped = test::assay({.arguments = {"show", "-"}, .input = read_text(golden())});
   EXPECT_EQ(piped.code, 0);

@@ -20,6 +20,7 @@ void add_list(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
 void add_show(CLI::App& app, Context& context);
+void add_compare(CLI::App& app, Context& context);
 void add_validate(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);
 void add_env(CLI::App& app, Context& context);

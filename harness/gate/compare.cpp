@@ -1,0 +1,183 @@
+#include "harness/gate/compare.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "harness/gate/fork_values.hpp"
+#include "harness/gate/time_judge.hpp"
+#include "harness/graph/nearest.hpp"
+#include "harness/measure/statistics.hpp"
+#include "harness/run/metrics.hpp"
+#include "harness/run/options.hpp"
+
+namespace assay {
+namespace {
+
+enum Code { fine = 0, regression = 3, incomplete = 4, not_comparable = 5, inconclusive = 6 };
+
+int attention(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::broken:
+      return 0;
+    case Verdict::slower:
+      return 1;
+    case Verdict::missing:
+      return 2;
+    case Verdict::inconclusive:
+      return 3;
+    case Verdict::faster:
+      return 4;
+    case Verdict::added:
+      return 5;
+    case Verdict::same:
+      return 6;
+  }
+  return 7;
+}
+
+struct Pair {
+  const CellReport* base = nullptr;
+  const CellReport* current = nullptr;
+};
+
+std::map<std::string, Pair> pairs_of(const Report& base, const Report& current, const std::string& filter) {
+  std::map<std::string, Pair> pairs;
+  const auto wanted = [&](const CellReport& cell) { return cell.id.find(filter) != std::string::npos; };
+  for (const CellReport& cell : base.cells)
+    if (wanted(cell)) pairs[cell.id].base = &cell;
+  for (const CellReport& cell : current.cells)
+    if (wanted(cell)) pairs[cell.id].current = &cell;
+  if (pairs.empty())
+    throw ConfigError(
+        filter.empty()
+            ? "[compare] neither report has a cell"
+            : fmt::format("[compare] --filter {}: no cell of either report has that in its id", filter));
+  return pairs;
+}
+
+void require_metric(const std::string& metric) {
+  const std::vector<std::string> known = metric_names();
+  if (metric.empty() || std::find(known.begin(), known.end(), metric) != known.end()) return;
+  throw ConfigError(fmt::format("[compare] '{}' is no metric{}", metric, suggestion(metric, known)));
+}
+
+CellVerdict verdict_of_one_side(const std::string& id, const Pair& pair) {
+  CellVerdict cell;
+  cell.id = id;
+  const CellReport& there = pair.base ? *pair.base : *pair.current;
+  cell.verdict = pair.base ? Verdict::missing : Verdict::added;
+  cell.reason = fmt::format("{} has it, {}", pair.base ? "the baseline alone" : "the new report alone",
+                            to_string(there.status));
+  return cell;
+}
+
+class Judge {
+ public:
+  Judge(const CompareSettings& settings, double cell_confidence)
+      : settings_(settings), confidence_(cell_confidence) {}
+
+  CellVerdict operator()(const CellReport& base, const CellReport& current) const {
+    CellVerdict cell;
+    const std::string metric = settings_.metric.empty() ? main_metric(base) : settings_.metric;
+    if (base.status == Status::ok && current.status == Status::ok)
+      cell = by_statistics(base, current, metric);
+    cell.id = base.id;
+    cell.metric = metric;
+    if (const auto what = breakage(base, current, settings_.breakage)) {
+      cell.verdict = Verdict::broken;
+      cell.reason = *what;
+    } else if (base.status != Status::ok) {
+      cell.verdict = current.status == Status::ok ? Verdict::added : Verdict::same;
+      cell.reason = fmt::format("the baseline's was {}, this one is {}", to_string(base.status),
+                                to_string(current.status));
+    }
+    return cell;
+  }
+
+ private:
+  CellVerdict by_statistics(const CellReport& base, const CellReport& current,
+                            const std::string& metric) const {
+    const auto before = fork_values(base, metric), after = fork_values(current, metric);
+    const auto described = base.metrics.find(metric);
+    JudgeSettings judge{settings_.threshold, confidence_, between_runs(base.id), false};
+    judge.higher_is_better = described != base.metrics.end() && described->second.hint == Hint::rate;
+    CellVerdict cell = judge_times(before, after, judge);
+    if (before.empty() || after.empty())
+      cell.reason =
+          fmt::format("{} has no value in {}", metric, before.empty() ? "the baseline" : "the new report");
+    if (!before.empty()) cell.base = median(before);
+    if (!after.empty()) cell.current = median(after);
+    if (described != base.metrics.end()) {
+      cell.unit = described->second.unit;
+      cell.hint = described->second.hint;
+    }
+    return cell;
+  }
+
+  double between_runs(const std::string& id) const {
+    auto found = settings_.between_runs.find(id);
+    if (found == settings_.between_runs.end()) found = settings_.between_runs.find("");
+    return found == settings_.between_runs.end() ? 0 : found->second;
+  }
+
+  const CompareSettings& settings_;
+  double confidence_;
+};
+
+}  // namespace
+
+Comparison compare(const Report& base, const Report& current, const CompareSettings& settings) {
+  require_metric(settings.metric);
+  const auto pairs = pairs_of(base, current, settings.filter);
+  Comparison result;
+  result.threshold = settings.threshold;
+  result.confidence = settings.confidence;
+  result.judged = static_cast<int>(std::count_if(pairs.begin(), pairs.end(), [](const auto& entry) {
+    const Pair& pair = entry.second;
+    return pair.base && pair.current && pair.base->status == Status::ok && pair.current->status == Status::ok;
+  }));
+  result.cell_confidence = 1 - (1 - settings.confidence) / std::max(1, result.judged);
+  result.environment = environment_differences(base, current);
+  const Judge judge(settings, result.cell_confidence);
+  for (const auto& [id, pair] : pairs)
+    result.cells.push_back(pair.base && pair.current ? judge(*pair.base, *pair.current)
+                                                     : verdict_of_one_side(id, pair));
+  std::stable_sort(result.cells.begin(), result.cells.end(), [](const CellVerdict& a, const CellVerdict& b) {
+    if (a.verdict != b.verdict) return attention(a.verdict) < attention(b.verdict);
+    return a.ratio.value_or(1) > b.ratio.value_or(1);
+  });
+  return result;
+}
+
+int Comparison::count(Verdict verdict) const {
+  return static_cast<int>(
+      std::count_if(cells.begin(), cells.end(), [&](const auto& cell) { return cell.verdict == verdict; }));
+}
+
+bool Comparison::comparable() const {
+  return std::none_of(environment.begin(), environment.end(), [](const auto& one) { return one.hard; });
+}
+
+int exit_code(const Comparison& comparison, bool allow_environment, bool fail_on_inconclusive) {
+  if (!allow_environment && !comparison.comparable()) return not_comparable;
+  if (comparison.count(Verdict::slower) > 0 || comparison.count(Verdict::broken) > 0) return regression;
+  if (comparison.count(Verdict::missing) > 0 || comparison.judged == 0) return incomplete;
+  if (fail_on_inconclusive && comparison.count(Verdict::inconclusive) > 0) return inconclusive;
+  return fine;
+}
+
+std::string summary_line(const Comparison& comparison) {
+  std::string counts;
+  for (const Verdict verdict : {Verdict::broken, Verdict::slower, Verdict::missing, Verdict::inconclusive,
+                                Verdict::faster, Verdict::added, Verdict::same}) {
+    if (const int count = comparison.count(verdict))
+      counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, to_string(verdict));
+  }
+  return fmt::format("{} of {} cells; threshold {:.3g} %, all intervals together at {:.3g} % ({:.5g} % each)",
+                     counts, comparison.cells.size(), 100 * comparison.threshold, 100 * comparison.confidence,
+                     100 * comparison.cell_confidence);
+}
+
+}  // namespace assay

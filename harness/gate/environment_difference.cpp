@@ -1,0 +1,86 @@
+#include "harness/gate/environment_difference.hpp"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace assay {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Field {
+  const char* what;
+  const char* pointer;
+  bool hard;
+};
+// Never a host name, a frequency or an uptime: they split one machine into many.
+constexpr Field fields[] = {
+    {"the processor", "/cpu/model", true},
+    {"its architecture", "/cpu/architecture", true},
+    {"processors that may be used", "/cpu/usable", true},
+    {"the GPUs", "/gpus", true},
+    {"the container's share of processors", "/cpu_quota", true},
+    {"the frequency governor", "/cpu/governor", false},
+    {"the boost of the clock", "/cpu/boost", false},
+    {"the kernel", "/kernel", false},
+    {"the operating system", "/os", false},
+    {"huge pages", "/memory/huge_pages", false},
+};
+
+std::string shown(const Json& value) {
+  if (value.is_null()) return "not known";
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+Json at(const Json& document, const char* pointer) {
+  const Json::json_pointer path(pointer);
+  return document.contains(path) ? document.at(path) : Json(nullptr);
+}
+
+// "<backend>" and "<backend>: <library>" to version, of the cells that `shared` names.
+std::map<std::string, std::string> versions(const Report& report, const std::set<std::string>& shared) {
+  std::map<std::string, std::string> found;
+  for (const CellReport& cell : report.cells) {
+    if (!shared.contains(cell.id) || cell.status != Status::ok) continue;
+    found[cell.axes.backend] = cell.backend_version;
+    for (const Json& library : cell.libraries)
+      if (library.contains("name") && library.contains("version"))
+        found[fmt::format("{}: {}", cell.axes.backend, shown(library["name"]))] = shown(library["version"]);
+  }
+  return found;
+}
+
+std::set<std::string> shared_ids(const Report& base, const Report& current) {
+  std::set<std::string> left, shared;
+  for (const CellReport& cell : base.cells) left.insert(cell.id);
+  for (const CellReport& cell : current.cells)
+    if (left.contains(cell.id)) shared.insert(cell.id);
+  return shared;
+}
+
+}  // namespace
+
+std::vector<EnvironmentDifference> environment_differences(const Report& base, const Report& current) {
+  std::vector<EnvironmentDifference> found;
+  for (const Field& field : fields) {
+    const Json was = at(base.environment, field.pointer), is = at(current.environment, field.pointer);
+    if (was != is) found.push_back({field.what, shown(was), shown(is), field.hard});
+  }
+  const auto shared = shared_ids(base, current);
+  const auto was = versions(base, shared), is = versions(current, shared);
+  for (const auto& [what, version] : was) {
+    const auto other = is.find(what);
+    if (other != is.end() && other->second != version)
+      found.push_back({"the version of " + what, version, other->second, true});
+  }
+  const auto built = [](const Report& report) { return shown(at(report.run, "/dirty")); };
+  if (built(base) != built(current))
+    found.push_back({"whether the sources had changes of their own", built(base), built(current), false});
+  return found;
+}
+
+}  // namespace assay

@@ -1,0 +1,23 @@
+#include "harness/gate/fork_values.hpp"
+
+#include "harness/run/metrics.hpp"
+
+namespace assay {
+
+std::vector<double> fork_values(const CellReport& cell, std::string_view metric) {
+  std::vector<double> values;
+  for (const Fork* fork : counted_forks(cell)) {
+    const std::optional<double> value = fork_metric(cell, *fork, metric);
+    if (!value) return {};
+    values.push_back(*value);
+  }
+  return values;
+}
+
+std::string main_metric(const CellReport& cell) {
+  if (cell.axes.measure.starts_with("epochs"))
+    return fork_values(cell, "epoch_time").empty() ? "training_time" : "epoch_time";
+  return cell.axes.task == "infer" ? "latency_p50" : "step_time";
+}
+
+}  // namespace assay

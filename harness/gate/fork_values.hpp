@@ -1,0 +1,20 @@
+// One number a fork: what the gate compares.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/report/report.hpp"
+
+namespace assay {
+
+// The metric of each fork that counts: the clean ones, or where no fork is clean all that are ok. Empty where
+// one of them has no such value.
+std::vector<double> fork_values(const CellReport& cell, std::string_view metric);
+
+// What a cell is judged by when nothing is asked for: "epoch_time" where epochs were counted and there are
+// two or more, "training_time" where there is one, "latency_p50" of task infer, else "step_time".
+std::string main_metric(const CellReport& cell);
+
+}  // namespace assay

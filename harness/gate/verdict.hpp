@@ -1,0 +1,38 @@
+// What a comparison says of one cell.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "harness/report/metric.hpp"
+
+namespace assay {
+
+enum class Verdict {
+  faster,
+  slower,
+  same,          // the whole interval lies within the threshold
+  inconclusive,  // neither: `reason` says what would decide
+  missing,       // in the baseline alone
+  added,         // "new": in the other report alone
+  broken,        // it worked, or was right, or fitted into memory, and is no longer so
+};
+std::string_view to_string(Verdict verdict);
+
+struct CellVerdict {
+  std::string id;
+  Verdict verdict = Verdict::inconclusive;
+  std::string reason;  // a sentence; empty where the numbers say it all
+  // The metric that was judged; a ratio above 1 is slower, whichever way the metric counts.
+  std::string metric;
+  std::string unit;
+  Hint hint = Hint::number;
+  std::optional<double> base, current;  // medians over forks
+  int base_forks = 0, current_forks = 0;
+  std::optional<double> ratio;  // Hodges-Lehmann, of the forks
+  std::optional<double> lower, upper, confidence;
+  std::optional<int> forks_needed;  // a side, where more would decide
+};
+
+}  // namespace assay
