@@ -33,7 +33,7 @@ def make_optimizer(spec: Optimizer) -> optax.GradientTransformation:
 
 
 def _kernels(parameters: Any) -> Any:
-    return jax.tree.map(lambda parameter: parameter.ndim >= 2, parameters)
+    return jax.tree.map(lambda parameter: Optimizer.decays(parameter.shape), parameters)
 
 
 def with_fields(state: Any, **fields: Any) -> Any:

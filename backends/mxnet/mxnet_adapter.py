@@ -37,7 +37,7 @@ class MxnetAdapter(Adapter):
         self._optimizer = make_optimizer(program.optimizer)
         trained = [self._network.tensor(value.name) for value in program.parameters]
         for parameter, value in zip(trained, program.parameters, strict=True):
-            parameter.wd_mult = float(len(value.shape) >= 2)
+            parameter.wd_mult = float(program.optimizer.decays(value.shape))
         self._trainer = gluon.Trainer(trained, self._optimizer, kvstore=None)
         self._slots: dict[int, tuple[nd.NDArray, nd.NDArray]] = {}
         self._losses: nd.NDArray | None = None

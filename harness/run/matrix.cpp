@@ -11,7 +11,7 @@
 #include "harness/data/format.hpp"
 #include "harness/graph/nearest.hpp"
 #include "harness/io/philox.hpp"
-#include "harness/run/cores.hpp"
+#include "harness/run/execution_axes.hpp"
 #include "harness/run/op_cells.hpp"
 #include "harness/run/variant.hpp"
 #include "workloads/ops/op_workload.hpp"
@@ -187,23 +187,16 @@ class Expander {
   void settle_network(Cell& cell, const OptionValues& point) const {
     const Workload& workload = find_workload(cell.axes.workload);
     const auto given = [&](const char* axis, const std::string& fallback) {
-      const std::string text = text_of(point, axis);
-      return text.empty() ? fallback : text;
+      return axis_or(point, axis, fallback);
     };
     Axes& axes = cell.axes;
-    axes.device = given("device", "cpu");
-    axes.task = given("task", "train");
-    axes.precision = given("precision", "fp32");
-    axes.layout = given("layout", "native");
+    settle_execution(axes, point, "train");
     axes.batch = std::stoll(given("batch", std::to_string(workload.batch)));
     axes.dataset = find_dataset(given("dataset", workload.dataset)).name;
     look_at_own_samples(cell, workload);
     axes.optimizer = given("optimizer", workload.optimizer.kind);
     axes.loader = given("loader", cell.measure.epochs > 0 ? "harness" : "resident");
     axes.loader_workers = axes.loader == "harness" ? std::stoi(given("loader-workers", "0")) : 0;
-    axes.threads = std::stoi(given("threads", std::to_string(usable_cores().size())));
-    axes.compile_cache = given("compile-cache", "cold");
-    axes.deterministic = given("deterministic", "false") == "true";
     axes.measure = cell.measure.epochs > 0 ? fmt::format("epochs:{}", cell.measure.epochs) : "steps";
     if (settings_.quick) shrink(cell);
     settle_variant(cell, workload, settings_.quick ? shrunk(point, cell) : point);

@@ -10,7 +10,7 @@
 #include "harness/graph/op.hpp"
 #include "harness/graph/training_step.hpp"
 #include "harness/measure/environment.hpp"
-#include "harness/run/cores.hpp"
+#include "harness/run/execution_axes.hpp"
 #include "workloads/ops/op_workload.hpp"
 
 namespace assay {
@@ -124,24 +124,14 @@ void refuse_op_axes(const std::string& workload, const OptionValues& values, std
 
 void settle_op(Cell& cell, const OptionValues& point) {
   const OpWorkload& op = find_op_workload(cell.axes.workload);
-  const auto given = [&](const char* axis, const std::string& fallback) {
-    const std::string text = text_of(point, axis);
-    return text.empty() ? fallback : text;
-  };
   Axes& axes = cell.axes;
-  axes.device = given("device", "cpu");
-  axes.task = given("task", "infer");
-  axes.precision = given("precision", "fp32");
-  axes.layout = given("layout", "native");
+  settle_execution(axes, point, "infer");
   axes.batch = 1;
   axes.loader = "resident";
   axes.loader_workers = 0;
-  axes.threads = std::stoi(given("threads", std::to_string(usable_cores().size())));
-  axes.compile_cache = given("compile-cache", "cold");
-  axes.deterministic = given("deterministic", "false") == "true";
   axes.measure = "steps";
   axes.size = op.canonical(text_of(point, "size"));
-  axes.cache = given("cache", "warm");
+  axes.cache = axis_or(point, "cache", "warm");
   if (axes.task == "train" && !op.differentiable) {
     cell.status = Status::unsupported;
     cell.reason = fmt::format("[{}] has no gradient", op.name);

@@ -98,7 +98,12 @@ class Optimizer:
 
     def decay_of(self, shape: Sequence[int]) -> float:
         """Return what weight_decay is for a parameter of that shape: kernels alone have it."""
-        return self.weight_decay if len(shape) >= 2 else 0.0
+        return self.weight_decay if self.decays(shape) else 0.0
+
+    @staticmethod
+    def decays(shape: Sequence[int]) -> bool:
+        """Whether a parameter of that shape is a kernel, which weight decay acts on."""
+        return len(shape) >= 2
 
     @staticmethod
     def from_json(json: dict[str, Any]) -> Optimizer:

@@ -1,4 +1,3 @@
-#include <limits>
 #include <string>
 
 #include "harness/graph/ops/op_list.hpp"
@@ -6,8 +5,6 @@
 
 namespace assay {
 namespace {
-
-constexpr double flops_per_element = 14;
 
 class Adam final : public Op {
  public:
@@ -22,23 +19,18 @@ class Adam final : public Op {
     return text;
   }
   std::vector<Operand> operands() const override { return optimizer_operands({"m", "v"}); }
-  std::vector<std::string> attributes() const override {
-    return {"beta1", "beta2", "epsilon", "weight_decay"};
-  }
+  std::vector<std::string> attributes() const override { return adam_attributes(); }
   std::vector<Result> results() const override { return optimizer_results({"m", "v"}); }
   int repeats() const override { return 4; }
   std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
     const Operands in(*this, inputs, present);
-    bounded_attribute(in, attributes, "beta1", 0, 1);
-    bounded_attribute(in, attributes, "beta2", 0, 1);
-    bounded_attribute(in, attributes, "epsilon", 0, 1);
-    bounded_attribute(in, attributes, "weight_decay", 0, std::numeric_limits<float>::max());
+    check_adam_attributes(in, attributes);
     return infer_optimizer(*this, inputs, present);
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    return flops_per_element * optimized_elements(*this, inputs);
+    return adam_flops * optimized_elements(*this, inputs);
   }
   std::vector<InPlace> in_place() const override { return {{0, 1}, {1, 3}, {2, 4}}; }
 };

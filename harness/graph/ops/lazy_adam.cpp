@@ -1,13 +1,10 @@
-#include <limits>
 #include <string>
 
 #include "harness/graph/ops/op_list.hpp"
-#include "harness/graph/ops/rules.hpp"
+#include "harness/graph/ops/optimizer_rule.hpp"
 
 namespace assay {
 namespace {
-
-constexpr double flops_per_element = 14;
 
 class LazyAdam final : public Op {
  public:
@@ -27,17 +24,12 @@ class LazyAdam final : public Op {
             {"values", false, Kind::master},   {"touched", false, Kind::index},
             {"m", false, Kind::master},        {"v", false, Kind::master}};
   }
-  std::vector<std::string> attributes() const override {
-    return {"beta1", "beta2", "epsilon", "weight_decay"};
-  }
+  std::vector<std::string> attributes() const override { return adam_attributes(); }
   std::vector<Result> results() const override { return {{"new_parameter"}, {"new_m"}, {"new_v"}}; }
   std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
     const Operands in(*this, inputs, present);
-    bounded_attribute(in, attributes, "beta1", 0, 1);
-    bounded_attribute(in, attributes, "beta2", 0, 1);
-    bounded_attribute(in, attributes, "epsilon", 0, 1);
-    bounded_attribute(in, attributes, "weight_decay", 0, std::numeric_limits<float>::max());
+    check_adam_attributes(in, attributes);
     in.floating(0);
     in.shaped(0, {2});
     in.rank(1, 2);
@@ -53,7 +45,7 @@ class LazyAdam final : public Op {
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    return flops_per_element * static_cast<double>(inputs[2].elements());
+    return adam_flops * static_cast<double>(inputs[2].elements());
   }
   std::vector<InPlace> in_place() const override { return {{0, 1}, {1, 4}, {2, 5}}; }
 };

@@ -1,5 +1,7 @@
 #include "harness/graph/ops/optimizer_rule.hpp"
 
+#include <limits>
+
 namespace assay {
 
 std::vector<Operand> optimizer_operands(std::initializer_list<const char*> moments, bool optional) {
@@ -40,6 +42,15 @@ double optimized_elements(const Op& op, std::span<const TensorType> inputs) {
     elements += static_cast<double>(inputs[i].elements());
   }
   return elements;
+}
+
+std::vector<std::string> adam_attributes() { return {"beta1", "beta2", "epsilon", "weight_decay"}; }
+
+void check_adam_attributes(const Operands& in, const Attributes& attributes) {
+  bounded_attribute(in, attributes, "beta1", 0, 1);
+  bounded_attribute(in, attributes, "beta2", 0, 1);
+  bounded_attribute(in, attributes, "epsilon", 0, 1);
+  bounded_attribute(in, attributes, "weight_decay", 0, std::numeric_limits<float>::max());
 }
 
 }  // namespace assay

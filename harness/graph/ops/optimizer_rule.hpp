@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <string>
 #include <vector>
 
 #include "harness/graph/ops/rules.hpp"
@@ -24,5 +25,10 @@ std::vector<TensorType> infer_optimizer(const Op& op, std::span<const TensorType
                                         const std::vector<bool>& present);
 // The sum of the elements of all parameters.
 double optimized_elements(const Op& op, std::span<const TensorType> inputs);
+
+// What adam and lazy_adam share: the names of their attributes, their bounds, and the operations an element.
+std::vector<std::string> adam_attributes();
+void check_adam_attributes(const Operands& in, const Attributes& attributes);
+inline constexpr double adam_flops = 14;
 
 }  // namespace assay
