@@ -1,0 +1,182 @@
+"""What a study says in a few sentences, and what a reader should be warned of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from assay_plots.report import Cell, Report
+from assay_plots.study import Group, Study, ranked_time, time_ratio
+from assay_plots.text import clean, plural, shown, significant
+
+MOST_FINDINGS = 12
+ABSENT = ("unavailable", "unsupported")
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    value: str
+    what: str
+    tone: str  # "good", "bad", "doubtful" or "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    what: str
+    remedy: str
+
+
+def times_as_long(ratio: float) -> str:
+    return f"{significant(ratio)} times as long" if ratio >= 1 else f"{significant(ratio)} of the time"
+
+
+def describe(cell: Cell) -> str:
+    """Name the work of a cell in words."""
+    a = cell.axes
+    what = {"train": "training", "infer": "prediction"}.get(a["task"], a["task"])
+    if cell.is_op:
+        return f"{a['workload']} {a['size']} ({a['task']}, {a['precision']})"
+    words = f"{a['workload']}, {what} in batches of {a['batch']} ({a['precision']}, {a['device']})"
+    return words
+
+
+def finding(study: Study, group: Group) -> str | None:
+    """Say who was fastest, and by how much the others are behind."""
+    ranked = sorted(
+        ((time, cell) for cell in group.cells if (time := ranked_time(cell)) is not None), key=lambda p: p[0]
+    )
+    if not ranked:
+        return None
+    best = ranked[0][1]
+    rate = shown(best.value("samples_per_second"), "rate", "1/s").replace("/s", " samples a second")
+    text = f"{describe(best)}: "
+    if len(ranked) == 1:
+        return f"{text}{best.series} reached {rate}; no other row of it can be ranked."
+    text += f"{best.series} is the fastest of {len(ranked)} with {rate}"
+    others: list[str] = []
+    for time, cell in ranked[1:4]:
+        paired = time_ratio(cell, best)
+        ratio = paired.value if paired else time / (ranked[0][0])
+        uncertain = paired is not None and paired.lower is not None and paired.lower <= 1
+        others.append(
+            f"{cell.series} takes {times_as_long(ratio)}" + (" (no clear difference)" if uncertain else "")
+        )
+    return f"{text}; {', '.join(others)}."
+
+
+def findings(study: Study) -> list[str]:
+    """Give a sentence to each network first, then to single operators, up to a page's worth."""
+    groups = sorted(study.groups, key=lambda g: (g.is_op, -len(g.cells)))
+    found: list[str] = []
+    for group in groups:
+        if len(found) == MOST_FINDINGS:
+            break
+        text = finding(study, group)
+        if text:
+            found.append(text)
+    return found
+
+
+def tiles(study: Study) -> list[Tile]:
+    cells = study.cells
+    ok = sum(cell.status == "ok" for cell in cells)
+    absent = sum(cell.status in ABSENT for cell in cells)
+    broken = len(cells) - ok - absent
+    checked = [cell for cell in cells if cell.checked]
+    wrong = sum(not cell.passed for cell in checked)
+    disturbed = sum(cell.status == "ok" and bool(cell.flags) for cell in cells)
+    forks = [len(cell.counted_forks()) for cell in cells if cell.status == "ok"]
+    out = [
+        Tile(f"{ok:,} of {len(cells):,}", "measured", "good" if ok == len(cells) else "plain"),
+        Tile(
+            f"{len(checked) - wrong:,} of {len(checked):,}",
+            "compute the same as the oracle",
+            "bad" if wrong else "good",
+        ),
+    ]
+    if broken:
+        out.append(Tile(f"{broken:,}", "went wrong", "bad"))
+    if absent:
+        out.append(Tile(f"{absent:,}", "not set up, or not supported", "plain"))
+    out.append(Tile(f"{disturbed:,}", "disturbed, so not ranked", "doubtful" if disturbed else "good"))
+    if forks:
+        low, high = min(forks), max(forks)
+        text = f"{low}" if low == high else f"{low}–{high}"
+        out.append(Tile(text, "repeats (forks) of each", "plain" if low >= 6 else "doubtful"))
+    return out
+
+
+def _entries(of: Any) -> list[dict[str, Any]]:
+    return [entry for entry in of if isinstance(entry, dict)] if isinstance(of, list) else []
+
+
+def _about_report(report: Report) -> list[Warned]:
+    out: list[Warned] = []
+    run = report.run
+    if run.get("quick") is True:
+        out.append(Warned("this was a quick run: no measurement", "run it without --quick"))
+    if run.get("complete") is not True:
+        out.append(Warned("the run is not complete", "assay run --resume REPORT measures what is missing"))
+    if run.get("dirty") is True:
+        out.append(
+            Warned(
+                "the program was built from files that differ from its commit", "commit, build and run again"
+            )
+        )
+    config = run.get("config")
+    overridden = config.get("overridden") if isinstance(config, dict) else None
+    if isinstance(overridden, list) and overridden:
+        options = ", ".join("--" + clean(str(option), 40) for option in overridden[:20])
+        out.append(
+            Warned(f"not the protocol as published: the command line set {options}", "leave the options out")
+        )
+    for entry in _entries(report.environment.get("unsteady"))[:50]:
+        out.append(Warned(clean(str(entry.get("what", ""))), clean(str(entry.get("remedy", "")))))
+    return out
+
+
+def warnings(study: Study) -> list[Warned]:
+    out: dict[Warned, None] = {}
+    for report in study.reports:
+        for warned in _about_report(report):
+            several = len(study.reports) > 1
+            out.setdefault(Warned(f"{report.label}: {warned.what}", warned.remedy) if several else warned)
+    flags = Counter(flag for cell in study.cells for flag in cell.flags)
+    for flag, count in flags.most_common(12):
+        out.setdefault(
+            Warned(
+                f"{plural(count, 'cell')} flagged {flag}: shown pale and not ranked",
+                "run again on a quiet machine",
+            )
+        )
+    few = sum(0 < len(cell.counted_forks()) < 6 for cell in study.cells)
+    if few:
+        out.setdefault(
+            Warned(f"{plural(few, 'cell')} with fewer than six forks: no interval", "assay run --forks 6")
+        )
+    unchecked = sum(cell.status == "ok" and not cell.checked for cell in study.cells)
+    if unchecked:
+        out.setdefault(
+            Warned(
+                f"{plural(unchecked, 'cell')} not compared with the oracle: not ranked",
+                "run without --check=false",
+            )
+        )
+    return list(out)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    status: str
+    reason: str
+    cells: list[Cell]
+
+
+def troubles(study: Study) -> list[Trouble]:
+    """Give what did not end well, one entry a reason."""
+    found: dict[tuple[str, str], list[Cell]] = {}
+    for cell in study.cells:
+        if cell.status != "ok":
+            found.setdefault((cell.status, cell.reason), []).append(cell)
+    return [Trouble(status, reason, cells) for (status, reason), cells in found.items()]
