@@ -33,7 +33,7 @@ def names(allowed: Sequence[str]) -> Callable[[str], list[str]]:
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="scripts/plot",
-        description="Draw reports: one page that opens from disk, and each picture as SVG and PNG. No network.",
+        description="Draw reports: a page that opens from disk, and each picture as SVG and PNG.",
         epilog="pictures: " + ", ".join(plot.name for plot in PLOTS),
     )
     parser.add_argument("reports", nargs="+", type=Path, metavar="REPORT", help="a report of assay run")

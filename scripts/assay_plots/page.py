@@ -72,7 +72,7 @@ def _hash(script: str) -> str:
 
 def vega_bundle() -> str:
     """Give Vega, Vega-Lite and Vega-Embed as one script that may stand in a page."""
-    bundle = vl_convert.javascript_bundle(vl_version=vega_lite_version())
+    bundle = vl_convert.javascript_bundle(None, vl_version=vega_lite_version())
     if re.search(r"</script|<!--|\r", bundle, re.IGNORECASE):
         raise RuntimeError("the bundle of Vega could end the script that holds it")
     return bundle
@@ -92,7 +92,8 @@ def plain_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     body = "".join(
         "<tr>" + "".join(f'<td class="wide">{escape(c)}</td>' for c in row) + "</tr>\n" for row in rows
     )
-    return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="scroll" tabindex="0">{table}</div>'
 
 
 def _still(svg: str, what: str) -> str:
@@ -126,7 +127,8 @@ def summary_section(study: Study) -> str:
     found = findings(study)
     said = plain_list(found) if found else "<p>No cell of this report can be ranked: see the warnings.</p>"
     words = "".join(f"<dt><b>{escape(w)}</b></dt><dd>{escape(what)}</dd>" for w, what in GLOSSARY)
-    body = f'<ul class="tiles">{boxes}</ul>{said}<details><summary>What the words mean</summary><dl>{words}</dl></details>'
+    glossary = f"<details><summary>What the words mean</summary><dl>{words}</dl></details>"
+    body = f'<ul class="tiles">{boxes}</ul>{said}{glossary}'
     return section("summary", "In short", body)
 
 
@@ -201,14 +203,15 @@ def cells_section(study: Study) -> tuple[str, str]:
         "details": details,
     }
     html = (
-        '<p class="caption">Click a heading to sort; + unfolds all metrics of a row and the command that measures it '
-        'again. Grey rows are not ranked.</p><div class="tools" id="cells-tools"></div>'
-        '<div class="scroll" tabindex="0"><table id="cells-table"><thead><tr><th><span hidden>details</span></th>'
+        '<p class="caption">Click a heading to sort; + unfolds all metrics of a row and the command that '
+        'measures it again. Grey rows are not ranked.</p><div class="tools" id="cells-tools"></div>'
+        '<div class="scroll" tabindex="0"><table id="cells-table"><thead><tr><td></td>'
         f"{heads}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
         '<p><button type="button" id="cells-more" hidden>Show more</button></p>'
     )
     if len(rows) > STATIC_ROWS:
-        html += f"<noscript><p>The first {STATIC_ROWS} of {len(rows)} rows; with scripts the page shows all.</p></noscript>"
+        said = f"The first {STATIC_ROWS} of {len(rows)} rows; with scripts the page shows all."
+        html += f"<noscript><p>{said}</p></noscript>"
     return section("cells", "All cells", html), data_block("cells-data", data)
 
 
@@ -229,7 +232,8 @@ def environment_section(study: Study) -> str:
         run = tables.environment({k: v for k, v in report.run.items() if k != "config"})
         parts.append(
             f"{title}<details><summary>Machine</summary>{plain_table(('what', 'value'), machine)}</details>"
-            f"<details><summary>Run: command, build, data sets</summary>{plain_table(('what', 'value'), run)}</details>"
+            "<details><summary>Run: command, build, data sets</summary>"
+            f"{plain_table(('what', 'value'), run)}</details>"
         )
     return section("environment", "Environment", "".join(parts))
 
@@ -264,7 +268,8 @@ def about(report: Report) -> str:
         machine += ", " + ", ".join(dict.fromkeys(name for name in names if name))
     version = _text_at(report.run, "version")
     day = _text_at(report.run, "start")[:10]
-    return f"{plural(len(report.cells), 'cell')} measured on {machine}{f' on {day}' if day else ''}{_duration(report)}, by Assay {version}."
+    when = (f" on {day}" if day else "") + _duration(report)
+    return f"{plural(len(report.cells), 'cell')} measured on {machine}{when}, by Assay {version}."
 
 
 def title_of(study: Study) -> str:

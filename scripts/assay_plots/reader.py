@@ -24,27 +24,9 @@ from assay_plots.report import (
 from assay_plots.text import clean
 
 SCHEMA = "assay-report/1"
-AXES = tuple(
-    [
-        "workload",
-        "backend",
-        "device",
-        "mode",
-        "task",
-        "precision",
-        "layout",
-        "batch",
-        "dataset",
-        "loader",
-        "loader_workers",
-        "optimizer",
-        "threads",
-        "compile_cache",
-        "deterministic",
-        "measure",
-        "size",
-        "cache",
-    ]
+AXES = (
+    *("workload", "backend", "device", "mode", "task", "precision", "layout", "batch", "dataset", "loader"),
+    *("loader_workers", "optimizer", "threads", "compile_cache", "deterministic", "measure", "size", "cache"),
 )
 TIMELINE_POINTS = 500
 T = TypeVar("T")

@@ -112,7 +112,7 @@ def details_of(study: Study, cell: Cell) -> dict[str, Any]:
         out["log"] = cell.log_tail
     if cell.checked and cell.equivalence_reason:
         out["equivalence"] = cell.equivalence_reason
-    libraries = [text for text in (f"{cell.axes['backend']} {cell.backend_version}".strip(), *cell.libraries)]
+    libraries = [f"{cell.axes['backend']} {cell.backend_version}".strip(), *cell.libraries]
     out["libraries"] = "; ".join(dict.fromkeys(libraries[:12]))
     out["metrics"] = [
         [name, text_of(metric)] for name, metric in cell.metrics.items() if metric.value is not None
@@ -183,7 +183,7 @@ def published(study: Study) -> Iterator[Beside]:
 
 
 def environment(tree: Any, most: int = 200) -> list[tuple[str, str]]:
-    """Flatten what a run says about its machine: "cpu model" -> "…"; without recursion, for it may be deep."""
+    """Flatten what a run says of its machine, "cpu model" -> "…", without recursion: it may be deep."""
     out: list[tuple[str, str]] = []
     waiting: list[tuple[str, Any]] = [("", tree)]
     while waiting and len(out) < most:

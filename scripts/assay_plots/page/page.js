@@ -183,7 +183,7 @@
   more.addEventListener("click", () => { limit += PAGE; fill(); });
   tools.append(count);
 
-  const heads = [...table.tHead.rows[0].cells].slice(1);
+  const heads = [...table.tHead.rows[0].cells].slice(1); // the first stands above the unfolding buttons
   heads.forEach((head, column) => {
     const button = element("button", { type: "button", textContent: head.textContent });
     head.replaceChildren(button);

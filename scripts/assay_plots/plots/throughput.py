@@ -64,6 +64,9 @@ def panel(study: Study, group: Group) -> Panel:
                     {"series": cell.series, "rate": rate, "source": said, "text": shown(rate, "rate", "1/s")}
                 )
     order = [row["series"] for row in rows]
+    for row in rows:  # a label stands behind a mark that it would lie under
+        beside = [mark["rate"] for mark in marks if mark["series"] == row["series"]]
+        row["end"] = max([row["end"], *(rate for rate in beside if row["end"] < rate < 2 * row["end"])])
     top = max([row["end"] for row in rows] + [mark["rate"] for mark in marks])
     y = alt.Y("series:N", sort=order, title=None)
     x = alt.X(
