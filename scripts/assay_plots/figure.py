@@ -15,6 +15,23 @@ from assay_plots.theme import DASHES, SERIES, SHAPES
 MOST_PANELS = 12
 MOST_ROWS = 40  # bars, tensors or tracks in one panel
 
+BOTTOM = alt.Legend(orient="bottom", title=None, symbolOpacity=1)
+LEGEND = alt.Legend(
+    orient="bottom",
+    columns=2,
+    title=None,
+    symbolLimit=24,
+    symbolOpacity=1,
+    symbolDash=[1, 0],
+    symbolStrokeWidth=0,
+)
+SECONDS = "format(datum.value, '~s') + 's'"
+BYTES = (
+    "datum.value >= 1073741824 ? format(datum.value / 1073741824, '.3~g') + ' GiB' : "
+    "datum.value >= 1048576 ? format(datum.value / 1048576, '.3~g') + ' MiB' : "
+    "datum.value >= 1024 ? format(datum.value / 1024, '.3~g') + ' KiB' : datum.value + ' B'"
+)
+
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -81,7 +98,7 @@ def _scale(study: Study, present: Iterable[str], range_of: Sequence[Any]) -> alt
 
 def colour(study: Study, rows: Sequence[Row], legend: bool = True) -> alt.Color:
     """Colour by series; a series has one colour in every picture of a study."""
-    shown = alt.Legend(orient="bottom", columns=2, title=None, symbolLimit=24) if legend else None
+    shown = LEGEND if legend else None
     return alt.Color("series:N", scale=_scale(study, (row["series"] for row in rows), SERIES), legend=shown)
 
 
@@ -101,12 +118,3 @@ def tips(*fields: tuple[str, str]) -> list[alt.Tooltip]:
 
 def bars_height(count: int) -> int:
     return 30 * max(count, 1) + 8
-
-
-BOTTOM = alt.Legend(orient="bottom", title=None)
-SECONDS = "format(datum.value, '~s') + 's'"
-BYTES = (
-    "datum.value >= 1073741824 ? format(datum.value / 1073741824, '.3~g') + ' GiB' : "
-    "datum.value >= 1048576 ? format(datum.value / 1048576, '.3~g') + ' MiB' : "
-    "datum.value >= 1024 ? format(datum.value / 1024, '.3~g') + ' KiB' : datum.value + ' B'"
-)

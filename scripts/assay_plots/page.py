@@ -72,7 +72,7 @@ def _hash(script: str) -> str:
 
 def vega_bundle() -> str:
     """Give Vega, Vega-Lite and Vega-Embed as one script that may stand in a page."""
-    bundle = vl_convert.javascript_bundle(None, vl_version=vega_lite_version())
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vega_lite_version())
     if re.search(r"</script|<!--|\r", bundle, re.IGNORECASE):
         raise RuntimeError("the bundle of Vega could end the script that holds it")
     return bundle

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay_plots.report import Cell, Report
-from assay_plots.study import Group, Study, ranked_time, time_ratio
+from assay_plots.study import Group, Study, op_family, ranked_time, time_ratio
 from assay_plots.text import clean, plural, shown, significant
 
 MOST_FINDINGS = 12
@@ -35,10 +35,7 @@ def describe(cell: Cell) -> str:
     """Name the work of a cell in words."""
     a = cell.axes
     what = {"train": "training", "infer": "prediction"}.get(a["task"], a["task"])
-    if cell.is_op:
-        return f"{a['workload']} {a['size']} ({a['task']}, {a['precision']})"
-    words = f"{a['workload']}, {what} in batches of {a['batch']} ({a['precision']}, {a['device']})"
-    return words
+    return f"{a['workload']}, {what} in batches of {a['batch']} ({a['precision']}, {a['device']})"
 
 
 def finding(study: Study, group: Group) -> str | None:
@@ -65,17 +62,42 @@ def finding(study: Study, group: Group) -> str | None:
     return f"{text}; {', '.join(others)}."
 
 
-def findings(study: Study) -> list[str]:
-    """Give a sentence to each network first, then to single operators, up to a page's worth."""
-    groups = sorted(study.groups, key=lambda g: (g.is_op, -len(g.cells)))
+def op_findings(study: Study) -> list[str]:
+    """Say of each single operator how far the others are behind over all its sizes."""
+    families: dict[str, list[Group]] = {}
+    for group in study.groups:
+        if group.is_op:
+            families.setdefault(op_family(group.cells[0]), []).append(group)
     found: list[str] = []
-    for group in groups:
-        if len(found) == MOST_FINDINGS:
-            break
-        text = finding(study, group)
-        if text:
-            found.append(text)
+    for family, groups in families.items():
+        fastest: Counter[str] = Counter()
+        behind: dict[str, list[float]] = {}
+        for group in groups:
+            ranked = sorted(
+                (time, cell.series) for cell in group.cells if (time := ranked_time(cell)) is not None
+            )
+            if len(ranked) < 2:
+                continue
+            fastest[ranked[0][1]] += 1
+            for time, series in ranked[1:]:
+                behind.setdefault(series, []).append(time / ranked[0][0])
+        if not fastest:
+            continue
+        (best, wins), count = fastest.most_common(1)[0], fastest.total()
+        others = [f"{name} takes up to {times_as_long(max(r))}" for name, r in behind.items() if name != best]
+        where = f"at {wins} of {plural(count, 'size')}"
+        found.append(f"{family}: {best} is the fastest {where}; {', '.join(others[:3])}".rstrip("; ") + ".")
     return found
+
+
+def findings(study: Study) -> list[str]:
+    """Give a sentence to each network, then one to each single operator, up to a page's worth."""
+    networks = [text for group in study.networks if (text := finding(study, group))]
+    ops = op_findings(study)
+    room = max(MOST_FINDINGS - min(len(ops), 4), 0)
+    found = networks[:room] + ops[: MOST_FINDINGS - min(len(networks), room)]
+    left = len(networks) + len(ops) - len(found)
+    return [*found, f"And {left:,} more comparisons: see the table."] if left else found
 
 
 def tiles(study: Study) -> list[Tile]:

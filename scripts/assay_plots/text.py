@@ -71,7 +71,7 @@ def parts(value: float, hint: str, unit: str) -> tuple[str, str]:
     if hint == "percentage":
         return f"{100 * value:.1f}", "%"
     if hint == "ratio":
-        return significant(value) + "×", ""
+        return significant(value), "×"
     if hint in ("rate", "energy", "power", "count"):
         number, prefix = _scaled(value, _DECIMALS)
         return number, prefix + unit.removeprefix("1")
@@ -82,7 +82,7 @@ def shown(value: float | None, hint: str, unit: str) -> str:
     if value is None:
         return "–"
     number, scale = parts(value, hint, unit)
-    return f"{number} {scale}".rstrip()
+    return f"{number}{scale}" if scale == "×" else f"{number} {scale}".rstrip()
 
 
 def shown_interval(

@@ -75,6 +75,7 @@
   if (!table) return;
   const data = read("cells-data");
   const columns = data.columns;
+  const statusColumn = columns.findIndex((column) => column.name === "status");
   const PAGE = 200;
   const shown = (entry) => (typeof entry === "string" ? entry : entry[0]);
   let limit = PAGE;
@@ -134,10 +135,10 @@
     const open = element("button", { type: "button", className: "open", textContent: "+" });
     open.setAttribute("aria-expanded", "false");
     open.setAttribute("aria-label", "Details and the command that measures it again");
-    const status = shown(row[row.length - 1]);
+    const status = shown(row[statusColumn]);
     const made = element("tr", {}, element("td", {}, open));
     made.className = status === "ok" ? "" : status.startsWith("wrong") ? "wrong" : status.startsWith("ok") || status.startsWith("un") ? "no-rank" : "broken";
-    row.forEach((entry, j) => made.append(element("td", { className: columns[j].number ? "number" : "", textContent: shown(entry) })));
+    row.forEach((entry, j) => made.append(element("td", { className: j === statusColumn ? "status" : columns[j].number ? "number" : "", textContent: shown(entry) })));
     open.addEventListener("click", () => {
       const isOpen = open.getAttribute("aria-expanded") === "true";
       if (isOpen) made.nextSibling.remove();

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import altair as alt
 
 from assay_plots.figure import (
@@ -32,8 +34,10 @@ PART_COLOURS = ("#7f7f7f", "#0072b2")
 MEASURED = (("device_peak_memory", "device, peak"), ("host_peak_rss", "host, peak resident"))
 
 
-def bytes_axis(title: str) -> alt.Axis:
-    return alt.Axis(labelExpr=BYTES, tickCount=4, title=title)
+def bytes_axis(title: str, top: float) -> alt.Axis:
+    """Put ticks at powers of two and their multiples, about four of them."""
+    step = 2.0 ** math.ceil(math.log2(top / 5)) if top > 0 else 1.0
+    return alt.Axis(labelExpr=BYTES, values=[i * step for i in range(int(top / step) + 1)], title=title)
 
 
 def planned(cells: list[Cell]) -> Panel | None:
@@ -63,7 +67,7 @@ def planned(cells: list[Cell]) -> Panel | None:
         "bytes:Q",
         stack="zero",
         scale=alt.Scale(domain=[0, (top or 1) * 1.25], nice=False),
-        axis=bytes_axis("bytes"),
+        axis=bytes_axis("bytes", top * 1.25),
     )
     hue = alt.Color("part:N", scale=alt.Scale(domain=list(PARTS), range=list(PART_COLOURS)), legend=BOTTOM)
     about = tips(("plan", "plan"), ("part", "part"), ("text", "size"))
@@ -90,7 +94,9 @@ def measured(study: Study, group: Group) -> list[Panel]:
             continue
         top = max(row["bytes"] for row in rows)
         y = alt.Y("series:N", sort=[row["series"] for row in rows], title=None)
-        x = alt.X("bytes:Q", scale=alt.Scale(domain=[0, top * 1.25], nice=False), axis=bytes_axis(name))
+        x = alt.X(
+            "bytes:Q", scale=alt.Scale(domain=[0, top * 1.25], nice=False), axis=bytes_axis(name, top * 1.25)
+        )
         base = alt.Chart(values(rows))
         about = tips(("series", "backend, mode"), ("text", name))
         bars = base.mark_bar(height=16).encode(

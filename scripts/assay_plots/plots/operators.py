@@ -10,6 +10,10 @@ from assay_plots.study import Study, op_family
 from assay_plots.text import shown, shown_interval
 from assay_plots.theme import LIMIT
 
+MEMORY, ARITHMETIC = "memory bandwidth", "arithmetic"
+ROOFS = {MEMORY: [2, 3], ARITHMETIC: [9, 4]}
+POINT = alt.OverlayMarkDef(color=LIMIT, size=14)  # to point at
+
 
 def extent(cell: Cell) -> float:
     """Give what a size is drawn at: the bytes that a step touches, its operations where none are counted."""
@@ -36,8 +40,8 @@ def roofs(cells: list[Cell]) -> list[Row]:
     for cell in cells:
         work = cell.work
         limits = {
-            "memory bound": (work.get("bytes", 0.0), work.get("copy_bandwidth", 0.0)),
-            "arithmetic bound": (work.get("flops", 0.0), work.get("peak_flops", 0.0)),
+            MEMORY: (work.get("bytes", 0.0), work.get("copy_bandwidth", 0.0)),
+            ARITHMETIC: (work.get("flops", 0.0), work.get("peak_flops", 0.0)),
         }
         for name, (amount, rate) in limits.items():
             if amount > 0 and rate > 0:
@@ -88,17 +92,13 @@ def panel(study: Study, title: str, cells: list[Cell]) -> Panel:
             tooltip=about,
         )
     )
-    limits = roofs(cells)
-    if limits:
-        roof = alt.Chart(values(limits)).encode(x=x, y=y, detail="roof:N")
-        roof_tips = tips(("roof", "limit"), ("text", "least time"))
-        layers.append(
-            roof.mark_line(color=LIMIT, strokeDash=[4, 3], strokeWidth=1.5).encode(tooltip=roof_tips)
+    about = tips(("roof", "limit"), ("text", "least time"))
+    for roof, dashes in ROOFS.items():
+        limits = [row for row in roofs(cells) if row["roof"] == roof]
+        line = alt.Chart(values(limits)).mark_line(
+            color=LIMIT, strokeDash=dashes, strokeWidth=1.5, point=POINT
         )
-        largest = max(row["extent"] for row in limits)
-        ends = [row for row in limits if row["extent"] == largest]
-        end = alt.Chart(values(ends)).mark_text(align="right", dy=12, color=LIMIT)
-        layers.append(end.encode(x=x, y=y, text="roof:N"))
+        layers += [line.encode(x=x, y=y, tooltip=about)] if limits else []
     return Panel(title, alt.layer(*layers).properties(height=300))
 
 
@@ -120,8 +120,9 @@ def draw(study: Study) -> tuple[list[Panel], str]:
 PLOT = Plot(
     "operators",
     "Operator time against size",
-    "Both axes are logarithmic; lower is faster. No result can lie below the red dashed lines: what this "
-    "machine's memory (copy bandwidth) and arithmetic (large matrix products) allow at the least, measured"
-    " in the same run. Operands that fit a cache may pass the memory line.",
+    "Both axes are logarithmic; lower is faster. The red lines are the least time that this machine "
+    "allows, measured in the same run: dots by its memory (copy bandwidth), dashes by its arithmetic "
+    "(large matrix products). No result lies below the dashes; operands that fit a cache may pass the "
+    "dots.",
     draw,
 )

@@ -59,7 +59,12 @@ def panel(cell: Cell, timeline: Timeline) -> Panel:
     bands = (
         alt.Chart(values(phase_rows(timeline, end)))
         .mark_rect(opacity=0.22)
-        .encode(x=alt.X("begin:Q", title="seconds"), x2="end:Q", color=shade, tooltip=tips(("name", "phase")))
+        .encode(
+            x=alt.X("begin:Q", title="seconds", axis=alt.Axis(tickCount=6)),
+            x2="end:Q",
+            color=shade,
+            tooltip=tips(("name", "phase")),
+        )
     )
     line = alt.Chart(values(cpu)).mark_line(interpolate="step-before", color="#d55e00", strokeWidth=1.6)
     layers: list[alt.Chart | alt.LayerChart] = [
