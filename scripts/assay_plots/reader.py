@@ -29,6 +29,7 @@ AXES = (
     *("loader_workers", "optimizer", "threads", "compile_cache", "deterministic", "measure", "size", "cache"),
 )
 TIMELINE_POINTS = 500
+LARGEST = 1e100  # of the numbers that pictures take, so that no ratio or sum of them overflows
 T = TypeVar("T")
 
 
@@ -58,9 +59,9 @@ def _finite(value: float, name: str) -> float:
         number = float(value)
     except OverflowError:
         number = math.inf
-    if not math.isfinite(number):
+    if not abs(number) <= LARGEST:
         raise Malformed(name, "the number is too large")
-    return number
+    return number if abs(number) >= 1 / LARGEST else 0.0
 
 
 def _number(of: dict[str, Any], name: str) -> float | None:

@@ -35,7 +35,7 @@ def worst(verdicts: dict[str, Tensor]) -> float:
 def verdict(ratio: float | None) -> tuple[str, str]:
     if ratio is None:
         return "✗", "not finite"
-    text = f"{100 * ratio:.2g} % of the bound" if ratio < 10 else f"{ratio:.3g} times the bound"
+    text = f"{100 * ratio:.2g} % of the bound" if ratio <= 1 else f"{ratio:.3g} times the bound"
     return ("✗" if ratio > 1 else ""), text
 
 

@@ -91,7 +91,7 @@ def panel(study: Study, group: Group) -> Panel:
     if marks:
         layers.append(
             alt.Chart(values(marks))
-            .mark_point(shape="diamond", size=90, filled=True, color=PUBLISHED, opacity=1)
+            .mark_point(shape="diamond", size=100, fill=PUBLISHED, stroke="white", strokeWidth=1.3, opacity=1)
             .encode(y=y, x="rate:Q", tooltip=tips(("text", "published, samples/s"), ("source", "by")))
         )
     return Panel(group.title, alt.layer(*layers).properties(height=bars_height(len(rows))))
