@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from assay_plots.figure import Figure, draw
 from assay_plots.json_file import ReportError
 from assay_plots.page import make_page
 from assay_plots.plots import PLOTS
+from assay_plots.plots.tax import percent
 from assay_plots.plots.throughput import published_rate
 from assay_plots.reader import read_report
 from assay_plots.render import figure_svg, spec_of
@@ -32,6 +34,7 @@ from assay_plots.text import clean, shown, shown_interval
 from assay_plots.theme import LIMIT, PAPER, PUBLISHED, SERIES
 
 ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("ASSAY_BUILD") or ROOT / "build/dev")
 GOLDEN = ROOT / "tests/cli/data/report.json"
 Json = dict[str, Any]
 
@@ -386,6 +389,46 @@ def test_the_extremes_of_numbers_are_drawn(study_of: Callable[[Json], Study]) ->
                 plot.title, [p.title for p in figure.panels], [spec_of(p) for p in figure.panels]
             )
             ElementTree.fromstring(svg)
+
+
+# ---- the program itself says the same
+
+
+def test_ratios_and_taxes_are_those_of_assay_show() -> None:
+    """The golden table was written by the program from the same report."""
+    study = make_study([read_report(GOLDEN, "golden")])
+    of_show = {}
+    for line in (ROOT / "tests/cli/data/show.console").read_text(encoding="utf-8").splitlines():
+        ratio = re.search(r"([\d.]+)x \[([\d.]+), ([\d.]+)\]", line)
+        words = line.split()
+        if ratio and words[0].isdigit():
+            tax = re.search(r"([+-]\d+) % \[", line)
+            of_show[f"{words[1]} {words[2]}"] = (*map(float, ratio.groups()), tax.group(1) if tax else None)
+    assert of_show["torch compile"] == (4.0, 4.0, 4.0, "+300")
+    (group,) = study.groups
+    base = study.baseline(group, 0)
+    assert base is not None
+    for cell in group.cells:
+        ratio = time_ratio(cell, base)
+        if cell.series not in of_show:
+            assert ratio is None, cell.series
+            continue
+        assert ratio is not None
+        value, lower, upper, tax = of_show[cell.series]
+        assert (ratio.value, ratio.lower, ratio.upper) == pytest.approx((value, lower, upper), rel=5e-3)
+        if tax:
+            assert percent(ratio.value) == f"{tax} %"
+
+
+@pytest.mark.skipif(not (BUILD / "assay").exists(), reason=f"{BUILD}/assay is not built")
+def test_the_made_reports_are_reports(tmp_path: Path) -> None:
+    for name, report in (("everything", made_report.everything()), ("large", made_report.large(8))):
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(report))
+        done = subprocess.run(
+            [BUILD / "assay", "validate", path], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
 
 
 # ---- the program
