@@ -17,10 +17,11 @@ import vl_convert
 
 from assay_plots import tables
 from assay_plots.figure import Figure
+from assay_plots.findings import findings
 from assay_plots.render import Spec, panel_svg, vega_lite_version
 from assay_plots.report import Report
 from assay_plots.study import Study
-from assay_plots.summary import findings, tiles, troubles, warnings
+from assay_plots.summary import tiles, troubles, warnings
 from assay_plots.text import clean, plural, shown
 from assay_plots.theme import config
 

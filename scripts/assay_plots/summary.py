@@ -1,4 +1,4 @@
-"""What a study says in a few sentences, and what a reader should be warned of."""
+"""What a study holds in a few numbers, what a reader should be warned of, and what did not end well."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay_plots.report import Cell, Report
-from assay_plots.study import Group, Study, op_family, ranked_time, time_ratio
-from assay_plots.text import clean, plural, shown, significant
+from assay_plots.study import Study
+from assay_plots.text import clean, plural
 
-MOST_FINDINGS = 12
 ABSENT = ("unavailable", "unsupported")
 
 
@@ -25,79 +24,6 @@ class Tile:
 class Warned:
     what: str
     remedy: str
-
-
-def times_as_long(ratio: float) -> str:
-    return f"{significant(ratio)} times as long" if ratio >= 1 else f"{significant(ratio)} of the time"
-
-
-def describe(cell: Cell) -> str:
-    """Name the work of a cell in words."""
-    a = cell.axes
-    what = {"train": "training", "infer": "prediction"}.get(a["task"], a["task"])
-    return f"{a['workload']}, {what} in batches of {a['batch']} ({a['precision']}, {a['device']})"
-
-
-def finding(study: Study, group: Group) -> str | None:
-    """Say who was fastest, and by how much the others are behind."""
-    ranked = sorted(
-        ((time, cell) for cell in group.cells if (time := ranked_time(cell)) is not None), key=lambda p: p[0]
-    )
-    if not ranked:
-        return None
-    best = ranked[0][1]
-    rate = shown(best.value("samples_per_second"), "rate", "1/s").replace("/s", " samples a second")
-    text = f"{describe(best)}: "
-    if len(ranked) == 1:
-        return f"{text}{best.series} reached {rate}; no other row of it can be ranked."
-    text += f"{best.series} is the fastest of {len(ranked)} with {rate}"
-    others: list[str] = []
-    for time, cell in ranked[1:4]:
-        paired = time_ratio(cell, best)
-        ratio = paired.value if paired else time / (ranked[0][0])
-        uncertain = paired is not None and paired.lower is not None and paired.lower <= 1
-        others.append(
-            f"{cell.series} takes {times_as_long(ratio)}" + (" (no clear difference)" if uncertain else "")
-        )
-    return f"{text}; {', '.join(others)}."
-
-
-def op_findings(study: Study) -> list[str]:
-    """Say of each single operator how far the others are behind over all its sizes."""
-    families: dict[str, list[Group]] = {}
-    for group in study.groups:
-        if group.is_op:
-            families.setdefault(op_family(group.cells[0]), []).append(group)
-    found: list[str] = []
-    for family, groups in families.items():
-        fastest: Counter[str] = Counter()
-        behind: dict[str, list[float]] = {}
-        for group in groups:
-            ranked = sorted(
-                (time, cell.series) for cell in group.cells if (time := ranked_time(cell)) is not None
-            )
-            if len(ranked) < 2:
-                continue
-            fastest[ranked[0][1]] += 1
-            for time, series in ranked[1:]:
-                behind.setdefault(series, []).append(time / ranked[0][0])
-        if not fastest:
-            continue
-        (best, wins), count = fastest.most_common(1)[0], fastest.total()
-        others = [f"{name} takes up to {times_as_long(max(r))}" for name, r in behind.items() if name != best]
-        where = f"at {wins} of {plural(count, 'size')}"
-        found.append(f"{family}: {best} is the fastest {where}; {', '.join(others[:3])}".rstrip("; ") + ".")
-    return found
-
-
-def findings(study: Study) -> list[str]:
-    """Give a sentence to each network, then one to each single operator, up to a page's worth."""
-    networks = [text for group in study.networks if (text := finding(study, group))]
-    ops = op_findings(study)
-    room = max(MOST_FINDINGS - min(len(ops), 4), 0)
-    found = networks[:room] + ops[: MOST_FINDINGS - min(len(networks), room)]
-    left = len(networks) + len(ops) - len(found)
-    return [*found, f"And {left:,} more comparisons: see the table."] if left else found
 
 
 def tiles(study: Study) -> list[Tile]:
