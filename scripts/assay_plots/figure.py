@@ -107,9 +107,10 @@ def shape(study: Study, rows: Sequence[Row]) -> alt.Shape:
 
 
 def dash(study: Study, rows: Sequence[Row]) -> alt.StrokeDash:
-    return alt.StrokeDash(
-        "series:N", scale=_scale(study, (row["series"] for row in rows), DASHES), legend=None
-    )
+    """Dash lines by series, of a domain of its own: else Vega-Lite dashes the symbols of the legend."""
+    scale = _scale(study, (row["series"] for row in rows), DASHES)
+    scale["domain"], scale["range"] = [*scale["domain"], ""], [*scale["range"], [1, 0]]
+    return alt.StrokeDash("series:N", scale=scale, legend=None)
 
 
 def tips(*fields: tuple[str, str]) -> list[alt.Tooltip]:

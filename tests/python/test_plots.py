@@ -7,13 +7,16 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
+from random import Random
 from typing import Any
 from xml.etree import ElementTree
 
 import made_report
 import pytest
+from contrast import contrast
 
 pytest.importorskip("altair", reason="altair is not installed: scripts/setup")
 pytest.importorskip("vl_convert", reason="vl-convert is not installed: scripts/setup")
@@ -22,7 +25,7 @@ from assay_plots import tables
 from assay_plots.figure import Figure, draw
 from assay_plots.findings import UNSURE, findings
 from assay_plots.json_file import ReportError
-from assay_plots.page import make_page
+from assay_plots.page import about, make_page
 from assay_plots.plots import PLOTS
 from assay_plots.plots.tax import percent
 from assay_plots.plots.throughput import published_rate
@@ -30,7 +33,7 @@ from assay_plots.reader import read_report
 from assay_plots.render import figure_svg, spec_of
 from assay_plots.statistics import estimate
 from assay_plots.study import Study, make_study, time_ratio
-from assay_plots.summary import troubles, warnings
+from assay_plots.summary import tiles, troubles, warnings
 from assay_plots.text import clean, shown, shown_interval
 from assay_plots.theme import LIMIT, PAPER, PUBLISHED, SERIES
 
@@ -296,17 +299,10 @@ def test_labels_hold_nothing_that_misleads() -> None:
     assert clean("x" * 300, 10) == "xxxxxxxxx…"
 
 
-def luminance(colour: str) -> float:
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
 @pytest.mark.parametrize("colour", [*SERIES, LIMIT, PUBLISHED])
 def test_colours_stand_out_on_white_and_on_black(colour: str) -> None:
     for paper in PAPER.values():
-        light, dark = sorted((luminance(colour), luminance(paper)), reverse=True)
-        assert (light + 0.05) / (dark + 0.05) >= 3, f"{colour} on {paper}"
+        assert contrast(colour, paper) >= 3, f"{colour} on {paper}"
 
 
 # ---- hostile reports
@@ -375,6 +371,85 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
     m = made_report.Maker()
     cell = m.cell("onednn", "graph", "bare", m.steps_forks(1e-3, 1, 1))
     assert "is there twice" in refused(tmp_path, json.dumps(made_report.report([cell, cell])))
+
+
+HOSTILE_VALUES = (
+    None,
+    True,
+    -1,
+    0,
+    10**18,
+    1e-300,
+    "",
+    "\ud800<b>",
+    [],
+    {},
+    [[[]]],
+    {"a": {"a": None}},
+    "ok",
+)
+
+
+def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield way
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from places(inner, (*way, key))
+
+
+def test_a_report_with_any_field_replaced_is_refused_or_drawn(tmp_path: Path) -> None:
+    random = Random(3)
+    m = made_report.Maker()
+    report = made_report.report(
+        [
+            m.cell("onednn", "graph", "bare", m.epoch_forks(1e-3, 2, 2), measure="epochs:2"),
+            m.cell("torch", "eager", "framework", m.epoch_forks(2e-3, 2, 2), measure="epochs:2"),
+            m.op("op/relu", "onednn", "bare", "256", 2048.0, 256.0),
+        ]
+    )
+    report["cells"][1]["published"] = [made_report.everything()["cells"][1]["published"][0]]
+    ways = sorted(places(report), key=lambda way: (len(way), str(way)))
+    refusals = 0
+    for way in [way for way in ways if 0 < len(way) <= 4] + random.sample(ways, 200):
+        changed = deepcopy(report)
+        at: Any = changed
+        for step in way[:-1]:
+            at = at[step]
+        if way:
+            at[way[-1]] = random.choice(HOSTILE_VALUES)
+        path = tmp_path / "changed.json"
+        path.write_text(json.dumps(changed))
+        try:
+            study = make_study([read_report(path, "changed")])
+        except ReportError as refusal:
+            assert str(path) in str(refusal)
+            refusals += 1
+            continue
+        for plot in PLOTS:
+            draw(plot, study)
+        findings(study), warnings(study), troubles(study), tiles(study)
+        list(tables.rows(study)), list(tables.published(study))
+        for one in study.reports:
+            about(one), tables.environment(one.environment), tables.environment(one.run)
+    assert refusals > 20
+
+
+def test_a_gpu_is_drawn_beside_the_cores(study_of: Callable[[Json], Study]) -> None:
+    m = made_report.Maker()
+    cell = m.cell("torch", "eager", "framework", m.epoch_forks(1e-3, 1, 2), measure="epochs:2", device="cuda")
+    for i, sample in enumerate(cell["forks"][0]["samples"]):
+        sample["gpu_utilisation"] = i / 11
+    figure = drawn(study_of(made_report.report([cell])), "utilisation")
+    assert "No GPU" not in figure.note
+    shares = [row["share"] for row in rows_of(figure, "share")]
+    assert (len(shares), max(shares)) == (12, 1.0)
+
+
+def test_phases_cover_the_whole_fork_without_a_gap(everything: Study) -> None:
+    rows = rows_of(drawn(everything, "utilisation"), "phase")
+    first = rows[: next(i for i, row in enumerate(rows) if i and row["begin"] == 0)]
+    assert [row["begin"] for row in first[1:]] == [row["end"] for row in first[:-1]]
+    assert {row["phase"] for row in first} == {"timed", "other"}
 
 
 def test_a_deep_environment_is_shown_flat() -> None:

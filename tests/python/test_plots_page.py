@@ -12,6 +12,7 @@ from typing import Any
 import made_report
 import pytest
 from browser import Browser, chromium
+from contrast import contrast
 
 pytest.importorskip("altair", reason="altair is not installed: scripts/setup")
 pytest.importorskip("vl_convert", reason="vl-convert is not installed: scripts/setup")
@@ -24,6 +25,7 @@ from assay_plots.render import spec_of
 from assay_plots.study import make_study
 
 Json = dict[str, Any]
+ROOT = Path(__file__).resolve().parents[2]
 EVIL = "<script>window.pwned=1</script><img src=x onerror=window.pwned=2>\"'`${window.pwned=3}"
 EVIL += "</script></style></title>{{x}}]]><!--<svg onload=window.pwned=4>"
 
@@ -105,6 +107,26 @@ def test_hostile_texts_end_no_element(hostile_page: Path) -> None:
     assert "<script>window.pwned" not in text
     assert "<img src=x" not in text
     assert "<svg onload" not in text
+
+
+def test_texts_of_the_page_stand_out_in_both_modes() -> None:
+    css = (ROOT / "scripts/assay_plots/page/page.css").read_text(encoding="utf-8")
+    modes = [dict(re.findall(r"--([a-z-]+):(#[0-9a-f]{3,6})", rule)) for rule in css.split("}")[:2]]
+    for colours in modes:
+        backs = {"good": "good-back", "bad": "bad-back", "doubt": "doubt-back"}
+        pairs = [
+            (text, back)
+            for text in ("ink", "faint", "link", "good", "bad", "doubt")
+            for back in ("card", "back")
+        ]
+        for text, back in [
+            *pairs,
+            *backs.items(),
+            ("ink", "doubt-back"),
+            ("ink", "hover"),
+            ("faint", "hover"),
+        ]:
+            assert contrast(colours[text], colours[back]) >= 4.5, f"{text} on {back}: {colours}"
 
 
 # ---- in a browser
