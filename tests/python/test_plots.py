@@ -410,7 +410,8 @@ def test_a_report_with_any_field_replaced_is_refused_or_drawn(tmp_path: Path) ->
     report["cells"][1]["published"] = [made_report.everything()["cells"][1]["published"][0]]
     ways = sorted(places(report), key=lambda way: (len(way), str(way)))
     refusals = 0
-    for way in [way for way in ways if 0 < len(way) <= 4] + random.sample(ways, 200):
+    shallow = [way for way in ways if 0 < len(way) <= 4]
+    for way in random.sample(shallow, 40) + random.sample(ways, 40):
         changed = deepcopy(report)
         at: Any = changed
         for step in way[:-1]:
@@ -431,7 +432,7 @@ def test_a_report_with_any_field_replaced_is_refused_or_drawn(tmp_path: Path) ->
         list(tables.rows(study)), list(tables.published(study))
         for one in study.reports:
             about(one), tables.environment(one.environment), tables.environment(one.run)
-    assert refusals > 20
+    assert 10 < refusals < 70
 
 
 def test_a_gpu_is_drawn_beside_the_cores(study_of: Callable[[Json], Study]) -> None:
