@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import altair as alt
 
+from assay_plots.heading import Heading
 from assay_plots.study import Study
 from assay_plots.text import plural
 from assay_plots.theme import DASHES, SERIES, SHAPES
@@ -25,6 +26,7 @@ LEGEND = alt.Legend(
     symbolDash=[1, 0],
     symbolStrokeWidth=0,
 )
+PLAIN = "format(datum.value, '~s')"  # 0, 20k; without the common prefix that an axis gives all its ticks
 SECONDS = "format(datum.value, '~s') + 's'"
 BYTES = (
     "datum.value >= 1073741824 ? format(datum.value / 1073741824, '.3~g') + ' GiB' : "
@@ -43,7 +45,7 @@ class LeftOut(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    title: str
+    heading: Heading
     chart: Chart
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from assay_plots.heading import heading
 from assay_plots.report import Cell
 from assay_plots.study import Group, Study, group_title, op_family, ranked_time, time_ratio
 from assay_plots.text import plural, shown, significant
@@ -23,12 +24,7 @@ def times_as_long(low: float, high: float) -> str:
 
 def work_of(cell: Cell, with_batch: bool) -> str:
     """Name the work of a cell in words."""
-    if cell.is_op:
-        return op_family(cell)
-    a = cell.axes
-    what = {"train": "training", "infer": "prediction"}.get(a["task"], a["task"])
-    batch = f" in batches of {a['batch']}" if with_batch else ""
-    return f"{a['workload']}, {what}{batch} ({a['precision']}, {a['device']})"
+    return f"{heading(cell, with_batch).title} ({cell.axes['precision']}, {cell.axes['device']})"
 
 
 def ranked(group: Group) -> list[tuple[float, Cell]]:

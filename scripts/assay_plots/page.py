@@ -109,9 +109,10 @@ def figure_section(figure: Figure, specs: Sequence[Spec]) -> tuple[str, str]:
     blocks: list[str] = []
     for i, (panel, spec) in enumerate(zip(figure.panels, specs, strict=True)):
         name = f"{plot.name}-{i}"
-        still = _still(panel_svg(spec), f"{plot.title}: {panel.title}")
+        still = _still(panel_svg(spec), f"{plot.title}: {panel.heading.title}")
         panels.append(
-            f'<div class="panel"><h3>{escape(panel.title)}</h3>'
+            f'<div class="panel"><h3>{escape(panel.heading.title)}</h3>'
+            f'<p class="about">{escape(panel.heading.about)}</p>'
             f'<div class="chart" data-chart="{name}">{still}</div></div>'
         )
         blocks.append(data_block(f"spec-{name}", spec))

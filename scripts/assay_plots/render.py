@@ -36,17 +36,18 @@ def panel_svg(spec: Spec, mode: Mode = "light") -> str:
     return vl_convert.vegalite_to_svg(_checked(whole), vl_version=vega_lite_version(), allowed_base_urls=[])
 
 
-def figure_svg(title: str, titles: Sequence[str], specs: Sequence[Spec]) -> str:
+def figure_svg(figure: Figure, specs: Sequence[Spec]) -> str:
     """Put all panels of a figure below one another in one picture."""
     panels: list[Spec] = []
     datasets: Spec = {}
-    for name, spec in zip(titles, specs, strict=True):
+    for of, spec in zip(figure.panels, specs, strict=True):
         panel = {key: value for key, value in spec.items() if key not in ("$schema", "datasets")}
         datasets |= spec.get("datasets", {})
-        panels.append(panel | {"width": WIDTH, "title": name})
+        title = {"text": of.heading.title, "subtitle": of.heading.about}
+        panels.append(panel | {"width": WIDTH, "title": title})
     whole: Spec = {
         "$schema": specs[0]["$schema"],
-        "title": {"text": title, "fontSize": 17, "offset": 14},
+        "title": {"text": figure.plot.title, "fontSize": 17, "offset": 14},
         "vconcat": panels,
         "spacing": 34,
         "datasets": datasets,
@@ -65,7 +66,7 @@ def write_figure(figure: Figure, specs: Sequence[Spec], folder: Path, formats: S
     """Write the figure as `<name>.svg` and `<name>.png`, what of them is wanted."""
     if not {"svg", "png"} & set(formats):
         return []
-    svg = figure_svg(figure.plot.title, [panel.title for panel in figure.panels], specs)
+    svg = figure_svg(figure, specs)
     written: list[Path] = []
     if "svg" in formats:
         written.append(folder / f"{figure.plot.name}.svg")

@@ -34,7 +34,8 @@ def config(mode: Mode) -> dict[str, Any]:
     return {
         "background": PAPER[mode],
         "font": FONT,
-        "title": {"color": INK[mode], "font": FONT, "anchor": "start", "fontSize": 13, "fontWeight": 600},
+        "title": {"color": INK[mode], "font": FONT, "anchor": "start", "fontSize": 13, "fontWeight": 600}
+        | {"subtitleColor": FAINT[mode], "subtitleFont": FONT, "subtitleFontSize": 11},
         "view": {"stroke": None},
         "axis": text
         | {

@@ -81,7 +81,7 @@ def test_every_picture_is_drawn_of_a_report_that_has_everything(everything: Stud
     figure = draw(plot, everything)
     assert figure.left_out == ""
     assert figure.panels
-    svg = figure_svg(plot.title, [p.title for p in figure.panels], [spec_of(p) for p in figure.panels])
+    svg = figure_svg(figure, [spec_of(p) for p in figure.panels])
     root = ElementTree.fromstring(svg)
     assert root.tag.endswith("svg")
     texts = "".join(root.itertext())
@@ -229,13 +229,13 @@ def test_the_summary_names_the_fastest_and_how_far_the_others_are(everything: St
         several,
     )
     assert re.match(
-        r"lenet5, training in batches of 200 \(fp32, cpu\): onednn graph is the fastest of 4 with [\d.]+ k "
+        r"lenet5, training, batch 200 \(fp32, cpu\): onednn graph is the fastest of 4 with [\d.]+ k "
         r"samples a second; torch compile takes 2\.\d+ times as long, ",
         one,
     )
     assert [text.split(":")[0] for text in ops] == [
-        "op/gemm infer fp32, cpu t2, warm cache",
-        "op/relu infer fp32, cpu t2, warm cache",
+        "op/gemm, forward (fp32, cpu)",
+        "op/relu, forward (fp32, cpu)",
     ]
 
 
@@ -475,9 +475,7 @@ def test_the_extremes_of_numbers_are_drawn(study_of: Callable[[Json], Study]) ->
     for plot in PLOTS:
         figure = draw(plot, study)
         if figure.panels:
-            svg = figure_svg(
-                plot.title, [p.title for p in figure.panels], [spec_of(p) for p in figure.panels]
-            )
+            svg = figure_svg(figure, [spec_of(p) for p in figure.panels])
             ElementTree.fromstring(svg)
 
 

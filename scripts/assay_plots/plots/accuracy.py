@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from assay_plots.figure import LeftOut, Panel, Plot, Row, colour, most, shape, tips, values
+from assay_plots.heading import heading
 from assay_plots.report import Cell, Fork
 from assay_plots.study import Group, Study
 from assay_plots.text import shown
@@ -57,7 +58,7 @@ def panel(study: Study, group: Group, split: str) -> Panel:
     )
     points = alt.Chart(values(rows)).mark_point(filled=True, size=70, opacity=0.75)
     chart = points.encode(x=x, y=y, color=colour(study, rows), shape=shape(study, rows), tooltip=about)
-    return Panel(group.title, chart.properties(height=280))
+    return Panel(heading(group.cells[0]), chart.properties(height=280))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:

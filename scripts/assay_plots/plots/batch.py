@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import LeftOut, Panel, Plot, Row, colour, dash, most, shape, tips, values
+from assay_plots.figure import PLAIN, LeftOut, Panel, Plot, Row, colour, dash, most, shape, tips, values
+from assay_plots.heading import heading
 from assay_plots.report import Cell
 from assay_plots.study import Study, group_title
 from assay_plots.text import shown_interval
@@ -23,7 +24,7 @@ def point(cell: Cell) -> Row:
     }
 
 
-def panel(study: Study, title: str, cells: list[Cell]) -> Panel:
+def panel(study: Study, cells: list[Cell]) -> Panel:
     rows = sorted((point(cell) for cell in cells), key=lambda row: int(row["batch"]))
     batches = sorted({int(row["batch"]) for row in rows})
     x = alt.X(
@@ -32,7 +33,7 @@ def panel(study: Study, title: str, cells: list[Cell]) -> Panel:
         scale=alt.Scale(type="log", base=2, nice=False, padding=14),
         axis=alt.Axis(format="d", values=batches if len(batches) <= 12 else alt.Undefined),
     )
-    y = alt.Y("rate:Q", title="samples per second", axis=alt.Axis(format="~s", tickCount=6))
+    y = alt.Y("rate:Q", title="samples per second", axis=alt.Axis(labelExpr=PLAIN, tickCount=6))
     about = tips(("series", "backend, mode"), ("batch", "batch"), ("text", "samples/s"))
     base = alt.Chart(values(rows))
     hue = colour(study, rows)
@@ -47,7 +48,9 @@ def panel(study: Study, title: str, cells: list[Cell]) -> Panel:
         opacity=alt.condition("datum.clean", alt.value(1.0), alt.value(0.45)),
         tooltip=about,
     )
-    return Panel(title, alt.layer(line, whiskers, points).properties(height=280))
+    return Panel(
+        heading(cells[0], with_batch=False), alt.layer(line, whiskers, points).properties(height=280)
+    )
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
@@ -60,7 +63,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     if not several:
         raise LeftOut("every network ran with one batch size alone: assay run --batch 32,64,128 has several")
     kept, note = most(several, lambda item: len(item[1]), "comparison")
-    return [panel(study, title, cells) for title, cells in kept], note
+    return [panel(study, cells) for _, cells in kept], note
 
 
 PLOT = Plot(

@@ -7,6 +7,7 @@ from statistics import median
 import altair as alt
 
 from assay_plots.figure import LeftOut, Panel, Plot, Row, colour, dash, most, tips, values
+from assay_plots.heading import heading
 from assay_plots.report import Cell, Fork
 from assay_plots.study import Group, Study
 from assay_plots.text import shown, significant
@@ -56,7 +57,7 @@ def loss_panel(study: Study, group: Group, rows: list[Row]) -> Panel:
         x=x, y=alt.Y("low:Q", scale=alt.Scale(zero=False)), y2="high:Q", color=hue
     )
     line = base.mark_line(point=True).encode(x=x, y=y, color=hue, strokeDash=dash(study, rows), tooltip=about)
-    return Panel(f"Loss by epoch: {group.title}", alt.layer(band, line).properties(height=260))
+    return Panel(heading(group.cells[0]).of("Loss by epoch"), alt.layer(band, line).properties(height=260))
 
 
 def accuracy_panel(study: Study, group: Group, rows: list[Row]) -> Panel:
@@ -70,7 +71,7 @@ def accuracy_panel(study: Study, group: Group, rows: list[Row]) -> Panel:
     chart = lines.encode(
         x=x, y=y, color=colour(study, rows), strokeDash=dash(study, rows), detail="fork:N", tooltip=about
     )
-    return Panel(f"Accuracy by time: {group.title}", chart.properties(height=260))
+    return Panel(heading(group.cells[0]).of("Accuracy by time"), chart.properties(height=260))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:

@@ -7,6 +7,7 @@ from statistics import median
 import altair as alt
 
 from assay_plots.figure import SECONDS, LeftOut, Panel, Plot, Row, colour, dash, most, tips, values
+from assay_plots.heading import heading
 from assay_plots.report import Cell
 from assay_plots.study import Group, Study
 from assay_plots.text import shown
@@ -33,7 +34,7 @@ def panel(study: Study, group: Group) -> Panel:
     hue = colour(study, rows)
     band = base.mark_area(opacity=0.18).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=hue)
     line = base.mark_line(point=True).encode(x=x, y=y, color=hue, strokeDash=dash(study, rows), tooltip=about)
-    return Panel(group.title, alt.layer(band, line).properties(height=260))
+    return Panel(heading(group.cells[0]), alt.layer(band, line).properties(height=260))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from assay_plots.figure import MOST_ROWS, LeftOut, Panel, Plot, Row, most, tips, values
+from assay_plots.heading import Heading, heading
 from assay_plots.report import Cell, Tensor
 from assay_plots.study import Study
 from assay_plots.theme import LIMIT
@@ -39,7 +40,7 @@ def verdict(ratio: float | None) -> tuple[str, str]:
     return ("✗" if ratio > 1 else ""), text
 
 
-def panel(title: str, tensors: Tensors) -> Panel:
+def panel(title: Heading, tensors: Tensors) -> Panel:
     rows: list[Row] = []
     for name, verdicts in tensors.items():
         for series, tensor in verdicts.items():
@@ -59,20 +60,20 @@ def panel(title: str, tensors: Tensors) -> Panel:
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
-    found: list[tuple[str, Tensors]] = []
+    found: list[tuple[Heading, Tensors]] = []
     single: list[Cell] = []
     for group in study.groups:
         if group.is_op:
             single += [cell for cell in group.cells if cell.tensors]
         elif tensors := tensors_of(group.cells):
-            found.append((group.title, tensors))
+            found.append((heading(group.cells[0]), tensors))
     ops: Tensors = {}
     for cell in single:
         highest = max(cell.tensors, key=lambda t: float("inf") if t.ratio is None else t.ratio)
         name = f"{cell.axes['workload']} {cell.axes['task']} {cell.axes['size']}"
         ops.setdefault(name, {})[cell.series] = highest
     if ops:
-        found.append(("Single operators: the worst tensor of each", ops))
+        found.append((Heading("Single operators", "the worst tensor of each"), ops))
     if not found:
         raise LeftOut("no cell was compared with the oracle: the run had --check=false, or nothing ran")
     kept, note = most(found, lambda item: max(worst(v) for v in item[1].values()), "comparison", limit=6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from assay_plots.figure import BOTTOM, SECONDS, LeftOut, Panel, Plot, Row, bars_height, most, tips, values
+from assay_plots.heading import heading
 from assay_plots.report import Cell
 from assay_plots.study import Group, Study
 from assay_plots.text import shown, significant
@@ -53,7 +54,7 @@ def panel(group: Group) -> Panel:
     about = tips(("series", "backend, mode"), ("kind", ""), ("text", "time"))
     dots = alt.Chart(values(points)).mark_point(filled=True, size=90, opacity=1)
     return Panel(
-        group.title,
+        heading(group.cells[0]),
         alt.layer(rule, dots.encode(y=y, x=x, color=hue, shape=form, tooltip=about), label).properties(
             height=bars_height(len(spans))
         ),

@@ -19,6 +19,7 @@ from assay_plots.figure import (
     tips,
     values,
 )
+from assay_plots.heading import heading
 from assay_plots.report import Cell
 from assay_plots.study import Group, Study
 from assay_plots.text import shown
@@ -77,9 +78,7 @@ def planned(cells: list[Cell]) -> Panel | None:
         .encode(y=y, x=x, color=hue, order="order:Q", tooltip=about)
     )
     ends = alt.Chart(values(labels)).mark_text(align="left", dx=6).encode(y=y, x="end:Q", text="text:N")
-    a = cell.axes
-    title = f"Plans: {a['workload']} {a['task']} {a['precision']} b{a['batch']}"
-    return Panel(title, alt.layer(bars, ends).properties(height=bars_height(len(labels))))
+    return Panel(heading(cell).of("Plans"), alt.layer(bars, ends).properties(height=bars_height(len(labels))))
 
 
 def measured(study: Study, group: Group) -> list[Panel]:
@@ -103,7 +102,7 @@ def measured(study: Study, group: Group) -> list[Panel]:
             y=y, x=x, color=colour(study, rows, legend=False), tooltip=about
         )
         ends = base.mark_text(align="left", dx=6).encode(y=y, x="bytes:Q", text="text:N")
-        title = f"Measured ({name}): {group.title}"
+        title = heading(group.cells[0]).of(f"Measured ({name})")
         panels.append(Panel(title, alt.layer(bars, ends).properties(height=bars_height(len(rows)))))
     return panels
 

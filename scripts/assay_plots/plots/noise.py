@@ -7,9 +7,10 @@ from statistics import median
 import altair as alt
 
 from assay_plots.figure import BOTTOM, MOST_ROWS, LeftOut, Panel, Plot, Row, bars_height, most, tips, values
+from assay_plots.heading import Heading, heading
 from assay_plots.report import Cell, Fork
 from assay_plots.statistics import quantile
-from assay_plots.study import Group, Study
+from assay_plots.study import Study
 from assay_plots.text import shown
 
 CLEAN, DISTURBED = "clean", "disturbed"
@@ -43,7 +44,7 @@ def spread(cell: Cell) -> float:
     return (max(times) - min(times)) / median(times) if times else 0.0
 
 
-def panel(title: str, cells: list[Cell]) -> Panel:
+def panel(title: Heading, cells: list[Cell]) -> Panel:
     cells, _ = most(cells, spread, "cell", limit=MOST_ROWS)
     rows = [row for cell in cells for row in rows_of(cell)]
     y = alt.Y("cell:N", sort=[name_of(cell) for cell in cells], title=None)
@@ -66,15 +67,12 @@ def panel(title: str, cells: list[Cell]) -> Panel:
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
-    panels: dict[str, list[Cell]] = {}
-
-    def title_of(group: Group) -> str:
-        return group.title if not group.is_op else group.cells[0].axes["workload"] + ", single operators"
+    panels: dict[Heading, list[Cell]] = {}
 
     for group in study.groups:
         for cell in group.cells:
             if len(timed_forks(cell)) > 1:
-                panels.setdefault(title_of(group), []).append(cell)
+                panels.setdefault(heading(cell), []).append(cell)
     if not panels:
         raise LeftOut("no cell has two forks or more: assay run --forks 6 gives each six, and intervals")
     kept, note = most(list(panels.items()), lambda item: max(spread(cell) for cell in item[1]), "comparison")

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import SECONDS, LeftOut, Panel, Plot, Row, colour, dash, most, shape, tips, values
+from assay_plots.figure import (
+    PLAIN,
+    SECONDS,
+    LeftOut,
+    Panel,
+    Plot,
+    Row,
+    colour,
+    dash,
+    most,
+    shape,
+    tips,
+    values,
+)
+from assay_plots.heading import heading
 from assay_plots.report import Cell
 from assay_plots.study import Study, op_family
 from assay_plots.text import shown, shown_interval
@@ -57,7 +71,7 @@ def in_one_line(cells: list[Cell]) -> bool:
     return flops == sorted(flops) and len({entry[0] for entry in order}) == len(order)
 
 
-def panel(study: Study, title: str, cells: list[Cell]) -> Panel:
+def panel(study: Study, cells: list[Cell]) -> Panel:
     rows = sorted((point(cell) for cell in cells), key=lambda row: float(row["extent"]))
     counted = (
         "bytes read and written a step" if any(c.work.get("bytes") for c in cells) else "operations a step"
@@ -65,7 +79,7 @@ def panel(study: Study, title: str, cells: list[Cell]) -> Panel:
     x = alt.X(
         "extent:Q",
         scale=alt.Scale(type="log", nice=False, padding=12),
-        axis=alt.Axis(format="~s", tickCount=6, title=counted),
+        axis=alt.Axis(labelExpr=PLAIN, tickCount=6, title=counted),
     )
     y = alt.Y(
         "seconds:Q",
@@ -99,7 +113,7 @@ def panel(study: Study, title: str, cells: list[Cell]) -> Panel:
             color=LIMIT, strokeDash=dashes, strokeWidth=1.5, point=POINT
         )
         layers += [line.encode(x=x, y=y, tooltip=about)] if limits else []
-    return Panel(title, alt.layer(*layers).properties(height=300))
+    return Panel(heading(cells[0]), alt.layer(*layers).properties(height=300))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
@@ -114,7 +128,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     kept, note = most(list(families.items()), lambda item: len(item[1]), "operator")
     if not any(roofs(cells) for _, cells in kept):
         note = f"The machine's peak and bandwidth were not measured in this run (--roofline true). {note}"
-    return [panel(study, title, cells) for title, cells in kept], note
+    return [panel(study, cells) for _, cells in kept], note
 
 
 PLOT = Plot(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from assay_plots.figure import LeftOut, Panel, Plot, Row, bars_height, colour, most, tips, values
+from assay_plots.heading import heading
 from assay_plots.statistics import Estimate
 from assay_plots.study import Group, Study, time_ratio
 from assay_plots.text import significant
@@ -51,7 +52,9 @@ def panel(study: Study, group: Group, rows: list[Row]) -> Panel:
     spans = base.transform_filter("isValid(datum.lower) && isValid(datum.upper)")
     whiskers = spans.mark_rule(strokeWidth=2).encode(y=y, x="lower:Q", x2="upper:Q", tooltip=about)
     labels = base.mark_text(align="left", dx=6).encode(y=y, x="end:Q", text="label:N")
-    return Panel(group.title, alt.layer(bars, whiskers, labels).properties(height=bars_height(len(rows))))
+    return Panel(
+        heading(group.cells[0]), alt.layer(bars, whiskers, labels).properties(height=bars_height(len(rows)))
+    )
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import LeftOut, Panel, Plot, Row, bars_height, colour, most, tips, values
+from assay_plots.figure import PLAIN, LeftOut, Panel, Plot, Row, bars_height, colour, most, tips, values
+from assay_plots.heading import heading
 from assay_plots.report import Cell, Published
 from assay_plots.study import Group, Study
 from assay_plots.text import shown, shown_interval
@@ -73,7 +74,7 @@ def panel(study: Study, group: Group) -> Panel:
         "value:Q",
         title="samples per second",
         scale=alt.Scale(domain=[0, top * 1.35], nice=False),
-        axis=alt.Axis(format="~s", tickCount=5, title="samples per second"),
+        axis=alt.Axis(labelExpr=PLAIN, tickCount=5, title="samples per second"),
     )
     about = tips(("series", "backend, mode"), ("text", "samples/s"), ("n", "forks"))
     base = alt.Chart(values(rows))
@@ -94,7 +95,7 @@ def panel(study: Study, group: Group) -> Panel:
             .mark_point(shape="diamond", size=100, fill=PUBLISHED, stroke="white", strokeWidth=1.3, opacity=1)
             .encode(y=y, x="rate:Q", tooltip=tips(("text", "published, samples/s"), ("source", "by")))
         )
-    return Panel(group.title, alt.layer(*layers).properties(height=bars_height(len(rows))))
+    return Panel(heading(group.cells[0]), alt.layer(*layers).properties(height=bars_height(len(rows))))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import altair as alt
 
 from assay_plots.figure import BOTTOM, LeftOut, Panel, Plot, Row, most, tips, values
+from assay_plots.heading import heading
 from assay_plots.report import Cell, Timeline
-from assay_plots.study import Study, group_title
+from assay_plots.study import Study
 
 PHASES = {"warm up": "#c9a227", "timed": "#0072b2", "other": "#7f7f7f"}
 
@@ -84,7 +85,7 @@ def panel(cell: Cell, timeline: Timeline) -> Panel:
         chart = alt.layer(alt.layer(*layers), with_gpu).resolve_scale(y="independent")
     else:
         chart = alt.layer(*layers)
-    return Panel(f"{cell.series}: {group_title(cell)}", chart.properties(height=200))
+    return Panel(heading(cell).of(cell.series), chart.properties(height=200))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
