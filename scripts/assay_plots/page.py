@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from html import escape
 from importlib.resources import files
@@ -187,7 +188,8 @@ def cells_section(study: Study) -> tuple[str, str]:
     columns = [tables.COLUMNS[i] for i in kept]
     rows = [[row[i] for i in kept] for row in rows]
     heads = "".join(
-        f'<th scope="col"{" class=number" if column.number else ""}>{escape(column.name)}</th>'
+        f'<th scope="col"{" class=number" if column.number else ""} title="{escape(column.about)}">'
+        f"{escape(column.name)}</th>"
         for column in columns
     )
     body: list[str] = []
@@ -200,7 +202,7 @@ def cells_section(study: Study) -> tuple[str, str]:
         )
         body.append(f"<tr><td>{again}</td>{fields}</tr>")
     data = {
-        "columns": [{"name": c.name, "number": c.number, "choice": c.choice} for c in columns],
+        "columns": [asdict(column) for column in columns],
         "rows": rows,
         "details": details,
     }

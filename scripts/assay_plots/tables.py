@@ -15,6 +15,7 @@ from assay_plots.text import clean, shown, shown_interval, significant
 @dataclass(frozen=True, slots=True)
 class Column:
     name: str
+    about: str = ""  # what a reader may not know
     number: bool = False
     choice: bool = False  # offered as a filter
 
@@ -24,17 +25,19 @@ COLUMNS = (
     Column("size"),
     Column("batch", number=True),
     Column("backend", choice=True),
-    Column("mode", choice=True),
-    Column("status", choice=True),
-    Column("step", number=True),
-    Column("samples/s", number=True),
-    Column("ratio", number=True),
-    Column("tax", number=True),
-    Column("of bound", number=True),
-    Column("accuracy", number=True),
-    Column("first epoch", number=True),
-    Column("memory", number=True),
-    Column("forks", number=True),
+    Column("mode", "eager: operator by operator; graph and the others: compiled ahead", choice=True),
+    Column("status", "ok, or why it was not measured; flags say what disturbed it", choice=True),
+    Column("step", "median time of one step, with its interval", number=True),
+    Column("samples/s", "median, with its interval", number=True),
+    Column(
+        "ratio", "time a step over that of the base: the best bare library, or else the fastest", number=True
+    ),
+    Column("tax", "what a framework costs over the bare library", number=True),
+    Column("of bound", "error against the oracle, as a share of what rounding explains", number=True),
+    Column("accuracy", "on the test set, or what there is of validation and training", number=True),
+    Column("first epoch", "with compilation", number=True),
+    Column("memory", "peak, of the device or of the process", number=True),
+    Column("forks", "fresh processes that ended well", number=True),
     Column("task", choice=True),
     Column("precision", choice=True),
     Column("device", choice=True),
