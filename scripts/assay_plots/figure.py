@@ -71,7 +71,9 @@ def draw(plot: Plot, study: Study) -> Figure:
     try:
         panels, note = plot.draw(study)
     except LeftOut as reason:
-        return Figure(plot, left_out=str(reason))
+        lost = sum(cell.status == "interrupted" for cell in study.cells)
+        rest = f"; {plural(lost, 'cell')} not yet measured: assay run --resume REPORT" if lost else ""
+        return Figure(plot, left_out=f"{reason}{rest}")
     return Figure(plot, panels, note)
 
 

@@ -110,8 +110,8 @@ class Cell:
 
     @property
     def clean(self) -> bool:
-        """Whether it may be ranked: equal to the oracle and undisturbed."""
-        return self.status == "ok" and not self.flags and self.checked and self.passed
+        """Whether it may be ranked: equal to the oracle, or the oracle itself, and undisturbed."""
+        return self.status == "ok" and not self.flags and (self.passed or self.kind == "oracle")
 
     def value(self, metric: str) -> float | None:
         found = self.metrics.get(metric)

@@ -103,7 +103,7 @@ def warnings(study: Study) -> list[Warned]:
         out.setdefault(
             Warned(f"{plural(few, 'cell')} with fewer than six forks: no interval", "assay run --forks 6")
         )
-    unchecked = sum(cell.status == "ok" and not cell.checked for cell in study.cells)
+    unchecked = sum(c.status == "ok" and not c.checked and c.kind != "oracle" for c in study.cells)
     if unchecked:
         out.setdefault(
             Warned(

@@ -72,7 +72,8 @@ def _compared(cell: Cell, base: Cell | None) -> tuple[Entry, Entry]:
 
 def _equivalence(cell: Cell) -> Entry:
     if not cell.checked:
-        return ("unchecked" if cell.status == "ok" else "", None)
+        said = "oracle" if cell.kind == "oracle" else "unchecked"
+        return (said if cell.status == "ok" else "", None)
     if not cell.passed:
         return ("wrong", cell.worst if cell.worst is not None else 1e300)
     return (f"{100 * cell.worst:.0f} %", cell.worst) if cell.worst is not None else ("equal", 0.0)

@@ -218,6 +218,24 @@ def test_of_many_comparisons_some_are_drawn_and_the_page_says_how_many(
     assert "12 of 20 comparisons are drawn; --filter" in figure.note
 
 
+def test_an_interrupted_run_says_that_more_can_come(study_of: Callable[[Json], Study]) -> None:
+    m = made_report.Maker()
+    cell = m.cell("jax", "jit", "framework", m.steps_forks(1e-3, 1, 1))
+    study = study_of(made_report.report([made_report.unrun(cell, "interrupted", "SIGINT")], complete=False))
+    assert drawn(study, "throughput").left_out.endswith(
+        "; 1 cell not yet measured: assay run --resume REPORT"
+    )
+
+
+def test_the_oracle_is_ranked_without_a_check(study_of: Callable[[Json], Study]) -> None:
+    m = made_report.Maker()
+    unchecked = {"checked": False, "passed": False, "worst": None, "reason": "", "tensors": []}
+    oracle = m.cell("reference", "eager", "oracle", m.steps_forks(1e-1, 6, 2)) | {"equivalence": unchecked}
+    other = m.cell("torch", "eager", "framework", m.steps_forks(1e-3, 6, 2)) | {"equivalence": unchecked}
+    study = study_of(made_report.report([oracle, other]))
+    assert [cell.clean for cell in study.cells] == [True, False]
+
+
 # ---- words and numbers
 
 
