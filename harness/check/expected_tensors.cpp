@@ -42,6 +42,7 @@ std::vector<ExpectedTensor> expected_tensors(const Program& program, std::string
     for (const std::string& moment : program.optimizer.moments()) {
       const std::string name = (check ? "updated/" : "moment/") + parameter.name + "." + moment;
       tensors.push_back({name, parameter.type.shape, false, check});
+      tensors.back().square = OptimizerSpec::is_square(moment);
     }
   }
   for (const ValueId id : graph.with_role(Role::mask)) {

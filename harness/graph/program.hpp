@@ -37,9 +37,11 @@ struct OptimizerSpec {
   double decay_of(const Shape& parameter) const { return parameter.size() >= 2 ? weight_decay : 0; }
 
   // Names of the moments kept per parameter: adam and lazy_adam {"m", "v"}, sgd {"momentum"} (none at
-  // momentum 0), rmsprop
-  // {"square"}. The state value is called "<parameter>.<moment>".
+  // momentum 0), rmsprop {"square"}. The state value is called "<parameter>.<moment>".
   std::vector<std::string> moments() const;
+  // Whether a moment is a mean of squared gradients. Its root is what the update uses and what an error of the
+  // gradient moves in proportion.
+  static bool is_square(std::string_view moment) { return moment == "v" || moment == "square"; }
 };
 
 // A network, or a single op.

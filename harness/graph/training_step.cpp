@@ -118,7 +118,10 @@ Graph training_step(const Program& program, const TrainingStepOptions& options) 
       graph.add_output("gradient/" + graph.value(parameters[i]).name, dense(graph, gradient, parameters[i]));
     }
   }
-  if (!options.logits_as_output) graph.remove_output("logits");
+  if (!options.network_outputs) {
+    for (const Graph::Output& output : program.training.outputs())
+      if (output.name != "loss") graph.remove_output(output.name);
+  }
   return apply_precision(graph.pruned(), options.precision);
 }
 

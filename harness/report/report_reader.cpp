@@ -106,6 +106,14 @@ TensorVerdict read_tensor(const JsonReader& in) {
   return tensor;
 }
 
+Ties read_ties(const JsonReader& in) {
+  Ties ties;
+  in.read("op", ties.op);
+  in.read("tipped", ties.tipped);
+  in.read("elements", ties.elements);
+  return ties;
+}
+
 Equivalence read_equivalence(const JsonReader& in) {
   Equivalence equivalence;
   in.read("checked", equivalence.checked);
@@ -113,6 +121,7 @@ Equivalence read_equivalence(const JsonReader& in) {
   in.read("worst", equivalence.worst);
   in.read("reason", equivalence.reason);
   equivalence.tensors = list<TensorVerdict>(in.field("tensors"), read_tensor);
+  if (in.has("ties")) equivalence.ties = list<Ties>(in.field("ties"), read_ties);
   return equivalence;
 }
 
