@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -107,6 +108,8 @@ OPS: dict[str, Callable[..., Op]] = {
     "dropout": dropout,
     "embedding": embedding,
     "flatten": lambda: lambda x: torch.flatten(x, 1),
+    "from_array": lambda: partial(torch.tensor, dtype=torch.float32),
+    "from_list": lambda: partial(torch.tensor, dtype=torch.float32),
     "linear": lambda: F.linear,
     "lstm": lstm,
     "matmul": matmul,

@@ -5,7 +5,7 @@ The contract is docs/protocol.md; harness/worker/backend.hpp is the same contrac
 
 from .adapter import Adapter, Cell, Info, Library, Unavailable, Unsupported
 from .libraries import loaded_libraries
-from .op_adapter import OpAdapter, boxed_numbers
+from .op_adapter import OpAdapter
 from .program import Graph, Node, Optimizer, Program, Value
 from .serve import worker_main
 
@@ -22,7 +22,6 @@ __all__ = [
     "Unavailable",
     "Unsupported",
     "Value",
-    "boxed_numbers",
     "loaded_libraries",
     "worker_main",
 ]
