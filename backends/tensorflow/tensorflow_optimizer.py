@@ -4,14 +4,34 @@ Adam adds epsilon before the bias correction: epsilon * sqrt(1 - beta2^t) there 
 variable that is set before each step. RMSprop adds it below the root: epsilon^2 there is epsilon here but for
 gradients of the size of epsilon itself. SGD keeps the learning rate within the velocity: momentum =
 -velocity * rate, and the velocity is rescaled when the rate changes. Weight decay, decoupled in Keras, is
-added to the gradients instead, as a kernel regularizer would do.
+added to the gradients instead, as a kernel regularizer would do. An embedding's gradient, a tf.IndexedSlices,
+is written out, as the contract's dense gradient is: Keras's Adam does not sum its duplicates.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 import tensorflow as tf
 from assay_worker import Optimizer, Unsupported
+
+
+def of_contract(kind: type[keras.optimizers.Optimizer], spec: Optimizer) -> type[keras.optimizers.Optimizer]:
+    """Give an optimizer of Keras that is fed the contract's gradients, whoever calls it."""
+
+    class OfContract(kind):
+        def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> None:
+            decays = [spec.decay_of(variable.shape) for variable in trainable_variables]
+            dense = [tf.convert_to_tensor(gradient) for gradient in grads]
+            parts = zip(dense, trainable_variables, decays, strict=True)
+            super().apply(
+                [g + decay * variable.value if decay else g for g, variable, decay in parts],
+                trainable_variables,
+            )
+
+    return OfContract
 
 
 class Rule:
@@ -24,11 +44,13 @@ class Rule:
         self._epsilon = tf.Variable(spec.epsilon, trainable=False)
         self._rate: float | None = None  # the one within SGD's velocity; None when there is none
         if spec.kind == "adam":
-            self.keras = keras.optimizers.Adam(beta_1=spec.beta1, beta_2=spec.beta2, epsilon=self._epsilon)
+            adam = of_contract(keras.optimizers.Adam, spec)
+            self.keras = adam(beta_1=spec.beta1, beta_2=spec.beta2, epsilon=self._epsilon)
         elif spec.kind == "rmsprop":
-            self.keras = keras.optimizers.RMSprop(rho=spec.decay, epsilon=spec.epsilon**2)
+            rmsprop = of_contract(keras.optimizers.RMSprop, spec)
+            self.keras = rmsprop(rho=spec.decay, epsilon=spec.epsilon**2)
         else:
-            self.keras = keras.optimizers.SGD(momentum=spec.momentum)
+            self.keras = of_contract(keras.optimizers.SGD, spec)(momentum=spec.momentum)
         self.keras.build(list(variables.values()))
         held = {
             "adam": lambda o: {"m": o._momentums, "v": o._velocities},

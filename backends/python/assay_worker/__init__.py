@@ -7,7 +7,9 @@ from .adapter import Adapter, Cell, Info, Library, Unavailable, Unsupported
 from .libraries import loaded_libraries
 from .op_adapter import OpAdapter
 from .program import Graph, Node, Optimizer, Program, Value
+from .samples import Samples
 from .serve import worker_main
+from .trainer import Loop
 
 __all__ = [
     "Adapter",
@@ -15,10 +17,12 @@ __all__ = [
     "Graph",
     "Info",
     "Library",
+    "Loop",
     "Node",
     "OpAdapter",
     "Optimizer",
     "Program",
+    "Samples",
     "Unavailable",
     "Unsupported",
     "Value",

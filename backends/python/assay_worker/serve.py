@@ -19,6 +19,7 @@ from .adapter import Adapter, Cell, Unavailable, Unsupported
 from .batch import Session, library_path
 from .libraries import with_loaded_libraries
 from .program import Program, read_program
+from .samples import Samples
 from .tensors import Tensors, read_tensors
 
 PROTOCOL = 1
@@ -115,13 +116,14 @@ class Server:
     def _run(self, adapter: Adapter) -> Event:
         self._session = self._open_session(self._cell.folder)
         op = self._program is not None and self._program.is_op
-        trainer.run(
-            adapter,
-            self._session,
-            self._cell.task,
-            lambda done, planned: self._emit({"event": "progress", "done": done, "planned": planned}),
-            op=op,
-        )
+
+        def progress(done: int, planned: int) -> None:
+            self._emit({"event": "progress", "done": done, "planned": planned})
+
+        if self._cell.loader == "native" and self._cell.task == "train" and not op:
+            trainer.run_native(adapter, self._session, Samples(self._cell.folder), progress)
+        else:
+            trainer.run(adapter, self._session, self._cell.task, progress, op=op)
         self.close()
         return {
             "event": "ran",
