@@ -47,7 +47,7 @@ class JaxAdapter(Adapter):
         self._restarted = True
         # Masks of a round differ as its parameters do; without a dropout there is nothing to draw.
         drops = [node for node in program.training.nodes if node.op == "dropout"]
-        self._key = self._put_key(cell.request.get("seed", 1)) if drops else None
+        self._key = self._put_key(cell.seed) if drops else None
         self._masks: Values = {}
 
         training, inference = program.training, program.inference

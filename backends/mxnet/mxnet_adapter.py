@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import mxnet as mx
 import numpy as np
-from assay_worker import Adapter, Cell, Info, Program, loaded_libraries
+from assay_worker import Adapter, Cell, Info, Program, Samples, loaded_libraries
 from mxnet import autograd, gluon, nd
+from mxnet_loader import make_loader
 from mxnet_network import Network
 from mxnet_op import MxnetOp
 from mxnet_optimizer import epsilon_at, make_optimizer, moments_of
@@ -28,7 +29,7 @@ class MxnetAdapter(Adapter):
 
     def __init__(self, program: Program, cell: Cell, check: bool) -> None:
         refuse_cell(cell)
-        self._program, self._train = program, cell.task == "train"
+        self._program, self._cell, self._train = program, cell, cell.task == "train"
         self._network = Network(program)
         self._network.initialize(mx.init.Zero())
         self._loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
@@ -37,7 +38,8 @@ class MxnetAdapter(Adapter):
             self._loss_of.hybridize(**STATIC)
         self._compile()
         # Masks of a round differ as its parameters do.
-        mx.random.seed(cell.request.get("seed", 1))
+        mx.random.seed(cell.seed)
+        np.random.seed(cell.seed)  # what Gluon's own loader shuffles by
         self._masks: list[nd.NDArray] = []
         self._optimizer = make_optimizer(program.optimizer)
         trained = [self._network.tensor(value.name) for value in program.parameters]
@@ -95,6 +97,13 @@ class MxnetAdapter(Adapter):
             self._losses = self._loss_of(self._network(inputs, *self._masks), labels)
         self._losses.backward()
         self._trainer.step(self._program.batch)
+
+    def loader(self, samples: Samples) -> gluon.data.DataLoader:
+        return make_loader(samples, self._program.batch, self._cell)
+
+    def take(self, batch: list[nd.NDArray]) -> None:
+        inputs, labels = batch
+        self._slots[0] = inputs, labels
 
     def synchronize(self) -> None:
         nd.waitall()

@@ -5,7 +5,19 @@ from __future__ import annotations
 import keras
 import numpy as np
 import tensorflow as tf
-from assay_worker import Adapter, Cell, Info, Library, Program, loaded_libraries
+from assay_worker import (
+    Adapter,
+    Cell,
+    Info,
+    Library,
+    Loop,
+    Program,
+    Samples,
+    Unsupported,
+    loaded_libraries,
+)
+from tensorflow_fit import fit_all, fit_once, loaded, resident
+from tensorflow_loader import make_loader
 from tensorflow_network import Network, images_to_ours, images_to_theirs
 from tensorflow_op import TensorflowOp
 from tensorflow_optimizer import Rule
@@ -15,7 +27,8 @@ Tensors = dict[str, np.ndarray]
 
 
 class TensorflowAdapter(Adapter):
-    """Modes: `eager`, `graph` (tf.function), `xla` (jit_compile), `autocluster` (XLA where it sees fit)."""
+    """Modes: `eager`, `graph` (tf.function), `xla` (jit_compile), `autocluster` (XLA where it sees fit), and
+    `fit`: the loop is Keras's own."""
 
     @classmethod
     def of(cls, program: Program) -> type[Adapter]:
@@ -30,14 +43,20 @@ class TensorflowAdapter(Adapter):
 
     def __init__(self, program: Program, cell: Cell, check: bool) -> None:
         refuse_cell(cell)
-        self._program, self._train = program, cell.task == "train"
+        self._fits = cell.mode == "fit"
+        if self._fits and cell.task == "infer":
+            raise Unsupported("[fit] Keras's fit trains: --task train")
+        self._program, self._cell, self._train = program, cell, cell.task == "train"
         self._compile = MODES[cell.mode]
         # Masks of a round differ as its parameters do.
-        self._network = Network(program, cell.request.get("seed", 1))
+        self._network = Network(program, cell.seed)
         self._named = self._network.variables
         self._trained = {value.name: self._named[value.name] for value in program.parameters}
         self._rule = Rule(program.optimizer, self._trained)
         self._slots: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
+        if self._fits:
+            loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+            self._network.model.compile(self._rule.keras, loss)
         self._loss: tf.Tensor | None = None
         self._restarted = True
         self._make_functions()
@@ -94,9 +113,30 @@ class TensorflowAdapter(Adapter):
         if not self._train:
             self._infer(inputs)
             return
-        self._rule.prepare(learning_rate, step, self._restarted)
-        self._restarted = False
-        self._loss = self._step(inputs, labels)
+        self._prepare(learning_rate, step)
+        if self._fits:
+            fit_once(self._network.model, (inputs, labels), self._keep_loss)
+        else:
+            self._loss = self._step(inputs, labels)
+
+    @property
+    def own_loop(self) -> bool:
+        return self._fits
+
+    def train(self, loop: Loop, samples: Samples | None) -> None:
+        if samples:
+            data = make_loader(samples, self._program.batch, self._cell).repeat()
+        elif count := loop.session.layout.resident_batches:
+            data = resident([self._slots[slot] for slot in range(count)])
+        else:
+            data = loaded(loop)
+        fit_all(self._network.model, loop, data, self._prepare, self._keep_loss)
+
+    def loader(self, samples: Samples) -> tf.data.Dataset:
+        return make_loader(samples, self._program.batch, self._cell)
+
+    def take(self, batch: tuple[tf.Tensor, tf.Tensor]) -> None:
+        self._slots[0] = batch
 
     def synchronize(self) -> None:
         tf.test.experimental.sync_devices()
@@ -122,6 +162,8 @@ class TensorflowAdapter(Adapter):
         for value, layer in zip(self._program.masks, self._network.dropouts, strict=True):
             layer.supplied = tf.constant(images_to_theirs(masks[value.name])) if masks else None
         self._make_functions()  # a second program of the same network
+        if self._fits:
+            self._network.model.make_train_function(force=True)
 
     def draw_masks(self, slot: int) -> Tensors:
         found = [images_to_ours(tensor.numpy()) for tensor in self._drops(self._slots[slot][0])]
@@ -135,7 +177,16 @@ class TensorflowAdapter(Adapter):
         kept = [*self._named.values(), *self._rule.moments.values()]
         return {"persistent": sum(4 * int(np.prod(variable.shape)) for variable in kept)}
 
+    def _prepare(self, learning_rate: float, step: int) -> None:
+        self._rule.prepare(learning_rate, step, self._restarted)
+        self._restarted = False
+
+    def _keep_loss(self, loss: tf.Tensor) -> None:
+        self._loss = loss
+
     def settings(self) -> dict[str, str]:
+        if self._fits:
+            return observed()
         return observed(self._step if self._train else self._infer)
 
 

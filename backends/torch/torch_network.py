@@ -198,6 +198,10 @@ class Network(nn.Module):
         """Take these instead of drawing; none: draw."""
         self._masks = masks
 
+    @property
+    def supplied(self) -> bool:
+        return bool(self._masks)
+
     def drops(self, inputs: Tensor, labels: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Operand and result of each dropout in training mode."""
         found = self._dropping(inputs, labels, *self._held(), *self._drawn())

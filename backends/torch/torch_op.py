@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from assay_worker import Cell, Node, OpAdapter, Program
+from assay_worker import Cell, Node, OpAdapter, Program, Unsupported
 from assay_worker.op_adapter import HOST
 from torch import Tensor
 from torch_network import translate
@@ -19,6 +19,8 @@ class TorchOp(OpAdapter):
 
     def __init__(self, program: Program, cell: Cell, check: bool) -> None:
         refuse_cell(cell)
+        if cell.mode == "cudagraph":
+            raise Unsupported(f"[{program.training.name}] a single op is not captured: --mode compile")
         super().__init__(program, cell)
         self._device = torch.device(cell.device)
         self._plan = [

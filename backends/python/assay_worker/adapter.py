@@ -186,8 +186,11 @@ class Adapter(ABC):
         """Whether it trains by train(), in a loop of the framework's own."""
         return False
 
-    def train(self, loop: Loop) -> None:
-        """Run all steps, each between loop.begin_step() and loop.end_step(), on staged or on loaded batches."""
+    def train(self, loop: Loop, samples: Samples | None) -> None:
+        """Run all steps, each between loop.begin_step() and loop.end_step().
+
+        On staged batches, on those of the batch library, or where there are samples by its own loader.
+        """
         raise NotImplementedError("step() is called instead")
 
     def loader(self, samples: Samples) -> Iterable[Any]:

@@ -1,7 +1,7 @@
 """The training samples of a cell folder one by one, for a loader that is the framework's own.
 
-What they are is what the batch library makes of them (harness/batch/manifest.hpp, plan_file.hpp); in which order
-they come is the loader's own affair.
+What they are is what the batch library makes of them (harness/batch/manifest.hpp, plan_file.hpp); in which
+order they come is the loader's own affair.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .adapter import Unsupported
 
 
 class Samples:
-    """The rows of one epoch's plan at a time: f32 (C, H, W) or i32 tokens, and the label as a whole number."""
+    """The rows of one epoch's plan: f32 (C, H, W) or i32 tokens, and the label as a whole number."""
 
     def __init__(self, cell_folder: Path) -> None:
         manifest = json.loads((cell_folder / "data/manifest.json").read_text())

@@ -25,6 +25,9 @@ from .tensors import Tensors, read_tensors
 PROTOCOL = 1
 LONGEST_REASON = 4000
 Event = dict[str, Any]
+# How frameworks say that there is no memory left: PyTorch on a device and on the CPU, TensorFlow, XLA, MXNet.
+STARVED_TYPES = ("OutOfMemoryError", "ResourceExhaustedError")
+STARVED_WORDS = ("can't allocate memory", "RESOURCE_EXHAUSTED", "bad_alloc", "Failed to allocate CPU Memory")
 
 
 class Server:
@@ -152,8 +155,7 @@ def error_event(error: BaseException) -> Event:
     elif isinstance(error, (Unavailable, ImportError)):
         kind = "unavailable"
     text = str(error) or type(error).__name__
-    # PyTorch's allocators, on the device and on the CPU.
-    starved = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in text
+    starved = type(error).__name__ in STARVED_TYPES or any(words in text for words in STARVED_WORDS)
     if isinstance(error, MemoryError) or starved:
         kind = "out_of_memory"
     if kind == "failed":

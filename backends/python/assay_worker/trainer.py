@@ -36,16 +36,14 @@ class Loop:
 
     def rows(self, block: Block) -> list[tuple[float, int]]:
         """Learning rate and number of each step of a block."""
-        first, count = block.first_step, block.steps
-        rows = self.session.schedule[first : first + count]
-        if len(rows) != count:
-            raise RuntimeError(
-                f"[train] steps {first} to {first + count}: the schedule has {len(self.session.schedule)} rows"
-            )
+        first, end, schedule = block.first_step, block.first_step + block.steps, self.session.schedule
+        rows = schedule[first:end]
+        if len(rows) != block.steps:
+            raise RuntimeError(f"[train] steps {first} to {end}: the schedule has {len(schedule)} rows")
         return rows
 
     def begin_step(self) -> tuple[float, int] | None:
-        """Step by step, for a framework with a loop of its own: what the next is trained with; None: none is."""
+        """For a framework with a loop of its own: what the next step is trained with; None: none is left."""
         if self._at == len(self._rows):
             block = self.next_block()
             if block is None:
@@ -79,7 +77,7 @@ def run(adapter: Adapter, session: Session, task: str, progress: Progress, op: b
         adapter.stage(slot, session.inputs, session.labels)
     loop = Loop(adapter, session, progress)
     if task == "train" and not op and adapter.own_loop:
-        adapter.train(loop)
+        adapter.train(loop, None)
         return
     steps = _op if op else _infer if task == "infer" else _train
     while (block := loop.next_block()) is not None:
@@ -89,6 +87,9 @@ def run(adapter: Adapter, session: Session, task: str, progress: Progress, op: b
 def run_native(adapter: Adapter, session: Session, samples: Samples, progress: Progress) -> None:
     """Train on what the framework's own loader gives, in its own order."""
     loop, given, epoch = Loop(adapter, session, progress), iter(()), 0
+    if adapter.own_loop:
+        adapter.train(loop, samples)
+        return
     while (block := loop.next_block()) is not None:
         if block.epoch != epoch:
             epoch, given = block.epoch, iter(())
