@@ -44,6 +44,8 @@ class JaxAdapter(Adapter):
         self._states: Values = {}
         self._optimizer_state: Any = None
         self._last: Any = None
+        self._rate: Array | None = None
+        self._rate_value: float | None = None  # what it holds
         self._restarted = True
         # Masks of a round differ as its parameters do; without a dropout there is nothing to draw.
         drops = [node for node in program.training.nodes if node.op == "dropout"]
@@ -70,7 +72,7 @@ class JaxAdapter(Adapter):
             inputs: Array,
             labels: Array,
             masks: Values,
-            rate: float,
+            rate: Array,
         ) -> tuple[Values, Values, Any, Array | None, Array]:
             key, drawn = (None, None) if key is None else jax.random.split(key)
             (loss, (states, _)), gradients = gradient_of(parameters, states, inputs, labels, masks, drawn)
@@ -127,6 +129,8 @@ class JaxAdapter(Adapter):
             return
         if self._restarted:
             self._start_at(step)
+        if learning_rate != self._rate_value:
+            self._rate_value, self._rate = learning_rate, self._put(np.array(learning_rate, np.float32))
         self._parameters, self._states, self._optimizer_state, self._key, self._last = self._step(
             self._parameters,
             self._states,
@@ -135,7 +139,7 @@ class JaxAdapter(Adapter):
             inputs,
             labels,
             self._masks,
-            learning_rate,
+            self._rate,
         )
 
     def synchronize(self) -> None:
