@@ -19,7 +19,6 @@ from assay_worker import (
     OpAdapter,
     Program,
     Unsupported,
-    boxed_numbers,
     worker_main,
 )
 from ops import OPS, Backward
@@ -151,47 +150,30 @@ class NumpyAdapter(Adapter):
 class NumpyOp(OpAdapter):
     """A single op: forwards, and in training backwards from the gradient that it is given."""
 
-    @classmethod
-    def info(cls, cell: Cell) -> Info:
-        return NumpyAdapter.info(cell)
-
     def __init__(self, program: Program, cell: Cell, check: bool) -> None:
         refuse_unknown(program)
         if len(program.training.nodes) != 1:
             raise Unsupported("[op] plain numpy runs one node at a time")
-        self._train = cell.task == "train"
-        self._graph, self._differentiated = program.graph(cell.task), program.differentiated
-        self._slots: dict[int, dict[str, Any]] = {}
-        self._results: Tensors = {}
-        (self._output,) = program.inference.outputs
-        self._cotangent = program.cotangents.get(self._output, "")
+        super().__init__(program, cell)
+        self._node = self.graph.nodes[0]
 
-    def set_state(self, tensors: Tensors) -> None:
-        pass
+    def place(self, name: str, array: np.ndarray) -> np.ndarray:
+        return array.copy()
 
-    def state(self) -> Tensors:
-        return {}
+    def fetch(self, name: str, tensor: np.ndarray) -> np.ndarray:
+        return tensor
 
-    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
-        host = boxed_numbers if self._graph.nodes[0].op == "from_list" else np.copy
-        self._slots[slot] = {name: host(array) for name, array in self._graph.unpack(inputs).items()}
-
-    def step(self, slot: int, learning_rate: float, step: int) -> None:
-        values, node = self._slots[slot], self._graph.nodes[0]
-        operands = [None if name is None else values[name] for name in node.inputs]
-        y, backward = OPS[node.op](*operands, **node.attributes)
-        self._results = {self._output: y}
-        if not self._train:
-            return
-        for name, gradient in zip(node.inputs, backward(values[self._cotangent]), strict=False):
-            if name in self._differentiated:
-                self._results[f"gradient/{name}"] = gradient
+    def compute(self, operands: list[Any], cotangents: list[Any]) -> list[Any]:
+        values = dict(zip(self.operands, operands, strict=True))
+        given = [None if name is None else values[name] for name in self._node.inputs]
+        y, backward = OPS[self._node.op](*given, **self._node.attributes)
+        if not self.train:
+            return [y]
+        gradients = dict(zip(self._node.inputs, backward(cotangents[0]), strict=False))
+        return [y, *(gradients[name] for name in self.differentiated)]
 
     def synchronize(self) -> None:
         pass
-
-    def results(self) -> Tensors:
-        return self._results
 
 
 if __name__ == "__main__":
