@@ -1,0 +1,115 @@
+"""scripts/plot: what a person calls."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from assay_plots.figure import Figure, draw
+from assay_plots.json_file import ReportError
+from assay_plots.page import make_page
+from assay_plots.plots import PLOTS
+from assay_plots.reader import read_report
+from assay_plots.render import Spec, spec_of, write_figure
+from assay_plots.report import Report
+from assay_plots.study import make_study
+
+FORMATS = ("html", "svg", "png")
+
+
+def names(allowed: Sequence[str]) -> Callable[[str], list[str]]:
+    def parse(text: str) -> list[str]:
+        given = text.split(",")
+        for name in given:
+            if name not in allowed:
+                raise argparse.ArgumentTypeError(f"no {name}: there are {', '.join(allowed)}")
+        return given
+
+    return parse
+
+
+def options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="scripts/plot",
+        description="Draw reports: a page that opens from disk, and each picture as SVG and PNG.",
+        epilog="pictures: " + ", ".join(plot.name for plot in PLOTS),
+    )
+    parser.add_argument("reports", nargs="+", type=Path, metavar="REPORT", help="a report of assay run")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help="where they go [beside the first REPORT: <its name>.plots/]",
+    )
+    parser.add_argument(
+        "--format", type=names(FORMATS), default=FORMATS, metavar="NAME,...", help="html, svg, png [all]"
+    )
+    parser.add_argument(
+        "--only", type=names([p.name for p in PLOTS]), metavar="NAME,...", help="these pictures [all]"
+    )
+    parser.add_argument("--filter", default="", metavar="TEXT", help="only cells whose id contains TEXT")
+    return parser
+
+
+def labels(paths: Sequence[Path]) -> list[str]:
+    """Name each report by its file; where two are alike, by as many folders as tell them apart."""
+    for count in range(1, 20):
+        found = ["/".join(path.resolve().with_suffix("").parts[-count:]) for path in paths]
+        if len(set(found)) == len(found):
+            return found
+    raise ReportError(f"{paths[0]}: the same report is given twice")
+
+
+def read(paths: Sequence[Path], text: str) -> list[Report]:
+    reports = [
+        read_report(path, label, lambda name: text in name)
+        for path, label in zip(paths, labels(paths), strict=True)
+    ]
+    if not any(report.cells for report in reports):
+        where = ", ".join(str(path) for path in paths)
+        raise ReportError(
+            f"{where}: no cell's id contains {text!r}" if text else f"{where}: there are no cells"
+        )
+    return reports
+
+
+def run(arguments: argparse.Namespace) -> None:
+    study = make_study(read(arguments.reports, arguments.filter))
+    first: Path = arguments.reports[0]
+    folder: Path = arguments.out or first.with_name(f"{first.stem}.plots")
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn: list[tuple[Figure, list[Spec]]] = []
+    for plot in PLOTS:
+        if arguments.only and plot.name not in arguments.only:
+            continue
+        figure = draw(plot, study)
+        specs = [spec_of(panel) for panel in figure.panels]
+        drawn.append((figure, specs))
+        if figure.left_out:
+            print(f"{plot.name} is left out: {figure.left_out}", file=sys.stderr)
+            continue
+        for path in write_figure(figure, specs, folder, arguments.format):
+            print(path)
+    if "html" in arguments.format:
+        page = folder / "index.html"
+        page.write_text(make_page(study, drawn), encoding="utf-8")
+        print(page)
+
+
+def main() -> int:
+    arguments = options().parse_args()
+    try:
+        run(arguments)
+    except ReportError as error:
+        print(f"scripts/plot: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"scripts/plot: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""What a plot is made of: panels, one one a group of comparable cells, or a reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import altair as alt
+
+from assay_plots.heading import Heading
+from assay_plots.study import Study
+from assay_plots.text import plural
+from assay_plots.theme import DASHES, SERIES, SHAPES
+
+MOST_PANELS = 12
+MOST_ROWS = 40  # bars, tensors or tracks in one panel
+
+BOTTOM = alt.Legend(orient="bottom", title=None, symbolOpacity=1)
+LEGEND = alt.Legend(
+    orient="bottom",
+    columns=2,
+    title=None,
+    symbolLimit=24,
+    symbolOpacity=1,
+    symbolDash=[1, 0],
+    symbolStrokeWidth=0,
+)
+PLAIN = "format(datum.value, '~s')"  # 0, 20k; without the common prefix that an axis gives all its ticks
+SECONDS = "format(datum.value, '~s') + 's'"
+BYTES = (
+    "datum.value >= 1073741824 ? format(datum.value / 1073741824, '.3~g') + ' GiB' : "
+    "datum.value >= 1048576 ? format(datum.value / 1048576, '.3~g') + ' MiB' : "
+    "datum.value >= 1024 ? format(datum.value / 1024, '.3~g') + ' KiB' : datum.value + ' B'"
+)
+
+Chart = alt.Chart | alt.LayerChart | alt.FacetChart
+Row = dict[str, Any]
+T = TypeVar("T")
+
+
+class LeftOut(Exception):
+    """A report does not hold what a plot needs; says what, and how a run would have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    heading: Heading
+    chart: Chart
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A picture: add one by listing it in plots/__init__.py."""
+
+    name: str  # of its files
+    title: str
+    caption: str  # how to read it, for one who never saw it
+    draw: Callable[[Study], tuple[list[Panel], str]]  # panels and a note; raises LeftOut
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    plot: Plot
+    panels: list[Panel] = field(default_factory=list)
+    note: str = ""
+    left_out: str = ""
+
+
+def draw(plot: Plot, study: Study) -> Figure:
+    try:
+        panels, note = plot.draw(study)
+    except LeftOut as reason:
+        lost = sum(cell.status == "interrupted" for cell in study.cells)
+        rest = f"; {plural(lost, 'cell')} not yet measured: assay run --resume REPORT" if lost else ""
+        return Figure(plot, left_out=f"{reason}{rest}")
+    return Figure(plot, panels, note)
+
+
+def most(
+    items: Sequence[T], worth: Callable[[T], float], what: str, limit: int = MOST_PANELS
+) -> tuple[list[T], str]:
+    """Choose the `limit` items of most worth, in their own order, and say what was left."""
+    if len(items) <= limit:
+        return list(items), ""
+    kept = set(sorted(range(len(items)), key=lambda i: -worth(items[i]))[:limit])
+    note = f"{limit} of {plural(len(items), what)} are drawn; --filter TEXT draws others."
+    return [item for i, item in enumerate(items) if i in kept], note
+
+
+def values(rows: Iterable[Row]) -> alt.InlineData:
+    return alt.InlineData(values=list(rows))
+
+
+def _scale(study: Study, present: Iterable[str], range_of: Sequence[Any]) -> alt.Scale:
+    shown = set(present)
+    numbered = [(i, name) for i, name in enumerate(study.series) if name in shown]
+    return alt.Scale(
+        domain=[name for _, name in numbered], range=[range_of[i % len(range_of)] for i, _ in numbered]
+    )
+
+
+def colour(study: Study, rows: Sequence[Row], legend: bool = True) -> alt.Color:
+    """Colour by series; a series has one colour in every picture of a study."""
+    shown = LEGEND if legend else None
+    return alt.Color("series:N", scale=_scale(study, (row["series"] for row in rows), SERIES), legend=shown)
+
+
+def shape(study: Study, rows: Sequence[Row]) -> alt.Shape:
+    return alt.Shape("series:N", scale=_scale(study, (row["series"] for row in rows), SHAPES), legend=None)
+
+
+def dash(study: Study, rows: Sequence[Row]) -> alt.StrokeDash:
+    """Dash lines by series, of a domain of its own: else Vega-Lite dashes the symbols of the legend."""
+    scale = _scale(study, (row["series"] for row in rows), DASHES)
+    scale["domain"], scale["range"] = [*scale["domain"], ""], [*scale["range"], [1, 0]]
+    return alt.StrokeDash("series:N", scale=scale, legend=None)
+
+
+def tips(*fields: tuple[str, str]) -> list[alt.Tooltip]:
+    return [alt.Tooltip(f"{name}:N", title=title) for name, title in fields]
+
+
+def bars_height(count: int) -> int:
+    return 30 * max(count, 1) + 8

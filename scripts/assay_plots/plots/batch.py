@@ -1,0 +1,75 @@
+"""How throughput grows with the batch."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from assay_plots.figure import PLAIN, LeftOut, Panel, Plot, Row, colour, dash, most, shape, tips, values
+from assay_plots.heading import heading
+from assay_plots.report import Cell
+from assay_plots.study import Study, group_title
+from assay_plots.text import shown_interval
+
+
+def point(cell: Cell) -> Row:
+    metric = cell.metrics["samples_per_second"]
+    return {
+        "series": cell.series,
+        "batch": cell.batch,
+        "rate": metric.value,
+        "lower": metric.lower,
+        "upper": metric.upper,
+        "text": shown_interval(metric.value, metric.lower, metric.upper, "rate", "1/s"),
+        "clean": cell.clean,
+    }
+
+
+def panel(study: Study, cells: list[Cell]) -> Panel:
+    rows = sorted((point(cell) for cell in cells), key=lambda row: int(row["batch"]))
+    batches = sorted({int(row["batch"]) for row in rows})
+    x = alt.X(
+        "batch:Q",
+        title="batch (samples a step)",
+        scale=alt.Scale(type="log", base=2, nice=False, padding=14),
+        axis=alt.Axis(format="d", values=batches if len(batches) <= 12 else alt.Undefined),
+    )
+    y = alt.Y("rate:Q", title="samples per second", axis=alt.Axis(labelExpr=PLAIN, tickCount=6))
+    about = tips(("series", "backend, mode"), ("batch", "batch"), ("text", "samples/s"))
+    base = alt.Chart(values(rows))
+    hue = colour(study, rows)
+    line = base.mark_line().encode(x=x, y=y, color=hue, strokeDash=dash(study, rows))
+    spans = base.transform_filter("isValid(datum.lower) && isValid(datum.upper)")
+    whiskers = spans.mark_rule().encode(x=x, y=alt.Y("lower:Q"), y2="upper:Q", color=hue)
+    points = base.mark_point(filled=True, size=60).encode(
+        x=x,
+        y=y,
+        color=hue,
+        shape=shape(study, rows),
+        opacity=alt.condition("datum.clean", alt.value(1.0), alt.value(0.45)),
+        tooltip=about,
+    )
+    return Panel(
+        heading(cells[0], with_batch=False), alt.layer(line, whiskers, points).properties(height=280)
+    )
+
+
+def draw(study: Study) -> tuple[list[Panel], str]:
+    families: dict[str, list[Cell]] = {}
+    for group in study.networks:
+        for cell in group.cells:
+            if (cell.value("samples_per_second") or 0) > 0 and cell.batch > 0:
+                families.setdefault(group_title(cell, with_batch=False), []).append(cell)
+    several = [(title, cells) for title, cells in families.items() if len({cell.batch for cell in cells}) > 1]
+    if not several:
+        raise LeftOut("every network ran with one batch size alone: assay run --batch 32,64,128 has several")
+    kept, note = most(several, lambda item: len(item[1]), "comparison")
+    return [panel(study, cells) for _, cells in kept], note
+
+
+PLOT = Plot(
+    "batch",
+    "Throughput against batch size",
+    "Where a line is flat a larger batch gains nothing; where it rises, the cost of starting each operator"
+    " is still what counts. Pale points are not ranked.",
+    draw,
+)

@@ -1,0 +1,100 @@
+"""How loss falls and accuracy rises, by epoch and by time."""
+
+from __future__ import annotations
+
+from statistics import median
+
+import altair as alt
+
+from assay_plots.figure import LeftOut, Panel, Plot, Row, colour, dash, most, tips, values
+from assay_plots.heading import heading
+from assay_plots.report import Cell, Fork
+from assay_plots.study import Group, Study
+from assay_plots.text import shown, significant
+
+
+def seconds_until(fork: Fork, epoch: int) -> float:
+    return (fork.compile_seconds or 0.0) + sum(s for number, s in fork.epochs.items() if number <= epoch)
+
+
+def losses(cell: Cell) -> list[Row]:
+    """Give the median training loss over forks after each epoch that all of them ended."""
+    forks = cell.counted_forks()
+    found: dict[int, list[float]] = {}
+    for fork in forks:
+        for e in fork.evaluations:
+            if e.split == "train" and e.epoch > 0 and e.loss is not None:
+                found.setdefault(e.epoch, []).append(e.loss)
+    return [
+        {"series": cell.series, "epoch": epoch, "loss": median(each), "low": min(each), "high": max(each)}
+        | {"text": significant(median(each), 4)}
+        for epoch, each in sorted(found.items())
+        if len(each) == len(forks)
+    ]
+
+
+def accuracies(cell: Cell) -> list[Row]:
+    rows: list[Row] = []
+    for fork in cell.counted_forks():
+        for e in fork.evaluations:
+            if e.split == "validation" and e.epoch > 0 and e.accuracy is not None:
+                seconds = seconds_until(fork, e.epoch)
+                rows.append(
+                    {"series": cell.series, "fork": f"{cell.series} {fork.round}", "round": fork.round}
+                    | {"seconds": seconds, "accuracy": e.accuracy, "epoch": e.epoch}
+                    | {"time": shown(seconds, "duration", "s"), "share": f"{100 * e.accuracy:.2f} %"}
+                )
+    return rows
+
+
+def loss_panel(study: Study, group: Group, rows: list[Row]) -> Panel:
+    x = alt.X("epoch:Q", title="epoch", axis=alt.Axis(format="d", tickMinStep=1, tickCount=8))
+    y = alt.Y("loss:Q", title="training loss", scale=alt.Scale(zero=False))
+    base = alt.Chart(values(rows))
+    hue = colour(study, rows)
+    about = tips(("series", "backend, mode"), ("epoch", "epoch"), ("text", "loss, median over forks"))
+    band = base.mark_area(opacity=0.18).encode(
+        x=x, y=alt.Y("low:Q", scale=alt.Scale(zero=False)), y2="high:Q", color=hue
+    )
+    line = base.mark_line(point=True).encode(x=x, y=y, color=hue, strokeDash=dash(study, rows), tooltip=about)
+    return Panel(heading(group.cells[0]).of("Loss by epoch"), alt.layer(band, line).properties(height=260))
+
+
+def accuracy_panel(study: Study, group: Group, rows: list[Row]) -> Panel:
+    x = alt.X("seconds:Q", title="seconds of training, compilation included")
+    y = alt.Y(
+        "accuracy:Q", title="validation accuracy", scale=alt.Scale(zero=False), axis=alt.Axis(format=".1%")
+    )
+    about = tips(("series", "backend, mode"), ("round", "round"), ("epoch", "epoch"), ("time", "after"))
+    about += tips(("share", "validation accuracy"))
+    lines = alt.Chart(values(rows)).mark_line(point=True, strokeWidth=1.2)
+    chart = lines.encode(
+        x=x, y=y, color=colour(study, rows), strokeDash=dash(study, rows), detail="fork:N", tooltip=about
+    )
+    return Panel(heading(group.cells[0]).of("Accuracy by time"), chart.properties(height=260))
+
+
+def draw(study: Study) -> tuple[list[Panel], str]:
+    found = []
+    for group in study.networks:
+        loss = [row for cell in group.cells for row in losses(cell)]
+        accuracy = [row for cell in group.cells for row in accuracies(cell)]
+        if len({row["epoch"] for row in loss + accuracy}) > 1:
+            found.append((group, loss, accuracy))
+    if not found:
+        raise LeftOut("no cell was evaluated after two epochs or more: assay run --epochs N does that")
+    kept, note = most(found, lambda entry: len(entry[1]), "comparison", limit=6)
+    panels: list[Panel] = []
+    for group, loss, accuracy in kept:
+        panels += [loss_panel(study, group, loss)] if loss else []
+        panels += [accuracy_panel(study, group, accuracy)] if accuracy else []
+    return panels, note
+
+
+PLOT = Plot(
+    "convergence",
+    "Convergence",
+    "Left: training loss after each epoch, median and range over forks; backends that compute the same lie"
+    " on one another. Right: validation accuracy against the time it took, one line for each fork.",
+    draw,
+)

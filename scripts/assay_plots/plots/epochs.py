@@ -1,0 +1,56 @@
+"""Time of each epoch: what the first costs more, and whether the later ones are steady."""
+
+from __future__ import annotations
+
+from statistics import median
+
+import altair as alt
+
+from assay_plots.figure import SECONDS, LeftOut, Panel, Plot, Row, colour, dash, most, tips, values
+from assay_plots.heading import heading
+from assay_plots.report import Cell
+from assay_plots.study import Group, Study
+from assay_plots.text import shown
+
+
+def epoch_rows(cell: Cell) -> list[Row]:
+    times: dict[int, list[float]] = {}
+    for fork in cell.counted_forks():
+        for epoch, seconds in fork.epochs.items():
+            times.setdefault(epoch, []).append(seconds)
+    return [
+        {"series": cell.series, "epoch": epoch, "seconds": median(each), "low": min(each), "high": max(each)}
+        | {"text": shown(median(each), "duration", "s"), "n": len(each)}
+        for epoch, each in sorted(times.items())
+    ]
+
+
+def panel(study: Study, group: Group) -> Panel:
+    rows = [row for cell in group.cells for row in epoch_rows(cell)]
+    x = alt.X("epoch:Q", title="epoch", axis=alt.Axis(format="d", tickMinStep=1, tickCount=8))
+    y = alt.Y("seconds:Q", title="time of the epoch", axis=alt.Axis(labelExpr=SECONDS, tickCount=6))
+    about = tips(("series", "backend, mode"), ("epoch", "epoch"), ("text", "median time"), ("n", "forks"))
+    base = alt.Chart(values(rows))
+    hue = colour(study, rows)
+    band = base.mark_area(opacity=0.18).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=hue)
+    line = base.mark_line(point=True).encode(x=x, y=y, color=hue, strokeDash=dash(study, rows), tooltip=about)
+    return Panel(heading(group.cells[0]), alt.layer(band, line).properties(height=260))
+
+
+def draw(study: Study) -> tuple[list[Panel], str]:
+    groups = [
+        g for g in study.networks if any(len(fork.epochs) > 1 for c in g.cells for fork in c.counted_forks())
+    ]
+    if not groups:
+        raise LeftOut("no cell was trained for two epochs or more: assay run --epochs N does that")
+    kept, note = most(groups, lambda g: len(g.cells), "comparison")
+    return [panel(study, group) for group in kept], note
+
+
+PLOT = Plot(
+    "epochs",
+    "Time of each epoch",
+    "The median over forks, with the whole range of them behind it. A flat line is a steady machine; "
+    "evaluation is not in it, and compilation stands apart (below, first epoch).",
+    draw,
+)

@@ -1,0 +1,134 @@
+"""Memory of a step under each plan, and what the processes took."""
+
+from __future__ import annotations
+
+import math
+
+import altair as alt
+
+from assay_plots.figure import (
+    BOTTOM,
+    BYTES,
+    LeftOut,
+    Panel,
+    Plot,
+    Row,
+    bars_height,
+    colour,
+    most,
+    tips,
+    values,
+)
+from assay_plots.heading import heading
+from assay_plots.report import Cell
+from assay_plots.study import Group, Study
+from assay_plots.text import shown
+
+PLANS = (
+    ("plan_naive", "naive"),
+    ("plan_in_place", "in place"),
+    ("plan_co_share", "in place + co-share"),
+    ("plan_lower_bound", "no plan is below"),
+)
+PARTS = ("persistent (parameters, moments)", "arena of a step")
+PART_COLOURS = ("#7f7f7f", "#0072b2")
+MEASURED = (("device_peak_memory", "device, peak"), ("host_peak_rss", "host, peak resident"))
+
+
+def bytes_axis(title: str, top: float) -> alt.Axis:
+    """Put ticks at powers of two and their multiples, about four of them."""
+    step = 2.0 ** math.ceil(math.log2(top / 5)) if top > 0 else 1.0
+    return alt.Axis(labelExpr=BYTES, values=[i * step for i in range(int(top / step) + 1)], title=title)
+
+
+def planned(cells: list[Cell]) -> Panel | None:
+    """Stack the arena of each plan on what persists; the plan is of the graph, whatever executes it."""
+    cell = next((c for c in cells if c.value("plan_naive") is not None), None)
+    if cell is None:
+        return None
+    held = [fork.memory["persistent"] for c in cells for fork in c.forks if "persistent" in fork.memory]
+    persistent = min(held) if held else 0.0
+    rows: list[Row] = []
+    labels: list[Row] = []
+    for metric, plan in PLANS:
+        size = cell.value(metric)
+        if size is None:
+            continue
+        for part, amount in zip(PARTS, (persistent, size), strict=True):
+            if amount > 0:
+                rows.append(
+                    {"plan": plan, "part": part, "bytes": amount, "text": shown(amount, "bytes", "B")}
+                )
+        labels.append({"plan": plan, "end": persistent + size, "text": shown(size, "bytes", "B")})
+    for row in rows:
+        row["order"] = PARTS.index(row["part"])
+    y = alt.Y("plan:N", sort=[plan for _, plan in PLANS], title=None)
+    top = max(label["end"] for label in labels)
+    x = alt.X(
+        "bytes:Q",
+        stack="zero",
+        scale=alt.Scale(domain=[0, (top or 1) * 1.25], nice=False),
+        axis=bytes_axis("bytes", top * 1.25),
+    )
+    hue = alt.Color("part:N", scale=alt.Scale(domain=list(PARTS), range=list(PART_COLOURS)), legend=BOTTOM)
+    about = tips(("plan", "plan"), ("part", "part"), ("text", "size"))
+    bars = (
+        alt.Chart(values(rows))
+        .mark_bar(height=16)
+        .encode(y=y, x=x, color=hue, order="order:Q", tooltip=about)
+    )
+    ends = alt.Chart(values(labels)).mark_text(align="left", dx=6).encode(y=y, x="end:Q", text="text:N")
+    return Panel(heading(cell).of("Plans"), alt.layer(bars, ends).properties(height=bars_height(len(labels))))
+
+
+def measured(study: Study, group: Group) -> list[Panel]:
+    panels: list[Panel] = []
+    for metric, name in MEASURED:
+        rows: list[Row] = []
+        for cell in group.in_rank():
+            size = cell.value(metric)
+            if size is not None and size > 0:
+                rows.append({"series": cell.series, "bytes": size, "text": shown(size, "bytes", "B")})
+        if not rows:
+            continue
+        top = max(row["bytes"] for row in rows)
+        y = alt.Y("series:N", sort=[row["series"] for row in rows], title=None)
+        x = alt.X(
+            "bytes:Q", scale=alt.Scale(domain=[0, top * 1.25], nice=False), axis=bytes_axis(name, top * 1.25)
+        )
+        base = alt.Chart(values(rows))
+        about = tips(("series", "backend, mode"), ("text", name))
+        bars = base.mark_bar(height=16).encode(
+            y=y, x=x, color=colour(study, rows, legend=False), tooltip=about
+        )
+        ends = base.mark_text(align="left", dx=6).encode(y=y, x="bytes:Q", text="text:N")
+        title = heading(group.cells[0]).of(f"Measured ({name})")
+        panels.append(Panel(title, alt.layer(bars, ends).properties(height=bars_height(len(rows)))))
+    return panels
+
+
+def draw(study: Study) -> tuple[list[Panel], str]:
+    programs: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in study.cells:
+        if not cell.is_op:
+            key = tuple(cell.axes[name] for name in ("workload", "task", "precision", "batch", "optimizer"))
+            programs.setdefault(key, []).append(cell)
+    plans = [panel for cells in programs.values() if (panel := planned(cells))]
+    plans, note = most(plans, lambda _: 0.0, "program", limit=6)
+    groups = [g for g in study.networks if any((c.value(m) or 0) > 0 for c in g.cells for m, _ in MEASURED)]
+    groups, also = most(groups, lambda g: len(g.cells), "comparison", limit=6)
+    panels = plans + [panel for group in groups for panel in measured(study, group)]
+    if not panels:
+        raise LeftOut("no memory plan and no measured memory is in this report")
+    return panels, f"{note} {also}".strip()
+
+
+PLOT = Plot(
+    "memory",
+    "Memory",
+    "Plans: what one step needs when every tensor has bytes of its own (naive), when results overwrite "
+    "operands that die there (in place), and when tensors that never live together share bytes (co-share);"
+    " the last bar is what no plan can go below. Measured: the whole process, with its framework's code "
+    "and caches.",
+    draw,
+)

@@ -1,0 +1,91 @@
+"""How far the repeats of a cell lie apart: what a difference must exceed to mean anything."""
+
+from __future__ import annotations
+
+from statistics import median
+
+import altair as alt
+
+from assay_plots.figure import BOTTOM, MOST_ROWS, LeftOut, Panel, Plot, Row, bars_height, most, tips, values
+from assay_plots.heading import Heading, heading
+from assay_plots.report import Cell, Fork
+from assay_plots.statistics import quantile
+from assay_plots.study import Study
+from assay_plots.text import shown
+
+CLEAN, DISTURBED = "clean", "disturbed"
+
+
+def timed_forks(cell: Cell) -> list[Fork]:
+    return [fork for fork in cell.forks if fork.status == "ok" and fork.step_seconds]
+
+
+def name_of(cell: Cell) -> str:
+    return f"{cell.series} {cell.axes['size']}".strip() if cell.is_op else cell.series
+
+
+def rows_of(cell: Cell) -> list[Row]:
+    forks = timed_forks(cell)
+    middle = median([fork.step_seconds or 0.0 for fork in forks])
+    rows: list[Row] = []
+    for fork in forks:
+        blocks = fork.block_step_seconds
+        rows.append(
+            {"cell": name_of(cell), "round": fork.round, "off": (fork.step_seconds or 0.0) / middle - 1}
+            | {"low": quantile(blocks, 0.1) / middle - 1, "high": quantile(blocks, 0.9) / middle - 1}
+            | {"quality": CLEAN if fork.clean else DISTURBED, "flags": ", ".join(fork.flags) or "clean"}
+            | {"text": shown(fork.step_seconds, "duration", "s")}
+        )
+    return rows
+
+
+def spread(cell: Cell) -> float:
+    times = [fork.step_seconds or 0.0 for fork in timed_forks(cell)]
+    return (max(times) - min(times)) / median(times) if times else 0.0
+
+
+def panel(title: Heading, cells: list[Cell]) -> Panel:
+    cells, _ = most(cells, spread, "cell", limit=MOST_ROWS)
+    rows = [row for cell in cells for row in rows_of(cell)]
+    y = alt.Y("cell:N", sort=[name_of(cell) for cell in cells], title=None)
+    x = alt.X("off:Q", title="off the cell's median", axis=alt.Axis(format="+.1~%", tickCount=6))
+    base = alt.Chart(values(rows))
+    hue = alt.Color(
+        "quality:N", scale=alt.Scale(domain=[CLEAN, DISTURBED], range=["#0072b2", "#d55e00"]), legend=BOTTOM
+    )
+    form = alt.Shape(
+        "quality:N", scale=alt.Scale(domain=[CLEAN, DISTURBED], range=["circle", "cross"]), legend=BOTTOM
+    )
+    about = tips(("cell", "cell"), ("round", "round"), ("text", "time a step"), ("flags", "quality"))
+    blocks = base.mark_rule(opacity=0.25, strokeWidth=3).encode(
+        y=y, x=alt.X("low:Q", title=None), x2="high:Q", color=hue
+    )
+    points = base.mark_point(filled=True, size=55, opacity=0.85).encode(
+        y=y, x=x, color=hue, shape=form, tooltip=about
+    )
+    return Panel(title, alt.layer(blocks, points).properties(height=bars_height(len(cells)) * 3 // 4 + 10))
+
+
+def draw(study: Study) -> tuple[list[Panel], str]:
+    panels: dict[Heading, list[Cell]] = {}
+
+    for group in study.groups:
+        for cell in group.cells:
+            if len(timed_forks(cell)) > 1:
+                panels.setdefault(heading(cell), []).append(cell)
+    if not panels:
+        raise LeftOut("no cell has two forks or more: assay run --forks 6 gives each six, and intervals")
+    kept, note = most(list(panels.items()), lambda item: max(spread(cell) for cell in item[1]), "comparison")
+    if any(len(cells) > MOST_ROWS for _, cells in kept):
+        note = f"Of more than {MOST_ROWS} cells those that spread most are drawn. {note}"
+    return [panel(title, cells) for title, cells in kept], note
+
+
+PLOT = Plot(
+    "noise",
+    "Noise of each cell",
+    "Every point is one fork (a fresh process), the line behind it the middle 80 % of its blocks. A "
+    "difference between two backends that is smaller than this scatter means nothing. Crosses were "
+    "disturbed (see their quality flags) and do not count where clean forks are left.",
+    draw,
+)

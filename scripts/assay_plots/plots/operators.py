@@ -1,0 +1,142 @@
+"""Time of single operators against their size, above what the machine's arithmetic and memory allow."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from assay_plots.figure import (
+    PLAIN,
+    SECONDS,
+    LeftOut,
+    Panel,
+    Plot,
+    Row,
+    colour,
+    dash,
+    most,
+    shape,
+    tips,
+    values,
+)
+from assay_plots.heading import heading
+from assay_plots.report import Cell
+from assay_plots.study import Study, op_family
+from assay_plots.text import shown, shown_interval
+from assay_plots.theme import LIMIT
+
+MEMORY, ARITHMETIC = "memory bandwidth", "arithmetic"
+ROOFS = {MEMORY: [2, 3], ARITHMETIC: [9, 4]}
+POINT = alt.OverlayMarkDef(color=LIMIT, size=14)  # to point at
+
+
+def extent(cell: Cell) -> float:
+    """Give what a size is drawn at: the bytes that a step touches, its operations where none are counted."""
+    return cell.work.get("bytes", 0.0) or cell.work.get("flops", 0.0)
+
+
+def point(cell: Cell) -> Row:
+    metric = cell.metrics["step_time"]
+    share = cell.value("roofline_share")
+    return {
+        "series": cell.series,
+        "size": cell.axes["size"],
+        "extent": extent(cell),
+        "seconds": metric.value,
+        "text": shown_interval(metric.value, metric.lower, metric.upper, "duration", "s"),
+        "share": "–" if share is None else f"{100 * share:.0f} %",
+        "flags": ", ".join(cell.flags) or "clean",
+        "clean": cell.clean,
+    }
+
+
+def roofs(cells: list[Cell]) -> list[Row]:
+    rows: dict[tuple[str, float], Row] = {}
+    for cell in cells:
+        work = cell.work
+        limits = {
+            MEMORY: (work.get("bytes", 0.0), work.get("copy_bandwidth", 0.0)),
+            ARITHMETIC: (work.get("flops", 0.0), work.get("peak_flops", 0.0)),
+        }
+        for name, (amount, rate) in limits.items():
+            if amount > 0 and rate > 0:
+                row = {"roof": name, "extent": extent(cell), "seconds": amount / rate}
+                rows[name, extent(cell)] = row | {"text": shown(amount / rate, "duration", "s")}
+    return list(rows.values())
+
+
+def in_one_line(cells: list[Cell]) -> bool:
+    """Whether larger in bytes is also larger in operations, so that a line means something."""
+    order = sorted({(extent(cell), cell.work.get("flops", 0.0), cell.axes["size"]) for cell in cells})
+    flops = [entry[1] for entry in order]
+    return flops == sorted(flops) and len({entry[0] for entry in order}) == len(order)
+
+
+def panel(study: Study, cells: list[Cell]) -> Panel:
+    rows = sorted((point(cell) for cell in cells), key=lambda row: float(row["extent"]))
+    counted = (
+        "bytes read and written a step" if any(c.work.get("bytes") for c in cells) else "operations a step"
+    )
+    x = alt.X(
+        "extent:Q",
+        scale=alt.Scale(type="log", nice=False, padding=12),
+        axis=alt.Axis(labelExpr=PLAIN, tickCount=6, title=counted),
+    )
+    y = alt.Y(
+        "seconds:Q",
+        scale=alt.Scale(type="log", nice=True),
+        axis=alt.Axis(labelExpr=SECONDS, tickCount=6, title="time a step"),
+    )
+    about = tips(("series", "backend, mode"), ("size", "size"), ("text", "time"), ("share", "of roofline"))
+    about += tips(("flags", "quality"))
+    base = alt.Chart(values(rows))
+    layers: list[alt.Chart] = []
+    if in_one_line(cells):
+        layers.append(
+            base.mark_line(opacity=0.8).encode(
+                x=x, y=y, color=colour(study, rows), strokeDash=dash(study, rows)
+            )
+        )
+    layers.append(
+        base.mark_point(filled=True, size=55, opacity=1).encode(
+            x=x,
+            y=y,
+            color=colour(study, rows),
+            shape=shape(study, rows),
+            opacity=alt.condition("datum.clean", alt.value(1.0), alt.value(0.45)),
+            tooltip=about,
+        )
+    )
+    about = tips(("roof", "limit"), ("text", "least time"))
+    for roof, dashes in ROOFS.items():
+        limits = [row for row in roofs(cells) if row["roof"] == roof]
+        line = alt.Chart(values(limits)).mark_line(
+            color=LIMIT, strokeDash=dashes, strokeWidth=1.5, point=POINT
+        )
+        layers += [line.encode(x=x, y=y, tooltip=about)] if limits else []
+    return Panel(heading(cells[0]), alt.layer(*layers).properties(height=300))
+
+
+def draw(study: Study) -> tuple[list[Panel], str]:
+    families: dict[str, list[Cell]] = {}
+    for cell in study.cells:
+        if cell.is_op and (cell.value("step_time") or 0) > 0 and extent(cell) > 0:
+            families.setdefault(op_family(cell), []).append(cell)
+    if not families:
+        raise LeftOut(
+            "no single operator was timed: assay run --workload op/gemm (assay list workloads) does"
+        )
+    kept, note = most(list(families.items()), lambda item: len(item[1]), "operator")
+    if not any(roofs(cells) for _, cells in kept):
+        note = f"The machine's peak and bandwidth were not measured in this run (--roofline true). {note}"
+    return [panel(study, cells) for _, cells in kept], note
+
+
+PLOT = Plot(
+    "operators",
+    "Operator time against size",
+    "Both axes are logarithmic; lower is faster. The red lines are the least time that this machine "
+    "allows, measured in the same run: dots by its memory (copy bandwidth), dashes by its arithmetic "
+    "(large matrix products). No result lies below the dashes; operands that fit a cache may pass the "
+    "dots.",
+    draw,
+)

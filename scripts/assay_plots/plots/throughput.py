@@ -1,0 +1,119 @@
+"""How many samples a second each backend and mode reached, with intervals, and what others published."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from assay_plots.figure import PLAIN, LeftOut, Panel, Plot, Row, bars_height, colour, most, tips, values
+from assay_plots.heading import heading
+from assay_plots.report import Cell, Published
+from assay_plots.study import Group, Study
+from assay_plots.text import shown, shown_interval
+from assay_plots.theme import PUBLISHED
+
+METRIC = "samples_per_second"
+
+
+def published_rate(study: Study, cell: Cell, published: Published) -> float | None:
+    """Turn what was published about a step's time or rate, absolute or as a ratio, into samples a second."""
+    value, base = published.value, 1.0
+    if value is None or value <= 0 or published.metric not in (METRIC, "step_time"):
+        return None
+    if published.to:
+        other = study.find(cell, published.to)
+        rate = other.value(METRIC) if other else None
+        if rate is None or other is None:
+            return None
+        return rate * value if published.metric == METRIC else rate / value * cell.batch / other.batch
+    base = cell.batch / value if published.metric == "step_time" else value
+    return base
+
+
+def bar_label(cell: Cell) -> str:
+    metric = cell.metrics[METRIC]
+    text = shown(metric.value, "rate", "1/s")
+    if cell.clean:
+        return text
+    why = ", ".join(cell.flags) if cell.flags else "not checked"
+    return f"{text} (not ranked: {why})"
+
+
+def panel(study: Study, group: Group) -> Panel:
+    timed = [cell for cell in group.in_rank() if cell.value(METRIC) is not None]
+    rows: list[Row] = []
+    marks: list[Row] = []
+    for cell in timed:
+        metric = cell.metrics[METRIC]
+        text = shown_interval(metric.value, metric.lower, metric.upper, "rate", "1/s")
+        bounds = {"lower": metric.lower, "upper": metric.upper, "end": metric.upper or metric.value}
+        rows.append(
+            {
+                "series": cell.series,
+                "value": metric.value,
+                "text": text,
+                "label": bar_label(cell),
+                "n": metric.n,
+            }
+            | bounds
+            | {"clean": cell.clean}
+        )
+        for published in cell.published:
+            rate = published_rate(study, cell, published)
+            if rate is not None:
+                said = published.source + (f": {published.statement}" if published.statement else "")
+                marks.append(
+                    {"series": cell.series, "rate": rate, "source": said, "text": shown(rate, "rate", "1/s")}
+                )
+    order = [row["series"] for row in rows]
+    for row in rows:  # a label stands behind a mark that it would lie under
+        beside = [mark["rate"] for mark in marks if mark["series"] == row["series"]]
+        row["end"] = max([row["end"], *(rate for rate in beside if row["end"] < rate < 2 * row["end"])])
+    top = max([row["end"] for row in rows] + [mark["rate"] for mark in marks])
+    y = alt.Y("series:N", sort=order, title=None)
+    x = alt.X(
+        "value:Q",
+        title="samples per second",
+        scale=alt.Scale(domain=[0, top * 1.35], nice=False),
+        axis=alt.Axis(labelExpr=PLAIN, tickCount=5, title="samples per second"),
+    )
+    about = tips(("series", "backend, mode"), ("text", "samples/s"), ("n", "forks"))
+    base = alt.Chart(values(rows))
+    bars = base.mark_bar(height=16).encode(
+        y=y,
+        x=x,
+        color=colour(study, rows, legend=False),
+        opacity=alt.condition("datum.clean", alt.value(1.0), alt.value(0.4)),
+        tooltip=about,
+    )
+    spans = base.transform_filter("isValid(datum.lower) && isValid(datum.upper)")
+    whiskers = spans.mark_rule(strokeWidth=2).encode(y=y, x="lower:Q", x2="upper:Q", tooltip=about)
+    labels = base.mark_text(align="left", dx=6).encode(y=y, x="end:Q", text="label:N")
+    layers: list[alt.Chart] = [bars, whiskers, labels]
+    if marks:
+        layers.append(
+            alt.Chart(values(marks))
+            .mark_point(shape="diamond", size=100, fill=PUBLISHED, stroke="white", strokeWidth=1.3, opacity=1)
+            .encode(y=y, x="rate:Q", tooltip=tips(("text", "published, samples/s"), ("source", "by")))
+        )
+    return Panel(heading(group.cells[0]), alt.layer(*layers).properties(height=bars_height(len(rows))))
+
+
+def draw(study: Study) -> tuple[list[Panel], str]:
+    groups = [g for g in study.networks if any(cell.value(METRIC) is not None for cell in g.cells)]
+    if not groups:
+        raise LeftOut("no network was timed in this report")
+    kept, note = most(groups, lambda g: sum(cell.value(METRIC) is not None for cell in g.cells), "comparison")
+    panels = [panel(study, group) for group in kept]
+    if any(p.value is not None for g in kept for cell in g.cells for p in cell.published):
+        note = f"◆ is what others published, on their machines and versions. {note}"
+    return panels, note
+
+
+PLOT = Plot(
+    "throughput",
+    "Throughput",
+    "Samples a second of each backend and mode on the same network from the same start; longer is faster. "
+    "The line through a bar's end is the interval of the median (from six forks on). A pale bar was "
+    "disturbed or not checked, and is not ranked.",
+    draw,
+)

@@ -1,0 +1,222 @@
+"""Rows of the page's tables: what is shown, what it is sorted by, and what unfolds below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from assay_plots.plots.tax import percent
+from assay_plots.report import Cell, Metric
+from assay_plots.study import Study, time_ratio
+from assay_plots.text import clean, shown, shown_interval, significant
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    about: str = ""  # what a reader may not know
+    number: bool = False
+    choice: bool = False  # offered as a filter
+
+
+COLUMNS = (
+    Column("workload", choice=True),
+    Column("size"),
+    Column("batch", number=True),
+    Column("backend", choice=True),
+    Column("mode", "eager: operator by operator; graph and the others: compiled ahead", choice=True),
+    Column("status", "ok, or why it was not measured; flags say what disturbed it", choice=True),
+    Column("step", "median time of one step, with its interval", number=True),
+    Column("samples/s", "median, with its interval", number=True),
+    Column(
+        "ratio", "time a step over that of the base: the best bare library, or else the fastest", number=True
+    ),
+    Column("tax", "what a framework costs over the bare library", number=True),
+    Column("of bound", "error against the oracle, as a share of what rounding explains", number=True),
+    Column("accuracy", "on the test set, or what there is of validation and training", number=True),
+    Column("first epoch", "with compilation", number=True),
+    Column("memory", "peak, of the device or of the process", number=True),
+    Column("forks", "fresh processes that ended well", number=True),
+    Column("task", choice=True),
+    Column("precision", choice=True),
+    Column("device", choice=True),
+)
+Entry = tuple[str, float | None] | str  # what is shown; what it is sorted by where that is a number
+
+
+def _metric(cell: Cell, *names: str) -> Entry:
+    for name in names:
+        metric = cell.metrics.get(name)
+        if metric is not None and metric.value is not None:
+            return text_of(metric), metric.value
+    return ("", None)
+
+
+def text_of(metric: Metric) -> str:
+    if metric.value is None:
+        return f"– ({metric.reason})" if metric.reason else "–"
+    return shown_interval(metric.value, metric.lower, metric.upper, metric.hint, metric.unit)
+
+
+def _compared(cell: Cell, base: Cell | None) -> tuple[Entry, Entry]:
+    ratio = time_ratio(cell, base) if base else None
+    if ratio is None or base is None:
+        return ("", None), ("", None)
+    if base is cell:
+        return ("1 (base)", 1.0), ("", None)
+    text = shown_interval(ratio.value, ratio.lower, ratio.upper, "ratio", "1")
+    taxed = base.kind == "bare" and cell.kind == "framework"
+    return (text, ratio.value), (percent(ratio.value), ratio.value - 1) if taxed else ("", None)
+
+
+def _equivalence(cell: Cell) -> Entry:
+    if not cell.checked:
+        said = "oracle" if cell.kind == "oracle" else "unchecked"
+        return (said if cell.status == "ok" else "", None)
+    if not cell.passed:
+        return ("wrong", cell.worst if cell.worst is not None else 1e300)
+    return (f"{100 * cell.worst:.0f} %", cell.worst) if cell.worst is not None else ("equal", 0.0)
+
+
+def row_of(cell: Cell, base: Cell | None) -> list[Entry]:
+    a = cell.axes
+    layout = f" {a['layout']}" if a["layout"] not in ("native", "") else ""
+    ratio, tax = _compared(cell, base)
+    ok = sum(fork.status == "ok" for fork in cell.forks)
+    status = cell.status if not cell.flags else f"{cell.status}: {', '.join(cell.flags)}"
+    return [
+        a["workload"],
+        a["size"],
+        ("", None) if cell.is_op else (a["batch"], float(cell.batch)),
+        a["backend"],
+        a["mode"] + layout,
+        status,
+        _metric(cell, "step_time"),
+        ("", None) if cell.is_op else _metric(cell, "samples_per_second"),
+        ratio,
+        tax,
+        _equivalence(cell),
+        _metric(cell, "test_accuracy", "validation_accuracy", "train_accuracy"),
+        _metric(cell, "first_epoch_time"),
+        _metric(cell, "device_peak_memory", "host_peak_rss"),
+        (f"{ok}/{len(cell.forks)}", float(ok)),
+        a["task"],
+        a["precision"],
+        a["device"],
+    ]
+
+
+def details_of(study: Study, cell: Cell) -> dict[str, Any]:
+    """Give what unfolds below a row."""
+    out: dict[str, Any] = {"id": cell.id, "reproduce": cell.reproduce}
+    if len(study.reports) > 1:
+        out["report"] = study.reports[cell.report].label
+    if cell.reason:
+        out["reason"] = cell.reason
+    if cell.log_tail and cell.status != "ok":
+        out["log"] = cell.log_tail
+    if cell.checked and cell.equivalence_reason:
+        out["equivalence"] = cell.equivalence_reason
+    libraries = [f"{cell.axes['backend']} {cell.backend_version}".strip(), *cell.libraries]
+    out["libraries"] = "; ".join(dict.fromkeys(libraries[:12]))
+    out["metrics"] = [
+        [name, text_of(metric)] for name, metric in cell.metrics.items() if metric.value is not None
+    ]
+    return out
+
+
+def rows(study: Study) -> Iterator[tuple[list[Entry], dict[str, Any]]]:
+    """Walk the groups in their order, each in rank."""
+    for group in study.groups:
+        bases = {report: study.baseline(group, report) for report in {cell.report for cell in group.cells}}
+        for cell in group.in_rank():
+            yield row_of(cell, bases[cell.report]), details_of(study, cell)
+
+
+def shown_columns(rows_of: list[list[Entry]]) -> list[int]:
+    """Leave out the columns in which nothing stands."""
+    return [
+        i
+        for i in range(len(COLUMNS))
+        if any((row[i] if isinstance(row[i], str) else row[i][0]) not in ("", "–") for row in rows_of)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A measured number beside a published one."""
+
+    cell: str
+    metric: str
+    measured: str
+    published: str
+    source: str
+
+
+def _measured_ratio(cell: Cell, other: Cell, metric: str) -> str:
+    paired = time_ratio(cell, other) if metric in ("step_time", "samples_per_second") else None
+    if paired:
+        flip = metric == "samples_per_second"
+        value = 1 / paired.value if flip else paired.value
+        bounds = [paired.lower, paired.upper]
+        if flip:
+            bounds = [1 / b if b else None for b in reversed(bounds)]
+        return shown_interval(value, bounds[0], bounds[1], "ratio", "1")
+    a, b = cell.value(metric), other.value(metric)
+    return f"{significant(a / b)}×" if a is not None and b else "–"
+
+
+def published(study: Study) -> Iterator[Beside]:
+    """Walk what others published; a quick run never stands beside it."""
+    for cell in study.cells:
+        if study.reports[cell.report].run.get("quick") is True:
+            continue
+        for entry in cell.published:
+            metric = cell.metrics.get(entry.metric)
+            name, measured = entry.metric, text_of(metric) if metric and metric.value is not None else "–"
+            hint = metric.hint if metric else "number"
+            if entry.to:
+                other = study.find(cell, entry.to)
+                name += f" / that of {other.series}" if other else " / that of a cell that is not here"
+                measured = _measured_ratio(cell, other, entry.metric) if other else "–"
+                hint = "ratio"
+            said = [shown(entry.value, hint, entry.unit)] if entry.value is not None else []
+            said += [entry.statement] if entry.statement else []
+            a = cell.axes
+            title = f"{a['workload']} {cell.series} {a['device']} b{a['batch']}"
+            yield Beside(clean(title), name, measured, "; ".join(said), entry.source)
+
+
+def environment(tree: Any, most: int = 200) -> list[tuple[str, str]]:
+    """Flatten what a run says of its machine, "cpu model" -> "…", without recursion: it may be deep."""
+    out: list[tuple[str, str]] = []
+    waiting: list[tuple[str, Any]] = [("", tree)]
+    while waiting and len(out) < most:
+        path, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(f"{path} {key}".strip(), value[key]) for key in reversed(list(value))]
+        elif isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+            waiting += [(f"{path} {i + 1}".strip(), item) for i, item in reversed(list(enumerate(value)))]
+        elif isinstance(value, list):
+            out.append(
+                (clean(path, 120), clean(", ".join(_plain(path, item) for item in value[:100]), 400) or "–")
+            )
+        else:
+            out.append((clean(path, 120), _plain(path, value)))
+    return out
+
+
+def _plain(path: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        if abs(value) > 1e300:
+            return "too large"
+        name = path.rsplit(" ", 1)[-1]
+        if name in ("bytes", "total", "available", "memory_limit", "line_bytes"):
+            return shown(float(value), "bytes", "B")
+        return str(value) if isinstance(value, int) else f"{value:.6g}"
+    return clean(str(value), 400) or "–"

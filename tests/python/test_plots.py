@@ -1,0 +1,577 @@
+"""scripts/plot: what is drawn of a report, what is left out and why, and what hostile reports do to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from pathlib import Path
+from random import Random
+from typing import Any
+from xml.etree import ElementTree
+
+import made_report
+import pytest
+from contrast import contrast
+
+pytest.importorskip("altair", reason="altair is not installed: scripts/setup")
+pytest.importorskip("vl_convert", reason="vl-convert is not installed: scripts/setup")
+
+from assay_plots import tables
+from assay_plots.figure import Figure, draw
+from assay_plots.findings import UNSURE, findings
+from assay_plots.json_file import ReportError
+from assay_plots.page import about, make_page
+from assay_plots.plots import PLOTS
+from assay_plots.plots.tax import percent
+from assay_plots.plots.throughput import published_rate
+from assay_plots.reader import read_report
+from assay_plots.render import figure_svg, spec_of
+from assay_plots.statistics import estimate
+from assay_plots.study import Study, make_study, time_ratio
+from assay_plots.summary import tiles, troubles, warnings
+from assay_plots.text import clean, shown, shown_interval
+from assay_plots.theme import LIMIT, PAPER, PUBLISHED, SERIES
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("ASSAY_BUILD") or ROOT / "build/dev")
+GOLDEN = ROOT / "tests/cli/data/report.json"
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def study_of(tmp_path: Path) -> Callable[[Json], Study]:
+    def make(report: Json) -> Study:
+        path = tmp_path / "report.json"
+        path.write_text(json.dumps(report))
+        return make_study([read_report(path, "report")])
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    path = tmp_path_factory.mktemp("plots") / "everything.json"
+    path.write_text(json.dumps(made_report.everything()))
+    return make_study([read_report(path, "everything")])
+
+
+def drawn(study: Study, name: str) -> Figure:
+    return draw(next(plot for plot in PLOTS if plot.name == name), study)
+
+
+def rows_of(figure: Figure, field: str) -> list[Json]:
+    """Every row of a figure's data that has the field."""
+    found: list[Json] = []
+    for panel in figure.panels:
+        for rows in spec_of(panel)["datasets"].values():
+            found += [row for row in rows if field in row]
+    return found
+
+
+# ---- what is drawn
+
+
+@pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.name)
+def test_every_picture_is_drawn_of_a_report_that_has_everything(everything: Study, plot: Any) -> None:
+    figure = draw(plot, everything)
+    assert figure.left_out == ""
+    assert figure.panels
+    svg = figure_svg(figure, [spec_of(p) for p in figure.panels])
+    root = ElementTree.fromstring(svg)
+    assert root.tag.endswith("svg")
+    texts = "".join(root.itertext())
+    assert plot.title in texts
+    assert "onednn" in texts or plot.name == "memory"
+
+
+def test_bars_stand_for_the_metric_and_its_interval(everything: Study) -> None:
+    rows = {row["series"]: row for row in rows_of(drawn(everything, "throughput"), "clean")[:4]}
+    cell = everything.cells[0]
+    metric = cell.metrics["samples_per_second"]
+    assert rows["onednn graph"]["value"] == metric.value
+    assert (rows["onednn graph"]["lower"], rows["onednn graph"]["upper"]) == (metric.lower, metric.upper)
+
+
+def test_what_is_not_ranked_says_so_beside_its_bar(everything: Study) -> None:
+    labels = [row["label"] for row in rows_of(drawn(everything, "throughput"), "label") if not row["clean"]]
+    assert len(labels) == 1
+    assert labels[0].endswith("(not ranked: preempted)")
+
+
+def test_published_ratios_and_values_become_rates(everything: Study) -> None:
+    cell = everything.cells[1]
+    ratio, absolute = cell.published
+    base = everything.cells[0].value("samples_per_second")
+    assert base is not None
+    assert published_rate(everything, cell, ratio) == pytest.approx(base / 1.8)
+    assert published_rate(everything, cell, absolute) == 30000.0
+    marks = rows_of(drawn(everything, "throughput"), "rate")
+    assert [mark["source"] for mark in marks] == [
+        "Somebody et al. 2020, table 2",
+        "Somebody else 2021: at most",
+    ]
+
+
+def test_the_tax_is_the_median_of_ratios_within_rounds(everything: Study) -> None:
+    base, cell = everything.cells[0], everything.cells[1]
+    by_hand = sorted(
+        (a.step_seconds or 0) / (b.step_seconds or 1) for a, b in zip(cell.forks, base.forks, strict=True)
+    )
+    expected = (by_hand[2] + by_hand[3]) / 2 - 1
+    row = next(r for r in rows_of(drawn(everything, "tax"), "tax") if r["series"] == "torch compile")
+    assert row["tax"] == pytest.approx(expected)
+    assert (row["lower"], row["upper"]) == (pytest.approx(by_hand[0] - 1), pytest.approx(by_hand[5] - 1))
+
+
+def test_a_disturbed_cell_has_no_tax(everything: Study) -> None:
+    assert "mxnet hybridize" not in {row["series"] for row in rows_of(drawn(everything, "tax"), "tax")}
+
+
+def test_rooflines_are_the_work_over_what_the_machine_reached(everything: Study) -> None:
+    rows = [row for row in rows_of(drawn(everything, "operators"), "roof") if row["extent"] == 12.0 * 1024**2]
+    assert {row["roof"]: row["seconds"] for row in rows} == {
+        "memory bandwidth": pytest.approx(12.0 * 1024**2 / 2e10),
+        "arithmetic": pytest.approx(2.0 * 1024**3 / 1e11),
+    }
+
+
+def test_every_repeat_of_a_training_is_a_point(everything: Study) -> None:
+    rows = rows_of(drawn(everything, "accuracy"), "accuracy")
+    assert len(rows) == 4 * made_report.WIDE
+
+
+def test_memory_is_stacked_under_each_plan(everything: Study) -> None:
+    rows = rows_of(drawn(everything, "memory"), "part")
+    naive = {row["part"]: row["bytes"] for row in rows if row["plan"] == "naive"}
+    assert sorted(naive.values()) == [4_000_000, 18_800_000]
+
+
+def test_the_heat_map_marks_what_is_past_its_bound(everything: Study) -> None:
+    wrong = [row for row in rows_of(drawn(everything, "equivalence"), "mark") if row["mark"]]
+    assert [(row["series"], row["text"]) for row in wrong] == [("numpy eager", "3.5 times the bound")]
+
+
+def test_a_series_has_one_colour_in_every_picture(everything: Study) -> None:
+    colours: dict[str, set[str]] = {}
+    for plot in PLOTS:
+        for panel in draw(plot, everything).panels:
+            for scale in re.findall(
+                r'"field": "series", "legend": .*?"scale": (\{.*?\})', json.dumps(spec_of(panel))
+            ):
+                found = json.loads(scale)
+                for name, value in zip(found.get("domain", []), found.get("range", []), strict=True):
+                    if str(value).startswith("#"):
+                        colours.setdefault(name, set()).add(value)
+    assert len(colours) == 5
+    assert all(len(found) == 1 for found in colours.values())
+
+
+def test_two_reports_stand_side_by_side_and_are_not_paired(tmp_path: Path) -> None:
+    reports = []
+    for name in ("old", "new"):
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(made_report.everything()))
+        reports.append(read_report(path, name))
+    study = make_study(reports)
+    assert {cell.series for cell in study.groups[0].cells} >= {"onednn graph @ old", "onednn graph @ new"}
+    old, new = study.cells[0], study.cells[len(reports[0].cells)]
+    assert old.id == new.id
+    assert time_ratio(new, old) is None
+    assert drawn(study, "tax").panels
+
+
+# ---- what is left out
+
+
+def test_what_a_report_lacks_is_left_out_with_the_reason() -> None:
+    study = make_study([read_report(GOLDEN, "golden")])
+    left = {plot.name: draw(plot, study).left_out for plot in PLOTS}
+    assert {name for name, reason in left.items() if reason} == {
+        *("batch", "operators", "accuracy", "convergence", "epochs", "first_epoch"),
+    }
+    assert "assay run --epochs" in left["epochs"]
+    assert "op/gemm" in left["operators"]
+    assert "No GPU was sampled" in drawn(study, "utilisation").note
+
+
+def test_a_report_of_nothing_but_failures_makes_a_page(study_of: Callable[[Json], Study]) -> None:
+    m = made_report.Maker()
+    cell = m.cell("jax", "jit", "framework", m.steps_forks(1e-3, 1, 1))
+    study = study_of(made_report.report([made_report.unrun(cell, "crashed", "SIGSEGV")]))
+    figures = [draw(plot, study) for plot in PLOTS]
+    assert all(figure.left_out for figure in figures)
+    page = make_page(study, [(figure, []) for figure in figures])
+    assert "SIGSEGV" in page
+    assert "No cell of this report can be ranked" in page
+
+
+def test_of_many_comparisons_some_are_drawn_and_the_page_says_how_many(
+    study_of: Callable[[Json], Study],
+) -> None:
+    figure = drawn(study_of(made_report.large(80, forks=2, blocks=2)), "throughput")
+    assert len(figure.panels) == 12
+    assert "12 of 20 comparisons are drawn; --filter" in figure.note
+
+
+def test_an_interrupted_run_says_that_more_can_come(study_of: Callable[[Json], Study]) -> None:
+    m = made_report.Maker()
+    cell = m.cell("jax", "jit", "framework", m.steps_forks(1e-3, 1, 1))
+    study = study_of(made_report.report([made_report.unrun(cell, "interrupted", "SIGINT")], complete=False))
+    assert drawn(study, "throughput").left_out.endswith(
+        "; 1 cell not yet measured: assay run --resume REPORT"
+    )
+
+
+def test_the_oracle_is_ranked_without_a_check(study_of: Callable[[Json], Study]) -> None:
+    m = made_report.Maker()
+    unchecked = {"checked": False, "passed": False, "worst": None, "reason": "", "tensors": []}
+    oracle = m.cell("reference", "eager", "oracle", m.steps_forks(1e-1, 6, 2)) | {"equivalence": unchecked}
+    other = m.cell("torch", "eager", "framework", m.steps_forks(1e-3, 6, 2)) | {"equivalence": unchecked}
+    study = study_of(made_report.report([oracle, other]))
+    assert [cell.clean for cell in study.cells] == [True, False]
+
+
+# ---- words and numbers
+
+
+def test_the_summary_names_the_fastest_and_how_far_the_others_are(everything: Study) -> None:
+    several, one, *ops = findings(everything)
+    assert re.fullmatch(
+        r"mlp, training \(fp32, cpu\): onednn graph is the fastest at all 4 batch sizes; "
+        r"torch compile takes 1\.\d+ to 2\.\d+ times as long, jax jit takes .*, torch eager takes .*\.",
+        several,
+    )
+    assert re.match(
+        r"lenet5, training, batch 200 \(fp32, cpu\): onednn graph is the fastest of 4 with [\d.]+ k "
+        r"samples a second; torch compile takes 2\.\d+ times as long, ",
+        one,
+    )
+    assert [text.split(":")[0] for text in ops] == [
+        "op/gemm, forward (fp32, cpu)",
+        "op/relu, forward (fp32, cpu)",
+    ]
+
+
+def test_the_summary_says_about_where_there_is_no_interval(study_of: Callable[[Json], Study]) -> None:
+    found = findings(study_of(made_report.large(8)))
+    assert "torch compile takes about 1." in found[0]
+    assert found[-1] == UNSURE
+
+
+def test_warnings_say_what_was_seen_and_the_remedy(study_of: Callable[[Json], Study]) -> None:
+    m = made_report.Maker()
+    cell = m.cell("onednn", "graph", "bare", m.steps_forks(1e-3, 3, 2))
+    study = study_of(made_report.report([cell], complete=False, dirty=True, quick=True))
+    found = {w.what: w.remedy for w in warnings(study)}
+    assert found["this was a quick run: no measurement"] == "run it without --quick"
+    assert found["1 cell with fewer than six forks: no interval"] == "assay run --forks 6"
+    assert "the run is not complete" in found
+    assert any("clock frequency" in what for what in found)
+
+
+def test_troubles_of_one_reason_are_said_once(study_of: Callable[[Json], Study]) -> None:
+    m = made_report.Maker()
+    cells = [
+        made_report.unrun(
+            m.cell("jax", "jit", "framework", m.steps_forks(1e-3, 1, 1), batch=b), "unavailable", "no jax"
+        )
+        for b in (1, 2, 3)
+    ]
+    found = troubles(study_of(made_report.report(cells)))
+    assert [(t.status, t.reason, len(t.cells)) for t in found] == [("unavailable", "no jax", 3)]
+
+
+def test_a_quick_run_never_stands_beside_published_values(study_of: Callable[[Json], Study]) -> None:
+    report = made_report.everything()
+    assert len(list(tables.published(study_of(report)))) == 2
+    report["run"]["quick"] = True
+    assert list(tables.published(study_of(report))) == []
+
+
+def test_numbers_are_shown_with_three_digits_and_a_unit() -> None:
+    assert shown(0.00205, "duration", "s") == "2.05 ms"
+    assert shown(97563.3, "rate", "1/s") == "97.6 k/s"
+    assert shown(91e6, "bytes", "B") == "86.8 MiB"
+    assert shown(0.875, "percentage", "1") == "87.5 %"
+    assert shown(2.5, "ratio", "1") == "2.50×"
+    assert shown(None, "rate", "1/s") == "–"
+    assert shown_interval(0.00205, 0.002, 0.0021, "duration", "s") == "2.05 ms [2.00, 2.10]"
+    assert shown_interval(0.0009, 0.0008, 0.0011, "duration", "s") == "900 µs [800 µs, 1.10 ms]"
+
+
+def test_intervals_are_those_of_the_program() -> None:
+    six = estimate([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    assert (six.value, six.lower, six.upper) == (3.5, 1.0, 6.0)
+    nine = estimate([float(i) for i in range(1, 10)])
+    assert (nine.lower, nine.upper) == (2.0, 8.0)  # 96.1 %; one narrower attains 82 %
+    assert estimate([1.0, 2.0, 3.0, 4.0, 5.0]).lower is None
+
+
+def test_labels_hold_nothing_that_misleads() -> None:
+    assert clean("a\x00b\x1b[31m\ud800\u202ec") == "a\ufffdb\ufffd[31m\ufffd\ufffdc"
+    assert clean("x" * 300, 10) == "xxxxxxxxx…"
+
+
+@pytest.mark.parametrize("colour", [*SERIES, LIMIT, PUBLISHED])
+def test_colours_stand_out_on_white_and_on_black(colour: str) -> None:
+    for paper in PAPER.values():
+        assert contrast(colour, paper) >= 3, f"{colour} on {paper}"
+
+
+# ---- hostile reports
+
+
+def refused(tmp_path: Path, text: str | bytes) -> str:
+    path = tmp_path / "hostile.json"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    with pytest.raises(ReportError) as error:
+        read_report(path, "hostile")
+    return str(error.value)
+
+
+def changed(path: str, value: str) -> str:
+    """A report's text in which the field at `path` holds the JSON text `value`."""
+    m = made_report.Maker()
+    report: Any = made_report.report([m.cell("onednn", "graph", "bare", m.steps_forks(1e-3, 2, 2))])
+    at = report
+    *way, last = path.split(".")
+    for step in way:
+        at = at[int(step) if step.isdigit() else step]
+    at[int(last) if last.isdigit() else last] = "@@"
+    return json.dumps(report).replace('"@@"', value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("cells.0.metrics.step_time.value", "NaN", "NaN is not JSON"),
+        ("cells.0.metrics.step_time.value", "1e999", "metrics.step_time.value: the number is too large"),
+        ("cells.0.metrics.step_time.value", "1e101", "the number is too large"),
+        ("cells.0.metrics.step_time.value", "9" * 400, "the number is too large"),
+        ("cells.0.metrics.step_time.value", "9" * 9000, "digits"),
+        ("cells.0.metrics.step_time.value", '"fast"', "cells[0].metrics.step_time.value: it is of type str"),
+        ("cells.0.metrics", "[]", "cells[0].metrics: it is of type list"),
+        ("cells.0.forks.1.blocks.2.begin_ns", "[1]", "forks[1].blocks[2].begin_ns: it is of type list"),
+        ("cells.0.forks.1", "7", "cells[0].forks[1]: it is of type int"),
+        ("cells.0.batch", "true", "cells[0].batch: it is of type bool"),
+        ("cells.0.id", "null", "cells[0].id: it is missing"),
+        ("cells.0", '"a"', "cells[0]: it is of type str"),
+        ("cells", "{}", "there are no cells"),
+        ("schema", '"assay-report/99"', "assay-report/99"),
+        ("environment", "[]", "environment is missing, or no object"),
+        ("environment", "[" * 100_000 + "]" * 100_000, "nested too deeply"),
+    ],
+)  # fmt: skip
+def test_what_is_no_report_is_refused_by_its_place(tmp_path: Path, path: str, value: str, said: str) -> None:
+    if path == "cells":
+        from assay_plots.__main__ import read
+
+        file = tmp_path / "hostile.json"
+        file.write_text(changed(path, value))
+        with pytest.raises(ReportError, match=said):
+            read([file], "")
+        return
+    assert said in refused(tmp_path, changed(path, value))
+
+
+def test_broken_files_are_refused(tmp_path: Path) -> None:
+    whole = json.dumps(made_report.report([]))
+    assert "hostile.json:1:" in refused(tmp_path, whole[:-1])
+    assert "stands behind the report" in refused(tmp_path, whole + "{}")
+    assert "is there twice" in refused(tmp_path, whole[:-1] + ', "run": {}}')
+    assert "not UTF-8" in refused(tmp_path, b"\xff\xfe")
+    assert "expected one of" in refused(tmp_path, "[]")
+    m = made_report.Maker()
+    cell = m.cell("onednn", "graph", "bare", m.steps_forks(1e-3, 1, 1))
+    assert "is there twice" in refused(tmp_path, json.dumps(made_report.report([cell, cell])))
+
+
+HOSTILE_VALUES = (
+    None,
+    True,
+    -1,
+    0,
+    10**18,
+    1e-300,
+    "",
+    "\ud800<b>",
+    [],
+    {},
+    [[[]]],
+    {"a": {"a": None}},
+    "ok",
+)
+
+
+def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield way
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from places(inner, (*way, key))
+
+
+def test_a_report_with_any_field_replaced_is_refused_or_drawn(tmp_path: Path) -> None:
+    random = Random(3)
+    m = made_report.Maker()
+    report = made_report.report(
+        [
+            m.cell("onednn", "graph", "bare", m.epoch_forks(1e-3, 2, 2), measure="epochs:2"),
+            m.cell("torch", "eager", "framework", m.epoch_forks(2e-3, 2, 2), measure="epochs:2"),
+            m.op("op/relu", "onednn", "bare", "256", 2048.0, 256.0),
+        ]
+    )
+    report["cells"][1]["published"] = [made_report.everything()["cells"][1]["published"][0]]
+    ways = sorted(places(report), key=lambda way: (len(way), str(way)))
+    refusals = 0
+    shallow = [way for way in ways if 0 < len(way) <= 4]
+    for way in random.sample(shallow, 40) + random.sample(ways, 40):
+        changed = deepcopy(report)
+        at: Any = changed
+        for step in way[:-1]:
+            at = at[step]
+        if way:
+            at[way[-1]] = random.choice(HOSTILE_VALUES)
+        path = tmp_path / "changed.json"
+        path.write_text(json.dumps(changed))
+        try:
+            study = make_study([read_report(path, "changed")])
+        except ReportError as refusal:
+            assert str(path) in str(refusal)
+            refusals += 1
+            continue
+        for plot in PLOTS:
+            draw(plot, study)
+        findings(study), warnings(study), troubles(study), tiles(study)
+        list(tables.rows(study)), list(tables.published(study))
+        for one in study.reports:
+            about(one), tables.environment(one.environment), tables.environment(one.run)
+    assert 10 < refusals < 70
+
+
+def test_a_gpu_is_drawn_beside_the_cores(study_of: Callable[[Json], Study]) -> None:
+    m = made_report.Maker()
+    cell = m.cell("torch", "eager", "framework", m.epoch_forks(1e-3, 1, 2), measure="epochs:2", device="cuda")
+    for i, sample in enumerate(cell["forks"][0]["samples"]):
+        sample["gpu_utilisation"] = i / 11
+    figure = drawn(study_of(made_report.report([cell])), "utilisation")
+    assert "No GPU" not in figure.note
+    shares = [row["share"] for row in rows_of(figure, "share")]
+    assert (len(shares), max(shares)) == (12, 1.0)
+
+
+def test_phases_cover_the_whole_fork_without_a_gap(everything: Study) -> None:
+    rows = rows_of(drawn(everything, "utilisation"), "phase")
+    first = rows[: next(i for i, row in enumerate(rows) if i and row["begin"] == 0)]
+    assert [row["begin"] for row in first[1:]] == [row["end"] for row in first[:-1]]
+    assert {row["phase"] for row in first} == {"timed", "other"}
+
+
+def test_a_deep_environment_is_shown_flat() -> None:
+    deep: Any = "end"
+    for _ in range(5000):
+        deep = {"a": deep}
+    assert tables.environment(deep) == [(clean("a " * 5000, 120), "end")]
+
+
+def test_the_extremes_of_numbers_are_drawn(study_of: Callable[[Json], Study]) -> None:
+    m = made_report.Maker()
+    cells = [
+        m.cell(name, "eager", "framework", m.steps_forks(step, 2, 2), workload="op/x", size="1", cache="warm")
+        | {"work": {"flops": 1e99, "bytes": 1e99, "peak_flops": 1.0, "copy_bandwidth": 1e-99}}
+        for name, step in (("a", 1e-9), ("b", 1e5))
+    ]
+    plain = m.cell("c", "eager", "framework", m.steps_forks(1.0, 2, 2))
+    for metric in plain["metrics"].values():
+        if metric["value"] is not None:
+            metric["value"] = 1e100
+    study = study_of(made_report.report([*cells, plain]))
+    for plot in PLOTS:
+        figure = draw(plot, study)
+        if figure.panels:
+            svg = figure_svg(figure, [spec_of(p) for p in figure.panels])
+            ElementTree.fromstring(svg)
+
+
+# ---- the program itself says the same
+
+
+def test_ratios_and_taxes_are_those_of_assay_show() -> None:
+    """The golden table was written by the program from the same report."""
+    study = make_study([read_report(GOLDEN, "golden")])
+    of_show = {}
+    for line in (ROOT / "tests/cli/data/show.console").read_text(encoding="utf-8").splitlines():
+        ratio = re.search(r"([\d.]+)x \[([\d.]+), ([\d.]+)\]", line)
+        words = line.split()
+        if ratio and words[0].isdigit():
+            tax = re.search(r"([+-]\d+) % \[", line)
+            of_show[f"{words[1]} {words[2]}"] = (*map(float, ratio.groups()), tax.group(1) if tax else None)
+    assert of_show["torch compile"] == (4.0, 4.0, 4.0, "+300")
+    (group,) = study.groups
+    base = study.baseline(group, 0)
+    assert base is not None
+    for cell in group.cells:
+        ratio = time_ratio(cell, base)
+        if cell.series not in of_show:
+            assert ratio is None, cell.series
+            continue
+        assert ratio is not None
+        value, lower, upper, tax = of_show[cell.series]
+        assert (ratio.value, ratio.lower, ratio.upper) == pytest.approx((value, lower, upper), rel=5e-3)
+        if tax:
+            assert percent(ratio.value) == f"{tax} %"
+
+
+@pytest.mark.skipif(not (BUILD / "assay").exists(), reason=f"{BUILD}/assay is not built")
+def test_the_made_reports_are_reports(tmp_path: Path) -> None:
+    for name, report in (("everything", made_report.everything()), ("large", made_report.large(8))):
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(report))
+        done = subprocess.run(
+            [BUILD / "assay", "validate", path], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+
+# ---- the program
+
+
+def plot(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "assay_plots", *map(str, arguments)]
+    environment = {
+        "PYTHONPATH": str(ROOT / "scripts"),
+        "PATH": "/usr/bin:/bin",
+        "HTTPS_PROXY": "http://127.0.0.1:1",
+    }
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+
+
+def test_files_are_named_and_the_same_report_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        done = plot(GOLDEN, "--out", tmp_path / name, "--only", "tax,noise")
+        assert done.returncode == 0, done.stderr
+    names = {path.name for path in (tmp_path / "a").iterdir()}
+    assert names == {"tax.svg", "tax.png", "noise.svg", "noise.png", "index.html"}
+    for name in names:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+    assert (tmp_path / "a/tax.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nothing.json"], "nothing.json: No such file"),
+        ([str(GOLDEN), "--only", "nonsense"], "no nonsense: there are throughput"),
+        ([str(GOLDEN), "--filter", "nonsense"], "no cell's id contains 'nonsense'"),
+        ([str(GOLDEN), str(GOLDEN)], "the same report is given twice"),
+    ],
+)
+def test_bad_input_ends_with_two_and_a_line(tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = plot(*arguments, "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
