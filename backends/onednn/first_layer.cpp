@@ -41,13 +41,14 @@ std::string private_source(const Graph& graph, ValueId value) {
 FirstLayerGradient::FirstLayerGradient(const Request& request, const FirstLayer& shape, const Desc& weight)
     : threads_(request.context.threads),
       shape_(shape),
+      narrow_(request.inputs[0].dtype == DType::bf16),
       images_(request.inputs[0].shape[0]),
       columns_(request.inputs[1].shape[3]),
       source_(private_source(request.graph, request.node.inputs[1])),
       weight_bytes_(weight.get_size()) {
   const std::int64_t period = lanes * shape.phases;
   scratch_floats_ = (shape.kernel_rows * shape.kernel_columns + 1) * period + shape.x_rows * shape.x_pitch +
-                    shape.rows * shape.dy_pitch;
+                    shape.rows * shape.dy_pitch + (narrow_ ? shape.x_rows * shape.x_columns : 0);
   scratch_.resize(static_cast<std::size_t>(scratch_floats_ * threads_));
   for (std::int64_t o = 0; o < shape.channels; ++o) {
     for (std::int64_t p = 0; p < shape.kernel_rows; ++p) {
@@ -58,8 +59,8 @@ FirstLayerGradient::FirstLayerGradient(const Request& request, const FirstLayer&
 }
 
 void FirstLayerGradient::bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) {
-  x_ = static_cast<const float*>(inputs[0]);
-  dy_ = static_cast<const float*>(inputs[1]);
+  x_ = inputs[0];
+  dy_ = inputs[1];
   dweight_ = static_cast<float*>(outputs[0]);
   dbias_ = outputs.size() > 1 ? static_cast<float*>(outputs[1]) : nullptr;
 }
@@ -86,15 +87,23 @@ void FirstLayerGradient::add_images(std::int64_t begin, std::int64_t end, float*
   float* const bias = scratch + shape_.kernel_rows * shape_.kernel_columns * period;
   float* const x = bias + period;
   float* const dy = x + shape_.x_rows * shape_.x_pitch;
-  const std::int64_t row = columns_ * shape_.channels;
+  float* const wide = dy + shape_.rows * shape_.dy_pitch;
+  const std::int64_t row = columns_ * shape_.channels, image = shape_.x_rows * shape_.x_columns;
+  // Elements of x or dy as floats: where they lie, or widened.
+  const auto floats = [this](const void* data, std::int64_t from, std::int64_t n, float* to) -> const float* {
+    if (!narrow_) return static_cast<const float*>(data) + from;
+    loops().folds.widen(static_cast<const std::uint16_t*>(data) + from, to, n);
+    return to;
+  };
   for (std::int64_t n = begin; n < end; ++n) {
-    loops().spread(shape_, x_ + n * shape_.x_rows * shape_.x_columns, x);
+    loops().spread(shape_, floats(x_, n * image, image, wide), x);
     for (std::int64_t h = 0; h < shape_.rows; ++h) {
       float* const to = dy + h * shape_.dy_pitch;
       if (pool_ != nullptr) {
         pool_->write_row(n, h, to);
       } else {
-        std::copy_n(dy_ + (n * shape_.rows + h) * row, row, to);
+        const float* from = floats(dy_, (n * shape_.rows + h) * row, row, to);
+        if (from != to) std::copy_n(from, row, to);
       }
     }
     loops().first_layer_gradient(shape_, x, dy, scratch, bias);
@@ -124,7 +133,7 @@ void FirstLayerGradient::finish() {
 std::unique_ptr<Kernel> first_layer_gradient(const Request& request, Lowered& lowered) {
   const TensorType &x = request.inputs[0], &dy = request.inputs[1];
   const Attributes& attributes = request.node.attributes;
-  if (request.offer.plain || loops().first_layer_gradient == nullptr || x.dtype != DType::f32 ||
+  if (request.offer.plain || loops().first_layer_gradient == nullptr || x.dtype != dy.dtype ||
       x.shape[1] != 1 || attributes.get<std::int64_t>("stride") != 1 ||
       attributes.get<std::int64_t>("padding") != 0) {
     return nullptr;

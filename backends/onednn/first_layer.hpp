@@ -29,13 +29,14 @@ class FirstLayerGradient final : public Kernel {
 
   int threads_;
   FirstLayer shape_;
+  bool narrow_;  // x and dy are bf16
   std::int64_t images_, columns_, scratch_floats_;
   std::string source_;                 // the node that makes dy for nobody else; empty where others read it
   std::vector<std::int64_t> offsets_;  // of (o, p, q) in dweight
   std::size_t weight_bytes_;
-  std::vector<float> scratch_;  // by thread: sums, bias sums, spread x, rows of dy
+  std::vector<float> scratch_;  // by thread: sums, bias sums, spread x, rows of dy, a widened image
   const PoolGradient* pool_ = nullptr;
-  const float *x_ = nullptr, *dy_ = nullptr;
+  const void *x_ = nullptr, *dy_ = nullptr;
   float *dweight_ = nullptr, *dbias_ = nullptr;
 };
 

@@ -76,6 +76,8 @@ struct Loops {
 
 // The best that this CPU has.
 const Loops& loops();
+// Whether it multiplies pairs of bf16 beside that (AVX-512 BF16).
+bool multiplies_bf16();
 
 extern const Loops loops_x86_64;
 extern const Loops loops_avx2;
