@@ -77,7 +77,8 @@ class LstmKernel final : public Kernel {
       c_ = parts_.take(shape.samples * shape.group_units());
       h_ = parts_.take(2 * shape.samples * shape.group_units());
     }
-    for (int i = 0; i < threads; ++i) own_.push_back(parts_.take(lstm_loops(shape.narrow).forward_scratch(shape)));
+    for (int i = 0; i < threads; ++i)
+      own_.push_back(parts_.take(lstm_loops(shape.narrow).forward_scratch(shape)));
   }
   std::int64_t scratch_bytes() const { return parts_.bytes(); }
 
