@@ -33,6 +33,14 @@ def refuse_unknown(program: Program) -> None:
             raise Unsupported(f"[{node.op}] plain numpy has no such op")
 
 
+def drawn_masks(graph: Graph, random: np.random.Generator) -> Tensors:
+    rates = {node.inputs[1]: node.attributes["rate"] for node in graph.nodes if node.op == "dropout"}
+    return {
+        str(name): (random.random(graph.values[str(name)].shape) >= rate).astype(np.uint8)
+        for name, rate in rates.items()
+    }
+
+
 class NumpyAdapter(Adapter):
     """Runs the graph op by op, forwards and then backwards."""
 
@@ -115,17 +123,7 @@ class NumpyAdapter(Adapter):
         return values, backwards
 
     def _masks(self) -> Tensors:
-        rates = {
-            node.inputs[1]: node.attributes["rate"]
-            for node in self._program.training.nodes
-            if node.op == "dropout"
-        }
-        return self._supplied or {
-            str(name): (self._random.random(self._program.training.values[str(name)].shape) >= rate).astype(
-                np.uint8
-            )
-            for name, rate in rates.items()
-        }
+        return self._supplied or drawn_masks(self._program.training, self._random)
 
     def _update(self, name: str, g: np.ndarray, learning_rate: float, step: int) -> None:
         o, p = self._optimizer, self._state[name]
@@ -163,6 +161,8 @@ class NumpyOp(OpAdapter):
         self._graph, self._differentiated = program.graph(cell.task), program.differentiated
         self._slots: dict[int, dict[str, Any]] = {}
         self._results: Tensors = {}
+        self._supplied: Tensors = {}
+        self._random = np.random.default_rng(cell.request.get("seed", 1))
         (self._output,) = program.inference.outputs
         self._cotangent = program.cotangents.get(self._output, "")
 
@@ -177,7 +177,8 @@ class NumpyOp(OpAdapter):
         self._slots[slot] = {name: host(array) for name, array in self._graph.unpack(inputs).items()}
 
     def step(self, slot: int, learning_rate: float, step: int) -> None:
-        values, node = self._slots[slot], self._graph.nodes[0]
+        node = self._graph.nodes[0]
+        values = self._slots[slot] | (self._supplied or drawn_masks(self._graph, self._random))
         operands = [None if name is None else values[name] for name in node.inputs]
         y, backward = OPS[node.op](*operands, **node.attributes)
         self._results = {self._output: y}
@@ -189,6 +190,12 @@ class NumpyOp(OpAdapter):
 
     def synchronize(self) -> None:
         pass
+
+    def supply_masks(self, masks: Tensors) -> None:
+        self._supplied = masks
+
+    def draw_masks(self, slot: int) -> Tensors:
+        return drawn_masks(self._graph, self._random)
 
     def results(self) -> Tensors:
         return self._results
