@@ -14,8 +14,14 @@ from torch_network import translate
 from torch_settings import as_array, autocast, observed, refuse_cell
 
 
+# Their results or gradients are views in PyTorch, which leave the work to whoever reads them.
+VIEWS = {"concat", "reduce", "slice", "transpose"}
+
+
 class TorchOp(OpAdapter):
     """Operands lie in slots as tensors; running statistics are updated in place."""
+
+    draws = True
 
     def __init__(self, program: Program, cell: Cell, check: bool) -> None:
         refuse_cell(cell)
@@ -23,6 +29,8 @@ class TorchOp(OpAdapter):
             raise Unsupported(f"[{program.training.name}] a single op is not captured: --mode compile")
         super().__init__(program, cell)
         self._device = torch.device(cell.device)
+        self._format = torch.channels_last if cell.layout == "channels_last" else torch.contiguous_format
+        self._written_out = any(node.op in VIEWS for node in self.graph.nodes)
         self._plan = [
             (self._translate(node), list(node.inputs), str(node.outputs[0])) for node in self.graph.nodes
         ]
@@ -30,28 +38,47 @@ class TorchOp(OpAdapter):
         self._positions = [self.operands.index(name) for name in self.differentiated]
         self._forward: Callable[..., tuple[Tensor, ...]] = self._run
         if cell.mode == "compile":
-            self._forward = torch.compile(self._run, fullgraph=True, dynamic=False)
+            # PyTorch has no compiled LSTM: it runs as it is.
+            whole = all(node.op != "lstm" for node in self.graph.nodes)
+            self._forward = torch.compile(self._run, fullgraph=whole, dynamic=False)
+        # Masks of a round differ as its operands do.
+        torch.manual_seed(cell.request.get("seed", 1))
 
     def place(self, name: str, array: np.ndarray) -> Tensor:
         # Always a copy: the buffer belongs to the batch library. PyTorch's indices are 64 bits wide.
         dtype = torch.int64 if array.dtype == np.int32 else torch.from_numpy(np.empty(0, array.dtype)).dtype
         held = torch.empty(array.shape, dtype=dtype, device=self._device)
-        if held.dim() == 4 and self.cell.layout == "channels_last":
-            held = held.to(memory_format=torch.channels_last)
+        if held.dim() == 4:
+            held = held.to(memory_format=self._format)
         held.copy_(torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape)))
+        if name in self.masks:
+            return held.bool()
         return held.requires_grad_(name in self.differentiated)
 
     def fetch(self, name: str, tensor: Tensor) -> np.ndarray:
         return as_array(tensor)
 
-    def compute(self, operands: list[Any], cotangents: list[Any]) -> Sequence[Tensor]:
+    def compute(self, given: list[Any], cotangents: list[Any]) -> Sequence[Tensor]:
         if not self.train:
             with torch.inference_mode(), autocast(self.cell):
-                return self._forward(*operands)
+                return self._forward(*given)
         with autocast(self.cell):
-            results = self._forward(*operands)
-        differentiated = [operands[position] for position in self._positions]
-        return [*results, *torch.autograd.grad(results, differentiated, cotangents)]
+            results = self._forward(*given)
+        differentiated = [given[position] for position in self._positions]
+        gradients = torch.autograd.grad(results, differentiated, cotangents)
+        return [*results, *(self._written(gradient) for gradient in gradients)]
+
+    def draw_masks(self, slot: int) -> dict[str, np.ndarray]:
+        self.step(slot, 0.0, 1)
+        found = self.results()
+        operands = dict(zip(self.operands, self._slots[slot][0], strict=True))
+        masks = {}
+        for op in (node for node in self.graph.nodes if node.op == "dropout"):
+            x = as_array(operands[str(op.inputs[0])])
+            y = next(found[name] for name, value in self.graph.outputs.items() if value == op.outputs[0])
+            # What was 0 before is 0 afterwards, whether it was kept or not.
+            masks[str(op.inputs[1])] = np.where(x == 0, 255, y != 0).astype(np.uint8)
+        return masks
 
     def synchronize(self) -> None:
         if self._device.type == "cuda":
@@ -71,9 +98,14 @@ class TorchOp(OpAdapter):
             return op
         return lambda given: op(given).to(self._device)
 
-    def _run(self, *operands: Any) -> tuple[Tensor, ...]:
+    def _run(self, *given: Any) -> tuple[Tensor, ...]:
         values: dict[str | None, Any] = {None: None, **self.states}
-        values.update(zip(self.operands, operands, strict=True))
+        values.update(zip(self.given, given, strict=True))
         for op, inputs, result in self._plan:
             values[result] = op(*[values[name] for name in inputs])
-        return tuple(values[name] for name in self._outputs)
+        return tuple(self._written(values[name]) for name in self._outputs)
+
+    def _written(self, result: Tensor) -> Tensor:
+        if not self._written_out:
+            return result
+        return result.contiguous(memory_format=self._format if result.dim() == 4 else torch.contiguous_format)

@@ -54,7 +54,8 @@ struct OptimizerSpec {
 // that all of them can be cold. The outputs are the op's results by their names. `training` has beside the
 // operands an input for each gradient that comes from behind, named in `cotangents`; a training step computes
 // the results and the gradients of every f32 input that is no cotangent. All inputs of a graph lie one behind
-// the other in one sample, and the batch is that one sample.
+// the other in one sample, and the batch is that one sample. A dropout drops in `inference`, too: that is its
+// forward pass.
 struct Program {
   Graph training;
   Graph inference;

@@ -32,6 +32,14 @@ def refuse_unknown(program: Program) -> None:
             raise Unsupported(f"[{node.op}] plain numpy has no such op")
 
 
+def drawn_masks(graph: Graph, random: np.random.Generator) -> Tensors:
+    rates = {node.inputs[1]: node.attributes["rate"] for node in graph.nodes if node.op == "dropout"}
+    return {
+        str(name): (random.random(graph.values[str(name)].shape) >= rate).astype(np.uint8)
+        for name, rate in rates.items()
+    }
+
+
 class NumpyAdapter(Adapter):
     """Runs the graph op by op, forwards and then backwards."""
 
@@ -114,17 +122,7 @@ class NumpyAdapter(Adapter):
         return values, backwards
 
     def _masks(self) -> Tensors:
-        rates = {
-            node.inputs[1]: node.attributes["rate"]
-            for node in self._program.training.nodes
-            if node.op == "dropout"
-        }
-        return self._supplied or {
-            str(name): (self._random.random(self._program.training.values[str(name)].shape) >= rate).astype(
-                np.uint8
-            )
-            for name, rate in rates.items()
-        }
+        return self._supplied or drawn_masks(self._program.training, self._random)
 
     def _update(self, name: str, g: np.ndarray, learning_rate: float, step: int) -> None:
         o, p = self._optimizer, self._state[name]
@@ -150,11 +148,14 @@ class NumpyAdapter(Adapter):
 class NumpyOp(OpAdapter):
     """A single op: forwards, and in training backwards from the gradient that it is given."""
 
+    draws = True
+
     def __init__(self, program: Program, cell: Cell, check: bool) -> None:
         refuse_unknown(program)
         if len(program.training.nodes) != 1:
             raise Unsupported("[op] plain numpy runs one node at a time")
         super().__init__(program, cell)
+        self._random = np.random.default_rng(cell.request.get("seed", 1))
         self._node = self.graph.nodes[0]
 
     def place(self, name: str, array: np.ndarray) -> np.ndarray:
@@ -163,14 +164,19 @@ class NumpyOp(OpAdapter):
     def fetch(self, name: str, tensor: np.ndarray) -> np.ndarray:
         return tensor
 
-    def compute(self, operands: list[Any], cotangents: list[Any]) -> list[Any]:
-        values = dict(zip(self.operands, operands, strict=True))
-        given = [None if name is None else values[name] for name in self._node.inputs]
-        y, backward = OPS[self._node.op](*given, **self._node.attributes)
+    def compute(self, given: list[Any], cotangents: list[Any]) -> list[Any]:
+        values = dict(zip(self.given, given, strict=True))
+        if self.masks and values[self.masks[0]] is None:
+            values |= drawn_masks(self.graph, self._random)
+        operands = [None if name is None else values[name] for name in self._node.inputs]
+        y, backward = OPS[self._node.op](*operands, **self._node.attributes)
         if not self.train:
             return [y]
         gradients = dict(zip(self._node.inputs, backward(cotangents[0]), strict=False))
         return [y, *(gradients[name] for name in self.differentiated)]
+
+    def draw_masks(self, slot: int) -> Tensors:
+        return drawn_masks(self.graph, self._random)
 
     def synchronize(self) -> None:
         pass

@@ -25,9 +25,12 @@ HOST: dict[str, Callable[[np.ndarray], Any]] = {"from_array": np.copy, "from_lis
 class OpAdapter(Adapter):
     """Keeps operands in slots, states by name, and what the last step found.
 
+    Dropout takes a mask as its last operand: None where it draws by itself, a supplied one in a check.
     A subclass translates the graph's nodes by the table that its networks are built from, and says how an
     array gets to its device and back and how a step is computed.
     """
+
+    draws = False  # whether compute() and draw_masks() know masks
 
     def __init__(self, program: Program, cell: Cell) -> None:
         self.program, self.cell = program, cell
@@ -38,9 +41,14 @@ class OpAdapter(Adapter):
             raise Unsupported(
                 f"[{graph.name}] an array or a list becomes a tensor outside of compiled code: --mode eager"
             )
+        self.masks = [value.name for value in graph.with_role("mask")]
+        if self.masks and not self.draws:
+            raise Unsupported(f"[{graph.name}] this backend has dropout within a network alone")
+        self._supplied: list[Any] = [None for _ in self.masks]
         cotangents = set(program.cotangents.values())
         fed = [value.name for value in graph.with_role("input")]
         self.operands = [name for name in fed if name not in cotangents]
+        self.given = [*self.operands, *self.masks]
         self.cotangents = [name for name in program.cotangents.values() if self.train]
         self.differentiated = program.differentiated if self.train else []
         self.states: dict[str, Any] = {}
@@ -56,8 +64,8 @@ class OpAdapter(Adapter):
         """Give an output, the gradient of the operand of that name or a state, as the contract has it."""
 
     @abstractmethod
-    def compute(self, operands: list[Any], cotangents: list[Any]) -> Sequence[Any]:
-        """Give the outputs, in training the gradients of `differentiated` behind them; keep new states."""
+    def compute(self, given: list[Any], cotangents: list[Any]) -> Sequence[Any]:
+        """Of values by the names of `given`: give the outputs, in training the gradients of `differentiated` behind them; keep new states."""
 
     @classmethod
     def info(cls, cell: Cell) -> Info:
@@ -85,7 +93,11 @@ class OpAdapter(Adapter):
         self._slots[slot] = [held[name] for name in self.operands], [held[name] for name in self.cotangents]
 
     def step(self, slot: int, learning_rate: float, step: int) -> None:
-        self._found = self.compute(*self._slots[slot])
+        operands, cotangents = self._slots[slot]
+        self._found = self.compute([*operands, *self._supplied], cotangents)
+
+    def supply_masks(self, masks: Tensors) -> None:
+        self._supplied = [self.place(name, masks[name]) if masks else None for name in self.masks]
 
     def results(self) -> Tensors:
         outputs = list(self.graph.outputs.items())
