@@ -219,7 +219,7 @@ class Expander {
     look_at_own_samples(cell, workload);
     axes.optimizer = given("optimizer", workload.optimizer.kind);
     axes.loader = loader_of(point, cell.measure);
-    axes.loader_workers = axes.loader == "harness" ? std::stoi(given("loader-workers", "0")) : 0;
+    axes.loader_workers = axes.loader == "resident" ? 0 : std::stoi(given("loader-workers", "0"));
     axes.measure = cell.measure.epochs > 0 ? fmt::format("epochs:{}", cell.measure.epochs) : "steps";
     if (settings_.quick) shrink(cell);
     settle_variant(cell, workload, settings_.quick ? shrunk(point, cell) : point);

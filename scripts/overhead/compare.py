@@ -52,6 +52,7 @@ class Interleaved(Session):
 
 
 request = json.loads((cell_folder / "request.json").read_text())
+request["clock"].pop("steps", None)
 request["clock"] |= {"kind": "steps", "blocks": rounds}
 (cell_folder / "request.json").write_text(json.dumps(request))
 sessions: list[Interleaved] = []

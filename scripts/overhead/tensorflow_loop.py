@@ -27,8 +27,8 @@ def lenet5(batch: int) -> keras.Model:
     return keras.Sequential(
         [
             keras.Input(batch_shape=(batch, 28, 28, 1)),
-            *(layers.Conv2D(6, 5, activation="relu"), layers.AveragePooling2D()),
-            *(layers.Conv2D(16, 3, activation="relu"), layers.AveragePooling2D()),
+            *(layers.Conv2D(6, 5, activation="relu"), layers.AveragePooling2D(2)),
+            *(layers.Conv2D(16, 3, activation="relu"), layers.AveragePooling2D(2)),
             layers.Flatten(),
             *(layers.Dense(120, "relu"), layers.Dense(84, "relu"), layers.Dense(10)),
         ]

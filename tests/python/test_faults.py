@@ -22,7 +22,7 @@ class Fault:
     name: str
     status: str
     words: str  # in the reason
-    options: tuple[str, ...] = ("--check", "false")
+    options: tuple[str, ...] = ("--check=false",)
 
 
 FAULTS = [
@@ -30,7 +30,7 @@ FAULTS = [
     Fault("exception", "failed", "no such luck"),
     Fault("memory", "out_of_memory", ""),
     Fault("crash", "crashed", "SIGSEGV"),
-    Fault("loop", "timed_out", "15 s", ("--check", "false", "--time-limit", "15")),
+    Fault("loop", "timed_out", "15 s", ("--check=false", "--time-limit", "15")),
     Fault("nan", "failed", "loss is not finite"),
     Fault("gradient", "wrong_result", "fc1.weight", ()),
     Fault("shape", "failed", ""),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from assay_worker.checks import read_feeds
-from framework import EACH, Framework, ask_numpy, assert_same
+from framework import EACH, FRAMEWORKS, Framework, ask_numpy, assert_same
 from ops import OPS
 
 
@@ -115,3 +115,14 @@ def test_hello_tells_the_libraries(framework: Framework, make_cell: Any) -> None
     libraries = {library["name"]: library for library in heard[0]["libraries"]}
     assert Path(libraries[framework.library]["path"]).exists()
     assert libraries[framework.library]["version"]
+
+
+def test_fit_takes_the_steps_of_the_other_modes(make_cell: Any) -> None:
+    tensorflow = next(framework for framework in FRAMEWORKS if framework.name == "tensorflow")
+    if not tensorflow.python.exists():
+        pytest.skip("tensorflow is not set up: scripts/setup --framework tensorflow")
+    folder = make_cell("mlp", {"kind": "sgd", "momentum": 0.9, "weight_decay": 0.1}, mode="fit")
+    check, verify, _ = tensorflow.ask(folder)
+    expected_check, expected_verify = ask_numpy(folder)
+    assert_same(check, expected_check, 2e-5, 2e-6)
+    assert_same(verify, expected_verify, 2e-5, 2e-6)

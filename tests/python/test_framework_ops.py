@@ -264,6 +264,7 @@ def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         (number, mode): lay_out(root / f"{mode}{number}", case, mode, "train")
         for mode in ("eager", framework.compiled)
         for number, case in enumerate(ALL)
+        if mode == "eager" or not framework.compiled_ops or case.op in framework.compiled_ops
     }
     done = subprocess.run(
         [framework.python, ROOT / "tests/python/run_ops.py", framework.worker.parent, *cells.values()],
@@ -287,7 +288,7 @@ def results_of(folder: Path) -> Tensors:
 @pytest.mark.parametrize("number", range(len(ALL)), ids=lambda number: f"{number}-{ALL[number].name}")
 def test_an_op_and_its_gradients_are_what_the_contract_says(answers: Answers, number: int) -> None:
     expected = expected_of(ALL[number])
-    for mode in sorted({mode for _, mode in answers}):
+    for mode in sorted(mode for key, mode in answers if key == number):
         answer, found = answers[number, mode]
         assert answer == "ok", f"{mode}: {answer}"
         assert set(found) == set(expected)
