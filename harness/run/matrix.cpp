@@ -83,7 +83,7 @@ class Expander {
   // Of an axis that makes no difference at this point the first value stands for all.
   bool is_repetition(const std::string& workload, const AxisLists& lists, const OptionValues& point,
                      const OptionValues& values) const {
-    const bool loads = loader_of(point, measure_of(values)) == "harness";
+    const bool loads = loader_of(point, measure_of(values)) != "resident";
     const std::string task = axis_or(point, "task", "train");
     return std::any_of(lists.begin(), lists.end(), [&](const auto& list) {
       const auto& [axis, all] = list;

@@ -24,7 +24,8 @@ def times_as_long(low: float, high: float) -> str:
 
 def work_of(cell: Cell, with_batch: bool) -> str:
     """Name the work of a cell in words."""
-    return f"{heading(cell, with_batch).title} ({cell.axes['precision']}, {cell.axes['device']})"
+    a = cell.axes
+    return f"{heading(cell, with_batch).title} ({a['precision']}, {a['device']} with {a['threads']} threads)"
 
 
 def ranked(group: Group) -> list[tuple[float, Cell]]:

@@ -47,9 +47,13 @@ def heading(cell: Cell, with_batch: bool = True) -> Heading:
     machine = f"{a['device']}, {plural(_number(a['threads']), 'thread')}"
     if cell.is_op:
         title = f"{a['workload']}, {OP_TASKS.get(a['task'], a['task'])}"
+        title += f", {a['precision']}" if a["precision"] != "fp32" else ""
         return Heading(title, _about(cell, [a["precision"], machine, f"{a['cache']} cache"]))
     title = f"{a['workload']}, {TASKS.get(a['task'], a['task'])}"
     kind, _, count = a["measure"].partition(":")
     measured = plural(_number(count), "epoch") if kind == "epochs" else "steps"
     words = [a["precision"], a["dataset"], a["optimizer"], machine, _loader(cell), measured]
-    return Heading(title + (f", batch {a['batch']}" if with_batch else ""), _about(cell, words))
+    title += f", batch {a['batch']}" if with_batch else ""
+    title += f", {a['precision']}" if a["precision"] != "fp32" else ""
+    title += f", on {a['device']}" if a["device"] != "cpu" else ""
+    return Heading(title, _about(cell, words))

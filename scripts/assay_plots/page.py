@@ -95,7 +95,7 @@ def plain_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         "<tr>" + "".join(f'<td class="wide">{escape(c)}</td>' for c in row) + "</tr>\n" for row in rows
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="scroll" tabindex="0">{table}</div>'
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="table">{table}</div>'
 
 
 def _still(svg: str, what: str) -> str:
@@ -209,7 +209,8 @@ def cells_section(study: Study) -> tuple[str, str]:
     html = (
         '<p class="caption">Click a heading to sort; + unfolds all metrics of a row and the command that '
         'measures it again. Grey rows are not ranked.</p><div class="tools" id="cells-tools"></div>'
-        '<div class="scroll" tabindex="0"><table id="cells-table"><thead><tr><td></td>'
+        '<div class="scroll" tabindex="0" role="region" aria-label="all cells">'
+        '<table id="cells-table"><thead><tr><td></td>'
         f"{heads}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
         '<p><button type="button" id="cells-more" hidden>Show more</button></p>'
     )

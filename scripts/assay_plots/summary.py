@@ -35,14 +35,12 @@ def tiles(study: Study) -> list[Tile]:
     wrong = sum(not cell.passed for cell in checked)
     disturbed = sum(cell.status == "ok" and bool(cell.flags) for cell in cells)
     forks = [len(cell.counted_forks()) for cell in cells if cell.status == "ok"]
-    out = [
-        Tile(f"{ok:,} of {len(cells):,}", "measured", "good" if ok == len(cells) else "plain"),
-        Tile(
-            f"{len(checked) - wrong:,} of {len(checked):,}",
-            "compute the same as the oracle",
-            "bad" if wrong else "good",
-        ),
-    ]
+    out = [Tile(f"{ok:,} of {len(cells):,}", "measured", "good" if ok == len(cells) else "plain")]
+    if checked:
+        equal = f"{len(checked) - wrong:,} of {len(checked):,}"
+        out.append(Tile(equal, "compute the same as the oracle", "bad" if wrong else "good"))
+    else:
+        out.append(Tile("none", "was compared with the oracle", "doubtful"))
     if broken:
         out.append(Tile(f"{broken:,}", "went wrong", "bad"))
     if absent:

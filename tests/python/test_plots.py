@@ -100,7 +100,7 @@ def test_bars_stand_for_the_metric_and_its_interval(everything: Study) -> None:
 def test_what_is_not_ranked_says_so_beside_its_bar(everything: Study) -> None:
     labels = [row["label"] for row in rows_of(drawn(everything, "throughput"), "label") if not row["clean"]]
     assert len(labels) == 1
-    assert labels[0].endswith("(not ranked: preempted)")
+    assert labels[0].endswith("/s, not ranked")
 
 
 def test_published_ratios_and_values_become_rates(everything: Study) -> None:
@@ -242,18 +242,18 @@ def test_the_oracle_is_ranked_without_a_check(study_of: Callable[[Json], Study])
 def test_the_summary_names_the_fastest_and_how_far_the_others_are(everything: Study) -> None:
     several, one, *ops = findings(everything)
     assert re.fullmatch(
-        r"mlp, training \(fp32, cpu\): onednn graph is the fastest at all 4 batch sizes; "
+        r"mlp, training \(fp32, cpu with 2 threads\): onednn graph is the fastest at all 4 batch sizes; "
         r"torch compile takes 1\.\d+ to 2\.\d+ times as long, jax jit takes .*, torch eager takes .*\.",
         several,
     )
     assert re.match(
-        r"lenet5, training, batch 200 \(fp32, cpu\): onednn graph is the fastest of 4 with [\d.]+ k "
-        r"samples a second; torch compile takes 2\.\d+ times as long, ",
+        r"lenet5, training, batch 200 \(fp32, cpu with 2 threads\): onednn graph is the fastest of 4 with "
+        r"[\d.]+ k samples a second; torch compile takes 2\.\d+ times as long, ",
         one,
     )
     assert [text.split(":")[0] for text in ops] == [
-        "op/gemm, forward (fp32, cpu)",
-        "op/relu, forward (fp32, cpu)",
+        "op/gemm, forward (fp32, cpu with 2 threads)",
+        "op/relu, forward (fp32, cpu with 2 threads)",
     ]
 
 

@@ -29,13 +29,8 @@ def published_rate(study: Study, cell: Cell, published: Published) -> float | No
     return base
 
 
-def bar_label(cell: Cell) -> str:
-    metric = cell.metrics[METRIC]
-    text = shown(metric.value, "rate", "1/s")
-    if cell.clean:
-        return text
-    why = ", ".join(cell.flags) if cell.flags else "not checked"
-    return f"{text} (not ranked: {why})"
+def quality(cell: Cell) -> str:
+    return ", ".join(cell.flags) or ("clean" if cell.clean else "not checked")
 
 
 def panel(study: Study, group: Group) -> Panel:
@@ -51,11 +46,11 @@ def panel(study: Study, group: Group) -> Panel:
                 "series": cell.series,
                 "value": metric.value,
                 "text": text,
-                "label": bar_label(cell),
+                "label": shown(metric.value, "rate", "1/s") + ("" if cell.clean else ", not ranked"),
                 "n": metric.n,
             }
             | bounds
-            | {"clean": cell.clean}
+            | {"clean": cell.clean, "quality": quality(cell)}
         )
         for published in cell.published:
             rate = published_rate(study, cell, published)
@@ -76,7 +71,7 @@ def panel(study: Study, group: Group) -> Panel:
         scale=alt.Scale(domain=[0, top * 1.35], nice=False),
         axis=alt.Axis(labelExpr=PLAIN, tickCount=5, title="samples per second"),
     )
-    about = tips(("series", "backend, mode"), ("text", "samples/s"), ("n", "forks"))
+    about = tips(("series", "backend, mode"), ("text", "samples/s"), ("n", "forks"), ("quality", "quality"))
     base = alt.Chart(values(rows))
     bars = base.mark_bar(height=16).encode(
         y=y,
