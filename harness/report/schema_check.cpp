@@ -1,7 +1,6 @@
 #include "harness/report/schema_check.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <limits>
 #include <map>
@@ -34,14 +33,13 @@ enum Type : unsigned {
 };
 
 unsigned type_named(const std::string& name) {
-  static const std::map<std::string, unsigned> names{{"null", null},   {"boolean", boolean},
-                                                     {"integer", integer}, {"number", integer | number},
-                                                     {"string", text}, {"array", array},
-                                                     {"object", object}};
+  static const std::map<std::string, unsigned> names{
+      {"null", null},   {"boolean", boolean}, {"integer", integer}, {"number", integer | number},
+      {"string", text}, {"array", array},     {"object", object}};
   return names.at(name);
 }
 
-// A number without a fraction is an integer, however it was written.
+// What is written with a point or an exponent is no integer, as for the readers.
 unsigned type_of(const dom::element& element) {
   switch (element.type()) {
     case dom::element_type::NULL_VALUE:
@@ -52,9 +50,7 @@ unsigned type_of(const dom::element& element) {
     case dom::element_type::UINT64:
       return integer;
     case dom::element_type::DOUBLE:
-      return std::trunc(element.get_double().value_unsafe()) == element.get_double().value_unsafe()
-                 ? integer | number
-                 : number;
+      return number;
     case dom::element_type::STRING:
       return text;
     case dom::element_type::ARRAY:
@@ -122,8 +118,9 @@ bool SchemaCheck::Node::holds_object(const dom::object& members) const {
   std::size_t guess = 0, there = 0;
   for (const dom::key_value_pair member : members) {
     if (guess >= properties.size() || properties[guess].name != member.key) {
-      const auto found = std::lower_bound(properties.begin(), properties.end(), member.key,
-                                          [](const Property& one, std::string_view key) { return one.name < key; });
+      const auto found =
+          std::lower_bound(properties.begin(), properties.end(), member.key,
+                           [](const Property& one, std::string_view key) { return one.name < key; });
       guess = static_cast<std::size_t>(found - properties.begin());
     }
     if (guess < properties.size() && properties[guess].name == member.key) {

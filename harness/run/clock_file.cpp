@@ -49,11 +49,10 @@ void read_clock(const std::filesystem::path& file, bool has_loss, Fork& fork) {
     fork.evaluations.push_back(std::move(evaluation));
   });
   clock.read("latencies_ns", fork.latencies_ns);
-  if (const JsonReader warm_up = clock.field("warm_up"); warm_up.has("steady")) {
-    bool steady = true;
-    warm_up.read("steady", steady);
-    if (!steady) fork.flags.emplace_back("not_steady");
-  }
+  // null: too few steps to tell.
+  if (const JsonReader warm_up = clock.field("warm_up");
+      warm_up.has("steady") && warm_up.field("steady").json() == false)
+    fork.flags.emplace_back("not_steady");
 }
 
 }  // namespace assay
