@@ -15,5 +15,6 @@ Workload cifar10_cnn();
 Workload alexnet();
 Workload overfeat();
 Workload vgg_a();
+Workload googlenet();
 
 }  // namespace assay

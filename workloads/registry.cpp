@@ -9,8 +9,8 @@
 namespace assay {
 
 std::span<const Workload> all_workloads() {
-  static const std::array workloads{mlp(),  lenet5(),      cnn(),     resnet56(), resnet50(),
-                                    lstm(), cifar10_cnn(), alexnet(), overfeat(), vgg_a()};
+  static const std::array workloads{mlp(),         lenet5(),  cnn(),      resnet56(), resnet50(), lstm(),
+                                    cifar10_cnn(), alexnet(), overfeat(), vgg_a(),    googlenet()};
   return workloads;
 }
 

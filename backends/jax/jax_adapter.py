@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Callable
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
-from assay_worker import Adapter, Cell, Info, Library, Program, Unavailable, Unsupported, loaded_libraries
+from assay_worker import Adapter, Cell, Info, Library, Program, loaded_libraries
 from jax import Array
 from jax_network import Values, function_of
+from jax_op import JaxOp
 from jax_optimizer import MOMENTS, make_optimizer, with_fields
+from jax_settings import as_array, compute_type, configure, device_of, memory_of, observed, put, refuse_cell
 
 Tensors = dict[str, np.ndarray]
 Step = Callable[..., Any]
@@ -26,18 +24,19 @@ class JaxAdapter(Adapter):
     """Modes: `eager`, op by op, and `jit`: the whole step, update included, compiled as one function."""
 
     @classmethod
+    def of(cls, program: Program) -> type[Adapter]:
+        return JaxOp if program.is_op else cls
+
+    @classmethod
     def info(cls, cell: Cell) -> Info:
-        _configure(cell)
+        configure(cell)
         versions = {"XLA": version("jaxlib")}
         found = loaded_libraries({"libjax_common": "XLA", "xla_extension": "XLA"}, versions)
-        return Info("jax", jax.__version__, [*found, Library("optax", optax.__version__)], _observed())
+        return Info("jax", jax.__version__, [*found, Library("optax", optax.__version__)], observed())
 
     def __init__(self, program: Program, cell: Cell, check: bool) -> None:
-        if cell.device != "cuda" and cell.precision == "tf32":
-            raise Unsupported(f"[tf32] the device {cell.device} has no TF32")
-        if cell.mode not in ("eager", "jit"):
-            raise Unsupported(f"mode {cell.mode!r}: eager and jit are known")
-        self._device = _device(cell.device)
+        refuse_cell(cell)
+        self._device = device_of(cell.device)
         self._program, self._train = program, cell.task == "train"
         self._optimizer = make_optimizer(program.optimizer)
         self._slots: dict[int, tuple[Array, Array]] = {}
@@ -45,36 +44,59 @@ class JaxAdapter(Adapter):
         self._states: Values = {}
         self._optimizer_state: Any = None
         self._last: Any = None
+        self._rate: Array | None = None
+        self._rate_value: float | None = None  # what it holds
         self._restarted = True
+        # Masks of a round differ as its parameters do; without a dropout there is nothing to draw.
+        drops = [node for node in program.training.nodes if node.op == "dropout"]
+        self._key = self._put_key(cell.seed) if drops else None
+        self._masks: Values = {}
 
-        compute = jnp.bfloat16 if cell.precision == "bf16" else jnp.float32
         training, inference = program.training, program.inference
-        run, run_inference = function_of(training, compute), function_of(inference, compute)
+        run, run_inference = (function_of(graph, compute_type(cell)) for graph in (training, inference))
 
-        def loss_of(parameters: Values, states: Values, inputs: Array, labels: Array) -> tuple[Array, Any]:
-            values = run({**parameters, **states, "inputs": inputs, "labels": labels})
+        def loss_of(
+            parameters: Values, states: Values, inputs: Array, labels: Array, masks: Values, key: Array | None
+        ) -> tuple[Array, Any]:
+            values = run({**parameters, **states, **masks, "inputs": inputs, "labels": labels}, key)
             updated = states | {state: values[name] for state, name in training.updates.items()}
             return values[training.outputs["loss"]], (updated, values[training.outputs["logits"]])
 
         gradient_of = jax.value_and_grad(loss_of, has_aux=True)
 
         def train_step(
-            parameters: Values, states: Values, moments: Any, inputs: Array, labels: Array, rate: float
-        ) -> tuple[Values, Values, Any, Array]:
-            (loss, (states, _)), gradients = gradient_of(parameters, states, inputs, labels)
+            parameters: Values,
+            states: Values,
+            moments: Any,
+            key: Array | None,
+            inputs: Array,
+            labels: Array,
+            masks: Values,
+            rate: Array,
+        ) -> tuple[Values, Values, Any, Array | None, Array]:
+            key, drawn = (None, None) if key is None else jax.random.split(key)
+            (loss, (states, _)), gradients = gradient_of(parameters, states, inputs, labels, masks, drawn)
             directions, moments = self._optimizer.update(gradients, moments, parameters)
             steps = jax.tree.map(lambda direction: -rate * direction, directions)
-            return optax.apply_updates(parameters, steps), states, moments, loss
+            return optax.apply_updates(parameters, steps), states, moments, key, loss
 
         def infer(parameters: Values, states: Values, inputs: Array) -> Array:
             return run_inference({**parameters, **states, "inputs": inputs})[inference.outputs["logits"]]
 
+        def dropped(
+            parameters: Values, states: Values, inputs: Array, labels: Array, key: Array
+        ) -> list[tuple[Array, Array]]:
+            values = run({**parameters, **states, "inputs": inputs, "labels": labels}, key)
+            return [(values[node.inputs[0]], values[node.outputs[0]]) for node in drops]
+
         if cell.mode == "jit":
-            self._step: Step = jax.jit(train_step, donate_argnums=(0, 1, 2))
+            self._step: Step = jax.jit(train_step, donate_argnums=(0, 1, 2, 3))
             self._infer: Step = jax.jit(infer)
             self._gradients: Step = jax.jit(gradient_of)
+            self._dropped: Step = jax.jit(dropped)
         else:
             self._step, self._infer, self._gradients = train_step, infer, gradient_of
+            self._dropped = dropped
 
     def set_state(self, tensors: Tensors) -> None:
         def start(name: str, shape: tuple[int, ...], fill: float = 0.0) -> Array:
@@ -91,10 +113,10 @@ class JaxAdapter(Adapter):
         self._restarted = True
 
     def state(self) -> Tensors:
-        found = {name: _array(value) for name, value in (self._parameters | self._states).items()}
+        found = {name: as_array(value) for name, value in (self._parameters | self._states).items()}
         for ours, theirs in self._moments().items():
             for name, moment in getattr(self._optimizer_state[1], theirs).items():
-                found[f"{name}.{ours}"] = _array(moment)
+                found[f"{name}.{ours}"] = as_array(moment)
         return found
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
@@ -107,8 +129,17 @@ class JaxAdapter(Adapter):
             return
         if self._restarted:
             self._start_at(step)
-        self._parameters, self._states, self._optimizer_state, self._last = self._step(
-            self._parameters, self._states, self._optimizer_state, inputs, labels, learning_rate
+        if learning_rate != self._rate_value:
+            self._rate_value, self._rate = learning_rate, self._put(np.array(learning_rate, np.float32))
+        self._parameters, self._states, self._optimizer_state, self._key, self._last = self._step(
+            self._parameters,
+            self._states,
+            self._optimizer_state,
+            self._key,
+            inputs,
+            labels,
+            self._masks,
+            self._rate,
         )
 
     def synchronize(self) -> None:
@@ -118,29 +149,36 @@ class JaxAdapter(Adapter):
         return float("nan") if self._last is None else float(self._last)
 
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
-        return _array(self._infer(self._parameters, self._states, self._put(inputs)))
+        return as_array(self._infer(self._parameters, self._states, self._put(inputs)))
 
     def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
         (loss, (self._states, logits)), gradients = self._gradients(
-            self._parameters, self._states, self._put(inputs), self._put(labels)
+            self._parameters, self._states, self._put(inputs), self._put(labels), self._masks, self._key
         )
-        found = {f"gradient/{name}": _array(gradient) for name, gradient in gradients.items()}
-        return {"loss": _array(loss), "logits": _array(logits), **found}
+        found = {f"gradient/{name}": as_array(gradient) for name, gradient in gradients.items()}
+        return {"loss": as_array(loss), "logits": as_array(logits), **found}
+
+    def supply_masks(self, masks: Tensors) -> None:
+        # Under jit a second program of the same network, in which the masks are operands.
+        self._masks = {name: self._put(mask) for name, mask in masks.items()}
+
+    def draw_masks(self, slot: int) -> Tensors:
+        if self._key is None:
+            return {}
+        self._key, drawn = jax.random.split(self._key)
+        found = self._dropped(self._parameters, self._states, *self._slots[slot], drawn)
+        # What was 0 before is 0 afterwards, whether it was kept or not.
+        return {
+            value.name: np.where(as_array(x) == 0, 255, as_array(y) != 0).astype(np.uint8)
+            for value, (x, y) in zip(self._program.masks, found, strict=True)
+        }
 
     def memory(self) -> dict[str, int]:
         kept = jax.tree.leaves((self._parameters, self._states, self._optimizer_state))
-        found = {"persistent": sum(array.nbytes for array in kept)}
-        if statistics := self._device.memory_stats():
-            found["framework_peak"] = statistics["peak_bytes_in_use"]
-        return found
+        return {"persistent": sum(array.nbytes for array in kept)} | memory_of(self._device)
 
     def settings(self) -> dict[str, str]:
-        found = _observed()
-        compiled = getattr(self._step if self._train else self._infer, "_cache_size", None)
-        if compiled:
-            # More than one means that it compiled anew.
-            found["compiled_graphs"] = str(compiled())
-        return found
+        return observed(self._step if self._train else self._infer)
 
     def _moments(self) -> dict[str, str]:
         known = MOMENTS[self._program.optimizer.kind]
@@ -154,40 +192,7 @@ class JaxAdapter(Adapter):
         self._restarted = False
 
     def _put(self, array: np.ndarray) -> Array:
-        # Always a copy: the buffer belongs to the batch library, and JAX would alias it on a CPU.
-        return jax.device_put(np.array(array), self._device, may_alias=False)
+        return put(array, self._device)
 
-
-def _array(value: Array) -> np.ndarray:
-    return np.asarray(value.astype(jnp.float32))
-
-
-def _device(kind: str) -> jax.Device:
-    try:
-        return jax.devices(kind)[0]
-    except RuntimeError as error:
-        raise Unavailable(f"JAX {jax.__version__} finds no {kind} device: {error}") from error
-
-
-def _configure(cell: Cell) -> None:
-    """Set what holds for the whole process, before JAX starts its backend."""
-    os.environ["PJRT_NPROC"] = str(cell.threads)
-    if cell.device == "cuda":
-        os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
-        if cell.deterministic:
-            flags = os.environ.get("XLA_FLAGS", "")
-            os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true".strip()
-    else:
-        jax.config.update("jax_platforms", "cpu")
-    jax.config.update(
-        "jax_default_matmul_precision", "tensorfloat32" if cell.precision == "tf32" else "highest"
-    )
-
-
-def _observed() -> dict[str, str]:
-    names = [task.joinpath("comm").read_text() for task in Path("/proc/self/task").iterdir()]
-    return {
-        "threads": str(sum("XLAEigen" in name for name in names)),
-        "matmul_precision": str(jax.config.jax_default_matmul_precision),
-        "python": platform.python_version(),
-    }
+    def _put_key(self, seed: int) -> Array:
+        return jax.device_put(jax.random.key(seed), self._device)

@@ -79,6 +79,44 @@ def batch_norm(epsilon: float, momentum: float, training: bool) -> Op:
     return train if training else infer
 
 
+def dropout(rate: float) -> Op:
+    def run(x: Array, mask: Array | None, *, key: Array | None) -> Array:
+        # A mask is there while a check supplies it, or as the operand of a single op.
+        kept = jax.random.bernoulli(key, 1 - rate, x.shape) if mask is None else mask != 0
+        return jnp.where(kept, x / (1 - rate), 0).astype(x.dtype)
+
+    return run
+
+
+def concat(axis: int) -> Op:
+    return lambda *values: jnp.concatenate(values, axis)
+
+
+def matmul(transpose_a: bool, transpose_b: bool, *, compute: jnp.dtype) -> Op:
+    def run(a: Array, b: Array) -> Array:
+        a, b = a.astype(compute), b.astype(compute)
+        return jnp.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b)
+
+    return run
+
+
+def normalise(axes: list[int], epsilon: float) -> Op:
+    # The square is bounded, not the root: at zero the root has no gradient.
+    def run(x: Array) -> Array:
+        return x * lax.rsqrt(jnp.maximum(jnp.square(x).sum(tuple(axes), keepdims=True), epsilon**2))
+
+    return run
+
+
+def reduce(kind: str, axes: list[int]) -> Op:
+    function = {"sum": jnp.sum, "mean": jnp.mean, "max": jnp.max}[kind]
+    return lambda x: function(x, axis=tuple(axes))
+
+
+def slice_(axis: int, begin: int, end: int) -> Op:
+    return lambda x: lax.slice_in_dim(x, begin, end, axis=axis)
+
+
 def softmax_cross_entropy() -> Op:
     def run(logits: Array, labels: Array) -> Array:
         losses = optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), labels)
@@ -120,17 +158,36 @@ OPS: dict[str, Callable[..., Op]] = {
     "add": lambda: jnp.add,
     "average_pool": average_pool,
     "batch_norm": batch_norm,
+    "concat": concat,
     "convolution": convolution,
+    "dot": lambda: jnp.dot,
+    "dropout": dropout,
     "embedding": embedding,
     "flatten": lambda: lambda x: x.reshape(len(x), -1),
+    "from_array": lambda: lambda array: jnp.array(array),
+    "from_list": lambda: lambda numbers: jnp.array(numbers, jnp.float32),
     "linear": linear,
     "lstm": lstm,
+    "matmul": matmul,
     "max_pool": max_pool,
+    "multiply": lambda: jnp.multiply,
+    "normalise": normalise,
+    "reduce": reduce,
     "relu": lambda: jax.nn.relu,
+    "reshape": lambda shape: lambda x: x.reshape(shape),
+    "sigmoid": lambda: jax.nn.sigmoid,
+    "slice": slice_,
+    "softmax": lambda: jax.nn.softmax,
     "softmax_cross_entropy": softmax_cross_entropy,
+    "softplus": lambda: jax.nn.softplus,
+    "softsign": lambda: jax.nn.soft_sign,
+    "tanh": lambda: jnp.tanh,
+    "transpose": lambda permutation: lambda x: x.transpose(permutation),
 }
 # These compute in the type of the precision policy; the others in that of their operands.
-MATRIX_OPS = {"convolution", "linear", "lstm"}
+MATRIX_OPS = {"convolution", "linear", "lstm", "matmul"}
+# These draw: each gets a key of its own.
+RANDOM_OPS = {"dropout"}
 
 
 def translate(node: Node, compute: jnp.dtype) -> Op:
@@ -144,14 +201,21 @@ def translate(node: Node, compute: jnp.dtype) -> Op:
         raise Unsupported(f"[{node.op}] attributes {node.attributes}: {error}") from error
 
 
-def function_of(graph: Graph, compute: jnp.dtype) -> Callable[[Values], Values]:
-    """Give what turns parameters, running statistics and inputs by name into all values by name."""
-    plan = [(translate(node, compute), node.inputs, node.outputs) for node in graph.nodes]
+def function_of(graph: Graph, compute: jnp.dtype) -> Callable[..., Values]:
+    """Give what turns parameters, running statistics and inputs by name into all values by name.
 
-    def run(given: Values) -> Values:
-        values: dict[str | None, Any] = {None: None, **given}
-        for op, operands, results in plan:
-            found = op(*[values[operand] for operand in operands])
+    Where masks are not among them dropout draws, by a key of its own for each.
+    """
+    plan = [(translate(node, compute), node.op, node.inputs, node.outputs) for node in graph.nodes]
+    masks = {str(node.inputs[1]): None for node in graph.nodes if node.op in RANDOM_OPS}
+
+    def run(given: Values, key: Array | None = None) -> Values:
+        values: dict[str | None, Any] = {None: None, **masks, **given}
+        for number, (op, name, operands, results) in enumerate(plan):
+            drawn: dict[str, Any] = {}
+            if name in RANDOM_OPS:
+                drawn["key"] = None if key is None else jax.random.fold_in(key, number)
+            found = op(*[values[operand] for operand in operands], **drawn)
             values.update(zip(results, found if isinstance(found, tuple) else (found,), strict=False))
         del values[None]
         return values

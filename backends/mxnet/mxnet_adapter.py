@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
-import platform
-
 import mxnet as mx
 import numpy as np
-from assay_worker import Adapter, Cell, Info, Program, Unsupported, loaded_libraries
+from assay_worker import Adapter, Cell, Info, Program, Samples, loaded_libraries
 from mxnet import autograd, gluon, nd
+from mxnet_loader import make_loader
 from mxnet_network import Network
+from mxnet_op import MxnetOp
 from mxnet_optimizer import epsilon_at, make_optimizer, moments_of
+from mxnet_settings import STATIC, observed, refuse_cell
 
 Tensors = dict[str, np.ndarray]
 
@@ -20,20 +19,28 @@ class MxnetAdapter(Adapter):
     """Modes: `eager` (imperative) and `hybridize`, with static allocation and static shapes."""
 
     @classmethod
+    def of(cls, program: Program) -> type[Adapter]:
+        return MxnetOp if program.is_op else cls
+
+    @classmethod
     def info(cls, cell: Cell) -> Info:
         files = {"libmxnet": "MXNet", "libgomp": "OpenMP", "libopenblas": "OpenBLAS"}
-        return Info("mxnet", mx.__version__, loaded_libraries(files, {"MXNet": mx.__version__}), _observed())
+        return Info("mxnet", mx.__version__, loaded_libraries(files, {"MXNet": mx.__version__}), observed())
 
     def __init__(self, program: Program, cell: Cell, check: bool) -> None:
-        if cell.mode not in ("eager", "hybridize"):
-            raise Unsupported(f"mode {cell.mode!r}: eager and hybridize are known")
-        self._program, self._train = program, cell.task == "train"
+        refuse_cell(cell)
+        self._program, self._cell, self._train = program, cell, cell.task == "train"
         self._network = Network(program)
         self._network.initialize(mx.init.Zero())
         self._loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
-        if cell.mode == "hybridize":
-            self._network.hybridize(static_alloc=True, static_shape=True)
-            self._loss_of.hybridize(static_alloc=True, static_shape=True)
+        self._compiles = cell.mode == "hybridize"
+        if self._compiles:
+            self._loss_of.hybridize(**STATIC)
+        self._compile()
+        # Masks of a round differ as its parameters do.
+        mx.random.seed(cell.seed)
+        np.random.seed(cell.seed)  # what Gluon's own loader shuffles by
+        self._masks: list[nd.NDArray] = []
         self._optimizer = make_optimizer(program.optimizer)
         trained = [self._network.tensor(value.name) for value in program.parameters]
         for parameter, value in zip(trained, program.parameters, strict=True):
@@ -87,9 +94,16 @@ class MxnetAdapter(Adapter):
             self._optimizer.epsilon = epsilon_at(self._program.optimizer, step)
         self._trainer.set_learning_rate(learning_rate)
         with autograd.record():
-            self._losses = self._loss_of(self._network(inputs), labels)
+            self._losses = self._loss_of(self._network(inputs, *self._masks), labels)
         self._losses.backward()
         self._trainer.step(self._program.batch)
+
+    def loader(self, samples: Samples) -> gluon.data.DataLoader:
+        return make_loader(samples, self._program.batch, self._cell)
+
+    def take(self, batch: list[nd.NDArray]) -> None:
+        inputs, labels = batch
+        self._slots[0] = inputs, labels
 
     def synchronize(self) -> None:
         nd.waitall()
@@ -98,11 +112,31 @@ class MxnetAdapter(Adapter):
         return float("nan") if self._losses is None else float(self._losses.mean().asscalar())
 
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
-        return self._network(nd.array(inputs, dtype=inputs.dtype)).asnumpy()
+        return self._network(nd.array(inputs, dtype=inputs.dtype), *self._masks).asnumpy()
+
+    def supply_masks(self, masks: Tensors) -> None:
+        # Hybridized anew: a second graph of the same network, in which the masks are operands.
+        self._masks = [nd.array(masks[value.name]) for value in self._program.masks if masks]
+        if self._program.masks:
+            self._compile()
+
+    def draw_masks(self, slot: int) -> Tensors:
+        inputs, _ = self._slots[slot]
+        self._network.telling = True
+        self._compile()
+        with autograd.record():
+            found = [array.asnumpy() for array in self._network(inputs)]
+        self._network.telling = False
+        self._compile()
+        # What was 0 before is 0 afterwards, whether it was kept or not.
+        return {
+            value.name: np.where(x == 0, 255, y != 0).astype(np.uint8)
+            for value, x, y in zip(self._program.masks, found[::2], found[1::2], strict=True)
+        }
 
     def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
         with autograd.record():
-            logits = self._network(nd.array(inputs, dtype=inputs.dtype))
+            logits = self._network(nd.array(inputs, dtype=inputs.dtype), *self._masks)
             losses = self._loss_of(logits, nd.array(labels))
         losses.backward()
         found = {"loss": losses.mean().asnumpy(), "logits": logits.asnumpy()}
@@ -120,7 +154,11 @@ class MxnetAdapter(Adapter):
         return {"persistent": sum(array.size * array.dtype().itemsize for array in kept)}
 
     def settings(self) -> dict[str, str]:
-        return _observed()
+        return observed()
+
+    def _compile(self) -> None:
+        if self._compiles:
+            self._network.hybridize(**STATIC)
 
     def _moments(self) -> list[tuple[str, dict[str, nd.NDArray]]]:
         states, spec = self._trainer._updaters[0].states, self._program.optimizer
@@ -145,13 +183,3 @@ class MxnetAdapter(Adapter):
         for index in range(len(self._program.parameters)):
             self._optimizer._index_update_count[index] = step - 1
         self._restarted = False
-
-
-def _observed() -> dict[str, str]:
-    features = mx.runtime.Features()
-    return {
-        "threads": str(ctypes.CDLL("libgomp.so.1").omp_get_max_threads()),
-        "engine": os.environ.get("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),
-        "onednn": str(features.is_enabled("MKLDNN")),
-        "python": platform.python_version(),
-    }

@@ -54,8 +54,20 @@ class Lstm(gluon.HybridBlock):
         self.layer = gluon.rnn.LSTM(hidden, layout="NTC", input_size=inputs)
         self.layer.l0_h2h_bias.grad_req = "null"
 
-    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
-        y = self.layer(x)
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return self._result(F, self.layer(x))
+
+    def with_operands(self, F: Any, batch: int, *operands: Any) -> Any:
+        """What hybrid_forward() does with x, both weights and the bias of the contract given."""
+        x, weight, recurrent_weight, bias = operands
+        given = {"l0_i2h_weight": weight, "l0_h2h_weight": recurrent_weight, "l0_i2h_bias": bias}
+        self.layer.skip_states = True
+        start = self.layer.begin_state(batch, func=F.zeros)
+        return self._result(
+            F, self.layer.hybrid_forward(F, x, start, l0_h2h_bias=F.zeros_like(bias), **given)
+        )
+
+    def _result(self, F: Any, y: Any) -> Any:
         # Not SequenceLast, which crashes in 1.9.1.
         return F.squeeze(F.slice_axis(y, axis=1, begin=-1, end=None), axis=1) if self._last else y
 
@@ -65,17 +77,94 @@ def lstm(operands: Operands, last: bool) -> gluon.Block:
     return Lstm(weight.shape[1], recurrent_weight.shape[1], last)
 
 
+class Dropout(gluon.HybridBlock):
+    """Draws by MXNet's own generator, or takes a mask where one is given."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self._scale = 1 / (1 - rate)
+        self.draw = nn.Dropout(rate)
+
+    def hybrid_forward(self, F: Any, x: Any, mask: Any = None) -> Any:
+        return self.draw(x) if mask is None else x * mask * self._scale
+
+
+def matmul(operands: Operands, transpose_a: bool, transpose_b: bool) -> gluon.Block:
+    transposed = {"transpose_a": transpose_a, "transpose_b": transpose_b}
+    product = {2: "dot", 3: "batch_dot"}.get(len(operands[0].shape), "linalg_gemm2")
+    return nn.HybridLambda(lambda F, a, b: getattr(F, product)(a, b, **transposed))
+
+
+def multiply(operands: Operands) -> gluon.Block:
+    if operands[1].shape == operands[0].shape:
+        return nn.HybridLambda("elemwise_mul")
+    ones = (1,) * len(operands[0].shape)
+    return nn.HybridLambda(lambda F, a, b: F.broadcast_mul(a, F.reshape(b, ones)))
+
+
+def normalise(operands: Operands, axes: list[int], epsilon: float) -> gluon.Block:
+    # The square is bounded, not the root: at zero the root has no gradient.
+    def run(F: Any, x: Any) -> Any:
+        squares = F.sum(F.square(x), axis=tuple(axes), keepdims=True)
+        return F.broadcast_mul(x, F.rsqrt(F.maximum(squares, epsilon**2)))
+
+    return nn.HybridLambda(run)
+
+
+def reduce(operands: Operands, kind: str, axes: list[int]) -> gluon.Block:
+    return nn.HybridLambda(lambda F, x: getattr(F, kind)(x, axis=tuple(axes)))
+
+
+def slice_(operands: Operands, axis: int, begin: int, end: int) -> gluon.Block:
+    return nn.HybridLambda(lambda F, x: F.slice_axis(x, axis=axis, begin=begin, end=end))
+
+
+def softmax_cross_entropy(operands: Operands) -> gluon.Block:
+    # Gluon's has a loss for each sample; a network is trained on those, as its Trainer wants them.
+    loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
+    return nn.HybridLambda(lambda F, logits, labels: F.mean(loss_of.hybrid_forward(F, logits, labels)))
+
+
+def function(run: Callable[..., Any]) -> Make:
+    """An op without attributes as a function of F, the module that computes or records, and its operands."""
+    return lambda operands: nn.HybridLambda(run)
+
+
+def activation(name: str) -> Make:
+    return lambda operands: nn.Activation(name)
+
+
 OPS: dict[str, Make] = {
-    "add": lambda operands: nn.HybridLambda("elemwise_add"),
+    "add": function(lambda F, a, b: F.elemwise_add(a, b)),
     "average_pool": average_pool,
     "batch_norm": batch_norm,
+    "concat": lambda operands, axis: nn.HybridLambda(lambda F, *x: F.concat(*x, dim=axis)),
     "convolution": convolution,
+    "dot": function(lambda F, a, b: F.dot(a, b)),
+    "dropout": lambda operands, rate: Dropout(rate),
     "embedding": embedding,
     "flatten": lambda operands: nn.Flatten(),
+    "from_array": function(lambda F, array: F.array(array)),
+    "from_list": function(lambda F, numbers: F.array(numbers)),
     "linear": linear,
     "lstm": lstm,
+    "matmul": matmul,
     "max_pool": max_pool,
-    "relu": lambda operands: nn.Activation("relu"),
+    "multiply": multiply,
+    "normalise": normalise,
+    "reduce": reduce,
+    "relu": activation("relu"),
+    "reshape": lambda operands, shape: nn.HybridLambda(lambda F, x: F.reshape(x, shape=tuple(shape))),
+    "sigmoid": activation("sigmoid"),
+    "slice": slice_,
+    "softmax": function(lambda F, x: F.softmax(x, axis=-1)),
+    "softmax_cross_entropy": softmax_cross_entropy,
+    "softplus": activation("softrelu"),
+    "softsign": activation("softsign"),
+    "tanh": activation("tanh"),
+    "transpose": lambda operands, permutation: nn.HybridLambda(
+        lambda F, x: F.transpose(x, axes=tuple(permutation))
+    ),
 }
 LOSS = "softmax_cross_entropy"
 # The operands that a block keeps as parameters of its own, by the names that Gluon has for them.
@@ -99,13 +188,32 @@ def translate(node: Node, values: dict[str, Value]) -> gluon.Block:
         raise Unsupported(f"[{node.op}] attributes {node.attributes}: {error}") from error
 
 
+def apply(node: Node, block: gluon.Block, F: Any, operands: list[Any], batch: int) -> Any:
+    """Compute what translate() made of a single op, with what the block keeps given from outside."""
+    if isinstance(block, Lstm):
+        return block.with_operands(F, batch, *operands)
+    kept = KEPT.get(node.op, ())
+    fed = operands[: len(operands) - len(kept)]
+    return block.hybrid_forward(F, *fed, **dict(zip(kept, operands[len(fed) :], strict=True)))
+
+
 class Network(gluon.HybridBlock):
-    """Inputs (B, ...) to logits (B, classes); whether it trains is autograd's mode."""
+    """Inputs (B, ...) to logits (B, classes); whether it trains is autograd's mode.
+
+    After the inputs it takes the masks of its dropouts, all or none: then they draw. While it is `telling` it
+    gives operand and result of each dropout instead of logits. What is hybridized must be so anew when either
+    changes.
+    """
 
     def __init__(self, program: Program) -> None:
         super().__init__()
         graph = program.training
         self._logits = graph.outputs["logits"]
+        self._masks = [value.name for value in program.masks]
+        self._dropped = [
+            str(name) for n in graph.nodes if n.op == "dropout" for name in (n.inputs[0], n.outputs[0])
+        ]
+        self.telling = False
         self._plan: list[tuple[gluon.Block, list[str | None], str]] = []
         self._named: dict[str, gluon.Parameter] = {}
         for node in _before_loss(graph):
@@ -118,10 +226,12 @@ class Network(gluon.HybridBlock):
                 if name is not None:
                     self._named[name] = attrgetter(attribute)(block)
 
-    def hybrid_forward(self, F: Any, inputs: Any) -> Any:  # noqa: N803
-        values = {"inputs": inputs}
+    def hybrid_forward(self, F: Any, inputs: Any, *masks: Any) -> Any:
+        values = {"inputs": inputs, **dict(zip(self._masks, masks, strict=False))}
         for block, operands, result in self._plan:
-            values[result] = block(*[values[name] for name in operands])
+            values[result] = block(*[values[name] for name in operands if name in values])
+        if self.telling:
+            return [values[name] for name in self._dropped]
         return values[self._logits]
 
     def tensor(self, name: str) -> gluon.Parameter:

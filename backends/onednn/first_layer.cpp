@@ -38,28 +38,35 @@ std::string private_source(const Graph& graph, ValueId value) {
 
 }  // namespace
 
-FirstLayerGradient::FirstLayerGradient(const Request& request, const FirstLayer& shape, const Desc& weight)
-    : threads_(request.context.threads),
-      shape_(shape),
-      images_(request.inputs[0].shape[0]),
-      columns_(request.inputs[1].shape[3]),
-      source_(private_source(request.graph, request.node.inputs[1])),
-      weight_bytes_(weight.get_size()) {
-  const std::int64_t period = lanes * shape.phases;
-  scratch_floats_ = (shape.kernel_rows * shape.kernel_columns + 1) * period + shape.x_rows * shape.x_pitch +
-                    shape.rows * shape.dy_pitch;
-  scratch_.resize(static_cast<std::size_t>(scratch_floats_ * threads_));
+std::vector<std::int64_t> first_layer_offsets(const FirstLayer& shape, const Desc& weight) {
+  std::vector<std::int64_t> offsets;
   for (std::int64_t o = 0; o < shape.channels; ++o) {
     for (std::int64_t p = 0; p < shape.kernel_rows; ++p) {
       for (std::int64_t q = 0; q < shape.kernel_columns; ++q)
-        offsets_.push_back(offset_of(weight, {o, 0, p, q}));
+        offsets.push_back(offset_of(weight, {o, 0, p, q}));
     }
   }
+  return offsets;
+}
+
+FirstLayerGradient::FirstLayerGradient(const Request& request, const FirstLayer& shape, const Desc& weight)
+    : threads_(request.context.threads),
+      shape_(shape),
+      narrow_(request.inputs[0].dtype == DType::bf16),
+      images_(request.inputs[0].shape[0]),
+      columns_(request.inputs[1].shape[3]),
+      source_(private_source(request.graph, request.node.inputs[1])),
+      offsets_(first_layer_offsets(shape, weight)),
+      weight_bytes_(weight.get_size()) {
+  const std::int64_t period = lanes * shape.phases;
+  scratch_floats_ = (shape.kernel_rows * shape.kernel_columns + 1) * period + shape.x_rows * shape.x_pitch +
+                    shape.rows * shape.dy_pitch + (narrow_ ? shape.x_rows * shape.x_columns : 0);
+  scratch_.resize(static_cast<std::size_t>(scratch_floats_ * threads_));
 }
 
 void FirstLayerGradient::bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) {
-  x_ = static_cast<const float*>(inputs[0]);
-  dy_ = static_cast<const float*>(inputs[1]);
+  x_ = inputs[0];
+  dy_ = inputs[1];
   dweight_ = static_cast<float*>(outputs[0]);
   dbias_ = outputs.size() > 1 ? static_cast<float*>(outputs[1]) : nullptr;
 }
@@ -86,15 +93,23 @@ void FirstLayerGradient::add_images(std::int64_t begin, std::int64_t end, float*
   float* const bias = scratch + shape_.kernel_rows * shape_.kernel_columns * period;
   float* const x = bias + period;
   float* const dy = x + shape_.x_rows * shape_.x_pitch;
-  const std::int64_t row = columns_ * shape_.channels;
+  float* const wide = dy + shape_.rows * shape_.dy_pitch;
+  const std::int64_t row = columns_ * shape_.channels, image = shape_.x_rows * shape_.x_columns;
+  // Elements of x or dy as floats: where they lie, or widened.
+  const auto floats = [this](const void* data, std::int64_t from, std::int64_t n, float* to) -> const float* {
+    if (!narrow_) return static_cast<const float*>(data) + from;
+    loops().folds.widen(static_cast<const std::uint16_t*>(data) + from, to, n);
+    return to;
+  };
   for (std::int64_t n = begin; n < end; ++n) {
-    loops().spread(shape_, x_ + n * shape_.x_rows * shape_.x_columns, x);
+    loops().spread(shape_, floats(x_, n * image, image, wide), x);
     for (std::int64_t h = 0; h < shape_.rows; ++h) {
       float* const to = dy + h * shape_.dy_pitch;
       if (pool_ != nullptr) {
         pool_->write_row(n, h, to);
       } else {
-        std::copy_n(dy_ + (n * shape_.rows + h) * row, row, to);
+        const float* from = floats(dy_, (n * shape_.rows + h) * row, row, to);
+        if (from != to) std::copy_n(from, row, to);
       }
     }
     loops().first_layer_gradient(shape_, x, dy, scratch, bias);
@@ -121,15 +136,14 @@ void FirstLayerGradient::finish() {
   }
 }
 
-std::unique_ptr<Kernel> first_layer_gradient(const Request& request, Lowered& lowered) {
-  const TensorType &x = request.inputs[0], &dy = request.inputs[1];
+std::optional<FirstLayer> first_layer(const Request& request, const TensorType& image, const Shape& kernel,
+                                      const TensorType& result) {
   const Attributes& attributes = request.node.attributes;
-  if (request.offer.plain || loops().first_layer_gradient == nullptr || x.dtype != DType::f32 ||
-      x.shape[1] != 1 || attributes.get<std::int64_t>("stride") != 1 ||
+  if (request.offer.plain || loops().first_layer_gradient == nullptr || image.dtype != result.dtype ||
+      kernel[1] != 1 || attributes.get<std::int64_t>("stride") != 1 ||
       attributes.get<std::int64_t>("padding") != 0) {
-    return nullptr;
+    return {};
   }
-  const Shape& kernel = request.outputs[0].shape;
   FirstLayer shape{};
   shape.kernel_rows = kernel[2];
   shape.kernel_columns = kernel[3];
@@ -137,20 +151,27 @@ std::unique_ptr<Kernel> first_layer_gradient(const Request& request, Lowered& lo
   shape.phases = shape.channels / std::gcd(shape.channels, lanes);
   const bool known = (kernel[3] == 3 || kernel[3] == 5) && shape.channels <= lanes &&
                      (shape.phases == 1 || shape.phases == 3);
-  const Desc nhwc = with_tag(dy, Tag::nhwc);
-  if (!known || (request.settled(1) && to_format(nhwc) != request.offer.inputs[1])) return nullptr;
-  shape.rows = dy.shape[2];
-  shape.x_rows = x.shape[2];
-  shape.x_columns = x.shape[3];
-  shape.dy_pitch = rounded(dy.shape[3] * shape.channels, lanes * shape.phases);
+  if (!known) return {};
+  shape.rows = result.shape[2];
+  shape.x_rows = image.shape[2];
+  shape.x_columns = image.shape[3];
+  shape.dy_pitch = rounded(result.shape[3] * shape.channels, lanes * shape.phases);
   shape.x_pitch = rounded(shape.dy_pitch + shape.kernel_columns * shape.channels, lanes);
+  return shape;
+}
+
+std::unique_ptr<Kernel> first_layer_gradient(const Request& request, Lowered& lowered) {
+  const TensorType &x = request.inputs[0], &dy = request.inputs[1];
+  const auto shape = first_layer(request, x, request.outputs[0].shape, dy);
+  const Desc nhwc = with_tag(dy, Tag::nhwc);
+  if (!shape || (request.settled(1) && to_format(nhwc) != request.offer.inputs[1])) return nullptr;
   const Desc weight =
       request.output_desc(0).is_zero() ? row_major(request.outputs[0]) : request.output_desc(0);
   lowered.inputs[0] = to_format(row_major(x));
   lowered.inputs[1] = to_format(nhwc);
   lowered.outputs[0] = to_format(weight);
   if (request.has_output(1)) lowered.outputs[1] = to_format(row_major(request.outputs[1]));
-  return std::make_unique<FirstLayerGradient>(request, shape, weight);
+  return std::make_unique<FirstLayerGradient>(request, *shape, weight);
 }
 
 }  // namespace assay::onednn

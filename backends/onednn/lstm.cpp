@@ -29,13 +29,16 @@ class Parts {
 
 LstmShape shape_of(const Request& request) {
   const Shape& x = request.inputs[0].shape;
+  const bool narrow = request.inputs[0].dtype == DType::bf16;
+  const LstmLoops& loops = lstm_loops(narrow);
   return {.samples = x[0],
           .steps = x[1],
           .features = x[2],
           .units = request.inputs[2].shape[1],
           .last = request.node.attributes.get<bool>("last"),
-          .narrow = request.inputs[0].dtype == DType::bf16,
-          .lanes = lstm_loops().lanes};
+          .narrow = narrow,
+          .lanes = loops.lanes,
+          .pair = loops.pair};
 }
 
 // Of `count` things, those that a thread of the present team has to do.
@@ -54,7 +57,7 @@ struct Kept {
     Parts parts;
     gates = parts.take(s.steps * s.samples * s.gates());
     c = parts.take((s.steps + 1) * s.samples * s.group_units());
-    h = parts.take((s.steps + 1) * s.samples * s.group_units());
+    h = parts.take((s.steps + 1) * s.samples * s.group_units() / s.pair);
     bytes = parts.bytes();
   }
   LstmReserve in(const LstmShape& s, void* storage) const {
@@ -74,7 +77,8 @@ class LstmKernel final : public Kernel {
       c_ = parts_.take(shape.samples * shape.group_units());
       h_ = parts_.take(2 * shape.samples * shape.group_units());
     }
-    for (int i = 0; i < threads; ++i) own_.push_back(parts_.take(lstm_loops().forward_scratch(shape)));
+    for (int i = 0; i < threads; ++i)
+      own_.push_back(parts_.take(lstm_loops(shape.narrow).forward_scratch(shape)));
   }
   std::int64_t scratch_bytes() const { return parts_.bytes(); }
 
@@ -87,7 +91,7 @@ class LstmKernel final : public Kernel {
   }
 
   void run() override {
-    const LstmLoops& loops = lstm_loops();
+    const LstmLoops& loops = lstm_loops(shape_.narrow);
 #pragma omp parallel num_threads(threads_)
     {
       const Share groups(shape_.group_units() / shape_.lanes);
@@ -123,7 +127,7 @@ class LstmGradientKernel final : public Kernel {
     x_weight_ = parts_.take(shape.gates() * shape.padded(shape.features));
     h_weight_ = parts_.take(shape.gates() * shape.padded(shape.units));
     for (int i = 0; i < threads; ++i) {
-      own_.push_back({parts_.take(lstm_loops().backward_scratch(shape)),
+      own_.push_back({parts_.take(lstm_loops(shape.narrow).backward_scratch(shape)),
                       parts_.take(shape.gates() * shape.padded(shape.features)),
                       parts_.take(shape.gates() * shape.padded(shape.units)), parts_.take(shape.gates())});
     }
@@ -147,7 +151,7 @@ class LstmGradientKernel final : public Kernel {
   }
 
   void run() override {
-    const LstmLoops& loops = lstm_loops();
+    const LstmLoops& loops = lstm_loops(shape_.narrow);
     const std::int64_t x_columns = shape_.padded(shape_.features), h_columns = shape_.padded(shape_.units);
 #pragma omp parallel num_threads(threads_)
     {

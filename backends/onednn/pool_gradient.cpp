@@ -30,7 +30,11 @@ PoolGradient::Blocked::Blocked(const Desc& desc) {
 }
 
 PoolGradient::PoolGradient(int threads, const Desc& dx, const Desc& dy, std::int64_t kernel)
-    : threads_(threads), dx_(dx), dy_(dy), kernel_(kernel) {
+    : threads_(threads),
+      dx_(dx),
+      dy_(dy),
+      kernel_(kernel),
+      dtype_(dx.get_data_type() == dnnl::memory::data_type::bf16 ? DType::bf16 : DType::f32) {
   const auto x = dx.get_dims(), y = dy.get_dims();
   images_ = x[0];
   // Padded channels are zero in dy, so that they become zero in dx.
@@ -48,16 +52,21 @@ PoolGradient::PoolGradient(int threads, const Desc& dx, const Desc& dy, std::int
 }
 
 void PoolGradient::bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) {
-  dy_data_ = static_cast<const float*>(inputs[0]);
-  mask_ = inputs.size() > 1 ? static_cast<const float*>(inputs[1]) : nullptr;
-  dx_data_ = static_cast<float*>(outputs[0]);
+  dy_data_ = inputs[0];
+  mask_ = inputs.size() > 1 ? inputs[1] : nullptr;
+  dx_data_ = outputs[0];
 }
 
 void PoolGradient::run() {
   parallel(threads_, images_, 1, [this](std::int64_t begin, std::int64_t end) {
     for (std::int64_t n = begin; n < end; ++n) {
       for (std::int64_t c = 0; c < channels_; c += run_) {
-        for (std::int64_t h = 0; h < rows_; ++h) write_row(n, c, h, dx_data_ + dx_.at(n, c, h));
+        for (std::int64_t h = 0; h < rows_; ++h) {
+          Block row;
+          const std::int64_t to = dx_.at(n, c, h);
+          write_row(n, c, h, row.target(dx_data_, dtype_, to));
+          row.write(dx_data_, dtype_, to, row_.columns * dx_.column);
+        }
       }
     }
   });
@@ -68,14 +77,22 @@ void PoolGradient::write_row(std::int64_t n, std::int64_t c, std::int64_t h, flo
   row.channels = std::min(run_, channels_ - c);
   const std::int64_t window = h / kernel_;
   if (window >= windows_) row.windows = 0;  // a row past the last window
-  const float* dy = dy_data_ + dy_.at(n, c, std::min(window, windows_ - 1));
-  loops().average_pool_gradient_row(row, dy, mask_ == nullptr ? nullptr : mask_ + dx_.at(n, c, h), to);
+  Block dy, mask;
+  loops().average_pool_gradient_row(
+      row, dy.read(dy_data_, dtype_, dy_.at(n, c, std::min(window, windows_ - 1)), row_.windows * dy_.column),
+      mask_ == nullptr ? nullptr : mask.read(mask_, dtype_, dx_.at(n, c, h), row_.columns * dx_.column), to);
+}
+
+bool PoolGradient::fits(const Desc& dx, const Desc& dy) {
+  const Blocked to(dx), from(dy);
+  const bool whole = to.block == from.block || (to.block == dx.get_dims()[1] && to.block < from.block);
+  return whole && to.row <= block_elements && from.row <= block_elements;
 }
 
 std::unique_ptr<Kernel> fused_average_pool_gradient(const Request& request, Lowered& lowered) {
   const Attributes& attributes = request.node.attributes;
   const TensorType &dy = request.inputs[0], &dx = request.outputs[0];
-  if (request.offer.plain || dx.dtype != DType::f32 || attributes.get<std::int64_t>("padding") != 0 ||
+  if (request.offer.plain || attributes.get<std::int64_t>("padding") != 0 ||
       attributes.get<std::int64_t>("kernel") != attributes.get<std::int64_t>("stride")) {
     return nullptr;
   }
@@ -93,6 +110,7 @@ std::unique_ptr<Kernel> fused_average_pool_gradient(const Request& request, Lowe
   if (dy_desc.is_zero() || !is_blocked(dy_desc) || (!exact && block_of(dy_desc) != block_of(dx_desc))) {
     dy_desc = with_tag(dy, image_tag(dx_desc));
   }
+  if (dx.dtype == DType::bf16 && !PoolGradient::fits(dx_desc, dy_desc)) return nullptr;
   lowered.inputs[0] = to_format(dy_desc);
   lowered.outputs[0] = to_format(dx_desc);
   if (mask) lowered.inputs[1] = lowered.outputs[0];

@@ -2,7 +2,7 @@
 // it.
 #pragma once
 
-#include "backends/onednn/loops/loops.hpp"
+#include "backends/onednn/blocks.hpp"
 #include "backends/onednn/lowering.hpp"
 
 namespace assay::onednn {
@@ -13,10 +13,14 @@ class PoolGradient final : public Kernel {
   // dx and dy in nhwc or in blocks of channels.
   PoolGradient(int threads, const Desc& dx, const Desc& dy, std::int64_t kernel);
 
+  // Whether bf16 images can be taken row by row as they lie: short rows, and no block that is cut.
+  static bool fits(const Desc& dx, const Desc& dy);
+
   void bind(std::span<void* const> inputs, std::span<void* const> outputs, void* scratch) override;
   void run() override;
 
-  // For a reader that wants dx row by row instead of all in memory: row h of image n, all channels, to `to`.
+  // For a reader that wants dx row by row instead of all in memory: row h of image n, all channels, to `to`,
+  // as floats.
   // Only where the channels lie next to each other in dx.
   bool has_rows() const { return run_ == channels_; }
   void write_row(std::int64_t n, std::int64_t h, float* to) const { write_row(n, 0, h, to); }
@@ -37,8 +41,9 @@ class PoolGradient final : public Kernel {
   Blocked dx_, dy_;
   std::int64_t kernel_, images_ = 0, channels_ = 0, rows_ = 0, windows_ = 0, run_ = 0;
   PoolRow row_{};
-  const float *dy_data_ = nullptr, *mask_ = nullptr;
-  float* dx_data_ = nullptr;
+  DType dtype_;
+  const void *dy_data_ = nullptr, *mask_ = nullptr;
+  void* dx_data_ = nullptr;
 };
 
 // Null when oneDNN must do it. dx follows the mask where there is one, else dy; dy is read in whatever order

@@ -2,78 +2,87 @@
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Callable
-from typing import Any
-
 import keras
 import numpy as np
 import tensorflow as tf
-from assay_worker import Adapter, Cell, Info, Library, Program, Unsupported, loaded_libraries
-from tensorflow_network import Network, images_to_theirs
+from assay_worker import (
+    Adapter,
+    Cell,
+    Info,
+    Library,
+    Loop,
+    Program,
+    Samples,
+    Unsupported,
+    loaded_libraries,
+)
+from tensorflow_fit import fit_all, fit_once, loaded, resident
+from tensorflow_loader import make_loader
+from tensorflow_network import Network, images_to_ours, images_to_theirs
+from tensorflow_op import TensorflowOp
 from tensorflow_optimizer import Rule
+from tensorflow_settings import MODES, configure, observed, refuse_cell
 
 Tensors = dict[str, np.ndarray]
 
-# How a function is run; `autocluster` was switched on before TensorFlow was imported.
-MODES: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
-    "eager": lambda function: function,
-    "graph": tf.function,
-    "xla": lambda function: tf.function(function, jit_compile=True),
-    "autocluster": tf.function,
-}
-
 
 class TensorflowAdapter(Adapter):
-    """Modes: `eager`, `graph` (tf.function), `xla` (jit_compile), `autocluster` (XLA where it sees fit)."""
+    """Modes: `eager`, `graph` (tf.function), `xla` (jit_compile), `autocluster` (XLA where it sees fit), and
+    `fit`: the loop is Keras's own."""
+
+    @classmethod
+    def of(cls, program: Program) -> type[Adapter]:
+        return TensorflowOp if program.is_op else cls
 
     @classmethod
     def info(cls, cell: Cell) -> Info:
-        tf.config.threading.set_intra_op_parallelism_threads(cell.threads)
-        tf.config.threading.set_inter_op_parallelism_threads(1)
-        keras.mixed_precision.set_global_policy("mixed_bfloat16" if cell.precision == "bf16" else "float32")
+        configure(cell)
         versions = {"TensorFlow": tf.__version__}
         found = loaded_libraries({"libtensorflow_cc": "TensorFlow", "_pywrap": "TensorFlow"}, versions)
-        return Info("tensorflow", tf.__version__, [*found, Library("Keras", keras.__version__)], _observed())
+        return Info("tensorflow", tf.__version__, [*found, Library("Keras", keras.__version__)], observed())
 
     def __init__(self, program: Program, cell: Cell, check: bool) -> None:
-        if cell.mode not in MODES:
-            raise Unsupported(f"mode {cell.mode!r}: {', '.join(MODES)} are known")
-        self._program, self._train = program, cell.task == "train"
-        self._network = Network(program)
+        refuse_cell(cell)
+        self._fits = cell.mode == "fit"
+        if self._fits and cell.task == "infer":
+            raise Unsupported("[fit] Keras's fit trains: --task train")
+        self._program, self._cell, self._train = program, cell, cell.task == "train"
+        self._compile = MODES[cell.mode]
+        # Masks of a round differ as its parameters do.
+        self._network = Network(program, cell.seed)
         self._named = self._network.variables
-        trained = {value.name: self._named[value.name] for value in program.parameters}
-        self._rule = Rule(program.optimizer, trained)
+        self._trained = {value.name: self._named[value.name] for value in program.parameters}
+        self._rule = Rule(program.optimizer, self._trained)
         self._slots: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
+        if self._fits:
+            loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+            self._network.model.compile(self._rule.keras, loss)
         self._loss: tf.Tensor | None = None
         self._restarted = True
+        self._make_functions()
 
-        model, optimizer, variables = self._network.model, self._rule.keras, list(trained.values())
+    def _make_functions(self) -> None:
+        """Say what is compiled; it is compiled when it is first called."""
+        network, optimizer, variables = self._network, self._rule.keras, list(self._trained.values())
         loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        decays = [program.optimizer.decay_of(variable.shape) for variable in variables]
 
         def gradients_of(
             inputs: tf.Tensor, labels: tf.Tensor
         ) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
             with tf.GradientTape() as tape:
-                logits = model(inputs, training=True)
+                logits = network.model(inputs, training=True)
                 loss = loss_of(labels, logits)
-            found = tape.gradient(loss, [variable.value for variable in variables])
-            # An embedding's is a tf.IndexedSlices; written out, as the contract's dense gradient is.
-            return loss, logits, [tf.convert_to_tensor(gradient) for gradient in found]
+            return loss, logits, tape.gradient(loss, [variable.value for variable in variables])
 
         def train_step(inputs: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
             loss, _, gradients = gradients_of(inputs, labels)
-            if any(decays):
-                parts = zip(gradients, variables, decays, strict=True)
-                gradients = [g + decay * variable.value if decay else g for g, variable, decay in parts]
             optimizer.apply(gradients, variables)
             return loss
 
-        compiled = MODES[cell.mode]
-        self._step = compiled(train_step)
-        self._infer = compiled(lambda inputs: model(inputs, training=False))
-        self._gradients = compiled(gradients_of)
+        self._step = self._compile(train_step)
+        self._infer = self._compile(lambda inputs: network.model(inputs, training=False))
+        self._gradients = self._compile(gradients_of)
+        self._drops = self._compile(lambda inputs: network.dropped(inputs, training=True))
 
     def set_state(self, tensors: Tensors) -> None:
         for value in self._program.parameters + self._program.states:
@@ -104,9 +113,30 @@ class TensorflowAdapter(Adapter):
         if not self._train:
             self._infer(inputs)
             return
-        self._rule.prepare(learning_rate, step, self._restarted)
-        self._restarted = False
-        self._loss = self._step(inputs, labels)
+        self._prepare(learning_rate, step)
+        if self._fits:
+            fit_once(self._network.model, (inputs, labels), self._keep_loss)
+        else:
+            self._loss = self._step(inputs, labels)
+
+    @property
+    def own_loop(self) -> bool:
+        return self._fits
+
+    def train(self, loop: Loop, samples: Samples | None) -> None:
+        if samples:
+            data = make_loader(samples, self._program.batch, self._cell).repeat()
+        elif count := loop.session.layout.resident_batches:
+            data = resident([self._slots[slot] for slot in range(count)])
+        else:
+            data = loaded(loop)
+        fit_all(self._network.model, loop, data, self._prepare, self._keep_loss)
+
+    def loader(self, samples: Samples) -> tf.data.Dataset:
+        return make_loader(samples, self._program.batch, self._cell)
+
+    def take(self, batch: tuple[tf.Tensor, tf.Tensor]) -> None:
+        self._slots[0] = batch
 
     def synchronize(self) -> None:
         tf.test.experimental.sync_devices()
@@ -121,32 +151,45 @@ class TensorflowAdapter(Adapter):
         loss, logits, gradients = self._gradients(_batch(inputs), tf.constant(labels))
         found = {"loss": loss.numpy(), "logits": logits.numpy()}
         for value, gradient in zip(self._program.parameters, gradients, strict=True):
-            found[f"gradient/{value.name}"] = self._network.to_ours(value.name, gradient.numpy())
+            found[f"gradient/{value.name}"] = self._network.to_ours(
+                value.name, tf.convert_to_tensor(gradient).numpy()
+            )
         return found
+
+    def supply_masks(self, masks: Tensors) -> None:
+        if not self._network.dropouts:
+            return
+        for value, layer in zip(self._program.masks, self._network.dropouts, strict=True):
+            layer.supplied = tf.constant(images_to_theirs(masks[value.name])) if masks else None
+        self._make_functions()  # a second program of the same network
+        if self._fits:
+            self._network.model.make_train_function(force=True)
+
+    def draw_masks(self, slot: int) -> Tensors:
+        found = [images_to_ours(tensor.numpy()) for tensor in self._drops(self._slots[slot][0])]
+        # What was 0 before is 0 afterwards, whether it was kept or not.
+        return {
+            value.name: np.where(x == 0, 255, y != 0).astype(np.uint8)
+            for value, x, y in zip(self._program.masks, found[::2], found[1::2], strict=True)
+        }
 
     def memory(self) -> dict[str, int]:
         kept = [*self._named.values(), *self._rule.moments.values()]
         return {"persistent": sum(4 * int(np.prod(variable.shape)) for variable in kept)}
 
+    def _prepare(self, learning_rate: float, step: int) -> None:
+        self._rule.prepare(learning_rate, step, self._restarted)
+        self._restarted = False
+
+    def _keep_loss(self, loss: tf.Tensor) -> None:
+        self._loss = loss
+
     def settings(self) -> dict[str, str]:
-        found = _observed()
-        function = self._step if self._train else self._infer
-        if traced := getattr(function, "experimental_get_tracing_count", None):
-            # More than one means that it was traced and compiled anew.
-            found["compiled_graphs"] = str(traced())
-        return found
+        if self._fits:
+            return observed()
+        return observed(self._step if self._train else self._infer)
 
 
 def _batch(inputs: np.ndarray) -> tf.Tensor:
     # A copy, always: the buffer belongs to the batch library.
     return tf.constant(np.ascontiguousarray(images_to_theirs(inputs)))
-
-
-def _observed() -> dict[str, str]:
-    return {
-        "threads": str(tf.config.threading.get_intra_op_parallelism_threads()),
-        "interop_threads": str(tf.config.threading.get_inter_op_parallelism_threads()),
-        "auto_jit": str(tf.config.optimizer.get_jit() or "off"),
-        "policy": keras.mixed_precision.dtype_policy().name,
-        "python": platform.python_version(),
-    }

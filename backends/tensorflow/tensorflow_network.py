@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
 import keras
 import numpy as np
-from assay_worker import Program, Unsupported, Value
+import tensorflow as tf
+from assay_worker import Node, Program, Unsupported, Value
 from keras import layers, ops
 
 # The operands of a node that are values of the program, in order; None where one is absent.
 Operands = list[Value | None]
-Make = Callable[..., keras.Layer]
+Call = Callable[..., Any]
 
 
-def _padded(layer: keras.Layer, padding: int, value: float = 0.0) -> Callable[[Any], Any]:
+def _padded(layer: keras.Layer, padding: int, value: float = 0.0) -> Call:
     if padding == 0:
         return layer
     if value == 0:
@@ -26,13 +28,45 @@ def _padded(layer: keras.Layer, padding: int, value: float = 0.0) -> Callable[[A
     return lambda x: layer(ops.pad(x, edges, constant_values=value))
 
 
-class Builder:
-    """Makes the layers of a program and remembers which of them keeps which parameter."""
+class Dropout(keras.Layer):
+    """Keras's own, but for where masks are: as a second operand, or supplied for training."""
 
-    def __init__(self) -> None:
+    def __init__(self, rate: float, seed: int) -> None:
+        super().__init__()
+        self._draw = layers.Dropout(rate, seed=seed)
+        self._scale = 1 / (1 - rate)
+        self.supplied: Any = None
+
+    def call(self, x: Any, kept: Any = None, training: bool = False) -> Any:
+        if kept is None and (self.supplied is None or not training):
+            return self._draw(x, training=training)
+        kept = self.supplied if kept is None else kept
+        return x * ops.cast(kept != 0, x.dtype) * self._scale
+
+
+class Builder:
+    """Makes the layers of a program and remembers which of them keeps which parameter.
+
+    With `images_last` whatever has four dimensions is an image of the contract, (N, C, H, W), that lies as
+    (N, H, W, C).
+    """
+
+    def __init__(self, images_last: bool = True, seed: int = 1) -> None:
         self.kept: dict[str, keras.Variable] = {}
         self.as_it_is: set[str] = set()  # parameters that Keras lays out as the contract does
+        self.dropouts: list[Dropout] = []
+        self._images_last = images_last
+        self._seed = seed
         self._pending: list[tuple[keras.Layer, list[tuple[str, str]]]] = []
+
+    def translate(self, node: Node, operands: Operands) -> Call:
+        """Raise Unsupported when TensorFlow's adapter has no such op, or not with these attributes."""
+        if node.op not in OPS:
+            raise Unsupported(f"[{node.op}] the tensorflow adapter has no such op")
+        try:
+            return OPS[node.op](self, operands, **node.attributes)
+        except TypeError as error:
+            raise Unsupported(f"[{node.op}] attributes {node.attributes}: {error}") from error
 
     def keep(self, layer: keras.Layer, operands: Operands, attributes: tuple[str, ...]) -> keras.Layer:
         """Note that the operands after the first are variables of the layer, made when it is first called."""
@@ -40,11 +74,38 @@ class Builder:
         self._pending.append((layer, [(value.name, attribute) for value, attribute in named if value]))
         return layer
 
+    def awaited(self) -> set[str]:
+        """Names of the values that layers will keep."""
+        return {name for _, pairs in self._pending for name, _ in pairs}
+
     def finish(self) -> None:
         for layer, pairs in self._pending:
             self.kept |= {name: attrgetter(attribute)(layer) for name, attribute in pairs}
 
-    def convolution(self, operands: Operands, stride: int, padding: int) -> Callable[[Any], Any]:
+    def to_theirs(self, name: str, array: np.ndarray) -> np.ndarray:
+        """Lay out a parameter or its moment as Keras does: OIHW to HWIO, (out, in) to (in, out)."""
+        if name in self.as_it_is:
+            return array
+        return np.transpose(array, (2, 3, 1, 0)) if array.ndim == 4 else array.T
+
+    def to_ours(self, name: str, array: np.ndarray) -> np.ndarray:
+        """Undo to_theirs()."""
+        if name in self.as_it_is:
+            return array
+        return np.ascontiguousarray(np.transpose(array, (3, 2, 0, 1)) if array.ndim == 4 else array.T)
+
+    def axes(self, x: Any, axes: list[int]) -> list[int]:
+        """Where the contract's dimensions of x lie."""
+        image = self._images_last and len(x.shape) == 4
+        return [(0, 3, 1, 2)[axis] for axis in axes] if image else axes
+
+    def ours(self, x: Any) -> Any:
+        return ops.transpose(x, (0, 3, 1, 2)) if self._images_last and len(x.shape) == 4 else x
+
+    def theirs(self, x: Any) -> Any:
+        return ops.transpose(x, (0, 2, 3, 1)) if self._images_last and len(x.shape) == 4 else x
+
+    def convolution(self, operands: Operands, stride: int, padding: int) -> Call:
         _, weight, bias = operands
         channels, _, *kernel = weight.shape
         same = stride == 1 and all(size == 2 * padding + 1 for size in kernel)
@@ -54,74 +115,140 @@ class Builder:
         self.keep(layer, operands, ("kernel", "bias"))
         return _padded(layer, 0 if same else padding)
 
-    def linear(self, operands: Operands) -> Callable[[Any], Any]:
+    def linear(self, operands: Operands) -> Call:
         _, weight, bias = operands
         layer = layers.Dense(weight.shape[0], use_bias=bias is not None)
         return self.keep(layer, operands, ("kernel", "bias"))
 
-    def average_pool(
-        self, operands: Operands, kernel: int, stride: int, padding: int
-    ) -> Callable[[Any], Any]:
+    def average_pool(self, operands: Operands, kernel: int, stride: int, padding: int) -> Call:
         # Zeros laid around first are counted by the divisor.
         return _padded(layers.AveragePooling2D(kernel, stride), padding)
 
-    def max_pool(self, operands: Operands, kernel: int, stride: int, padding: int) -> Callable[[Any], Any]:
+    def max_pool(self, operands: Operands, kernel: int, stride: int, padding: int) -> Call:
         return _padded(layers.MaxPooling2D(kernel, stride), padding, -np.inf)
 
-    def batch_norm(
-        self, operands: Operands, epsilon: float, momentum: float, training: bool
-    ) -> Callable[[Any], Any]:
+    def batch_norm(self, operands: Operands, epsilon: float, momentum: float, training: bool) -> Call:
         # Whether it trains is an argument of the model's call.
         layer = layers.BatchNormalization(momentum=momentum, epsilon=epsilon)
         return self.keep(layer, operands, ("gamma", "beta", "moving_mean", "moving_variance"))
 
-    def add(self, operands: Operands) -> Callable[[Any, Any], Any]:
-        layer = layers.Add()
-        return lambda a, b: layer([a, b])
-
-    def flatten(self, operands: Operands) -> Callable[[Any], Any]:
+    def flatten(self, operands: Operands) -> Call:
         # The contract flattens (C, H, W).
-        def run(x: Any) -> Any:
-            return layers.Flatten()(layers.Permute((3, 1, 2))(x) if len(x.shape) == 4 else x)
+        flatten, permute = layers.Flatten(), layers.Permute((3, 1, 2))
+        return lambda x: flatten(permute(x) if self._images_last and len(x.shape) == 4 else x)
 
-        return run
-
-    def embedding(self, operands: Operands, sparse_gradient: bool = False) -> Callable[[Any], Any]:
+    def embedding(self, operands: Operands, sparse_gradient: bool = False) -> Call:
         if sparse_gradient:
             raise Unsupported("[embedding] Keras writes row-sparse gradients out: --embedding-gradient dense")
         rows, width = operands[1].shape
         self.as_it_is.add(operands[1].name)
         return self.keep(layers.Embedding(rows, width), operands, ("embeddings",))
 
-    def lstm(self, operands: Operands, last: bool) -> Callable[[Any], Any]:
+    def lstm(self, operands: Operands, last: bool) -> Call:
         # Keras has the contract's order of gates: input, forget, candidate, output.
         layer = layers.LSTM(operands[2].shape[1], return_sequences=not last)
         return self.keep(layer, operands, ("cell.kernel", "cell.recurrent_kernel", "cell.bias"))
 
-    def relu(self, operands: Operands) -> keras.Layer:
-        return layers.ReLU()
+    def dropout(self, operands: Operands, rate: float) -> Call:
+        layer = Dropout(rate, self._seed + len(self.dropouts))
+        self.dropouts.append(layer)
+        return layer
+
+    def concat(self, operands: Operands, axis: int) -> Call:
+        return lambda *values: ops.concatenate(values, self.axes(values[0], [axis])[0])
+
+    def matmul(self, operands: Operands, transpose_a: bool, transpose_b: bool) -> Call:
+        def run(a: Any, b: Any) -> Any:
+            # What is no layer has to follow the precision policy by itself.
+            policy = keras.mixed_precision.dtype_policy().compute_dtype
+            a, b = (ops.cast(self.ours(value), policy) for value in (a, b))
+            a = ops.swapaxes(a, -1, -2) if transpose_a else a
+            return self.theirs(ops.matmul(a, ops.swapaxes(b, -1, -2) if transpose_b else b))
+
+        return run
+
+    def normalise(self, operands: Operands, axes: list[int], epsilon: float) -> Call:
+        # The square is bounded, not the root: at zero the root has no gradient.
+        def run(x: Any) -> Any:
+            squares = ops.sum(ops.square(x), self.axes(x, axes), keepdims=True)
+            return x * ops.rsqrt(ops.maximum(squares, epsilon**2))
+
+        return run
+
+    def reduce(self, operands: Operands, kind: str, axes: list[int]) -> Call:
+        function = {"sum": ops.sum, "mean": ops.mean, "max": ops.max}[kind]
+        return lambda x: function(x, self.axes(x, axes))
+
+    def reshape(self, operands: Operands, shape: list[int]) -> Call:
+        return lambda x: self.theirs(ops.reshape(self.ours(x), shape))
+
+    def slice(self, operands: Operands, axis: int, begin: int, end: int) -> Call:
+        def run(x: Any) -> Any:
+            shown = [slice(None)] * len(x.shape)
+            shown[self.axes(x, [axis])[0]] = slice(begin, end)
+            return x[tuple(shown)]
+
+        return run
+
+    def softmax(self, operands: Operands) -> Call:
+        return lambda x: ops.softmax(x, self.axes(x, [len(x.shape) - 1])[0])
+
+    def softmax_cross_entropy(self, operands: Operands) -> Call:
+        loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        return lambda logits, labels: loss_of(labels, logits)
+
+    def transpose(self, operands: Operands, permutation: list[int]) -> Call:
+        return lambda x: self.theirs(ops.transpose(self.ours(x), permutation))
+
+    def function(self, operands: Operands, function: Call) -> Call:
+        """An op without attributes that goes element by element, or is no affair of layouts."""
+        return function
 
 
-OPS: dict[str, Callable[..., Callable[..., Any]]] = {
-    "add": Builder.add,
+def function(of_keras: Call) -> Callable[..., Call]:
+    return partial(Builder.function, function=of_keras)
+
+
+OPS: dict[str, Callable[..., Call]] = {
+    "add": function(ops.add),
     "average_pool": Builder.average_pool,
     "batch_norm": Builder.batch_norm,
+    "concat": Builder.concat,
     "convolution": Builder.convolution,
+    "dot": function(ops.dot),
+    "dropout": Builder.dropout,
     "embedding": Builder.embedding,
     "flatten": Builder.flatten,
+    "from_array": function(partial(tf.constant, dtype=tf.float32)),
+    "from_list": function(partial(tf.constant, dtype=tf.float32)),
     "linear": Builder.linear,
     "lstm": Builder.lstm,
+    "matmul": Builder.matmul,
     "max_pool": Builder.max_pool,
-    "relu": Builder.relu,
+    "multiply": function(ops.multiply),
+    "normalise": Builder.normalise,
+    "reduce": Builder.reduce,
+    "relu": function(ops.relu),
+    "reshape": Builder.reshape,
+    "sigmoid": function(ops.sigmoid),
+    "slice": Builder.slice,
+    "softmax": Builder.softmax,
+    "softmax_cross_entropy": Builder.softmax_cross_entropy,
+    "softplus": function(ops.softplus),
+    "softsign": function(ops.softsign),
+    "tanh": function(ops.tanh),
+    "transpose": Builder.transpose,
 }
+# Of these Keras has its own layout for images, NHWC.
+IMAGE_OPS = {"average_pool", "batch_norm", "convolution", "max_pool"}
 LOSS = "softmax_cross_entropy"
 
 
 class Network:
     """The model from inputs (B, H, W, C), or tokens (B, T), to logits (B, classes), and its variables."""
 
-    def __init__(self, program: Program) -> None:
-        graph, builder = program.training, Builder()
+    def __init__(self, program: Program, seed: int = 1) -> None:
+        graph, builder = program.training, Builder(seed=seed)
         if graph.nodes[-1].op != LOSS:
             raise Unsupported(f"[{graph.nodes[-1].op}] the tensorflow adapter knows one loss, {LOSS}")
         fed = graph.values["inputs"]
@@ -130,34 +257,28 @@ class Network:
             dtype="int32" if fed.dtype == "i32" else "float32",
         )
         values: dict[str | None, Any] = {"inputs": inputs}
+        dropped = []
         for node in graph.nodes[:-1]:
-            if node.op not in OPS:
-                raise Unsupported(f"[{node.op}] the tensorflow adapter has no such op")
             operands = [graph.values.get(name) if name else None for name in node.inputs]
-            try:
-                layer = OPS[node.op](builder, operands, **node.attributes)
-            except TypeError as error:
-                raise Unsupported(f"[{node.op}] attributes {node.attributes}: {error}") from error
-            values[node.outputs[0]] = layer(*[values[name] for name in node.inputs if name in values])
+            run = builder.translate(node, operands)
+            values[node.outputs[0]] = run(*[values[name] for name in node.inputs if name in values])
+            if node.op == "dropout":
+                dropped += [values[node.inputs[0]], values[node.outputs[0]]]
         logits = layers.Activation("linear", dtype="float32")(values[graph.outputs["logits"]])
         builder.finish()
         self.model = keras.Model(inputs, logits)
         self.variables = builder.kept  # by the names of the graph
-        self._as_it_is = builder.as_it_is
-
-    def to_theirs(self, name: str, array: np.ndarray) -> np.ndarray:
-        """Lay out a parameter or moment as Keras does: OIHW to HWIO, (out, in) to (in, out)."""
-        if name in self._as_it_is:
-            return array
-        return np.transpose(array, (2, 3, 1, 0)) if array.ndim == 4 else array.T
-
-    def to_ours(self, name: str, array: np.ndarray) -> np.ndarray:
-        """Undo to_theirs()."""
-        if name in self._as_it_is:
-            return array
-        return np.ascontiguousarray(np.transpose(array, (3, 2, 0, 1)) if array.ndim == 4 else array.T)
+        self.dropouts = builder.dropouts  # in the order of the program's masks
+        # Operand and result of each of them.
+        self.dropped = keras.Model(inputs, dropped) if dropped else None
+        self.to_theirs, self.to_ours = builder.to_theirs, builder.to_ours
 
 
 def images_to_theirs(batch: np.ndarray) -> np.ndarray:
     """NCHW to NHWC; anything else as it is."""
     return np.transpose(batch, (0, 2, 3, 1)) if batch.ndim == 4 else batch
+
+
+def images_to_ours(batch: np.ndarray) -> np.ndarray:
+    """Undo images_to_theirs()."""
+    return np.ascontiguousarray(np.transpose(batch, (0, 3, 1, 2))) if batch.ndim == 4 else batch

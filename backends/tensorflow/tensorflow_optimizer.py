@@ -1,17 +1,40 @@
 """The optimizers of harness/graph/program.hpp on Keras's own, whose forms differ.
 
-Adam adds epsilon before the bias correction: epsilon * sqrt(1 - beta2^t) there is epsilon here, so it is a
-variable that is set before each step. RMSprop adds it below the root: epsilon^2 there is epsilon here but for
+Adam adds epsilon before the bias correction: epsilon * sqrt(1 - beta2^t) there is epsilon here, and is made
+of Keras's own count of steps in each. RMSprop adds it below the root: epsilon^2 there is epsilon here but for
 gradients of the size of epsilon itself. SGD keeps the learning rate within the velocity: momentum =
 -velocity * rate, and the velocity is rescaled when the rate changes. Weight decay, decoupled in Keras, is
-added to the gradients instead, as a kernel regularizer would do.
+added to the gradients instead, as a kernel regularizer would do. An embedding's gradient, a tf.IndexedSlices,
+is written out, as the contract's dense gradient is: Keras's Adam does not sum its duplicates.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 import tensorflow as tf
 from assay_worker import Optimizer, Unsupported
+
+
+def of_contract(kind: type[keras.optimizers.Optimizer], spec: Optimizer) -> type[keras.optimizers.Optimizer]:
+    """Give an optimizer of Keras that is fed the contract's gradients, whoever calls it."""
+
+    class OfContract(kind):
+        def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> None:
+            if spec.kind == "adam":
+                step = tf.cast(self.iterations + 1, tf.float32)
+                self.epsilon = spec.epsilon * tf.sqrt(1 - tf.constant(spec.beta2) ** step)
+            decays = [spec.decay_of(variable.shape) for variable in trainable_variables]
+            dense = [tf.convert_to_tensor(gradient) for gradient in grads]
+            parts = zip(dense, trainable_variables, decays, strict=True)
+            super().apply(
+                [g + decay * variable.value if decay else g for g, variable, decay in parts],
+                trainable_variables,
+            )
+
+    return OfContract
 
 
 class Rule:
@@ -21,14 +44,16 @@ class Rule:
         if spec.kind == "lazy_adam":
             raise Unsupported("[lazy_adam] Keras's Adam updates every row")
         self._spec = spec
-        self._epsilon = tf.Variable(spec.epsilon, trainable=False)
+        self._set_rate: float | None = None  # the one that Keras's variable holds
         self._rate: float | None = None  # the one within SGD's velocity; None when there is none
         if spec.kind == "adam":
-            self.keras = keras.optimizers.Adam(beta_1=spec.beta1, beta_2=spec.beta2, epsilon=self._epsilon)
+            adam = of_contract(keras.optimizers.Adam, spec)
+            self.keras = adam(beta_1=spec.beta1, beta_2=spec.beta2, epsilon=spec.epsilon)
         elif spec.kind == "rmsprop":
-            self.keras = keras.optimizers.RMSprop(rho=spec.decay, epsilon=spec.epsilon**2)
+            rmsprop = of_contract(keras.optimizers.RMSprop, spec)
+            self.keras = rmsprop(rho=spec.decay, epsilon=spec.epsilon**2)
         else:
-            self.keras = keras.optimizers.SGD(momentum=spec.momentum)
+            self.keras = of_contract(keras.optimizers.SGD, spec)(momentum=spec.momentum)
         self.keras.build(list(variables.values()))
         held = {
             "adam": lambda o: {"m": o._momentums, "v": o._velocities},
@@ -59,11 +84,11 @@ class Rule:
         """Set what the next step, number `step` from 1, reads; `first` after a restart."""
         if first:
             self.keras.iterations.assign(step - 1)
-        if self._spec.kind == "adam":
-            self._epsilon.assign(self._spec.epsilon * (1 - self._spec.beta2**step) ** 0.5)
-        elif self._spec.kind == "sgd" and self._spec.momentum and learning_rate != self._rate:
+        if self._spec.kind == "sgd" and self._spec.momentum and learning_rate != self._rate:
             factor = -learning_rate if self._rate is None else learning_rate / self._rate
             for moment in self._moments.values():
                 moment.assign(moment * factor)
             self._rate = learning_rate
-        self.keras.learning_rate.assign(learning_rate)
+        if learning_rate != self._set_rate:
+            self.keras.learning_rate.assign(learning_rate)
+            self._set_rate = learning_rate

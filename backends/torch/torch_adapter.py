@@ -8,8 +8,11 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from assay_worker import Adapter, Cell, Info, Library, Program, loaded_libraries
+from assay_worker import Adapter, Cell, Info, Library, Program, Samples, loaded_libraries
 from torch import Tensor
+from torch.utils.data import DataLoader
+from torch_capture import CapturedStep
+from torch_loader import make_loader
 from torch_network import Network
 from torch_op import TorchOp
 from torch_optimizer import MOMENTS, Optimizers
@@ -19,7 +22,7 @@ Tensors = dict[str, np.ndarray]
 
 
 class TorchAdapter(Adapter):
-    """Modes: `eager`, and `compile` for torch.compile of the forward and backward pass."""
+    """Modes: `eager`, `compile` for torch.compile of the forward and backward pass, `cudagraph`."""
 
     @classmethod
     def info(cls, cell: Cell) -> Info:
@@ -44,7 +47,9 @@ class TorchAdapter(Adapter):
             program.optimizer,
             [self._network.tensor(name) for name in parameters if name not in sparse],
             [self._network.tensor(name) for name in parameters if name in sparse],
+            self._device if cell.mode == "cudagraph" else None,
         )
+        self._captured: CapturedStep | None = None
         self._slots: dict[int, tuple[Tensor, Tensor]] = {}
         self._loss: Tensor | None = None
         self._restarted = True
@@ -60,7 +65,8 @@ class TorchAdapter(Adapter):
                 self._infer = torch.compile(self._network.infer, fullgraph=whole, dynamic=False)
         self._train = cell.task == "train"
         # Masks of a round differ as its parameters do.
-        torch.manual_seed(cell.request.get("seed", 1))
+        torch.manual_seed(cell.seed)
+        self._order = torch.Generator().manual_seed(cell.seed)  # of the own loader
 
     def set_state(self, tensors: Tensors) -> None:
         with torch.no_grad():
@@ -69,17 +75,17 @@ class TorchAdapter(Adapter):
                 if given is None:
                     given = np.full(value.shape, value.initializer == "ones", np.float32)
                 self._network.tensor(value.name).copy_(torch.from_numpy(np.array(given, np.float32)))
-            self._optimizer.restart()
             for value in self._program.parameters:
                 parameter = self._network.tensor(value.name)
                 state = self._optimizer.state(parameter)
-                if self._program.optimizer.kind != "sgd":
-                    on = self._device if self._optimizer.fused else None
+                # In their places, once they are there: a captured step knows no others.
+                if self._program.optimizer.kind != "sgd" and "step" not in state:
+                    on = self._device if self._optimizer.on_device else None
                     state["step"] = torch.zeros((), dtype=torch.float32, device=on)
                 for ours, theirs in self._moments().items():
-                    state[theirs] = torch.zeros_like(parameter)
+                    held = state.setdefault(theirs, torch.zeros_like(parameter)).zero_()
                     if (given := tensors.get(f"{value.name}.{ours}")) is not None:
-                        state[theirs].copy_(torch.from_numpy(np.array(given, np.float32)))
+                        held.copy_(torch.from_numpy(np.array(given, np.float32)))
         self._restarted = True
 
     def state(self) -> Tensors:
@@ -107,13 +113,20 @@ class TorchAdapter(Adapter):
             with torch.inference_mode(), self._autocast():
                 self._infer(inputs)
             return
+        if self._cell.mode == "cudagraph" and self._captured is None:
+            self._capture(inputs, labels)
         if self._restarted:
             self._start_at(step)
-        with self._autocast():
-            loss, _ = self._forward(inputs, labels)
-        loss.backward()
-        self._optimizer.step(learning_rate, step)
-        self._loss = loss
+        self._optimizer.prepare(learning_rate, step)
+        self._loss = self._captured.replay(inputs, labels) if self._captured else self._step(inputs, labels)
+
+    def loader(self, samples: Samples) -> DataLoader:
+        return make_loader(samples, self._program.batch, self._cell, self._order)
+
+    def take(self, batch: list[Tensor]) -> None:
+        inputs, labels = batch
+        shape = {"memory_format": self._format} if inputs.dim() == 4 else {}
+        self._slots[0] = inputs.to(self._device, **shape), labels.to(self._device)
 
     def synchronize(self) -> None:
         if self._device.type == "cuda":
@@ -128,6 +141,8 @@ class TorchAdapter(Adapter):
 
     def supply_masks(self, masks: Tensors) -> None:
         # torch.compile makes a second graph of the same network, in which the masks are operands.
+        if masks or self._network.supplied:
+            self._captured = None  # likewise
         self._network.supply_masks({name: self._mask(mask) for name, mask in masks.items()})
 
     def draw_masks(self, slot: int) -> Tensors:
@@ -162,6 +177,18 @@ class TorchAdapter(Adapter):
         found = observed(self._cell) | self._memory_share
         return found | {"optimizer": "fused" if self._optimizer.fused else "foreach"}
 
+    def _step(self, inputs: Tensor, labels: Tensor) -> Tensor:
+        with self._autocast():
+            loss, _ = self._forward(inputs, labels)
+        loss.backward()
+        self._optimizer.update()
+        return loss
+
+    def _capture(self, inputs: Tensor, labels: Tensor) -> None:
+        kept = self.state()
+        self._captured = CapturedStep(self._step, inputs, labels)
+        self.set_state(kept)
+
     def _states(self) -> list[dict[str, Tensor]]:
         return [self._optimizer.state(self._network.tensor(value.name)) for value in self._program.parameters]
 
@@ -172,7 +199,7 @@ class TorchAdapter(Adapter):
     def _start_at(self, step: int) -> None:
         """PyTorch counts the steps itself, from the one that the schedule begins with."""
         for state in self._states():
-            if "step" in state:
+            if isinstance(state.get("step"), Tensor):
                 state["step"].fill_(step - 1)
         self._restarted = False
 

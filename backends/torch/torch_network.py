@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -107,6 +108,8 @@ OPS: dict[str, Callable[..., Op]] = {
     "dropout": dropout,
     "embedding": embedding,
     "flatten": lambda: lambda x: torch.flatten(x, 1),
+    "from_array": lambda: partial(torch.tensor, dtype=torch.float32),
+    "from_list": lambda: partial(torch.tensor, dtype=torch.float32),
     "linear": lambda: F.linear,
     "lstm": lstm,
     "matmul": matmul,
@@ -194,6 +197,10 @@ class Network(nn.Module):
     def supply_masks(self, masks: dict[str, Tensor]) -> None:
         """Take these instead of drawing; none: draw."""
         self._masks = masks
+
+    @property
+    def supplied(self) -> bool:
+        return bool(self._masks)
 
     def drops(self, inputs: Tensor, labels: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Operand and result of each dropout in training mode."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 
+import torch
 from assay_worker import Optimizer, Unsupported
 from torch import Tensor, nn, optim
 
@@ -22,8 +23,11 @@ MOMENTS = {
 }
 
 
-def make_optimizer(spec: Optimizer, parameters: list[nn.Parameter]) -> optim.Optimizer:
-    """Build the fastest form that PyTorch has; the learning rate is set before each step."""
+def make_optimizer(
+    spec: Optimizer, parameters: list[nn.Parameter], rate: float | Tensor = 0.0
+) -> optim.Optimizer:
+    """Build the fastest form that PyTorch has; where the rate is a tensor, one that can be captured."""
+    captured = isinstance(rate, Tensor)
     kernels = [parameter for parameter in parameters if spec.decay_of(parameter.shape)]
     others = [parameter for parameter in parameters if not spec.decay_of(parameter.shape)]
     groups = [
@@ -33,20 +37,33 @@ def make_optimizer(spec: Optimizer, parameters: list[nn.Parameter]) -> optim.Opt
     ]
     if spec.kind in ("adam", "lazy_adam"):
         betas = (spec.beta1, spec.beta2)
-        return optim.Adam(groups, betas=betas, eps=spec.epsilon, fused=True)
+        return optim.Adam(groups, rate, betas=betas, eps=spec.epsilon, fused=True, capturable=captured)
     if spec.kind == "sgd":
-        return optim.SGD(groups, momentum=spec.momentum, fused=True)
-    return optim.RMSprop(groups, alpha=spec.decay, eps=spec.epsilon, foreach=True)
+        return optim.SGD(groups, rate, momentum=spec.momentum, fused=True)
+    forms = {"alpha": spec.decay, "eps": spec.epsilon, "capturable": captured}
+    return optim.RMSprop(groups, rate, foreach=True, **forms)
 
 
 class Optimizers:
-    """One optimizer for the parameters, or two where some have row-sparse gradients."""
+    """One optimizer for the parameters, or two where some have row-sparse gradients.
 
-    def __init__(self, spec: Optimizer, dense: list[nn.Parameter], sparse: list[nn.Parameter]) -> None:
+    Where the step is captured the learning rate lies on the device, where the graph reads it.
+    """
+
+    def __init__(
+        self,
+        spec: Optimizer,
+        dense: list[nn.Parameter],
+        sparse: list[nn.Parameter],
+        captured_on: torch.device | None = None,
+    ) -> None:
         self._spec = spec
-        self._all = [make_optimizer(spec, dense)]
+        self._rate = None if captured_on is None else torch.zeros((), device=captured_on)
+        self._all = [make_optimizer(spec, dense, 0.0 if self._rate is None else self._rate)]
         if not sparse:
             return
+        if captured_on is not None:
+            raise Unsupported("[cudagraph] PyTorch's SparseAdam counts its steps on the host")
         if spec.kind != "lazy_adam":
             raise Unsupported(
                 f"[{spec.kind}] PyTorch's own takes no row-sparse gradient; its SparseAdam is lazy_adam"
@@ -56,11 +73,19 @@ class Optimizers:
         self._all.append(optim.SparseAdam(sparse, betas=(spec.beta1, spec.beta2), eps=spec.epsilon))
 
     @property
+    def on_device(self) -> bool:
+        """Whether PyTorch keeps its count of steps where the parameters are."""
+        return self.fused or self._rate is not None
+
+    @property
     def fused(self) -> bool:
         return bool(self._all[0].param_groups[0].get("fused"))
 
-    def step(self, learning_rate: float, step: int) -> None:
-        """Update and clear the gradients."""
+    def prepare(self, learning_rate: float, step: int) -> None:
+        """Set what the next update reads."""
+        if self._rate is not None:
+            self._rate.fill_(learning_rate)
+            return
         for optimizer in self._all:
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate
@@ -68,16 +93,16 @@ class Optimizers:
                 optimizer.param_groups[0]["eps"] = self._spec.epsilon * math.sqrt(1 - self._spec.beta2**step)
                 for state in optimizer.state.values():
                     state["step"] = step - 1  # exact, as a number of Python's own
+
+    def update(self) -> None:
+        """Update the parameters and clear the gradients."""
+        for optimizer in self._all:
             optimizer.step()
         self.clear_gradients()
 
     def clear_gradients(self) -> None:
         for optimizer in self._all:
             optimizer.zero_grad(set_to_none=True)
-
-    def restart(self) -> None:
-        for optimizer in self._all:
-            optimizer.state.clear()
 
     def state(self, parameter: Tensor) -> dict[str, Tensor]:
         """What is kept for a parameter, made when there is nothing yet."""

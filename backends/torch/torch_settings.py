@@ -17,8 +17,12 @@ def refuse_cell(cell: Cell) -> None:
         raise Unavailable(f"PyTorch {torch.__version__} finds no CUDA device")
     if cell.device != "cuda" and cell.precision == "tf32":
         raise Unsupported(f"[tf32] the device {cell.device} has no TF32")
-    if cell.mode not in ("eager", "compile"):
-        raise Unsupported(f"mode {cell.mode!r}: eager and compile are known")
+    if cell.mode not in ("eager", "compile", "cudagraph"):
+        raise Unsupported(f"mode {cell.mode!r}: eager, compile and cudagraph are known")
+    if cell.mode == "cudagraph" and cell.device != "cuda":
+        raise Unsupported("[cudagraph] a CUDA graph needs a CUDA device: --device cuda")
+    if cell.mode == "cudagraph" and cell.task != "train":
+        raise Unsupported("[cudagraph] what is captured is a training step: --task train")
 
 
 def configure(cell: Cell) -> None:

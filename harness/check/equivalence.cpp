@@ -47,6 +47,23 @@ std::vector<double> expanded(std::span<const double> samples, const CheckBatch& 
   return rows;
 }
 
+// What a negative mean of squares would have: not finite, so beyond measure.
+void take_roots(std::vector<double>& squares) {
+  for (double& value : squares) value = std::sqrt(value);
+}
+
+// How often the perturbed runs stood on another side of a kink.
+std::vector<Ties> ties_of(const TensorFile& oracle) {
+  std::vector<Ties> all;
+  for (const std::string& name : oracle.names()) {
+    if (!name.starts_with("ties/")) continue;
+    const std::vector<double> counts = oracle.required(name);
+    all.push_back(
+        {name.substr(5), static_cast<std::int64_t>(counts.at(0)), static_cast<std::int64_t>(counts.at(1))});
+  }
+  return all;
+}
+
 void add_failure(Equivalence& result, const std::string& name, const std::string& words) {
   result.tensors.push_back({name, beyond_measure, 0, beyond_measure, 0, beyond_measure});
   if (result.reason.empty()) result.reason = fmt::format("{} {}", name, words);
@@ -111,7 +128,11 @@ Equivalence judge(const fs::path& cell_folder, const fs::path& oracle_file, std:
     std::vector<double> exact = oracle.required(answer);
     if (expected.rows) exact = expanded(exact, batch);
     const std::vector<double> seen = oracle.required("bound/" + answer);
-    const std::vector<double> got = worker.required(expected.name);
+    std::vector<double> got = worker.required(expected.name);
+    if (expected.square) {
+      take_roots(exact);
+      take_roots(got);
+    }
     if (seen.size() != 2 || exact.size() != got.size()) {
       throw std::runtime_error(
           fmt::format("[check] {}: {} has another shape than this program asks", oracle_file.string(), name));
@@ -126,9 +147,10 @@ Equivalence judge(const fs::path& cell_folder, const fs::path& oracle_file, std:
       result.tensors.push_back(std::move(verdict));
     }
   }
-  if (phase == "verify" && task == "train" && result.reason.empty()) {
+  if (phase == "verify" && (task == "train" || program.is_op()) && result.reason.empty()) {
     for (TensorVerdict& verdict : judge_draws(worker, program)) result.tensors.push_back(std::move(verdict));
   }
+  if (phase == "check") result.ties = ties_of(oracle);
   conclude(result);
   return result;
 }

@@ -17,6 +17,7 @@ struct ExpectedTensor {
   bool rows = false;    // has one row a sample: the oracle has the distinct samples alone
   bool update = false;  // judged by recomputing the update, not against the oracle
   bool draws = false;   // counts of what the program drew, judged by their distribution
+  bool square = false;  // a mean of squares: judged by its root
 };
 
 // task: "train" or "infer"; phase: "check" or "verify"; steps: rows of check/schedule.npy.

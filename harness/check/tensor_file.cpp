@@ -37,6 +37,12 @@ std::vector<double> TensorFile::read_array(const std::filesystem::path& path) {
   return to_doubles(read_npy(path));
 }
 
+std::vector<std::string> TensorFile::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors_) names.push_back(name);
+  return names;
+}
+
 const HostTensor* TensorFile::find(std::string_view name) const {
   const auto found = tensors_.find(name);
   return found == tensors_.end() ? nullptr : &found->second;

@@ -20,6 +20,7 @@ class TensorFile {
   // A .npy of doubles.
   static std::vector<double> read_array(const std::filesystem::path& path);
 
+  std::vector<std::string> names() const;  // ascending
   // Null when there is none of that name. Borrowed from this.
   const HostTensor* find(std::string_view name) const;
   // Throws std::runtime_error when it is not there or not of floating point.

@@ -69,6 +69,8 @@ int run_application(int argc, char** argv) {
   add_show(app, context);
   add_validate(app, context);
   add_compare(app, context);
+  add_ab(app, context);
+  add_calibrate(app, context);
   add_inspect(app, context);
   add_env(app, context);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) command->allow_extras();

@@ -11,12 +11,13 @@
 
 namespace assay::cli {
 
-void RunOptions::add(CLI::App& command) {
+void RunOptions::add(CLI::App& command, bool resumable) {
   command.add_option("CONFIG", config_,
                      "A config by its name or file (assay list configs); without one the axes say what");
   command.add_option("--filter", filter_, "Only cells whose id contains TEXT")->type_name("TEXT");
-  command.add_option("--resume", resume, "Keep what this report has and measure what is missing")
-      ->type_name("REPORT");
+  if (resumable)
+    command.add_option("--resume", resume, "Keep what this report has and measure what is missing")
+        ->type_name("REPORT");
   command.add_flag("--keep-folders", keep_folders_,
                    "Leave the workers' folders where they are, to look for a fault");
   table_.add_all(command);
@@ -47,8 +48,11 @@ RunRequest RunOptions::request(const std::vector<std::string>& command_line) con
   return request;
 }
 
-BackendRegistry RunOptions::registry(const RunConfig& config) const {
-  BackendRegistry found = find_backends(parse_interpreters(list_of(config.values, "interpreter")));
+BackendRegistry RunOptions::registry(const RunConfig& config,
+                                     const std::vector<std::filesystem::path>& folders) const {
+  const Interpreters interpreters = parse_interpreters(list_of(config.values, "interpreter"));
+  BackendRegistry found =
+      folders.empty() ? find_backends(interpreters) : find_backends_in(folders, interpreters);
   for (const std::string& fault : found.faults) warn(fault);
   for (const auto& [name, modes] : config.awaits) await_backend(found, name, modes);
   return found;

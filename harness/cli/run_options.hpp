@@ -1,7 +1,9 @@
 // What `run` and `check` have in common: a config, axes and settings by option, and which of its cells.
 #pragma once
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "harness/cli/table_options.hpp"
 #include "harness/run/run.hpp"
@@ -10,12 +12,15 @@ namespace assay::cli {
 
 class RunOptions {
  public:
-  void add(CLI::App& command);
+  // `resumable`: the command can go on from an earlier report.
+  void add(CLI::App& command, bool resumable = true);
 
   // The config of the file, with what was given by option over it. Reads --resume, too. Throws UsageError,
   // ConfigError, JsonError.
   RunRequest request(const std::vector<std::string>& command_line) const;
-  BackendRegistry registry(const RunConfig& config) const;
+  // `folders`: where else than this program has them.
+  BackendRegistry registry(const RunConfig& config,
+                           const std::vector<std::filesystem::path>& folders = {}) const;
 
   std::string out;     // --out
   std::string resume;  // --resume

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/gate/cell_judge.hpp"
 #include "harness/gate/fork_values.hpp"
 #include "harness/gate/time_judge.hpp"
 #include "harness/graph/nearest.hpp"
@@ -17,24 +18,8 @@ namespace {
 
 enum Code { fine = 0, regression = 3, incomplete = 4, not_comparable = 5, inconclusive = 6 };
 
-int attention(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::broken:
-      return 0;
-    case Verdict::slower:
-      return 1;
-    case Verdict::missing:
-      return 2;
-    case Verdict::inconclusive:
-      return 3;
-    case Verdict::faster:
-      return 4;
-    case Verdict::added:
-      return 5;
-    case Verdict::same:
-      return 6;
-  }
-  return 7;
+std::ptrdiff_t attention(Verdict verdict) {
+  return std::find(verdicts.begin(), verdicts.end(), verdict) - verdicts.begin();
 }
 
 struct Pair {
@@ -79,40 +64,23 @@ class Judge {
       : settings_(settings), confidence_(cell_confidence) {}
 
   CellVerdict operator()(const CellReport& base, const CellReport& current) const {
-    CellVerdict cell;
-    const std::string metric = settings_.metric.empty() ? main_metric(base) : settings_.metric;
-    if (base.status == Status::ok && current.status == Status::ok)
-      cell = by_statistics(base, current, metric);
-    cell.id = base.id;
-    cell.metric = metric;
-    if (const auto what = breakage(base, current, settings_.breakage)) {
-      cell.verdict = Verdict::broken;
-      cell.reason = *what;
-    } else if (base.status != Status::ok) {
-      cell.verdict = current.status == Status::ok ? Verdict::added : Verdict::same;
-      cell.reason = fmt::format("the baseline's was {}, this one is {}", to_string(base.status),
-                                to_string(current.status));
-    }
-    return cell;
+    const std::string metric = settings_.metric.empty() ? main_metric(base.axes) : settings_.metric;
+    return judge_pair(base, current, metric, settings_.breakage, [&](const Metric& described) {
+      return by_statistics(base, current, metric, described.hint == Hint::rate);
+    });
   }
 
  private:
-  CellVerdict by_statistics(const CellReport& base, const CellReport& current,
-                            const std::string& metric) const {
+  CellVerdict by_statistics(const CellReport& base, const CellReport& current, const std::string& metric,
+                            bool higher_is_better) const {
     const auto before = fork_values(base, metric), after = fork_values(current, metric);
-    const auto described = base.metrics.find(metric);
-    JudgeSettings judge{settings_.threshold, confidence_, between_runs(base.id), false};
-    judge.higher_is_better = described != base.metrics.end() && described->second.hint == Hint::rate;
-    CellVerdict cell = judge_times(before, after, judge);
+    CellVerdict cell = judge_times(
+        before, after, {settings_.threshold, confidence_, between_runs(base.id), higher_is_better});
     if (before.empty() || after.empty())
       cell.reason =
           fmt::format("{} has no value in {}", metric, before.empty() ? "the baseline" : "the new report");
     if (!before.empty()) cell.base = median(before);
     if (!after.empty()) cell.current = median(after);
-    if (described != base.metrics.end()) {
-      cell.unit = described->second.unit;
-      cell.hint = described->second.hint;
-    }
     return cell;
   }
 
@@ -144,11 +112,15 @@ Comparison compare(const Report& base, const Report& current, const CompareSetti
   for (const auto& [id, pair] : pairs)
     result.cells.push_back(pair.base && pair.current ? judge(*pair.base, *pair.current)
                                                      : verdict_of_one_side(id, pair));
-  std::stable_sort(result.cells.begin(), result.cells.end(), [](const CellVerdict& a, const CellVerdict& b) {
+  sort_by_attention(result.cells);
+  return result;
+}
+
+void sort_by_attention(std::vector<CellVerdict>& cells) {
+  std::stable_sort(cells.begin(), cells.end(), [](const CellVerdict& a, const CellVerdict& b) {
     if (a.verdict != b.verdict) return attention(a.verdict) < attention(b.verdict);
     return a.ratio.value_or(1) > b.ratio.value_or(1);
   });
-  return result;
 }
 
 int Comparison::count(Verdict verdict) const {
@@ -163,19 +135,20 @@ bool Comparison::comparable() const {
 int exit_code(const Comparison& comparison, bool allow_environment, bool fail_on_inconclusive) {
   if (!allow_environment && !comparison.comparable()) return not_comparable;
   if (comparison.count(Verdict::slower) > 0 || comparison.count(Verdict::broken) > 0) return regression;
-  if (comparison.count(Verdict::missing) > 0 || comparison.judged == 0) return incomplete;
+  const bool failed = std::any_of(comparison.cells.begin(), comparison.cells.end(),
+                                  [](const CellVerdict& cell) { return cell.failed; });
+  if (comparison.count(Verdict::missing) > 0 || failed || comparison.judged == 0) return incomplete;
   if (fail_on_inconclusive && comparison.count(Verdict::inconclusive) > 0) return inconclusive;
   return fine;
 }
 
 std::string summary_line(const Comparison& comparison) {
   std::string counts;
-  for (const Verdict verdict : {Verdict::broken, Verdict::slower, Verdict::missing, Verdict::inconclusive,
-                                Verdict::faster, Verdict::added, Verdict::same}) {
+  for (const Verdict verdict : verdicts) {
     if (const int count = comparison.count(verdict))
       counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, to_string(verdict));
   }
-  return fmt::format("{} of {} cells; threshold {:.3g} %, all intervals together at {:.3g} % ({:.5g} % each)",
+  return fmt::format("{} of {} cells; threshold {:.3g} %, all intervals together at {:.3g} % ({:.7g} % each)",
                      counts, comparison.cells.size(), 100 * comparison.threshold, 100 * comparison.confidence,
                      100 * comparison.cell_confidence);
 }

@@ -15,7 +15,7 @@ namespace assay {
 struct CompareSettings {
   double threshold = 0.05;
   // That all intervals hold together (Bonferroni: each cell is judged at 1 - (1 - confidence) / cells).
-  double confidence = 0.95;
+  double confidence = 0.99;
   std::string metric;  // empty: main_metric() of each cell
   std::string filter;  // cells whose id holds it; empty: all
   BreakageSettings breakage;
@@ -24,6 +24,8 @@ struct CompareSettings {
 };
 
 struct Comparison {
+  std::string title = "assay compare";
+  std::vector<std::string> notes;  // sentences for the reader
   std::vector<CellVerdict> cells;  // what needs attention first, then by ratio, then by id
   std::vector<EnvironmentDifference> environment;
   double threshold = 0, confidence = 0, cell_confidence = 0;
@@ -37,8 +39,11 @@ struct Comparison {
 // filter.
 Comparison compare(const Report& base, const Report& current, const CompareSettings& settings);
 
-// Precedence: not comparable (5) unless allowed, slower or broken by value (3), missing or broken by status
-// (4; a comparison that paired no cell is incomplete as well), inconclusive (6) where asked for, else 0.
+// What needs attention first, then by ratio.
+void sort_by_attention(std::vector<CellVerdict>& cells);
+
+// Precedence: not comparable (5) unless allowed, slower or broken (3), missing or failed on both sides
+// (4; a comparison that judged no cell is incomplete as well), inconclusive (6) where asked for, else 0.
 int exit_code(const Comparison& comparison, bool allow_environment, bool fail_on_inconclusive);
 // One line: "2 slower, 1 missing, 17 same of 20 cells at 95 % together (99.75 % each), threshold 5 %".
 std::string summary_line(const Comparison& comparison);

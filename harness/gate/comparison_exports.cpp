@@ -34,7 +34,8 @@ Json to_json(const CellVerdict& cell) {
           {"lower", or_null(cell.lower)},
           {"upper", or_null(cell.upper)},
           {"confidence", or_null(cell.confidence)},
-          {"forks_needed", or_null(cell.forks_needed)}};
+          {"forks_needed", or_null(cell.forks_needed)},
+          {"looks", or_null(cell.looks)}};
 }
 
 // XML 1.0 has no control characters, escaped or not.
@@ -100,6 +101,7 @@ const char* level_of(Verdict verdict) {
     case Verdict::missing:
       return "error";
     case Verdict::inconclusive:
+    case Verdict::unmeasured:
       return "warning";
     case Verdict::faster:
     case Verdict::added:
@@ -127,6 +129,7 @@ Json comparison_json(const Comparison& comparison, int exit_code) {
           {"comparable", comparison.comparable()},
           {"environment", environment},
           {"counts", counts},
+          {"notes", comparison.notes},
           {"cells", cells},
           {"exit_code", exit_code}};
 }
@@ -135,9 +138,9 @@ std::string comparison_junit(const Comparison& comparison) {
   const int failures = comparison.count(Verdict::slower) + comparison.count(Verdict::broken);
   std::string out = fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-      "<testsuite name=\"assay compare\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n",
-      comparison.cells.size(), failures, comparison.count(Verdict::missing),
-      comparison.count(Verdict::inconclusive));
+      "<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n",
+      xml(comparison.title), comparison.cells.size(), failures, comparison.count(Verdict::missing),
+      comparison.count(Verdict::inconclusive) + comparison.count(Verdict::unmeasured));
   for (const CellVerdict& cell : comparison.cells) {
     const std::string text = xml(sentence(cell));
     const std::string time =
@@ -147,7 +150,7 @@ std::string comparison_junit(const Comparison& comparison) {
       out += fmt::format("<failure type=\"{}\" message=\"{}\"/>", to_string(cell.verdict), text);
     else if (cell.verdict == Verdict::missing)
       out += fmt::format("<error type=\"missing\" message=\"{}\"/>", text);
-    else if (cell.verdict == Verdict::inconclusive)
+    else if (cell.verdict == Verdict::inconclusive || cell.verdict == Verdict::unmeasured)
       out += fmt::format("<skipped message=\"{}\"/>", text);
     out += "</testcase>\n";
   }
@@ -162,7 +165,7 @@ std::string comparison_annotations(const Comparison& comparison) {
                         fmt::format("{}: {} in the baseline, {} now", one.what, one.base, one.current));
   for (const CellVerdict& cell : comparison.cells)
     if (cell.verdict != Verdict::same) out += annotation(level_of(cell.verdict), cell.id, sentence(cell));
-  return out + annotation("notice", "assay compare", summary_line(comparison));
+  return out + annotation("notice", comparison.title, summary_line(comparison));
 }
 
 std::string comparison_markdown(const Comparison& comparison) {
@@ -171,7 +174,7 @@ std::string comparison_markdown(const Comparison& comparison) {
   std::erase_if(attention.cells, calm);
   std::erase_if(rest.cells, std::not_fn(calm));
   const std::string head =
-      fmt::format("<!-- assay compare -->\n**assay compare**: {}\n\n", summary_line(comparison));
+      fmt::format("<!-- {0} -->\n**{0}**: {1}\n\n", comparison.title, summary_line(comparison));
   // As many rows as fit: ids may be long.
   for (std::size_t rows = most_rows;; rows /= 2) {
     std::string text = head;

@@ -14,6 +14,7 @@ Tone tone_of(Verdict verdict) {
     case Verdict::missing:
       return Tone::bad;
     case Verdict::inconclusive:
+    case Verdict::unmeasured:
       return Tone::doubtful;
     case Verdict::same:
       return Tone::quiet;
@@ -64,6 +65,7 @@ Table verdict_table(const Comparison& comparison, std::size_t most) {
     table.rows.push_back(row_of(cell));
   }
   table.notes.push_back(summary_line(comparison) + ".");
+  for (const std::string& note : comparison.notes) table.notes.push_back(note + ".");
   table.notes.push_back(
       "A ratio above 1 is slower. It is the Hodges-Lehmann estimate over forks; the interval is exact.");
   return without_empty_columns(std::move(table));

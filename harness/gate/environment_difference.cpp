@@ -21,13 +21,14 @@ struct Field {
 constexpr Field fields[] = {
     {"the processor", "/cpu/model", true},
     {"its architecture", "/cpu/architecture", true},
-    {"processors that may be used", "/cpu/usable", true},
+    {"the logical CPUs that may be used", "/cpu/allowed", true},
     {"the GPUs", "/gpus", true},
-    {"the container's share of processors", "/cpu_quota", true},
+    {"the container's share of processors", "/control_group/cpu_quota", true},
     {"the frequency governor", "/cpu/governor", false},
     {"the boost of the clock", "/cpu/boost", false},
     {"the kernel", "/kernel", false},
     {"the operating system", "/os", false},
+    {"address randomisation", "/address_randomisation", false},
     {"huge pages", "/memory/huge_pages", false},
 };
 
@@ -64,12 +65,23 @@ std::set<std::string> shared_ids(const Report& base, const Report& current) {
 
 }  // namespace
 
-std::vector<EnvironmentDifference> environment_differences(const Report& base, const Report& current) {
+std::vector<std::string> compared_fields() {
+  std::vector<std::string> pointers;
+  for (const Field& field : fields) pointers.emplace_back(field.pointer);
+  return pointers;
+}
+
+std::vector<EnvironmentDifference> machine_differences(const Json& base, const Json& current) {
   std::vector<EnvironmentDifference> found;
   for (const Field& field : fields) {
-    const Json was = at(base.environment, field.pointer), is = at(current.environment, field.pointer);
+    const Json was = at(base, field.pointer), is = at(current, field.pointer);
     if (was != is) found.push_back({field.what, shown(was), shown(is), field.hard});
   }
+  return found;
+}
+
+std::vector<EnvironmentDifference> environment_differences(const Report& base, const Report& current) {
+  std::vector<EnvironmentDifference> found = machine_differences(base.environment, current.environment);
   const auto shared = shared_ids(base, current);
   const auto was = versions(base, shared), is = versions(current, shared);
   for (const auto& [what, version] : was) {

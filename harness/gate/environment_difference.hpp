@@ -20,4 +20,10 @@ struct EnvironmentDifference {
 // Threads and precision are axes: cells that differ in them have different ids and are never paired.
 std::vector<EnvironmentDifference> environment_differences(const Report& base, const Report& current);
 
+// Of the machines alone, from what measure/environment says.
+std::vector<EnvironmentDifference> machine_differences(const nlohmann::json& base,
+                                                       const nlohmann::json& current);
+// The fields that machine_differences() looks at, as JSON pointers.
+std::vector<std::string> compared_fields();
+
 }  // namespace assay

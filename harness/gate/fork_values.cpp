@@ -14,10 +14,9 @@ std::vector<double> fork_values(const CellReport& cell, std::string_view metric)
   return values;
 }
 
-std::string main_metric(const CellReport& cell) {
-  if (cell.axes.measure.starts_with("epochs"))
-    return fork_values(cell, "epoch_time").empty() ? "training_time" : "epoch_time";
-  return cell.axes.task == "infer" ? "latency_p50" : "step_time";
+std::string main_metric(const Axes& axes) {
+  if (axes.measure.starts_with("epochs")) return axes.measure == "epochs:1" ? "training_time" : "epoch_time";
+  return axes.task == "infer" ? "latency_p50" : "step_time";
 }
 
 }  // namespace assay

@@ -1,6 +1,7 @@
 // Faster, slower, same or not known: the statistics of one cell, from one number a fork.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "harness/gate/verdict.hpp"
@@ -23,10 +24,22 @@ struct JudgeSettings {
 //   faster        the interval lies below 1 and the estimate at or below 1 / (1 + threshold)
 //   same          the interval lies within [1 / (1 + threshold), 1 + threshold]
 //   inconclusive  all else; also where so few forks attain the confidence with no interval at all
+//
+// A known spread between runs widens the interval: half widths add in squares.
 CellVerdict judge_times(std::span<const double> base, std::span<const double> current,
                         const JudgeSettings& settings);
 
-// The smallest number of forks a side with which an interval of that confidence exists.
+// The same where base[i] and current[i] were measured side by side, in one round: what disturbs a round
+// disturbs both, and the spread between runs is in neither.
+CellVerdict judge_rounds(std::span<const double> base, std::span<const double> current,
+                         const JudgeSettings& settings);
+
+// The smallest number of forks a side, and of rounds, with which an interval of that confidence exists.
 int least_forks(double confidence);
+int least_rounds(double confidence);
+
+// How many forks a side show a change of `distance` in ln(time), where forks scatter by `spread` and runs by
+// `between_runs`; nothing where no number up to 1000 does.
+std::optional<int> forks_for(double spread, double between_runs, double distance, double confidence);
 
 }  // namespace assay

@@ -1,6 +1,7 @@
 // What a comparison says of one cell.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,13 +18,20 @@ enum class Verdict {
   missing,       // in the baseline alone
   added,         // "new": in the other report alone
   broken,        // it worked, or was right, or fitted into memory, and is no longer so
+  unmeasured,    // ok on neither side: there is nothing to compare
 };
 std::string_view to_string(Verdict verdict);
+// In the order in which they ask for attention.
+inline constexpr std::array verdicts{Verdict::broken,  Verdict::slower, Verdict::missing,
+                                     Verdict::inconclusive, Verdict::unmeasured, Verdict::faster,
+                                     Verdict::added,   Verdict::same};
 
 struct CellVerdict {
   std::string id;
   Verdict verdict = Verdict::inconclusive;
   std::string reason;  // a sentence; empty where the numbers say it all
+  // Of what is unmeasured: a side went wrong, rather than being unsupported or unavailable.
+  bool failed = false;
   // The metric that was judged; a ratio above 1 is slower, whichever way the metric counts.
   std::string metric;
   std::string unit;
@@ -33,6 +41,7 @@ struct CellVerdict {
   std::optional<double> ratio;  // Hodges-Lehmann, of the forks
   std::optional<double> lower, upper, confidence;
   std::optional<int> forks_needed;  // a side, where more would decide
+  std::optional<int> looks;         // of a sequential comparison: how often its rounds were judged
 };
 
 }  // namespace assay

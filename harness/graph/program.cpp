@@ -39,6 +39,8 @@ void check_op(const Program& program) {
   same(inference, training, Role::input);
   same(inference, training, Role::state);
   same(training, inference, Role::state);
+  same(inference, training, Role::mask);
+  same(training, inference, Role::mask);
   for (const Graph* graph : {&training, &inference}) {
     for (const Role role : {Role::parameter, Role::label}) {
       for (const ValueId id : graph->with_role(role))

@@ -37,9 +37,11 @@ struct OptimizerSpec {
   double decay_of(const Shape& parameter) const { return parameter.size() >= 2 ? weight_decay : 0; }
 
   // Names of the moments kept per parameter: adam and lazy_adam {"m", "v"}, sgd {"momentum"} (none at
-  // momentum 0), rmsprop
-  // {"square"}. The state value is called "<parameter>.<moment>".
+  // momentum 0), rmsprop {"square"}. The state value is called "<parameter>.<moment>".
   std::vector<std::string> moments() const;
+  // Whether a moment is a mean of squared gradients. Its root is what the update uses and what an error of the
+  // gradient moves in proportion.
+  static bool is_square(std::string_view moment) { return moment == "v" || moment == "square"; }
 };
 
 // A network, or a single op.
@@ -52,7 +54,8 @@ struct OptimizerSpec {
 // that all of them can be cold. The outputs are the op's results by their names. `training` has beside the
 // operands an input for each gradient that comes from behind, named in `cotangents`; a training step computes
 // the results and the gradients of every f32 input that is no cotangent. All inputs of a graph lie one behind
-// the other in one sample, and the batch is that one sample.
+// the other in one sample, and the batch is that one sample. A dropout drops in `inference`, too: that is its
+// forward pass.
 struct Program {
   Graph training;
   Graph inference;

@@ -84,11 +84,13 @@ void add_optimizer(Graph& graph, const OptimizerSpec& spec, ValueId schedule, Va
 
 // Results and gradients of a single op.
 Graph op_step(const Program& program, const Precision& precision) {
-  Graph graph = program.training;
+  Graph graph = with_drawn_masks(program.training);
   std::vector<std::pair<ValueId, ValueId>> given;
   for (const auto& [output, name] : program.cotangents)
     given.emplace_back(graph.output(output), graph.find(name));
-  const std::vector<ValueId> inputs = differentiated_inputs(program);
+  std::vector<ValueId> inputs;
+  for (const ValueId id : differentiated_inputs(program))
+    inputs.push_back(graph.find(program.training.value(id).name));
   const std::vector<ValueId> gradients = differentiate(graph, given, inputs);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     graph.add_output("gradient/" + graph.value(inputs[i]).name, gradients[i]);
@@ -118,12 +120,15 @@ Graph training_step(const Program& program, const TrainingStepOptions& options) 
       graph.add_output("gradient/" + graph.value(parameters[i]).name, dense(graph, gradient, parameters[i]));
     }
   }
-  if (!options.logits_as_output) graph.remove_output("logits");
+  if (!options.network_outputs) {
+    for (const Graph::Output& output : program.training.outputs())
+      if (output.name != "loss") graph.remove_output(output.name);
+  }
   return apply_precision(graph.pruned(), options.precision);
 }
 
 Graph inference_step(const Program& program, const Precision& precision) {
-  return apply_precision(program.inference.pruned(), precision);
+  return apply_precision(with_drawn_masks(program.inference).pruned(), precision);
 }
 
 }  // namespace assay

@@ -1,10 +1,13 @@
 #include "harness/io/atomic_file.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <regex>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -24,6 +27,14 @@ void synchronise_folder(const std::filesystem::path& folder) {
   if (!descriptor) return;  // a folder may be writable and not readable: the file itself is safe
   if (::fsync(descriptor.get()) != 0 && errno != EINVAL && errno != ENOTSUP)
     throw IoError("write", folder, "cannot be synchronised", errno);
+}
+
+// Marks the file as written by somebody alive. False where a sweeper was faster; a file system without locks is
+// no reason not to write.
+bool claim(int file) {
+  if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  struct stat status {};
+  return ::fstat(file, &status) != 0 || status.st_nlink > 0;
 }
 
 }  // namespace
@@ -47,7 +58,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
     temporary_ = path_;
     temporary_ += fmt::format(".{}.{}.tmp", ::getpid(), counter.fetch_add(1));
     file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-  } while (!file_ && errno == EEXIST);
+  } while (file_ ? !claim(file_.get()) : errno == EEXIST);
   if (!file_) {
     const int error = errno;
     temporary_.clear();
@@ -84,6 +95,22 @@ void AtomicFile::commit(bool durable) {
     throw IoError("write", path_, "cannot be renamed into place", errno);
   temporary_.clear();
   if (durable) synchronise_folder(folder_of(path_));
+}
+
+std::size_t remove_abandoned(const std::filesystem::path& path) {
+  static const std::regex ending(R"(\.[0-9]+\.[0-9]+\.tmp)");
+  const std::string name = path.filename().string();
+  std::size_t removed = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder_of(path), error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string other = entry->path().filename().string();
+    if (!other.starts_with(name) || !std::regex_match(other.substr(name.size()), ending)) continue;
+    const Descriptor file(::open(entry->path().c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 && ::unlink(entry->path().c_str()) == 0)
+      ++removed;
+  }
+  return removed;
 }
 
 void write_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes, bool durable) {

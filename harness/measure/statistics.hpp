@@ -20,6 +20,8 @@ double quantile(std::span<const double> values, double p);
 // The narrowest symmetric order-statistic interval with at least `confidence`; nothing below six values or
 // when none attains it.
 std::optional<Interval> median_interval(std::span<const double> values, double confidence = 0.95);
+// x with P(N(0, 1) <= x) = p, to 1e-12. p in (0, 1); throws std::invalid_argument.
+double normal_quantile(double p);
 // Ratios a[i] / b[i] of the rounds in which both are there.
 std::vector<double> paired_ratios(std::span<const std::optional<double>> a,
                                   std::span<const std::optional<double>> b);

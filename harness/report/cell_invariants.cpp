@@ -67,6 +67,10 @@ void judge_equivalence(Violations& violations, const CellReport& cell) {
     worst = std::isnan(tensor.ratio) ? tensor.ratio : std::max(worst, tensor.ratio);
     if (std::isnan(worst)) break;
   }
+  for (const Ties& ties : equivalence.ties) {
+    if (ties.tipped > ties.elements)
+      violations.add(fmt::format("{} elements of {} tipped, of {}", ties.tipped, ties.op, ties.elements));
+  }
   if (equivalence.passed && !equivalence.checked)
     violations.add("equivalence passed without having been checked");
   if (equivalence.passed && !(worst <= 1 && equivalence.worst <= 1))

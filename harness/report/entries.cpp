@@ -60,6 +60,11 @@ void add_status_notes(Table& table, const Report& report, const ComparisonGroup&
                                         short_name(cell), cell.equivalence.reason.empty() ? "." : ": ",
                                         one_line(cell.equivalence.reason, 200)));
     }
+    if (cell.status == Status::ok && cell.axes.loader == "native")
+      table.notes.push_back(
+          fmt::format("{} was fed by its framework's own loader, in an order of its own: not bit-equal to "
+                      "cells of other loaders.",
+                      short_name(cell)));
   }
 }
 

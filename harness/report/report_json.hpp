@@ -12,6 +12,8 @@
 
 namespace assay {
 
+class StrictDocument;
+
 inline constexpr std::string_view report_schema = "assay-report/1";
 
 // The text of the file. A number that is not finite is null with its reason: in a metric as `reason`,
@@ -22,12 +24,12 @@ nlohmann::json to_json(const Report& report);
 // Throw JsonError (harness/report/strict_json.hpp) naming the file and the field that is wrong, missing or of
 // another type. A report of a newer schema is refused by its name. Fields that the schema does not know are
 // left out.
-Report report_from_json(const nlohmann::json& json, std::string_view where);
-Report parse_report(std::string_view text, std::string_view where);
+Report report_from(const StrictDocument& document);
+Report parse_report(std::string text, std::string_view where);
 Report read_report(const std::filesystem::path& file);
 
-// Throws JsonError when `json` is not a report, or one of a schema that this program does not know.
-void require_report_schema(const nlohmann::json& json, std::string_view where);
+// Throws JsonError when it is not a report, or one of a schema that this program does not know.
+void require_report_schema(const StrictDocument& document);
 
 std::string_view to_string(Hint hint);
 

@@ -1,14 +1,10 @@
 // JSON -> Report.
-#include <nlohmann/json.hpp>
-
 #include "harness/report/json_reader.hpp"
 #include "harness/report/names.hpp"
 #include "harness/report/report_json.hpp"
 
 namespace assay {
 namespace {
-
-using Json = nlohmann::json;
 
 template <typename T, std::size_t N>
 T word(const JsonReader& value, const std::array<std::pair<T, std::string_view>, N>& names) {
@@ -20,6 +16,7 @@ T word(const JsonReader& value, const std::array<std::pair<T, std::string_view>,
 template <typename T, typename F>
 std::vector<T> list(const JsonReader& value, F read_one) {
   std::vector<T> out;
+  out.reserve(value.count());
   value.each([&](const JsonReader& item) { out.push_back(read_one(item)); });
   return out;
 }
@@ -106,6 +103,14 @@ TensorVerdict read_tensor(const JsonReader& in) {
   return tensor;
 }
 
+Ties read_ties(const JsonReader& in) {
+  Ties ties;
+  in.read("op", ties.op);
+  in.read("tipped", ties.tipped);
+  in.read("elements", ties.elements);
+  return ties;
+}
+
 Equivalence read_equivalence(const JsonReader& in) {
   Equivalence equivalence;
   in.read("checked", equivalence.checked);
@@ -113,6 +118,7 @@ Equivalence read_equivalence(const JsonReader& in) {
   in.read("worst", equivalence.worst);
   in.read("reason", equivalence.reason);
   equivalence.tensors = list<TensorVerdict>(in.field("tensors"), read_tensor);
+  if (in.has("ties")) equivalence.ties = list<Ties>(in.field("ties"), read_ties);
   return equivalence;
 }
 
@@ -180,21 +186,24 @@ CellReport read_cell(const JsonReader& in) {
 
 }  // namespace
 
-void require_report_schema(const Json& json, std::string_view where) {
-  const auto fail = [&](const std::string& what) { throw JsonError(fmt::format("{}: {}", where, what)); };
-  if (!json.is_object() || !json.contains("schema") || !json["schema"].is_string())
+void require_report_schema(const StrictDocument& document) {
+  const auto fail = [&](const std::string& what) {
+    throw JsonError(fmt::format("{}: {}", document.where(), what));
+  };
+  std::string_view schema;
+  if (document.root()["schema"].get(schema) != simdjson::SUCCESS)
     fail(fmt::format("not an Assay report: it has no \"schema\": \"{}\"", report_schema));
-  const std::string schema = json["schema"].get<std::string>().substr(0, 80);
   if (schema == report_schema) return;
+  schema = schema.substr(0, 80);
   if (schema.starts_with("assay-report/"))
     fail(fmt::format("has the schema {}, and this program reads {}: use the Assay that wrote it", schema,
                      report_schema));
   fail(fmt::format("has the schema \"{}\", not \"{}\"", schema, report_schema));
 }
 
-Report report_from_json(const Json& json, std::string_view where) {
-  require_report_schema(json, where);
-  const JsonReader in(json, std::string(where) + ": ");
+Report report_from(const StrictDocument& document) {
+  require_report_schema(document);
+  const JsonReader in(document);
   Report report;
   report.run = in.field("run").json();
   report.environment = in.field("environment").json();
@@ -202,12 +211,10 @@ Report report_from_json(const Json& json, std::string_view where) {
   return report;
 }
 
-Report parse_report(std::string_view text, std::string_view where) {
-  return report_from_json(parse_strict_json(text, where), where);
+Report parse_report(std::string text, std::string_view where) {
+  return report_from(StrictDocument(std::move(text), where));
 }
 
-Report read_report(const std::filesystem::path& file) {
-  return report_from_json(read_strict_json(file), file.string());
-}
+Report read_report(const std::filesystem::path& file) { return report_from(read_strict_document(file)); }
 
 }  // namespace assay

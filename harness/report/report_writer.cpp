@@ -20,6 +20,7 @@ Json encode(const Evaluation& evaluation);
 Json encode(const MachineSample& sample);
 Json encode(const Fork& fork);
 Json encode(const TensorVerdict& tensor);
+Json encode(const Ties& ties);
 Json encode(const Published& published);
 Json encode(const CellReport& cell);
 
@@ -98,12 +99,17 @@ Json encode(const TensorVerdict& tensor) {
           {"l2_error", tensor.l2_error}, {"l2_bound", tensor.l2_bound},   {"ratio", tensor.ratio}};
 }
 
+Json encode(const Ties& ties) {
+  return {{"op", ties.op}, {"tipped", ties.tipped}, {"elements", ties.elements}};
+}
+
 Json encode(const Equivalence& equivalence) {
   return {{"checked", equivalence.checked},
           {"passed", equivalence.passed},
           {"worst", equivalence.worst},
           {"reason", equivalence.reason},
-          {"tensors", list(equivalence.tensors)}};
+          {"tensors", list(equivalence.tensors)},
+          {"ties", list(equivalence.ties)}};
 }
 
 Json encode(const Published& published) {

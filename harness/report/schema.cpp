@@ -10,6 +10,9 @@
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
+#include "harness/report/schema_check.hpp"
+#include "harness/report/strict_document.hpp"
+
 namespace assay {
 namespace {
 
@@ -29,6 +32,15 @@ bool repeats_its_children(std::string_view what) {
 }
 
 }  // namespace
+
+std::vector<std::string> schema_violations(const StrictDocument& document, std::size_t limit) {
+  static const auto schema = nlohmann::json::parse(report_schema_text());
+  static const SchemaCheck check(schema);
+  if (check.holds(document.root())) return {};
+  auto found = schema_violations(to_json(document.root()), limit);
+  if (found.empty()) found.emplace_back("the report: does not satisfy the schema");
+  return found;
+}
 
 std::vector<std::string> schema_violations(const nlohmann::json& document, std::size_t limit) {
   using Adapter = valijson::adapters::NlohmannJsonAdapter;

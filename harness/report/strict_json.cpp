@@ -16,6 +16,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::size_t slack = 256;  // what a parser may want to have behind the text
+
 // Builds the document while it watches depth and keys, which the library's own parser does not.
 class Builder : public nlohmann::json_sax<Json> {
  public:
@@ -183,7 +185,7 @@ Json parse_strict_json(std::string_view text, std::string_view where, JsonLimits
   return builder.take();
 }
 
-Json read_strict_json(const std::filesystem::path& file, JsonLimits limits) {
+std::string read_text(const std::filesystem::path& file, JsonLimits limits) {
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
   if (!std::filesystem::exists(status)) throw JsonError(fmt::format("{}: no such file", file.string()));
@@ -191,15 +193,26 @@ Json read_strict_json(const std::filesystem::path& file, JsonLimits limits) {
     throw JsonError(fmt::format("{}: is a folder, not a file", file.string()));
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw JsonError(fmt::format("{}: cannot be read (permissions?)", file.string()));
+  const auto too_large = [&] {
+    return JsonError(fmt::format("{}: larger than the limit of {} bytes", file.string(), limits.bytes));
+  };
   std::string text;
-  std::string chunk(std::size_t{1} << 16, '\0');
-  // Not by the size the file system states: a pipe has none.
+  if (std::filesystem::is_regular_file(status)) {
+    const auto size = std::filesystem::file_size(file, error);
+    if (!error && size > limits.bytes) throw too_large();
+    if (!error) text.reserve(size + slack);
+  }
+  // Not by the size the file system states alone: a pipe has none, and a file may grow.
+  std::string chunk(std::size_t{1} << 20, '\0');
   while (stream.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || stream.gcount() > 0) {
     text.append(chunk, 0, static_cast<std::size_t>(stream.gcount()));
-    if (text.size() > limits.bytes)
-      throw JsonError(fmt::format("{}: larger than the limit of {} bytes", file.string(), limits.bytes));
+    if (text.size() > limits.bytes) throw too_large();
   }
-  return parse_strict_json(text, file.string(), limits);
+  return text;
+}
+
+Json read_strict_json(const std::filesystem::path& file, JsonLimits limits) {
+  return parse_strict_json(read_text(file, limits), file.string(), limits);
 }
 
 std::string strict_json_text(Json json) {

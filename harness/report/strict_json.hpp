@@ -22,9 +22,12 @@ struct JsonLimits {
   std::size_t depth = 32;
 };
 
+// The bytes of a file. Throws JsonError naming it when it is missing, unreadable, not a file or too large.
+std::string read_text(const std::filesystem::path& file, JsonLimits limits = {});
+
 // `where` names the text in errors: a path, or "standard input". Throws JsonError.
 nlohmann::json parse_strict_json(std::string_view text, std::string_view where, JsonLimits limits = {});
-// Throws JsonError naming the file when it is missing, unreadable, not a file, too large or not strict JSON.
+// Throws JsonError naming the file when it cannot be read or is not strict JSON.
 nlohmann::json read_strict_json(const std::filesystem::path& file, JsonLimits limits = {});
 
 // One line for each small object or list of numbers, indented above that: diffs and eyes can follow it. What

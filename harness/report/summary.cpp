@@ -270,6 +270,10 @@ Table equivalence_table(const CellReport& cell) {
          {std::isfinite(tensor.ratio) ? fmt::format("{:.1f} %", 100 * tensor.ratio) : "not finite",
           tensor.ratio <= 1 ? Tone::good : Tone::bad}});
   }
+  for (const Ties& ties : cell.equivalence.ties) {
+    table.notes.push_back(fmt::format("{}: {} of {} elements are within rounding of a tie", ties.op,
+                                      ties.tipped, ties.elements));
+  }
   if (table.rows.empty()) table.columns.clear();
   if (cell.status != Status::ok)
     table.notes.push_back(fmt::format("{}: {}", to_string(cell.status), one_line(cell.reason, 600)));

@@ -21,7 +21,7 @@ std::string Cell::group() const {
 }
 
 int Cell::compute_threads() const {
-  const int loading = axes.loader == "harness" ? axes.loader_workers : 0;
+  const int loading = axes.loader == "resident" ? 0 : axes.loader_workers;
   return std::max(1, axes.threads - loading);
 }
 

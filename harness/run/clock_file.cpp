@@ -21,8 +21,8 @@ double or_nan(const JsonReader& item, const char* key) {
 }  // namespace
 
 void read_clock(const std::filesystem::path& file, bool has_loss, Fork& fork) {
-  const nlohmann::json json = read_strict_json(file);
-  const JsonReader clock(json, file.filename().string());
+  const StrictDocument document(read_text(file), file.filename().string());
+  const JsonReader clock(document);
   clock.field("blocks").each([&](const JsonReader& item) {
     Block block;
     item.read("kind", block.kind);
@@ -49,8 +49,9 @@ void read_clock(const std::filesystem::path& file, bool has_loss, Fork& fork) {
     fork.evaluations.push_back(std::move(evaluation));
   });
   clock.read("latencies_ns", fork.latencies_ns);
-  const nlohmann::json& warm_up = clock.field("warm_up").json();
-  if (warm_up.is_object() && warm_up.value("steady", nlohmann::json()) == false)
+  // null: too few steps to tell.
+  if (const JsonReader warm_up = clock.field("warm_up");
+      warm_up.has("steady") && warm_up.field("steady").json() == false)
     fork.flags.emplace_back("not_steady");
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -35,6 +36,12 @@ fs::path find_config(std::string_view name) {
   for (const fs::path& file : all_configs()) {
     if (file.stem() == name) return file;
     known.push_back(file.stem().string());
+  }
+  static const std::set<std::string_view> answers{"true", "false", "yes", "no", "on", "off", "0", "1"};
+  if (answers.contains(name)) {
+    throw ConfigError(fmt::format(
+        "[config] got '{}' where a config is named: a flag takes its value with an =, as in --check=false",
+        name));
   }
   throw ConfigError(
       fmt::format("[config] got '{}': neither a file nor a known config{}", name, suggestion(name, known)));

@@ -8,6 +8,7 @@ namespace assay {
 Journal::Journal(std::filesystem::path file) : file_(std::move(file)) {
   if (file_.empty()) return;
   require_writable(file_);
+  remove_abandoned(file_);  // by a run of this report that was killed while it wrote
   std::error_code error;
   regular_ = !std::filesystem::exists(file_, error) || std::filesystem::is_regular_file(file_, error);
 }

@@ -9,6 +9,7 @@
 
 #include "harness/data/dataset.hpp"
 #include "harness/data/format.hpp"
+#include "harness/graph/error.hpp"
 #include "harness/graph/nearest.hpp"
 #include "harness/io/philox.hpp"
 #include "harness/run/execution_axes.hpp"
@@ -62,24 +63,46 @@ class Expander {
     refuse_unknown_modes(modes, backends, row);
     for (const std::string& workload : named_workloads(workloads)) {
       const bool op = is_op_workload(workload);
-      multiply_out(
-          op ? op_axes(workload, values, settings_.quick, row.where) : axes_of(workload, values, row),
-          [&](const OptionValues& point) {
-            for (const BackendDescription* backend : backends) {
-              for (const std::string& mode : modes.empty() ? backend->modes : modes) {
-                if (!has(backend->modes, mode)) continue;
-                Cell cell = make(workload, *backend, mode, point, values, row);
-                for (const ConfigPublished& published : row.published)
-                  cell.published.push_back(resolved(published, workload, *backend, mode, point, values, row));
-                add(std::move(cell), row);
-              }
-            }
-          });
+      const AxisLists lists =
+          op ? op_axes(workload, values, settings_.quick, row.where) : axes_of(workload, values, row);
+      multiply_out(lists, [&](const OptionValues& point) {
+        if (!op && is_repetition(workload, lists, point, values)) return;
+        for (const BackendDescription* backend : backends) {
+          for (const std::string& mode : modes.empty() ? backend->modes : modes) {
+            if (!has(backend->modes, mode)) continue;
+            Cell cell = make(workload, *backend, mode, point, values, row);
+            for (const ConfigPublished& published : row.published)
+              cell.published.push_back(resolved(published, workload, *backend, mode, point, values, row));
+            add(std::move(cell), row);
+          }
+        }
+      });
     }
+  }
+
+  // Of an axis that makes no difference at this point the first value stands for all.
+  bool is_repetition(const std::string& workload, const AxisLists& lists, const OptionValues& point,
+                     const OptionValues& values) const {
+    const bool loads = loader_of(point, measure_of(values)) != "resident";
+    const std::string task = axis_or(point, "task", "train");
+    return std::any_of(lists.begin(), lists.end(), [&](const auto& list) {
+      const auto& [axis, all] = list;
+      const bool differs = axis == "loader-workers" ? loads : varies(axis, find_workload(workload), task);
+      return !differs && text_of(point, axis) != all.front();
+    });
+  }
+
+  static std::string loader_of(const OptionValues& point, const MeasurePlan& measure) {
+    return axis_or(point, "loader", measure.epochs > 0 ? "harness" : "resident");
   }
 
   static AxisLists axes_of(const std::string& workload, const OptionValues& values, const ConfigRow& row) {
     refuse_op_axes(workload, values, row.where);
+    try {
+      find_workload(workload);
+    } catch (const GraphError& error) {
+      throw ConfigError(fmt::format("{}: {}", row.where, error.what()));
+    }
     AxisLists lists;
     const auto add_axis = [&](std::string_view axis) {
       Names list = list_of(values, axis);
@@ -195,8 +218,8 @@ class Expander {
     axes.dataset = find_dataset(given("dataset", workload.dataset)).name;
     look_at_own_samples(cell, workload);
     axes.optimizer = given("optimizer", workload.optimizer.kind);
-    axes.loader = given("loader", cell.measure.epochs > 0 ? "harness" : "resident");
-    axes.loader_workers = axes.loader == "harness" ? std::stoi(given("loader-workers", "0")) : 0;
+    axes.loader = loader_of(point, cell.measure);
+    axes.loader_workers = axes.loader == "resident" ? 0 : std::stoi(given("loader-workers", "0"));
     axes.measure = cell.measure.epochs > 0 ? fmt::format("epochs:{}", cell.measure.epochs) : "steps";
     if (settings_.quick) shrink(cell);
     settle_variant(cell, workload, settings_.quick ? shrunk(point, cell) : point);

@@ -1,5 +1,6 @@
 #include "harness/run/variant.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -42,9 +43,11 @@ std::string set_augmentation(Cell& cell, const std::string& value) {
   return cell.augmentation.text();
 }
 
+// Only what reads tokens has an embedding.
+bool has_embedding(const Workload& workload) { return workload.vocabulary > 0; }
+
 std::string set_embedding_gradient(Cell& cell, const std::string& value) {
-  // Only what reads tokens has an embedding.
-  cell.sparse_embedding = value == "sparse" && find_workload(cell.axes.workload).vocabulary > 0;
+  cell.sparse_embedding = value == "sparse" && has_embedding(find_workload(cell.axes.workload));
   return cell.sparse_embedding ? "sparse" : "dense";
 }
 
@@ -84,14 +87,21 @@ constexpr std::array rules{
 
 }  // namespace
 
+bool varies(std::string_view axis, const Workload& workload, std::string_view task) {
+  if (axis == "embedding-gradient" && !has_embedding(workload)) return false;
+  return std::none_of(rules.begin(), rules.end(), [&](const Rule& rule) {
+    return rule.option == axis && rule.training && task == "infer";
+  });
+}
+
 void settle_variant(Cell& cell, const Workload& workload, const OptionValues& point) {
   for (const Rule& rule : rules) {
     const std::string own = rule.own(workload);
     Cell untouched = cell;
     const std::string own_spelt = rule.apply(untouched, own);
     const std::string given = text_of(point, rule.option);
-    const bool meaningless = rule.training && cell.axes.task == "infer";
-    const std::string value = rule.apply(cell, given.empty() || meaningless ? own : given);
+    const bool asked = !given.empty() && varies(rule.option, workload, cell.axes.task);
+    const std::string value = rule.apply(cell, asked ? given : own);
     if (value != own_spelt) cell.axes.variant[std::string(rule.option)] = value;
   }
 }

@@ -8,13 +8,22 @@
 namespace assay {
 namespace {
 
+// Of a table that is looked up in, the rows that are read.
+double bytes_read(const Graph& step, ValueId input) {
+  const double bytes = static_cast<double>(step.value(input).type.bytes());
+  for (const Node& node : step.nodes()) {
+    if (node.op->name() == "embedding" && node.inputs[1] == input)
+      return std::min(bytes, static_cast<double>(step.value(node.outputs[0]).type.bytes()));
+  }
+  return bytes;
+}
+
 double bytes_of_op(const Graph& step) {
   const bool moves = std::any_of(step.nodes().begin(), step.nodes().end(),
                                  [](const Node& node) { return !node.op->view(); });
   if (!moves) return 0;
   double bytes = 0;
-  for (const ValueId id : step.with_role(Role::input))
-    bytes += static_cast<double>(step.value(id).type.bytes());
+  for (const ValueId id : step.with_role(Role::input)) bytes += bytes_read(step, id);
   // A gradient that is what came from behind (of an addition) is nowhere written.
   for (const Graph::Output& output : step.outputs()) {
     if (step.value(output.value).producer != none)

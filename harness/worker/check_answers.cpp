@@ -33,6 +33,7 @@ void train_one(Executable& executable, const CheckFeeds& feeds, std::int64_t ste
 
 // A single op gives the same before timing and after: what one step on the check's operands computes.
 std::vector<HostTensor> op_answers(Executable& executable, const CheckFeeds& feeds) {
+  executable.supply_masks(feeds.masks);
   executable.set_state(feeds.parameters);
   executable.stage(0, feeds.batch());
   executable.step(0, 0, 1);

@@ -91,7 +91,7 @@ void write_verify_results(Executable& executable, const Program& program, std::s
   for (HostTensor& tensor : answers) {
     if (tensor.name == "losses") tensor = in_f32(tensor);
   }
-  if (task == "train") {
+  if (task == "train" || program.is_op()) {
     for (HostTensor& draws : draw_answers(executable, feeds)) answers.push_back(std::move(draws));
   }
   write_results(cell_folder, "verify.safetensors", answers);

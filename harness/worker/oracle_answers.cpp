@@ -8,6 +8,7 @@
 
 #include "harness/io/philox.hpp"
 #include "harness/worker/check_answers.hpp"
+#include "harness/worker/kinks.hpp"
 
 namespace assay {
 namespace {
@@ -123,9 +124,18 @@ std::vector<HostTensor> both_phases(Executable& executable, const Program& progr
   return all;
 }
 
+bool is_square_moment(std::string_view name) {
+  return name.starts_with("verify/moment/") && OptimizerSpec::is_square(name.substr(name.rfind('.') + 1));
+}
+
+// As they are compared: of a mean of squares the root.
 Answers by_name(const std::vector<HostTensor>& tensors) {
   Answers answers;
-  for (const HostTensor& tensor : tensors) answers[tensor.name] = doubles(tensor);
+  for (const HostTensor& tensor : tensors) {
+    std::vector<double>& values = answers[tensor.name] = doubles(tensor);
+    if (!is_square_moment(tensor.name)) continue;
+    for (double& value : values) value = std::sqrt(value);
+  }
   return answers;
 }
 
@@ -176,17 +186,24 @@ std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program,
                                        const OracleOptions& oracle, const CheckFeeds& feeds) {
   options.check = true;
   options.precision = parse_precision("fp64");
-  const std::vector<HostTensor> tensors =
-      both_phases(*backend.compile(program, options), program, options.task, in_f64(feeds));
+  Kinks kinks(program);
+  const Program& watched = kinks.watched();
+  std::vector<HostTensor> tensors =
+      both_phases(*backend.compile(watched, options), watched, options.task, in_f64(feeds));
+  kinks.take(tensors);
   const Answers exact = by_name(tensors);
 
   options.precision = oracle.emulated;
-  const std::unique_ptr<Executable> emulation = backend.compile(program, options);
+  const std::unique_ptr<Executable> emulation = backend.compile(watched, options);
   std::map<std::string, Seen> seen;
-  widen(seen, by_name(both_phases(*emulation, program, options.task, feeds)), exact);
+  std::vector<HostTensor> emulated = both_phases(*emulation, watched, options.task, feeds);
+  kinks.take(emulated);
+  widen(seen, by_name(emulated), exact);
   for (int run = 0; run < oracle.perturbations; ++run) {
     const Perturbation perturbation(feeds, program, oracle.emulated, options.task, oracle.seed, run);
-    Answers answers = by_name(both_phases(*emulation, program, options.task, perturbation.feeds()));
+    std::vector<HostTensor> moved = both_phases(*emulation, watched, options.task, perturbation.feeds());
+    kinks.take(moved, [&](const std::vector<double>& rows) { return perturbation.ordered(rows); });
+    Answers answers = by_name(moved);
     for (auto& [name, values] : answers) {
       if (name.ends_with("logits")) values = perturbation.ordered(values);
     }
@@ -202,6 +219,7 @@ std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program,
     bound.as<double>()[1] = seen.at(tensor.name).l2;
     results.push_back(std::move(bound));
   }
+  std::ranges::move(kinks.counts(), std::back_inserter(results));
   return results;
 }
 

@@ -51,6 +51,7 @@ TEST(CliRun, refuses_bad_input_before_anything_is_run) {
   expect_refused({.arguments = {"run", "--workload", "mlp", "--seed", "1.5"}}, "seed");
   expect_refused({.arguments = {"run", "--workload", "mlp", "--quick=maybe"}}, "quick");
   expect_refused({.arguments = {"run", "--workload", "mlp", "--batchs", "3"}}, "did you mean '--batch'?");
+  expect_refused({.arguments = {"run", "--workload", "mlp", "--check", "false"}}, "--check=false");
   expect_refused({.arguments = with({"run", "--filter", "resnet"}, small)}, "none of the 1 cells");
   expect_refused({.arguments = with({"run", "--resume", "/no/such.json"}, small)}, "/no/such.json");
 }

@@ -19,7 +19,6 @@ from assay_worker import (
     OpAdapter,
     Program,
     Unsupported,
-    boxed_numbers,
     worker_main,
 )
 from ops import OPS, Backward
@@ -31,6 +30,14 @@ def refuse_unknown(program: Program) -> None:
     for node in program.training.nodes:
         if node.op not in OPS:
             raise Unsupported(f"[{node.op}] plain numpy has no such op")
+
+
+def drawn_masks(graph: Graph, random: np.random.Generator) -> Tensors:
+    rates = {node.inputs[1]: node.attributes["rate"] for node in graph.nodes if node.op == "dropout"}
+    return {
+        str(name): (random.random(graph.values[str(name)].shape) >= rate).astype(np.uint8)
+        for name, rate in rates.items()
+    }
 
 
 class NumpyAdapter(Adapter):
@@ -115,17 +122,7 @@ class NumpyAdapter(Adapter):
         return values, backwards
 
     def _masks(self) -> Tensors:
-        rates = {
-            node.inputs[1]: node.attributes["rate"]
-            for node in self._program.training.nodes
-            if node.op == "dropout"
-        }
-        return self._supplied or {
-            str(name): (self._random.random(self._program.training.values[str(name)].shape) >= rate).astype(
-                np.uint8
-            )
-            for name, rate in rates.items()
-        }
+        return self._supplied or drawn_masks(self._program.training, self._random)
 
     def _update(self, name: str, g: np.ndarray, learning_rate: float, step: int) -> None:
         o, p = self._optimizer, self._state[name]
@@ -151,47 +148,38 @@ class NumpyAdapter(Adapter):
 class NumpyOp(OpAdapter):
     """A single op: forwards, and in training backwards from the gradient that it is given."""
 
-    @classmethod
-    def info(cls, cell: Cell) -> Info:
-        return NumpyAdapter.info(cell)
+    draws = True
 
     def __init__(self, program: Program, cell: Cell, check: bool) -> None:
         refuse_unknown(program)
         if len(program.training.nodes) != 1:
             raise Unsupported("[op] plain numpy runs one node at a time")
-        self._train = cell.task == "train"
-        self._graph, self._differentiated = program.graph(cell.task), program.differentiated
-        self._slots: dict[int, dict[str, Any]] = {}
-        self._results: Tensors = {}
-        (self._output,) = program.inference.outputs
-        self._cotangent = program.cotangents.get(self._output, "")
+        super().__init__(program, cell)
+        self._random = np.random.default_rng(cell.request.get("seed", 1))
+        self._node = self.graph.nodes[0]
 
-    def set_state(self, tensors: Tensors) -> None:
-        pass
+    def place(self, name: str, array: np.ndarray) -> np.ndarray:
+        return array.copy()
 
-    def state(self) -> Tensors:
-        return {}
+    def fetch(self, name: str, tensor: np.ndarray) -> np.ndarray:
+        return tensor
 
-    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
-        host = boxed_numbers if self._graph.nodes[0].op == "from_list" else np.copy
-        self._slots[slot] = {name: host(array) for name, array in self._graph.unpack(inputs).items()}
+    def compute(self, given: list[Any], cotangents: list[Any]) -> list[Any]:
+        values = dict(zip(self.given, given, strict=True))
+        if self.masks and values[self.masks[0]] is None:
+            values |= drawn_masks(self.graph, self._random)
+        operands = [None if name is None else values[name] for name in self._node.inputs]
+        y, backward = OPS[self._node.op](*operands, **self._node.attributes)
+        if not self.train:
+            return [y]
+        gradients = dict(zip(self._node.inputs, backward(cotangents[0]), strict=False))
+        return [y, *(gradients[name] for name in self.differentiated)]
 
-    def step(self, slot: int, learning_rate: float, step: int) -> None:
-        values, node = self._slots[slot], self._graph.nodes[0]
-        operands = [None if name is None else values[name] for name in node.inputs]
-        y, backward = OPS[node.op](*operands, **node.attributes)
-        self._results = {self._output: y}
-        if not self._train:
-            return
-        for name, gradient in zip(node.inputs, backward(values[self._cotangent]), strict=False):
-            if name in self._differentiated:
-                self._results[f"gradient/{name}"] = gradient
+    def draw_masks(self, slot: int) -> Tensors:
+        return drawn_masks(self.graph, self._random)
 
     def synchronize(self) -> None:
         pass
-
-    def results(self) -> Tensors:
-        return self._results
 
 
 if __name__ == "__main__":

@@ -27,9 +27,10 @@ class Framework:
     compiled: str  # the mode that compiles ahead
     devices: tuple[str, ...] = ("cpu", "cuda")
     precisions: tuple[str, ...] = ("fp32", "bf16")
-    rmsprop_epsilon: float = (
-        1e-2  # one that shows where it is added, unless its own form has it below the root
-    )
+    # One that shows where it is added, unless its own form has it below the root.
+    rmsprop_epsilon: float = 1e-2
+    # The ops that a test compiles alone, where one takes seconds; none: all.
+    compiled_ops: frozenset[str] = frozenset()
 
     @property
     def python(self) -> Path:
@@ -76,7 +77,7 @@ def assert_same(found: Tensors, expected: Tensors, rtol: float, atol: float) -> 
 
 
 FRAMEWORKS = [
-    Framework("torch", "PyTorch", "compile"),
+    Framework("torch", "PyTorch", "compile", compiled_ops=frozenset({"linear", "reduce", "embedding"})),
     Framework("jax", "XLA", "jit"),
     Framework("tensorflow", "TensorFlow", "graph", devices=("cpu",), rmsprop_epsilon=1e-8),
     Framework("mxnet", "MXNet", "hybridize", devices=("cpu",), precisions=("fp32",), rmsprop_epsilon=1e-8),

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from assay_worker.batch import Session
+from assay_worker.samples import Samples
 from worker_under_test import LIBRARY
 
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built")
@@ -92,6 +93,22 @@ def test_resident_batches_are_cropped_too(tmp_path: Path) -> None:
     for i, (sample, dx, dy, flip) in enumerate(plan[BATCH : 2 * BATCH].tolist()):
         np.testing.assert_array_equal(session.inputs[i], expected(raw[sample], dx, dy, flip))
     session.close()
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f4"])
+def test_a_frameworks_own_loader_is_given_the_same_samples(tmp_path: Path, dtype: str) -> None:
+    raw = np.random.default_rng(1).integers(1, 256, (SAMPLES, 3, 9, 7)).astype(dtype)
+    plan = random_plan(5)
+    write_cell(tmp_path, raw, plan, {"kind": "native", "workers": 0})
+    samples = Samples(tmp_path)
+    samples.start(7)  # there is one plan
+    assert len(samples) == SAMPLES
+    assert samples.moved
+    for i, (sample, dx, dy, flip) in enumerate(plan.tolist()):
+        inputs, label = samples[i]
+        assert inputs.dtype == np.float32
+        np.testing.assert_array_equal(inputs, expected(raw[sample], dx, dy, flip))
+        assert label == sample % 5
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from framework import FRAMEWORKS
+from framework import ENVIRONMENTS, FRAMEWORKS
 from worker_under_test import ROOT
 
 BUILD = Path(os.environ.get("ASSAY_BUILD") or ROOT / "build/dev")
@@ -105,3 +105,31 @@ def test_torch_is_checked_and_timed(tmp_path: Path) -> None:
     )
     assert any(library["name"] == "oneDNN" for library in cell["libraries"])
     assert cell["forks"][0]["settings"]["threads"] == "1"
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(
+    ("backend", "mode"), [("torch", "eager"), ("tensorflow", "graph"), ("mxnet", "eager")]
+)
+def test_a_frameworks_own_loader_trains_as_well(
+    tmp_path: Path, backend: str, mode: str, workers: int
+) -> None:
+    if not (ENVIRONMENTS / backend / "bin/python").exists():
+        pytest.skip(f"{backend} is not set up: scripts/setup --framework {backend}")
+    options = ["--workload", "mlp", "--backend", backend, "--mode", mode, "--epochs", 1, "--samples", 3200]
+    cell = run(tmp_path / "r.json", *options, "--loader", "native", "--loader-workers", workers)
+    assert cell["loader_workers"] == workers
+    (block,) = (block for block in cell["forks"][0]["blocks"] if block["kind"] == "timed")
+    assert block["steps"] == 100
+    # A class has a picture of its own: what sees the right labels learns it.
+    assert cell["metrics"]["train_accuracy"]["value"] > 0.5
+
+
+@pytest.mark.parametrize("loader", ["resident", "harness"])
+def test_keras_fits_block_by_block(tmp_path: Path, loader: str) -> None:
+    if not (ENVIRONMENTS / "tensorflow/bin/python").exists():
+        pytest.skip("tensorflow is not set up: scripts/setup --framework tensorflow")
+    measure = ["--steps", 30] if loader == "resident" else ["--epochs", 2, "--samples", 320]
+    cell = run(tmp_path / "r.json", "--workload", "mlp", "--backend", "tensorflow", "--mode", "fit", *measure)
+    timed = [block["steps"] for block in cell["forks"][0]["blocks"] if block["kind"] == "timed"]
+    assert sum(timed) == (30 if loader == "resident" else 20)

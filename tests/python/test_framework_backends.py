@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from assay_worker.checks import read_feeds
-from framework import EACH, Framework, ask_numpy, assert_same
+from framework import EACH, FRAMEWORKS, Framework, ask_numpy, assert_same
 from ops import OPS
 
 
@@ -61,6 +61,32 @@ def test_running_statistics_take_the_biased_variance(framework: Framework, make_
         np.testing.assert_allclose(check[f"running/bn1.running_{name}"], expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_dropout_takes_the_masks_of_the_check_and_then_draws_its_own(
+    framework: Framework, make_cell: Any, compiled: bool
+) -> None:
+    mode = framework.compiled if compiled else "eager"
+    folder = make_cell("dropping", {"kind": "adam", "epsilon": 1e-3}, mode=mode)
+    check, verify, _ = framework.ask(folder)
+    expected_check, expected_verify = ask_numpy(folder)
+    drawn, expected_drawn = (
+        {name: answers.pop(name) for name in list(answers) if name.startswith("draws/")}
+        for answers in (verify, expected_verify)
+    )
+    # Logits go up to 60 here.
+    assert_same(check, expected_check, 1e-3, 1e-3)
+    assert_same(verify, expected_verify, 1e-3, 1e-3)
+    # The masks of the check keep a half; what is drawn goes by the rate.
+    for counts in (drawn, expected_drawn):
+        for name, kept in (("drop1", 0.75), ("drop2", 0.5)):
+            first, second, alike, elements = counts[f"draws/{name}.mask"]
+            deviation = 6 * np.sqrt(0.25 * elements)
+            assert elements > 200
+            assert abs(first - kept * elements) < deviation
+            assert abs(second - kept * elements) < deviation
+            assert abs(alike - (kept**2 + (1 - kept) ** 2) * elements) < deviation
+
+
 def test_bf16_is_coarser_than_fp32_and_near_it(framework: Framework, make_cell: Any) -> None:
     if "bf16" not in framework.precisions:
         pytest.skip(f"{framework.name} has no bf16 here")
@@ -89,3 +115,14 @@ def test_hello_tells_the_libraries(framework: Framework, make_cell: Any) -> None
     libraries = {library["name"]: library for library in heard[0]["libraries"]}
     assert Path(libraries[framework.library]["path"]).exists()
     assert libraries[framework.library]["version"]
+
+
+def test_fit_takes_the_steps_of_the_other_modes(make_cell: Any) -> None:
+    tensorflow = next(framework for framework in FRAMEWORKS if framework.name == "tensorflow")
+    if not tensorflow.python.exists():
+        pytest.skip("tensorflow is not set up: scripts/setup --framework tensorflow")
+    folder = make_cell("mlp", {"kind": "sgd", "momentum": 0.9, "weight_decay": 0.1}, mode="fit")
+    check, verify, _ = tensorflow.ask(folder)
+    expected_check, expected_verify = ask_numpy(folder)
+    assert_same(check, expected_check, 2e-5, 2e-6)
+    assert_same(verify, expected_verify, 2e-5, 2e-6)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assay_worker import Adapter, Cell
+from assay_worker import Adapter, Cell, Loop, Samples
 from assay_worker.batch import DONE, EVALUATE, TIMED, Block, Layout
 from assay_worker.serve import Server, error_event
 from assay_worker.tensors import read_tensors
@@ -221,6 +221,39 @@ def test_without_resident_batches_each_step_takes_a_fresh_one(make_cell: Any) ->
     assert session.read == 7 + 2
 
 
+def test_a_framework_with_a_loop_of_its_own_is_fed_and_stopped_by_the_clock(make_cell: Any) -> None:
+    folder = make_cell()
+    steps: list[tuple[float, int]] = []
+    last: list[int] = []
+
+    class OwnLoop(numpy_adapter()):  # type: ignore[misc]
+        own_loop = True
+
+        def train(self, loop: Loop, samples: Samples | None) -> None:
+            assert samples is None
+            while (row := loop.begin_step()) is not None:
+                steps.append(row)
+                if loop.last_of_block:
+                    last.append(row[1])
+                self.step(row[1] % 2, *row)
+                loop.end_step()
+
+    sessions: list[FakeSession] = []
+
+    def open_session(path: Path) -> FakeSession:
+        sessions.append(FakeSession(path))
+        return sessions[-1]
+
+    cell = Cell(folder, json.loads((folder / "request.json").read_text()))
+    server = Server(OwnLoop, cell, lambda _: None, open_session)  # type: ignore[arg-type]
+    server.answer({"command": "compile"})
+    assert server.answer({"command": "run"})["event"] == "ran"
+    assert steps == [(0.01, number) for number in range(1, 8)]
+    assert last == [3, 7]
+    assert np.isnan(sessions[0].losses).tolist() == [False, False, True]
+    assert sessions[0].logits == 2
+
+
 def test_the_step_of_compile_leaves_the_state_as_it_was(make_cell: Any) -> None:
     folder = make_cell()
     cell = Cell(folder, json.loads((folder / "request.json").read_text()))
@@ -235,5 +268,7 @@ def test_the_step_of_compile_leaves_the_state_as_it_was(make_cell: Any) -> None:
 
 def test_out_of_memory_is_told_from_failure() -> None:
     assert error_event(MemoryError())["kind"] == "out_of_memory"
+    for words in ("RESOURCE_EXHAUSTED: Out of memory", "std::bad_alloc", "you can't allocate memory"):
+        assert error_event(RuntimeError(words))["kind"] == "out_of_memory"
     assert error_event(ValueError("x"))["kind"] == "failed"
     assert error_event(ValueError("x"))["reason"] == "ValueError: x"

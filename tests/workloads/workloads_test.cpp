@@ -43,6 +43,7 @@ Program program_of(const std::string& name, const OptimizerSpec& optimizer = {})
   if (name == "cifar10-cnn") return workload.build(16);
   if (name == "alexnet") return workload.build(4, {3, 63, 63}, 10);
   if (name == "overfeat") return workload.build(4, {3, 75, 75}, 10);
+  if (name == "googlenet") return workload.build(4, {3, 64, 64}, 10);
   if (name == "vgg_a") return workload.build(4, {3, 32, 32}, 10);
   return workload.build(workload.batch);
 }

@@ -1,4 +1,4 @@
-// Matrix products, and what stands on matrices.
+// Products.
 #include "workloads/ops/list.hpp"
 
 namespace assay {
@@ -9,7 +9,7 @@ std::vector<OpWorkload> matrix_op_workloads() {
   linear.description =
       "y = x weight^T + bias, x (M, K), weight (N, K); n and k are m where they are not given";
   linear.dimensions = {{.name = "m"}, {.name = "n", .like = "m"}, {.name = "k", .like = "m"}};
-  linear.sizes = {"m4", "m16", "m64", "m256", "m1024", "m2048"};
+  linear.sizes = matrix_sweep();
   linear.default_size = "m256";
   linear.build = [](OperandBuilder& b, const Dimensions& d) {
     const std::int64_t m = d.at("m"), n = d.at("n"), k = d.at("k");
@@ -28,19 +28,18 @@ std::vector<OpWorkload> matrix_op_workloads() {
     b.result("y", b.graph().apply("linear", {x, weight, none}, {}, "y")[0]);
   };
 
-  OpWorkload loss;
-  loss.name = "op/softmax_cross_entropy";
-  loss.description = "the mean loss of (N, C) logits, a scalar; c is 10";
-  loss.dimensions = {{.name = "n"}, {.name = "c", .fallback = 10, .least = 2}};
-  loss.sizes = {"n1", "n32", "n1024", "n32768", "n1048576"};
-  loss.default_size = "n1024";
-  loss.build = [](OperandBuilder& b, const Dimensions& d) {
-    const std::int64_t n = d.at("n"), c = d.at("c");
-    const ValueId logits = b.input("logits", {n, c}, "signal");
-    const ValueId labels = b.input("labels", {n}, "below:" + std::to_string(c), DType::i32);
-    b.result("loss", b.graph().softmax_cross_entropy(logits, labels, "loss"));
+  OpWorkload dot;
+  dot.name = "op/dot";
+  dot.description = "y = the sum of a[i] b[i], a scalar; both (N)";
+  dot.dimensions = {{.name = ""}};
+  dot.sizes = element_sweep();
+  dot.default_size = "65536";
+  dot.build = [](OperandBuilder& b, const Dimensions& d) {
+    const ValueId left = b.input("a", {d.at("")}, "signal");
+    const ValueId right = b.input("b", {d.at("")}, "signal");
+    b.result("y", b.graph().apply("dot", {left, right}, {}, "y")[0]);
   };
-  return {linear, gemm, loss};
+  return {linear, gemm, dot};
 }
 
 }  // namespace assay

@@ -8,10 +8,13 @@ namespace assay {
 
 std::vector<std::string> element_sweep() { return {"16", "256", "4096", "65536", "1048576", "4194304"}; }
 
+std::vector<std::string> matrix_sweep() { return {"m4", "m16", "m64", "m256", "m1024", "m2048"}; }
+
 std::span<const OpWorkload> all_op_workloads() {
   static const std::vector<OpWorkload> ops = [] {
     std::vector<OpWorkload> all;
-    for (auto list : {pointwise_op_workloads, matrix_op_workloads, image_op_workloads, shape_op_workloads}) {
+    for (auto list : {pointwise_op_workloads, matrix_op_workloads, row_op_workloads, image_op_workloads,
+                      sequence_op_workloads, shape_op_workloads}) {
       for (OpWorkload& op : list()) all.push_back(std::move(op));
     }
     return all;

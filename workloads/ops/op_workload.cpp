@@ -104,6 +104,10 @@ ValueId OperandBuilder::state(std::string name, Shape shape, std::string initial
   return builder_.state(std::move(name), std::move(shape), std::move(initializer));
 }
 
+ValueId OperandBuilder::mask(std::string name, Shape shape) {
+  return graph_.add_value(std::move(name), {DType::u8, std::move(shape)}, Role::mask);
+}
+
 void OperandBuilder::result(const std::string& name, ValueId value) {
   graph_.add_output(name, value);
   if (!differentiated_) return;

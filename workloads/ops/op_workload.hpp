@@ -57,6 +57,8 @@ class OperandBuilder {
   ValueId input(std::string name, Shape shape, std::string fill, DType dtype = DType::f32);
   // Running statistics and the like: kept between steps.
   ValueId state(std::string name, Shape shape, std::string initializer);
+  // What dropout keeps of a tensor of that shape: drawn in each step, supplied in the check.
+  ValueId mask(std::string name, Shape shape);
   // A result by name, with the gradient that comes from behind as an input "d<name>".
   void result(const std::string& name, ValueId value);
 

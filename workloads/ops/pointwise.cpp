@@ -32,7 +32,24 @@ std::vector<OpWorkload> pointwise_op_workloads() {
     const ValueId right = b.input("b", {1, d.at("")}, "signal");
     b.result("y", b.graph().add(left, right, "y"));
   };
-  return {unary("relu", "y = max(x, 0)"), add};
+
+  OpWorkload dropout = add;
+  dropout.name = "op/dropout";
+  dropout.description =
+      "y = 2 x or 0, each with probability 1/2, x (N); the mask is drawn in the step, in training and in "
+      "inference";
+  dropout.build = [](OperandBuilder& b, const Dimensions& d) {
+    const ValueId x = b.input("x", {1, d.at("")}, "signal");
+    const ValueId mask = b.mask("mask", {1, d.at("")});
+    b.result("y", b.graph().apply("dropout", {x, mask}, {{"rate", 0.5}}, "y")[0]);
+  };
+  return {unary("relu", "y = max(x, 0)"),
+          unary("sigmoid", "y = 1 / (1 + e^-x)"),
+          unary("tanh", "y = tanh(x)"),
+          unary("softplus", "y = log(1 + e^x), also called softrelu"),
+          unary("softsign", "y = x / (1 + |x|)"),
+          add,
+          dropout};
 }
 
 }  // namespace assay

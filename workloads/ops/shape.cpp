@@ -1,7 +1,48 @@
 // What moves elements and computes nothing, creation among it.
+#include <array>
+
 #include "workloads/ops/list.hpp"
 
 namespace assay {
+namespace {
+
+OpWorkload transpose() {
+  OpWorkload row;
+  row.name = "op/transpose";
+  row.description = "x (M, N) to (N, M), moved; n is m where it is not given";
+  row.dimensions = {{.name = "m"}, {.name = "n", .like = "m"}};
+  row.sizes = matrix_sweep();
+  row.default_size = "m256";
+  row.build = [](OperandBuilder& b, const Dimensions& d) {
+    const ValueId x = b.input("x", {d.at("m"), d.at("n")}, "signal");
+    b.result("y", b.graph().apply("transpose", {x}, {{"permutation", Shape{1, 0}}}, "y")[0]);
+  };
+  return row;
+}
+
+OpWorkload concat() {
+  OpWorkload row;
+  row.name = "op/concat";
+  row.description =
+      "a (N, C, H, W) and b (N, K, H, W), one behind the other along the channels. By default 64 of 28 x 28 "
+      "each";
+  row.dimensions = {{.name = "n"},
+                    {.name = "c", .fallback = 64},
+                    {.name = "k", .like = "c"},
+                    {.name = "h", .fallback = 28},
+                    {.name = "w", .like = "h"}};
+  row.sizes = {"n1c1h4", "n1c1", "n1", "n8", "n64", "n256"};
+  row.default_size = "n8";
+  row.build = [](OperandBuilder& b, const Dimensions& d) {
+    const ValueId left = b.input("a", {d.at("n"), d.at("c"), d.at("h"), d.at("w")}, "signal");
+    const ValueId right = b.input("b", {d.at("n"), d.at("k"), d.at("h"), d.at("w")}, "signal");
+    const std::array both{left, right};
+    b.result("y", b.graph().concat(both, 1, "y"));
+  };
+  return row;
+}
+
+}  // namespace
 
 std::vector<OpWorkload> shape_op_workloads() {
   OpWorkload flatten;
@@ -36,7 +77,7 @@ std::vector<OpWorkload> shape_op_workloads() {
   from_list.build = [](OperandBuilder& b, const Dimensions& d) {
     b.result("y", b.graph().apply("from_list", {b.input("numbers", {d.at(""), 2}, "number")}, {}, "y")[0]);
   };
-  return {flatten, from_array, from_list};
+  return {flatten, transpose(), concat(), from_array, from_list};
 }
 
 }  // namespace assay

@@ -19,4 +19,12 @@ const Loops& loops() {
 #endif
 }
 
+bool multiplies_bf16() {
+#if defined(__x86_64__)
+  return &loops() == &loops_avx512 && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
 }  // namespace assay::onednn

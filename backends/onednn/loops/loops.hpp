@@ -33,7 +33,7 @@ struct PoolRow {
   float scale;
 };
 
-// The weight gradient of a convolution of one channel, stride 1, no padding, over one image. The lanes of a
+// A convolution of one channel, stride 1, no padding, over one image, and its weight gradient. The lanes of a
 // vector are (pixel, channel of dy) pairs, so that dy is read as it lies in nhwc; x is read from a copy that
 // repeats each pixel once per channel ("spread"). The channels in the lanes repeat every `phases` vectors.
 struct FirstLayer {
@@ -68,6 +68,9 @@ struct Loops {
                           std::int64_t classes, float* probabilities, float* scratch);
   // Null where the instruction set has no kernel. x: (x_rows, x_columns); spread: (x_rows, x_pitch).
   void (*spread)(const FirstLayer&, const float* x, float* spread);
+  // y (rows, dy_pitch) = the convolution with taps (kernel_rows, kernel_columns, 16 * phases) plus a bias (16 *
+  // phases) behind them, not below 0 with `relu`. Square kernels.
+  void (*first_layer)(const FirstLayer&, const float* spread, const float* taps, bool relu, float* y);
   // Adds the products by lane to sums (kernel_rows, kernel_columns, 16 * phases) and bias_sums (16 * phases).
   void (*first_layer_gradient)(const FirstLayer&, const float* spread, const float* dy, float* sums,
                                float* bias_sums);
@@ -76,6 +79,8 @@ struct Loops {
 
 // The best that this CPU has.
 const Loops& loops();
+// Whether it multiplies pairs of bf16 beside that (AVX-512 BF16).
+bool multiplies_bf16();
 
 extern const Loops loops_x86_64;
 extern const Loops loops_avx2;

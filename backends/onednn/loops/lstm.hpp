@@ -15,6 +15,7 @@ struct LstmShape {
   bool narrow;  // x, dy, y and dx are bf16, and so are h and the gates' gradients as operands of products
 
   std::int64_t lanes;  // of the instruction set
+  std::int64_t pair;   // numbers of an operand of a product that lie in the place of a float: 1, or 2 of bf16
   std::int64_t group_units() const { return (units + lanes - 1) / lanes * lanes; }
   std::int64_t gates() const { return 4 * group_units(); }  // floats of a gate row
   std::int64_t panel() const { return 4 * lanes; }
@@ -25,7 +26,7 @@ struct LstmShape {
 // 1, N, group_units), slot t + 1 for step t and slot 0 for zeros. Without a reserve c and h roll through few
 // slots and the gates go nowhere.
 struct LstmReserve {
-  float *gates, *c, *h;  // gates may be null
+  float *gates, *c, *h;  // gates may be null; h is an operand: pairs
   std::int64_t c_slots, h_slots;
 };
 
@@ -48,7 +49,7 @@ struct LstmBackward {
 };
 
 struct LstmLoops {
-  std::int64_t lanes;
+  std::int64_t lanes, pair;  // with pairs of bf16, only for shapes that are narrow
   // Floats of scratch for one caller.
   std::int64_t (*forward_scratch)(const LstmShape&);
   std::int64_t (*backward_scratch)(const LstmShape&);
@@ -63,10 +64,11 @@ struct LstmLoops {
   void (*backward)(const LstmBackward&, std::int64_t begin, std::int64_t end, float* scratch);
 };
 
-const LstmLoops& lstm_loops();
+const LstmLoops& lstm_loops(bool narrow);
 
 extern const LstmLoops lstm_x86_64;
 extern const LstmLoops lstm_avx2;
 extern const LstmLoops lstm_avx512;
+extern const LstmLoops lstm_avx512_bf16;
 
 }  // namespace assay::onednn

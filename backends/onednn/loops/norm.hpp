@@ -63,5 +63,6 @@ const NormTable& norm_loops();
 extern const NormTable norm_x86_64;
 extern const NormTable norm_avx2;
 extern const NormTable norm_avx512;
+extern const NormTable norm_avx512_bf16;
 
 }  // namespace assay::onednn

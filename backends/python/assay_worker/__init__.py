@@ -5,9 +5,11 @@ The contract is docs/protocol.md; harness/worker/backend.hpp is the same contrac
 
 from .adapter import Adapter, Cell, Info, Library, Unavailable, Unsupported
 from .libraries import loaded_libraries
-from .op_adapter import OpAdapter, boxed_numbers
+from .op_adapter import OpAdapter
 from .program import Graph, Node, Optimizer, Program, Value
+from .samples import Samples
 from .serve import worker_main
+from .trainer import Loop
 
 __all__ = [
     "Adapter",
@@ -15,14 +17,15 @@ __all__ = [
     "Graph",
     "Info",
     "Library",
+    "Loop",
     "Node",
     "OpAdapter",
     "Optimizer",
     "Program",
+    "Samples",
     "Unavailable",
     "Unsupported",
     "Value",
-    "boxed_numbers",
     "loaded_libraries",
     "worker_main",
 ]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .program import Program
 from .tensors import Tensors
+
+if TYPE_CHECKING:
+    from .samples import Samples
+    from .trainer import Loop
 
 
 class Unsupported(Exception):
@@ -83,6 +88,18 @@ class Cell:
     @property
     def memory_cap_bytes(self) -> int | None:
         return self.request.get("memory_cap_bytes")
+
+    @property
+    def loader(self) -> str:
+        return self.request.get("loader", {}).get("kind", "resident")
+
+    @property
+    def loader_workers(self) -> int:
+        return self.request.get("loader", {}).get("workers", 0)
+
+    @property
+    def seed(self) -> int:
+        return self.request.get("seed", 1)
 
     @property
     def counts_steps(self) -> bool:
@@ -163,6 +180,26 @@ class Adapter(ABC):
         """Of a single op: what the last step computed, by the names of the graph's outputs, and for task
         train "gradient/<input>" for each of program.differentiated. Synchronises."""
         raise Unsupported("[op] this backend does not run single ops")
+
+    @property
+    def own_loop(self) -> bool:
+        """Whether it trains by train(), in a loop of the framework's own."""
+        return False
+
+    def train(self, loop: Loop, samples: Samples | None) -> None:
+        """Run all steps, each between loop.begin_step() and loop.end_step().
+
+        On staged batches, on those of the batch library, or where there are samples by its own loader.
+        """
+        raise NotImplementedError("step() is called instead")
+
+    def loader(self, samples: Samples) -> Iterable[Any]:
+        """Give one pass over the samples in whole batches by the framework's own loader, in its own order."""
+        raise Unsupported("[native] this backend has no loader of its own")
+
+    def take(self, batch: Any) -> None:
+        """Let what the own loader gave be slot 0."""
+        raise Unsupported("[native] this backend has no loader of its own")
 
     def memory(self) -> dict[str, int]:
         """Bytes by name."""

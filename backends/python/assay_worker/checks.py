@@ -65,7 +65,8 @@ def verify(adapter: Adapter, program: Program, task: str, cell_folder: Path) -> 
     """k steps on what was timed; its state and slot 0 afterwards are the check's."""
     feeds = read_feeds(cell_folder)
     if program.is_op:
-        _write(cell_folder / "results/verify.safetensors", _op_answers(adapter, feeds))
+        answers = _op_answers(adapter, feeds)
+        _write(cell_folder / "results/verify.safetensors", answers | _draws(adapter, feeds))
         return
     adapter.supply_masks(feeds.masks)
     adapter.set_state(feeds.parameters)
@@ -106,6 +107,7 @@ def _draws(adapter: Adapter, feeds: Feeds) -> Tensors:
 
 def _op_answers(adapter: Adapter, feeds: Feeds) -> Tensors:
     """What one step on the check's operands computes: the same before timing and after."""
+    adapter.supply_masks(feeds.masks)
     adapter.set_state(feeds.parameters)
     adapter.stage(0, feeds.inputs, feeds.labels)
     adapter.step(0, 0.0, 1)

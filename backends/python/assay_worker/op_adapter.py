@@ -2,19 +2,109 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
-from .adapter import Adapter
+from .adapter import Adapter, Cell, Info, Unsupported
 from .program import Program
 from .tensors import Tensors
 
 
+def boxed_numbers(tagged: np.ndarray) -> list[int | float]:
+    """Box what op from_list is fed: (N, 2) of a tag, 0 for whole and 1 for real, and a value."""
+    return [float(value) if tag else int(value) for tag, value in tagged.tolist()]
+
+
+# What stays a program's own array or list until the step makes a tensor of it.
+HOST: dict[str, Callable[[np.ndarray], Any]] = {"from_array": np.copy, "from_list": boxed_numbers}
+
+
 class OpAdapter(Adapter):
-    """What a network has and a single op has not; a subclass stages, steps and gives results()."""
+    """Keeps operands in slots, states by name, and what the last step found.
+
+    Dropout takes a mask as its last operand: None where it draws by itself, a supplied one in a check.
+    A subclass translates the graph's nodes by the table that its networks are built from, and says how an
+    array gets to its device and back and how a step is computed.
+    """
+
+    draws = False  # whether compute() and draw_masks() know masks
+
+    def __init__(self, program: Program, cell: Cell) -> None:
+        self.program, self.cell = program, cell
+        self.train = cell.task == "train"
+        self.graph = graph = program.graph(cell.task)
+        self._host = {str(node.inputs[0]): HOST[node.op] for node in graph.nodes if node.op in HOST}
+        if self._host and cell.mode != "eager":
+            raise Unsupported(
+                f"[{graph.name}] an array or a list becomes a tensor outside of compiled code: --mode eager"
+            )
+        self.masks = [value.name for value in graph.with_role("mask")]
+        if self.masks and not self.draws:
+            raise Unsupported(f"[{graph.name}] this backend has dropout within a network alone")
+        self._supplied: list[Any] = [None for _ in self.masks]
+        cotangents = set(program.cotangents.values())
+        fed = [value.name for value in graph.with_role("input")]
+        self.operands = [name for name in fed if name not in cotangents]
+        self.given = [*self.operands, *self.masks]
+        self.cotangents = [name for name in program.cotangents.values() if self.train]
+        self.differentiated = program.differentiated if self.train else []
+        self.states: dict[str, Any] = {}
+        self._slots: dict[int, tuple[list[Any], list[Any]]] = {}
+        self._found: Sequence[Any] = ()
+
+    @abstractmethod
+    def place(self, name: str, array: np.ndarray) -> Any:
+        """Keep a copy of an operand, of a gradient from behind or of a state where the op reads it."""
+
+    @abstractmethod
+    def fetch(self, name: str, tensor: Any) -> np.ndarray:
+        """Give an output, the gradient of the operand of that name or a state, as the contract has it."""
+
+    @abstractmethod
+    def compute(self, given: list[Any], cotangents: list[Any]) -> Sequence[Any]:
+        """Of values by the names of `given`: give the outputs, in training the gradients of `differentiated` behind them; keep new states."""
+
+    @classmethod
+    def info(cls, cell: Cell) -> Info:
+        raise NotImplementedError("who the backend is says its adapter for networks")
 
     @classmethod
     def of(cls, program: Program) -> type[Adapter]:
         return cls
+
+    def set_state(self, tensors: Tensors) -> None:
+        for value in self.program.states:
+            given = tensors.get(value.name)
+            if given is None:
+                given = np.full(value.shape, value.initializer == "ones", np.float32)
+            self.states[value.name] = self.place(value.name, np.array(given, np.float32))
+
+    def state(self) -> Tensors:
+        return {name: self.fetch(name, tensor) for name, tensor in self.states.items()}
+
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        held = {
+            name: self._host[name](array) if name in self._host else self.place(name, array)
+            for name, array in self.graph.unpack(inputs).items()
+        }
+        self._slots[slot] = [held[name] for name in self.operands], [held[name] for name in self.cotangents]
+
+    def step(self, slot: int, learning_rate: float, step: int) -> None:
+        operands, cotangents = self._slots[slot]
+        self._found = self.compute([*operands, *self._supplied], cotangents)
+
+    def supply_masks(self, masks: Tensors) -> None:
+        self._supplied = [self.place(name, masks[name]) if masks else None for name in self.masks]
+
+    def results(self) -> Tensors:
+        outputs = list(self.graph.outputs.items())
+        found = {name: self.fetch(value, self._found[i]) for i, (name, value) in enumerate(outputs)}
+        for i, name in enumerate(self.differentiated, len(outputs)):
+            found[f"gradient/{name}"] = self.fetch(name, self._found[i])
+        return found
 
     def loss(self) -> float:
         raise NotImplementedError("a single op has no loss")
@@ -24,8 +114,3 @@ class OpAdapter(Adapter):
 
     def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
         raise NotImplementedError("a single op gives its gradients with its results")
-
-
-def boxed_numbers(tagged: np.ndarray) -> list[int | float]:
-    """Box what op from_list is fed: (N, 2) of a tag, 0 for whole and 1 for real, and a value."""
-    return [float(value) if tag else int(value) for tag, value in tagged.tolist()]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 SCHEMA = "assay-program/1"
-DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
+DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "u8": np.uint8}
 MOMENTS = {"adam": ("m", "v"), "lazy_adam": ("m", "v"), "rmsprop": ("square",), "sgd": ("momentum",)}
 
 

@@ -19,11 +19,15 @@ from .adapter import Adapter, Cell, Unavailable, Unsupported
 from .batch import Session, library_path
 from .libraries import with_loaded_libraries
 from .program import Program, read_program
+from .samples import Samples
 from .tensors import Tensors, read_tensors
 
 PROTOCOL = 1
 LONGEST_REASON = 4000
 Event = dict[str, Any]
+# How frameworks say that there is no memory left: PyTorch on a device and on the CPU, TensorFlow, XLA, MXNet.
+STARVED_TYPES = ("OutOfMemoryError", "ResourceExhaustedError")
+STARVED_WORDS = ("can't allocate memory", "RESOURCE_EXHAUSTED", "bad_alloc", "Failed to allocate CPU Memory")
 
 
 class Server:
@@ -115,13 +119,14 @@ class Server:
     def _run(self, adapter: Adapter) -> Event:
         self._session = self._open_session(self._cell.folder)
         op = self._program is not None and self._program.is_op
-        trainer.run(
-            adapter,
-            self._session,
-            self._cell.task,
-            lambda done, planned: self._emit({"event": "progress", "done": done, "planned": planned}),
-            op=op,
-        )
+
+        def progress(done: int, planned: int) -> None:
+            self._emit({"event": "progress", "done": done, "planned": planned})
+
+        if self._cell.loader == "native" and self._cell.task == "train" and not op:
+            trainer.run_native(adapter, self._session, Samples(self._cell.folder), progress)
+        else:
+            trainer.run(adapter, self._session, self._cell.task, progress, op=op)
         self.close()
         return {
             "event": "ran",
@@ -150,8 +155,7 @@ def error_event(error: BaseException) -> Event:
     elif isinstance(error, (Unavailable, ImportError)):
         kind = "unavailable"
     text = str(error) or type(error).__name__
-    # PyTorch's allocators, on the device and on the CPU.
-    starved = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in text
+    starved = type(error).__name__ in STARVED_TYPES or any(words in text for words in STARVED_WORDS)
     if isinstance(error, MemoryError) or starved:
         kind = "out_of_memory"
     if kind == "failed":

@@ -21,6 +21,8 @@ void add_run(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
 void add_show(CLI::App& app, Context& context);
 void add_compare(CLI::App& app, Context& context);
+void add_ab(CLI::App& app, Context& context);
+void add_calibrate(CLI::App& app, Context& context);
 void add_validate(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);
 void add_env(CLI::App& app, Context& context);

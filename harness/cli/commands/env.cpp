@@ -10,6 +10,7 @@
 #include "harness/cli/commands/commands.hpp"
 #include "harness/cli/exit_code.hpp"
 #include "harness/cli/print.hpp"
+#include "harness/gate/fingerprint.hpp"
 #include "harness/measure/environment.hpp"
 #include "harness/run/build_info.hpp"
 
@@ -110,14 +111,29 @@ int env(bool json) {
   return fine;
 }
 
+int print_fingerprint() {
+  const auto fingerprint = machine_fingerprint(environment());
+  if (!fingerprint) {
+    warn("this machine does not say which processor it has: it has no fingerprint");
+    return own_failure;
+  }
+  print(*fingerprint + "\n");
+  return fine;
+}
+
 }  // namespace
 
 void add_env(CLI::App& app, Context& context) {
   auto json = std::make_shared<bool>(false);
+  auto fingerprint = std::make_shared<bool>(false);
   CLI::App* command =
       app.add_subcommand("env", "The machine, libraries, clocks, and what makes numbers unsteady here");
   command->add_flag("--json", *json, "As JSON, for a program");
-  command->callback([json, &context] { context.action = [json] { return env(*json); }; });
+  command->add_flag("--fingerprint", *fingerprint,
+                    "Only the key of this machine, by which baselines and calibrations are named");
+  command->callback([json, fingerprint, &context] {
+    context.action = [json, fingerprint] { return *fingerprint ? print_fingerprint() : env(*json); };
+  });
 }
 
 }  // namespace assay::cli

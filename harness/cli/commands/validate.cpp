@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include "harness/cli/commands/commands.hpp"
 #include "harness/cli/exit_code.hpp"
@@ -14,7 +13,7 @@
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
 #include "harness/report/schema.hpp"
-#include "harness/report/strict_json.hpp"
+#include "harness/report/strict_document.hpp"
 
 namespace assay::cli {
 namespace {
@@ -26,10 +25,10 @@ struct Options {
 
 std::vector<std::string> faults_of(const std::string& file) {
   try {
-    const nlohmann::json json = load_json(file);
-    require_report_schema(json, file);
-    std::vector<std::string> faults = schema_violations(json);
-    if (faults.empty()) faults = invariant_violations(report_from_json(json, file));
+    const StrictDocument document = read_strict_document(file == "-" ? "/dev/stdin" : file);
+    require_report_schema(document);
+    std::vector<std::string> faults = schema_violations(document);
+    if (faults.empty()) faults = invariant_violations(report_from(document));
     for (std::string& fault : faults) fault = file + ": " + fault;
     return faults;
   } catch (const JsonError& error) {

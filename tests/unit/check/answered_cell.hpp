@@ -2,6 +2,7 @@
 // relation does.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -61,6 +62,17 @@ class AnsweredCell {
   const Program& program() const { return program_; }
   // The worker's tensor of a phase, to be spoilt.
   HostTensor& worker(const std::string& phase, const std::string& name) { return worker_.at(phase).at(name); }
+  // What the oracle's perturbed runs saw, largest and L2.
+  void bound(const std::string& phase, const std::string& name, double seen) {
+    for (HostTensor& tensor : oracle_) {
+      if (tensor.name == "bound/" + phase + "/" + name) std::ranges::fill(tensor.as<double>(), seen);
+    }
+  }
+  void count_ties(const std::string& op, double tipped, double elements) {
+    oracle_.push_back(HostTensor::zeros("ties/" + op, {DType::f64, {2}}));
+    oracle_.back().as<double>()[0] = tipped;
+    oracle_.back().as<double>()[1] = elements;
+  }
   void lose(const std::string& phase, const std::string& name) { worker_.at(phase).erase(name); }
 
   // What a worker does that multiplies its gradients and its updates by a mistake, consistently.
@@ -108,6 +120,9 @@ class AnsweredCell {
         double scale = 0.02;
         for (double& value : exact.as<double>())
           value = (scale = scale < 0 ? 0.013 - 1.01 * scale : -0.017 - scale * 1.02);
+        if (expected.square) {
+          for (double& value : exact.as<double>()) value = std::abs(value);
+        }
         const std::size_t row =
             exact.as<double>().size() / static_cast<std::size_t>(expected.rows ? batch_.distinct : 1);
         for (std::size_t i = 0; i < mine.as<float>().size(); ++i) {

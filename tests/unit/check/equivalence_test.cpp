@@ -47,6 +47,32 @@ TEST(Equivalence, judges_every_expected_tensor) {
   }
 }
 
+TEST(Equivalence, judges_a_mean_of_squares_by_its_root) {
+  for (const double seen : {1e-3, 1e-5}) {
+    AnsweredCell cell;
+    const std::string name = "moment/conv1.weight.v";
+    const double exact = cell.worker("verify", name).as<float>()[0];
+    cell.bound("verify", name, seen);
+    cell.worker("verify", name).as<float>()[0] = static_cast<float>(std::pow(std::sqrt(exact) + 1e-3, 2));
+    EXPECT_EQ(cell.judged("verify").passed, seen == 1e-3) << seen;
+  }
+  AnsweredCell cell;
+  cell.worker("verify", "moment/conv1.weight.v").as<float>()[0] = -1e-12f;
+  EXPECT_EQ(tensor(cell.judged("verify"), "verify/moment/conv1.weight.v").ratio, beyond_measure);
+}
+
+TEST(Equivalence, says_how_many_ties_the_oracle_counted) {
+  AnsweredCell cell;
+  EXPECT_TRUE(cell.judged("check").ties.empty());
+  cell.count_ties("relu", 3, 64);
+  const Equivalence result = cell.judged("check");
+  ASSERT_EQ(result.ties.size(), 1u);
+  EXPECT_EQ(result.ties[0].op, "relu");
+  EXPECT_EQ(result.ties[0].tipped, 3);
+  EXPECT_EQ(result.ties[0].elements, 64);
+  EXPECT_TRUE(cell.judged("verify").ties.empty()) << "they are those of the gradients before timing";
+}
+
 TEST(Equivalence, fails_when_any_single_tensor_is_off) {
   for (const char* phase : {"check", "verify"}) {
     AnsweredCell names;

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "harness/measure/environment.hpp"
 #include "harness/run/metrics.hpp"
 #include "harness/run/options.hpp"
 #include "tests/unit/report/sample_report.hpp"
@@ -49,7 +50,7 @@ TEST(Compare, equal_reports_are_the_same) {
 
 TEST(Compare, shares_the_confidence_among_its_cells) {
   const Report report = report_of({lenet(2e-3), test::sample_cell("torch", "compile", 8e-3, 12)});
-  EXPECT_NEAR(compare(report, report, {}).cell_confidence, 0.975, 1e-12);
+  EXPECT_NEAR(compare(report, report, {}).cell_confidence, 0.995, 1e-12);
 }
 
 TEST(Compare, a_cell_that_one_side_lacks_is_missing_or_new) {
@@ -67,6 +68,26 @@ TEST(Compare, a_comparison_of_nothing_is_incomplete) {
   broken.status = Status::unavailable;
   const Report report = report_of({broken});
   EXPECT_EQ(exit_code(compare(report, report, {}), false, false), 4);
+}
+
+TEST(Compare, what_is_ok_on_neither_side_is_unmeasured_and_incomplete_only_where_it_went_wrong) {
+  CellReport crashed = test::sample_cell("torch", "eager", 8e-3, 12), absent = crashed;
+  crashed.status = Status::crashed;
+  absent.status = Status::unavailable;
+  const auto compared = [](const CellReport& cell) {
+    const Report report = report_of({lenet(2e-3), cell});
+    return compare(report, report, {});
+  };
+  EXPECT_EQ(compared(crashed).count(Verdict::unmeasured), 1);
+  EXPECT_EQ(exit_code(compared(crashed), false, false), 4);
+  EXPECT_EQ(compared(absent).count(Verdict::unmeasured), 1);
+  EXPECT_EQ(exit_code(compared(absent), false, false), 0);
+}
+
+TEST(Compare, looks_only_at_what_the_environment_says) {
+  const nlohmann::json told = environment();
+  for (const std::string& pointer : compared_fields())
+    EXPECT_TRUE(told.contains(nlohmann::json::json_pointer(pointer))) << pointer;
 }
 
 TEST(Compare, a_status_that_got_worse_is_broken) {

@@ -59,7 +59,7 @@ TEST(Fuse, a_mask_reaches_across_the_flatten_of_cnn) {
 
 TEST(Fuse, keeps_outputs_updates_and_persistent_values) {
   const Graph before = training_step(find_workload("lenet5").build(4),
-                                     {.gradients_as_outputs = true, .logits_as_output = true});
+                                     {.gradients_as_outputs = true, .network_outputs = true});
   const Graph after = fuse(before, all_rules());
   ASSERT_EQ(after.outputs().size(), before.outputs().size());
   for (const Graph::Output& output : before.outputs()) {

@@ -127,7 +127,7 @@ TEST(TrainingStep, the_check_gets_gradients_and_logits_and_a_run_gets_the_loss_a
   const Graph plain = training_step(program, {});
   ASSERT_EQ(plain.outputs().size(), 1u);
   EXPECT_EQ(plain.outputs()[0].name, "loss");
-  const Graph check = training_step(program, {.gradients_as_outputs = true, .logits_as_output = true});
+  const Graph check = training_step(program, {.gradients_as_outputs = true, .network_outputs = true});
   EXPECT_TRUE(check.has_output("logits"));
   EXPECT_EQ(check.value(check.output("gradient/fc1.weight")).type.shape, (Shape{128, 784}));
 }
@@ -162,7 +162,7 @@ TEST(Precision, fp32_and_tf32_change_nothing) {
 TEST(Precision, bf16_keeps_parameters_statistics_loss_and_weight_gradients_in_f32) {
   const Graph graph = training_step(
       normalised(),
-      {.precision = parse_precision("bf16"), .gradients_as_outputs = true, .logits_as_output = true});
+      {.precision = parse_precision("bf16"), .gradients_as_outputs = true, .network_outputs = true});
   for (const Value& value : graph.values()) {
     if (value.role == Role::label || value.role == Role::intermediate) continue;
     EXPECT_EQ(value.type.dtype, DType::f32) << value.name;

@@ -90,6 +90,18 @@ TEST(Workload, the_networks_of_convnet_benchmarks_have_the_parameters_of_their_p
   EXPECT_EQ(parameter_count(find_workload("overfeat").build(2).training), 145920872);
 }
 
+TEST(Workload, googlenet_has_the_layers_of_the_table_in_convnet_benchmarks) {
+  const Graph graph = find_workload("googlenet").build(2).training;
+  EXPECT_EQ(layers(graph, "convolution"), 3 + 9 * 6);
+  EXPECT_EQ(layers(graph, "concat"), 9);
+  EXPECT_EQ(graph.value(graph.find("inception3a.concat")).type.shape, (Shape{2, 256, 28, 28}));
+  EXPECT_EQ(graph.value(graph.find("inception3b.concat")).type.shape, (Shape{2, 480, 28, 28}));
+  EXPECT_EQ(graph.value(graph.find("inception4e.concat")).type.shape, (Shape{2, 832, 14, 14}));
+  EXPECT_EQ(graph.value(graph.find("inception5b.concat")).type.shape, (Shape{2, 1024, 7, 7}));
+  EXPECT_EQ(graph.value(graph.find("flatten")).type.shape, (Shape{2, 1024}));
+  EXPECT_EQ(parameter_count(graph), 6998552);
+}
+
 TEST(Workload, every_program_is_complete) {
   for (const Workload& workload : all_workloads())
     EXPECT_NO_THROW(check_program(workload.build(2))) << workload.name;

@@ -85,6 +85,23 @@ TEST(AtomicFile, leaves_the_old_file_when_the_new_one_does_not_fit) {
   EXPECT_EQ(entries(folder.path()), 1u);
 }
 
+TEST(AtomicFile, removes_what_a_killed_writer_left_and_nothing_else) {
+  const TemporaryFolder folder;
+  write_atomically(folder / "x", "old");
+  write_atomically(folder / "x.1.2.tmp", "of a writer that was killed");
+  for (const char* other : {"x.tmp", "x.1.tmp", "y.1.2.tmp", "xx.1.2.tmp", "x.1.2.tmp.kept"})
+    write_atomically(folder / other, "another's");
+  AtomicFile living(folder / "x");
+  living.write("new");
+  EXPECT_EQ(remove_abandoned(folder / "x"), 1u);
+  EXPECT_FALSE(std::filesystem::exists(folder / "x.1.2.tmp"));
+  EXPECT_EQ(entries(folder.path()), 7u);
+  living.commit();
+  EXPECT_EQ(read_text(folder / "x"), "new");
+  EXPECT_EQ(remove_abandoned(folder / "x"), 0u);
+  EXPECT_EQ(remove_abandoned(folder / "no" / "x"), 0u);
+}
+
 TEST(AtomicFile, keeps_a_link_a_link) {
   const TemporaryFolder folder;
   std::filesystem::create_symlink("target", folder / "link");

@@ -132,7 +132,7 @@ TEST(MemoryPage, says_what_the_plans_say) {
 
 // Study M names AlexNet-, VGG- and Inception-like networks; ResNet-56 is ours.
 TEST(MemoryPlans, save_what_was_claimed_for_photographs_and_resnet56) {
-  for (const char* name : {"alexnet", "overfeat", "vgg_a", "resnet56", "resnet50"}) {
+  for (const char* name : {"alexnet", "overfeat", "vgg_a", "googlenet", "resnet56", "resnet50"}) {
     const Workload& workload = find_workload(name);
     const Program program = workload.build(workload.batch);
     EXPECT_GE(saving(plan_sizes(training_step(program, {}))), claimed_for_training) << name;

@@ -8,6 +8,8 @@
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
 #include "harness/report/schema.hpp"
+#include "harness/report/schema_check.hpp"
+#include "harness/report/strict_document.hpp"
 #include "harness/report/strict_json.hpp"
 #include "tests/unit/report/sample_report.hpp"
 
@@ -18,6 +20,8 @@ using test::sample_report;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+
+Report read(const nlohmann::json& json) { return parse_report(json.dump(), "r.json"); }
 
 std::string refusal(const std::string& text) {
   try {
@@ -51,18 +55,18 @@ TEST(ReportJson, keeps_what_makes_a_cell_differ_from_its_workload_and_reads_repo
   EXPECT_THAT(cell.id, HasSubstr("/schedule=every:10x0.9/"));
   auto json = nlohmann::json::parse(report_text(report));
   EXPECT_THAT(schema_violations(json), IsEmpty());
-  const Report again = report_from_json(json, "r.json");
+  const Report again = read(json);
   EXPECT_EQ(again.cells[0].axes.variant, cell.axes.variant);
   EXPECT_EQ(again.cells[0].hyper_parameters, cell.hyper_parameters);
   EXPECT_THAT(invariant_violations(again), IsEmpty());
   json["cells"][0]["variant"]["schedule"] = "constant";
-  EXPECT_THAT(invariant_violations(report_from_json(json, "r.json")), Not(IsEmpty()));
+  EXPECT_THAT(invariant_violations(read(json)), Not(IsEmpty()));
 
   auto earlier = nlohmann::json::parse(report_text(sample_report(1)));
   earlier["cells"][0].erase("variant");
   earlier["cells"][0].erase("hyper_parameters");
   EXPECT_THAT(schema_violations(earlier), IsEmpty());
-  EXPECT_THAT(invariant_violations(report_from_json(earlier, "r.json")), IsEmpty());
+  EXPECT_THAT(invariant_violations(read(earlier)), IsEmpty());
 }
 
 TEST(ReportJson, writes_what_its_own_schema_accepts) {
@@ -154,6 +158,44 @@ TEST(StrictJson, names_a_file_that_is_missing_or_a_folder) {
   EXPECT_THROW(read_strict_json("/"), JsonError);
 }
 
+TEST(StrictDocument, reads_what_the_slow_parser_reads) {
+  const std::string text =
+      R"({"a": [1, -2, 0.1, 1e3, 18446744073709551615, true, null, "\u00e9\n"], "b": {}})";
+  EXPECT_EQ(to_json(StrictDocument(text, "x").root()), parse_strict_json(text, "x"));
+}
+
+TEST(StrictDocument, refuses_an_integer_that_no_number_holds_and_many_equal_keys) {
+  EXPECT_THROW(StrictDocument("[123456789012345678901234567890]", "x"), JsonError);
+  std::string many = "{";
+  for (int i = 0; i < 1000; ++i) many += "\"" + std::to_string(i) + "\": 0, ";
+  EXPECT_NO_THROW(StrictDocument(many + "\"x\": 0}", "x"));
+  EXPECT_THROW(StrictDocument(many + "\"7\": 0}", "x"), JsonError);
+}
+
+TEST(SchemaCheck, refuses_a_schema_with_a_keyword_that_it_would_leave_out) {
+  EXPECT_THROW(SchemaCheck(nlohmann::json{{"pattern", "a"}}), std::logic_error);
+}
+
+TEST(SchemaCheck, judges_each_keyword) {
+  const auto schema =
+      nlohmann::json::parse(R"({"type": "object", "required": ["a"], "additionalProperties": false,
+    "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 5}, "b": {"enum": ["x", 1, null]},
+                   "c": {"type": "array", "uniqueItems": true, "items": {"type": "string", "minLength": 2}},
+                   "d": {"additionalProperties": {"$ref": "#/definitions/small"}}},
+    "if": {"properties": {"b": {"const": "x"}}, "required": ["b"]}, "then": {"required": ["c"]},
+    "definitions": {"small": {"type": ["number", "null"], "maximum": 1}}})");
+  const SchemaCheck check(schema);
+  const auto holds = [&](const char* text) { return check.holds(StrictDocument(text, "x").root()); };
+  for (const char* good : {R"({"a": 5})", R"({"a": 0, "b": "x", "c": []})", R"({"a": 0, "b": 1})",
+                           R"({"a": 0, "c": ["ab", "äö"]})", R"({"a": 0, "d": {"k": null, "l": 0.5}})"})
+    EXPECT_TRUE(holds(good)) << good;
+  for (const char* bad : {R"([])", R"({})", R"({"a": 6})", R"({"a": -1})", R"({"a": 1.0})", R"({"a": "1"})",
+                          R"({"a": 0, "e": 1})", R"({"a": 0, "b": "y"})", R"({"a": 0, "b": "x"})",
+                          R"({"a": 0, "c": ["ab", "ab"]})", R"({"a": 0, "c": ["ä"]})",
+                          R"({"a": 0, "d": {"k": 2}})", R"({"a": 0, "d": {"k": "1"}})"})
+    EXPECT_FALSE(holds(bad)) << bad;
+}
+
 // Whatever bytes stand in a report, it is read or refused, validated and judged; nothing else escapes.
 TEST(ReportJson, survives_hostile_reports) {
   std::mt19937 random(20260102);
@@ -190,9 +232,12 @@ TEST(ReportJson, survives_hostile_reports) {
       }
     }
     try {
-      const auto json = parse_strict_json(text, "r.json");
-      schema_violations(json);
-      invariant_violations(report_from_json(json, "r.json"));
+      const StrictDocument document(text, "r.json");
+      const auto quick = schema_violations(document);
+      // The quick check and the library have to agree on every document.
+      const auto slow = schema_violations(to_json(document.root()));
+      EXPECT_EQ(quick.empty(), slow.empty()) << (slow.empty() ? "" : slow.front());
+      invariant_violations(report_from(document));
       ++accepted;
     } catch (const JsonError&) {
     }

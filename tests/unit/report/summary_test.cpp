@@ -93,6 +93,13 @@ TEST(Summary, ranks_by_time_and_states_ratio_and_tax) {
   EXPECT_EQ(entry(table, 0, "equivalence"), "25 % of bound");
 }
 
+TEST(Summary, says_what_a_frameworks_own_loader_fed) {
+  Report report = test::sample_report(2);
+  EXPECT_THAT(text_of(report), Not(HasSubstr("own loader")));
+  report.cells[1].axes.loader = "native";
+  EXPECT_THAT(text_of(report), HasSubstr("torch compile was fed by its framework's own loader"));
+}
+
 TEST(Summary, does_not_rank_what_is_flagged_wrong_or_absent_and_says_why) {
   Report report = test::sample_report(2);
   report.cells[0].flags = {"throttled"};

@@ -166,6 +166,27 @@ TEST_F(MatrixTest, bad_names_are_refused_with_place_and_nearest) {
       HasSubstr("there already"));
 }
 
+TEST_F(MatrixTest, an_axis_that_makes_no_difference_to_a_cell_does_not_repeat_it) {
+  const auto ids = [this](const char* config) {
+    std::multiset<std::string> found;
+    for (const Cell& cell : cells(config)) found.insert(cell.axes.workload + " " + cell.axes.task);
+    return found;
+  };
+  EXPECT_EQ(ids(R"({"workload": ["mlp", "lstm"], "backend": "fast", "mode": "graph",
+                    "embedding-gradient": ["dense", "sparse"]})"),
+            (std::multiset<std::string>{"mlp train", "lstm train", "lstm train"}));
+  EXPECT_EQ(ids(R"({"workload": "mlp", "backend": "fast", "mode": "graph", "task": ["train", "infer"],
+                    "schedule": ["constant", "every:10x0.9"], "learning-rate": [0.1, 0.2]})"),
+            (std::multiset<std::string>{"mlp infer", "mlp train", "mlp train", "mlp train", "mlp train"}));
+  EXPECT_EQ(
+      cells(R"({"workload": "mlp", "backend": "fast", "mode": "graph", "loader": ["resident", "harness"],
+                      "loader-workers": [0, 1, 2]})")
+          .size(),
+      4U);
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "fast", "batch": [32, 32]})"),
+              HasSubstr("there already"));
+}
+
 TEST_F(MatrixTest, forks_are_interleaved_and_shuffled_alike_for_a_seed) {
   const auto made = cells(R"({"workload": ["mlp", "lenet5"], "backend": ["fast", "other"]})");
   const auto forks = plan_forks(made, 5, 7);

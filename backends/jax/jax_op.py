@@ -1,0 +1,67 @@
+"""A single op of JAX: forward alone, or forward and jax.vjp of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from assay_worker import Cell, OpAdapter, Program
+from jax import Array
+from jax_network import Values, function_of
+from jax_settings import as_array, compute_type, device_of, memory_of, observed, put, refuse_cell
+
+
+class JaxOp(OpAdapter):
+    """The whole of a step is one pure function, compiled under `jit`; states go in and come out."""
+
+    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
+        refuse_cell(cell)
+        super().__init__(program, cell)
+        self._device = device_of(cell.device)
+        run = function_of(self.graph, compute_type(cell))
+        names, outputs = self.operands, list(self.graph.outputs.values())
+        positions = [names.index(name) for name in self.differentiated]
+
+        def forward(states: Values, operands: list[Array]) -> tuple[tuple[Array, ...], Values]:
+            values = run({**states, **dict(zip(names, operands, strict=True))})
+            updated = states | {state: values[name] for state, name in self.graph.updates.items()}
+            return tuple(values[name] for name in outputs), updated
+
+        def both_ways(
+            states: Values, operands: list[Array], cotangents: list[Array]
+        ) -> tuple[tuple[Array, ...], Values]:
+            def of_differentiated(*given: Array) -> tuple[tuple[Array, ...], Values]:
+                replaced = list(operands)
+                for position, operand in zip(positions, given, strict=True):
+                    replaced[position] = operand
+                return forward(states, replaced)
+
+            given = [operands[position] for position in positions]
+            results, backward, updated = jax.vjp(of_differentiated, *given, has_aux=True)
+            return (*results, *backward(tuple(cotangents))), updated
+
+        compiled: Callable[[Any], Any] = jax.jit if cell.mode == "jit" else lambda function: function
+        self._step = compiled(both_ways) if self.train else compiled(forward)
+        self._last: Sequence[Array] = ()
+
+    def place(self, name: str, array: np.ndarray) -> Array:
+        return put(array, self._device)
+
+    def fetch(self, name: str, tensor: Array) -> np.ndarray:
+        return as_array(tensor)
+
+    def compute(self, operands: list[Any], cotangents: list[Array]) -> Sequence[Array]:
+        given = (cotangents,) if self.train else ()
+        self._last, self.states = self._step(self.states, operands, *given)
+        return self._last
+
+    def synchronize(self) -> None:
+        jax.block_until_ready((self._last, self.states))
+
+    def memory(self) -> dict[str, int]:
+        return memory_of(self._device)
+
+    def settings(self) -> dict[str, str]:
+        return observed(self._step)

@@ -1,0 +1,76 @@
+"""What a cell asks of the whole process, what was observed of it, and how arrays come and go."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from assay_worker import Cell, Unavailable, Unsupported
+from jax import Array
+
+
+def refuse_cell(cell: Cell) -> None:
+    """Raise where JAX has no such precision or mode here."""
+    if cell.device != "cuda" and cell.precision == "tf32":
+        raise Unsupported(f"[tf32] the device {cell.device} has no TF32")
+    if cell.mode not in ("eager", "jit"):
+        raise Unsupported(f"mode {cell.mode!r}: eager and jit are known")
+
+
+def configure(cell: Cell) -> None:
+    """Set what holds for the whole process, before JAX starts its backend."""
+    os.environ["PJRT_NPROC"] = str(cell.threads)
+    if cell.device == "cuda":
+        os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+        if cell.deterministic:
+            flags = os.environ.get("XLA_FLAGS", "")
+            os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true".strip()
+    else:
+        jax.config.update("jax_platforms", "cpu")
+    jax.config.update(
+        "jax_default_matmul_precision", "tensorfloat32" if cell.precision == "tf32" else "highest"
+    )
+
+
+def compute_type(cell: Cell) -> jnp.dtype:
+    return jnp.bfloat16 if cell.precision == "bf16" else jnp.float32
+
+
+def device_of(kind: str) -> jax.Device:
+    try:
+        return jax.devices(kind)[0]
+    except RuntimeError as error:
+        raise Unavailable(f"JAX {jax.__version__} finds no {kind} device: {error}") from error
+
+
+def put(array: np.ndarray, device: jax.Device) -> Array:
+    # Always a copy: the buffer belongs to the batch library, and JAX would alias it on a CPU.
+    return jax.device_put(np.array(array), device, may_alias=False)
+
+
+def as_array(value: Array) -> np.ndarray:
+    return np.asarray(value.astype(jnp.float32))
+
+
+def memory_of(device: jax.Device) -> dict[str, int]:
+    statistics = device.memory_stats()
+    return {"framework_peak": statistics["peak_bytes_in_use"]} if statistics else {}
+
+
+def observed(step: Callable[..., Any] | None = None) -> dict[str, str]:
+    names = [task.joinpath("comm").read_text() for task in Path("/proc/self/task").iterdir()]
+    found = {
+        "threads": str(sum("XLAEigen" in name for name in names)),
+        "matmul_precision": str(jax.config.jax_default_matmul_precision),
+        "python": platform.python_version(),
+    }
+    if compiled := getattr(step, "_cache_size", None):
+        # More than one means that it compiled anew.
+        found["compiled_graphs"] = str(compiled())
+    return found

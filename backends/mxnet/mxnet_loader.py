@@ -1,0 +1,30 @@
+"""The training samples through Gluon's DataLoader."""
+
+from __future__ import annotations
+
+import numpy as np
+from assay_worker import Cell, Samples
+from mxnet import gluon
+
+
+class SampleDataset(gluon.data.Dataset):
+    def __init__(self, samples: Samples) -> None:
+        self._samples = samples
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, float]:
+        inputs, label = self._samples[index]
+        return inputs, float(label)
+
+
+def make_loader(samples: Samples, batch: int, cell: Cell) -> gluon.data.DataLoader:
+    """Shuffle anew in each pass, in processes of its own where workers are asked for."""
+    return gluon.data.DataLoader(
+        SampleDataset(samples),
+        batch_size=batch,
+        shuffle=True,
+        last_batch="discard",
+        num_workers=cell.loader_workers,
+    )

@@ -1,0 +1,72 @@
+"""The training samples of a cell folder one by one, for a loader that is the framework's own.
+
+What they are is what the batch library makes of them (harness/batch/manifest.hpp, plan_file.hpp); in which
+order they come is the loader's own affair.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from .adapter import Unsupported
+
+
+class Samples:
+    """The rows of one epoch's plan: f32 (C, H, W) or i32 tokens, and the label as a whole number."""
+
+    def __init__(self, cell_folder: Path) -> None:
+        manifest = json.loads((cell_folder / "data/manifest.json").read_text())
+        if manifest["kind"] != "array":
+            raise Unsupported(
+                f"[native] a data set of kind {manifest['kind']!r} is decoded by the batch library alone: "
+                "--loader harness"
+            )
+        split = manifest["splits"]["train"]
+        shown = slice(split["first"], split["first"] + split["count"])
+        self.raw = np.load(cell_folder / split["inputs"], mmap_mode="r")[shown]
+        self.labels = np.load(cell_folder / split["labels"], mmap_mode="r")[shown]
+        self.tokens = "vocabulary" in manifest
+        shape = (-1, *[1] * (len(manifest["sample_shape"]) - 1))
+        normalisation = manifest.get("normalisation", {"scale": [1], "shift": [0]})
+        self.scale, self.shift = (
+            np.array(normalisation[name], np.float32).reshape(shape) for name in ("scale", "shift")
+        )
+        self._folder = cell_folder
+        self.rows = np.empty((0, 4), np.int32)
+        self.start(1)
+
+    def start(self, epoch: int) -> None:
+        """Let the samples be those of that epoch's plan, or of the last one that there is."""
+        while not (path := self._folder / f"epochs/{epoch:04}.plan.npy").exists() and epoch > 1:
+            epoch -= 1
+        self.rows = np.load(path)
+
+    @property
+    def moved(self) -> bool:
+        """Whether the plan crops or mirrors."""
+        return bool(self.rows[:, 1:].any())
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
+        sample, dx, dy, flip = self.rows[index].tolist()
+        raw = self.raw[sample]
+        if self.tokens:
+            return np.array(raw), int(self.labels[sample])
+        if dx or dy:
+            raw = _shifted(raw, dx, dy)
+        if flip:
+            raw = raw[:, :, ::-1]
+        return raw.astype(np.float32) * self.scale + self.shift, int(self.labels[sample])
+
+
+def _shifted(raw: np.ndarray, dx: int, dy: int) -> np.ndarray:
+    """Give out[c][y][x] = raw[c][y + dy][x + dx], zero outside."""
+    padded = np.pad(raw, ((0, 0), (abs(dy),) * 2, (abs(dx),) * 2))
+    _, height, width = raw.shape
+    top, left = abs(dy) + dy, abs(dx) + dx
+    return padded[:, top : top + height, left : left + width]

@@ -1,0 +1,112 @@
+"""A single op of TensorFlow: forward alone, or forward and the gradients of its operands by a GradientTape.
+
+Where Keras has a layer with variables of its own the operands take their places in a keras.StatelessScope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from assay_worker import Cell, Node, OpAdapter, Program, Unsupported
+from keras import layers
+from tensorflow_network import IMAGE_OPS, Builder, images_to_ours, images_to_theirs
+from tensorflow_settings import MODES, observed, refuse_cell
+
+TYPES = {"f32": "float32", "i32": "int32", "u8": "uint8"}
+
+
+class TensorflowOp(OpAdapter):
+    """The whole of a step is one function of its operands and states."""
+
+    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
+        refuse_cell(cell)
+        if cell.mode == "fit":
+            raise Unsupported(f"[{program.training.name}] a single op is nothing that Keras fits")
+        super().__init__(program, cell)
+        self._images = any(node.op in IMAGE_OPS for node in self.graph.nodes)
+        self._builder = Builder(images_last=self._images)
+        self._plan = [(node, self._translate(node)) for node in self.graph.nodes]
+        self._build()
+        self._positions = [self.operands.index(name) for name in self.differentiated]
+        self._step = MODES[cell.mode](self._both_ways if self.train else self._forward)
+        self._last: Sequence[tf.Tensor] = ()
+
+    def place(self, name: str, array: np.ndarray) -> tf.Tensor:
+        if name in self._builder.kept:
+            array = self._builder.to_theirs(name, array)
+        elif self._images:
+            array = images_to_theirs(array)
+        # A copy, always: the buffer belongs to the batch library.
+        return tf.constant(np.ascontiguousarray(array).reshape(array.shape))
+
+    def fetch(self, name: str, tensor: tf.Tensor) -> np.ndarray:
+        found = tf.cast(tensor, tf.float32).numpy()
+        if name in self._builder.kept:
+            return self._builder.to_ours(name, found)
+        return images_to_ours(found) if self._images else found
+
+    def compute(self, operands: list[Any], cotangents: list[tf.Tensor]) -> Sequence[tf.Tensor]:
+        given = (cotangents,) if self.train else ()
+        self._last, self.states = self._step(self.states, operands, *given)
+        return self._last
+
+    def synchronize(self) -> None:
+        tf.test.experimental.sync_devices()
+
+    def settings(self) -> dict[str, str]:
+        return observed(self._step)
+
+    def _translate(self, node: Node) -> Any:
+        values = self.graph.values
+        return self._builder.translate(node, [values.get(name) if name else None for name in node.inputs])
+
+    def _build(self) -> None:
+        """Let the layers make their variables, by a call that computes nothing."""
+        kept = self._builder.awaited()
+        if not kept:
+            return
+        values: dict[str | None, Any] = {}
+        for name in self.operands:
+            value = self.graph.values[name]
+            shape = images_to_theirs(np.empty(value.shape, np.bool_)).shape if self._images else value.shape
+            values[name] = keras.KerasTensor(shape, TYPES[value.dtype])
+        for node, run in self._plan:
+            fed = [values[name] for name in node.inputs if name in values and name not in kept]
+            values[node.outputs[0]] = run(*fed)
+        self._builder.finish()
+
+    def _forward(
+        self, states: dict[str, tf.Tensor], operands: list[Any]
+    ) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
+        values: dict[str | None, Any] = {**states, **dict(zip(self.operands, operands, strict=True))}
+        kept = self._builder.kept
+        if not kept:
+            self._walk(values)
+            return [values[name] for name in self.graph.outputs.values()], states
+        with keras.StatelessScope([(kept[name], values[name]) for name in kept]) as scope:
+            self._walk(values)
+        found = {name: scope.get_current_value(kept[name]) for name in states}
+        return [values[name] for name in self.graph.outputs.values()], found
+
+    def _walk(self, values: dict[str | None, Any]) -> None:
+        for node, run in self._plan:
+            fed = [
+                values[name] for name in node.inputs if name is not None and name not in self._builder.kept
+            ]
+            training = {"training": self.train} if isinstance(run, layers.BatchNormalization) else {}
+            values[node.outputs[0]] = run(*fed, **training)
+
+    def _both_ways(
+        self, states: dict[str, tf.Tensor], operands: list[tf.Tensor], cotangents: list[tf.Tensor]
+    ) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
+        given = [operands[position] for position in self._positions]
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(given)
+            results, updated = self._forward(states, operands)
+        found = tape.gradient(results, given, cotangents)
+        # An embedding's is a tf.IndexedSlices; written out, as the contract's dense gradient is.
+        return [*results, *(tf.convert_to_tensor(gradient) for gradient in found)], updated

@@ -1,0 +1,47 @@
+// Where a network has a kink: on which side of 0 each element of a ReLU lies, and which element of its window
+// each maximum is. Within rounding of a kink two honest backends may stand on different sides, and then their
+// gradients differ by more than rounding; the oracle counts how often that can happen.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/graph/program.hpp"
+#include "harness/io/host_tensor.hpp"
+
+namespace assay {
+
+class Kinks {
+ public:
+  // Only a network's `training` has any; of a single op there are none.
+  explicit Kinks(const Program& program);
+
+  // The program with one more output of `training` for each kink: what is looked at.
+  const Program& watched() const { return watched_; }
+
+  // Takes those outputs out of the answers of one pass: the exact one first, which the later ones are
+  // compared with. `ordered` brings the rows of a pass back into the order of the first.
+  using Order = std::function<std::vector<double>(const std::vector<double>& rows)>;
+  void take(std::vector<HostTensor>& answers, const Order& ordered = {});
+
+  // "ties/<op>", F64 (2): elements that stood on another side in one of the passes at least, and elements in
+  // all. One for each op of the program that has a kink.
+  std::vector<HostTensor> counts() const;
+
+ private:
+  struct Kink {
+    NodeId node = none;
+    std::vector<std::int32_t> side{};  // of each element in the first pass
+    std::vector<bool> tipped{};
+  };
+
+  std::vector<std::int32_t> sides(NodeId node, const std::vector<double>& values) const;
+
+  Program watched_;
+  std::map<std::string, Kink> kinks_{};  // by the name of the output
+};
+
+}  // namespace assay

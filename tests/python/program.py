@@ -1,0 +1,30 @@
+"""The program as tests call it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from worker_under_test import ROOT
+
+BUILD = Path(os.environ.get("ASSAY_BUILD") or ROOT / "build/dev")
+PROGRAM = BUILD / "assay"
+
+
+def assay(*arguments: object, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    """Run the program with the backends of the tests beside its own, and no calibration of this machine."""
+    environment = os.environ | {"ASSAY_BACKENDS": str(ROOT / "tests")}
+    command = [str(PROGRAM), *map(str, arguments)]
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=timeout
+    )
+
+
+def told(*arguments: object, codes: tuple[int, ...] = (0,)) -> Any:
+    """Run the program and read the JSON that it prints."""
+    done = assay(*arguments)
+    assert done.returncode in codes, done.stderr + done.stdout
+    return json.loads(done.stdout)

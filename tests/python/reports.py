@@ -1,0 +1,111 @@
+"""Reports with forks of known times, as small or as large as a test wants them.
+
+python tests/python/reports.py CELLS OUT [FORKS [BLOCKS]] writes a valid one: 10000 cells of 3 forks of 20 blocks without the last two.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+GOLDEN = Path(__file__).resolve().parents[1] / "cli/data/report.json"
+AXES = ("workload", "backend", "device", "mode", "task", "precision", "layout")
+
+
+def identity(cell: dict[str, Any]) -> str:
+    axes = "/".join(cell[axis] for axis in AXES)
+    rest = f"b{cell['batch']}/{cell['dataset']}/{cell['loader']}/{cell['optimizer']}/t{cell['threads']}"
+    return f"{axes}/{rest}/{cell['measure']}"
+
+
+def blocks_of(nanoseconds: Sequence[int], steps: int) -> list[dict[str, Any]]:
+    now, made = 1_000_000_000, []
+    for length in nanoseconds:
+        made.append(
+            {
+                "kind": "timed",
+                "epoch": 0,
+                "steps": steps,
+                "begin_ns": now,
+                "end_ns": now + length * steps,
+                "wait_ns": 0,
+                "cpu_ns": length * steps,
+                "involuntary_switches": 0,
+                "major_faults": 0,
+                "steal_ns": 0,
+                "loss": 0.5,
+            }
+        )
+        now += length * steps + 1000
+    return made
+
+
+def set_metric(cell: dict[str, Any], name: str, values: list[float]) -> None:
+    cell["metrics"][name] |= {
+        "value": statistics.median(values),
+        "n": len(values),
+        "lower": None,
+        "upper": None,
+        "confidence": None,
+    }
+
+
+def report_of(cells: Sequence[Sequence[Sequence[int]]], steps: int = 10) -> dict[str, Any]:
+    """Make a report whose cell i differs in its batch; cells[i][fork] lists the nanoseconds a step of its blocks."""
+    golden = json.loads(GOLDEN.read_text())
+    report = golden | {"cells": []}
+    template = golden["cells"][0]
+    bare_fork = template["forks"][0] | {"blocks": [], "evaluations": []}
+    for index, forks in enumerate(cells):
+        cell = copy.deepcopy(template) | {"batch": index + 1, "forks": []}
+        cell["id"] = identity(cell)
+        for number, blocks in enumerate(forks):
+            fork = bare_fork | {"round": number, "seed": 42 + number, "blocks": blocks_of(blocks, steps)}
+            cell["forks"].append(fork)
+        times = [1e-9 * statistics.median(blocks) for blocks in forks]
+        set_metric(cell, "step_time", times)
+        set_metric(cell, "samples_per_second", [cell["batch"] / time for time in times])
+        set_metric(cell, "host_peak_rss", [bare_fork["host_peak_rss"]] * len(forks))
+        cell["metrics"]["test_accuracy"] |= {
+            "value": None,
+            "n": 0,
+            "lower": None,
+            "upper": None,
+            "confidence": None,
+            "reason": "evaluated only where epochs are run",
+        }
+        report["cells"].append(cell)
+    report["run"]["complete"] = True
+    return report
+
+
+def write_large(cells: int, out: TextIO, forks: int, blocks: int, seed: int = 1) -> None:
+    """Cell by cell, so that it takes no memory."""
+    lot = random.Random(seed)
+    head = report_of([])
+    opening = {key: value for key, value in head.items() if key != "cells"}
+    out.write(json.dumps(opening, indent=1)[:-2] + ',\n "cells": [\n')
+    for index in range(cells):
+        base = lot.uniform(1e5, 1e7)
+        times = [[round(base * lot.lognormvariate(0, 0.02)) for _ in range(blocks)] for _ in range(forks)]
+        cell = report_of([times])["cells"][0]
+        cell["batch"] = index + 1
+        cell["id"] = identity(cell)
+        per_fork = [1e-9 * statistics.median(each) for each in times]
+        set_metric(cell, "samples_per_second", [cell["batch"] / time for time in per_fork])
+        lines = json.dumps(cell).replace('{"kind"', '\n    {"kind"')  # a line for each block, as the program has it
+        out.write(("" if index == 0 else ",\n") + "  " + lines)
+    out.write("\n ]\n}\n")
+
+
+if __name__ == "__main__":
+    count, path, *sizes = sys.argv[1:]
+    fork_count, block_count = (int(size) for size in (sizes or (3, 20)))
+    with Path(path).open("w") as file:
+        write_large(int(count), file, fork_count, block_count)

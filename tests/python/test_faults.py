@@ -1,0 +1,73 @@
+"""What goes wrong in a Python worker becomes a row with the right status, whatever the framework."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from framework import ENVIRONMENTS, FRAMEWORKS
+from worker_under_test import ROOT
+
+BUILD = Path(os.environ.get("ASSAY_BUILD") or ROOT / "build/dev")
+pytestmark = pytest.mark.skipif(not (BUILD / "assay").exists(), reason=f"{BUILD}/assay is not built")
+
+
+@dataclass(frozen=True)
+class Fault:
+    name: str
+    status: str
+    words: str  # in the reason
+    options: tuple[str, ...] = ("--check=false",)
+
+
+FAULTS = [
+    Fault("import", "unavailable", "no_such_framework"),
+    Fault("exception", "failed", "no such luck"),
+    Fault("memory", "out_of_memory", ""),
+    Fault("crash", "crashed", "SIGSEGV"),
+    Fault("loop", "timed_out", "15 s", ("--check=false", "--time-limit", "15")),
+    Fault("nan", "failed", "loss is not finite"),
+    Fault("gradient", "wrong_result", "fc1.weight", ()),
+    Fault("shape", "failed", ""),
+]
+WORKERS = {"numpy": ROOT / "tests/numpy_backend"} | {f.name: ROOT / "backends" / f.name for f in FRAMEWORKS}
+
+
+def faulty_backend(folder: Path, backend: str) -> Path:
+    """Register a backend of the same name whose worker is the faulty one."""
+    description: dict[str, Any] = json.loads((WORKERS[backend] / "backend.json").read_text())
+    command = ["${interpreter}", str(ROOT / "tests/python/faulty_worker.py")]
+    (folder / backend).mkdir()
+    (folder / backend / "backend.json").write_text(json.dumps(description | {"command": command}))
+    return folder
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("backend", WORKERS)
+def test_a_fault_is_a_row_with_its_status_and_its_reason(tmp_path: Path, backend: str, fault: Fault) -> None:
+    if not (ENVIRONMENTS / backend / "bin/python").exists():
+        pytest.skip(f"{backend} is not set up: scripts/setup --framework {backend}")
+    environment = os.environ | {
+        "ASSAY_BACKENDS": str(faulty_backend(tmp_path, backend)),
+        "WORKER": str(WORKERS[backend] / "worker.py"),
+        "FAULT": fault.name,
+    }
+    report = tmp_path / "report.json"
+    command = [BUILD / "assay", "run", "--workload", "mlp", "--dataset", "synthetic", "--backend", backend]
+    command += ["--mode", "eager", "--steps", 30, "--forks", 1, "--threads", 1, "--out", report]
+    done = subprocess.run(
+        [*map(str, command), *fault.options], env=environment, capture_output=True, text=True, check=False
+    )
+    assert report.exists(), done.stderr
+    (cell,) = json.loads(report.read_text())["cells"]
+    assert cell["status"] == fault.status, cell["reason"] + done.stderr
+    assert fault.words in cell["reason"]
+    validated = subprocess.run(
+        [BUILD / "assay", "validate", report], capture_output=True, text=True, check=False
+    )
+    assert validated.returncode == 0, validated.stderr + validated.stdout

@@ -1,0 +1,303 @@
+"""The single ops of each framework's adapter, forwards and backwards, against what the contract says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from assay_worker.tensors import Tensors, read_tensors, write_tensors
+from framework import EACH, Framework
+from test_op_support import ops_of
+from worker_under_test import ROOT
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Case:
+    """One op on operands, and its contract in float64."""
+
+    op: str
+    operands: dict[str, Array]
+    attributes: dict[str, Any]
+    contract: Callable[..., Array]
+    whole: dict[str, Array] = field(default_factory=dict)  # operands of whole numbers, behind the others
+
+    @property
+    def name(self) -> str:
+        return f"{self.op}-{'-'.join(str(value) for value in self.attributes.values())}".replace(" ", "")
+
+
+def x(*shape: int) -> Array:
+    """Give numbers in (-2, 2), no two alike where there are fewer than 64."""
+    return ((np.arange(np.prod(shape, dtype=int)).reshape(shape) * 37 % 64 - 31.5) / 16).astype("f4")
+
+
+def sigmoid(a: Array) -> Array:
+    return 1 / (1 + np.exp(-a))
+
+
+def softmax(a: Array) -> Array:
+    e = np.exp(a - a.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def turned(a: Array, transpose: bool) -> Array:
+    return a.swapaxes(-1, -2) if transpose else a
+
+
+def windows(a: Array, kernel: int, stride: int, padding: int, fill: float = 0) -> Array:
+    padded = np.pad(a, ((0, 0), (0, 0), (padding,) * 2, (padding,) * 2), constant_values=fill)
+    view = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (2, 3))
+    return view[:, :, ::stride, ::stride]
+
+
+def convolution(a: Array, weight: Array, bias: Array | None = None, *, stride: int, padding: int) -> Array:
+    y = np.einsum("nchwij,ocij->nohw", windows(a, weight.shape[2], stride, padding), weight)
+    return y if bias is None else y + bias[:, None, None]
+
+
+def lstm(a: Array, weight: Array, recurrent_weight: Array, bias: Array, *, last: bool) -> Array:
+    h = c = np.zeros((a.shape[0], recurrent_weight.shape[1]))
+    every = []
+    for step in a.swapaxes(0, 1):
+        i, f, g, o = np.split(step @ weight.T + h @ recurrent_weight.T + bias, 4, axis=1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        every.append(h)
+    return h if last else np.stack(every, 1)
+
+
+def normalise(a: Array, *, axes: list[int], epsilon: float) -> Array:
+    return a / np.maximum(np.sqrt((a * a).sum(tuple(axes), keepdims=True)), epsilon)
+
+
+def cross_entropy(logits: Array, labels: Array) -> Array:
+    return -np.log(softmax(logits))[np.arange(len(labels)), labels].mean()
+
+
+def reduce(a: Array, *, kind: str, axes: list[int]) -> Array:
+    return getattr(a, kind)(tuple(axes))
+
+
+A, B, C, IMAGE = x(2, 3, 4), x(2, 5, 4), x(3, 7), x(2, 2, 6, 5)
+PLAIN = {"transpose_a": False, "transpose_b": False}
+CASES = [
+    Case("add", {"a": A, "b": A + 1}, {}, lambda a, b: a + b),
+    Case(
+        "average_pool",
+        {"x": IMAGE},
+        {"kernel": 3, "stride": 2, "padding": 1},
+        lambda a, kernel, stride, padding: windows(a, kernel, stride, padding).mean((4, 5)),
+    ),
+    Case("concat", {"a": A, "b": B}, {"axis": 1}, lambda a, b, axis: np.concatenate([a, b], axis)),
+    Case(
+        "concat", {"a": IMAGE, "b": IMAGE + 1}, {"axis": 3}, lambda a, b, axis: np.concatenate([a, b], axis)
+    ),
+    Case(
+        "convolution", {"x": IMAGE, "w": x(3, 2, 3, 3), "b": x(3)}, {"stride": 2, "padding": 1}, convolution
+    ),
+    Case("convolution", {"x": IMAGE, "w": x(3, 2, 3, 3)}, {"stride": 1, "padding": 1}, convolution),
+    Case("dot", {"a": x(9), "b": x(9)[::-1]}, {}, lambda a, b: a @ b),
+    Case(
+        "dropout",
+        {"x": C},
+        {"rate": 0.25},
+        lambda a, mask, rate: a * (mask != 0) / (1 - rate),
+        {"mask": (np.arange(21).reshape(3, 7) % 3 > 0).astype("u1")},
+    ),
+    Case("flatten", {"x": A}, {}, lambda a: a.reshape(2, 12)),
+    Case("linear", {"x": C, "w": x(4, 7), "b": x(4)}, {}, lambda a, w, b: a @ w.T + b),
+    Case("linear", {"x": C, "w": x(5, 7)}, {}, lambda a, w: a @ w.T),
+    Case("lstm", {"x": A, "w": x(8, 4), "r": x(8, 2), "b": x(8)}, {"last": True}, lstm),
+    Case("lstm", {"x": A, "w": x(8, 4), "r": x(8, 2), "b": x(8)}, {"last": False}, lstm),
+    Case("matmul", {"a": C, "b": x(7, 2)}, PLAIN, lambda a, b, **_: a @ b),
+    Case(
+        "matmul",
+        {"a": A, "b": B},
+        {"transpose_a": False, "transpose_b": True},
+        lambda a, b, **_: a @ turned(b, True),
+    ),
+    Case(
+        "matmul",
+        {"a": x(2, 2, 4, 3), "b": x(2, 2, 4, 5)},
+        {"transpose_a": True, "transpose_b": False},
+        lambda a, b, **_: turned(a, True) @ b,
+    ),
+    Case(
+        "max_pool",
+        {"x": x(1, 2, 6, 5) - 3},
+        {"kernel": 3, "stride": 2, "padding": 1},
+        lambda a, kernel, stride, padding: windows(a, kernel, stride, padding, -np.inf).max((4, 5)),
+    ),
+    Case("multiply", {"a": A, "b": A + 1}, {}, lambda a, b: a * b),
+    Case("multiply", {"a": A, "b": np.array(2.5, "f4")}, {}, lambda a, b: a * b),
+    Case("normalise", {"x": C}, {"axes": [0, 1], "epsilon": 1e-12}, normalise),
+    Case("normalise", {"x": C}, {"axes": [1], "epsilon": 3.0}, normalise),
+    Case("reduce", {"x": A}, {"kind": "sum", "axes": [0, 2]}, reduce),
+    Case("reduce", {"x": IMAGE}, {"kind": "mean", "axes": [2, 3]}, reduce),
+    Case("reduce", {"x": A}, {"kind": "max", "axes": [1, 2]}, reduce),
+    Case("relu", {"x": C}, {}, lambda a: np.maximum(a, 0)),
+    Case("reshape", {"x": IMAGE}, {"shape": [4, 30]}, lambda a, shape: a.reshape(shape)),
+    Case("sigmoid", {"x": C}, {}, sigmoid),
+    Case(
+        "slice", {"x": IMAGE}, {"axis": 1, "begin": 1, "end": 2}, lambda a, axis, begin, end: a[:, begin:end]
+    ),
+    Case("softmax", {"x": A}, {}, softmax),
+    Case("softmax_cross_entropy", {"logits": C}, {}, cross_entropy, {"labels": np.array([6, 0, 2], "i4")}),
+    Case("softplus", {"x": C * 20}, {}, lambda a: np.logaddexp(0, a)),
+    Case("softsign", {"x": C}, {}, lambda a: a / (1 + np.abs(a))),
+    Case("tanh", {"x": C}, {}, np.tanh),
+    Case("transpose", {"x": A}, {"permutation": [2, 0, 1]}, lambda a, permutation: a.transpose(permutation)),
+    Case(
+        "transpose",
+        {"x": IMAGE},
+        {"permutation": [1, 0, 3, 2]},
+        lambda a, permutation: a.transpose(permutation),
+    ),
+]
+# The operands whose whole numbers come first have functions of their own order.
+TABLE = Case(
+    "embedding",
+    {"w": x(5, 3)},
+    {},
+    lambda w, indices: w[indices],
+    {"indices": np.array([[1, 4, 1], [0, 3, 3]], "i4")},
+)
+
+
+def operand_order(case: Case) -> list[str]:
+    return [*case.whole, *case.operands] if case.op == "embedding" else [*case.operands, *case.whole]
+
+
+def expected_of(case: Case) -> Tensors:
+    """The result, and the gradients by central differences for a gradient dy from behind."""
+    real = {name: operand.astype("f8") for name, operand in case.operands.items()}
+    y = np.asarray(case.contract(*real.values(), *case.whole.values(), **case.attributes))
+    found = {"result/y": y}
+    dy = cotangent(y.shape).astype("f8")
+    for name in real:
+        gradient = np.zeros(real[name].shape)
+        for place in np.ndindex(gradient.shape):
+            moved = []
+            for step in (1e-5, -1e-5):
+                operand = real[name].copy()
+                operand[place] += step
+                given = real | {name: operand}
+                moved.append(case.contract(*given.values(), *case.whole.values(), **case.attributes))
+            gradient[place] = ((moved[0] - moved[1]) * dy).sum() / 2e-5
+        found[f"gradient/{name}"] = gradient
+    return found
+
+
+def cotangent(shape: tuple[int, ...]) -> Array:
+    return (x(*shape)[..., ::-1] if shape else np.array(0.75)).astype("f4")
+
+
+def lay_out(folder: Path, case: Case, mode: str, task: str) -> Path:
+    """Write the cell folder of an op program as the conductor does."""
+    y = np.asarray(case.contract(*case.operands.values(), *case.whole.values(), **case.attributes))
+    order = operand_order(case)
+    operands = {**case.operands, **case.whole}
+    types = {np.dtype("f4"): "f32", np.dtype("i4"): "i32", np.dtype("u1"): "u8"}
+    values = [
+        {
+            "name": name,
+            "dtype": types[operands[name].dtype],
+            "shape": list(operands[name].shape),
+            "role": "input",
+        }
+        for name in order
+    ]
+    made = {"name": "y", "dtype": "f32", "shape": list(y.shape), "role": "intermediate"}
+    node = {"name": "y", "op": case.op, "inputs": order, "outputs": ["y"], "attributes": case.attributes}
+    if case.op in ("linear", "convolution") and "b" not in order:
+        node["inputs"] = [*order, None]
+
+    def graph(fed: list[dict[str, Any]]) -> dict[str, Any]:
+        return {
+            "name": f"op/{case.op}",
+            "values": [*fed, made],
+            "nodes": [node],
+            "outputs": {"y": "y"},
+            "updates": {},
+        }
+
+    behind = {"name": "dy", "dtype": "f32", "shape": list(y.shape), "role": "input"}
+    program = {
+        "schema": "assay-program/1",
+        "training": graph([*values, behind]),
+        "inference": graph(values),
+        "optimizer": None,
+        "cotangents": {"y": "dy"},
+    }
+    (folder / "check").mkdir(parents=True)
+    (folder / "results").mkdir()
+    request = {"mode": mode, "task": task, "threads": 1, "clock": {"kind": "steps"}}
+    (folder / "request.json").write_text(json.dumps(request))
+    (folder / "graph.json").write_text(json.dumps(program))
+    fed = [operands[name] for name in order] + ([cotangent(y.shape)] if task == "train" else [])
+    flat = np.concatenate([np.asarray(operand, "f4").reshape(-1) for operand in fed])
+    np.save(folder / "check/inputs.npy", flat[None])
+    np.save(folder / "check/labels.npy", np.zeros(1, "i4"))
+    np.save(folder / "check/schedule.npy", np.array([[0.0, 1]]))
+    write_tensors(folder / "check/parameters.safetensors", {})
+    return folder
+
+
+Answers = dict[tuple[int, str], tuple[str, Tensors]]
+ALL = [*CASES, TABLE]
+
+
+@pytest.fixture(scope="module", params=EACH)
+def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Answers:
+    """Every case in both modes, by one process of the framework."""
+    framework: Framework = request.param
+    root = tmp_path_factory.mktemp(framework.name)
+    cells = {
+        (number, mode): lay_out(root / f"{mode}{number}", case, mode, "train")
+        for mode in ("eager", framework.compiled)
+        for number, case in enumerate(ALL)
+        if mode == "eager" or not framework.compiled_ops or case.op in framework.compiled_ops
+    }
+    done = subprocess.run(
+        [framework.python, ROOT / "tests/python/run_ops.py", framework.worker.parent, *cells.values()],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = [line.removeprefix("answer: ") for line in done.stdout.splitlines() if line.startswith("answer: ")]
+    assert len(said) == len(cells), done.stdout + done.stderr
+    return {
+        key: (answer if answer == "ok" else f"{answer}\n{done.stderr}", results_of(folder))
+        for (key, folder), answer in zip(cells.items(), said, strict=True)
+    }
+
+
+def results_of(folder: Path) -> Tensors:
+    file = folder / "results/check.safetensors"
+    return read_tensors(file) if file.exists() else {}
+
+
+@pytest.mark.parametrize("number", range(len(ALL)), ids=lambda number: f"{number}-{ALL[number].name}")
+def test_an_op_and_its_gradients_are_what_the_contract_says(answers: Answers, number: int) -> None:
+    expected = expected_of(ALL[number])
+    for mode in sorted(mode for key, mode in answers if key == number):
+        answer, found = answers[number, mode]
+        assert answer == "ok", f"{mode}: {answer}"
+        assert set(found) == set(expected)
+        for name, tensor in expected.items():
+            assert found[name].shape == tensor.shape, name
+            np.testing.assert_allclose(found[name], tensor, 1e-4, 1e-5, err_msg=f"{mode}: {name}")
+
+
+@pytest.mark.parametrize("framework", EACH)
+def test_every_op_of_a_framework_is_met(framework: Framework) -> None:
+    elsewhere = {"batch_norm", "from_array", "from_list"}  # test_end_to_end.py
+    assert ops_of(framework.worker.parent) - elsewhere == {case.op for case in ALL}

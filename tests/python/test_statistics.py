@@ -1,0 +1,232 @@
+"""Every statistic of the program beside scipy's, or beside its definition where scipy has none."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import random
+import statistics
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from program import BUILD, PROGRAM, assay, told
+from reports import report_of
+from scipy import stats
+from worker_under_test import ROOT
+
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+NUMPY_PYTHON = Path(os.environ.get("ASSAY_ENVIRONMENTS") or Path.home() / ".local/share/assay/environments")
+numpy_only = pytest.mark.skipif(
+    not (NUMPY_PYTHON / "numpy/bin/python").exists(), reason="numpy is not set up: scripts/setup"
+)
+
+
+def forks(count: int, median: float, spread: float, seed: int) -> list[list[int]]:
+    lot = random.Random(seed)
+    return [[round(1e9 * median * lot.lognormvariate(0, spread)) for _ in range(3)] for _ in range(count)]
+
+
+def logs(sample: list[list[int]]) -> np.ndarray:
+    return np.log([1e-9 * statistics.median(blocks) for blocks in sample])
+
+
+def write(path: Path, cells: list[list[list[int]]]) -> Path:
+    path.write_text(json.dumps(report_of(cells)))
+    return path
+
+
+def u_distribution(m: int, n: int) -> np.ndarray:
+    """P(U = u) by scipy: through p values of samples without ties that have each u."""
+    return np.array([1.0]) if m * n == 0 else _counts(m, n) / math.comb(m + n, n)
+
+
+def _counts(m: int, n: int) -> np.ndarray:
+    counts = np.zeros(m * n + 1)
+    for ranks in itertools.combinations(range(m + n), m):
+        counts[sum(ranks) - m * (m - 1) // 2] += 1
+    return counts
+
+
+def hodges_lehmann(a: np.ndarray, b: np.ndarray, confidence: float) -> tuple[float, float, float, float]:
+    """The estimate and the exact interval, by counting every arrangement of the ranks."""
+    differences = np.sort(np.subtract.outer(b, a).ravel())
+    cumulated = np.cumsum(u_distribution(len(a), len(b)))
+    cut = int(np.searchsorted(cumulated, (1 - confidence) / 2 + 1e-12, side="right"))
+    assert cut > 0
+    attained = 1 - 2 * cumulated[cut - 1]
+    return float(np.median(differences)), differences[cut - 1], differences[-cut], float(attained)
+
+
+@pytest.mark.parametrize(("m", "n"), [(5, 5), (6, 8), (8, 8), (7, 9)])
+def test_compare_gives_the_hodges_lehmann_estimate_and_its_exact_interval(
+    tmp_path: Path, m: int, n: int
+) -> None:
+    base, new = forks(m, 2e-3, 0.03, 1), forks(n, 2.2e-3, 0.03, 2)
+    comparison = told(
+        "compare", write(tmp_path / "a.json", [base]), write(tmp_path / "b.json", [new]), "--format", "json",
+        "--confidence", "95%", "--calibration", "none", codes=(0, 3),
+    )  # fmt: skip
+    (cell,) = comparison["cells"]
+    estimate, lower, upper, attained = hodges_lehmann(logs(base), logs(new), 0.95)
+    assert cell["ratio"] == pytest.approx(math.exp(estimate), rel=1e-12)
+    assert (cell["lower"], cell["upper"]) == pytest.approx((math.exp(lower), math.exp(upper)), rel=1e-12)
+    assert cell["confidence"] == pytest.approx(attained, abs=1e-12)
+    # The interval and scipy's exact test say the same: a shift at its bound is just not refused.
+    for shift, refused in ((lower - 1e-6, True), (lower + 1e-6, False), (upper - 1e-6, False), (upper + 1e-6, True)):
+        p = stats.mannwhitneyu(logs(new) - shift, logs(base), method="exact").pvalue
+        assert (p <= 0.05) == refused
+
+
+def test_the_confidence_is_shared_among_the_cells(tmp_path: Path) -> None:
+    cells = [forks(8, 2e-3, 0.02, seed) for seed in range(5)]
+    report = write(tmp_path / "a.json", cells)
+    comparison = told("compare", report, report, "--format", "json", "--calibration", "none")
+    assert comparison["cell_confidence"] == pytest.approx(1 - 0.01 / 5, abs=1e-12)
+
+
+def variances(runs: list[np.ndarray]) -> tuple[float, float]:
+    """Within and between runs of equal length, from scipy's F."""
+    within = float(np.mean([run.var(ddof=1) for run in runs]))
+    f = stats.f_oneway(*runs).statistic
+    return within, max(0.0, within * (f - 1) / len(runs[0]))
+
+
+def test_calibrate_gives_the_variances_of_a_one_way_analysis(tmp_path: Path) -> None:
+    lot = random.Random(5)
+    runs = [[forks(6, 2e-3 * lot.lognormvariate(0, spread), 0.02, 10 * r + c) for c, spread in enumerate((0, 0.05))]
+            for r in range(6)]  # fmt: skip
+    files = [write(tmp_path / f"{r}.json", cells) for r, cells in enumerate(runs)]
+    calibration = told("calibrate", "--from", *files, "--out", "-")
+    for c, cell in enumerate(calibration["cells"]):
+        within, between = variances([logs(run[c]) for run in runs])
+        assert cell["within_runs"] == pytest.approx(math.sqrt(within), rel=1e-9)
+        assert cell["between_runs"] == pytest.approx(math.sqrt(between), rel=1e-9, abs=1e-12)
+        confidence = 1 - 0.01 / len(calibration["cells"])
+        z = stats.norm.ppf(0.5 + 0.5 * confidence) + stats.norm.ppf(0.8)
+        for count, change in cell["visible"].items():
+            of_forks = math.pi / 3 * within / int(count)
+            assert change == pytest.approx(math.expm1(z * math.sqrt(2 * (of_forks + between))), rel=1e-9)
+
+
+def test_calibrate_counts_alarms_and_finds_the_floor_over_all_pairs_of_runs(tmp_path: Path) -> None:
+    lot = random.Random(6)
+    runs = [forks(8, 2e-3 * lot.lognormvariate(0, 0.1), 0.005, r) for r in range(6)]
+    files = [write(tmp_path / f"{r}.json", [run]) for r, run in enumerate(runs)]
+    (cell,) = told("calibrate", "--from", *files, "--out", "-")["cells"]
+    alarms, changes = 0, []
+    for one, other in itertools.combinations(runs, 2):
+        estimate, lower, upper, _ = hodges_lehmann(logs(one), logs(other), 0.99)
+        alarms += (lower > 0 and estimate >= math.log(1.05)) or (upper < 0 and estimate <= -math.log(1.05))
+        changes.append(abs(estimate))
+    q1, q3 = np.quantile(changes, [0.25, 0.75])
+    assert (cell["comparisons"], cell["alarms"]) == (15, alarms)
+    assert alarms > 0
+    assert cell["floor"] == pytest.approx(math.expm1(q3 + 3 * (q3 - q1)), rel=1e-9)
+
+
+def test_a_known_spread_between_runs_widens_the_interval_by_the_normal_distribution(tmp_path: Path) -> None:
+    lot = random.Random(7)
+    runs = [[forks(6, 2e-3 * lot.lognormvariate(0, 0.04), 0.02, r)] for r in range(5)]
+    files = [write(tmp_path / f"{r}.json", cells) for r, cells in enumerate(runs)]
+    calibrated = assay("calibrate", "--from", *files, "--out", tmp_path / "c.json")
+    assert calibrated.returncode == 0, calibrated.stderr
+    between = json.loads((tmp_path / "c.json").read_text())["cells"][0]["between_runs"]
+    assert between > 0
+    (cell,) = told(
+        "compare", files[0], files[1], "--calibration", tmp_path / "c.json", "--format", "json", codes=(0, 3)
+    )["cells"]
+    estimate, lower, upper, _ = hodges_lehmann(logs(runs[0][0]), logs(runs[1][0]), 0.99)
+    floor = stats.norm.ppf(0.995) * math.sqrt(2) * between
+    assert cell["lower"] == pytest.approx(math.exp(estimate - math.hypot(estimate - lower, floor)), rel=1e-9)
+    assert cell["upper"] == pytest.approx(math.exp(estimate + math.hypot(upper - estimate, floor)), rel=1e-9)
+
+
+def run_numpy(out: Path, *arguments: object) -> list[dict[str, Any]]:
+    done = assay(
+        "run", "--workload", "mlp", "--dataset", "synthetic", "--samples", 256, "--backend", "numpy", "--steps", 3,
+        "--warm-up-steps", 0, "--warm-up-seconds", 0, "--check=false", "--threads", 1, "--out", out, *arguments,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(out.read_text())["cells"]
+
+
+def step_times(cell: dict[str, Any], clean: bool = True) -> dict[int, float]:
+    chosen = [fork for fork in cell["forks"] if not fork["flags"]] if clean else []
+    times = {}
+    for fork in chosen or cell["forks"]:
+        steps = [(b["end_ns"] - b["begin_ns"]) / b["steps"] for b in fork["blocks"] if b["kind"] == "timed"]
+        times[fork["round"]] = 1e-9 * statistics.median(steps)
+    return times
+
+
+@numpy_only
+def test_metrics_are_medians_with_the_binomial_interval(tmp_path: Path) -> None:
+    (cell,) = run_numpy(tmp_path / "r.json", "--forks", 9)
+    metric, times = cell["metrics"]["step_time"], sorted(step_times(cell).values())
+    assert metric["value"] == pytest.approx(float(np.median(times)), rel=1e-12)
+    assert metric["n"] == len(times)
+    if len(times) < 6:
+        assert metric["lower"] is None
+        return
+    # scipy's exact interval of the median has the same order statistics.
+    interval = stats.quantile_test(times, p=0.5).confidence_interval(0.95)
+    assert (metric["lower"], metric["upper"]) == pytest.approx((interval.low, interval.high), rel=1e-12)
+    below = times.index(min(times, key=lambda time: abs(time - metric["lower"])))
+    assert metric["confidence"] == pytest.approx(1 - 2 * stats.binom.cdf(below, len(times), 0.5), abs=1e-12)
+
+
+def signed_rank(differences: np.ndarray, confidence: float) -> tuple[float, float, float, float] | None:
+    """The median of the Walsh averages and its exact interval, by counting every choice of signs."""
+    n = len(differences)
+    pairs = [(differences[i] + differences[j]) / 2 for i in range(n) for j in range(i, n)]
+    averages = np.sort(pairs)
+    counts = np.zeros(len(averages) + 1)
+    counts[0] = 1
+    for rank in range(1, n + 1):
+        counts[rank:] += counts[:-rank].copy()
+    cumulated = np.cumsum(counts / 2**n)
+    cut = int(np.searchsorted(cumulated, (1 - confidence) / 2 + 1e-12, side="right"))
+    if cut == 0:
+        return None
+    attained = 1 - 2 * cumulated[cut - 1]
+    return float(np.median(averages)), averages[cut - 1], averages[-cut], float(attained)
+
+
+@numpy_only
+def test_ab_gives_the_signed_rank_estimate_of_its_rounds_and_its_exact_interval(tmp_path: Path) -> None:
+    comparison = told(
+        "ab", "--workload", "mlp", "--dataset", "synthetic", "--samples", 256, "--backend", "numpy", "--steps", 3,
+        "--warm-up-steps", 0, "--warm-up-seconds", 0, "--check=false", "--threads", 1, "--a", "batch=32",
+        "--b", "batch=64", "--max-time", "90s", "--out", tmp_path / "ab", "--format", "json", codes=(0, 3, 6),
+    )  # fmt: skip
+    (cell,) = comparison["cells"]
+    sides = [json.loads((tmp_path / "ab" / name).read_text())["cells"][0] for name in ("a.json", "b.json")]
+    a, b = (step_times(side, clean=False) for side in sides)
+    rounds = [math.log(b[r]) - math.log(a[r]) for r in sorted(a)]
+    assert sorted(a) == sorted(b)
+    looked = np.array(rounds[: cell["base"]["forks"]])
+    expected = signed_rank(looked, 0.99)
+    assert expected
+    assert math.log(cell["ratio"]) == pytest.approx(expected[0], rel=1e-9, abs=1e-12)
+    assert math.log(cell["lower"]) == pytest.approx(expected[1], rel=1e-9, abs=1e-12)
+    assert math.log(cell["upper"]) == pytest.approx(expected[2], rel=1e-9, abs=1e-12)
+    assert cell["confidence"] == pytest.approx(expected[3], abs=1e-12)
+    for shift, refused in ((expected[1] - 1e-9, True), (expected[1] + 1e-9, False)):
+        assert (stats.wilcoxon(looked - shift, method="exact").pvalue <= 0.01) == refused
+
+
+@pytest.mark.skipif(not (BUILD / "simulate_gate").exists(), reason="simulate_gate is not built")
+@pytest.mark.parametrize("seed", range(4))
+def test_the_u_test_that_the_simulation_holds_against_is_scipys(seed: int) -> None:
+    lot = random.Random(seed)
+    a = [round(lot.gauss(10, 1), seed) for _ in range(40)]  # few digits: ties
+    b = [round(lot.gauss(10.3, 1), seed) for _ in range(50)]
+    command = [str(BUILD / "simulate_gate"), "--u-test", *map(str, a), "--against", *map(str, b)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    expected = stats.mannwhitneyu(a, b, alternative="two-sided", method="asymptotic").pvalue
+    assert float(done.stdout) == pytest.approx(expected, rel=1e-9)

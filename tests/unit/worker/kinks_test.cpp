@@ -1,0 +1,101 @@
+#include "harness/worker/kinks.hpp"
+
+#include <gtest/gtest.h>
+
+#include "harness/graph/builder.hpp"
+
+namespace assay {
+namespace {
+
+// relu - max pool 2x2 - linear over one plane of 4 x 4.
+Program kinked() {
+  Graph graph("kinked");
+  GraphBuilder builder(graph, true);
+  const ValueId x = builder.input("inputs", {2, 1, 4, 4});
+  const ValueId labels = builder.label("labels", {2});
+  const ValueId pooled = builder.max_pool(builder.relu(x, "relu1"), {.kernel = 2, .stride = 2}, "pool1");
+  const ValueId logits = builder.linear("fc1", builder.flatten(pooled), 3);
+  graph.add_output("logits", logits);
+  graph.add_output("loss", builder.softmax_cross_entropy(logits, labels, "loss"));
+  return {graph, graph, {}};
+}
+
+HostTensor values(const std::string& name, const std::vector<double>& elements) {
+  HostTensor tensor = HostTensor::zeros(name, {DType::f64, {2, 1, 4, 4}});
+  std::ranges::copy(elements, tensor.as<double>().begin());
+  return tensor;
+}
+
+std::vector<double> plane() {
+  std::vector<double> y(32);
+  for (std::size_t i = 0; i < y.size(); ++i) y[i] = static_cast<double>(i);  // the first is 0
+  return y;
+}
+
+std::vector<HostTensor> pass(const std::vector<double>& y) {
+  return {values("check/kink/relu1", y), values("check/kink/pool1", y), values("check/other", y)};
+}
+
+std::vector<double> count(const Kinks& kinks, const std::string& op) {
+  for (const HostTensor& tensor : kinks.counts())
+    if (tensor.name == "ties/" + op) return {tensor.as<double>().begin(), tensor.as<double>().end()};
+  return {};
+}
+
+TEST(Kinks, adds_an_output_for_every_relu_and_max_pool_and_takes_it_out_again) {
+  Kinks kinks(kinked());
+  EXPECT_NE(kinks.watched().training.output("kink/relu1"), none);
+  EXPECT_NE(kinks.watched().training.output("kink/pool1"), none);
+  std::vector<HostTensor> answers = pass(plane());
+  kinks.take(answers);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].name, "check/other");
+}
+
+TEST(Kinks, counts_nothing_where_values_move_without_crossing) {
+  Kinks kinks(kinked());
+  std::vector<HostTensor> first = pass(plane());
+  kinks.take(first);
+  std::vector<double> moved = plane();
+  for (double& y : moved) y *= 1.25;
+  std::vector<HostTensor> second = pass(moved);
+  kinks.take(second);
+  EXPECT_EQ(count(kinks, "relu"), (std::vector<double>{0, 32}));
+  EXPECT_EQ(count(kinks, "max_pool"), (std::vector<double>{0, 8}));
+}
+
+TEST(Kinks, counts_an_element_once_however_many_passes_it_tips_in) {
+  Kinks kinks(kinked());
+  std::vector<HostTensor> first = pass(plane());
+  kinks.take(first);
+  std::vector<double> moved = plane();
+  moved[0] = 1e-9;                // a ReLU that was shut
+  std::swap(moved[4], moved[5]);  // the maximum of the first window is now its third element
+  moved[20] = 21.5;               // another window, in the second sample
+  for (int run = 0; run < 2; ++run) {
+    std::vector<HostTensor> again = pass(moved);
+    kinks.take(again);
+  }
+  EXPECT_EQ(count(kinks, "relu"), (std::vector<double>{1, 32}));
+  EXPECT_EQ(count(kinks, "max_pool"), (std::vector<double>{2, 8}));
+}
+
+TEST(Kinks, compares_samples_in_the_order_of_the_first_pass) {
+  Kinks kinks(kinked());
+  std::vector<double> y = plane();
+  std::fill(y.begin() + 16, y.end(), 0.0);
+  std::vector<HostTensor> first = pass(y);
+  kinks.take(first);
+  std::vector<double> turned(y.begin() + 16, y.end());
+  turned.insert(turned.end(), y.begin(), y.begin() + 16);
+  std::vector<HostTensor> second = pass(turned);
+  kinks.take(second, [](const std::vector<double>& rows) {
+    std::vector<double> ordered(rows.begin() + 16, rows.end());
+    ordered.insert(ordered.end(), rows.begin(), rows.begin() + 16);
+    return ordered;
+  });
+  EXPECT_EQ(count(kinks, "relu"), (std::vector<double>{0, 32}));
+}
+
+}  // namespace
+}  // namespace assay
