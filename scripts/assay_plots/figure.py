@@ -68,12 +68,15 @@ class Figure:
 
 
 def draw(plot: Plot, study: Study) -> Figure:
+    drawn = study.of_at_most(MOST_ROWS)
     try:
-        panels, note = plot.draw(study)
+        panels, note = plot.draw(drawn)
     except LeftOut as reason:
         lost = sum(cell.status == "interrupted" for cell in study.cells)
         rest = f"; {plural(lost, 'cell')} not yet measured: assay run --resume REPORT" if lost else ""
         return Figure(plot, left_out=f"{reason}{rest}")
+    if drawn is not study:
+        note = f"Of a comparison of more than {MOST_ROWS} cells the first in rank are drawn. {note}".strip()
     return Figure(plot, panels, note)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from assay_plots.report import Cell, Report
@@ -86,6 +86,14 @@ class Study:
     @property
     def networks(self) -> list[Group]:
         return [group for group in self.groups if not group.is_op]
+
+    def of_at_most(self, limit: int) -> Study:
+        """Give the study with the first `limit` cells of each group in rank; itself where none has more."""
+        if all(len(group.cells) <= limit for group in self.groups):
+            return self
+        groups = [Group(group.title, group.in_rank()[:limit]) for group in self.groups]
+        cells = [cell for group in groups for cell in group.cells]
+        return replace(self, groups=groups, cells=cells)
 
     def find(self, cell: Cell, other: str) -> Cell | None:
         """Look up a cell of the same report by its id."""

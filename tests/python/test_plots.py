@@ -236,6 +236,20 @@ def test_the_oracle_is_ranked_without_a_check(study_of: Callable[[Json], Study])
     assert [cell.clean for cell in study.cells] == [True, False]
 
 
+def test_of_many_cells_in_one_comparison_the_first_in_rank_are_drawn(
+    study_of: Callable[[Json], Study],
+) -> None:
+    m = made_report.Maker()
+    cells = [m.cell(f"b{i}", "eager", "framework", m.steps_forks(1e-3 * (99 - i), 2, 1)) for i in range(50)]
+    study = study_of(made_report.report(cells))
+    figure = drawn(study, "throughput")
+    rows = rows_of(figure, "label")
+    assert len(rows) == 40
+    assert rows[0]["series"] == "b49 eager"
+    assert "more than 40 cells" in figure.note
+    assert len(list(tables.rows(study))) == 50
+
+
 # ---- words and numbers
 
 
