@@ -128,7 +128,11 @@ def summary_section(study: Study) -> str:
         for tile in tiles(study)
     )
     found = findings(study)
-    said = plain_list(found) if found else "<p>No cell of this report can be ranked: see the warnings.</p>"
+    said = (
+        plain_list(found)
+        if found
+        else "<p>No cell of this report can be ranked, so none is called the fastest.</p>"
+    )
     words = "".join(f"<dt><b>{escape(w)}</b></dt><dd>{escape(what)}</dd>" for w, what in GLOSSARY)
     glossary = f"<details><summary>What the words mean</summary><dl>{words}</dl></details>"
     body = f'<ul class="tiles">{boxes}</ul>{said}{glossary}'

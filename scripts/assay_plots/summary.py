@@ -30,7 +30,8 @@ def tiles(study: Study) -> list[Tile]:
     cells = study.cells
     ok = sum(cell.status == "ok" for cell in cells)
     absent = sum(cell.status in ABSENT for cell in cells)
-    broken = len(cells) - ok - absent
+    lost = sum(cell.status == "interrupted" for cell in cells)
+    broken = len(cells) - ok - absent - lost
     checked = [cell for cell in cells if cell.checked]
     wrong = sum(not cell.passed for cell in checked)
     disturbed = sum(cell.status == "ok" and bool(cell.flags) for cell in cells)
@@ -43,6 +44,8 @@ def tiles(study: Study) -> list[Tile]:
         out.append(Tile("none", "was compared with the oracle", "doubtful"))
     if broken:
         out.append(Tile(f"{broken:,}", "went wrong", "bad"))
+    if lost:
+        out.append(Tile(f"{lost:,}", "not yet measured", "doubtful"))
     if absent:
         out.append(Tile(f"{absent:,}", "not set up, or not supported", "plain"))
     out.append(Tile(f"{disturbed:,}", "disturbed, so not ranked", "doubtful" if disturbed else "good"))
