@@ -36,6 +36,10 @@ void convolutions(std::vector<OpCase>& rows) {
                   0,
                   true});
   rows.push_back({"convolution",
+                  "one_channel_relu",
+                  {{I, {3, 1, 13, 9}}, {I, {8, 1, 3, 3}}, absent},
+                  relu(window(1, 0))});
+  rows.push_back({"convolution",
                   "same_padding",
                   {{I, {2, 4, 6, 6}}, {I, {8, 4, 3, 3}}, {I, {8}}},
                   window(1, 1),
@@ -85,6 +89,10 @@ void convolutions(std::vector<OpCase>& rows) {
                   "one_channel",
                   {{I, {3, 1, 12, 12}}, {I, {3, 6, 8, 8}}},
                   sized(window(1, 0), "kernel", {5, 5})});
+  rows.push_back({"convolution_weight_gradient",
+                  "one_channel_3x3",
+                  {{I, {3, 1, 13, 9}}, {I, {3, 8, 11, 7}}},
+                  sized(window(1, 0), "kernel", {3, 3})});
   rows.push_back({"convolution_weight_gradient",
                   "stride_2_padded",
                   {{I, {2, 3, 8, 9}}, {I, {2, 4, 4, 5}}},
