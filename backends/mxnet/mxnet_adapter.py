@@ -9,7 +9,7 @@ from mxnet import autograd, gluon, nd
 from mxnet_loader import make_loader
 from mxnet_network import Network
 from mxnet_op import MxnetOp
-from mxnet_optimizer import epsilon_at, make_optimizer, moments_of
+from mxnet_optimizer import Amends, make_optimizer, moments_of, scales
 from mxnet_settings import STATIC, observed, refuse_cell
 
 Tensors = dict[str, np.ndarray]
@@ -42,6 +42,7 @@ class MxnetAdapter(Adapter):
         np.random.seed(cell.seed)  # what Gluon's own loader shuffles by
         self._masks: list[nd.NDArray] = []
         self._optimizer = make_optimizer(program.optimizer)
+        self._amends = Amends(program.optimizer)
         trained = [self._network.tensor(value.name) for value in program.parameters]
         for parameter, value in zip(trained, program.parameters, strict=True):
             parameter.wd_mult = float(program.optimizer.decays(value.shape))
@@ -63,7 +64,7 @@ class MxnetAdapter(Adapter):
             updater.states[index], updater.states_synced[index] = state, True
             for name, moment in moments_of(self._program.optimizer, state).items():
                 if (given := tensors.get(f"{value.name}.{name}")) is not None:
-                    moment[:] = nd.array(given)
+                    moment[:] = nd.array(given) * scales(self._program.optimizer)[name]
         self._rate = None
         self._restarted = True
 
@@ -72,10 +73,11 @@ class MxnetAdapter(Adapter):
             value.name: self._network.tensor(value.name).data().asnumpy()
             for value in self._program.parameters + self._program.states
         }
-        scale = 1.0 if self._rate is None else -1.0 / self._rate
+        scale, within = scales(self._program.optimizer), self._rate
         for value, moments in self._moments():
             for name, moment in moments.items():
-                found[f"{value}.{name}"] = moment.asnumpy() * np.float32(scale)
+                factor = 1 / scale[name] if within is None else -1 / within
+                found[f"{value}.{name}"] = moment.asnumpy() * np.float32(factor)
         return found
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
@@ -91,8 +93,8 @@ class MxnetAdapter(Adapter):
         if self._rates_within() and learning_rate != self._rate:
             self._rescale(learning_rate)
         if self._program.optimizer.kind in ("adam", "lazy_adam"):
-            self._optimizer.epsilon = epsilon_at(self._program.optimizer, step)
-        self._trainer.set_learning_rate(learning_rate)
+            self._optimizer.epsilon = self._amends.epsilon(step)
+        self._trainer.set_learning_rate(self._amends.rate(learning_rate))
         with autograd.record():
             self._losses = self._loss_of(self._network(inputs, *self._masks), labels)
         self._losses.backward()
@@ -112,7 +114,13 @@ class MxnetAdapter(Adapter):
         return float("nan") if self._losses is None else float(self._losses.mean().asscalar())
 
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
-        return self._network(nd.array(inputs, dtype=inputs.dtype), *self._masks).asnumpy()
+        # Nothing is dropped here: while masks are supplied this is another graph.
+        if self._masks:
+            self._compile()
+        logits = self._network(nd.array(inputs, dtype=inputs.dtype)).asnumpy()
+        if self._masks:
+            self._compile()
+        return logits
 
     def supply_masks(self, masks: Tensors) -> None:
         # Hybridized anew: a second graph of the same network, in which the masks are operands.

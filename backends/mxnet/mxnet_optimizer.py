@@ -1,15 +1,18 @@
 """The optimizers of harness/graph/program.hpp on MXNet's own, whose forms differ.
 
-Adam adds epsilon before the bias correction: epsilon * sqrt(1 - beta2^t) there is epsilon here, so it is
-set before each step. RMSprop adds it below the root: epsilon^2 there is epsilon here but for gradients of the
-size of epsilon itself. SGD keeps the learning rate within the velocity: momentum = -velocity * rate, and the
-velocity is rescaled when the rate changes.
+Adam adds epsilon before the bias correction: epsilon * sqrt(1 - beta2^t) there is epsilon here, so it is set
+before each step. It forms 1 - beta in single precision, of a beta that is rounded already: with 0.999 the
+second moment is 1.3e-5 too small, which scales() tells and the learning rate and epsilon make good. RMSprop
+adds it below the root: epsilon^2 there is epsilon here but for gradients of the size of epsilon itself. SGD
+keeps the learning rate within the velocity: momentum = -velocity * rate, and the velocity is rescaled when
+the rate changes.
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 from assay_worker import Optimizer, Unsupported
 from mxnet import nd, optimizer
 
@@ -37,6 +40,26 @@ def moments_of(spec: Optimizer, state: State) -> dict[str, nd.NDArray]:
     return dict(zip(spec.moments, held, strict=True))
 
 
-def epsilon_at(spec: Optimizer, step: int) -> float:
-    """What Adam's epsilon has to be at this step, from 1, so that it is spec.epsilon after the correction."""
-    return spec.epsilon * math.sqrt(1 - spec.beta2**step)
+def scales(spec: Optimizer) -> dict[str, float]:
+    """How many times the contract's moments those of MXNet are."""
+    if spec.kind not in ("adam", "lazy_adam"):
+        return dict.fromkeys(spec.moments, 1.0)
+    betas = {"m": spec.beta1, "v": spec.beta2}
+    return {name: float(1 - np.float32(beta)) / (1 - beta) for name, beta in betas.items()}
+
+
+class Amends:
+    """What the learning rate and Adam's epsilon have to be so that a step is the contract's."""
+
+    def __init__(self, spec: Optimizer) -> None:
+        scale = scales(spec)
+        root = math.sqrt(scale.get("v", 1.0))
+        self._rate = root / scale.get("m", 1.0)
+        self._epsilon, self._beta2 = spec.epsilon * root, spec.beta2
+
+    def rate(self, learning_rate: float) -> float:
+        return learning_rate * self._rate
+
+    def epsilon(self, step: int) -> float:
+        """At this step, from 1: the contract's stands after the bias correction."""
+        return self._epsilon * math.sqrt(1 - self._beta2**step)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from assay_worker import Graph, Node, Program, Unsupported
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 Op = Callable[..., Tensor]
 
@@ -143,21 +142,21 @@ def translate(node: Node) -> Op:
 def straight_line(
     graph: Graph, arguments: list[str], results: list[str]
 ) -> Callable[..., tuple[Tensor, ...]]:
-    """Write the graph as a person would, one line an op.
+    """Let torch.fx write the graph as a person would, one line an op.
 
     A loop over the ops would be left uncompiled as a whole where torch.compile cannot follow one of them.
     """
-    made = [str(node.outputs[0]) for node in graph.nodes]
-    names = {name: f"value{i}" for i, name in enumerate(dict.fromkeys([*graph.values, *made]))}
-    scope: dict[str, Any] = {}
-    lines = [f"def run({', '.join(names[name] for name in arguments)}):"]
-    for i, node in enumerate(graph.nodes):
-        scope[f"op{i}"] = translate(node)
-        operands = ", ".join("None" if name is None else names[name] for name in node.inputs)
-        lines.append(f"    {names[str(node.outputs[0])]} = op{i}({operands})")
-    lines.append(f"    return ({''.join(names[name] + ', ' for name in results)})")
-    exec("\n".join(lines), scope)
-    return scope["run"]
+    written = fx.Graph()
+    values: dict[str | None, fx.Node | None] = {None: None}
+    for i, name in enumerate(arguments):
+        values[name] = written.placeholder(f"value{i}")
+    for node in graph.nodes:
+        op = translate(node)
+        if op.__name__ == "<lambda>":
+            op.__name__ = f"op_{node.op}"  # what fx calls it by
+        values[node.outputs[0]] = written.call_function(op, tuple(values[name] for name in node.inputs))
+    written.output(tuple(values[name] for name in results))
+    return fx.GraphModule(nn.Module(), written).forward
 
 
 class Network(nn.Module):
