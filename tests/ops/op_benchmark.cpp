@@ -1,92 +1,51 @@
-// The ops of the workloads, each alone, as an ordinary Google Benchmark program: its flags, its JSON. It
-// cross-checks the block clock, and shows what a kernel costs without the step around it.
+#include "tests/ops/op_benchmark.hpp"
+
 #include <benchmark/benchmark.h>
-#include <fmt/format.h>
 
-#include <exception>
 #include <memory>
-#include <thread>
 
-#include "harness/exec/lowered_graph.hpp"
-#include "harness/exec/storage.hpp"
-#include "harness/graph/op.hpp"
-#include "harness/graph/training_step.hpp"
-#include "harness/worker/backend.hpp"
-#include "workloads/workload.hpp"
-
-namespace assay::ASSAY_BACKEND_UNDER_TEST {
-std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
-}
+#include "harness/run/work.hpp"
+#include "tests/ops/op_run.hpp"
 
 namespace assay {
 namespace {
 
-// A whole step lowered as graph mode has it, every buffer with memory of its own.
-struct Step {
-  std::unique_ptr<KernelLibrary> library;
-  LoweredGraph lowered;
-  std::vector<Storage> memory, scratch;
-
-  Step(const Program& program, const CompileOptions& options)
-      : library(ASSAY_BACKEND_UNDER_TEST::make_kernel_library(options)),
-        lowered(lower(training_step(program, {options.precision, false, false}), *library, {})) {
-    for (const Buffer& buffer : lowered.buffers) memory.emplace_back(buffer.bytes, "a benchmark").clear();
-    for (LoweredStep& step : lowered.steps) {
-      scratch.emplace_back(step.scratch_bytes, "a benchmark").clear();
-      std::vector<void*> inputs, outputs;
-      for (const int b : step.inputs)
-        inputs.push_back(b == none ? nullptr : memory[static_cast<std::size_t>(b)].data());
-      for (const int b : step.outputs)
-        outputs.push_back(b == none ? nullptr : memory[static_cast<std::size_t>(b)].data());
-      step.kernel->bind(inputs, outputs, scratch.back().data());
-    }
+// Google Benchmark calls a function again and again until it knows how many iterations to do.
+OpRun& prepared(const Cell& cell) {
+  static std::unique_ptr<OpRun> latest;
+  if (!latest || latest->id() != cell.id) {
+    latest.reset();  // before the next one: cold operands are large
+    latest = std::make_unique<OpRun>(cell);
   }
-};
-
-void measure(benchmark::State& state, Step& step, std::size_t index) {
-  Kernel* const kernel = step.lowered.steps[index].kernel.get();
-  for (auto _ : state) {
-    step.library->run({&kernel, 1});
-    step.library->synchronize();
-  }
-  const Graph& graph = step.lowered.graph;
-  for (const Node& node : graph.nodes()) {
-    if (node.name != step.lowered.steps[index].node || step.lowered.steps[index].op == "reorder") continue;
-    const Cost once = cost(graph, node);
-    state.counters["FLOP/s"] = benchmark::Counter(once.flops, benchmark::Counter::kIsIterationInvariantRate);
-    state.counters["bytes/s"] = benchmark::Counter(once.bytes, benchmark::Counter::kIsIterationInvariantRate);
-  }
+  return *latest;
 }
 
-void add_workload(const Workload& workload) {
-  CompileOptions options;
-  options.mode = "graph";
-  options.threads = static_cast<int>(std::thread::hardware_concurrency());
-  std::shared_ptr<Step> step;
+void measure(benchmark::State& state, const Cell& cell) {
+  OpRun* run = nullptr;
   try {
-    step = std::make_shared<Step>(workload.build(workload.batch), options);
+    run = &prepared(cell);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: left out, {}\n", workload.name, error.what());
+    state.SkipWithError(error.what());
     return;
   }
-  for (std::size_t i = 0; i < step->lowered.steps.size(); ++i) {
-    const LoweredStep& one = step->lowered.steps[i];
-    const std::string name = fmt::format("{}/{}/{}/{}", one.op, workload.name, workload.batch, one.node);
-    benchmark::RegisterBenchmark(name.c_str(),
-                                 [step, i](benchmark::State& state) { measure(state, *step, i); })
-        ->UseRealTime()
-        ->Unit(benchmark::kMicrosecond);
-  }
+  // As in a block: drained at its end, not after every step.
+  while (state.KeepRunningBatch(state.max_iterations)) run->steps(state.max_iterations);
+  const Work work = work_of(cell);
+  const auto rate = benchmark::Counter::kIsIterationInvariantRate;
+  if (work.flops > 0) state.counters["FLOP/s"] = benchmark::Counter(work.flops, rate);
+  if (work.bytes > 0) state.counters["bytes/s"] = benchmark::Counter(work.bytes, rate);
 }
 
 }  // namespace
-}  // namespace assay
 
-int main(int argc, char** argv) {
-  for (const assay::Workload& workload : assay::all_workloads()) assay::add_workload(workload);
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
+benchmark::internal::Benchmark* register_op(const Cell& cell) {
+  return benchmark::RegisterBenchmark(cell.id.c_str(),
+                                      [cell](benchmark::State& state) { measure(state, cell); })
+      ->UseRealTime();
 }
+
+void register_op_suite(const std::string& backend) {
+  for (const Cell& cell : op_suite(backend)) register_op(cell);
+}
+
+}  // namespace assay

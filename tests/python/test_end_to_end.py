@@ -77,9 +77,8 @@ def ops(out: Path, *arguments: object) -> list[dict[str, Any]]:
 
 @numpy_only
 def test_single_ops_run_forwards_and_backwards_in_numpy(tmp_path: Path) -> None:
-    cells = ops(
-        tmp_path / "r.json", "--workload", "op/relu,op/add,op/linear", "--size", 4, "--backend", "numpy"
-    )
+    both_ways = "op/relu,op/add,op/linear,op/dropout"
+    cells = ops(tmp_path / "r.json", "--workload", both_ways, "--size", 4, "--backend", "numpy")
     assert {cell["task"] for cell in cells} == {"infer", "train"}
     made = ops(
         tmp_path / "m.json", "--workload", "op/from_array,op/from_list", "--size", 16, "--backend", "numpy"
@@ -90,12 +89,18 @@ def test_single_ops_run_forwards_and_backwards_in_numpy(tmp_path: Path) -> None:
 
 
 @torch_only
-def test_single_ops_run_forwards_and_backwards_in_torch(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("task", "names"),
+    [
+        ("train", "op/linear,op/softmax_cross_entropy,op/batch_norm"),
+        ("train", "op/dropout,op/embedding,op/lstm"),
+        ("train", "op/concat,op/transpose,op/reduce_sum"),
+        ("infer", "op/relu,op/from_list,op/dropout"),
+    ],
+)
+def test_single_ops_run_forwards_and_backwards_in_torch(tmp_path: Path, task: str, names: str) -> None:
     common = ["--size", 4, "--backend", "torch", "--mode", "eager"]
-    both_ways = ["--workload", "op/linear,op/softmax_cross_entropy,op/batch_norm", "--task", "train"]
-    assert len(ops(tmp_path / "r.json", *both_ways, *common)) == 3
-    forwards = ["--workload", "op/relu,op/from_list", "--task", "infer"]
-    assert len(ops(tmp_path / "i.json", *forwards, *common)) == 2
+    assert len(ops(tmp_path / "r.json", "--workload", names, "--task", task, *common)) == 3
 
 
 @torch_only
