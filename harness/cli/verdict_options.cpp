@@ -26,8 +26,8 @@ double share(const std::string& text, const std::string& option, double most) {
   } catch (const std::logic_error&) {
     // not a number: said below
   }
-  throw UsageError(fmt::format("{} '{}': a share such as 5% or 0.05, above 0 and below {:g}%", option, text,
-                               100 * most));
+  throw UsageError(
+      fmt::format("{} '{}': a share such as 5% or 0.05, above 0 and below {:g}%", option, text, 100 * most));
 }
 
 double seconds(const std::string& text, const std::string& option) {

@@ -13,6 +13,7 @@
 #include "harness/gate/trial.hpp"
 #include "harness/io/philox.hpp"
 #include "harness/measure/statistics.hpp"
+#include "harness/run/cell_report.hpp"
 #include "harness/run/interrupts.hpp"
 #include "harness/run/measurement.hpp"
 #include "harness/run/metrics.hpp"
@@ -83,8 +84,7 @@ class AbRun {
       b_.check(one.pair.b);
       one.metric = settings_.metric.empty() ? main_metric(row_a(one).axes) : settings_.metric;
       const auto described = row_a(one).metrics.find(one.metric);
-      one.higher_is_better =
-          described != row_a(one).metrics.end() && described->second.hint == Hint::rate;
+      one.higher_is_better = described != row_a(one).metrics.end() && described->second.hint == Hint::rate;
       JudgeSettings judge;
       judge.threshold = settings_.threshold;
       judge.confidence = plan_.confidence;
@@ -179,7 +179,11 @@ class AbRun {
     comparison.confidence = settings_.confidence;
     comparison.cell_confidence = plan_.confidence;
     for (const Contest& one : contests_) {
-      const CellReport &a = outcome.a.cells[one.pair.a], &b = outcome.b.cells[one.pair.b];
+      CellReport a = outcome.a.cells[one.pair.a];
+      const CellReport& b = outcome.b.cells[one.pair.b];
+      // It was not timed because the other side fell in its check.
+      if (a.status == Status::interrupted && a.forks.empty() && has_failed(b) && !stopped())
+        a.status = Status::ok;
       BreakageSettings breakage = settings_.breakage;
       // Another backend or batch may take other memory: that is not what was asked.
       if (a.id != b.id) breakage.memory_threshold = std::numeric_limits<double>::infinity();
@@ -196,10 +200,10 @@ class AbRun {
     outcome.seconds = clock_.seconds();
     outcome.out_of_time = out_of_time_;
     outcome.signal = interrupts_.signal();
-    comparison.notes.push_back(fmt::format("{} rounds in {}{}; the interval of each look is exact at {:.5g} %",
-                                           outcome.rounds, duration_text(outcome.seconds),
-                                           out_of_time_ ? ", all that --max-time allowed" : "",
-                                           100 * plan_.confidence));
+    comparison.notes.push_back(
+        fmt::format("{} rounds in {}{}; the interval of each look is exact at {:.5g} %", outcome.rounds,
+                    duration_text(outcome.seconds), out_of_time_ ? ", all that --max-time allowed" : "",
+                    100 * plan_.confidence));
     return outcome;
   }
 

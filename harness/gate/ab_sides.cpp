@@ -86,8 +86,7 @@ std::string joint_id(const std::string& a, const std::string& b) {
   if (left.size() != right.size()) return fmt::format("{{{}|{}}}", a, b);
   std::string id;
   for (std::size_t i = 0; i < left.size(); ++i)
-    id += (i == 0 ? "" : "/") +
-          (left[i] == right[i] ? left[i] : fmt::format("{{{}|{}}}", left[i], right[i]));
+    id += (i == 0 ? "" : "/") + (left[i] == right[i] ? left[i] : fmt::format("{{{}|{}}}", left[i], right[i]));
   return id;
 }
 
@@ -100,8 +99,8 @@ AbSide parse_side(const std::string& text, const std::string& where) {
   for (const std::string& part : split(text, ',')) {
     const std::size_t equals = part.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == part.size())
-      throw ConfigError(fmt::format("{}: '{}' should be NAME=VALUE, such as backend=onednn or build=DIR",
-                                    where, part));
+      throw ConfigError(
+          fmt::format("{}: '{}' should be NAME=VALUE, such as backend=onednn or build=DIR", where, part));
     set_on_side(side, part.substr(0, equals), part.substr(equals + 1), where);
   }
   return side;
@@ -124,9 +123,10 @@ std::vector<CellPair> pair_cells(const std::vector<Cell>& a, const std::vector<C
                                  const std::set<std::string>& free) {
   const auto left = keys_of(a, free, "a"), right = keys_of(b, free, "b");
   const auto refuse = [](const Cell& cell, const char* side, const char* other) {
-    throw ConfigError(fmt::format("[ab] {} of --{} has no partner in --{}: the sides may differ only in what "
-                                  "--a and --b set, and both have to make the same number of cells",
-                                  cell.id, side, other));
+    throw ConfigError(
+        fmt::format("[ab] {} of --{} has no partner in --{}: the sides may differ only in what "
+                    "--a and --b set, and both have to make the same number of cells",
+                    cell.id, side, other));
   };
   std::vector<CellPair> pairs;
   for (const auto& [key, index] : left) {

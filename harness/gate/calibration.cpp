@@ -75,10 +75,21 @@ double visible_change(double within, double between, int forks, double confidenc
   return std::expm1(z * std::sqrt(2 * (of_forks + between * between)));
 }
 
+// The change that is seen falls with the forks.
 std::optional<int> forks_to_see(const CellNoise& cell, double change, double confidence) {
-  for (int forks = least_forks(confidence); forks <= 1000; ++forks)
-    if (visible_change(cell.within_runs, cell.between_runs, forks, confidence) <= change) return forks;
-  return std::nullopt;
+  const auto seen = [&](int forks) {
+    return visible_change(cell.within_runs, cell.between_runs, forks, confidence) <= change;
+  };
+  int low = least_forks(confidence), high = 1000;
+  if (!seen(high)) return std::nullopt;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (seen(middle))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return high;
 }
 
 // Between every two runs, as if they were a baseline and a new report.
@@ -115,8 +126,7 @@ std::vector<std::vector<double>> forks_of(std::span<const Report> runs, const st
     const CellReport* cell = find(run, id);
     if (!cell || cell->status != Status::ok) continue;
     auto values = fork_values(*cell, metric);
-    const bool positive =
-        std::all_of(values.begin(), values.end(), [](double value) { return value > 0; });
+    const bool positive = std::all_of(values.begin(), values.end(), [](double value) { return value > 0; });
     if (values.size() >= 2 && positive) found.push_back(std::move(values));
   }
   return found;
@@ -134,9 +144,10 @@ void suggest(Calibration& calibration, double confidence) {
     if (enough(i + 1)) calibration.forks = wanted[i];
   const int forks = std::max(usual_forks, least_forks(confidence));
   for (const double threshold : thresholds) {
-    const auto seen = std::count_if(calibration.cells.begin(), calibration.cells.end(), [&](const auto& cell) {
-      return visible_change(cell.within_runs, cell.between_runs, forks, confidence) <= threshold;
-    });
+    const auto seen =
+        std::count_if(calibration.cells.begin(), calibration.cells.end(), [&](const auto& cell) {
+          return visible_change(cell.within_runs, cell.between_runs, forks, confidence) <= threshold;
+        });
     if (!enough(static_cast<std::size_t>(seen))) continue;
     calibration.suggested_threshold = threshold;
     return;
@@ -147,15 +158,15 @@ void require_one_machine(std::span<const Report> runs) {
   for (const Report& run : runs)
     for (const EnvironmentDifference& one : environment_differences(runs.front(), run))
       if (one.hard)
-        throw ConfigError(fmt::format("[calibrate] {} differs between the reports: {} and {}: they are to be "
-                                      "of one build on one machine",
-                                      one.what, one.base, one.current));
+        throw ConfigError(
+            fmt::format("[calibrate] {} differs between the reports: {} and {}: they are to be "
+                        "of one build on one machine",
+                        one.what, one.base, one.current));
 }
 
 }  // namespace
 
-CellNoise cell_noise(std::string id, std::string metric, const std::vector<std::vector<double>>& runs,
-                     double threshold, double confidence) {
+CellNoise scatter_of(std::string id, std::string metric, const std::vector<std::vector<double>>& runs) {
   CellNoise cell;
   cell.id = std::move(id);
   cell.metric = std::move(metric);
@@ -171,6 +182,12 @@ CellNoise cell_noise(std::string id, std::string metric, const std::vector<std::
   const Variances found = variances(logs);
   cell.within_runs = std::sqrt(found.within);
   cell.between_runs = std::sqrt(found.between);
+  return cell;
+}
+
+CellNoise cell_noise(std::string id, std::string metric, const std::vector<std::vector<double>>& runs,
+                     double threshold, double confidence) {
+  CellNoise cell = scatter_of(std::move(id), std::move(metric), runs);
   compare_runs(cell, runs, threshold, confidence);
   for (int forks = std::max(2, least_forks(confidence)); forks <= 64; forks *= 2)
     cell.visible[forks] = visible_change(cell.within_runs, cell.between_runs, forks, confidence);
@@ -192,17 +209,32 @@ int Calibration::alarms() const {
 
 std::map<std::string, double, std::less<>> Calibration::between_runs() const {
   std::map<std::string, double, std::less<>> found;
-  std::vector<double> all;
-  for (const CellNoise& cell : cells) {
-    found[cell.id] = cell.between_runs;
-    all.push_back(cell.between_runs);
-  }
-  if (!all.empty()) found[""] = median(all);
+  if (cells.empty()) return found;
+  double squares = 0;
+  for (const CellNoise& cell : cells) squares += cell.between_runs * cell.between_runs;
+  const double together = std::sqrt(squares / static_cast<double>(cells.size()));
+  // Of a few runs a cell's own estimate is rough, and often 0 by chance.
+  for (const CellNoise& cell : cells) found[cell.id] = std::max(cell.between_runs, together);
+  found[""] = together;
   return found;
 }
 
+std::optional<int> Calibration::rounds_for(const std::vector<std::string>& ids, double change,
+                                           double sure) const {
+  std::vector<double> known, all;
+  for (const CellNoise& cell : cells) {
+    all.push_back(cell.within_runs);
+    if (std::find(ids.begin(), ids.end(), cell.id) != ids.end()) known.push_back(cell.within_runs);
+  }
+  if (all.empty()) return std::nullopt;
+  const double spread = known.empty() ? median(all) : *std::max_element(known.begin(), known.end());
+  const auto rounds = forks_for(spread, 0, std::log1p(change), sure);
+  return rounds ? std::optional(std::max(*rounds, least_rounds(sure))) : std::nullopt;
+}
+
 Calibration calibrate(std::span<const Report> runs, const CalibrationSettings& settings) {
-  if (runs.size() < 2) throw ConfigError("[calibrate] one run says nothing of what runs differ by: two or more");
+  if (runs.size() < 2)
+    throw ConfigError("[calibrate] one run says nothing of what runs differ by: two or more");
   require_one_machine(runs);
   Calibration calibration;
   calibration.fingerprint = machine_fingerprint(runs.front().environment).value_or("");

@@ -18,12 +18,12 @@ namespace assay {
 struct CellNoise {
   std::string id, metric;
   int runs = 0;
-  int forks = 0;             // of the run with the fewest
-  double within_runs = 0;    // standard deviation of ln(time) between forks of a run
-  double between_runs = 0;   // of the runs' own means, beyond what their forks explain; 0 where that is all
-  double floor = 0;          // the largest ratio - 1 that two runs of one build are to be expected to show
-  int comparisons = 0;       // of two runs each
-  int alarms = 0;            // of them called slower or faster at the calibration's threshold, as `compare` would
+  int forks = 0;            // of the run with the fewest
+  double within_runs = 0;   // standard deviation of ln(time) between forks of a run
+  double between_runs = 0;  // of the runs' own means, beyond what their forks explain; 0 where that is all
+  double floor = 0;         // the largest ratio - 1 that two runs of one build are to be expected to show
+  int comparisons = 0;      // of two runs each
+  int alarms = 0;  // of them called slower or faster at the calibration's threshold, as `compare` would
   // That `confidence` and 80 % power allow, with the forks of a side; over 0: 2, 4, 8, ... forks a side.
   std::map<int, double> visible;
   std::optional<int> forks_wanted;  // a side, that show a change of the calibration's threshold
@@ -48,7 +48,11 @@ struct Calibration {
 
   int comparisons() const;
   int alarms() const;
-  // Standard deviation between runs by cell id; under "" the median, for cells that were not calibrated.
+  // Rounds of `assay ab` that show a `change` in the noisiest of these cells (in the median cell of
+  // all where none of them was calibrated), each interval `sure`; nothing where 1000 do not.
+  std::optional<int> rounds_for(const std::vector<std::string>& ids, double change, double sure) const;
+  // Standard deviation between runs by cell id: its own, or that of all cells together (the root of the mean
+  // square), whichever is larger; under "" the latter, for cells that were not calibrated.
   std::map<std::string, double, std::less<>> between_runs() const;
 };
 
@@ -57,8 +61,9 @@ struct Calibration {
 // two forks.
 Calibration calibrate(std::span<const Report> runs, const CalibrationSettings& settings);
 
-// Of one cell: `runs` holds one positive value a fork, two or more of two or more runs. `confidence`: of the
-// cell alone.
+// Of one cell: `runs` holds one positive value a fork, two or more of two or more runs. How forks and runs
+// scatter alone; and all of it, with the confidence of the cell alone.
+CellNoise scatter_of(std::string id, std::string metric, const std::vector<std::vector<double>>& runs);
 CellNoise cell_noise(std::string id, std::string metric, const std::vector<std::vector<double>>& runs,
                      double threshold, double confidence);
 

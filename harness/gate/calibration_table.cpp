@@ -29,20 +29,21 @@ Table calibration_table(const Calibration& calibration) {
                    {"forks and the change they see"},
                    {fmt::format("forks for {}", percent(calibration.threshold)), Align::right}};
   for (const CellNoise& cell : calibration.cells)
-    table.rows.push_back({{cell.id},
-                          {cell.metric},
-                          {fmt::format("{} x {}", cell.runs, cell.forks)},
-                          {percent(cell.within_runs)},
-                          {percent(cell.between_runs)},
-                          {percent(cell.floor)},
-                          {fmt::format("{}/{}", cell.alarms, cell.comparisons),
-                           cell.alarms > 0 ? Tone::bad : Tone::plain},
-                          {visible(cell)},
-                          {cell.forks_wanted ? fmt::format("{}", *cell.forks_wanted) : "none: assay ab",
-                           cell.forks_wanted ? Tone::plain : Tone::doubtful}});
-  table.notes.push_back(fmt::format("False alarms: {} of {} comparisons of two runs of the same build, each "
-                                    "without what the runs differ by.",
-                                    calibration.alarms(), calibration.comparisons()));
+    table.rows.push_back(
+        {{cell.id},
+         {cell.metric},
+         {fmt::format("{} x {}", cell.runs, cell.forks)},
+         {percent(cell.within_runs)},
+         {percent(cell.between_runs)},
+         {percent(cell.floor)},
+         {fmt::format("{}/{}", cell.alarms, cell.comparisons), cell.alarms > 0 ? Tone::bad : Tone::plain},
+         {visible(cell)},
+         {cell.forks_wanted ? fmt::format("{}", *cell.forks_wanted) : "none: assay ab",
+          cell.forks_wanted ? Tone::plain : Tone::doubtful}});
+  table.notes.push_back(
+      fmt::format("False alarms: {} of {} comparisons of two runs of the same build, each "
+                  "without what the runs differ by.",
+                  calibration.alarms(), calibration.comparisons()));
   table.notes.push_back(
       calibration.forks
           ? fmt::format("Suggested: --forks {} for a threshold of {}.", *calibration.forks,

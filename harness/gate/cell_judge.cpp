@@ -34,9 +34,9 @@ CellVerdict judge_pair(const CellReport& base, const CellReport& current, const 
   } else if (base.status != Status::ok) {
     cell.verdict = Verdict::unmeasured;
     cell.failed = went_wrong(base.status) || went_wrong(current.status);
-    cell.reason =
-        fmt::format("the baseline's was {}, this one is {}{}{}", to_string(base.status),
-                    to_string(current.status), current.reason.empty() ? "" : ": ", one_line(current.reason, 200));
+    cell.reason = fmt::format("the baseline's was {}, this one is {}{}{}", to_string(base.status),
+                              to_string(current.status), current.reason.empty() ? "" : ": ",
+                              one_line(current.reason, 200));
   }
   return cell;
 }

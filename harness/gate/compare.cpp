@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include "harness/gate/time_judge.hpp"
 #include "harness/graph/nearest.hpp"
 #include "harness/measure/statistics.hpp"
+#include "harness/report/table.hpp"
 #include "harness/run/metrics.hpp"
 #include "harness/run/options.hpp"
 
@@ -30,10 +32,16 @@ struct Pair {
 std::map<std::string, Pair> pairs_of(const Report& base, const Report& current, const std::string& filter) {
   std::map<std::string, Pair> pairs;
   const auto wanted = [&](const CellReport& cell) { return cell.id.find(filter) != std::string::npos; };
-  for (const CellReport& cell : base.cells)
-    if (wanted(cell)) pairs[cell.id].base = &cell;
-  for (const CellReport& cell : current.cells)
-    if (wanted(cell)) pairs[cell.id].current = &cell;
+  const auto take = [&](const Report& report, const CellReport* Pair::*side, const char* name) {
+    for (const CellReport& cell : report.cells) {
+      if (!wanted(cell)) continue;
+      // Which of the two is meant nobody can say.
+      if (std::exchange(pairs[cell.id].*side, &cell))
+        throw ConfigError(fmt::format("[compare] {} stands twice in {}", one_line(cell.id, 200), name));
+    }
+  };
+  take(base, &Pair::base, "the baseline");
+  take(current, &Pair::current, "the new report");
   if (pairs.empty())
     throw ConfigError(
         filter.empty()

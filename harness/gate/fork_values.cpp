@@ -1,5 +1,6 @@
 #include "harness/gate/fork_values.hpp"
 
+#include "harness/report/fork_time.hpp"
 #include "harness/run/metrics.hpp"
 
 namespace assay {

@@ -68,9 +68,9 @@ void decide(CellVerdict& cell, const Shift& shift, const Design& design, const J
   const double edge = std::log1p(settings.threshold);
   if (!shift.interval) {
     cell.forks_needed = std::max(design.least, by_spread.value_or(design.least));
-    cell.reason = fmt::format("{} {} attain {:.5g} % at the most, {:.5g} % is asked: about {} do",
-                              design.forks, design.unit, 100 * design.attainable, 100 * settings.confidence,
-                              *cell.forks_needed);
+    cell.reason =
+        fmt::format("{} {} attain {:.5g} % at the most, {:.5g} % is asked: about {} do", design.forks,
+                    design.unit, 100 * design.attainable, 100 * settings.confidence, *cell.forks_needed);
     return;
   }
   const double below = std::hypot(shift.estimate - shift.interval->lower, design.floor);
@@ -162,12 +162,12 @@ CellVerdict judge_rounds(std::span<const double> base, std::span<const double> c
   for (std::size_t i = 0; i < before.size(); ++i) differences.push_back(after[i] - before[i]);
   const Shift shift = paired_shift(differences, settings.confidence);
   const double distance = distance_to_decision(shift.estimate, std::log1p(settings.threshold));
-  decide(cell, shift,
-         {"rounds", cell.base_forks, least_rounds(settings.confidence), attainable_paired(cell.base_forks),
-          0},
-         settings,
-         // A difference scatters as two forks do.
-         forks_for(spread_of(differences) / std::numbers::sqrt2, 0, distance, settings.confidence));
+  decide(
+      cell, shift,
+      {"rounds", cell.base_forks, least_rounds(settings.confidence), attainable_paired(cell.base_forks), 0},
+      settings,
+      // A difference scatters as two forks do.
+      forks_for(spread_of(differences) / std::numbers::sqrt2, 0, distance, settings.confidence));
   return cell;
 }
 

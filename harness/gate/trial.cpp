@@ -40,7 +40,9 @@ int Trial::confirmation_end() const { return next_look(*candidate_); }
 
 int Trial::rounds_to_next_look() const {
   const auto next = static_cast<std::size_t>(looks_);
-  const int due = next < plan_.rounds.size() ? plan_.rounds[next] : candidate_ ? confirmation_end() : rounds();
+  const int due = next < plan_.rounds.size() ? plan_.rounds[next]
+                  : candidate_               ? confirmation_end()
+                                             : rounds();
   return due - rounds();
 }
 

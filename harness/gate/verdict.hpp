@@ -22,9 +22,9 @@ enum class Verdict {
 };
 std::string_view to_string(Verdict verdict);
 // In the order in which they ask for attention.
-inline constexpr std::array verdicts{Verdict::broken,  Verdict::slower, Verdict::missing,
+inline constexpr std::array verdicts{Verdict::broken,       Verdict::slower,     Verdict::missing,
                                      Verdict::inconclusive, Verdict::unmeasured, Verdict::faster,
-                                     Verdict::added,   Verdict::same};
+                                     Verdict::added,        Verdict::same};
 
 struct CellVerdict {
   std::string id;

@@ -65,8 +65,8 @@ double normal_quantile(double p) {
   const double tail = std::min(p, 1 - p);
   const double t = std::sqrt(-2 * std::log(tail));
   // Abramowitz & Stegun 26.2.23, off by less than 4.5e-4.
-  double x = t - (2.515517 + t * (0.802853 + t * 0.010328)) /
-                     (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
+  double x =
+      t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
   for (int i = 0; i < 4; ++i) {
     const double above = 0.5 * std::erfc(x / std::sqrt(2.0));
     const double density = std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/report/fork_time.hpp"
 #include "harness/report/violations.hpp"
 
 namespace assay {
@@ -17,7 +18,7 @@ void judge_blocks(Violations& violations, const Fork& fork) {
     if (block.end_ns <= block.begin_ns)
       add(fmt::format("ends at {} ns, begins at {} ns", block.end_ns, block.begin_ns));
     if (block.begin_ns < last_end) add("begins before the block before it ends");
-    if (block.end_ns > block.begin_ns && block.wait_ns > block.end_ns - block.begin_ns)
+    if (block.end_ns > block.begin_ns && 1e-9 * static_cast<double>(block.wait_ns) > block_seconds(block))
       add(fmt::format("waits {} ns for the loader, longer than it lasts", block.wait_ns));
     if (block.wait_ns < 0) add("waits a negative time");
     if (block.steps < 1) add(fmt::format("has {} steps", block.steps));

@@ -1,29 +1,47 @@
 #include "harness/report/fork_time.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "harness/measure/statistics.hpp"
+#include "harness/report/invariants.hpp"
 
 namespace assay {
 
-std::optional<ForkTime> fork_time(const Fork& fork) {
+std::vector<const Block*> timed_blocks(const Fork& fork) {
+  std::vector<const Block*> timed;
+  for (const Block& block : fork.blocks)
+    if (block.kind == "timed" && block.steps > 0 && block.end_ns > block.begin_ns) timed.push_back(&block);
+  return timed;
+}
+
+std::vector<const Block*> steady_blocks(const Fork& fork) {
+  std::vector<const Block*> timed = timed_blocks(fork);
   int last_epoch = 0;
-  for (const Block& block : fork.blocks) last_epoch = std::max(last_epoch, block.epoch);
-  ForkTime time;
+  for (const Block* block : timed) last_epoch = std::max(last_epoch, block->epoch);
+  if (last_epoch > 1) std::erase_if(timed, [](const Block* block) { return block->epoch == 1; });
+  return timed;
+}
+
+std::optional<ForkTime> fork_time(const Fork& fork) {
   std::vector<double> steps, cpu;
-  for (const Block& block : fork.blocks) {
-    if (block.kind != "timed" || block.steps < 1 || block.end_ns <= block.begin_ns) continue;
-    if (last_epoch > 1 && block.epoch == 1) continue;
-    const double count = static_cast<double>(block.steps);
-    steps.push_back(1e-9 * static_cast<double>(block.end_ns - block.begin_ns) / count);
-    cpu.push_back(1e-9 * static_cast<double>(block.cpu_ns) / count);
-    time.steps += block.steps;
+  std::int64_t sum = 0;
+  for (const Block* block : steady_blocks(fork)) {
+    const double count = static_cast<double>(block->steps);
+    steps.push_back(block_seconds(*block) / count);
+    cpu.push_back(1e-9 * static_cast<double>(block->cpu_ns) / count);
+    if (__builtin_add_overflow(sum, block->steps, &sum)) sum = INT64_MAX;
   }
   if (steps.empty()) return std::nullopt;
-  time.step_seconds = median(steps);
-  time.cpu_seconds = median(cpu);
-  return time;
+  return ForkTime{median(steps), median(cpu), sum};
+}
+
+std::vector<const Fork*> counted_forks(const CellReport& cell) {
+  std::vector<const Fork*> clean, ok;
+  for (const Fork& fork : cell.forks) {
+    if (fork.status == Status::ok) ok.push_back(&fork);
+    if (is_clean(fork)) clean.push_back(&fork);
+  }
+  return clean.empty() ? ok : clean;
 }
 
 }  // namespace assay

@@ -1,21 +1,34 @@
-// The time of one fork, from its raw blocks.
+// The time of one fork, from its raw blocks: which of them count, and which forks do.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "harness/report/report.hpp"
 
 namespace assay {
 
-struct ForkTime {
-  double step_seconds = 0;  // median over the timed blocks of time over steps
-  double cpu_seconds = 0;   // the same of the CPU time
-  std::int64_t steps = 0;
-};
+// Without overflow, whatever a report says.
+inline double block_seconds(const Block& block) {
+  return 1e-9 * (static_cast<double>(block.end_ns) - static_cast<double>(block.begin_ns));
+}
 
-// What the metric step_time is the median of. Nothing where no block was timed. Of a fork that counts epochs
-// the first one, which compiles, is left out when there are more.
+// The timed blocks that lasted and had a step.
+std::vector<const Block*> timed_blocks(const Fork& fork);
+// Those behind step_time: of a fork that counts epochs the first one, which compiles and warms up, is left out
+// when there are more.
+std::vector<const Block*> steady_blocks(const Fork& fork);
+
+struct ForkTime {
+  double step_seconds = 0;  // median over the steady blocks of time over steps
+  double cpu_seconds = 0;   // the same of the CPU time
+  std::int64_t steps = 0;   // of the steady blocks together
+};
+// What the metric step_time is the median of. Nothing where no block was timed.
 std::optional<ForkTime> fork_time(const Fork& fork);
+
+// The forks behind the metrics of a cell: the clean ones, or where none is clean all that are ok.
+std::vector<const Fork*> counted_forks(const CellReport& cell);
 
 }  // namespace assay

@@ -129,8 +129,7 @@ class JsonReader {
   }
   std::string path() const {
     if (!parent_) return root_;
-    return parent_->path() + "/" +
-           (key_.data() ? std::string(key_.substr(0, 80)) : std::to_string(index_));
+    return parent_->path() + "/" + (key_.data() ? std::string(key_.substr(0, 80)) : std::to_string(index_));
   }
   const char* type_name() const {
     switch (value_.type()) {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string_view>
 
-#include <nlohmann/json_fwd.hpp>
 #include <simdjson.h>
+#include <nlohmann/json_fwd.hpp>
 
 namespace assay {
 

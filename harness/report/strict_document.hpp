@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json_fwd.hpp>
 #include <simdjson.h>
+#include <nlohmann/json_fwd.hpp>
 
 #include "harness/report/strict_json.hpp"
 

@@ -31,16 +31,6 @@ struct Range {
   }
 };
 
-// The clean ones; where none is clean, all that are ok.
-std::vector<const Fork*> counted_forks(const CellReport& cell) {
-  std::vector<const Fork*> clean, ok;
-  for (const Fork& fork : cell.forks) {
-    if (fork.status == Status::ok) ok.push_back(&fork);
-    if (is_clean(fork)) clean.push_back(&fork);
-  }
-  return clean.empty() ? ok : clean;
-}
-
 using Visit = std::function<void(const Fork&, Range&)>;
 
 void judge_range(Violations& violations, const CellReport& cell, const char* name, const Visit& visit) {

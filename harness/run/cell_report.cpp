@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/measure/statistics.hpp"
+#include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/run/metrics.hpp"
 #include "harness/run/plan_metrics.hpp"
@@ -132,15 +132,9 @@ void settle_status(CellReport& row, const Cell& cell, int planned) {
 
 std::string fork_summary(const Fork& fork) {
   if (fork.status != Status::ok) return fmt::format("{}: {}", to_string(fork.status), fork.reason);
-  std::vector<double> steps;
-  for (const Block& block : fork.blocks) {
-    if (block.kind == "timed" && block.steps > 0) {
-      steps.push_back(1e-9 * static_cast<double>(block.end_ns - block.begin_ns) /
-                      static_cast<double>(block.steps));
-    }
-  }
   std::string text = "ok";
-  if (!steps.empty()) text += fmt::format(", {} a step", duration_text(median(steps)));
+  if (const auto time = fork_time(fork))
+    text += fmt::format(", {} a step", duration_text(time->step_seconds));
   for (auto it = fork.evaluations.rbegin(); it != fork.evaluations.rend(); ++it) {
     if (it->split != "test") continue;
     text += fmt::format(", test accuracy {:.4f}", it->accuracy);

@@ -97,18 +97,18 @@ struct Measurement::Parts {
 
   void prepare_report() {
     const BuildInfo& build = build_info();
-    report_.run = {{"command_line", request_.command_line},
-                   {"config", to_json(request_.config)},
-                   {"start", utc_now()},
-                   {"end", nullptr},
-                   {"commit", build.commit},
-                   {"dirty", build.dirty},
-                   {"version", build.version},
-                   {"build",
-                    {{"compiler", build.compiler}, {"type", build.build_type}, {"flags", build.flags}}},
-                   {"complete", false},
-                   {"quick", settings_.quick},
-                   {"datasets", nlohmann::json::array()}};
+    report_.run = {
+        {"command_line", request_.command_line},
+        {"config", to_json(request_.config)},
+        {"start", utc_now()},
+        {"end", nullptr},
+        {"commit", build.commit},
+        {"dirty", build.dirty},
+        {"version", build.version},
+        {"build", {{"compiler", build.compiler}, {"type", build.build_type}, {"flags", build.flags}}},
+        {"complete", false},
+        {"quick", settings_.quick},
+        {"datasets", nlohmann::json::array()}};
     report_.environment = request_.environment;
     if (request_.resume && request_.resume->run.contains("start")) {
       report_.run["resumed"] = report_.run["start"];
@@ -266,7 +266,6 @@ struct Measurement::Parts {
   Rooflines rooflines_;
   Report report_;
 };
-
 
 Measurement::Measurement(const RunRequest& request, const BackendRegistry& registry, Progress& progress,
                          const Interrupts& interrupts)

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "harness/measure/statistics.hpp"
-#include "harness/report/invariants.hpp"
+#include "harness/report/fork_time.hpp"
 
 namespace assay {
 namespace {
@@ -18,32 +18,13 @@ struct Sample {
   std::string reason;
 };
 
-double seconds(const Block& block) { return 1e-9 * static_cast<double>(block.end_ns - block.begin_ns); }
-
-std::vector<const Block*> timed_blocks(const Fork& fork) {
-  std::vector<const Block*> timed;
-  for (const Block& block : fork.blocks) {
-    if (block.kind == "timed" && block.steps > 0 && block.end_ns > block.begin_ns) timed.push_back(&block);
-  }
-  return timed;
-}
-
-// Those behind step_time: in a fork of several epochs the first one warms up.
-std::vector<const Block*> steady_blocks(const Fork& fork) {
-  std::vector<const Block*> timed = timed_blocks(fork);
-  const auto first = [](const Block* block) { return block->epoch == 1; };
-  if (!timed.empty() && timed.back()->epoch > 1)
-    timed.erase(std::remove_if(timed.begin(), timed.end(), first), timed.end());
-  return timed;
-}
-
 // Seconds of each epoch, from epoch 1.
 std::vector<double> epochs(const Fork& fork) {
   std::vector<double> result;
   for (const Block* block : timed_blocks(fork)) {
     if (block->epoch < 1) continue;
     result.resize(std::max(result.size(), static_cast<std::size_t>(block->epoch)));
-    result[static_cast<std::size_t>(block->epoch - 1)] += seconds(*block);
+    result[static_cast<std::size_t>(block->epoch - 1)] += block_seconds(*block);
   }
   return result;
 }
@@ -125,7 +106,7 @@ Sample cpu_utilisation(const Fork& fork, int threads) {
   double busy = 0, all = 0;
   for (const Block* block : steady_blocks(fork)) {
     busy += 1e-9 * static_cast<double>(block->cpu_ns);
-    all += seconds(*block);
+    all += block_seconds(*block);
   }
   if (all <= 0) return {{}, "no block was timed"};
   return {busy / all / threads, ""};
@@ -157,7 +138,9 @@ Sample roofline_share(const Sample& step, const Work& work) {
 
 std::vector<Row> rows_for(const Axes& axes, const Work& work) {
   const double batch = static_cast<double>(axes.batch);
-  const auto step = [](const Block& block) { return seconds(block) / static_cast<double>(block.steps); };
+  const auto step = [](const Block& block) {
+    return block_seconds(block) / static_cast<double>(block.steps);
+  };
   const auto wait = [](const Block& block) {
     return 1e-9 * static_cast<double>(block.wait_ns) / static_cast<double>(block.steps);
   };
@@ -254,15 +237,6 @@ Metric over_forks(const Row& row, const std::vector<const Fork*>& forks) {
 }
 
 }  // namespace
-
-std::vector<const Fork*> counted_forks(const CellReport& cell) {
-  std::vector<const Fork*> clean, ok;
-  for (const Fork& fork : cell.forks) {
-    if (fork.status == Status::ok) ok.push_back(&fork);
-    if (is_clean(fork)) clean.push_back(&fork);
-  }
-  return clean.empty() ? ok : clean;
-}
 
 std::vector<std::string> metric_names() {
   std::vector<std::string> names;

@@ -35,8 +35,6 @@ Metrics metrics_of(const CellReport& cell);
 
 // Every name that metrics_of() knows.
 std::vector<std::string> metric_names();
-// The forks behind the metrics: the clean ones, or where none is clean all that are ok.
-std::vector<const Fork*> counted_forks(const CellReport& cell);
 // One fork's own value, before any median; nothing where it has none or there is no such metric.
 std::optional<double> fork_metric(const CellReport& cell, const Fork& fork, std::string_view metric);
 

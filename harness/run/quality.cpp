@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "harness/measure/statistics.hpp"
+#include "harness/report/fork_time.hpp"
 
 namespace assay {
 namespace {
@@ -14,13 +15,11 @@ constexpr double most_stolen = 0.01;
 constexpr double least_frequency = 0.9;
 constexpr double most_drift = 0.1;
 
-double seconds(const Block& block) { return 1e-9 * static_cast<double>(block.end_ns - block.begin_ns); }
-
 bool preempted(const std::vector<const Block*>& timed, int threads) {
   const auto disturbed = std::count_if(timed.begin(), timed.end(), [threads](const Block* block) {
-    const double thread_time = seconds(*block) * std::max(1, threads);
+    const double thread_time = block_seconds(*block) * std::max(1, threads);
     const bool switched = static_cast<double>(block->involuntary_switches) >
-                          most_switches_per_second * std::max(seconds(*block), 0.02);
+                          most_switches_per_second * std::max(block_seconds(*block), 0.02);
     return switched && 1e-9 * static_cast<double>(block->cpu_ns) < (1 - most_lost) * thread_time;
   });
   return 2 * static_cast<std::size_t>(disturbed) > timed.size();
@@ -29,7 +28,7 @@ bool preempted(const std::vector<const Block*>& timed, int threads) {
 bool stolen(const std::vector<const Block*>& timed) {
   double all = 0, taken = 0;
   for (const Block* block : timed) {
-    all += seconds(*block);
+    all += block_seconds(*block);
     taken += 1e-9 * static_cast<double>(block->steal_ns);
   }
   return taken > most_stolen * all;
@@ -50,7 +49,7 @@ bool drifts(const std::vector<const Block*>& timed) {
   std::vector<double> halves[2];
   for (std::size_t i = 0; i < timed.size(); ++i) {
     halves[i < timed.size() / 2 ? 0 : 1].push_back(
-        seconds(*timed[i]) / static_cast<double>(std::max<std::int64_t>(1, timed[i]->steps)));
+        block_seconds(*timed[i]) / static_cast<double>(std::max<std::int64_t>(1, timed[i]->steps)));
   }
   const double before = median(halves[0]), after = median(halves[1]);
   return std::abs(before - after) > most_drift * std::min(before, after);

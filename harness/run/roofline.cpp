@@ -6,6 +6,7 @@
 
 #include "harness/measure/environment.hpp"
 #include "harness/measure/statistics.hpp"
+#include "harness/report/fork_time.hpp"
 #include "harness/run/work.hpp"
 
 namespace assay {
@@ -17,11 +18,8 @@ constexpr double over_copy = 2;
 
 std::vector<double> steps_of(const Fork& fork) {
   std::vector<double> steps;
-  for (const Block& block : fork.blocks) {
-    if (block.kind == "timed" && block.steps > 0 && block.end_ns > block.begin_ns)
-      steps.push_back(1e-9 * static_cast<double>(block.end_ns - block.begin_ns) /
-                      static_cast<double>(block.steps));
-  }
+  for (const Block* block : timed_blocks(fork))
+    steps.push_back(block_seconds(*block) / static_cast<double>(block->steps));
   return steps;
 }
 

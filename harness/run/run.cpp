@@ -33,8 +33,8 @@ RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progr
   const std::vector<Cell>& cells = measurement.cells();
   const RunSettings& settings = measurement.settings();
   const auto stopped = [&] { return interrupts.signal() != 0; };
-  const auto forks = request.check_alone ? std::vector<PlannedFork>{}
-                                         : plan_forks(cells, settings.forks, settings.seed);
+  const auto forks =
+      request.check_alone ? std::vector<PlannedFork>{} : plan_forks(cells, settings.forks, settings.seed);
   progress.plan(static_cast<int>(std::count_if(
       forks.begin(), forks.end(), [&](const PlannedFork& fork) { return measurement.wanted(fork); })));
   // A quick run may end before its last cell: then some are whole, rather than all of them checked alone.

@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace assay {
 namespace {
@@ -31,12 +34,71 @@ INSTANTIATE_TEST_SUITE_P(Each, Show, ::testing::Values("console", "markdown", "c
 
 TEST(CliCompare, a_report_with_itself_is_no_regression_and_a_misspelt_format_is_refused) {
   const std::string report = data_file("report.json");
-  const Outcome same = test::assay({.arguments = {"compare", report, report, "--threshold", "10%"}});
+  const Outcome same =
+      test::assay({.arguments = {"compare", report, report, "--threshold", "10%", "--filter", "onednn"}});
   EXPECT_EQ(same.code, 0) << same.err;
   EXPECT_THAT(same.out, HasSubstr("same of"));
+  const Outcome wrong = test::assay({.arguments = {"compare", report, report, "--threshold", "10%"}});
+  EXPECT_EQ(wrong.code, 4) << "one of its cells is wrong on both sides: nothing was compared there";
+  EXPECT_THAT(wrong.out, HasSubstr("2 unmeasured"));
   const Outcome bad = test::assay({.arguments = {"compare", report, report, "--format=junitt"}});
   EXPECT_EQ(bad.code, 2);
   EXPECT_THAT(bad.err, HasSubstr("did you mean 'junit'?"));
+}
+
+TEST(CliCompare, finds_the_baseline_of_the_machine_in_a_folder) {
+  const TemporaryFolder folder;
+  auto report = json::parse(read_text(golden()));
+  report["environment"]["cpu"] = {{"model", "a processor"}, {"architecture", "x86_64"}, {"allowed", 2}};
+  const auto now = folder / "now.json";
+  std::ofstream(now) << report;
+  const auto compare = [&] {
+    return test::assay(
+        {.arguments = {"compare", folder / "baselines", now, "--threshold=10%", "--filter", "onednn"}});
+  };
+  std::filesystem::create_directories(folder / "baselines");
+  const Outcome none = compare();
+  EXPECT_EQ(none.code, 5);
+  EXPECT_THAT(none.err, HasSubstr("there is no baseline of this machine (2 logical CPUs of a processor)"));
+  const std::size_t at = none.err.find(".json is not there");
+  ASSERT_NE(at, std::string::npos);
+  std::ofstream(folder / "baselines" / (none.err.substr(at - 12, 12) + ".json")) << report;
+  EXPECT_EQ(compare().code, 0) << compare().err;
+}
+
+TEST(CliCompare, reads_a_calibration_and_refuses_that_of_another_machine) {
+  const TemporaryFolder folder;
+  const std::string report = golden(), file = folder / "c.json";
+  const Outcome made = run({"calibrate", "--from", report, report, "--out", file});
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("False alarms: 0 of"));
+  const Outcome used = run({"compare", report, report, "--calibration", file, "--filter", "onednn"});
+  EXPECT_THAT(used.out, HasSubstr("The intervals hold what runs differ by"));
+  auto other = json::parse(read_text(file));
+  other["fingerprint"] = "0123456789ab";
+  std::ofstream(file) << other;
+  const Outcome refused = run({"compare", report, report, "--calibration", file});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("is the calibration of another machine"));
+}
+
+TEST(CliEnv, prints_the_fingerprint_alone) {
+  const Outcome outcome = run({"env", "--fingerprint"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out.size(), 13U) << outcome.out;
+}
+
+TEST(CliAb, refuses_sides_that_make_no_pairs_and_misspelt_options) {
+  const Outcome misspelt = run({"ab", "--workload", "mlp", "--a", "backnd=onednn"});
+  EXPECT_EQ(misspelt.code, 2);
+  EXPECT_THAT(misspelt.err, HasSubstr("is nothing that the sides may differ in"));
+  const Outcome time = run({"ab", "--workload", "mlp", "--max-time", "soon"});
+  EXPECT_EQ(time.code, 2);
+  EXPECT_THAT(time.err, HasSubstr("a time such as 90s, 30m or 2h"));
+  const Outcome pairs =
+      run({"ab", "--workload", "mlp", "--backend", "reference", "--mode", "graph", "--dry-run"});
+  EXPECT_EQ(pairs.code, 0) << pairs.err;
+  EXPECT_THAT(pairs.out, HasSubstr("mlp/reference/cpu/graph/"));
 }
 
 TEST(CliShow, reads_standard_input_and_several_reports) {

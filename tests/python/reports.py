@@ -1,6 +1,8 @@
 """Reports with forks of known times, as small or as large as a test wants them.
 
-python tests/python/reports.py CELLS OUT [FORKS [BLOCKS]] writes a valid one: 10000 cells of 3 forks of 20 blocks without the last two.
+    python tests/python/reports.py CELLS OUT [FORKS BLOCKS]
+
+writes a valid one with so many cells, of 3 forks of 20 blocks where nothing else is said.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ def set_metric(cell: dict[str, Any], name: str, values: list[float]) -> None:
 
 
 def report_of(cells: Sequence[Sequence[Sequence[int]]], steps: int = 10) -> dict[str, Any]:
-    """Make a report whose cell i differs in its batch; cells[i][fork] lists the nanoseconds a step of its blocks."""
+    """Make a report; cells[i][fork] lists the nanoseconds a step of its blocks, and i is in the batch."""
     golden = json.loads(GOLDEN.read_text())
     report = golden | {"cells": []}
     template = golden["cells"][0]
@@ -99,7 +101,9 @@ def write_large(cells: int, out: TextIO, forks: int, blocks: int, seed: int = 1)
         cell["id"] = identity(cell)
         per_fork = [1e-9 * statistics.median(each) for each in times]
         set_metric(cell, "samples_per_second", [cell["batch"] / time for time in per_fork])
-        lines = json.dumps(cell).replace('{"kind"', '\n    {"kind"')  # a line for each block, as the program has it
+        lines = json.dumps(cell).replace(
+            '{"kind"', '\n    {"kind"'
+        )  # a line for each block, as the program has it
         out.write(("" if index == 0 else ",\n") + "  " + lines)
     out.write("\n ]\n}\n")
 

@@ -77,7 +77,12 @@ def test_compare_gives_the_hodges_lehmann_estimate_and_its_exact_interval(
     assert (cell["lower"], cell["upper"]) == pytest.approx((math.exp(lower), math.exp(upper)), rel=1e-12)
     assert cell["confidence"] == pytest.approx(attained, abs=1e-12)
     # The interval and scipy's exact test say the same: a shift at its bound is just not refused.
-    for shift, refused in ((lower - 1e-6, True), (lower + 1e-6, False), (upper - 1e-6, False), (upper + 1e-6, True)):
+    for shift, refused in (
+        (lower - 1e-6, True),
+        (lower + 1e-6, False),
+        (upper - 1e-6, False),
+        (upper + 1e-6, True),
+    ):
         p = stats.mannwhitneyu(logs(new) - shift, logs(base), method="exact").pvalue
         assert (p <= 0.05) == refused
 
@@ -98,8 +103,10 @@ def variances(runs: list[np.ndarray]) -> tuple[float, float]:
 
 def test_calibrate_gives_the_variances_of_a_one_way_analysis(tmp_path: Path) -> None:
     lot = random.Random(5)
-    runs = [[forks(6, 2e-3 * lot.lognormvariate(0, spread), 0.02, 10 * r + c) for c, spread in enumerate((0, 0.05))]
-            for r in range(6)]  # fmt: skip
+    runs = [
+        [forks(6, 2e-3 * lot.lognormvariate(0, 0.05 * c), 0.02, 10 * r + c) for c in range(2)]
+        for r in range(6)
+    ]
     files = [write(tmp_path / f"{r}.json", cells) for r, cells in enumerate(runs)]
     calibration = told("calibrate", "--from", *files, "--out", "-")
     for c, cell in enumerate(calibration["cells"]):
@@ -146,11 +153,14 @@ def test_a_known_spread_between_runs_widens_the_interval_by_the_normal_distribut
     assert cell["upper"] == pytest.approx(math.exp(estimate + math.hypot(upper - estimate, floor)), rel=1e-9)
 
 
+SHORT = (
+    *("--workload", "mlp", "--dataset", "synthetic", "--samples", 256, "--backend", "numpy", "--steps", 3),
+    *("--warm-up-steps", 1, "--warm-up-seconds", 0, "--check=false", "--threads", 1),
+)
+
+
 def run_numpy(out: Path, *arguments: object) -> list[dict[str, Any]]:
-    done = assay(
-        "run", "--workload", "mlp", "--dataset", "synthetic", "--samples", 256, "--backend", "numpy", "--steps", 3,
-        "--warm-up-steps", 0, "--warm-up-seconds", 0, "--check=false", "--threads", 1, "--out", out, *arguments,
-    )  # fmt: skip
+    done = assay("run", *SHORT, "--out", out, *arguments)
     assert done.returncode == 0, done.stderr
     return json.loads(out.read_text())["cells"]
 
@@ -199,11 +209,8 @@ def signed_rank(differences: np.ndarray, confidence: float) -> tuple[float, floa
 
 @numpy_only
 def test_ab_gives_the_signed_rank_estimate_of_its_rounds_and_its_exact_interval(tmp_path: Path) -> None:
-    comparison = told(
-        "ab", "--workload", "mlp", "--dataset", "synthetic", "--samples", 256, "--backend", "numpy", "--steps", 3,
-        "--warm-up-steps", 0, "--warm-up-seconds", 0, "--check=false", "--threads", 1, "--a", "batch=32",
-        "--b", "batch=64", "--max-time", "90s", "--out", tmp_path / "ab", "--format", "json", codes=(0, 3, 6),
-    )  # fmt: skip
+    asked = ("--a", "batch=32", "--b", "batch=64", "--max-time", "90s", "--out", tmp_path / "ab")
+    comparison = told("ab", *SHORT, *asked, "--format", "json", codes=(0, 3, 6))
     (cell,) = comparison["cells"]
     sides = [json.loads((tmp_path / "ab" / name).read_text())["cells"][0] for name in ("a.json", "b.json")]
     a, b = (step_times(side, clean=False) for side in sides)

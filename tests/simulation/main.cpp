@@ -35,15 +35,17 @@ Alarms alarms(const Series& series, int comparisons, double threshold, std::uint
   found.comparisons = comparisons;
   for (int i = 0; i < comparisons; ++i) {
     bool u_test = false, compare = false, with_calibration = false, ab = false;
+    const Places places = two_places(series, design, lot);
+    const std::vector<double> between = calibrated(series, design, lot);
     for (int cell = 0; cell < design.cells; ++cell) {
-      const TwoRuns runs = two_runs(series, design, 0, lot);
+      const TwoRuns runs = two_runs(series, design, places, cell, 0);
       const bool flagged = flagged_by_u_test(runs);
       found.u_test_cells += flagged;
       ++found.cells;
       u_test |= flagged;
       compare |= by_compare(runs, design, 0).verdict == Verdict::slower;
-      const double between = calibrated(series, design, 5, 12, lot);
-      with_calibration |= by_compare(runs, design, between).verdict == Verdict::slower;
+      with_calibration |=
+          by_compare(runs, design, between[static_cast<std::size_t>(cell)]).verdict == Verdict::slower;
       ab |= by_ab(series, sequential, 0, lot).verdict.verdict == Verdict::slower;
     }
     found.u_test += u_test;
@@ -70,12 +72,13 @@ Power power(const Series& series, int trials, double effect, double threshold, s
   found.trials = trials;
   std::vector<double> asked, rounds;
   for (int i = 0; i < trials; ++i) {
-    const TwoRuns runs = two_runs(series, design, effect, lot);
+    const int cell = i % design.cells;
+    const TwoRuns runs = two_runs(series, design, two_places(series, design, lot), cell, effect);
     const CellVerdict verdict = by_compare(runs, design, 0);
     found.compare += verdict.verdict == Verdict::slower;
     if (verdict.verdict == Verdict::inconclusive) asked.push_back(verdict.forks_needed.value_or(1000));
-    found.calibrated +=
-        by_compare(runs, design, calibrated(series, design, 5, 12, lot)).verdict == Verdict::slower;
+    const double between = calibrated(series, design, lot)[static_cast<std::size_t>(cell)];
+    found.calibrated += by_compare(runs, design, between).verdict == Verdict::slower;
     const SequentialResult result = by_ab(series, sequential, effect, lot);
     found.ab += result.verdict.verdict == Verdict::slower;
     rounds.push_back(result.rounds);
@@ -91,8 +94,8 @@ void print_alarms(const std::vector<Series>& all, int comparisons, std::uint64_t
       "|---|---|---|---|---|---|---|---|\n");
   for (const Series& series : all) {
     const Alarms found = alarms(series, comparisons, 0.05, seed);
-    fmt::print("| {} | {} | {:.1f} % | {} % | {} % | {} % | {} % | {} % |\n", series.name, series.forks.size(),
-               100 * series.spread(), percent(found.u_test_cells, found.cells),
+    fmt::print("| {} | {} | {:.1f} % | {} % | {} % | {} % | {} % | {} % |\n", series.name,
+               series.forks.size(), 100 * series.spread(), percent(found.u_test_cells, found.cells),
                percent(found.u_test, comparisons), percent(found.compare, comparisons),
                percent(found.calibrated, comparisons), percent(found.ab, comparisons));
     std::fflush(stdout);
@@ -101,7 +104,8 @@ void print_alarms(const std::vector<Series>& all, int comparisons, std::uint64_t
 
 void print_power(const std::vector<Series>& all, int trials, std::uint64_t seed) {
   fmt::print(
-      "\n| recorded noise | change, threshold | compare | compare, calibrated | forks it asks for | ab | rounds "
+      "\n| recorded noise | change, threshold | compare | compare, calibrated | forks it asks for | ab | "
+      "rounds "
       "of ab |\n"
       "|---|---|---|---|---|---|---|\n");
   for (const Series& series : all)
@@ -121,11 +125,13 @@ int run(int argc, char** argv) {
   CLI::App app("Replays recorded forks as comparisons");
   std::string noise, filter;
   int comparisons = 1000;
+  double scale = 0.02;
   std::uint64_t seed = 1;
   std::vector<double> first, second;
   app.add_option("--noise", noise, "tests/noise/forks.json");
   app.add_option("--comparisons", comparisons, "Of 20 cells without a change; as many cells with one [1000]");
   app.add_option("--seed", seed);
+  app.add_option("--scale", scale, "Also the quiet recordings and the stabs, scaled to this spread [0.02]");
   app.add_option("--filter", filter, "Only series whose name holds TEXT");
   app.add_option("--u-test", first, "Instead: print p of the U test of these values and --against");
   app.add_option("--against", second);
@@ -135,6 +141,14 @@ int run(int argc, char** argv) {
     return 0;
   }
   std::vector<Series> all = read_noise(noise);
+  // What a calmer machine of each kind would record.
+  const std::size_t recorded = all.size();
+  for (std::size_t i = 0; i < recorded && scale > 0; ++i) {
+    if (all[i].kind != "quiet" && all[i].kind != "tails") continue;
+    Series calm = scaled(all[i], scale);
+    calm.name += fmt::format(", scaled to {:.3g} %", 100 * scale);
+    all.push_back(std::move(calm));
+  }
   std::erase_if(all, [&](const Series& series) { return series.name.find(filter) == std::string::npos; });
   print_alarms(all, comparisons, seed);
   print_power(all, comparisons, seed);

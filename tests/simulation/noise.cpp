@@ -8,11 +8,26 @@
 namespace assay::simulation {
 
 double Series::spread() const {
-  std::vector<double> logs, distances;
-  for (const double value : values) logs.push_back(std::log(value));
-  const double middle = median(logs);
-  for (const double log : logs) distances.push_back(std::abs(log - middle));
-  return 1.4826 * median(distances);
+  double sum = 0, squares = 0;
+  for (const double value : values) sum += std::log(value);
+  const auto n = static_cast<double>(values.size());
+  for (const double value : values) squares += std::pow(std::log(value) - sum / n, 2);
+  return std::sqrt(squares / (n - 1));
+}
+
+Series scaled(const Series& series, double spread) {
+  const double factor = spread / series.spread(), middle = std::log(median(series.values));
+  const auto moved = [&](double value) { return std::exp(middle + factor * (std::log(value) - middle)); };
+  Series made;
+  made.kind = series.kind;
+  made.name = series.name;
+  for (const auto& fork : series.forks) {
+    std::vector<double> blocks;
+    for (const double block : fork) blocks.push_back(moved(block));
+    made.values.push_back(median(blocks));
+    made.forks.push_back(std::move(blocks));
+  }
+  return made;
 }
 
 std::vector<Series> read_noise(const std::filesystem::path& file) {

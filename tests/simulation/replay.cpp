@@ -1,7 +1,8 @@
 #include "tests/simulation/replay.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <string>
+#include <utility>
 
 #include "harness/gate/calibration.hpp"
 #include "harness/gate/time_judge.hpp"
@@ -11,28 +12,42 @@
 namespace assay::simulation {
 namespace {
 
+constexpr int calibration_runs = 5;
+
 double cell_confidence(const Design& design) { return 1 - (1 - design.confidence) / design.cells; }
 
 }  // namespace
 
-Stretch stretch(const Series& series, std::size_t from, int forks) {
-  Stretch made;
-  for (int i = 0; i < forks; ++i) {
-    const std::size_t at = (from + static_cast<std::size_t>(i)) % series.forks.size();
+std::size_t turn(const Series& series, const Design& design) {
+  return std::max<std::size_t>(1, series.forks.size() / (2 * static_cast<std::size_t>(design.forks)));
+}
+
+Forks run_of(const Series& series, const Design& design, std::size_t from, int cell) {
+  const std::size_t step = turn(series, design);
+  Forks made;
+  // The cells of a run begin one after another within the first turn.
+  from += static_cast<std::size_t>(cell) * step / static_cast<std::size_t>(design.cells);
+  for (int i = 0; i < design.forks; ++i, from += step) {
+    const std::size_t at = from % series.forks.size();
     made.values.push_back(series.values[at]);
     made.blocks.insert(made.blocks.end(), series.forks[at].begin(), series.forks[at].end());
   }
   return made;
 }
 
-TwoRuns two_runs(const Series& series, const Design& design, double effect, Philox& lot) {
-  const std::size_t all = series.forks.size(), each = static_cast<std::size_t>(design.forks);
-  const std::size_t first = lot.below(all);
-  // Anywhere but in the forks of the first run.
-  const std::size_t room = all > 2 * each ? all - 2 * each + 1 : 1;
-  const std::size_t second = first + each + lot.below(room);
-  TwoRuns runs{stretch(series, first, design.forks), stretch(series, second, design.forks)};
-  if (lot.below(2) == 0) std::swap(runs.base, runs.current);
+Places two_places(const Series& series, const Design& design, Philox& lot) {
+  const std::size_t all = series.forks.size(),
+                    length = turn(series, design) * static_cast<std::size_t>(design.forks);
+  Places places;
+  places.base = lot.below(all);
+  // Anywhere but within the first run.
+  places.current = places.base + length + lot.below(all > 2 * length ? all - 2 * length + 1 : 1);
+  if (lot.below(2) == 0) std::swap(places.base, places.current);
+  return places;
+}
+
+TwoRuns two_runs(const Series& series, const Design& design, const Places& places, int cell, double effect) {
+  TwoRuns runs{run_of(series, design, places.base, cell), run_of(series, design, places.current, cell)};
   for (double& value : runs.current.values) value *= 1 + effect;
   for (double& value : runs.current.blocks) value *= 1 + effect;
   return runs;
@@ -50,11 +65,19 @@ bool flagged_by_u_test(const TwoRuns& runs) {
   return mann_whitney_p(runs.base.blocks, runs.current.blocks) < 0.05;
 }
 
-double calibrated(const Series& series, const Design& design, int runs, int forks, Philox& lot) {
-  std::vector<std::vector<double>> made;
-  for (int run = 0; run < runs; ++run)
-    made.push_back(stretch(series, lot.below(series.forks.size()), forks).values);
-  return cell_noise("", "step_time", made, design.threshold, cell_confidence(design)).between_runs;
+std::vector<double> calibrated(const Series& series, const Design& design, Philox& lot) {
+  std::vector<std::size_t> places;
+  for (int run = 0; run < calibration_runs; ++run) places.push_back(lot.below(series.forks.size()));
+  Calibration calibration;
+  for (int cell = 0; cell < design.cells; ++cell) {
+    std::vector<std::vector<double>> runs;
+    for (const std::size_t place : places) runs.push_back(run_of(series, design, place, cell).values);
+    calibration.cells.push_back(scatter_of(std::to_string(cell), "step_time", runs));
+  }
+  std::vector<double> found;
+  const auto between = calibration.between_runs();
+  for (const CellNoise& cell : calibration.cells) found.push_back(between.at(cell.id));
+  return found;
 }
 
 SequentialResult by_ab(const Series& series, const Design& design, double effect, Philox& lot) {
@@ -64,7 +87,8 @@ SequentialResult by_ab(const Series& series, const Design& design, double effect
   settings.confidence = plan.confidence;
   Trial trial(plan, settings);
   const std::size_t from = lot.below(series.values.size());
-  for (std::size_t at = 0; !trial.decided(); at += 2) {
+  const std::size_t step = std::max<std::size_t>(2, turn(series, design));
+  for (std::size_t at = 0; !trial.decided(); at += step) {
     double a = series.values[(from + at) % series.values.size()];
     double b = series.values[(from + at + 1) % series.values.size()];
     if (lot.below(2) == 0) std::swap(a, b);

@@ -10,35 +10,45 @@
 
 namespace assay::simulation {
 
-// A stretch of forks that follow each other, from a place drawn by lot; at the end the series begins anew.
-struct Stretch {
-  std::vector<double> values;
-  std::vector<double> blocks;  // of all its forks, pooled
-};
-Stretch stretch(const Series& series, std::size_t from, int forks);
-
 struct Design {
-  int cells = 20;  // of a comparison: the confidence is shared among them
+  int cells = 20;  // of a comparison: the confidence is shared among them, and they take turns
   int forks = 12;  // a side
   double threshold = 0.05;
   double confidence = 0.99;
 };
 
-// Two runs at two times of one recording, which do not overlap where it is long enough; the second is `effect`
-// slower. `between_runs` as a calibration has it, 0: none.
-struct TwoRuns {
-  Stretch base, current;
+// How many recorded forks lie between two forks of a cell while the others have their turn: as many as let two
+// runs stand side by side in the recording.
+std::size_t turn(const Series& series, const Design& design);
+
+// What a run has of a cell that begins at `from`. At its end the recording begins anew.
+struct Forks {
+  std::vector<double> values;
+  std::vector<double> blocks;  // of all of them, pooled
 };
-TwoRuns two_runs(const Series& series, const Design& design, double effect, Philox& lot);
+Forks run_of(const Series& series, const Design& design, std::size_t from, int cell);
+
+// Two runs of all cells at two times of one recording, which do not overlap.
+struct Places {
+  std::size_t base = 0, current = 0;
+};
+Places two_places(const Series& series, const Design& design, Philox& lot);
+
+struct TwoRuns {
+  Forks base, current;
+};
+// Of one cell; the second run is `effect` slower.
+TwoRuns two_runs(const Series& series, const Design& design, const Places& places, int cell, double effect);
+// `between_runs` as a calibration has it, 0: none.
 CellVerdict by_compare(const TwoRuns& runs, const Design& design, double between_runs);
 // compare.py on the same runs: p < 0.05.
 bool flagged_by_u_test(const TwoRuns& runs);
 
-// What `assay calibrate` says of the series from `runs` runs of `forks` forks.
-double calibrated(const Series& series, const Design& design, int runs, int forks, Philox& lot);
+// What `assay calibrate --runs 5` of so many forks tells `assay compare` of each cell, from runs at places drawn by lot.
+std::vector<double> calibrated(const Series& series, const Design& design, Philox& lot);
 
-// `assay ab`: in each round two forks that follow each other, by lot the first or the second is B's, which is
-// `effect` slower. To its decision or its last look.
+// `assay ab` of one cell: in each round two forks that follow each other, by lot the first or the second is B's,
+// which is `effect` slower. To its decision, or to what its last look left.
 struct SequentialResult {
   CellVerdict verdict;
   int rounds = 0;

@@ -17,6 +17,9 @@
 #include "harness/cli/usage_error.hpp"
 #include "harness/cli/verdict_options.hpp"
 #include "harness/gate/ab.hpp"
+#include "harness/gate/calibration.hpp"
+#include "harness/gate/fingerprint.hpp"
+#include "harness/gate/trial.hpp"
 #include "harness/measure/environment.hpp"
 
 namespace assay::cli {
@@ -66,6 +69,22 @@ int list_pairs(const AbArm& a, const AbArm& b, const std::set<std::string>& free
   return fine;
 }
 
+// What the noise of this machine lets one expect, where it is calibrated.
+void say_what_it_takes(Progress& progress, const AbSettings& settings, const std::vector<Cell>& cells) {
+  const auto fingerprint = machine_fingerprint(environment());
+  std::error_code ignored;
+  if (!fingerprint || !fs::exists(calibration_place(*fingerprint), ignored)) return;
+  std::vector<std::string> ids;
+  for (const Cell& cell : cells) ids.push_back(cell.id);
+  const LookPlan plan = plan_looks(settings.confidence, static_cast<int>(cells.size()), settings.looks);
+  const auto rounds =
+      read_calibration(calibration_place(*fingerprint)).rounds_for(ids, settings.threshold, plan.confidence);
+  progress.note(rounds ? fmt::format("by the calibration of this machine about {} rounds show {:.3g} %",
+                                     *rounds, 100 * settings.threshold)
+                       : fmt::format("by the calibration of this machine no 1000 rounds show {:.3g} %",
+                                     100 * settings.threshold));
+}
+
 int measure(const Options& options, const Context& context) {
   options.verdict.require_format();
   AbSettings settings;
@@ -80,12 +99,15 @@ int measure(const Options& options, const Context& context) {
   const auto free = differing(side_a, side_b);
   if (options.dry_run) return list_pairs(a, b, free);
   const fs::path folder = options.run.out.empty() ? default_folder() : fs::path(options.run.out);
-  pair_cells(cells_of(a.request, a.registry), cells_of(b.request, b.registry), free);
+  const auto cells = cells_of(a.request, a.registry);
+  pair_cells(cells, cells_of(b.request, b.registry), free);
   fs::create_directories(folder);
   a.request.out = folder / "a.json";
   b.request.out = folder / "b.json";
   Progress progress = Progress::on_stderr();
-  AbOutcome outcome = run_ab(a, b, free, settings, [] { return environment(); }, progress);
+  say_what_it_takes(progress, settings, cells);
+  AbOutcome outcome = run_ab(
+      a, b, free, settings, [] { return environment(); }, progress);
   outcome.comparison.notes.push_back(
       fmt::format("a: {}; b: {}; both reports are in {}", side_a.text.empty() ? "as it stands" : side_a.text,
                   side_b.text.empty() ? "as it stands" : side_b.text, folder.string()));

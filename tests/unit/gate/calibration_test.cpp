@@ -56,7 +56,8 @@ TEST(Calibrate, tells_the_scatter_of_forks_from_that_of_runs) {
 }
 
 TEST(Calibrate, counts_the_alarms_that_runs_of_one_build_gave) {
-  const Calibration quiet = calibrate(runs(0.01, 0, 10, 12), {}), moody = calibrate(runs(0.01, 0.2, 10, 12), {});
+  const Calibration quiet = calibrate(runs(0.01, 0, 10, 12), {}),
+                    moody = calibrate(runs(0.01, 0.2, 10, 12), {});
   EXPECT_EQ(quiet.comparisons(), 45);
   EXPECT_EQ(quiet.alarms(), 0);
   EXPECT_GT(moody.alarms(), 20);
@@ -73,6 +74,16 @@ TEST(Calibrate, suggests_more_forks_where_it_is_noisier_and_none_where_runs_diff
   const Calibration moody = calibrate(runs(0.01, 0.1, 20, 8), {});
   EXPECT_FALSE(moody.forks);
   EXPECT_FALSE(moody.cells.at(0).forks_wanted);
+}
+
+TEST(Calibrate, tells_how_many_rounds_a_change_takes_here) {
+  const Calibration quiet = calibrate(runs(0.005, 0.1, 20, 8), {}),
+                    noisy = calibrate(runs(0.05, 0, 20, 8), {});
+  EXPECT_EQ(quiet.rounds_for({}, 0.05, 0.99), 8) << "the spread between runs is in no round";
+  const auto rounds = noisy.rounds_for({noisy.cells[0].id}, 0.05, 0.99);
+  ASSERT_TRUE(rounds);
+  EXPECT_GT(*rounds, 8);
+  EXPECT_GT(noisy.rounds_for({}, 0.02, 0.99).value_or(1000), *rounds);
 }
 
 TEST(Calibrate, is_read_back_as_it_was_written) {

@@ -154,6 +154,11 @@ TEST(Compare, few_forks_are_inconclusive_and_fail_only_where_asked) {
   EXPECT_EQ(exit_code(comparison, false, true), 6);
 }
 
+TEST(Compare, refuses_a_report_in_which_an_id_stands_twice) {
+  EXPECT_THROW(compare(report_of({lenet(2e-3), lenet(3e-3)}), report_of({lenet(2e-3)}), {}), ConfigError);
+  EXPECT_THROW(compare(report_of({lenet(2e-3)}), report_of({lenet(2e-3), lenet(3e-3)}), {}), ConfigError);
+}
+
 TEST(Compare, puts_first_what_needs_attention) {
   CellReport crashed = test::sample_cell("torch", "eager", 8e-3, 12);
   const Report base = report_of({lenet(2e-3), crashed, test::sample_cell("torch", "compile", 8e-3, 12)});

@@ -65,12 +65,16 @@ TEST(Trial, goes_on_where_it_is_noisy_and_looks_no_oftener_than_planned) {
 }
 
 TEST(Trial, without_confirmation_when_time_ends_it_is_inconclusive) {
-  const Trial trial = run(plan_looks(0.95, 1), 0.01, 6, [](int) { return 1.2; }, 10);
+  const Trial trial = run(
+      plan_looks(0.95, 1), 0.01, 6, [](int) { return 1.2; }, 10);
   EXPECT_FALSE(trial.decided());
   EXPECT_EQ(trial.verdict().verdict, Verdict::inconclusive);
   EXPECT_THAT(trial.verdict().reason, HasSubstr("--max-time gives more"));
   EXPECT_EQ(trial.rounds_to_next_look(), 4);
-  EXPECT_THAT(run(plan_looks(0.95, 1), 0.01, 6, [](int) { return 1.2; }, 3).verdict().reason,
+  EXPECT_THAT(run(
+                  plan_looks(0.95, 1), 0.01, 6, [](int) { return 1.2; }, 3)
+                  .verdict()
+                  .reason,
               HasSubstr("3 rounds attain 75 % at the most"));
 }
 

@@ -1,0 +1,20 @@
+#include "harness/report/console.hpp"
+#include "harness/report/invariants.hpp"
+#include "harness/report/report_json.hpp"
+#include "harness/report/schema.hpp"
+#include "harness/report/strict_document.hpp"
+#include "harness/report/summary.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+// What `assay validate` and `assay show` do with a file.
+ASSAY_FUZZ({
+  try {
+    const assay::StrictDocument document(
+        std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), path.string());
+    assay::schema_violations(document);
+    const assay::Report report = assay::report_from(document);
+    assay::invariant_violations(report);
+    assay::console(assay::summary(report), {});
+  } catch (const assay::JsonError&) {
+  }
+})

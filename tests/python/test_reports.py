@@ -1,0 +1,183 @@
+"""Reports of every age, every size and every intent."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from program import PROGRAM, assay
+from reports import GOLDEN, report_of, write_large
+from worker_under_test import ROOT
+
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+KEPT = sorted((ROOT / "tests/reports").glob("*.json"))
+FORMATS = {"show": ["console", "markdown", "csv", "gbench"],
+           "compare": ["console", "markdown", "json", "junit", "github"]}  # fmt: skip
+
+
+@pytest.mark.parametrize("report", [*KEPT, GOLDEN], ids=lambda file: file.stem)
+def test_reports_of_every_age_are_read(report: Path) -> None:
+    for command in (["validate", report], ["show", report], ["compare", report, report]):
+        done = assay(*command)
+        assert done.returncode in (0, 4), done.stderr
+        assert done.stdout
+
+
+def test_the_first_form_of_the_report_is_among_those_that_are_kept() -> None:
+    (first,) = [file for file in KEPT if file.stem == "1-first"]
+    cell = json.loads(first.read_text())["cells"][0]
+    assert "work" not in cell
+    assert "variant" not in cell
+
+
+def spoilt(tmp_path: Path, spoil: Any) -> Path:
+    report = report_of([[[1000, 1001], [1002, 1003]]])
+    spoil(report)
+    path = tmp_path / "spoilt.json"
+    path.write_text(json.dumps(report))
+    return path
+
+
+HOSTILE = {
+    "deep nesting": "[" * 5_000_000,
+    "deep nesting that ends": "[" * 2000 + "]" * 2000,
+    "a number that no machine has": '{"schema": "assay-report/1", "run": 1e400}',
+    "an integer that no machine has": '{"schema": "assay-report/1", "run": ' + "9" * 500 + "}",
+    "NaN": '{"schema": "assay-report/1", "run": NaN}',
+    "Infinity": '{"schema": "assay-report/1", "run": -Infinity}',
+    "a key that stands twice": '{"schema": "assay-report/1", "schema": "assay-report/1"}',
+    "a newer schema": '{"schema": "assay-report/9", "run": {}, "environment": {}, "cells": []}',
+    "no text": "\xff\xfe\x00",
+    "nothing": "",
+    "a long line": '{"schema": "' + "x" * 50_000_000 + '"}',
+    "many keys": "{" + ",".join(f'"{i}":0' for i in range(1_000_000)) + ',"7":0}',
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_what_is_no_report_is_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "hostile.json"
+    path.write_text(text, encoding="latin-1")
+    for command in (["validate", path], ["show", path], ["compare", path, GOLDEN], ["compare", GOLDEN, path]):
+        done = assay(*command, timeout=60)
+        assert done.returncode == 2, done.stderr[:1000]
+        assert len(done.stderr) < 2000
+        assert "hostile.json" in done.stderr
+        assert "fault of the program" not in done.stderr
+
+
+def test_a_gigabyte_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.json"
+    with path.open("wb") as file:
+        file.truncate((1 << 30) + 1)
+    begin = time.monotonic()
+    done = assay("validate", path)
+    assert done.returncode == 2
+    assert "larger than the limit of 1073741824 bytes" in done.stderr
+    assert time.monotonic() - begin < 5
+
+
+def test_an_endless_line_on_standard_input_is_refused_at_the_limit() -> None:
+    with subprocess.Popen(["yes", "x" * 65535], stdout=subprocess.PIPE) as endless:
+        command = [str(PROGRAM), "validate", "-"]
+        done = subprocess.run(
+            command, stdin=endless.stdout, capture_output=True, text=True, timeout=120, check=False
+        )
+        endless.kill()
+    assert done.returncode == 2
+    assert "limit" in done.stderr
+
+
+def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    path = spoilt(tmp_path, lambda report: report["cells"].append(report["cells"][0]))
+    assert "the id stands twice" in assay("validate", path).stderr
+    done = assay("compare", path, path)
+    assert done.returncode == 2
+    assert "stands twice in the baseline" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["id", "reason", "reproduce", "backend", "workload"])
+def test_a_script_in_a_name_is_shown_and_never_run(tmp_path: Path, place: str) -> None:
+    evil = "<script>alert(1)</script>\x1b]0;owned\x07\n::error::owned\n|x|\"'&"
+
+    def spoil(report: dict[str, Any]) -> None:
+        report["cells"][0][place] = evil
+        if place == "reason":
+            report["cells"][0]["status"] = "crashed"
+
+    path = spoilt(tmp_path, spoil)
+    (tmp_path / "clean").mkdir()
+    clean = spoilt(tmp_path / "clean", lambda report: None)
+    for command, formats in FORMATS.items():
+        for form in formats:
+            files = [path] if command == "show" else [clean, path]
+            out = assay(command, *files, "--format", form).stdout
+            assert "\x1b" not in out, (command, form)
+            assert not re.search(r"^::error::owned", out, re.MULTILINE), (command, form)
+            if form in ("markdown", "junit"):
+                assert "<script" not in out, (command, form)
+            if form in ("json", "gbench"):
+                json.loads(out)
+
+
+def test_numbers_at_the_edge_of_what_a_report_holds_do_not_fall_over(tmp_path: Path) -> None:
+    def spoil(report: dict[str, Any]) -> None:
+        for block in report["cells"][0]["forks"][0]["blocks"]:
+            block |= {"begin_ns": -(2**63), "end_ns": 2**63 - 1, "steps": 2**63 - 1, "cpu_ns": 2**63 - 1}
+        report["cells"][0]["metrics"]["step_time"]["value"] = 1.7e308
+
+    path = spoilt(tmp_path, spoil)
+    for command in (["validate", path], ["show", path], ["compare", path, path], ["compare", GOLDEN, path]):
+        assert assay(*command).returncode in (0, 2, 3, 4, 5, 6)
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="jq is not here")
+def test_the_examples_with_jq_in_the_documentation_read_a_report(tmp_path: Path) -> None:
+    shutil.copy(GOLDEN, tmp_path / "report.json")
+    page = (ROOT / "docs/report.md").read_text()
+    (example,) = re.findall(r"```sh\n(jq.*?)```", page, re.DOTALL)
+    done = subprocess.run(["sh", "-ec", example], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    cells = json.loads(GOLDEN.read_text())["cells"]
+    lines = done.stdout.splitlines()
+    assert lines[0].split("\t") == [cells[0]["id"], "ok", str(cells[0]["metrics"]["step_time"]["value"])]
+    timed = sum(b["kind"] == "timed" for c in cells for f in c["forks"] for b in f["blocks"])
+    assert len(lines) == len(cells) + timed
+
+
+def test_the_example_with_pandas_in_the_documentation_reads_a_report(tmp_path: Path) -> None:
+    pytest.importorskip("pandas", reason="pandas is not here")
+    shutil.copy(GOLDEN, tmp_path / "report.json")
+    page = (ROOT / "docs/report.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "0.00205" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("large") / "report.json"
+    with path.open("w") as file:
+        write_large(10_000, file, forks=3, blocks=20)
+    return path
+
+
+@pytest.mark.skipif(not os.environ.get("ASSAY_SPEED"), reason="speed is judged where ASSAY_SPEED is set")
+def test_ten_thousand_cells_are_validated_and_compared_in_two_seconds_each(large: Path) -> None:
+    for command in (["validate", large], ["compare", large, large, "--format", "json"]):
+        begin = time.monotonic()
+        done = assay(*command)
+        seconds = time.monotonic() - begin
+        assert done.returncode == 0, done.stderr
+        assert seconds < 2, f"{command[0]} took {seconds:.2f} s"
