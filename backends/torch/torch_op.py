@@ -13,7 +13,6 @@ from torch import Tensor
 from torch_network import translate
 from torch_settings import as_array, autocast, observed, refuse_cell
 
-
 # Their results or gradients are views in PyTorch, which leave the work to whoever reads them.
 VIEWS = {"concat", "reduce", "slice", "transpose"}
 

@@ -65,7 +65,10 @@ class OpAdapter(Adapter):
 
     @abstractmethod
     def compute(self, given: list[Any], cotangents: list[Any]) -> Sequence[Any]:
-        """Of values by the names of `given`: give the outputs, in training the gradients of `differentiated` behind them; keep new states."""
+        """Of values by the names of `given`: give the outputs, in training the gradients too; keep new states.
+
+        The gradients are those of `differentiated`, behind the outputs.
+        """
 
     @classmethod
     def info(cls, cell: Cell) -> Info:
