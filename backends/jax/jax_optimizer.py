@@ -29,7 +29,8 @@ def make_optimizer(spec: Optimizer) -> optax.GradientTransformation:
         rule = optax.trace(spec.momentum)
     else:
         rule = optax.identity()
-    return optax.chain(optax.add_decayed_weights(spec.weight_decay, mask=_kernels), rule)
+    decay = optax.add_decayed_weights(spec.weight_decay, mask=_kernels)
+    return optax.chain(decay if spec.weight_decay else optax.identity(), rule)
 
 
 def _kernels(parameters: Any) -> Any:

@@ -53,7 +53,8 @@ class Interleaved(Session):
 
 request = json.loads((cell_folder / "request.json").read_text())
 request["clock"].pop("steps", None)
-request["clock"] |= {"kind": "steps", "blocks": rounds}
+# Short blocks: the machine changes its pace within tenths of a second.
+request["clock"] |= {"kind": "steps", "blocks": rounds, "block_seconds": 0.02}
 (cell_folder / "request.json").write_text(json.dumps(request))
 sessions: list[Interleaved] = []
 

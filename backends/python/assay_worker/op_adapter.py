@@ -65,7 +65,7 @@ class OpAdapter(Adapter):
 
     @abstractmethod
     def compute(self, given: list[Any], cotangents: list[Any]) -> Sequence[Any]:
-        """Of values by the names of `given`: give the outputs, in training the gradients too; keep new states.
+        """Of values by the names of `given`: give the outputs, in training the gradients; keep new states.
 
         The gradients are those of `differentiated`, behind the outputs.
         """
