@@ -21,22 +21,24 @@ class JaxOp(OpAdapter):
         super().__init__(program, cell)
         self._device = device_of(cell.device)
         run = function_of(self.graph, compute_type(cell))
-        names, outputs = self.operands, list(self.graph.outputs.values())
+        names, outputs = self.given, list(self.graph.outputs.values())
+        base = jax.random.key(cell.request.get("seed", 1))
         positions = [names.index(name) for name in self.differentiated]
 
-        def forward(states: Values, operands: list[Array]) -> tuple[tuple[Array, ...], Values]:
-            values = run({**states, **dict(zip(names, operands, strict=True))})
+        def forward(states: Values, drawn: Any, given: list[Any]) -> tuple[tuple[Array, ...], Values]:
+            fed = {name: value for name, value in zip(names, given, strict=True) if value is not None}
+            values = run({**states, **fed}, None if drawn is None else jax.random.fold_in(base, drawn))
             updated = states | {state: values[name] for state, name in self.graph.updates.items()}
             return tuple(values[name] for name in outputs), updated
 
         def both_ways(
-            states: Values, operands: list[Array], cotangents: list[Array]
+            states: Values, drawn: Any, operands: list[Any], cotangents: list[Array]
         ) -> tuple[tuple[Array, ...], Values]:
             def of_differentiated(*given: Array) -> tuple[tuple[Array, ...], Values]:
                 replaced = list(operands)
                 for position, operand in zip(positions, given, strict=True):
                     replaced[position] = operand
-                return forward(states, replaced)
+                return forward(states, drawn, replaced)
 
             given = [operands[position] for position in positions]
             results, backward, updated = jax.vjp(of_differentiated, *given, has_aux=True)
@@ -45,6 +47,7 @@ class JaxOp(OpAdapter):
         compiled: Callable[[Any], Any] = jax.jit if cell.mode == "jit" else lambda function: function
         self._step = compiled(both_ways) if self.train else compiled(forward)
         self._last: Sequence[Array] = ()
+        self._steps = 0
 
     def place(self, name: str, array: np.ndarray) -> Array:
         return put(array, self._device)
@@ -52,9 +55,11 @@ class JaxOp(OpAdapter):
     def fetch(self, name: str, tensor: Array) -> np.ndarray:
         return as_array(tensor)
 
-    def compute(self, operands: list[Any], cotangents: list[Array]) -> Sequence[Array]:
-        given = (cotangents,) if self.train else ()
-        self._last, self.states = self._step(self.states, operands, *given)
+    def compute(self, given: list[Any], cotangents: list[Array]) -> Sequence[Array]:
+        backward = (cotangents,) if self.train else ()
+        self._steps += 1
+        drawn = self._steps if self.masks else None
+        self._last, self.states = self._step(self.states, drawn, given, *backward)
         return self._last
 
     def synchronize(self) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from assay_worker import Cell, OpAdapter, Program
+from assay_worker.tensors import Tensors
 from mxnet import autograd, gluon, nd
 from mxnet_network import apply, translate
 from mxnet_settings import STATIC, observed, refuse_cell
@@ -24,7 +26,9 @@ class OpBlock(gluon.HybridBlock):
         self._batch = {value.name: value.shape[0] for value in graph.values.values() if value.shape}
 
     def hybrid_forward(self, F: Any, *operands: Any) -> Any:
-        values: dict[str | None, Any] = {None: None, **dict(zip(self._names, operands, strict=True))}
+        # Masks come last, and not at all where dropout draws.
+        values: dict[str | None, Any] = dict.fromkeys([None, *self._names])
+        values.update(zip(self._names, operands, strict=False))
         for node, block in self._plan:
             given = [values[name] for name in node.inputs]
             batch = self._batch.get(str(node.inputs[0]), 0)
@@ -38,7 +42,8 @@ class MxnetOp(OpAdapter):
     def __init__(self, program: Program, cell: Cell, check: bool) -> None:
         refuse_cell(cell)
         super().__init__(program, cell)
-        block = OpBlock(program, cell.task, [*self.operands, *(v.name for v in program.states)])
+        names = [*self.operands, *(value.name for value in program.states), *self.masks]
+        self._block = block = OpBlock(program, cell.task, names)
         self._run: Callable[..., Sequence[nd.NDArray]] = block
         if cell.mode == "hybridize":
             block.hybridize(**STATIC)
@@ -57,13 +62,21 @@ class MxnetOp(OpAdapter):
         # MXNet has no scalars.
         return tensor.asnumpy().reshape(self.graph.values[name].shape)
 
-    def compute(self, operands: list[Any], cotangents: list[nd.NDArray]) -> Sequence[nd.NDArray]:
+    def compute(self, given: list[Any], cotangents: list[nd.NDArray]) -> Sequence[nd.NDArray]:
+        operands, masks = given[: len(self.operands)], given[len(self.operands) :]
+        fed = [*operands, *self.states.values(), *(mask for mask in masks if mask is not None)]
         if not self.train:
-            return self._run(*operands, *self.states.values())
+            with autograd.train_mode() if masks else nullcontext():
+                return self._run(*fed)
         with autograd.record():
-            results = self._run(*operands, *self.states.values())
+            results = self._run(*fed)
         autograd.backward(results, cotangents)
         return [*results, *(operands[position].grad for position in self._positions)]
+
+    def supply_masks(self, masks: Tensors) -> None:
+        super().supply_masks(masks)
+        if self.masks and self.cell.mode == "hybridize":
+            self._block.hybridize(**STATIC)  # anew: it takes other operands
 
     def synchronize(self) -> None:
         nd.waitall()

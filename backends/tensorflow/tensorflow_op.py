@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from assay_worker import Cell, Node, OpAdapter, Program, Unsupported
 from keras import layers
-from tensorflow_network import IMAGE_OPS, Builder, images_to_ours, images_to_theirs
+from tensorflow_network import IMAGE_OPS, Builder, Dropout, images_to_ours, images_to_theirs
 from tensorflow_settings import MODES, observed, refuse_cell
 
 TYPES = {"f32": "float32", "i32": "int32", "u8": "uint8"}
@@ -28,7 +28,7 @@ class TensorflowOp(OpAdapter):
             raise Unsupported(f"[{program.training.name}] a single op is nothing that Keras fits")
         super().__init__(program, cell)
         self._images = any(node.op in IMAGE_OPS for node in self.graph.nodes)
-        self._builder = Builder(images_last=self._images)
+        self._builder = Builder(images_last=self._images, seed=cell.request.get("seed", 1))
         self._plan = [(node, self._translate(node)) for node in self.graph.nodes]
         self._build()
         self._positions = [self.operands.index(name) for name in self.differentiated]
@@ -49,9 +49,9 @@ class TensorflowOp(OpAdapter):
             return self._builder.to_ours(name, found)
         return images_to_ours(found) if self._images else found
 
-    def compute(self, operands: list[Any], cotangents: list[tf.Tensor]) -> Sequence[tf.Tensor]:
-        given = (cotangents,) if self.train else ()
-        self._last, self.states = self._step(self.states, operands, *given)
+    def compute(self, given: list[Any], cotangents: list[tf.Tensor]) -> Sequence[tf.Tensor]:
+        backward = (cotangents,) if self.train else ()
+        self._last, self.states = self._step(self.states, given, *backward)
         return self._last
 
     def synchronize(self) -> None:
@@ -82,7 +82,7 @@ class TensorflowOp(OpAdapter):
     def _forward(
         self, states: dict[str, tf.Tensor], operands: list[Any]
     ) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
-        values: dict[str | None, Any] = {**states, **dict(zip(self.operands, operands, strict=True))}
+        values: dict[str | None, Any] = {**states, **dict(zip(self.given, operands, strict=True))}
         kept = self._builder.kept
         if not kept:
             self._walk(values)
@@ -97,8 +97,10 @@ class TensorflowOp(OpAdapter):
             fed = [
                 values[name] for name in node.inputs if name is not None and name not in self._builder.kept
             ]
-            training = {"training": self.train} if isinstance(run, layers.BatchNormalization) else {}
-            values[node.outputs[0]] = run(*fed, **training)
+            how = {"training": self.train} if isinstance(run, layers.BatchNormalization) else {}
+            if isinstance(run, Dropout):  # as an op it drops in both tasks
+                how = {"training": True}
+            values[node.outputs[0]] = run(*fed, **how)
 
     def _both_ways(
         self, states: dict[str, tf.Tensor], operands: list[tf.Tensor], cotangents: list[tf.Tensor]

@@ -20,8 +20,6 @@ VIEWS = {"concat", "reduce", "slice", "transpose"}
 class TorchOp(OpAdapter):
     """Operands lie in slots as tensors; running statistics are updated in place."""
 
-    draws = True
-
     def __init__(self, program: Program, cell: Cell, check: bool) -> None:
         refuse_cell(cell)
         if cell.mode == "cudagraph":
@@ -68,18 +66,6 @@ class TorchOp(OpAdapter):
         differentiated = [given[position] for position in self._positions]
         gradients = torch.autograd.grad(results, differentiated, cotangents)
         return [*results, *(self._written(gradient) for gradient in gradients)]
-
-    def draw_masks(self, slot: int) -> dict[str, np.ndarray]:
-        self.step(slot, 0.0, 1)
-        found = self.results()
-        operands = dict(zip(self.operands, self._slots[slot][0], strict=True))
-        masks = {}
-        for op in (node for node in self.graph.nodes if node.op == "dropout"):
-            x = as_array(operands[str(op.inputs[0])])
-            y = next(found[name] for name, value in self.graph.outputs.items() if value == op.outputs[0])
-            # What was 0 before is 0 afterwards, whether it was kept or not.
-            masks[str(op.inputs[1])] = np.where(x == 0, 255, y != 0).astype(np.uint8)
-        return masks
 
     def synchronize(self) -> None:
         if self._device.type == "cuda":

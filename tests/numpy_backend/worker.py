@@ -148,8 +148,6 @@ class NumpyAdapter(Adapter):
 class NumpyOp(OpAdapter):
     """A single op: forwards, and in training backwards from the gradient that it is given."""
 
-    draws = True
-
     def __init__(self, program: Program, cell: Cell, check: bool) -> None:
         refuse_unknown(program)
         if len(program.training.nodes) != 1:

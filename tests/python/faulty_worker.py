@@ -31,8 +31,9 @@ def starve(adapter: Adapter) -> None:
     lazy = np.zeros((GIBIBYTE // 4 // 784, 1, 28, 28), np.float32)  # not touched: no memory yet
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + GIBIBYTE // 8, resource.RLIM_INFINITY))
-    adapter.stage(0, lazy, np.zeros(len(lazy), np.int32))
-    adapter.step(0, 0.0, STEP)
+    another = 99  # a slot that holds nothing yet
+    adapter.stage(another, lazy, np.zeros(len(lazy), np.int32))
+    adapter.step(another, 0.0, STEP)
     adapter.synchronize()
 
 

@@ -30,8 +30,6 @@ class OpAdapter(Adapter):
     array gets to its device and back and how a step is computed.
     """
 
-    draws = False  # whether compute() and draw_masks() know masks
-
     def __init__(self, program: Program, cell: Cell) -> None:
         self.program, self.cell = program, cell
         self.train = cell.task == "train"
@@ -42,8 +40,6 @@ class OpAdapter(Adapter):
                 f"[{graph.name}] an array or a list becomes a tensor outside of compiled code: --mode eager"
             )
         self.masks = [value.name for value in graph.with_role("mask")]
-        if self.masks and not self.draws:
-            raise Unsupported(f"[{graph.name}] this backend has dropout within a network alone")
         self._supplied: list[Any] = [None for _ in self.masks]
         cotangents = set(program.cotangents.values())
         fed = [value.name for value in graph.with_role("input")]
@@ -101,6 +97,19 @@ class OpAdapter(Adapter):
 
     def supply_masks(self, masks: Tensors) -> None:
         self._supplied = [self.place(name, masks[name]) if masks else None for name in self.masks]
+
+    def draw_masks(self, slot: int) -> Tensors:
+        """Read them off what went into each dropout and what came out."""
+        self.step(slot, 0.0, 1)
+        found = {value: self._found[i] for i, value in enumerate(self.graph.outputs.values())}
+        operands = dict(zip(self.operands, self._slots[slot][0], strict=True))
+        masks = {}
+        for op in (node for node in self.graph.nodes if node.op == "dropout"):
+            name, result = str(op.inputs[0]), str(op.outputs[0])
+            x, y = self.fetch(name, operands[name]), self.fetch(result, found[result])
+            # What was 0 before is 0 afterwards, whether it was kept or not.
+            masks[str(op.inputs[1])] = np.where(x == 0, 255, y != 0).astype(np.uint8)
+        return masks
 
     def results(self) -> Tensors:
         outputs = list(self.graph.outputs.items())

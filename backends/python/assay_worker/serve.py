@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import sys
 import time
 import traceback
@@ -204,7 +205,11 @@ def worker_main(adapter_type: Callable[[], type[Adapter]]) -> None:
 
     def make(emit: Callable[[Event], None]) -> Server:
         cell = Cell(folder, json.loads((folder / "request.json").read_text()))
-        return Server(adapter_type(), cell, emit)
+        adapter = adapter_type()
+        # A framework's own handlers make an ordinary exit of a crash: the conductor must see the signal.
+        for fatal in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT):
+            signal.signal(fatal, signal.SIG_DFL)
+        return Server(adapter, cell, emit)
 
     status = serve(make, commands, events)
     sys.stdout.flush()
