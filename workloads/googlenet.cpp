@@ -70,12 +70,13 @@ Workload googlenet() {
       .source =
           "convnet-benchmarks, torch7/imagenet_winners/googlenet.lua (commit 5db156e): Szegedy et al. 2014 "
           "without normalisation, dropout and auxiliary classifiers, with a ReLU behind the last layer. "
-          "There is no update; plain SGD is ours",
+          "There is no update; Adam is ours, since three steps of plain SGD at the check's rates leave "
+          "what is finite over 22 layers without normalisation",
       .dataset = "synthetic",
       .sample_shape = {3, 224, 224},
       .classes = 1000,
       .batch = 128,
-      .optimizer = {.kind = "sgd", .momentum = 0},
+      .optimizer = {.kind = "adam"},
       .learning_rate = 1e-3,
       .network = network};
 }
