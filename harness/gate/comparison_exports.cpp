@@ -84,8 +84,8 @@ std::string command_text(std::string_view text, bool property) {
       out += "%3A";
     else if (property && c == ',')
       out += "%2C";
-    else
-      out += c;
+    else  // a terminal that shows the log would obey the other controls
+      out += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? ' ' : c;
   }
   return out;
 }

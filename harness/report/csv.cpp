@@ -1,5 +1,7 @@
 #include "harness/report/csv.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -41,7 +43,10 @@ std::string cell_fields(std::size_t index, const CellReport& cell) {
 
 std::string csv_field(std::string_view text) {
   std::string out(text);
-  if (!out.empty() && std::string_view("=+-@\t\r").find(out.front()) != std::string_view::npos)
+  // A terminal or the log of a pipeline would obey them.
+  const auto control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
+  std::replace_if(out.begin(), out.end(), control, ' ');
+  if (!text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos)
     out.insert(0, 1, '\'');
   if (out.find_first_of(",\"\r\n") == out.npos) return out;
   std::string quoted = "\"";

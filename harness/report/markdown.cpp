@@ -8,7 +8,11 @@ namespace {
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : one_line(text, 2000)) {
-    if (std::string_view("\\`*_|[]<>#~").find(c) != std::string_view::npos) out += '\\';
+    if (c == '<' || c == '>') {  // for those who show HTML and know nothing of Markdown's escapes
+      out += c == '<' ? "&lt;" : "&gt;";
+      continue;
+    }
+    if (std::string_view("\\`*_|[]#~").find(c) != std::string_view::npos) out += '\\';
     out += c;
   }
   return out;

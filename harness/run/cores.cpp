@@ -58,6 +58,8 @@ void leave_cores_to_worker(const std::vector<int>& taken) {
   ::sched_setaffinity(0, sizeof left, &left);
 }
 
+void take_cores_back() { leave_cores_to_worker({}); }
+
 std::string cores_text(const std::vector<int>& cores) { return fmt::format("{}", fmt::join(cores, ",")); }
 
 }  // namespace assay

@@ -14,6 +14,8 @@ const std::vector<int>& usable_cores();
 std::vector<int> worker_cores(int threads);
 // Moves this thread off those cores where others are left; does nothing where none are.
 void leave_cores_to_worker(const std::vector<int>& taken);
+// Undoes it: what is asked of the machine afterwards is asked of the whole.
+void take_cores_back();
 // "0,1,4"
 std::string cores_text(const std::vector<int>& cores);
 

@@ -51,7 +51,7 @@ TEST(Csv, has_one_row_for_each_cell_and_metric_and_every_row_is_as_long_as_the_h
   const auto column = [&](const std::string& name) {
     return static_cast<std::size_t>(std::find(rows[0].begin(), rows[0].end(), name) - rows[0].begin());
   };
-  EXPECT_EQ(rows.back()[column("reason")], "said \"no\",\nthen died");
+  EXPECT_EQ(rows.back()[column("reason")], "said \"no\", then died");
   EXPECT_EQ(rows.back()[column("status")], "crashed");
   EXPECT_EQ(rows.back()[column("metric")], "");
   const auto step = std::find_if(rows.begin(), rows.end(),
@@ -69,7 +69,11 @@ TEST(Csv, quotes_what_rfc_4180_says) {
   EXPECT_EQ(csv_field("plain"), "plain");
   EXPECT_EQ(csv_field("a,b"), "\"a,b\"");
   EXPECT_EQ(csv_field("say \"hi\""), "\"say \"\"hi\"\"\"");
-  EXPECT_EQ(csv_field("two\nlines"), "\"two\nlines\"");
+}
+
+TEST(Csv, keeps_a_row_a_line_and_gives_a_terminal_nothing_to_obey) {
+  EXPECT_EQ(csv_field("two\nlines"), "two lines");
+  EXPECT_EQ(csv_field("\x1b]0;title\x07"), " ]0;title ");
 }
 
 TEST(Csv, gives_a_spreadsheet_no_formula_to_run) {

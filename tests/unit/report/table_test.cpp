@@ -112,7 +112,7 @@ TEST(Markdown, is_a_github_table_with_its_markup_escaped) {
             "### times\n\n"
             "| name | time |\n"
             "| --- | ---: |\n"
-            "| a\\|b\\<c\\> | 1.50 µs |\n"
+            "| a\\|b&lt;c&gt; | 1.50 µs |\n"
             "| long name | 12 s |\n"
             "\na note\n");
 }
