@@ -10,19 +10,6 @@
 
 namespace assay {
 
-std::vector<double> to_doubles(const HostTensor& tensor) {
-  if (tensor.type.dtype == DType::f64) {
-    const std::span<const double> values = tensor.as<double>();
-    return {values.begin(), values.end()};
-  }
-  if (tensor.type.dtype == DType::f32) {
-    const std::span<const float> values = tensor.as<float>();
-    return {values.begin(), values.end()};
-  }
-  throw std::runtime_error(
-      fmt::format("[check] {} is {}: f32 or f64 is needed", tensor.name, to_string(tensor.type)));
-}
-
 TensorFile TensorFile::read(const std::filesystem::path& path) {
   TensorFile file;
   file.path_ = path;

@@ -34,7 +34,4 @@ class TensorFile {
   std::map<std::string, HostTensor, std::less<>> tensors_;
 };
 
-// The elements of a tensor of f32 or f64 in double. Throws std::runtime_error naming it for another type.
-std::vector<double> to_doubles(const HostTensor& tensor);
-
 }  // namespace assay

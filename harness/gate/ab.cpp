@@ -36,7 +36,6 @@ class Clock {
 struct Contest {
   CellPair pair;
   std::string metric;
-  bool higher_is_better = false;
   std::vector<double> a, b;  // of the rounds that both sides finished
   Trial trial;
   bool over = false;  // decided, or a side went wrong
@@ -52,10 +51,8 @@ class AbRun {
         b_(b.request, b.registry, progress, interrupts_) {
     const auto pairs = pair_cells(a_.cells(), b_.cells(), free);
     plan_ = plan_looks(settings.confidence, static_cast<int>(pairs.size()), settings.looks);
-    JudgeSettings judge;
-    judge.threshold = settings.threshold;
-    judge.confidence = plan_.confidence;
-    for (const CellPair& pair : pairs) contests_.push_back({pair, {}, false, {}, {}, Trial(plan_, judge)});
+    for (const CellPair& pair : pairs)
+      contests_.push_back({pair, {}, {}, {}, Trial(plan_, judge_settings())});
     for (Measurement* side : {&a_, &b_}) side->plan(plan_.rounds.back() * 2);
   }
 
@@ -74,6 +71,12 @@ class AbRun {
   std::ptrdiff_t active() const {
     return std::count_if(contests_.begin(), contests_.end(), [](const Contest& one) { return !one.over; });
   }
+  JudgeSettings judge_settings() const {
+    JudgeSettings judge;
+    judge.threshold = settings_.threshold;
+    judge.confidence = plan_.confidence;
+    return judge;
+  }
   const CellReport& row_a(const Contest& one) const { return a_.report().cells[one.pair.a]; }
   const CellReport& row_b(const Contest& one) const { return b_.report().cells[one.pair.b]; }
 
@@ -84,11 +87,8 @@ class AbRun {
       b_.check(one.pair.b);
       one.metric = settings_.metric.empty() ? main_metric(row_a(one).axes) : settings_.metric;
       const auto described = row_a(one).metrics.find(one.metric);
-      one.higher_is_better = described != row_a(one).metrics.end() && described->second.hint == Hint::rate;
-      JudgeSettings judge;
-      judge.threshold = settings_.threshold;
-      judge.confidence = plan_.confidence;
-      judge.higher_is_better = one.higher_is_better;
+      JudgeSettings judge = judge_settings();
+      judge.higher_is_better = described != row_a(one).metrics.end() && described->second.hint == Hint::rate;
       one.trial = Trial(plan_, judge);
       one.over = !measurable(one, 0);
     }

@@ -28,4 +28,7 @@ struct HostTensor {
   }
 };
 
+// The elements of a tensor of f32 or f64 in double. Throws std::runtime_error naming it for another type.
+std::vector<double> to_doubles(const HostTensor& tensor);
+
 }  // namespace assay

@@ -48,7 +48,7 @@ std::string csv_field(std::string_view text) {
   std::replace_if(out.begin(), out.end(), control, ' ');
   if (!text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos)
     out.insert(0, 1, '\'');
-  if (out.find_first_of(",\"\r\n") == out.npos) return out;
+  if (out.find_first_of(",\"") == out.npos) return out;
   std::string quoted = "\"";
   for (const char c : out) {
     if (c == '"') quoted += '"';

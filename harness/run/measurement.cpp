@@ -290,6 +290,9 @@ void Measurement::measure_rooflines(const std::vector<PlannedFork>& forks) {
 }
 bool Measurement::wanted(const PlannedFork& fork) const { return parts_->wanted(fork); }
 void Measurement::time(const PlannedFork& fork) { parts_->time(fork); }
-Report Measurement::finish(bool cut_short) { return parts_->finish(cut_short); }
+Report Measurement::finish(bool cut_short) {
+  take_cores_back();
+  return parts_->finish(cut_short);
+}
 
 }  // namespace assay

@@ -11,11 +11,6 @@ namespace {
 constexpr const char* prefix = "kink/";
 constexpr const char* phase = "check/";  // the gradient's pass is of the check before timing
 
-std::vector<double> doubles(const HostTensor& tensor) {
-  if (tensor.type.dtype == DType::f64) return {tensor.as<double>().begin(), tensor.as<double>().end()};
-  return {tensor.as<float>().begin(), tensor.as<float>().end()};
-}
-
 // For each window of a max pool over x (N, C, H, W) the index in its plane of the first maximum.
 std::vector<std::int32_t> winners(const Node& pool, const Shape& x, const Shape& y,
                                   const std::vector<double>& values) {
@@ -71,7 +66,7 @@ void Kinks::take(std::vector<HostTensor>& answers, const Order& ordered) {
     const auto found = kinks_.find(tensor.name);
     if (found == kinks_.end()) continue;
     Kink& kink = found->second;
-    const std::vector<double> values = ordered ? ordered(doubles(tensor)) : doubles(tensor);
+    const std::vector<double> values = ordered ? ordered(to_doubles(tensor)) : to_doubles(tensor);
     std::vector<std::int32_t> side = sides(kink.node, values);
     if (kink.side.empty()) {
       kink.tipped.resize(side.size());

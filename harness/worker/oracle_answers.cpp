@@ -15,14 +15,9 @@ namespace {
 
 using Answers = std::map<std::string, std::vector<double>>;
 
-std::vector<double> doubles(const HostTensor& tensor) {
-  if (tensor.type.dtype == DType::f64) return {tensor.as<double>().begin(), tensor.as<double>().end()};
-  return {tensor.as<float>().begin(), tensor.as<float>().end()};
-}
-
 HostTensor as_f64(const HostTensor& tensor) {
   HostTensor result = HostTensor::zeros(tensor.name, {DType::f64, tensor.type.shape});
-  const std::vector<double> values = doubles(tensor);
+  const std::vector<double> values = to_doubles(tensor);
   std::copy(values.begin(), values.end(), result.as<double>().begin());
   return result;
 }
@@ -132,7 +127,7 @@ bool is_square_moment(std::string_view name) {
 Answers by_name(const std::vector<HostTensor>& tensors) {
   Answers answers;
   for (const HostTensor& tensor : tensors) {
-    std::vector<double>& values = answers[tensor.name] = doubles(tensor);
+    std::vector<double>& values = answers[tensor.name] = to_doubles(tensor);
     if (!is_square_moment(tensor.name)) continue;
     for (double& value : values) value = std::sqrt(value);
   }
@@ -144,8 +139,8 @@ void remove_shift(Answers& answers, const CheckFeeds& perturbed, const CheckFeed
   for (std::size_t i = 0; i < feeds.parameters.size(); ++i) {
     const auto found = answers.find("verify/parameter/" + feeds.parameters[i].name);
     if (found == answers.end()) continue;
-    const std::vector<double> moved = doubles(perturbed.parameters[i]);
-    const std::vector<double> given = doubles(feeds.parameters[i]);
+    const std::vector<double> moved = to_doubles(perturbed.parameters[i]);
+    const std::vector<double> given = to_doubles(feeds.parameters[i]);
     for (std::size_t e = 0; e < given.size(); ++e) found->second[e] -= moved[e] - given[e];
   }
 }

@@ -21,7 +21,6 @@
 #include "harness/gate/fingerprint.hpp"
 #include "harness/gate/trial.hpp"
 #include "harness/measure/environment.hpp"
-#include "harness/run/cores.hpp"
 
 namespace assay::cli {
 namespace {
@@ -108,12 +107,7 @@ int measure(const Options& options, const Context& context) {
   Progress progress = Progress::on_stderr();
   say_what_it_takes(progress, settings, cells);
   AbOutcome outcome = run_ab(
-      a, b, free, settings,
-      [] {
-        take_cores_back();
-        return environment();
-      },
-      progress);
+      a, b, free, settings, [] { return environment(); }, progress);
   outcome.comparison.notes.push_back(
       fmt::format("a: {}; b: {}; both reports are in {}", side_a.text.empty() ? "as it stands" : side_a.text,
                   side_b.text.empty() ? "as it stands" : side_b.text, folder.string()));
