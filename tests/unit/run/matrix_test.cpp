@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -403,6 +404,18 @@ TEST_F(MatrixTest, the_reproduce_line_makes_the_same_cell) {
   EXPECT_EQ(again.measure.steps, 30);
   EXPECT_EQ(again.learning_rate, 0.0125);
   EXPECT_EQ(again.schedule.text(), "warmup:5+every:10x0.9");
+}
+
+TEST_F(MatrixTest, rows_that_differ_in_what_quick_takes_away_are_one_cell) {
+  const auto rows = [](const char* quick) {
+    return fmt::format(R"({{"workload": "mlp", "backend": "fast", "mode": "graph", "quick": {},
+                           "cells": [{{"epochs": 5}}, {{"epochs": 10}}]}})",
+                       quick);
+  };
+  EXPECT_EQ(cells(rows("false").c_str()).size(), 2U);
+  const auto quick = cells(rows("true").c_str());
+  ASSERT_EQ(quick.size(), 1U);
+  EXPECT_EQ(quick[0].measure.epochs, 1);
 }
 
 }  // namespace
