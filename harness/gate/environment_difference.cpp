@@ -1,5 +1,6 @@
 #include "harness/gate/environment_difference.hpp"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -16,16 +17,19 @@ struct Field {
   const char* what;
   const char* pointer;
   bool hard;
+  const char* of_each = nullptr;  // of a list: this field of each entry is compared, and no other
 };
+constexpr const char* gpu_driver = "the GPUs' driver";
 // Never a host name, a frequency or an uptime: they split one machine into many.
 constexpr Field fields[] = {
     {"the processor", "/cpu/model", true},
     {"its architecture", "/cpu/architecture", true},
     {"the logical CPUs that may be used", "/cpu/allowed", true},
-    {"the GPUs", "/gpus", true},
+    {"the GPUs", "/gpus", true, "/model"},
     {"the container's share of processors", "/control_group/cpu_quota", true},
     {"the frequency governor", "/cpu/governor", false},
     {"the boost of the clock", "/cpu/boost", false},
+    {gpu_driver, "/nvml/driver", false},
     {"the kernel", "/kernel", false},
     {"the operating system", "/os", false},
     {"address randomisation", "/address_randomisation", false},
@@ -40,6 +44,19 @@ std::string shown(const Json& value) {
 Json at(const Json& document, const char* pointer) {
   const Json::json_pointer path(pointer);
   return document.contains(path) ? document.at(path) : Json(nullptr);
+}
+
+Json compared(const Json& environment, const Field& field) {
+  Json value = at(environment, field.pointer);
+  if (!field.of_each || !value.is_array()) return value;
+  for (Json& entry : value) entry = at(entry, field.of_each);
+  return value;
+}
+
+bool any_on_cuda(const Report& report, const std::set<std::string>& shared) {
+  return std::any_of(report.cells.begin(), report.cells.end(), [&](const CellReport& cell) {
+    return cell.axes.device == "cuda" && cell.status == Status::ok && shared.contains(cell.id);
+  });
 }
 
 // "<backend>" and "<backend>: <library>" to version, of the cells that `shared` names.
@@ -74,7 +91,7 @@ std::vector<std::string> compared_fields() {
 std::vector<EnvironmentDifference> machine_differences(const Json& base, const Json& current) {
   std::vector<EnvironmentDifference> found;
   for (const Field& field : fields) {
-    const Json was = at(base, field.pointer), is = at(current, field.pointer);
+    const Json was = compared(base, field), is = compared(current, field);
     if (was != is) found.push_back({field.what, shown(was), shown(is), field.hard});
   }
   return found;
@@ -83,6 +100,10 @@ std::vector<EnvironmentDifference> machine_differences(const Json& base, const J
 std::vector<EnvironmentDifference> environment_differences(const Report& base, const Report& current) {
   std::vector<EnvironmentDifference> found = machine_differences(base.environment, current.environment);
   const auto shared = shared_ids(base, current);
+  if (any_on_cuda(current, shared)) {
+    for (EnvironmentDifference& difference : found)
+      if (difference.what == gpu_driver) difference.hard = true;
+  }
   const auto was = versions(base, shared), is = versions(current, shared);
   for (const auto& [what, version] : was) {
     const auto other = is.find(what);

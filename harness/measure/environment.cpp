@@ -11,7 +11,9 @@
 
 #include "harness/measure/clock.hpp"
 #include "harness/measure/cpu_info.hpp"
+#include "harness/measure/gpu_info.hpp"
 #include "harness/measure/limits.hpp"
+#include "harness/measure/nvml.hpp"
 #include "harness/measure/system_files.hpp"
 
 namespace assay {
@@ -70,17 +72,6 @@ Json address_randomisation(const fs::path& root) {
   return *setting == 0 ? "off" : *setting == 1 ? "partial" : "full";
 }
 
-Json gpus(const fs::path& root) {
-  Json found = Json::array();
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(root / "proc/driver/nvidia/gpus", error)) {
-    const auto text = file_text(entry.path() / "information");
-    found.push_back({{"model", or_null(field_of(text.value_or(""), "Model"))},
-                     {"bus", entry.path().filename().string()}});
-  }
-  return found;
-}
-
 // Each with what was seen and what to do about it.
 Json unsteady(const Json& environment) {
   Json causes = Json::array();
@@ -119,6 +110,7 @@ Json unsteady(const Json& environment) {
     add(fmt::format("the clock source is {}, slow to read",
                     environment["clock"]["source"].get<std::string>()),
         "boot with clocksource=tsc");
+  for (const Json& cause : unsteady_gpus(environment["gpus"])) causes.push_back(cause);
   return causes;
 }
 
@@ -140,7 +132,8 @@ Json environment(const fs::path& root) {
       {"address_randomisation", address_randomisation(root)},
       {"load_average", load_average(root)},
       {"clock", clock(root)},
-      {"gpus", gpus(root)}};
+      {"nvml", nvml_info(nvml_access())},
+      {"gpus", gpu_info(nvml_access(), root)}};
   out["unsteady"] = unsteady(out);
   return out;
 }

@@ -13,9 +13,9 @@ namespace assay {
 // "governor", "driver", "boost", "maximum_hz", "microcode"}, "memory": {"total", "available", "swap_total",
 // "huge_pages", "huge_pages_defrag"}, "virtualised", "control_group": {"version", "cpu_quota",
 // "memory_limit"}, "address_randomisation", "load_average", "clock": {"source", "name", "resolution_ns",
-// "cost_ns"}, "gpus", "unsteady": [{"what", "remedy"}]}. What the machine does not tell is null. Bytes, Hz,
-// ns. Reads files below `root` (tests give one of their own), but for the topology, which is hwloc's; some
-// milliseconds.
+// "cost_ns"}, "nvml", "gpus" (gpu_info.hpp), "unsteady": [{"what", "remedy"}]}. What the machine does not
+// tell is null. Bytes, Hz, ns. Reads files below `root` (tests give one of their own), but for the topology,
+// which is hwloc's, and the GPUs, which are NVML's; some milliseconds.
 nlohmann::json environment(const std::filesystem::path& root = "/");
 
 // Bytes of the caches of the highest level that `environment` names, all of that level together: what

@@ -1,11 +1,18 @@
 #include "harness/report/entries.hpp"
 
+#include <map>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "harness/report/invariants.hpp"
 
 namespace assay {
+namespace {
+
+constexpr std::size_t most_warnings = 4;  // of a cell
+
+}  // namespace
 
 std::string short_name(const CellReport& cell) {
   std::string name = cell.axes.backend + " " + cell.axes.mode;
@@ -40,6 +47,25 @@ std::string ratio_text(const PairedRatio& ratio) {
   if (ratio.lower && ratio.upper)
     text += fmt::format(" [{}, {}]", format_significant(*ratio.lower), format_significant(*ratio.upper));
   return text;
+}
+
+void add_warning_notes(Table& table, const Report& report, const ComparisonGroup& group) {
+  for (const std::size_t i : group.cells) {
+    const CellReport& cell = report.cells[i];
+    std::map<std::string, int> forks;
+    for (const Fork& fork : cell.forks)
+      for (const std::string& warning : fork.warnings) ++forks[warning];
+    std::size_t left = most_warnings;
+    for (const auto& [warning, count] : forks) {
+      if (left-- == 0) {
+        table.notes.push_back(
+            fmt::format("{}: warnings like these of further forks stand in the report.", short_name(cell)));
+        break;
+      }
+      table.notes.push_back(fmt::format("{}: warning ({} of {} forks): {}.", short_name(cell), count,
+                                        cell.forks.size(), one_line(warning, 300)));
+    }
+  }
 }
 
 void add_status_notes(Table& table, const Report& report, const ComparisonGroup& group) {

@@ -22,5 +22,7 @@ Entry equivalence_entry(const CellReport& cell);
 std::string ratio_text(const PairedRatio& ratio);
 // Why a row of the group is not ok, or not ranked.
 void add_status_notes(Table& table, const Report& report, const ComparisonGroup& group);
+// What the forks of each row were warned of.
+void add_warning_notes(Table& table, const Report& report, const ComparisonGroup& group);
 
 }  // namespace assay

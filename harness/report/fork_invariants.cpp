@@ -46,6 +46,19 @@ void judge_evaluations(Violations& violations, const Fork& fork) {
   }
 }
 
+void judge_gpu(Violations& violations, const MachineSample& sample) {
+  if (!sample.gpu) return;
+  const GpuReading& gpu = *sample.gpu;
+  const auto add = [&](const char* what, auto value) {
+    violations.add(fmt::format("the sample at {} ns: {} {}", sample.time_ns, what, value));
+  };
+  if (gpu.utilisation && !(*gpu.utilisation >= 0 && *gpu.utilisation <= 1))
+    add("a utilisation of the GPU of", *gpu.utilisation);
+  if (gpu.worker_memory && *gpu.worker_memory < 0)
+    add("the worker's bytes on the GPU are", *gpu.worker_memory);
+  if (gpu.device_memory && *gpu.device_memory < 0) add("the GPU's bytes in use are", *gpu.device_memory);
+}
+
 }  // namespace
 
 void judge_fork(Violations& violations, const Fork& fork) {
@@ -58,6 +71,7 @@ void judge_fork(Violations& violations, const Fork& fork) {
     if (sample.time_ns < last)
       violations.add(fmt::format("the sample at {} ns stands after a later one", sample.time_ns));
     last = sample.time_ns;
+    judge_gpu(violations, sample);
   }
   for (const std::int64_t latency : fork.latencies_ns)
     if (latency < 0) {

@@ -59,6 +59,11 @@ class JsonReader {
     else if (noted(key))
       out = not_finite(key);
   }
+  template <std::integral T>
+  void read(const char* key, std::optional<T>& out) const {
+    const JsonReader value = field(key);
+    out = value.value_.is_null() ? std::nullopt : std::optional(value.integer<T>());
+  }
   void read(const char* key, std::optional<std::string>& out) const {
     const JsonReader value = field(key);
     out = value.value_.is_null() ? std::nullopt : std::optional(std::string(value.text()));

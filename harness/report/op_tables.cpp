@@ -53,6 +53,7 @@ void add_size(Table& table, const Report& report, const ComparisonGroup& group) 
   // One reason for many sizes is said once.
   Table notes;
   add_status_notes(notes, report, group);
+  add_warning_notes(notes, report, group);
   for (std::string& note : notes.notes) {
     if (std::find(table.notes.begin(), table.notes.end(), note) == table.notes.end())
       table.notes.push_back(std::move(note));

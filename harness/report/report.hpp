@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "harness/measure/gpu_reading.hpp"
 #include "harness/report/metric.hpp"
 
 namespace assay {
@@ -57,7 +58,8 @@ struct MachineSample {
   double worker_cpu = 0;        // cores busy in the worker and the processes below it since the last sample
   std::int64_t worker_rss = 0;  // summed over them
   double frequency_hz = 0;
-  int processes = 1;  // how many they were
+  int processes = 1;                // how many they were
+  std::optional<GpuReading> gpu{};  // of a cell on cuda
 };
 
 struct Fork {
@@ -66,12 +68,14 @@ struct Fork {
   Status status = Status::failed;
   std::string reason{};
   std::string log_tail{};
-  std::vector<std::string> flags{};  // quality: "throttled", "preempted", "stolen", "not_steady"
+  std::vector<std::string> flags{};     // quality: "throttled", "preempted", "stolen", "not_steady"
+  std::vector<std::string> warnings{};  // what else may have moved its numbers, and costs it no rank
   double compile_seconds = 0;
   std::vector<Block> blocks{};
   std::vector<Evaluation> evaluations{};
   std::vector<std::int64_t> latencies_ns{};
   std::vector<MachineSample> samples{};
+  std::optional<GpuUse> gpu{};  // of a cell on cuda that was timed
   std::int64_t host_peak_rss = 0;
   std::map<std::string, std::int64_t> memory{};   // as the worker names it
   std::map<std::string, std::string> settings{};  // observed

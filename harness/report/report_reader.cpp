@@ -61,6 +61,24 @@ Evaluation read_evaluation(const JsonReader& in) {
   return evaluation;
 }
 
+GpuReading read_gpu(const JsonReader& in) {
+  GpuReading gpu;
+  const auto read = [&](const char* key, auto& out) {
+    if (in.has(key)) in.read(key, out);
+  };
+  read("gpu_utilisation", gpu.utilisation);
+  read("gpu_worker_memory", gpu.worker_memory);
+  read("gpu_device_memory", gpu.device_memory);
+  read("gpu_sm_clock_hz", gpu.sm_clock_hz);
+  read("gpu_memory_clock_hz", gpu.memory_clock_hz);
+  read("gpu_power_watts", gpu.power_watts);
+  read("gpu_energy_joules", gpu.energy_joules);
+  read("gpu_temperature_celsius", gpu.temperature_celsius);
+  if (in.has("gpu_throttle") && !in.field("gpu_throttle").json().is_null())
+    read("gpu_throttle", gpu.throttle.emplace());
+  return gpu;
+}
+
 MachineSample read_sample(const JsonReader& in) {
   MachineSample sample;
   in.read("time_ns", sample.time_ns);
@@ -68,7 +86,26 @@ MachineSample read_sample(const JsonReader& in) {
   in.read("worker_rss", sample.worker_rss);
   if (in.has("processes")) in.read("processes", sample.processes);
   in.read("frequency_hz", sample.frequency_hz);
+  if (in.has("gpu_utilisation")) sample.gpu = read_gpu(in);
   return sample;
+}
+
+GpuUse read_gpu_use(const JsonReader& in) {
+  GpuUse use;
+  in.read("model", use.model);
+  in.read("uuid", use.uuid);
+  in.read("reason", use.reason);
+  in.read("missing", use.missing);
+  in.read("worker_peak", use.worker_peak);
+  in.read("device_peak", use.device_peak);
+  use.foreign = list<ForeignProcess>(in.field("foreign"), [](const JsonReader& item) {
+    ForeignProcess process;
+    item.read("pid", process.pid);
+    item.read("name", process.name);
+    item.read("memory", process.memory);
+    return process;
+  });
+  return use;
 }
 
 Fork read_fork(const JsonReader& in) {
@@ -89,6 +126,8 @@ Fork read_fork(const JsonReader& in) {
   in.read("settings", fork.settings);
   in.read("parameters_digest", fork.parameters_digest);
   fork.operators = in.field("operators").json();
+  if (in.has("warnings")) in.read("warnings", fork.warnings);
+  if (in.has("gpu")) fork.gpu = read_gpu_use(in.field("gpu"));
   return fork;
 }
 

@@ -12,12 +12,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
-Json or_null(const std::optional<std::string>& value) { return value ? Json(*value) : Json(nullptr); }
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
 
 Json encode(const Block& block);
 Json encode(const Evaluation& evaluation);
 Json encode(const MachineSample& sample);
+Json encode(const ForeignProcess& process);
 Json encode(const Fork& fork);
 Json encode(const TensorVerdict& tensor);
 Json encode(const Ties& ties);
@@ -68,30 +71,59 @@ Json encode(const Evaluation& evaluation) {
 }
 
 Json encode(const MachineSample& sample) {
-  return {{"time_ns", sample.time_ns},
-          {"worker_cpu", sample.worker_cpu},
-          {"worker_rss", sample.worker_rss},
-          {"processes", sample.processes},
-          {"frequency_hz", sample.frequency_hz}};
+  Json out{{"time_ns", sample.time_ns},
+           {"worker_cpu", sample.worker_cpu},
+           {"worker_rss", sample.worker_rss},
+           {"processes", sample.processes},
+           {"frequency_hz", sample.frequency_hz}};
+  if (!sample.gpu) return out;
+  const GpuReading& gpu = *sample.gpu;
+  out["gpu_utilisation"] = or_null(gpu.utilisation);
+  out["gpu_worker_memory"] = or_null(gpu.worker_memory);
+  out["gpu_device_memory"] = or_null(gpu.device_memory);
+  out["gpu_sm_clock_hz"] = or_null(gpu.sm_clock_hz);
+  out["gpu_memory_clock_hz"] = or_null(gpu.memory_clock_hz);
+  out["gpu_power_watts"] = or_null(gpu.power_watts);
+  out["gpu_energy_joules"] = or_null(gpu.energy_joules);
+  out["gpu_temperature_celsius"] = or_null(gpu.temperature_celsius);
+  out["gpu_throttle"] = or_null(gpu.throttle);
+  return out;
+}
+
+Json encode(const ForeignProcess& process) {
+  return {{"pid", process.pid}, {"name", process.name}, {"memory", or_null(process.memory)}};
+}
+
+Json encode(const GpuUse& gpu) {
+  return {{"model", gpu.model},
+          {"uuid", gpu.uuid},
+          {"reason", gpu.reason},
+          {"missing", gpu.missing},
+          {"worker_peak", or_null(gpu.worker_peak)},
+          {"device_peak", or_null(gpu.device_peak)},
+          {"foreign", list(gpu.foreign)}};
 }
 
 Json encode(const Fork& fork) {
-  return {{"round", fork.round},
-          {"seed", fork.seed},
-          {"status", to_string(fork.status)},
-          {"reason", fork.reason},
-          {"log_tail", fork.log_tail},
-          {"flags", fork.flags},
-          {"compile_seconds", fork.compile_seconds},
-          {"blocks", list(fork.blocks)},
-          {"evaluations", list(fork.evaluations)},
-          {"latencies_ns", fork.latencies_ns},
-          {"samples", list(fork.samples)},
-          {"host_peak_rss", fork.host_peak_rss},
-          {"memory", fork.memory},
-          {"settings", fork.settings},
-          {"parameters_digest", fork.parameters_digest},
-          {"operators", fork.operators}};
+  Json out{{"round", fork.round},
+           {"seed", fork.seed},
+           {"status", to_string(fork.status)},
+           {"reason", fork.reason},
+           {"log_tail", fork.log_tail},
+           {"flags", fork.flags},
+           {"compile_seconds", fork.compile_seconds},
+           {"blocks", list(fork.blocks)},
+           {"evaluations", list(fork.evaluations)},
+           {"latencies_ns", fork.latencies_ns},
+           {"samples", list(fork.samples)},
+           {"host_peak_rss", fork.host_peak_rss},
+           {"memory", fork.memory},
+           {"settings", fork.settings},
+           {"parameters_digest", fork.parameters_digest},
+           {"operators", fork.operators}};
+  if (!fork.warnings.empty()) out["warnings"] = fork.warnings;
+  if (fork.gpu) out["gpu"] = encode(*fork.gpu);
+  return out;
 }
 
 Json encode(const TensorVerdict& tensor) {

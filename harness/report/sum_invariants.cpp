@@ -73,6 +73,19 @@ void judge_step_time(Violations& violations, const CellReport& cell) {
   judge("samples_per_second", rates);
 }
 
+void judge_gpu(Violations& violations, const CellReport& cell) {
+  judge_range(violations, cell, "device_peak_memory", [](const Fork& fork, Range& range) {
+    if (fork.gpu && fork.gpu->worker_peak) range.add(static_cast<double>(*fork.gpu->worker_peak));
+  });
+  judge_range(violations, cell, "device_peak_used", [](const Fork& fork, Range& range) {
+    if (fork.gpu && fork.gpu->device_peak) range.add(static_cast<double>(*fork.gpu->device_peak));
+  });
+  judge_range(violations, cell, "gpu_utilisation", [](const Fork& fork, Range& range) {
+    for (const MachineSample& sample : fork.samples)
+      if (sample.gpu && sample.gpu->utilisation) range.add(*sample.gpu->utilisation);
+  });
+}
+
 }  // namespace
 
 void judge_sums(Violations& violations, const CellReport& cell) {
@@ -84,6 +97,7 @@ void judge_sums(Violations& violations, const CellReport& cell) {
               [](const Fork& fork, Range& range) { range.add(fork.compile_seconds); });
   judge_range(violations, cell, "host_peak_rss",
               [](const Fork& fork, Range& range) { range.add(static_cast<double>(fork.host_peak_rss)); });
+  judge_gpu(violations, cell);
 }
 
 }  // namespace assay

@@ -114,13 +114,14 @@ Table times(const Report& report, const ComparisonGroup& group, const std::vecto
   if (order.size() == 1) table.rows[0][ratio_column].text.clear();
   add_fork_note(table, report, group);
   add_status_notes(table, report, group);
+  add_warning_notes(table, report, group);
   return without_empty_columns(std::move(table));
 }
 
 // Every other metric that has a value somewhere in the group, one row a metric would be unreadable: one
 // column each.
 Table others(const Report& report, const std::vector<std::size_t>& order) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 19> known{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 22> known{
       {{"training_time", "training"},
        {"first_epoch_time", "first epoch"},
        {"epoch_time", "epoch"},
@@ -136,8 +137,11 @@ Table others(const Report& report, const std::vector<std::size_t>& order) {
        {"loader_wait", "loader wait"},
        {"cpu_utilisation", "CPU"},
        {"gpu_utilisation", "GPU"},
+       {"gpu_power", "GPU power"},
        {"planned_arena", "arena"},
+       {"framework_peak", "framework peak"},
        {"device_peak_memory", "GPU memory"},
+       {"device_peak_used", "GPU in use"},
        {"host_peak_rss", "host RSS"},
        {"energy", "energy"}}};
   static const std::set<std::string_view> in_times{"step_time",   "samples_per_second", "latency_p50",

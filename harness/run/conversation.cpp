@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/measure/nvml.hpp"
 #include "harness/run/worker_death.hpp"
 #include "harness/run/worker_sampler.hpp"
 
@@ -57,6 +58,23 @@ Status status_of(protocol::ErrorKind kind) {
   return Status::failed;
 }
 
+// Two neighbours: counters and clocks as they are at the end, shares in the middle, sizes at the most.
+GpuReading merged(const GpuReading& first, const GpuReading& second) {
+  GpuReading both = second;
+  if (first.utilisation && second.utilisation)
+    both.utilisation = (*first.utilisation + *second.utilisation) / 2;
+  else
+    both.utilisation.reset();
+  both.worker_memory = std::max(first.worker_memory, second.worker_memory);
+  both.device_memory = std::max(first.device_memory, second.device_memory);
+  if (first.throttle && second.throttle) {
+    for (const std::string& reason : *first.throttle)
+      if (std::find(both.throttle->begin(), both.throttle->end(), reason) == both.throttle->end())
+        both.throttle->push_back(reason);
+  }
+  return both;
+}
+
 // A long run keeps its span and loses resolution: two neighbours become one.
 constexpr std::size_t most_samples = 512;
 void halve(std::vector<MachineSample>& samples) {
@@ -65,6 +83,7 @@ void halve(std::vector<MachineSample>& samples) {
     both.worker_cpu = (both.worker_cpu + samples[2 * i].worker_cpu) / 2;
     both.worker_rss = std::max(both.worker_rss, samples[2 * i].worker_rss);
     both.processes = std::max(both.processes, samples[2 * i].processes);
+    if (both.gpu && samples[2 * i].gpu) both.gpu = merged(*samples[2 * i].gpu, *both.gpu);
     samples[i] = both;
   }
   samples.resize(samples.size() / 2);
@@ -73,7 +92,9 @@ void halve(std::vector<MachineSample>& samples) {
 class Conversation {
  public:
   Conversation(const ConversationPlan& plan, const ConversationWatch& watch)
-      : plan_(plan), watch_(watch), oom_kills_before_(oom_kills()), worker_(plan.worker) {}
+      : plan_(plan), watch_(watch), oom_kills_before_(oom_kills()), worker_(plan.worker) {
+    if (plan.cuda) gpu_.emplace(nvml_access(), *plan.cuda);
+  }
 
   ConversationResult run() {
     try {
@@ -88,6 +109,7 @@ class Conversation {
     }
     result_.exit = worker_.wait_or_kill(std::chrono::milliseconds(0));
     result_.peak_rss = std::max(result_.exit.peak_rss, sampler_.peak_rss());
+    if (gpu_) result_.gpu = gpu_->use();
     result_.log_tail = worker_.log().tail();
     worker_.log().finish();
     return std::move(result_);
@@ -112,9 +134,11 @@ class Conversation {
   void say(const protocol::Command& command) {
     result_.failed_at = command.verb;
     if (watch_.phase) watch_.phase(command.verb);
+    const bool runs = command.verb == Verb::run;
+    if (runs) begin_steps();
     send(command);
-    keep_samples_ = command.verb == Verb::run;
     Event event = wait(closing_event(command.verb), fmt::format("during {}", to_string(command.verb)));
+    if (runs) end_steps();
     if (auto* compiled = std::get_if<protocol::Compiled>(&event)) {
       if (!(compiled->seconds >= 0 && std::isfinite(compiled->seconds))) {
         fail(Status::failed, fmt::format("the worker says that compiling took {} s", compiled->seconds));
@@ -122,6 +146,33 @@ class Conversation {
       result_.compiled = std::move(*compiled);
     }
     if (auto* ran = std::get_if<protocol::Ran>(&event)) result_.ran = std::move(*ran);
+  }
+
+  // A look at both ends, so that counters are known over all of the steps.
+  void begin_steps() {
+    keep_samples_ = true;
+    gpu_phase_ = GpuPhase::steps;
+    if (gpu_) sample();
+  }
+  void end_steps() {
+    if (gpu_) sample();
+    keep_samples_ = false;
+    gpu_phase_ = GpuPhase::afterwards;
+  }
+
+  void sample() {
+    if (plan_.sample_seconds <= 0) return;
+    auto sample = sampler_.sample(worker_.pid());
+    const auto reading = gpu_ ? gpu_->sample(sampler_.processes(), gpu_phase_) : std::nullopt;
+    if (sample && keep_samples_) {
+      sample->gpu = reading;
+      result_.samples.push_back(std::move(*sample));
+    }
+    if (result_.samples.size() >= most_samples) {
+      halve(result_.samples);
+      sample_seconds_ *= 2;
+    }
+    next_sample_ = Clock::now() + seconds(sample_seconds_);
   }
 
   void send(const protocol::Command& command) {
@@ -198,7 +249,11 @@ class Conversation {
 
   [[noreturn]] void refused(const protocol::Error& error) {
     Status status = status_of(error.kind);
-    const std::string reason = error.reason.empty() ? "the worker gave no reason" : error.reason;
+    std::string reason = error.reason.empty() ? "the worker gave no reason" : error.reason;
+    if (status == Status::out_of_memory && gpu_) {
+      sample();
+      if (const std::string memory = gpu_->memory_text(); !memory.empty()) reason += "; " + memory;
+    }
     worker_.channel().write_line(protocol::write(protocol::Command{Verb::quit}),
                                  Clock::now() + std::chrono::seconds(1));
     worker_.channel().close_write();
@@ -226,15 +281,7 @@ class Conversation {
   // Until something may have happened: an event, a line of log, a signal, the time of a sample, the deadline.
   void sleep_until(Clock::time_point deadline) {
     const bool sampling = plan_.sample_seconds > 0;
-    if (sampling && Clock::now() >= next_sample_) {
-      const auto sample = sampler_.sample(worker_.pid());
-      if (sample && keep_samples_) result_.samples.push_back(*sample);
-      if (result_.samples.size() >= most_samples) {
-        halve(result_.samples);
-        sample_seconds_ *= 2;
-      }
-      next_sample_ = Clock::now() + seconds(sample_seconds_);
-    }
+    if (sampling && Clock::now() >= next_sample_) sample();
     if (sampling) deadline = std::min(deadline, next_sample_);
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     std::array<pollfd, 3> waits = {
@@ -263,6 +310,8 @@ class Conversation {
   std::int64_t oom_kills_before_;
   WorkerProcess worker_;
   WorkerSampler sampler_;
+  std::optional<GpuSampler> gpu_;
+  GpuPhase gpu_phase_ = GpuPhase::preparation;
   bool keep_samples_ = false;
   double sample_seconds_ = plan_.sample_seconds;
   Clock::time_point next_sample_{};

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/measure/gpu_sampler.hpp"
 #include "harness/protocol/message.hpp"
 #include "harness/report/report.hpp"
 #include "harness/run/interrupts.hpp"
@@ -22,7 +23,8 @@ struct ConversationPlan {
   double phase_seconds = 600;               // for hello and each command
   // When all of it must be over, whatever the phases may take; afterwards it is `interrupted`.
   std::optional<std::chrono::steady_clock::time_point> deadline{};
-  double sample_seconds = 0.25;  // between samples of the worker while it runs; 0: none
+  double sample_seconds = 0.25;          // between samples of the worker while it runs; 0: none
+  std::optional<CudaVisibility> cuda{};  // samples the GPU that this makes the worker's first; absent: none
 };
 
 // Called from the conversation; may be empty.
@@ -42,6 +44,7 @@ struct ConversationResult {
   std::optional<protocol::Compiled> compiled;
   std::optional<protocol::Ran> ran;
   std::vector<MachineSample> samples;  // during `run` alone
+  std::optional<GpuUse> gpu;           // where the plan asks for it
   WorkerExit exit;
   // exit.peak_rss, or the largest sum over the worker and the processes below it in a sample of any phase.
   std::int64_t peak_rss = 0;

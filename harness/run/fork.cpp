@@ -73,16 +73,24 @@ std::map<std::string, std::string> worker_environment(const Cell& cell, int thre
                                                {"ASSAY_BATCH_LIBRARY", batch_library().string()},
                                                {"PYTHONUNBUFFERED", "1"}};
   if (!timed && !std::getenv("OMP_WAIT_POLICY")) result["OMP_WAIT_POLICY"] = "passive";
+  // As NVML counts GPUs, so that the one that is sampled is the one that the worker calls its first.
+  if (cell.axes.device == "cuda" && !std::getenv("CUDA_DEVICE_ORDER"))
+    result["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   return result;
+}
+
+// What a variable is in the worker: its own, or the conductor's.
+std::optional<std::string> worker_variable(const WorkerStart& worker, const char* name) {
+  if (const auto set = worker.environment.find(name); set != worker.environment.end()) return set->second;
+  const char* inherited = std::getenv(name);
+  return inherited ? std::optional<std::string>(inherited) : std::nullopt;
 }
 
 // How the OpenMP runtimes of a worker were told to wait.
 std::string wait_policy(const WorkerStart& worker) {
   std::string told;
   for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"}) {
-    const auto set = worker.environment.find(name);
-    const char* inherited = std::getenv(name);
-    const std::string value = set != worker.environment.end() ? set->second : inherited ? inherited : "";
+    const std::string value = worker_variable(worker, name).value_or("");
     if (!value.empty()) told += fmt::format("{}{}={}", told.empty() ? "" : " ", name, value);
   }
   return told.empty() ? "the runtime's own" : told;
@@ -101,6 +109,10 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   const bool timed = std::any_of(plan.commands.begin(), plan.commands.end(),
                                  [](const Command& command) { return command.verb == Verb::run; });
   plan.worker.environment = worker_environment(cell, cell.compute_threads(), folder, timed);
+  // The oracle computes on the processor, whatever its cell runs on.
+  if (cell.axes.device == "cuda" && &backend == cell.backend)
+    plan.cuda = CudaVisibility{worker_variable(plan.worker, "CUDA_VISIBLE_DEVICES"),
+                               worker_variable(plan.worker, "CUDA_DEVICE_ORDER")};
   return plan;
 }
 
@@ -150,6 +162,7 @@ void take_over(Fork& fork, ConversationResult& result) {
   fork.reason = result.reason;
   if (!result.ok()) fork.log_tail = result.log_tail;
   fork.samples = std::move(result.samples);
+  fork.gpu = std::move(result.gpu);
   fork.host_peak_rss = result.peak_rss;
   if (result.hello) fork.settings.insert(result.hello->settings.begin(), result.hello->settings.end());
   if (result.compiled) {
@@ -247,6 +260,7 @@ TimedOutcome time_cell(const Cell& cell, int round, bool verify, const ForkConte
     if (!result.ok()) return;
     read_clock(folder / "results/clock.json", cell.axes.task == "train" && !cell.axes.is_op(), fork);
     add_quality_flags(fork, cell);
+    add_warnings(fork);
     refuse_divergence(fork);
     if (fork.status != Status::ok) return;
     if (!verify) return;

@@ -8,15 +8,12 @@
 
 #include "harness/measure/statistics.hpp"
 #include "harness/report/fork_time.hpp"
+#include "harness/run/gpu_metrics.hpp"
 
 namespace assay {
 namespace {
 
-// A fork's own value, or why it has none.
-struct Sample {
-  std::optional<double> value;
-  std::string reason;
-};
+using Sample = ForkValue;
 
 // Seconds of each epoch, from epoch 1.
 std::vector<double> epochs(const Fork& fork) {
@@ -145,8 +142,11 @@ std::vector<Row> rows_for(const Axes& axes, const Work& work) {
     return 1e-9 * static_cast<double>(block.wait_ns) / static_cast<double>(block.steps);
   };
   const bool resident = axes.loader == "resident", op = axes.is_op();
-  const auto on_gpu = [cpu = axes.device == "cpu"](const Fork&) {
-    return Sample{{}, cpu ? "the cell runs on the CPU" : "not measured yet"};
+  const auto on_gpu = [device = axes.device](Sample (*value)(const Fork&)) {
+    return [device, value](const Fork& fork) {
+      if (device == "cuda") return value(fork);
+      return Sample{{}, device == "cpu" ? "the cell runs on the CPU" : "NVML knows CUDA's devices alone"};
+    };
   };
   const auto evaluated = [](const char* split, double Evaluation::*field) {
     return [split, field](const Fork& fork) { return last_evaluation(fork, split, field); };
@@ -205,9 +205,12 @@ std::vector<Row> rows_for(const Axes& axes, const Work& work) {
          return Sample{static_cast<double>(fork.host_peak_rss), ""};
        }},
       {"planned_arena", "B", Hint::bytes, [](const Fork& fork) { return memory(fork, "planned_arena"); }},
-      {"device_peak_memory", "B", Hint::bytes, on_gpu},
-      {"gpu_utilisation", "1", Hint::percentage, on_gpu},
-      {"energy", "J", Hint::energy, on_gpu},
+      {"framework_peak", "B", Hint::bytes, [](const Fork& fork) { return memory(fork, "framework_peak"); }},
+      {"device_peak_memory", "B", Hint::bytes, on_gpu(device_peak_memory)},
+      {"device_peak_used", "B", Hint::bytes, on_gpu(device_peak_used)},
+      {"gpu_utilisation", "1", Hint::percentage, on_gpu(gpu_utilisation)},
+      {"gpu_power", "W", Hint::power, on_gpu(gpu_power)},
+      {"energy", "J", Hint::energy, on_gpu(gpu_energy)},
   };
 }
 

@@ -31,6 +31,9 @@ namespace assay {
 //                        next; null where fewer than 2, 10, 100 or 1000 were
 //   loader_wait          seconds a step spent waiting for its batch, within step_time
 //   cpu_utilisation      CPU seconds of the worker over seconds and threads, in the timed blocks
+//   planned_arena, framework_peak     bytes as the worker names them
+//   device_peak_memory, device_peak_used, gpu_utilisation, gpu_power, energy   gpu_metrics.hpp; of cells on
+//   cuda
 Metrics metrics_of(const CellReport& cell);
 
 // Every name that metrics_of() knows.

@@ -1,10 +1,16 @@
 #include "harness/run/quality.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "harness/measure/statistics.hpp"
 #include "harness/report/fork_time.hpp"
+#include "harness/run/gpu_metrics.hpp"
 
 namespace assay {
 namespace {
@@ -14,6 +20,7 @@ constexpr double most_lost = 0.03;
 constexpr double most_stolen = 0.01;
 constexpr double least_frequency = 0.9;
 constexpr double most_drift = 0.1;
+constexpr double most_gpu_clock_change = 0.02;
 
 bool preempted(const std::vector<const Block*>& timed, int threads) {
   const auto disturbed = std::count_if(timed.begin(), timed.end(), [threads](const Block* block) {
@@ -44,6 +51,47 @@ bool throttled(const Fork& fork) {
   return high > 0 && low < least_frequency * high;
 }
 
+constexpr std::array hard_throttles{"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown",
+                                    "hw_power_brake_slowdown"};
+
+// In how many samples the GPU gave such a reason.
+template <typename Reasons>
+int throttles(const std::vector<const MachineSample*>& samples, const Reasons& reasons) {
+  return static_cast<int>(std::count_if(samples.begin(), samples.end(), [&](const MachineSample* sample) {
+    if (!sample->gpu->throttle) return false;
+    return std::any_of(sample->gpu->throttle->begin(), sample->gpu->throttle->end(), [&](const auto& told) {
+      return std::find(reasons.begin(), reasons.end(), told) != reasons.end();
+    });
+  }));
+}
+
+void warn_of_foreign_processes(Fork& fork) {
+  for (const ForeignProcess& process : fork.gpu->foreign) {
+    const std::string name = process.name.empty() ? "not shown here" : process.name;
+    const std::string held =
+        process.memory ? fmt::format("held {:.0f} MiB of", static_cast<double>(*process.memory) * 0x1p-20)
+                       : "used";
+    fork.warnings.push_back(fmt::format(
+        "process {} ({}) {} the GPU while steps ran: stop it, or keep others off with nvidia-smi -c "
+        "EXCLUSIVE_PROCESS",
+        process.pid, name, held));
+  }
+}
+
+void warn_of_clocks(Fork& fork, const std::vector<const MachineSample*>& samples) {
+  double low = INFINITY, high = 0;
+  for (const MachineSample* sample : samples) {
+    if (!sample->gpu->sm_clock_hz) continue;
+    low = std::min(low, *sample->gpu->sm_clock_hz);
+    high = std::max(high, *sample->gpu->sm_clock_hz);
+  }
+  if (high <= 0 || high - low <= most_gpu_clock_change * high) return;
+  fork.warnings.push_back(fmt::format(
+      "the GPU's SM clock was {:.0f} to {:.0f} MHz in the timed blocks, so its clocks are not locked: "
+      "nvidia-smi --lock-gpu-clocks={:.0f} holds them",
+      1e-6 * low, 1e-6 * high, 1e-6 * low));
+}
+
 bool drifts(const std::vector<const Block*>& timed) {
   if (timed.size() < 4) return false;
   std::vector<double> halves[2];
@@ -68,9 +116,21 @@ void add_quality_flags(Fork& fork, const Cell& cell) {
   };
   add(preempted(timed, cell.axes.threads), "preempted");
   add(stolen(timed), "stolen");
-  add(throttled(fork), "throttled");
+  add(throttled(fork) || throttles(timed_gpu_samples(fork), hard_throttles) > 0, "throttled");
   add(drifts(timed), "not_steady");
   add(cell.profile, "profiled");
+}
+
+void add_warnings(Fork& fork) {
+  if (!fork.gpu) return;
+  const auto samples = timed_gpu_samples(fork);
+  warn_of_foreign_processes(fork);
+  warn_of_clocks(fork, samples);
+  if (const int capped = throttles(samples, std::array{"sw_power_cap"}); capped > 0)
+    fork.warnings.push_back(fmt::format(
+        "the GPU lowered its clocks to stay within its power limit in {} of {} samples of the timed blocks: "
+        "lock them lower, or compare ratios",
+        capped, samples.size()));
 }
 
 }  // namespace assay

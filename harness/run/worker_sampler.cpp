@@ -16,6 +16,10 @@
 namespace assay {
 namespace {
 
+// The kernel counts CPU time in ticks, mostly of 10 ms: a rate over less than some of them is noise, and the one
+// before stands.
+constexpr std::int64_t least_rate_ns = 50'000'000;
+
 // A tree that grows while it is walked ends here.
 constexpr std::size_t most_processes = 4096;
 
@@ -76,29 +80,31 @@ std::optional<MachineSample> WorkerSampler::sample(pid_t process) {
   MachineSample sample;
   sample.processes = 0;
   std::int64_t cpu_ns = 0;
-  std::vector<pid_t> processes{process};
-  for (std::size_t i = 0; i < processes.size(); ++i) {
-    const std::string folder = "/proc/" + std::to_string(processes[i]);
+  processes_.assign(1, process);
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    const std::string folder = "/proc/" + std::to_string(processes_[i]);
     const auto usage = usage_of(folder);
     if (!usage && i == 0) return std::nullopt;
     if (!usage) continue;  // it ended while we looked
     cpu_ns += usage->cpu_ns;
     sample.worker_rss += usage->resident;
     ++sample.processes;
-    add_children(folder, processes);
+    add_children(folder, processes_);
   }
   sample.time_ns = now_ns();
   peak_rss_ = std::max(peak_rss_, sample.worker_rss);
   const std::string frequency = read_small("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq");
   sample.frequency_hz = 1000.0 * std::strtod(frequency.c_str(), nullptr);
   const bool first = last_time_ns_ == 0;
-  if (!first) {
+  if (first || sample.time_ns - last_time_ns_ >= least_rate_ns) {
     // A child that nobody waits for takes its time with it: the sum may fall, the rate may not.
-    sample.worker_cpu = static_cast<double>(std::max<std::int64_t>(0, cpu_ns - last_cpu_ns_)) /
-                        static_cast<double>(sample.time_ns - last_time_ns_);
+    if (!first)
+      last_rate_ = static_cast<double>(std::max<std::int64_t>(0, cpu_ns - last_cpu_ns_)) /
+                   static_cast<double>(sample.time_ns - last_time_ns_);
+    last_time_ns_ = sample.time_ns;
+    last_cpu_ns_ = cpu_ns;
   }
-  last_time_ns_ = sample.time_ns;
-  last_cpu_ns_ = cpu_ns;
+  sample.worker_cpu = last_rate_;
   return first ? std::nullopt : std::optional(sample);
 }
 

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "harness/report/report.hpp"
 
@@ -19,13 +21,17 @@ class WorkerSampler {
   // Nothing the first time (a rate needs two looks) and when the process is gone.
   std::optional<MachineSample> sample(pid_t process);
 
+  // Those of the last look, the worker's own first; empty before.
+  std::span<const pid_t> processes() const { return processes_; }
   // The largest sum of resident bytes seen so far, also by a first look; 0 before.
   std::int64_t peak_rss() const { return peak_rss_; }
 
  private:
   std::int64_t last_time_ns_ = 0;
   std::int64_t last_cpu_ns_ = 0;
+  double last_rate_ = 0;
   std::int64_t peak_rss_ = 0;
+  std::vector<pid_t> processes_;
 };
 
 }  // namespace assay

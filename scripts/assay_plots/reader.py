@@ -210,6 +210,7 @@ def _fork(of: dict[str, Any], keep: Callable[[Timeline | None, str, str], None])
         tuple(_each(of, "evaluations", _evaluation)),
         _numbers(of, "memory"),
         _text(of, "reason", 600),
+        _texts(of, "warnings")[:20],
     )
 
 

@@ -71,6 +71,7 @@ class Fork:
     evaluations: tuple[Evaluation, ...]
     memory: dict[str, float]
     reason: str
+    warnings: tuple[str, ...] = ()
 
     @property
     def clean(self) -> bool:

@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "harness/measure/clock.hpp"
 #include "harness/protocol/channel.hpp"
 #include "harness/protocol/message.hpp"
 
@@ -77,6 +78,36 @@ void write_clock(const Json& request) {
               {"latencies_ns", Json::array()}};
 }
 
+// The same on the real clock, slept through, so that samples from outside fall into the blocks.
+void write_slept_clock() {
+  Json blocks = Json::array();
+  const auto block = [&](const char* kind, int milliseconds) {
+    const std::int64_t begin = assay::now_ns();
+    ::usleep(static_cast<unsigned>(milliseconds) * 1000);
+    const std::int64_t end = assay::now_ns();
+    blocks.push_back({{"kind", kind},
+                      {"epoch", 0},
+                      {"steps", milliseconds / 10},
+                      {"begin_ns", begin},
+                      {"end_ns", end},
+                      {"wait_ns", 0},
+                      {"cpu_ns", end - begin},
+                      {"involuntary_switches", 0},
+                      {"major_faults", 0},
+                      {"steal_ns", 0},
+                      {"loss", 0.5}});
+  };
+  block("warm_up", 500);
+  for (int i = 0; i < 3; ++i) block("timed", 600);
+  std::ofstream("results/clock.json")
+      << Json{{"schema", "assay-clock/1"},
+              {"complete", true},
+              {"warm_up", {{"steps", 50}, {"seconds", 0.5}, {"steady", true}}},
+              {"blocks", blocks},
+              {"evaluations", Json::array()},
+              {"latencies_ns", Json::array()}};
+}
+
 class Fault {
  public:
   explicit Fault(Json request) : request_(std::move(request)), mode_(request_.at("mode")) {}
@@ -99,7 +130,10 @@ class Fault {
           break;
         case Verb::run:
           at_run();
-          if (mode_ != "no_clock") write_clock(request_);
+          if (mode_ == "sleeps")
+            write_slept_clock();
+          else if (mode_ != "no_clock")
+            write_clock(request_);
           send(Ran{});
           break;
         case Verb::quit:

@@ -480,6 +480,15 @@ def test_a_gpu_is_drawn_beside_the_cores(study_of: Callable[[Json], Study]) -> N
     assert (len(shares), max(shares)) == (12, 1.0)
 
 
+def test_what_a_fork_was_warned_of_stands_among_the_warnings(study_of: Callable[[Json], Study]) -> None:
+    m = made_report.Maker()
+    cell = m.cell("torch", "eager", "framework", m.epoch_forks(1e-3, 2, 2), measure="epochs:2", device="cuda")
+    for fork in cell["forks"]:
+        fork["warnings"] = ["process 1 (x) used the GPU while steps ran: stop it"]
+    said = {warned.what: warned.remedy for warned in warnings(study_of(made_report.report([cell])))}
+    assert said["2 forks: process 1 (x) used the GPU while steps ran"] == "stop it"
+
+
 def test_phases_cover_the_whole_fork_without_a_gap(everything: Study) -> None:
     rows = rows_of(drawn(everything, "utilisation"), "phase")
     first = rows[: next(i for i, row in enumerate(rows) if i and row["begin"] == 0)]

@@ -52,6 +52,23 @@ std::string limits(const Json& group) {
                      quota.is_null() ? "all" : text(quota), memory.is_null() ? "all" : bytes(memory));
 }
 
+std::string clock(const Json& hertz) {
+  return hertz.is_number() ? fmt::format("{:.0f} MHz", 1e-6 * hertz.get<double>()) : text(hertz);
+}
+
+// Without NVML its model and place are all that is known.
+std::string gpu_text(const Json& gpu) {
+  const auto at = [&](const char* field) { return gpu.value(field, Json()); };
+  std::string out = fmt::format("{} at {}", text(at("model")), text(at("bus")));
+  if (!gpu.contains("uuid")) return out;
+  return out + fmt::format(
+                   ", {}, {}; clocks to {} and {} (memory), application clock {}; MIG {}, persistence {}, "
+                   "compute mode {}",
+                   text(at("uuid")), bytes(at("memory")), clock(at("sm_clock_limit_hz")),
+                   clock(at("memory_clock_limit_hz")), clock(at("sm_application_clock_hz")), text(at("mig")),
+                   text(at("persistence")), text(at("compute_mode")));
+}
+
 Table machine(const Json& told) {
   const Json& cpu = told["cpu"];
   const Json& memory = told["memory"];
@@ -83,9 +100,12 @@ Table machine(const Json& told) {
                            text(told["clock"]["source"]), text(told["clock"]["resolution_ns"]),
                            told["clock"]["cost_ns"].get<double>()));
   add("load", text(told["load_average"]));
-  std::string gpus;
-  for (const Json& gpu : told["gpus"]) gpus += (gpus.empty() ? "" : ", ") + text(gpu["model"]);
-  add("GPUs", gpus.empty() ? "none" : gpus);
+  const Json& nvml = told["nvml"];
+  add("GPU driver", nvml.contains("reason")
+                        ? text(nvml["reason"])
+                        : fmt::format("{}, for CUDA up to {}", text(nvml["driver"]), text(nvml["cuda"])));
+  for (const Json& gpu : told["gpus"]) add("GPU", gpu_text(gpu));
+  if (told["gpus"].empty()) add("GPUs", "none");
   return table;
 }
 

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "harness/gate/environment_difference.hpp"
 #include "harness/measure/environment.hpp"
 #include "harness/run/metrics.hpp"
 #include "harness/run/options.hpp"
@@ -88,6 +89,28 @@ TEST(Compare, looks_only_at_what_the_environment_says) {
   const nlohmann::json told = environment();
   for (const std::string& pointer : compared_fields())
     EXPECT_TRUE(told.contains(nlohmann::json::json_pointer(pointer))) << pointer;
+}
+
+TEST(Compare, another_gpu_is_another_machine_and_another_driver_is_so_for_cells_on_it) {
+  Report base = report_of({lenet(2e-3)});
+  base.environment["gpus"] = {{{"model", "A Card"}, {"uuid", "GPU-0"}}};
+  base.environment["nvml"] = {{"driver", "550.54"}};
+  Report same = base, other_card = base, other_driver = base;
+  same.environment["gpus"][0]["uuid"] = "GPU-1";
+  other_card.environment["gpus"][0]["model"] = "Another Card";
+  other_driver.environment["nvml"]["driver"] = "580.65";
+  EXPECT_TRUE(environment_differences(base, same).empty());
+  ASSERT_EQ(environment_differences(base, other_card).size(), 1U);
+  EXPECT_TRUE(environment_differences(base, other_card)[0].hard);
+  ASSERT_EQ(environment_differences(base, other_driver).size(), 1U);
+  EXPECT_EQ(environment_differences(base, other_driver)[0].current, "580.65");
+  EXPECT_FALSE(environment_differences(base, other_driver)[0].hard) << "its cells ran on the processor";
+  for (Report* report : {&base, &other_driver}) {
+    CellReport& cell = report->cells[0];
+    cell.axes.device = "cuda";
+    cell.id = cell_id(cell.axes);
+  }
+  EXPECT_TRUE(environment_differences(base, other_driver)[0].hard);
 }
 
 TEST(Compare, a_status_that_got_worse_is_broken) {

@@ -46,6 +46,39 @@ TEST(ReportJson, reads_back_what_it_wrote_bit_for_bit) {
   EXPECT_EQ(again.cells[0].forks[1].log_tail, report.cells[0].forks[1].log_tail);
 }
 
+TEST(ReportJson, keeps_what_was_seen_of_a_gpu_and_why_some_of_it_was_not) {
+  Report report = sample_report(1);
+  Fork& fork = report.cells[0].forks[0];
+  MachineSample sample{.time_ns = 5};
+  sample.gpu = GpuReading{.utilisation = 0.5,
+                          .worker_memory = 1 << 20,
+                          .device_memory = std::nullopt,
+                          .sm_clock_hz = 1980e6,
+                          .memory_clock_hz = 2619e6,
+                          .power_watts = std::nullopt,
+                          .energy_joules = 12.5,
+                          .temperature_celsius = 41,
+                          .throttle = std::vector<std::string>{"sw_power_cap"}};
+  fork.samples = {sample, {.time_ns = 6}};
+  fork.warnings = {"process 1 (x) used the GPU while steps ran: stop it"};
+  fork.gpu = GpuUse{.model = "A Card",
+                    .uuid = "GPU-0",
+                    .reason = "",
+                    .missing = {{"gpu_power_watts", "nvmlDeviceGetPowerUsage: Not Supported (3)"}},
+                    .worker_peak = 1 << 20,
+                    .device_peak = std::nullopt,
+                    .foreign = {{1, "x", std::nullopt}}};
+  const auto json = nlohmann::json::parse(report_text(report));
+  EXPECT_THAT(schema_violations(json), IsEmpty());
+  const nlohmann::json& told = json["cells"][0]["forks"][0]["samples"][0];
+  EXPECT_TRUE(told["gpu_power_watts"].is_null());
+  EXPECT_EQ(told["gpu_utilisation"], 0.5);
+  const Report again = read(json);
+  EXPECT_EQ(report_text(again), report_text(report));
+  EXPECT_FALSE(again.cells[0].forks[0].samples[1].gpu);
+  EXPECT_EQ(again.cells[0].forks[0].gpu->foreign.at(0).name, "x");
+}
+
 TEST(ReportJson, keeps_what_makes_a_cell_differ_from_its_workload_and_reads_reports_without_it) {
   Report report = sample_report(1);
   CellReport& cell = report.cells[0];

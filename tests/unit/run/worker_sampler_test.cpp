@@ -96,6 +96,7 @@ TEST(WorkerSampler, counts_the_children_of_a_worker_and_keeps_the_time_of_those_
   EXPECT_GT(busy->worker_cpu, 0) << "the child's alone: the worker sleeps";
 
   worker.advance();
+  ::usleep(60'000);  // a shorter interval gives no rate of its own
   const auto after = sampler.sample(worker.pid());
   ASSERT_TRUE(after);
   EXPECT_EQ(after->processes, 1);
@@ -105,6 +106,16 @@ TEST(WorkerSampler, counts_the_children_of_a_worker_and_keeps_the_time_of_those_
   const double interval = 1e-9 * static_cast<double>(after->time_ns - busy->time_ns);
   EXPECT_GE(after->worker_cpu, 0);
   EXPECT_LT(after->worker_cpu * interval, burnt_seconds / 2);
+}
+
+TEST(WorkerSampler, keeps_its_rate_where_the_time_since_the_last_look_is_a_few_ticks) {
+  ForkingWorker worker;
+  WorkerSampler sampler;
+  EXPECT_FALSE(sampler.sample(worker.pid()));
+  worker.advance();
+  const auto one = sampler.sample(worker.pid()), other = sampler.sample(worker.pid());
+  EXPECT_GT(one->worker_cpu, 0);
+  EXPECT_EQ(other->worker_cpu, one->worker_cpu);
 }
 
 TEST(WorkerSampler, of_a_process_that_is_gone_says_nothing) {
