@@ -60,6 +60,7 @@ class ForkingWorker {
     if (::write(done_[1], "x", 1) != 1) ::_exit(1);
   }
   [[noreturn]] void be_worker() {
+    ::close(go_[1]);  // the child ends with the test, at whatever stage that left it
     if (::fork() == 0) {
       say();
       take();
