@@ -121,6 +121,8 @@ std::span<const Dataset> datasets() {
   return all;
 }
 
+bool Dataset::any_image_size() const { return made_here() || format->any_image_size(); }
+
 const Dataset& find_dataset(std::string_view name) {
   std::vector<std::string> names;
   for (const Dataset& dataset : datasets()) {

@@ -33,6 +33,8 @@ struct Dataset {
   std::int64_t vocabulary = 0;                       // above 0: samples are i32 tokens below it
 
   bool made_here() const { return format == nullptr; }
+  // Whether images come in any size that is asked for: made here, or decoded and scaled.
+  bool any_image_size() const;
 };
 
 // In the order of dataset.cpp.

@@ -74,6 +74,8 @@ class DatasetFormat {
   virtual bool here(const std::filesystem::path& folder) const { return !find(folder).empty(); }
   // Whether the set's checksum is of its files' contents, or, where they are too many, of names and lengths.
   virtual bool sums_contents() const { return true; }
+  // Whether its images are brought to whatever size is asked for.
+  virtual bool any_image_size() const { return false; }
   // Of a set whose samples and classes the files alone say (Dataset::classes is 0). Throws IoError.
   virtual SampleKind describe(const std::filesystem::path& folder) const;
   // `files` as find() gave them. Throws IoError naming the file.

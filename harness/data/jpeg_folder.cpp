@@ -83,6 +83,8 @@ class JpegFolderFormat : public DatasetFormat {
   // An ImageNet is 150 GB, and its files are read from where they lie.
   bool sums_contents() const override { return false; }
 
+  bool any_image_size() const override { return true; }
+
   SampleKind describe(const fs::path& folder) const override {
     return {{}, std::max<std::int64_t>(2, static_cast<std::int64_t>(classes(folder).size()))};
   }

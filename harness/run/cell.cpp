@@ -35,12 +35,13 @@ Program Cell::program() const {
     workload.optimizer = other;
   }
   workload.optimizer.weight_decay = weight_decay;
-  // A synthetic set takes the shape that the workload was made for.
   const Dataset& dataset = find_dataset(axes.dataset);
-  if (dataset.made_here()) return workload.build(axes.batch);
-  if (dataset.classes == 0) {
-    if (own_classes == 0) return workload.build(axes.batch);  // nobody will run it
-    return workload.build(axes.batch, own_sample_shape, own_classes);
+  if (dataset.made_here() || dataset.classes == 0) {
+    // The shape that the workload was made for where nothing else is said (files that are not here: nobody will run it).
+    Shape sample = own_sample_shape.empty() ? workload.sample_shape : own_sample_shape;
+    if (image_size > 0) sample = {sample.front(), image_size, image_size};
+    const std::int64_t said = dataset.made_here() ? classes : own_classes;
+    return workload.build(axes.batch, sample, said > 0 ? said : workload.classes);
   }
   if (dataset.vocabulary != workload.vocabulary) {
     const auto kind = [](std::int64_t vocabulary) {

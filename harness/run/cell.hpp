@@ -42,6 +42,8 @@ struct Cell {
   // Of a data set of which the files alone say it, where they are here; else empty and 0.
   Shape own_sample_shape;
   std::int64_t own_classes = 0;
+  // Above 0: images of so many pixels a side, and so many classes, where the data set leaves it open.
+  std::int64_t image_size = 0, classes = 0;
   bool check = true;
   std::int64_t distinct = 8;
   bool profile = false;

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/data/dataset.hpp"
+
 namespace assay {
 namespace {
 
@@ -43,6 +45,36 @@ std::string set_augmentation(Cell& cell, const std::string& value) {
   return cell.augmentation.text();
 }
 
+std::string set_image_size(Cell& cell, const std::string& value) {
+  const Shape& sample = find_workload(cell.axes.workload).sample_shape;
+  cell.image_size = static_cast<std::int64_t>(number(value));
+  if (cell.image_size == 0) return "0";
+  const Dataset& dataset = find_dataset(cell.axes.dataset);
+  if (sample.size() != 3)
+    throw ConfigError(fmt::format("[image-size] got {}: {} takes samples {}, which are no images", value,
+                                  cell.axes.workload, to_string(sample)));
+  if (!dataset.any_image_size())
+    throw ConfigError(
+        fmt::format("[image-size] got {}: the images of {} have the size that they have; take synthetic, "
+                    "imagenet or images",
+                    value, dataset.name));
+  if (cell.image_size == sample.back()) cell.image_size = 0;
+  return std::to_string(cell.image_size);
+}
+
+std::string set_classes(Cell& cell, const std::string& value) {
+  const Dataset& dataset = find_dataset(cell.axes.dataset);
+  cell.classes = static_cast<std::int64_t>(number(value));
+  if (cell.classes == 0) return "0";
+  if (!dataset.made_here())
+    throw ConfigError(
+        fmt::format("[classes] got {}: {} has the classes that it has; take synthetic", value, dataset.name));
+  if (cell.classes == find_workload(cell.axes.workload).classes) cell.classes = 0;
+  return std::to_string(cell.classes);
+}
+
+std::string nothing_own(const Workload&) { return "0"; }
+
 // Only what reads tokens has an embedding.
 bool has_embedding(const Workload& workload) { return workload.vocabulary > 0; }
 
@@ -65,21 +97,23 @@ constexpr std::array rules{
            cell.weight_decay = number(value);
            return spelt(cell.weight_decay);
          }},
-    Rule{"memory-fraction", false, [](const Workload&) { return std::string("0"); },
+    Rule{"memory-fraction", false, nothing_own,
          [](Cell& cell, const std::string& value) {
            cell.memory_fraction = number(value);
            return spelt(cell.memory_fraction);
          }},
-    Rule{"memory-cap", false, [](const Workload&) { return std::string("0"); },
+    Rule{"memory-cap", false, nothing_own,
          [](Cell& cell, const std::string& value) {
            cell.memory_cap = number(value);
            return spelt(cell.memory_cap);
          }},
-    Rule{"samples", false, [](const Workload&) { return std::string("0"); },
+    Rule{"samples", false, nothing_own,
          [](Cell& cell, const std::string& value) {
            cell.samples = static_cast<std::int64_t>(number(value));
            return value;
          }},
+    Rule{"image-size", false, nothing_own, set_image_size},
+    Rule{"classes", false, nothing_own, set_classes},
     Rule{"schedule", true, [](const Workload& workload) { return workload.schedule; }, set_schedule},
     Rule{"augmentation", true, [](const Workload& workload) { return workload.augmentation; },
          set_augmentation},

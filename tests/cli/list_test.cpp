@@ -10,11 +10,10 @@ namespace {
 
 using nlohmann::json;
 using test::Outcome;
+using test::run;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-Outcome run(std::vector<std::string> arguments) { return test::assay({.arguments = std::move(arguments)}); }
 
 std::vector<std::string> names(const json& items) {
   std::vector<std::string> out;

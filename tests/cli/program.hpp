@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace assay::test {
@@ -23,6 +24,7 @@ struct Invocation {
 
 // In a fresh empty folder, removed afterwards unless `folder` names one.
 Outcome assay(const Invocation& invocation, const std::filesystem::path& folder = {});
+inline Outcome run(std::vector<std::string> arguments) { return assay({.arguments = std::move(arguments)}); }
 
 // tests/cli/data/<name>
 std::filesystem::path data_file(const std::string& name);

@@ -15,10 +15,10 @@ using nlohmann::json;
 using test::data_file;
 using test::Outcome;
 using test::read_text;
+using test::run;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-Outcome run(std::vector<std::string> arguments) { return test::assay({.arguments = std::move(arguments)}); }
 std::string golden() { return data_file("report.json").string(); }
 
 class Show : public ::testing::TestWithParam<std::string> {};

@@ -5,25 +5,15 @@
 
 #include <memory>
 
-#include "backends/reference/reference_backend.hpp"
 #include "tests/workloads/checked_cell.hpp"
+#include "tests/workloads/our_backends.hpp"
 #include "workloads/ops/op_workload.hpp"
-#ifdef ASSAY_TEST_ONEDNN
-#include "backends/onednn/backend.hpp"
-#endif
 
 namespace assay {
 namespace {
 
 using ::testing::Contains;
 using ::testing::Field;
-
-std::unique_ptr<Backend> make_backend(const std::string& name) {
-#ifdef ASSAY_TEST_ONEDNN
-  if (name == "onednn") return std::make_unique<onednn::OnednnBackend>();
-#endif
-  return std::make_unique<reference::ReferenceBackend>();
-}
 
 class CheckedOp : public ::testing::TestWithParam<std::string> {};
 
@@ -50,13 +40,8 @@ TEST_P(CheckedOp, agrees_with_the_oracle_forwards_and_backwards) {
   }
 }
 
-#ifdef ASSAY_TEST_ONEDNN
-INSTANTIATE_TEST_SUITE_P(Backends, CheckedOp, ::testing::Values("reference", "onednn"),
+INSTANTIATE_TEST_SUITE_P(Backends, CheckedOp, ::testing::ValuesIn(our_backends()),
                          [](const auto& backend) { return backend.param; });
-#else
-INSTANTIATE_TEST_SUITE_P(Backends, CheckedOp, ::testing::Values("reference"),
-                         [](const auto& backend) { return backend.param; });
-#endif
 
 // Computes the right thing once and then no more: what an executable that skips work would look like.
 class Stale final : public Executable {

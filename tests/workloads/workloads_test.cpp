@@ -4,31 +4,13 @@
 #include <algorithm>
 #include <memory>
 
-#include "backends/reference/reference_backend.hpp"
 #include "tests/workloads/checked_cell.hpp"
+#include "tests/workloads/our_backends.hpp"
 #include "tests/workloads/trap_program.hpp"
 #include "workloads/workload.hpp"
-#ifdef ASSAY_TEST_ONEDNN
-#include "backends/onednn/backend.hpp"
-#endif
 
 namespace assay {
 namespace {
-
-std::unique_ptr<Backend> make_backend(const std::string& name) {
-#ifdef ASSAY_TEST_ONEDNN
-  if (name == "onednn") return std::make_unique<onednn::OnednnBackend>();
-#endif
-  return std::make_unique<reference::ReferenceBackend>();
-}
-
-std::vector<std::string> backends() {
-#ifdef ASSAY_TEST_ONEDNN
-  return {"reference", "onednn"};
-#else
-  return {"reference"};
-#endif
-}
 
 // A named network of this build, or the one with every trap.
 Program program_of(const std::string& name, const OptimizerSpec& optimizer = {}) {
@@ -73,7 +55,7 @@ std::vector<Case> networks() {
 #ifndef ASSAY_DEEP_NETWORKS
   all.push_back({"reference", "traps", "tf32"});
 #endif
-  for (const std::string& backend : backends()) {
+  for (const std::string& backend : our_backends()) {
     for (const char* precision : {"fp32", "bf16"}) {
 #ifdef ASSAY_DEEP_NETWORKS
       const bool wanted = true;
@@ -214,7 +196,7 @@ Program dropping(double rate) {
 }
 
 TEST(Dropout, passes_the_check_and_its_draws_are_judged) {
-  for (const std::string& name : backends()) {
+  for (const std::string& name : our_backends()) {
     for (const char* mode : {"graph", "eager"}) {
       const Judged judged = judge_backend(*make_backend(name), dropping(0.25), {"train", mode, "fp32", 1});
       EXPECT_TRUE(judged.passed()) << name << ' ' << mode << '\n' << judged.text();

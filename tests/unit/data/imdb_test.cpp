@@ -12,6 +12,7 @@
 #include "harness/io/error.hpp"
 #include "harness/io/npy.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/unit/data/reason_of.hpp"
 
 namespace assay {
 namespace {
@@ -20,16 +21,6 @@ using testing::AllOf;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-template <typename Read>
-std::string reason_of(Read read) {
-  try {
-    read();
-  } catch (const IoError& error) {
-    return error.what();
-  }
-  return "read";
-}
 
 std::vector<std::int32_t> row_of(const std::vector<std::int32_t>& ranks, std::size_t length) {
   std::vector<std::int32_t> row(length, -7);

@@ -13,6 +13,7 @@
 #include "harness/io/philox.hpp"
 #include "tests/jpeg_file.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/unit/data/reason_of.hpp"
 
 namespace assay {
 namespace {
@@ -48,16 +49,6 @@ struct Folders {
   }
   Manifest prepare() const { return prepare_dataset("images", options).manifest; }
 };
-
-template <typename Do>
-std::string reason_of(Do what) {
-  try {
-    what();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  return "done";
-}
 
 TEST(JpegFolder, classes_are_the_folders_in_the_order_of_their_bytes) {
   const Folders folders;

@@ -27,7 +27,7 @@ std::string npy(std::string dictionary, std::size_t data, char major = 1) {
   return text + dictionary + std::string(data, '\1');
 }
 
-std::string reason(const std::string& content) {
+std::string npy_reason(const std::string& content) {
   const TemporaryFolder folder;
   write_atomically(folder / "x.npy", content);
   try {
@@ -69,42 +69,42 @@ TEST(Npy, begins_its_data_at_a_multiple_of_64_bytes) {
 
 TEST(Npy, reads_every_version_of_the_header_and_its_spellings) {
   for (const char major : {'\1', '\2', '\3'})
-    EXPECT_EQ(reason(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1), }  \n  ", 8, major)),
+    EXPECT_EQ(npy_reason(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1), }  \n  ", 8, major)),
               "read");
-  EXPECT_EQ(reason(npy("{\"shape\":(2,),\"descr\":\"<i4\",\"fortran_order\":False} ", 8)), "read");
+  EXPECT_EQ(npy_reason(npy("{\"shape\":(2,),\"descr\":\"<i4\",\"fortran_order\":False} ", 8)), "read");
 }
 
 TEST(Npy, refuses_what_is_not_exactly_as_its_header_says) {
   const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }";
-  EXPECT_THAT(reason(""), HasSubstr("truncated"));
-  EXPECT_THAT(reason("hello, this is text"), HasSubstr("no .npy file"));
-  EXPECT_THAT(reason(npy(good, 11)), HasSubstr("truncated"));
-  EXPECT_THAT(reason(npy(good, 13)), HasSubstr("too long"));
-  EXPECT_THAT(reason(npy(good, 12).substr(0, 30)), HasSubstr("truncated"));
-  EXPECT_THAT(reason(npy(good, 12, 4)), HasSubstr("version 4"));
-  EXPECT_THAT(reason(npy("{'descr': '>f4', 'fortran_order': False, 'shape': (3,), }", 12)),
+  EXPECT_THAT(npy_reason(""), HasSubstr("truncated"));
+  EXPECT_THAT(npy_reason("hello, this is text"), HasSubstr("no .npy file"));
+  EXPECT_THAT(npy_reason(npy(good, 11)), HasSubstr("truncated"));
+  EXPECT_THAT(npy_reason(npy(good, 13)), HasSubstr("too long"));
+  EXPECT_THAT(npy_reason(npy(good, 12).substr(0, 30)), HasSubstr("truncated"));
+  EXPECT_THAT(npy_reason(npy(good, 12, 4)), HasSubstr("version 4"));
+  EXPECT_THAT(npy_reason(npy("{'descr': '>f4', 'fortran_order': False, 'shape': (3,), }", 12)),
               HasSubstr("'>f4'"));
-  EXPECT_THAT(reason(npy("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", 12)), HasSubstr("'|O'"));
-  EXPECT_THAT(reason(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (3,), }", 12)),
+  EXPECT_THAT(npy_reason(npy("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", 12)), HasSubstr("'|O'"));
+  EXPECT_THAT(npy_reason(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (3,), }", 12)),
               HasSubstr("C order"));
-  EXPECT_THAT(reason(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-3,), }", 12)),
+  EXPECT_THAT(npy_reason(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-3,), }", 12)),
               HasSubstr("no number"));
-  EXPECT_THAT(reason(npy("{'descr': '<f4', 'fortran_order': False, }", 12)), HasSubstr("lacks"));
-  EXPECT_THAT(reason(npy("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (3,)}", 12)),
+  EXPECT_THAT(npy_reason(npy("{'descr': '<f4', 'fortran_order': False, }", 12)), HasSubstr("lacks"));
+  EXPECT_THAT(npy_reason(npy("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (3,)}", 12)),
               HasSubstr("repeated"));
-  EXPECT_THAT(reason(npy(good + "x", 12)), HasSubstr("follow the dictionary"));
+  EXPECT_THAT(npy_reason(npy(good + "x", 12)), HasSubstr("follow the dictionary"));
 }
 
 TEST(Npy, refuses_shapes_whose_size_overflows) {
   const auto shaped = [](const std::string& shape) {
     return npy("{'descr': '<f4', 'fortran_order': False, 'shape': (" + shape + ",), }", 12);
   };
-  EXPECT_THAT(reason(shaped("99999999999999999999999")), HasSubstr("too large"));
-  EXPECT_THAT(reason(shaped("4294967296, 4294967296")), HasSubstr("too large"));
-  EXPECT_THAT(reason(shaped("4611686018427387907")), HasSubstr("too large"));  // times 4 is 12 modulo 2^64
+  EXPECT_THAT(npy_reason(shaped("99999999999999999999999")), HasSubstr("too large"));
+  EXPECT_THAT(npy_reason(shaped("4294967296, 4294967296")), HasSubstr("too large"));
+  EXPECT_THAT(npy_reason(shaped("4611686018427387907")), HasSubstr("too large"));  // times 4 is 12 modulo 2^64
   std::string many = "1";
   for (int i = 0; i < 100; ++i) many += ", 1";
-  EXPECT_THAT(reason(shaped(many)), HasSubstr("dimensions"));
+  EXPECT_THAT(npy_reason(shaped(many)), HasSubstr("dimensions"));
 }
 
 TEST(Npy, names_a_file_that_is_not_there) {

@@ -19,7 +19,7 @@ std::string file_of(std::string header, std::size_t data) {
   return std::string(reinterpret_cast<const char*>(&length), 8) + header + std::string(data, '\0');
 }
 
-std::string reason(const std::string& content) {
+std::string safetensors_reason(const std::string& content) {
   const TemporaryFolder folder;
   write_atomically(folder / "x.safetensors", content, false);
   try {
@@ -61,41 +61,41 @@ TEST(Safetensors, refuses_to_write_a_name_twice_or_one_that_is_no_text) {
 }
 
 TEST(Safetensors, checks_every_field_of_the_header) {
-  EXPECT_EQ(reason(file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8)), "read");
-  EXPECT_EQ(reason(file_of("{}   ", 0)), "read");
-  EXPECT_THAT(reason("abc"), HasSubstr("truncated"));
-  EXPECT_THAT(reason(std::string(8, '\xff') + "{}"), HasSubstr("truncated"));
-  EXPECT_THAT(reason(file_of("[]", 0)), HasSubstr("no JSON object"));
-  EXPECT_THAT(reason(file_of("{", 0)), HasSubstr("no JSON"));
-  EXPECT_THAT(reason(file_of(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8)),
+  EXPECT_EQ(safetensors_reason(file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8)), "read");
+  EXPECT_EQ(safetensors_reason(file_of("{}   ", 0)), "read");
+  EXPECT_THAT(safetensors_reason("abc"), HasSubstr("truncated"));
+  EXPECT_THAT(safetensors_reason(std::string(8, '\xff') + "{}"), HasSubstr("truncated"));
+  EXPECT_THAT(safetensors_reason(file_of("[]", 0)), HasSubstr("no JSON object"));
+  EXPECT_THAT(safetensors_reason(file_of("{", 0)), HasSubstr("no JSON"));
+  EXPECT_THAT(safetensors_reason(file_of(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8)),
               HasSubstr("needs 12 bytes"));
-  EXPECT_THAT(reason(file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4)),
+  EXPECT_THAT(safetensors_reason(file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4)),
               HasSubstr("outside"));
-  EXPECT_THAT(reason(file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8)),
+  EXPECT_THAT(safetensors_reason(file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8)),
               HasSubstr("outside"));
-  EXPECT_THAT(reason(file_of(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8)),
+  EXPECT_THAT(safetensors_reason(file_of(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8)),
               HasSubstr("sizes"));
   EXPECT_THAT(
-      reason(file_of(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]}})", 8)),
+      safetensors_reason(file_of(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]}})", 8)),
       HasSubstr("too large"));
-  EXPECT_THAT(reason(file_of(R"({"a":{"dtype":"Q4","shape":[2],"data_offsets":[0,8]}})", 8)),
+  EXPECT_THAT(safetensors_reason(file_of(R"({"a":{"dtype":"Q4","shape":[2],"data_offsets":[0,8]}})", 8)),
               HasSubstr("Q4"));
-  EXPECT_THAT(reason(file_of(R"({"a":{"dtype":"F32","shape":[2]}})", 8)), HasSubstr("data_offsets"));
+  EXPECT_THAT(safetensors_reason(file_of(R"({"a":{"dtype":"F32","shape":[2]}})", 8)), HasSubstr("data_offsets"));
   EXPECT_THAT(
-      reason(file_of(
+      safetensors_reason(file_of(
           R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})",
           8)),
       HasSubstr("overlap"));
-  EXPECT_THAT(reason(file_of(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})", 8)),
+  EXPECT_THAT(safetensors_reason(file_of(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})", 8)),
               HasSubstr("hole"));
-  EXPECT_THAT(reason(file_of(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", 8)),
+  EXPECT_THAT(safetensors_reason(file_of(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", 8)),
               HasSubstr("follow"));
   EXPECT_THAT(
-      reason(file_of(
+      safetensors_reason(file_of(
           R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})",
           4)),
       HasSubstr("twice"));
-  EXPECT_THAT(reason(file_of(R"({"__metadata__":{"a":1}})", 0)), HasSubstr("strings"));
+  EXPECT_THAT(safetensors_reason(file_of(R"({"__metadata__":{"a":1}})", 0)), HasSubstr("strings"));
 }
 
 TEST(Safetensors, survives_mutated_files) {
@@ -123,7 +123,7 @@ TEST(Safetensors, survives_mutated_files) {
 }
 
 TEST(Safetensors, survives_deeply_nested_headers) {
-  EXPECT_THAT(reason(file_of(std::string(100'000, '['), 0)), HasSubstr("no JSON"));
+  EXPECT_THAT(safetensors_reason(file_of(std::string(100'000, '['), 0)), HasSubstr("no JSON"));
 }
 
 }  // namespace

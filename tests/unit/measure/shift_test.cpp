@@ -8,8 +8,8 @@
 namespace assay {
 namespace {
 
-const std::vector<double> a = {-0.802, -1.324, -0.248, 0.42, 1.136, 0.11};
-const std::vector<double> b = {0.247, 0.015, 1.549, 2.435, 1.073, -0.433, -0.158};
+const std::vector<double> first_sample = {-0.802, -1.324, -0.248, 0.42, 1.136, 0.11};
+const std::vector<double> second_sample = {0.247, 0.015, 1.549, 2.435, 1.073, -0.433, -0.158};
 const std::vector<double> pairs = {2.1, 0.703, -1.232, 0.416, -0.663, -0.129, 0.012, -0.213, 1.053};
 
 struct Expected {
@@ -21,7 +21,7 @@ TEST(Shift, of_two_samples_is_that_of_an_enumeration_of_all_arrangements) {
   for (const Expected& e :
        {Expected{0.90, -0.268, 1.875, 0.9265734265734266}, Expected{0.95, -0.543, 2.325, 0.965034965034965},
         Expected{0.99, -0.889, 2.683, 0.9918414918414918}}) {
-    const Shift shift = unpaired_shift(a, b, e.asked);
+    const Shift shift = unpaired_shift(first_sample, second_sample, e.asked);
     EXPECT_NEAR(shift.estimate, 0.735, 1e-12);
     ASSERT_TRUE(shift.interval);
     EXPECT_NEAR(shift.interval->lower, e.lower, 1e-12);
@@ -44,14 +44,15 @@ TEST(Shift, of_pairs_is_that_of_an_enumeration_of_all_signs) {
   }
 }
 
-// scipy.stats.mannwhitneyu(a, b, method="exact") has p = 0.2949, scipy.stats.wilcoxon(pairs, method="exact")
+// scipy.stats.mannwhitneyu(first_sample, second_sample, method="exact") has p = 0.2949,
+// scipy.stats.wilcoxon(pairs, method="exact")
 // 0.6523: an interval holds no change exactly where the test of its confidence does not reject it.
 TEST(Shift, leaves_out_no_change_where_scipys_exact_tests_reject_it) {
   const auto holds_zero = [](const Shift& shift) {
     return shift.interval->lower <= 0 && shift.interval->upper >= 0;
   };
-  EXPECT_TRUE(holds_zero(unpaired_shift(a, b, 1 - 0.2948)));
-  EXPECT_FALSE(holds_zero(unpaired_shift(a, b, 1 - 0.2950)));
+  EXPECT_TRUE(holds_zero(unpaired_shift(first_sample, second_sample, 1 - 0.2948)));
+  EXPECT_FALSE(holds_zero(unpaired_shift(first_sample, second_sample, 1 - 0.2950)));
   EXPECT_TRUE(holds_zero(paired_shift(pairs, 1 - 0.6523)));
   EXPECT_FALSE(holds_zero(paired_shift(pairs, 1 - 0.6524)));
 }
@@ -82,8 +83,8 @@ TEST(Shift, keeps_its_probabilities_for_many_forks) {
 }
 
 TEST(Shift, refuses_what_has_no_answer) {
-  EXPECT_THROW(unpaired_shift({}, b, 0.95), std::invalid_argument);
-  EXPECT_THROW(unpaired_shift(a, b, 1), std::invalid_argument);
+  EXPECT_THROW(unpaired_shift({}, second_sample, 0.95), std::invalid_argument);
+  EXPECT_THROW(unpaired_shift(first_sample, second_sample, 1), std::invalid_argument);
   EXPECT_THROW(paired_shift({}, 0.95), std::invalid_argument);
 }
 

@@ -155,7 +155,7 @@ TEST(Config, the_shipped_ones_are_good) {
   int seen = 0;
   for (const auto& entry : std::filesystem::directory_iterator(source / "configs")) {
     SCOPED_TRACE(entry.path().filename());
-    const RunConfig read = read_config(entry.path());
+    RunConfig read = read_config(entry.path());
     EXPECT_EQ(read.name, entry.path().stem());
     EXPECT_FALSE(read.title.empty());
     BackendRegistry registry = here;
@@ -171,6 +171,10 @@ TEST(Config, the_shipped_ones_are_good) {
         }
       }
     }
+    read.values["quick"] = {"true"};
+    const std::vector<Cell> quick = expand(read, registry);
+    EXPECT_FALSE(quick.empty());
+    EXPECT_LE(quick.size(), cells.size());
     ++seen;
   }
   EXPECT_GT(seen, 2);

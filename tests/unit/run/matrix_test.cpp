@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -403,6 +404,39 @@ TEST_F(MatrixTest, the_reproduce_line_makes_the_same_cell) {
   EXPECT_EQ(again.measure.steps, 30);
   EXPECT_EQ(again.learning_rate, 0.0125);
   EXPECT_EQ(again.schedule.text(), "warmup:5+every:10x0.9");
+}
+
+TEST_F(MatrixTest, rows_that_differ_in_what_quick_takes_away_are_one_cell) {
+  const auto rows = [](const char* quick) {
+    return fmt::format(R"({{"workload": "mlp", "backend": "fast", "mode": "graph", "quick": {},
+                           "cells": [{{"epochs": 5}}, {{"epochs": 10}}]}})",
+                       quick);
+  };
+  EXPECT_EQ(cells(rows("false").c_str()).size(), 2U);
+  const auto quick = cells(rows("true").c_str());
+  ASSERT_EQ(quick.size(), 1U);
+  EXPECT_EQ(quick[0].measure.epochs, 1);
+}
+
+TEST_F(MatrixTest, made_images_have_any_size_and_number_of_classes) {
+  const auto made = cells(R"({"workload": "resnet50", "dataset": "synthetic", "backend": "fast", "mode": "graph",
+                              "image-size": [224, 64], "classes": 10})");
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[0].id.find("image-size"), std::string::npos) << "its own size is no variant";
+  EXPECT_THAT(made[1].id, AllOf(HasSubstr("/image-size=64/"), HasSubstr("/classes=10/")));
+  EXPECT_THAT(made[1].reproduce(1), AllOf(HasSubstr(" --image-size 64 "), HasSubstr(" --classes 10 ")));
+  const Graph& graph = made[1].program().inference;
+  EXPECT_EQ(graph.value(graph.find("inputs")).type.shape, (Shape{32, 3, 64, 64}));
+  EXPECT_EQ(graph.value(graph.output("logits")).type.shape, (Shape{32, 10}));
+}
+
+TEST_F(MatrixTest, a_size_or_classes_that_a_data_set_does_not_leave_open_are_refused) {
+  EXPECT_THAT(error_of(R"({"workload": "lenet5", "dataset": "mnist", "backend": "fast", "image-size": 32})"),
+              AllOf(HasSubstr("[image-size] got 32"), HasSubstr("mnist")));
+  EXPECT_THAT(error_of(R"({"workload": "lstm", "dataset": "synthetic", "backend": "fast", "image-size": 32})"),
+              HasSubstr("which are no images"));
+  EXPECT_THAT(error_of(R"({"workload": "resnet50", "dataset": "imagenet", "backend": "fast", "classes": 10})"),
+              AllOf(HasSubstr("[classes] got 10"), HasSubstr("imagenet")));
 }
 
 }  // namespace

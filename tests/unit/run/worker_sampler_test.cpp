@@ -102,9 +102,9 @@ TEST(WorkerSampler, counts_the_children_of_a_worker_and_keeps_the_time_of_those_
   EXPECT_LT(after->worker_rss, before);
   EXPECT_EQ(sampler.peak_rss(), busy->worker_rss);
   // Its ticks moved to the worker that waited for it: none was lost and none came twice.
-  const double seconds = 1e-9 * static_cast<double>(after->time_ns - busy->time_ns);
+  const double interval = 1e-9 * static_cast<double>(after->time_ns - busy->time_ns);
   EXPECT_GE(after->worker_cpu, 0);
-  EXPECT_LT(after->worker_cpu * seconds, burnt_seconds / 2);
+  EXPECT_LT(after->worker_cpu * interval, burnt_seconds / 2);
 }
 
 TEST(WorkerSampler, of_a_process_that_is_gone_says_nothing) {

@@ -1,0 +1,31 @@
+// The C++ backends of this build.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/reference/reference_backend.hpp"
+#ifdef ASSAY_TEST_ONEDNN
+#include "backends/onednn/backend.hpp"
+#endif
+
+namespace assay {
+
+inline std::vector<std::string> our_backends() {
+#ifdef ASSAY_TEST_ONEDNN
+  return {"reference", "onednn"};
+#else
+  return {"reference"};
+#endif
+}
+
+// One of our_backends().
+inline std::unique_ptr<Backend> make_backend(const std::string& name) {
+#ifdef ASSAY_TEST_ONEDNN
+  if (name == "onednn") return std::make_unique<onednn::OnednnBackend>();
+#endif
+  return std::make_unique<reference::ReferenceBackend>();
+}
+
+}  // namespace assay
