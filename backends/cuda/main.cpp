@@ -20,6 +20,7 @@ struct Needed {
 
 constexpr Needed needed[] = {{"libcuda.so.1", "install the driver of the NVIDIA GPU"},
                              {"libcublasLt.so.13", "install CUDA 13, or name its folder in LD_LIBRARY_PATH"},
+                             {"libnvrtc.so.13", "install CUDA 13, or name its folder in LD_LIBRARY_PATH"},
                              {"libcudnn.so.9", "install cuDNN 9, or name its folder in LD_LIBRARY_PATH"}};
 
 // Empty when all are there.

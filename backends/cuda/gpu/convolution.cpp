@@ -50,25 +50,25 @@ class CudnnConvolution final : public Convolution {
     const Shape shape = shape_of_result();
     y->set_dim(shape).set_stride(strides(shape, spec_.channels_last));
 
-    if (const auto status = graph_->validate(); status.is_bad()) return status.get_message();
+    if (const auto status = graph_->validate(); status.is_bad()) return status.err_msg;
     if (const auto status = graph_->build_operation_graph(handle_); status.is_bad())
-      return status.get_message();
+      return status.err_msg;
     if (const auto status = graph_->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
         status.is_bad())
-      return status.get_message();
+      return status.err_msg;
     std::vector<fe::NumericalNote_t> refused{fe::NumericalNote_t::DOWN_CONVERT_INPUTS,
                                              fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION};
     // With f32 operands the tensor cores round them to TF32.
     if (spec_.operands == DType::f32 && !spec_.tf32) refused.push_back(fe::NumericalNote_t::TENSOR_CORE);
     if (spec_.deterministic) refused.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
     graph_->deselect_numeric_notes(refused);
-    if (const auto status = graph_->check_support(); status.is_bad()) return status.get_message();
+    if (const auto status = graph_->check_support(); status.is_bad()) return status.err_msg;
     if (const auto status = graph_->build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE); status.is_bad())
-      return status.get_message();
+      return status.err_msg;
     std::string plan;
     if (graph_->get_plan_name(plan).is_bad()) plan = "?";
     std::int64_t bytes = 0;
-    if (const auto status = graph_->get_workspace_size(bytes); status.is_bad()) return status.get_message();
+    if (const auto status = graph_->get_workspace_size(bytes); status.is_bad()) return status.err_msg;
     narrow_at_ = (bytes + 255) / 256 * 256;
     workspace_ = narrow ? narrow_at_ + element_count(shape) * size_of(spec_.operands) : bytes;
     const bool epilogue = fused && (spec_.bias || spec_.relu);
@@ -87,7 +87,7 @@ class CudnnConvolution final : public Convolution {
     pointers_[result_uid] = narrow_ ? narrow : result;
     if (fused_ && spec_.bias) pointers_[bias_uid] = const_cast<float*>(bias);
     if (const auto status = graph_->execute(handle_, pointers_, workspace); status.is_bad())
-      throw std::runtime_error(fmt::format("[cudnn] execute {}: {}", name_, status.get_message()));
+      throw std::runtime_error(fmt::format("[cudnn] execute {}: {}", name_, status.err_msg));
     if (narrow_) widen_to_f32(Stream{stream_}, narrow, result, element_count(shape_of_result()));
     if (!fused_ && (spec_.bias || spec_.relu)) {
       const std::int64_t step = spec_.channels_last ? 1 : spec_.p * spec_.q;
