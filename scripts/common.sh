@@ -7,6 +7,7 @@ share=${XDG_DATA_HOME:-$HOME/.local/share}/assay
 tools=$share/tools
 # The variables of the same names reach CMake and the program.
 export ASSAY_ONEDNN_ROOT=${ASSAY_ONEDNN_ROOT:-$share/onednn}
+export ASSAY_CUDNN_FRONTEND_ROOT=${ASSAY_CUDNN_FRONTEND_ROOT:-$share/cudnn_frontend}
 export ASSAY_ENVIRONMENTS=${ASSAY_ENVIRONMENTS:-$share/environments}
 # ccache: what one checkout has compiled another need not compile again.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1

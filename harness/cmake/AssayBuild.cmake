@@ -4,14 +4,14 @@ option(ASSAY_WERROR "Treat warnings as errors" OFF)
 add_library(assay_build INTERFACE)
 add_library(assay::build ALIAS assay_build)
 target_compile_features(assay_build INTERFACE cxx_std_20)
-# Who builds a worker outside of this tree has warnings of his own.
+# Who builds a worker outside of this tree has warnings of his own, and so has nvcc.
 target_compile_options(assay_build INTERFACE
-  "$<BUILD_INTERFACE:-Wall;-Wextra;-Wconversion;-Wshadow;-fno-math-errno>"
-  "$<BUILD_INTERFACE:$<$<BOOL:${ASSAY_WERROR}>:-Werror>>")
+  "$<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wconversion;-Wshadow;-fno-math-errno>>"
+  "$<BUILD_INTERFACE:$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${ASSAY_WERROR}>>:-Werror>>")
 # Two false alarms of g++ 12 within libstdc++: of string concatenation at -O3 (GCC bug 105651), and of std::function
 # where a sanitizer is on.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(assay_build INTERFACE "$<BUILD_INTERFACE:$<$<CONFIG:Release>:-Wno-restrict>>")
+  target_compile_options(assay_build INTERFACE "$<BUILD_INTERFACE:$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-Wno-restrict>>")
   if(ASSAY_SANITIZE)
     target_compile_options(assay_build INTERFACE "$<BUILD_INTERFACE:-Wno-maybe-uninitialized>")
   endif()

@@ -42,12 +42,13 @@ void EagerExecutor::run(std::int64_t slot) {
       const auto b = static_cast<std::size_t>(output);
       const Buffer& buffer = lowered_.buffers[b];
       if (buffer.kind != Buffer::Kind::transient || tensors_[b].data() != nullptr) continue;
-      tensors_[b] = Storage(buffer.bytes, "a tensor of eager mode");
+      tensors_[b] = Storage(library_.memory(), buffer.bytes, "a tensor of eager mode");
       pointers_[b] = tensors_[b].data();
       live_ += buffer.bytes;
     }
     Storage scratch;
-    if (step.scratch_bytes > 0) scratch = Storage(step.scratch_bytes, "the scratch of an op");
+    if (step.scratch_bytes > 0)
+      scratch = Storage(library_.memory(), step.scratch_bytes, "the scratch of an op");
     peak_ = std::max(peak_, live_ + step.scratch_bytes);
     bind(step, scratch.data());
     Kernel* const kernel = step.kernel.get();

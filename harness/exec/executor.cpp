@@ -5,6 +5,8 @@
 #include <cassert>
 #include <stdexcept>
 
+#include "harness/exec/memory.hpp"
+
 namespace assay {
 
 Executor::Executor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store, bool profile,
@@ -18,7 +20,7 @@ Executor::Executor(LoweredGraph lowered, KernelLibrary& library, PersistentStore
     if (buffer.kind != Buffer::Kind::feed) continue;
     if (value.role == Role::schedule || value.role == Role::seed) {
       (value.role == Role::schedule ? schedule_ : seeds_).push_back(static_cast<int>(b));
-      Storage& storage = small_feeds_.emplace_back(buffer.bytes, "the schedule");
+      Storage& storage = small_feeds_.emplace_back(library.memory(), buffer.bytes, "the schedule");
       storage.clear();
       pointers_[b] = storage.data();
     } else {
@@ -44,7 +46,8 @@ void Executor::stage(std::int64_t slot, const HostBatch& batch) {
   Slot& place = slots_[index];
   if (place.empty()) {
     for (const Feed& feed : feeds_) {
-      place.emplace_back(lowered_.buffers[static_cast<std::size_t>(feed.buffer)].bytes, "a staged batch");
+      place.emplace_back(library_.memory(), lowered_.buffers[static_cast<std::size_t>(feed.buffer)].bytes,
+                         "a staged batch");
     }
   }
   for (std::size_t f = 0; f < feeds_.size(); ++f) {
@@ -61,20 +64,19 @@ void Executor::set_schedule(double learning_rate, std::int64_t step) {
   for (const int b : schedule_) {
     void* place = pointers_[static_cast<std::size_t>(b)];
     if (lowered_.buffers[static_cast<std::size_t>(b)].first.type.dtype == DType::f64) {
-      static_cast<double*>(place)[0] = learning_rate;
-      static_cast<double*>(place)[1] = static_cast<double>(step);
+      const double row[] = {learning_rate, static_cast<double>(step)};
+      library_.memory().put(place, row, sizeof row);
     } else {
-      static_cast<float*>(place)[0] = static_cast<float>(learning_rate);
-      static_cast<float*>(place)[1] = static_cast<float>(step);
+      const float row[] = {static_cast<float>(learning_rate), static_cast<float>(step)};
+      library_.memory().put(place, row, sizeof row);
     }
   }
 }
 
 void Executor::set_seed(std::uint64_t seed) {
   for (const int b : seeds_) {
-    auto* place = static_cast<std::uint32_t*>(pointers_[static_cast<std::size_t>(b)]);
-    place[0] = static_cast<std::uint32_t>(seed);
-    place[1] = static_cast<std::uint32_t>(seed >> 32);
+    const std::uint32_t halves[] = {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)};
+    library_.memory().put(pointers_[static_cast<std::size_t>(b)], halves, sizeof halves);
   }
 }
 

@@ -86,12 +86,16 @@ class GraphExecutor final : public Executor {
   std::map<std::string, std::int64_t> memory() const override;
 
  private:
+  void run_whole(std::int64_t slot);
+
   Storage arena_;
   std::vector<void*> scratch_;          // by step
   std::int64_t slot_ = spare_slot - 1;  // that is bound; none yet
   std::vector<std::size_t> readers_;    // steps that read the batch
   std::vector<Scheduled> scheduled_;
   std::vector<Kernel*> kernels_;
+  bool has_run_ = false;  // what a library does on first use it has done
+  std::map<std::int64_t, std::unique_ptr<Recording>> recordings_;  // by slot
 };
 
 // Each result is allocated when its op runs and freed after its last reader; each kernel is bound when it is

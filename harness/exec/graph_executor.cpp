@@ -15,7 +15,7 @@ GraphExecutor::GraphExecutor(LoweredGraph lowered, KernelLibrary& library, Persi
                              bool profile, const Packing& packing)
     : Executor(std::move(lowered), library, store, profile, packing), scratch_(lowered_.steps.size()) {
   const Arena arena = plan_arena(lowered_);
-  arena_ = Storage(arena.bytes, "the planned arena");
+  arena_ = Storage(library_.memory(), arena.bytes, "the planned arena");
   arena_.clear();
   auto* const base = static_cast<std::byte*>(arena_.data());
   for (std::size_t b = 0; b < pointers_.size(); ++b) {
@@ -44,12 +44,18 @@ GraphExecutor::GraphExecutor(LoweredGraph lowered, KernelLibrary& library, Persi
 }
 
 void GraphExecutor::run(std::int64_t slot) {
+  // A recording has the pointers of its slot, whatever the kernels are bound to.
+  const auto recording = recordings_.find(slot);
+  if (recording != recordings_.end()) {
+    point_at(slot);
+    return recording->second->run();
+  }
   if (slot != slot_) {
     point_at(slot);
     for (const std::size_t s : readers_) bind(lowered_.steps[s], scratch_[s]);
     slot_ = slot;
   }
-  if (!profile_) return library_.run(kernels_);
+  if (!profile_) return run_whole(slot);
   for (std::size_t k = 0; k < kernels_.size(); ++k) {
     const auto start = Clock::now();
     library_.run({&kernels_[k], 1});
@@ -57,6 +63,18 @@ void GraphExecutor::run(std::int64_t slot) {
     times_[k].seconds += std::chrono::duration<double>(Clock::now() - start).count();
     ++times_[k].calls;
   }
+}
+
+void GraphExecutor::run_whole(std::int64_t slot) {
+  if (has_run_) {
+    if (auto recording = library_.record(kernels_)) {
+      recording->run();
+      recordings_[slot] = std::move(recording);
+      return;
+    }
+  }
+  library_.run(kernels_);
+  has_run_ = true;
 }
 
 std::map<std::string, std::int64_t> GraphExecutor::memory() const {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "harness/exec/memory.hpp"
 #include "harness/graph/training_step.hpp"
 
 namespace assay {
@@ -157,6 +158,7 @@ std::vector<HostTensor> KernelExecutable::gradients(const HostBatch& batch) {
 std::map<std::string, std::int64_t> KernelExecutable::memory() const {
   auto memory = main_->memory();
   memory["persistent"] = store_.bytes();
+  memory.merge(library_->memory().usage());
   return memory;
 }
 

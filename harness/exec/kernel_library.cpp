@@ -1,6 +1,10 @@
 #include "harness/exec/kernel_library.hpp"
 
+#include "harness/exec/memory.hpp"
+
 namespace assay {
+
+Memory& KernelLibrary::memory() const { return host_memory(); }
 
 Format KernelLibrary::plain(const TensorType& type) const {
   return {"plain " + to_string(type), type.bytes(), nullptr};
@@ -13,5 +17,7 @@ void KernelLibrary::compact(std::vector<Scheduled>&) {}
 void KernelLibrary::run(std::span<Kernel* const> kernels) {
   for (Kernel* kernel : kernels) kernel->run();
 }
+
+std::unique_ptr<Recording> KernelLibrary::record(std::span<Kernel* const>) { return nullptr; }
 
 }  // namespace assay

@@ -14,6 +14,8 @@
 
 namespace assay {
 
+class Memory;
+
 // What is settled when a node is lowered. One entry per operand and per result of the node.
 struct Offer {
   // The format that the value has, or that an earlier user asked of it. Undecided: nobody has said; choose
@@ -47,6 +49,13 @@ struct Scheduled {
   std::string op;
 };
 
+// A list that was run once, kept with the pointers that its kernels had then.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void run() = 0;
+};
+
 // Made for one CompileOptions (threads, precision, mode), used from one thread, outlives its kernels.
 class KernelLibrary {
  public:
@@ -55,6 +64,9 @@ class KernelLibrary {
   // Graph mode, first of all: the graph in the fused ops that this library has. Same inputs, outputs and
   // updates.
   virtual Graph fuse(Graph graph) const { return graph; }
+
+  // Where the operands and results of its kernels lie; the host's own unless it says otherwise.
+  virtual Memory& memory() const;
 
   // Empty, or why this node cannot be lowered: "[convolution] stride 3 has no kernel here".
   virtual std::string unsupported(const Graph& graph, const Node& node) const = 0;
@@ -78,6 +90,9 @@ class KernelLibrary {
 
   // Runs a bound list in order. A library that opens one parallel region, or captures, does it here.
   virtual void run(std::span<Kernel* const> kernels);
+  // Graph mode: what run() would enqueue with the pointers that are bound now, to be repeated as a whole while
+  // the kernels may be bound anew. The list has been run before. Null: run() is all there is.
+  virtual std::unique_ptr<Recording> record(std::span<Kernel* const> kernels);
   // Returns when everything that was run is done.
   virtual void synchronize() {}
 };

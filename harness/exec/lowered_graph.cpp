@@ -1,8 +1,8 @@
 #include "harness/exec/lowered_graph.hpp"
 
-#include <cstring>
 #include <utility>
 
+#include "harness/exec/memory.hpp"
 #include "harness/worker/error.hpp"
 
 namespace assay {
@@ -13,15 +13,16 @@ std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
 // Brings an updated value home where it could not be made in place.
 class CopyKernel final : public Kernel {
  public:
-  explicit CopyKernel(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes)) {}
+  CopyKernel(Memory& memory, std::int64_t bytes) : memory_(memory), bytes_(bytes) {}
   void bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
     from_ = inputs[0];
     to_ = outputs[0];
   }
-  void run() override { std::memcpy(to_, from_, bytes_); }
+  void run() override { memory_.copy(to_, from_, bytes_); }
 
  private:
-  std::size_t bytes_;
+  Memory& memory_;
+  std::int64_t bytes_;
   const void* from_ = nullptr;
   void* to_ = nullptr;
 };
@@ -174,7 +175,7 @@ class Assembly {
         return;
       }
       // A view of what an update replaces would change under its readers.
-      step.kernel = std::make_unique<CopyKernel>(lowered.outputs.front().bytes);
+      step.kernel = std::make_unique<CopyKernel>(library_.memory(), lowered.outputs.front().bytes);
     }
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       const ValueId v = node.outputs[o];
@@ -229,7 +230,7 @@ class Assembly {
   LoweredStep move(const Placed& from, const Placed& to, std::string node) {
     std::unique_ptr<Kernel> kernel;
     if (from.format == to.format) {
-      kernel = std::make_unique<CopyKernel>(from.format.bytes);
+      kernel = std::make_unique<CopyKernel>(library_.memory(), from.format.bytes);
     } else {
       kernel = library_.reorder(from.type, from.format, to.format);
     }

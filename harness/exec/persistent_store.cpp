@@ -14,7 +14,7 @@ void* PersistentStore::provide(const Value& value, const Format& format) {
   Entry& entry = place->second;
   if (fresh) {
     entry = {value.type, value.initializer, value.role == Role::mask, format,
-             Storage(format.bytes, value.name.c_str())};
+             Storage(library_.memory(), format.bytes, value.name.c_str())};
     entry.storage.clear();
   } else if (entry.format != format) {
     throw std::logic_error(fmt::format("[executor] {} is kept as '{}' and was asked for as '{}'", value.name,

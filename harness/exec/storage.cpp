@@ -1,24 +1,16 @@
 #include "harness/exec/storage.hpp"
 
-#include <fmt/format.h>
-
-#include <cstdlib>
-#include <cstring>
-
-#include "harness/worker/error.hpp"
+#include "harness/exec/memory.hpp"
 
 namespace assay {
 
-Storage::Storage(std::int64_t bytes, const char* purpose) : bytes_(bytes) {
-  const auto rounded = (static_cast<std::size_t>(bytes < 1 ? 1 : bytes) + 63) / 64 * 64;
-  data_.reset(std::aligned_alloc(64, rounded));
-  if (!data_)
-    throw OutOfMemory(
-        fmt::format("no memory for {} bytes of {}: a smaller batch needs less", bytes, purpose));
-}
+Storage::Storage(std::int64_t bytes, const char* purpose) : Storage(host_memory(), bytes, purpose) {}
 
-void Storage::clear() { std::memset(data_.get(), 0, static_cast<std::size_t>(bytes_)); }
+Storage::Storage(Memory& memory, std::int64_t bytes, const char* purpose)
+    : data_(memory.allocate(bytes, purpose), Free{&memory}), bytes_(bytes) {}
 
-void Storage::Free::operator()(void* pointer) const { std::free(pointer); }
+void Storage::clear() { data_.get_deleter().memory->clear(data_.get(), bytes_); }
+
+void Storage::Free::operator()(void* pointer) const { memory->release(pointer); }
 
 }  // namespace assay

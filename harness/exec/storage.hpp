@@ -1,4 +1,4 @@
-// Owned, aligned host memory.
+// Owned, aligned memory, of the host or of a device.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,17 @@
 
 namespace assay {
 
+class Memory;
+
 // 64-byte aligned, never empty, contents undefined until written. Throws OutOfMemory naming the bytes and
 // `purpose`.
 class Storage {
  public:
   Storage() = default;
+  // Of the host.
   Storage(std::int64_t bytes, const char* purpose);
+  // `memory` outlives it.
+  Storage(Memory& memory, std::int64_t bytes, const char* purpose);
 
   void* data() const { return data_.get(); }
   std::int64_t bytes() const { return bytes_; }
@@ -21,6 +26,7 @@ class Storage {
 
  private:
   struct Free {
+    Memory* memory;
     void operator()(void* pointer) const;
   };
   std::unique_ptr<void, Free> data_;

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "harness/exec/memory.hpp"
+
 namespace assay {
 namespace {
 
@@ -59,7 +61,7 @@ void convert(const void* source, DType from, void* target, DType to, std::int64_
 }
 
 Inlet::Inlet(KernelLibrary& library, const TensorType& type, const Format& format, DType from)
-    : type_(type), from_(from) {
+    : memory_(&library.memory()), type_(type), from_(from) {
   const Format plain = library.plain(type);
   if (from != type.dtype) converted_ = Storage(type.bytes(), "a staged batch");
   if (format != plain) reorder_ = library.reorder(type, plain, format);
@@ -67,22 +69,33 @@ Inlet::Inlet(KernelLibrary& library, const TensorType& type, const Format& forma
 
 void Inlet::push(const void* host, void* target) {
   const std::int64_t elements = type_.elements();
-  if (!reorder_) return convert(host, from_, target, type_.dtype, elements);
+  if (!reorder_ && memory_->is_host()) return convert(host, from_, target, type_.dtype, elements);
   if (from_ != type_.dtype) {
     convert(host, from_, converted_.data(), type_.dtype, elements);
     host = converted_.data();
   }
-  apply(*reorder_, host, target);
+  const void* const landed = memory_->land(host, type_.bytes());
+  if (reorder_) {
+    apply(*reorder_, landed, target);
+  } else {
+    memory_->copy(target, landed, type_.bytes());
+  }
 }
 
 HostTensor fetch(KernelLibrary& library, std::string name, const TensorType& type, const Format& format,
                  const void* source) {
-  Storage plain;
+  Memory& memory = library.memory();
+  Storage plain, on_host;
   if (format != library.plain(type)) {
-    plain = Storage(type.bytes(), "a copy for the host");
+    plain = Storage(memory, type.bytes(), "a copy for the host");
     apply(*library.reorder(type, format, library.plain(type)), source, plain.data());
     library.synchronize();
     source = plain.data();
+  }
+  if (!memory.is_host()) {
+    on_host = Storage(type.bytes(), "a copy of a device's memory");
+    memory.fetch(on_host.data(), source, type.bytes());
+    source = on_host.data();
   }
   const DType dtype = type.dtype == DType::bf16 ? DType::f32 : type.dtype;
   HostTensor tensor;

@@ -19,9 +19,10 @@ class Inlet {
   void push(const void* host, void* target);
 
  private:
+  Memory* memory_;
   TensorType type_;
   DType from_;
-  Storage converted_;                // empty where the host's dtype is the value's
+  Storage converted_;                // of the host; empty where its dtype is the value's
   std::unique_ptr<Kernel> reorder_;  // null where the format is plain
 };
 

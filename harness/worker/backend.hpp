@@ -37,9 +37,12 @@ struct CompileOptions {
   std::string layout = "native";
   Precision precision;
   int threads = 1;
-  std::uint64_t seed = 1;  // of what the program draws itself: dropout masks
-  bool check = false;      // gradients() will be called: keep what it needs
-  bool profile = false;    // operator_times() will be called
+  std::uint64_t seed = 1;       // of what the program draws itself: dropout masks
+  bool deterministic = false;   // the same bits from the same state, run by run
+  double memory_fraction = 0;   // of its device's memory, that it may take; 0: not asked
+  std::int64_t memory_cap = 0;  // bytes, likewise
+  bool check = false;           // gradients() will be called: keep what it needs
+  bool profile = false;         // operator_times() will be called
 };
 
 struct OperatorTime {

@@ -13,6 +13,12 @@ class Unsupported : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The status `unavailable`: what it runs on is not here.
+class Unavailable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 // The status `out_of_memory`: says what was asked for. std::bad_alloc means the same.
 class OutOfMemory : public std::bad_alloc {
  public:

@@ -29,6 +29,9 @@ Request parse(const nlohmann::json& json) {
   options.precision = parse_precision(json.at("precision").get<std::string>());
   options.threads = field(json, "threads", options.threads);
   options.seed = field(json, "seed", options.seed);
+  options.deterministic = field(json, "deterministic", options.deterministic);
+  options.memory_fraction = field(json, "memory_fraction", options.memory_fraction);
+  options.memory_cap = field(json, "memory_cap_bytes", options.memory_cap);
   options.profile = field(json, "profile", options.profile);
   request.batch = json.at("batch").get<std::int64_t>();
   const nlohmann::json clock = field(json, "clock", nlohmann::json::object());

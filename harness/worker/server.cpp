@@ -73,6 +73,8 @@ void Server::serve() {
       event = answer(protocol::parse_command(line.text));
     } catch (const Unsupported& error) {
       event = failure(protocol::ErrorKind::unsupported, error);
+    } catch (const Unavailable& error) {
+      event = failure(protocol::ErrorKind::unavailable, error);
     } catch (const std::bad_alloc& error) {
       event = failure(protocol::ErrorKind::out_of_memory, error);
     } catch (const std::exception& error) {

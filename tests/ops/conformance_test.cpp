@@ -16,12 +16,8 @@
 #include "harness/graph/op.hpp"
 #include "harness/worker/error.hpp"
 #include "tests/ops/guarded_run.hpp"
+#include "tests/ops/needed_device.hpp"
 #include "tests/ops/op_case.hpp"
-
-// What the backend under test exports beside its worker.
-namespace assay::ASSAY_BACKEND_UNDER_TEST {
-std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
-}
 
 namespace assay::ops {
 namespace {
@@ -33,6 +29,7 @@ std::unique_ptr<KernelLibrary> library_for(const std::string& precision) {
   options.mode = "graph";
   options.precision = parse_precision(precision);
   options.threads = threads;
+  options.deterministic = true;  // a kernel is run twice and must say the same
   return ASSAY_BACKEND_UNDER_TEST::make_kernel_library(options);
 }
 
@@ -77,7 +74,7 @@ std::string reason_against(KernelLibrary& library, const Graph& graph) {
   return {};
 }
 
-class Conformance : public ::testing::TestWithParam<std::string> {};
+class Conformance : public NeedsDevice<::testing::TestWithParam<std::string>> {};
 
 TEST_P(Conformance, agrees_with_the_reference_in_fp64) {
   std::string refused;
@@ -124,7 +121,9 @@ TEST(Suite, names_each_row_once) {
   for (const OpCase& row : all_cases()) EXPECT_TRUE(names.insert(row.id()).second) << row.id();
 }
 
-TEST(Support, is_told_in_words) {
+class Support : public NeedsDevice<::testing::Test> {};
+
+TEST_F(Support, is_told_in_words) {
   const auto library = library_for("fp32");
   for (const OpCase& row : all_cases()) {
     for (const char* precision : {"fp32", "bf16"}) {
@@ -159,7 +158,7 @@ std::string list_of_ops() {
   return text;
 }
 
-TEST(Support, stands_in_backend_json) {
+TEST_F(Support, stands_in_backend_json) {
   const std::string file = std::string(ASSAY_BACKEND_FOLDER) + "/backend.json";
   std::ostringstream buffer;
   buffer << std::ifstream(file).rdbuf();

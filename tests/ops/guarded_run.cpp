@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "harness/exec/lowered_graph.hpp"
+#include "harness/exec/memory.hpp"
 #include "harness/exec/storage.hpp"
 #include "harness/exec/transfer.hpp"
 
@@ -18,25 +19,34 @@ constexpr unsigned char pattern = 0xc7;
 // Memory whose surroundings are watched.
 class Guarded {
  public:
-  Guarded(std::int64_t bytes, unsigned char fill)
-      : bytes_(static_cast<std::size_t>(bytes)),
-        whole_(bytes + 2 * static_cast<std::int64_t>(guard), "a test") {
-    std::memset(whole_.data(), pattern, guard);
-    std::memset(data(), fill, bytes_);
-    std::memset(data() + bytes_, pattern, guard);
+  Guarded(Memory& memory, std::int64_t bytes, unsigned char fill)
+      : memory_(memory),
+        bytes_(static_cast<std::size_t>(bytes)),
+        whole_(memory, bytes + 2 * static_cast<std::int64_t>(guard), "a test") {
+    std::vector<unsigned char> host(bytes_ + 2 * guard, pattern);
+    std::memset(host.data() + guard, fill, bytes_);
+    memory_.copy(whole_.data(), memory_.land(host.data(), whole_.bytes()), whole_.bytes());
   }
   unsigned char* data() const { return static_cast<unsigned char*>(whole_.data()) + guard; }
   std::size_t bytes() const { return bytes_; }
   std::string damage() const {
-    const auto hurt = [](const unsigned char* from) {
-      return std::any_of(from, from + guard, [](unsigned char byte) { return byte != pattern; });
+    const auto hurt = [this](const unsigned char* from) {
+      const std::vector<unsigned char> bytes = read(from, guard);
+      return std::any_of(bytes.begin(), bytes.end(), [](unsigned char byte) { return byte != pattern; });
     };
     if (hurt(data() - guard)) return "before";
     return hurt(data() + bytes_) ? "behind" : "";
   }
-  std::vector<unsigned char> copy() const { return {data(), data() + bytes_}; }
+  std::vector<unsigned char> copy() const { return read(data(), bytes_); }
 
  private:
+  std::vector<unsigned char> read(const unsigned char* from, std::size_t bytes) const {
+    std::vector<unsigned char> host(bytes);
+    memory_.fetch(host.data(), from, static_cast<std::int64_t>(bytes));
+    return host;
+  }
+
+  Memory& memory_;
   std::size_t bytes_;
   Storage whole_;
 };
@@ -46,7 +56,7 @@ class Run {
   Run(const OpCase& row, const Precision& precision, KernelLibrary& library, bool plain)
       : row_(row), library_(library), lowered_(lower(graph_of(row, precision), library, {plain, {}})) {
     for (const Buffer& buffer : lowered_.buffers) {
-      memory_.emplace_back(buffer.bytes, 0xff);
+      memory_.emplace_back(library_.memory(), buffer.bytes, 0xff);
       if (buffer.kind != Buffer::Kind::transient) feed(buffer.first, memory_.back());
     }
   }
@@ -89,7 +99,7 @@ class Run {
   }
 
   void run(LoweredStep& step) {
-    const Guarded scratch(step.scratch_bytes, 0x5a);
+    const Guarded scratch(library_.memory(), step.scratch_bytes, 0x5a);
     std::vector<void*> inputs, outputs;
     std::vector<std::vector<unsigned char>> before;
     for (const int b : step.inputs) {

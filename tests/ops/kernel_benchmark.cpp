@@ -5,10 +5,11 @@
 
 #include <exception>
 #include <memory>
-#include <span>
 #include <thread>
+#include <vector>
 
 #include "harness/exec/lowered_graph.hpp"
+#include "harness/exec/memory.hpp"
 #include "harness/exec/storage.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/graph/training_step.hpp"
@@ -23,13 +24,14 @@ namespace assay {
 namespace {
 
 // Numbers from 0.5 to 1.5, no two neighbours alike; indices, labels and what only a backend knows are zero.
-void fill(const Buffer& buffer, Storage& memory) {
-  memory.clear();
+void fill(const Buffer& buffer, Memory& memory, Storage& storage) {
+  storage.clear();
   if (buffer.first.type.dtype != DType::f32 || buffer.first.type.shape.empty()) return;
-  const std::span numbers(static_cast<float*>(memory.data()),
-                          static_cast<std::size_t>(buffer.bytes) / sizeof(float));
+  std::vector<float> numbers(static_cast<std::size_t>(buffer.bytes) / sizeof(float));
   for (std::size_t i = 0; i < numbers.size(); ++i)
     numbers[i] = 0.5F + static_cast<float>(i * 7919 % 1009) / 1009;
+  const auto bytes = static_cast<std::int64_t>(numbers.size() * sizeof(float));
+  memory.copy(storage.data(), memory.land(numbers.data(), bytes), bytes);
 }
 
 // A whole step lowered as graph mode has it, every buffer with memory of its own.
@@ -42,9 +44,9 @@ struct Step {
       : library(ASSAY_BACKEND_UNDER_TEST::make_kernel_library(options)),
         lowered(lower(training_step(program, {options.precision, false, false}), *library, {})) {
     for (const Buffer& buffer : lowered.buffers)
-      fill(buffer, memory.emplace_back(buffer.bytes, "a benchmark"));
+      fill(buffer, library->memory(), memory.emplace_back(library->memory(), buffer.bytes, "a benchmark"));
     for (LoweredStep& step : lowered.steps) {
-      scratch.emplace_back(step.scratch_bytes, "a benchmark").clear();
+      scratch.emplace_back(library->memory(), step.scratch_bytes, "a benchmark").clear();
       std::vector<void*> inputs, outputs;
       for (const int b : step.inputs)
         inputs.push_back(b == none ? nullptr : memory[static_cast<std::size_t>(b)].data());

@@ -23,7 +23,7 @@ std::int64_t resident_bytes() {
   return resident * ::sysconf(_SC_PAGESIZE);
 }
 
-class Memory : public ::testing::TestWithParam<std::string> {};
+class Memory : public NeedsDevice<::testing::TestWithParam<std::string>> {};
 
 void expect_constant(TrainingRun training, std::int64_t first, std::int64_t steps) {
   training.run(first);

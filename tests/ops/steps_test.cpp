@@ -6,7 +6,7 @@
 namespace assay::ops {
 namespace {
 
-class Steps : public ::testing::TestWithParam<std::string> {};
+class Steps : public NeedsDevice<::testing::TestWithParam<std::string>> {};
 
 TEST_P(Steps, end_in_the_same_bits_twice) {
   for (const char* workload : {"mlp", "lenet5"}) {

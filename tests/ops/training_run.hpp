@@ -4,11 +4,8 @@
 #include <string>
 
 #include "harness/exec/kernel_executable.hpp"
+#include "tests/ops/needed_device.hpp"
 #include "tests/unit/exec/programs.hpp"
-
-namespace assay::ASSAY_BACKEND_UNDER_TEST {
-std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
-}
 
 namespace assay::ops {
 
@@ -16,8 +13,8 @@ namespace assay::ops {
 class TrainingRun {
  public:
   TrainingRun(const Program& program, const std::string& mode, int threads = 2)
-      : executable_(program, testing::options(mode, "fp32", threads),
-                    ASSAY_BACKEND_UNDER_TEST::make_kernel_library(testing::options(mode, "fp32", threads))) {
+      : executable_(program, options(mode, threads),
+                    ASSAY_BACKEND_UNDER_TEST::make_kernel_library(options(mode, threads))) {
     executable_.set_state(testing::parameters(program, 1));
     for (std::int64_t slot = 0; slot < slots; ++slot) {
       executable_.stage(slot, testing::batch(program, static_cast<std::uint64_t>(slot)).host());
@@ -33,6 +30,12 @@ class TrainingRun {
   Executable& executable() { return executable_; }
 
  private:
+  static CompileOptions options(const std::string& mode, int threads) {
+    CompileOptions options = testing::options(mode, "fp32", threads);
+    options.deterministic = true;
+    return options;
+  }
+
   static constexpr std::int64_t slots = 4;
   KernelExecutable executable_;
   std::int64_t done_ = 0;

@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
 
-class Traps : public ::testing::TestWithParam<std::string> {
+class Traps : public NeedsDevice<::testing::TestWithParam<std::string>> {
  protected:
   // The network alone, in front of nothing but a flatten.
   static Program program(const Shape& images, const std::function<ValueId(GraphBuilder&, ValueId)>& layer) {

@@ -1,0 +1,39 @@
+// The device that a library runs on: memory, a stream, the vendor's products. There are two: gpu/ for a GPU, and
+// host/, which runs the same kernels on the host for the tests.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backends/cuda/kernels/launch.hpp"
+#include "backends/cuda/products.hpp"
+#include "harness/exec/kernel_library.hpp"
+#include "harness/exec/memory.hpp"
+
+namespace assay::cuda {
+
+struct DeviceOptions {
+  double memory_fraction = 0;   // of the device's memory; 0: all of it
+  std::int64_t memory_cap = 0;  // bytes; 0: no cap
+  bool deterministic = false;   // only algorithms that give the same bits run by run
+};
+
+// Used from one thread.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual Memory& memory() = 0;
+  virtual Stream stream() = 0;
+  // Throw Unsupported.
+  virtual std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) = 0;
+  virtual std::unique_ptr<Convolution> convolution(const ConvolutionSpec& spec) = 0;
+  // Captures what `enqueue` enqueues. Null where there is nothing to capture into.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue) = 0;
+  virtual void synchronize() = 0;
+};
+
+// Throws Unavailable where there is none.
+std::unique_ptr<Device> open_device(const DeviceOptions& options);
+
+}  // namespace assay::cuda

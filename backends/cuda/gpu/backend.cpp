@@ -1,0 +1,74 @@
+#include "backends/cuda/gpu/backend.hpp"
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include "backends/cuda/library.hpp"
+#include "harness/exec/kernel_executable.hpp"
+#include "harness/graph/training_step.hpp"
+
+namespace assay::cuda {
+namespace {
+
+std::string path_of(const void* symbol) {
+  Dl_info found{};
+  return dladdr(symbol, &found) != 0 && found.dli_fname != nullptr ? found.dli_fname : "";
+}
+
+// 13000 is 13.0.
+std::string version_of(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
+
+}  // namespace
+
+BackendInfo CudaBackend::info() const {
+  BackendInfo info;
+  int runtime = 0, driver = 0, devices = 0;
+  cudaRuntimeGetVersion(&runtime);
+  cudaDriverGetVersion(&driver);  // 0 where there is none
+  const std::size_t dnn = cudnnGetVersion(), blas = cublasLtGetVersion();
+  info.name = "cuda";
+  info.version = version_of(runtime);
+  info.libraries = {
+      {"CUDA runtime", version_of(runtime), ""},
+      {"CUDA driver", version_of(driver), ""},
+      {"cuDNN", fmt::format("{}.{}.{}", dnn / 10000, dnn / 100 % 100, dnn % 100),
+       path_of(reinterpret_cast<const void*>(&cudnnGetVersion))},
+      {"cuBLASLt", fmt::format("{}", blas), path_of(reinterpret_cast<const void*>(&cublasLtGetVersion))}};
+  info.settings = {{"algorithm_search", "heuristic"}};
+  cudaDeviceProp device{};
+  if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0 &&
+      cudaGetDeviceProperties(&device, 0) == cudaSuccess) {
+    info.settings["gpu"] = device.name;
+    info.settings["compute_capability"] = fmt::format("{}.{}", device.major, device.minor);
+  }
+  cudaGetLastError();
+  return info;
+}
+
+std::string CudaBackend::unsupported(const Program& program, const CompileOptions& options) const {
+  const std::string& precision = options.precision.name;
+  if (options.device != "cuda") return fmt::format("device '{}': this backend runs on cuda", options.device);
+  if (options.mode != "eager" && options.mode != "graph")
+    return fmt::format("mode '{}': this backend has eager and graph", options.mode);
+  if (options.layout != "native") return fmt::format("layout '{}': this backend has native", options.layout);
+  if (precision != "fp32" && precision != "tf32" && precision != "bf16")
+    return fmt::format("precision '{}': this backend has fp32, tf32 and bf16", precision);
+  std::vector<Graph> graphs{inference_step(program, options.precision)};
+  if (options.task == "train") graphs.push_back(training_step(program, {options.precision, false, false}));
+  for (const Graph& graph : graphs) {
+    const Graph lowered = options.mode == "eager" ? graph : fused(graph);
+    for (const Node& node : lowered.nodes()) {
+      if (std::string reason = reason_against(lowered, node); !reason.empty()) return reason;
+    }
+  }
+  return {};
+}
+
+std::unique_ptr<Executable> CudaBackend::compile(const Program& program, const CompileOptions& options) {
+  return std::make_unique<KernelExecutable>(program, options, make_kernel_library(options));
+}
+
+}  // namespace assay::cuda

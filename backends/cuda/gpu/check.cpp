@@ -1,0 +1,15 @@
+#include "backends/cuda/gpu/check.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace assay::cuda {
+
+void fail(const char* call, cudaError_t status) {
+  cudaGetLastError();  // what is not sticky is over
+  throw std::runtime_error(
+      fmt::format("[cuda] {}: {} ({})", call, cudaGetErrorString(status), cudaGetErrorName(status)));
+}
+
+}  // namespace assay::cuda

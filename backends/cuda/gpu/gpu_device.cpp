@@ -1,0 +1,134 @@
+// The GPU: its first device, one stream, and the handles of cuBLASLt and cuDNN.
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "backends/cuda/device.hpp"
+#include "backends/cuda/gpu/check.hpp"
+#include "backends/cuda/gpu/convolution.hpp"
+#include "backends/cuda/gpu/device_memory.hpp"
+#include "backends/cuda/gpu/matmul.hpp"
+#include "backends/cuda/own_products.hpp"
+#include "harness/worker/error.hpp"
+
+namespace assay::cuda {
+namespace {
+
+// Instantiated once; each run is one launch of all its nodes.
+class CapturedGraph final : public Recording {
+ public:
+  CapturedGraph(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
+    const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
+    cudaGraphDestroy(graph);
+    check("cudaGraphInstantiate(&executable_, graph, 0)", status);
+    ASSAY_CUDA(cudaGraphUpload(executable_, stream_));
+  }
+  ~CapturedGraph() override {
+    cudaStreamSynchronize(stream_);
+    cudaGraphExecDestroy(executable_);
+  }
+  CapturedGraph(const CapturedGraph&) = delete;
+  CapturedGraph& operator=(const CapturedGraph&) = delete;
+  void run() override { ASSAY_CUDA(cudaGraphLaunch(executable_, stream_)); }
+
+ private:
+  cudaGraphExec_t executable_ = nullptr;
+  cudaStream_t stream_;
+};
+
+// Streams and handles, ended in the order in which nothing uses them any more.
+struct Handles {
+  cudaStream_t stream = nullptr;
+  cublasLtHandle_t blas = nullptr;
+  cudnnHandle_t dnn = nullptr;
+  ~Handles() {
+    if (dnn != nullptr) cudnnDestroy(dnn);
+    if (blas != nullptr) cublasLtDestroy(blas);
+    if (stream != nullptr) cudaStreamDestroy(stream);
+  }
+};
+
+void check_there(const char* what, bool there, const std::string& reason) {
+  if (!there) throw Unavailable(fmt::format("[cuda] {}: {}", what, reason));
+}
+
+std::int64_t granted(const DeviceOptions& options) {
+  std::size_t free = 0, total = 0;
+  ASSAY_CUDA(cudaMemGetInfo(&free, &total));
+  std::int64_t limit = 0;
+  if (options.memory_fraction > 0)
+    limit = static_cast<std::int64_t>(options.memory_fraction * static_cast<double>(total));
+  if (options.memory_cap > 0) limit = limit == 0 ? options.memory_cap : smaller(limit, options.memory_cap);
+  return limit;
+}
+
+class GpuDevice final : public Device {
+ public:
+  explicit GpuDevice(const DeviceOptions& options) : options_(options) {
+    ASSAY_CUDA(cudaStreamCreateWithFlags(&handles_.stream, cudaStreamNonBlocking));
+    const cublasStatus_t blas = cublasLtCreate(&handles_.blas);
+    check_there("cuBLASLt", blas == CUBLAS_STATUS_SUCCESS, cublasLtGetStatusString(blas));
+    const cudnnStatus_t dnn = cudnnCreate(&handles_.dnn);
+    check_there("cuDNN", dnn == CUDNN_STATUS_SUCCESS, cudnnGetErrorString(dnn));
+    if (const cudnnStatus_t status = cudnnSetStream(handles_.dnn, handles_.stream);
+        status != CUDNN_STATUS_SUCCESS)
+      throw std::runtime_error(fmt::format("[cudnn] cudnnSetStream: {}", cudnnGetErrorString(status)));
+    memory_ = std::make_unique<DeviceMemory>(handles_.stream, granted(options));
+  }
+
+  Memory& memory() override { return *memory_; }
+  Stream stream() override { return {handles_.stream}; }
+
+  std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) override {
+    if (auto product = make_lt_matmul(spec, handles_.blas, handles_.stream)) return product;
+    fmt::print(stderr,
+               "[matmul] cuBLASLt has no algorithm for ({}, {}) x ({}, {}): our own runs, which is slow\n",
+               spec.m, spec.k, spec.k, spec.n);
+    return make_own_matmul(spec, stream());
+  }
+
+  std::unique_ptr<Convolution> convolution(const ConvolutionSpec& given) override {
+    ConvolutionSpec spec = given;
+    spec.deterministic = options_.deterministic;
+    if (auto convolution = make_cudnn_convolution(spec, handles_.dnn, handles_.stream)) return convolution;
+    return make_own_convolution(spec, stream());
+  }
+
+  std::unique_ptr<Recording> record(const std::function<void()>& enqueue) override {
+    ASSAY_CUDA(cudaStreamBeginCapture(handles_.stream, cudaStreamCaptureModeThreadLocal));
+    cudaGraph_t graph = nullptr;
+    try {
+      enqueue();
+    } catch (...) {
+      cudaStreamEndCapture(handles_.stream, &graph);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      throw;
+    }
+    ASSAY_CUDA(cudaStreamEndCapture(handles_.stream, &graph));
+    return std::make_unique<CapturedGraph>(graph, handles_.stream);
+  }
+
+  void synchronize() override { ASSAY_CUDA(cudaStreamSynchronize(handles_.stream)); }
+
+ private:
+  DeviceOptions options_;
+  Handles handles_;
+  std::unique_ptr<DeviceMemory> memory_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> open_device(const DeviceOptions& options) {
+  int devices = 0;
+  const cudaError_t status = cudaGetDeviceCount(&devices);
+  if (status != cudaSuccess) cudaGetLastError();
+  check_there("no GPU can be used", status == cudaSuccess && devices > 0,
+              status == cudaSuccess ? "the driver knows no device" : cudaGetErrorString(status));
+  ASSAY_CUDA(cudaSetDevice(0));
+  return std::make_unique<GpuDevice>(options);
+}
+
+}  // namespace assay::cuda

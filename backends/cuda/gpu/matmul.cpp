@@ -1,0 +1,152 @@
+#include "backends/cuda/gpu/matmul.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "backends/cuda/own_products.hpp"
+
+#define ASSAY_CUBLAS(call) ::assay::cuda::check_cublas(#call, call)
+
+namespace assay::cuda {
+namespace {
+
+constexpr std::size_t most_workspace = std::size_t{32} << 20;
+
+void check_cublas(const char* call, cublasStatus_t status) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw std::runtime_error(fmt::format("[cublasLt] {}: {}", call, cublasLtGetStatusString(status)));
+}
+
+// One template for the descriptors: made by cublasLt...Create, destroyed by cublasLt...Destroy.
+template <typename T, cublasStatus_t (*Destroy)(T)>
+class Handle {
+ public:
+  Handle() = default;
+  ~Handle() {
+    if (value_ != nullptr) Destroy(value_);
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  T* out() { return &value_; }
+  T get() const { return value_; }
+
+ private:
+  T value_ = nullptr;
+};
+using Operation = Handle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using MatrixLayout = Handle<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using Preference = Handle<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+
+cudaDataType_t type_of(DType dtype) { return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+
+// The largest power of two, 64 at most, that divides the bytes of a row and of a product: what an operand that
+// begins within a buffer is aligned to.
+std::uint32_t alignment(std::int64_t row, std::int64_t stride, DType dtype) {
+  std::uint32_t bytes = 64;
+  while (bytes > 1 && (row * size_of(dtype) % bytes != 0 || stride * size_of(dtype) % bytes != 0)) bytes /= 2;
+  return bytes;
+}
+
+// cuBLASLt is column-major: the transposed product, c^T (n, m) = b^T a^T, whose operands are the row-major ones as
+// they lie.
+class LtMatmul final : public Matmul {
+ public:
+  LtMatmul(const MatmulSpec& spec, cublasLtHandle_t handle, cudaStream_t stream)
+      : spec_(spec), handle_(handle), stream_(stream) {
+    const cublasComputeType_t compute =
+        spec.operands == DType::f32 && spec.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    ASSAY_CUBLAS(cublasLtMatmulDescCreate(operation_.out(), compute, CUDA_R_32F));
+    const cublasOperation_t first = spec.tb ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t second = spec.ta ? CUBLAS_OP_T : CUBLAS_OP_N;
+    set(CUBLASLT_MATMUL_DESC_TRANSA, first);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, second);
+    // Its bias would have to be bf16 beside bf16.
+    fused_bias_ = spec.bias && spec.result == DType::f32;
+    const bool fused_relu = spec.relu && (fused_bias_ || !spec.bias);
+    const cublasLtEpilogue_t epilogue =
+        fused_bias_  ? (fused_relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
+        : fused_relu ? CUBLASLT_EPILOGUE_RELU
+                     : CUBLASLT_EPILOGUE_DEFAULT;
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    make(b_, spec.operands, spec.tb ? spec.k : spec.n, spec.tb ? spec.n : spec.k, spec.ldb, spec.stride_b);
+    make(a_, spec.operands, spec.ta ? spec.m : spec.k, spec.ta ? spec.k : spec.m, spec.lda, spec.stride_a);
+    make(c_, spec.result, spec.n, spec.m, spec.ldc, spec.stride_c);
+  }
+
+  // False where there is no algorithm.
+  bool choose() {
+    Preference preference;
+    ASSAY_CUBLAS(cublasLtMatmulPreferenceCreate(preference.out()));
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, const auto& value) {
+      ASSAY_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference.get(), what, &value, sizeof value));
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_workspace);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(spec_.ldb, spec_.stride_b, spec_.operands));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(spec_.lda, spec_.stride_a, spec_.operands));
+    const std::uint32_t of_c = alignment(spec_.ldc, spec_.stride_c, spec_.result);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, of_c);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, of_c);
+    int found = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle_, operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(),
+                                       preference.get(), 1, &chosen_, &found);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED || found == 0) return false;
+    ASSAY_CUBLAS(status);
+    int id = 0;
+    std::size_t written = 0;
+    ASSAY_CUBLAS(cublasLtMatmulAlgoConfigGetAttribute(&chosen_.algo, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof id,
+                                                      &written));
+    name_ = fmt::format("cublasLt:{}:workspace{}", id, chosen_.workspaceSize);
+    return true;
+  }
+
+  std::int64_t workspace_bytes() const override { return static_cast<std::int64_t>(chosen_.workspaceSize); }
+  std::string name() const override { return name_; }
+
+  void run(const void* a, const void* b, const float* bias, void* c, void* workspace) override {
+    if (fused_bias_) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(bias));
+    const float one = 1, keep = spec_.accumulate ? 1.0F : 0.0F;
+    ASSAY_CUBLAS(cublasLtMatmul(handle_, operation_.get(), &one, b, b_.get(), a, a_.get(), &keep, c, c_.get(),
+                                c, c_.get(), &chosen_.algo, workspace, chosen_.workspaceSize, stream_));
+    if (spec_.bias && !fused_bias_)
+      add_bias(Stream{stream_}, spec_.result, c, spec_.m * spec_.n, bias, spec_.n, 1, spec_.relu);
+  }
+
+ private:
+  template <typename T>
+  void set(cublasLtMatmulDescAttributes_t what, const T& value) {
+    ASSAY_CUBLAS(cublasLtMatmulDescSetAttribute(operation_.get(), what, &value, sizeof value));
+  }
+
+  void make(MatrixLayout& layout, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t leading,
+            std::int64_t stride) const {
+    ASSAY_CUBLAS(cublasLtMatrixLayoutCreate(layout.out(), type_of(dtype), static_cast<std::uint64_t>(rows),
+                                            static_cast<std::uint64_t>(columns), leading));
+    if (spec_.batch == 1) return;
+    const auto count = static_cast<std::int32_t>(spec_.batch);
+    ASSAY_CUBLAS(cublasLtMatrixLayoutSetAttribute(layout.get(), CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
+                                                  sizeof count));
+    ASSAY_CUBLAS(cublasLtMatrixLayoutSetAttribute(layout.get(), CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                                  &stride, sizeof stride));
+  }
+
+  MatmulSpec spec_;
+  cublasLtHandle_t handle_;
+  cudaStream_t stream_;
+  Operation operation_;
+  MatrixLayout a_, b_, c_;
+  cublasLtMatmulHeuristicResult_t chosen_{};
+  bool fused_bias_ = false;
+  std::string name_;
+};
+
+}  // namespace
+
+std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t handle, cudaStream_t stream) {
+  auto product = std::make_unique<LtMatmul>(spec, handle, stream);
+  if (!product->choose()) return nullptr;
+  return product;
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,24 @@
+// A device that is the host: its kernels are loops, its products our own. For tests of everything but the GPU.
+#include "backends/cuda/device.hpp"
+#include "backends/cuda/own_products.hpp"
+
+namespace assay::cuda {
+namespace {
+
+class HostDevice final : public Device {
+ public:
+  Memory& memory() override { return host_memory(); }
+  Stream stream() override { return {}; }
+  std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) override { return make_own_matmul(spec, stream()); }
+  std::unique_ptr<Convolution> convolution(const ConvolutionSpec& spec) override {
+    return make_own_convolution(spec, stream());
+  }
+  std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }
+  void synchronize() override {}
+};
+
+}  // namespace
+
+std::unique_ptr<Device> open_device(const DeviceOptions&) { return std::make_unique<HostDevice>(); }
+
+}  // namespace assay::cuda

@@ -1,0 +1,68 @@
+// Runs a body over elements or rows: on the device where nvcc compiles it, in a loop on the host where the
+// host's compiler does, for tests. Bodies are structs of values and pointers with an operator() that is
+// ASSAY_HD.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cuda/kernels/geometry.hpp"
+#include "backends/cuda/kernels/team.hpp"
+#if defined(__CUDACC__)
+#include "backends/cuda/gpu/check.hpp"
+#endif
+
+namespace assay::cuda {
+
+// A cudaStream_t; on the host nothing.
+struct Stream {
+  void* handle = nullptr;
+};
+
+#if defined(__CUDACC__)
+template <typename Body>
+__global__ void each_element(std::int64_t elements, const __grid_constant__ Body body) {
+  const std::int64_t all = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < elements;
+       i += all)
+    body(i);
+}
+
+template <typename Body>
+__global__ void each_row(std::int64_t rows, const __grid_constant__ Body body) {
+  __shared__ float partial[Team::most_threads];
+  const Team team(partial);
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) body(team, row);
+}
+#endif
+
+// body(i) for i in [0, elements), in any order.
+template <typename Body>
+void for_each(Stream stream, std::int64_t elements, const Body& body) {
+  if (elements <= 0) return;
+#if defined(__CUDACC__)
+  const Grid grid = grid_of_elements(elements);
+  each_element<<<static_cast<unsigned>(grid.blocks), grid.threads, 0,
+                 static_cast<cudaStream_t>(stream.handle)>>>(elements, body);
+  ASSAY_CUDA(cudaGetLastError());
+#else
+  (void)stream;
+  for (std::int64_t i = 0; i < elements; ++i) body(i);
+#endif
+}
+
+// body(team, row) for each row, by a team of threads that share the `width` elements of the row.
+template <typename Body>
+void for_each_row(Stream stream, std::int64_t rows, std::int64_t width, const Body& body) {
+  if (rows <= 0) return;
+#if defined(__CUDACC__)
+  const Grid grid = grid_of_rows(rows, width);
+  each_row<<<static_cast<unsigned>(grid.blocks), grid.threads, 0, static_cast<cudaStream_t>(stream.handle)>>>(
+      rows, body);
+  ASSAY_CUDA(cudaGetLastError());
+#else
+  (void)stream, (void)width;
+  for (std::int64_t row = 0; row < rows; ++row) body(Team(), row);
+#endif
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,74 @@
+// The threads that work on one row together: a block on the device, a single one on the host.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cuda/kernels/portable.hpp"
+
+namespace assay::cuda {
+
+// All threads of a team call each method, in one order; all get the same answer.
+class Team {
+ public:
+  static constexpr int most_threads = 256;
+
+#if defined(__CUDACC__)
+  // partial: most_threads floats of shared memory.
+  __device__ explicit Team(float* partial) : partial_(partial) {}
+  __device__ int rank() const { return static_cast<int>(threadIdx.x); }
+  __device__ int size() const { return static_cast<int>(blockDim.x); }
+
+  __device__ float sum(float value) const {
+    for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(0xffffffffU, value, step);
+    return over_warps(value, [](float a, float b) { return a + b; });
+  }
+  __device__ float max(float value) const {
+    for (int step = 16; step > 0; step /= 2) {
+      value = fmaxf(value, __shfl_xor_sync(0xffffffffU, value, step));
+    }
+    return over_warps(value, [](float a, float b) { return fmaxf(a, b); });
+  }
+  // The sum of the values of the threads of a lower rank.
+  __device__ std::int32_t before(std::int32_t value) const {
+    auto* const values = reinterpret_cast<std::int32_t*>(partial_);
+    __syncthreads();  // who still reads the last answer
+    values[rank()] = value;
+    __syncthreads();
+    std::int32_t sum = 0;
+    for (int i = 0; i < rank(); ++i) sum += values[i];
+    return sum;
+  }
+  // What one thread wrote before the others read after.
+  __device__ void wait() const { __syncthreads(); }
+
+ private:
+  template <typename Combine>
+  __device__ float over_warps(float value, const Combine& combine) const {
+    if (size() == 32) return value;
+    __syncthreads();  // who still reads the last answer
+    if (rank() % 32 == 0) partial_[rank() / 32] = value;
+    __syncthreads();
+    value = partial_[0];
+    for (int warp = 1; warp < size() / 32; ++warp) value = combine(value, partial_[warp]);
+    return value;
+  }
+
+  float* partial_;
+#else
+  int rank() const { return 0; }
+  int size() const { return 1; }
+  float sum(float value) const { return value; }
+  float max(float value) const { return value; }
+  std::int32_t before(std::int32_t) const { return 0; }
+  void wait() const {}
+#endif
+};
+
+// What a body that takes a team is marked with: it runs where the team does.
+#if defined(__CUDACC__)
+#define ASSAY_TEAM __device__
+#else
+#define ASSAY_TEAM
+#endif
+
+}  // namespace assay::cuda

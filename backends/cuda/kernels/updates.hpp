@@ -1,0 +1,78 @@
+// The updates of one element, with the formulas of harness/graph/program.hpp.
+#pragma once
+
+#include "backends/cuda/kernels/portable.hpp"
+#include "harness/graph/attributes.hpp"
+
+namespace assay::cuda {
+
+// Of one parameter: what the update reads and what it leaves.
+struct Element {
+  float parameter, gradient;
+  float first, second;  // moments: adam m and v, sgd the velocity, rmsprop the mean square
+};
+
+struct SgdRule {
+  explicit SgdRule(const Attributes& a)
+      : momentum(static_cast<float>(a.number("momentum"))),
+        weight_decay(static_cast<float>(a.number("weight_decay"))) {}
+  ASSAY_HD SgdRule at(float learning_rate, float) const {
+    SgdRule now = *this;
+    now.rate = learning_rate;
+    return now;
+  }
+  ASSAY_HD void update(Element& e) const {
+    e.first = momentum * e.first + e.gradient + weight_decay * e.parameter;
+    e.parameter -= rate * e.first;
+  }
+  float momentum, weight_decay, rate = 0;
+};
+
+struct RmspropRule {
+  explicit RmspropRule(const Attributes& a)
+      : keep(static_cast<float>(a.number("decay"))),
+        take(static_cast<float>(1 - a.number("decay"))),
+        epsilon(static_cast<float>(a.number("epsilon"))),
+        weight_decay(static_cast<float>(a.number("weight_decay"))) {}
+  ASSAY_HD RmspropRule at(float learning_rate, float) const {
+    RmspropRule now = *this;
+    now.rate = learning_rate;
+    return now;
+  }
+  ASSAY_HD void update(Element& e) const {
+    const float gradient = e.gradient + weight_decay * e.parameter;
+    e.first = keep * e.first + take * gradient * gradient;
+    e.parameter -= rate * gradient / (sqrtf(e.first) + epsilon);
+  }
+  float keep, take, epsilon, weight_decay, rate = 0;
+};
+
+struct AdamRule {
+  explicit AdamRule(const Attributes& a)
+      : keep1(static_cast<float>(a.number("beta1"))),
+        keep2(static_cast<float>(a.number("beta2"))),
+        take1(static_cast<float>(1 - a.number("beta1"))),
+        take2(static_cast<float>(1 - a.number("beta2"))),
+        log1(static_cast<float>(std::log(a.number("beta1")))),
+        log2(static_cast<float>(std::log(a.number("beta2")))),
+        epsilon(static_cast<float>(a.number("epsilon"))),
+        weight_decay(static_cast<float>(a.number("weight_decay"))) {}
+  // 1 - beta^t as -(e^(t log beta) - 1): in floats, and right where beta is near 1.
+  ASSAY_HD AdamRule at(float learning_rate, float step) const {
+    AdamRule now = *this;
+    now.rate = learning_rate;
+    now.correction1 = -expm1f(step * log1);
+    now.correction2 = -expm1f(step * log2);
+    return now;
+  }
+  ASSAY_HD void update(Element& e) const {
+    const float gradient = e.gradient + weight_decay * e.parameter;
+    e.first = keep1 * e.first + take1 * gradient;
+    e.second = keep2 * e.second + take2 * gradient * gradient;
+    e.parameter -= rate * (e.first / correction1) / (sqrtf(e.second / correction2) + epsilon);
+  }
+  float keep1, keep2, take1, take2, log1, log2, epsilon, weight_decay;
+  float rate = 0, correction1 = 1, correction2 = 1;
+};
+
+}  // namespace assay::cuda

@@ -1,0 +1,55 @@
+// Indices of a tensor of up to eight dimensions, split into those that are kept and those that are summed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "backends/cuda/kernels/portable.hpp"
+#include "harness/graph/tensor.hpp"
+
+namespace assay::cuda {
+
+inline constexpr int most_dimensions = 8;
+
+// Some dimensions of a tensor, row-major among themselves, with the strides that they have in memory.
+struct Walk {
+  int dimensions = 0;
+  std::int64_t elements = 1;
+  std::int64_t size[most_dimensions] = {};
+  std::int64_t stride[most_dimensions] = {};
+
+  void add(std::int64_t extent, std::int64_t step) {
+    size[dimensions] = extent;
+    stride[dimensions] = step;
+    ++dimensions;
+    elements *= extent;
+  }
+  // Where the element of that number lies.
+  ASSAY_HD std::int64_t offset(std::int64_t number) const {
+    std::int64_t at = 0;
+    for (int d = dimensions; d-- > 0;) {
+      at += number % size[d] * stride[d];
+      number /= size[d];
+    }
+    return at;
+  }
+};
+
+struct SplitWalk {
+  Walk kept, summed;
+};
+
+// Of a row-major tensor: the dimensions in `axes` are summed.
+inline SplitWalk split_walk(const Shape& shape, std::span<const std::int64_t> axes) {
+  SplitWalk walk;
+  std::int64_t stride = element_count(shape);
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    stride /= shape[d];
+    bool summed = false;
+    for (const std::int64_t axis : axes) summed = summed || axis == static_cast<std::int64_t>(d);
+    (summed ? walk.summed : walk.kept).add(shape[d], stride);
+  }
+  return walk;
+}
+
+}  // namespace assay::cuda

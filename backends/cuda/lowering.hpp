@@ -1,0 +1,128 @@
+// What the lowering of one node is given, and the table of the ops that this backend has.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/cuda/device.hpp"
+#include "backends/cuda/kernels/portable.hpp"
+#include "backends/cuda/layout.hpp"
+#include "harness/exec/kernel_library.hpp"
+#include "harness/graph/op.hpp"
+
+namespace assay::cuda {
+
+struct Context {
+  Device& device;
+  bool tf32 = false;
+};
+
+// Borrows everything for the time of one lowering.
+struct Request {
+  Request(Context& context_of, const Graph& graph_of, const Node& node_of, const Offer& offer_of);
+
+  bool has_input(std::size_t i) const { return i < node.inputs.size() && node.inputs[i] != none; }
+  bool has_output(std::size_t o) const { return o < node.outputs.size() && node.outputs[o] != none; }
+  const Shape& in(std::size_t i) const { return inputs[i].shape; }
+  const Shape& out(std::size_t o) const { return outputs[o].shape; }
+  // The fused activation.
+  bool relu() const { return node.attributes.has("activation"); }
+  std::int64_t integer(std::string_view attribute) const {
+    return node.attributes.get<std::int64_t>(attribute);
+  }
+  float number(std::string_view attribute) const {
+    return static_cast<float>(node.attributes.number(attribute));
+  }
+
+  // The layout of the first of these operands that has one, then what the readers of result 0 would like; plain
+  // where nobody has said.
+  Layout follow(std::initializer_list<std::size_t> operands) const;
+  Layout follow_all() const;
+  // What a product of matrices or a convolution in this precision is quickest in.
+  Layout preferred() const;
+
+  Context& context;
+  const Graph& graph;
+  const Node& node;
+  const Offer& offer;
+  std::vector<TensorType> inputs, outputs;  // default where absent or opaque
+};
+
+// All operands and results in `layout`, opaque ones undecided.
+Lowered draft(const Request& request, Layout layout);
+
+// Where the operands and results of one node lie while it is enqueued.
+struct Operands {
+  std::vector<void*> inputs, outputs;
+  void* scratch = nullptr;
+
+  template <typename T>
+  const T* in(std::size_t i) const {
+    return i < inputs.size() ? static_cast<const T*>(inputs[i]) : nullptr;
+  }
+  template <typename T>
+  T* out(std::size_t o) const {
+    return o < outputs.size() ? static_cast<T*>(outputs[o]) : nullptr;
+  }
+  // The scratch from `bytes` on.
+  template <typename T>
+  T* scratch_at(std::int64_t bytes) const {
+    return reinterpret_cast<T*>(static_cast<std::byte*>(scratch) + bytes);
+  }
+};
+
+// Enqueues what one node does.
+using Enqueue = std::function<void(const Operands&)>;
+std::unique_ptr<Kernel> make_kernel(Enqueue enqueue, std::string implementation);
+
+// Sizes in a node's scratch, one behind the other, each at a multiple of 256 bytes.
+class Scratch {
+ public:
+  std::int64_t add(std::int64_t bytes) {
+    const std::int64_t offset = bytes_;
+    bytes_ += (bytes + 255) / 256 * 256;
+    return offset;
+  }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::int64_t bytes_ = 0;
+};
+
+// f(float{}) or f(Bf16{}).
+template <typename F>
+auto with_type(DType dtype, const F& f) {
+  return dtype == DType::bf16 ? f(Bf16{}) : f(float{});
+}
+
+struct OpEntry {
+  std::string_view op;
+  Lowered (*lower)(const Request& request);
+};
+
+std::span<const OpEntry> activation_ops();
+std::span<const OpEntry> convolution_ops();
+std::span<const OpEntry> creation_ops();
+std::span<const OpEntry> dropout_ops();
+std::span<const OpEntry> embedding_ops();
+std::span<const OpEntry> linear_ops();
+std::span<const OpEntry> loss_ops();
+std::span<const OpEntry> lstm_ops();
+std::span<const OpEntry> move_ops();
+std::span<const OpEntry> norm_ops();
+std::span<const OpEntry> optimizer_ops();
+std::span<const OpEntry> pointwise_ops();
+std::span<const OpEntry> pool_ops();
+std::span<const OpEntry> reduce_ops();
+std::span<const OpEntry> softmax_ops();
+// Null when this backend does not have it.
+const OpEntry* find_entry(std::string_view op);
+
+// Moves between the layouts of an image or a filter.
+std::unique_ptr<Kernel> make_reorder(Context& context, const TensorType& type, Layout from, Layout to);
+
+}  // namespace assay::cuda

@@ -1,0 +1,60 @@
+// Starts the worker that is linked with CUDA's libraries, where they can be loaded; elsewhere it answers in its place
+// that they are not there, and which.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "harness/worker/backend.hpp"
+#include "harness/worker/error.hpp"
+
+namespace {
+
+struct Needed {
+  const char* file;
+  const char* remedy;
+};
+
+constexpr Needed needed[] = {{"libcuda.so.1", "install the driver of the NVIDIA GPU"},
+                             {"libcublasLt.so.13", "install CUDA 13, or name its folder in LD_LIBRARY_PATH"},
+                             {"libnvrtc.so.13", "install CUDA 13, or name its folder in LD_LIBRARY_PATH"},
+                             {"libcudnn.so.9", "install cuDNN 9, or name its folder in LD_LIBRARY_PATH"}};
+
+// Empty when all are there.
+std::string missing_library() {
+  for (const Needed& library : needed) {
+    if (::dlopen(library.file, RTLD_LAZY) == nullptr)
+      return fmt::format("[cuda] {}: {}", ::dlerror(), library.remedy);
+  }
+  return {};
+}
+
+class UnavailableBackend final : public assay::Backend {
+ public:
+  explicit UnavailableBackend(std::string reason) : reason_(std::move(reason)) {}
+  assay::BackendInfo info() const override { return {"cuda", "", {}, {}}; }
+  std::string unsupported(const assay::Program&, const assay::CompileOptions&) const override { return {}; }
+  std::unique_ptr<assay::Executable> compile(const assay::Program&, const assay::CompileOptions&) override {
+    throw assay::Unavailable(reason_);
+  }
+
+ private:
+  std::string reason_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string reason = missing_library();
+  if (reason.empty()) {
+    const auto worker =
+        std::filesystem::read_symlink("/proc/self/exe").parent_path() / "assay-worker-cuda-gpu";
+    ::execv(worker.c_str(), argv);
+    reason = fmt::format("[cuda] cannot start {}: {}; build again", worker.string(), std::strerror(errno));
+  }
+  UnavailableBackend backend(reason);
+  return assay::worker_main(argc, argv, backend);
+}

@@ -1,0 +1,129 @@
+// What goes element by element: the ReLU, sums, products, casts.
+#include "backends/cuda/lowering.hpp"
+
+namespace assay::cuda {
+namespace {
+
+template <typename T>
+struct Relu {
+  const T* x;
+  T* y;
+  ASSAY_HD void operator()(std::int64_t i) const { y[i] = narrow<T>(relu(widen(x[i]))); }
+};
+
+template <typename T>
+struct ReluGradient {
+  const T *y, *dy;
+  T* dx;
+  ASSAY_HD void operator()(std::int64_t i) const { dx[i] = widen(y[i]) > 0 ? dy[i] : narrow<T>(0); }
+};
+
+template <typename T>
+struct Add {
+  const T *a, *b;
+  T* y;
+  bool clipped;
+  ASSAY_HD void operator()(std::int64_t i) const {
+    const float sum = widen(a[i]) + widen(b[i]);
+    y[i] = narrow<T>(clipped ? relu(sum) : sum);
+  }
+};
+
+template <typename T>
+struct Multiply {
+  const T *a, *b;
+  T* y;
+  bool scalar;
+  ASSAY_HD void operator()(std::int64_t i) const { y[i] = narrow<T>(widen(a[i]) * widen(b[scalar ? 0 : i])); }
+};
+
+template <typename From, typename To>
+struct Cast {
+  const From* x;
+  To* y;
+  ASSAY_HD void operator()(std::int64_t i) const { y[i] = narrow<To>(widen(x[i])); }
+};
+
+Lowered lower_relu(const Request& request) {
+  Lowered lowered = draft(request, request.follow_all());
+  lowered.in_place = in_place(request.node);
+  const Stream stream = request.context.device.stream();
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [stream, n = request.inputs[0].elements()](const Operands& at) {
+          for_each(stream, n, Relu<T>{at.in<T>(0), at.out<T>(0)});
+        },
+        "own:pointwise");
+  });
+  return lowered;
+}
+
+Lowered lower_relu_gradient(const Request& request) {
+  Lowered lowered = draft(request, request.follow_all());
+  lowered.in_place = in_place(request.node);
+  const Stream stream = request.context.device.stream();
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [stream, n = request.inputs[0].elements()](const Operands& at) {
+          for_each(stream, n, ReluGradient<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0)});
+        },
+        "own:pointwise");
+  });
+  return lowered;
+}
+
+Lowered lower_add(const Request& request) {
+  Lowered lowered = draft(request, request.follow_all());
+  lowered.in_place = in_place(request.node);
+  const Stream stream = request.context.device.stream();
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [stream, n = request.inputs[0].elements(), clipped = request.relu()](const Operands& at) {
+          for_each(stream, n, Add<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0), clipped});
+        },
+        "own:pointwise");
+  });
+  return lowered;
+}
+
+Lowered lower_multiply(const Request& request) {
+  Lowered lowered = draft(request, request.follow({0}));
+  lowered.in_place = in_place(request.node);
+  const Stream stream = request.context.device.stream();
+  const bool scalar = request.in(1) != request.in(0);
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [stream, n = request.inputs[0].elements(), scalar](const Operands& at) {
+          for_each(stream, n, Multiply<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0), scalar});
+        },
+        "own:pointwise");
+  });
+  return lowered;
+}
+
+Lowered lower_cast(const Request& request) {
+  Lowered lowered = draft(request, request.follow({0}));
+  const Stream stream = request.context.device.stream();
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename From>(From) {
+    return with_type(request.outputs[0].dtype, [&]<typename To>(To) {
+      return make_kernel(
+          [stream, n = request.inputs[0].elements()](const Operands& at) {
+            for_each(stream, n, Cast<From, To>{at.in<From>(0), at.out<To>(0)});
+          },
+          "own:pointwise");
+    });
+  });
+  return lowered;
+}
+
+}  // namespace
+
+std::span<const OpEntry> pointwise_ops() {
+  static constexpr std::array entries{
+      OpEntry{"relu", lower_relu}, OpEntry{"relu_gradient", lower_relu_gradient},
+      OpEntry{"add", lower_add},   OpEntry{"multiply", lower_multiply},
+      OpEntry{"cast", lower_cast}, OpEntry{"from_array", lower_cast}};
+  return entries;
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,218 @@
+// Average and maximum pooling in either layout: a thread an element of the result. A gradient gathers from the
+// windows that hold its element, so that its sum has one order.
+#include "backends/cuda/lowering.hpp"
+
+namespace assay::cuda {
+namespace {
+
+struct Pool {
+  std::int64_t channels, height, width, out_height, out_width;
+  std::int64_t kernel, stride, padding;
+  Strides x, y;
+  std::int64_t elements_x, elements_y;
+  bool channels_last;
+};
+
+// The place of element i of an image in memory order.
+struct Place {
+  std::int64_t n, c, h, w;
+};
+
+ASSAY_HD Place place_of(std::int64_t i, bool channels_last, std::int64_t channels, std::int64_t height,
+                        std::int64_t width) {
+  if (channels_last)
+    return {i / (channels * width * height), i % channels, i / (channels * width) % height,
+            i / channels % width};
+  return {i / (width * height * channels), i / (width * height) % channels, i / width % height, i % width};
+}
+
+// The windows along one dimension that hold `at`.
+struct Windows {
+  std::int64_t first, end;
+};
+ASSAY_HD Windows windows_over(std::int64_t at, const Pool& p, std::int64_t count) {
+  const std::int64_t padded = at + p.padding;
+  const std::int64_t first = padded < p.kernel ? 0 : (padded - p.kernel) / p.stride + 1;
+  return {first, smaller(padded / p.stride + 1, count)};
+}
+
+template <typename T>
+struct Average {
+  Pool p;
+  const T* x;
+  T* y;
+  ASSAY_HD void operator()(std::int64_t i) const {
+    const Place at = place_of(i, p.channels_last, p.channels, p.out_height, p.out_width);
+    const T* image = x + at.n * p.x.n + at.c * p.x.c;
+    const std::int64_t top = at.h * p.stride - p.padding, left = at.w * p.stride - p.padding;
+    float sum = 0;
+    for (std::int64_t h = larger(top, 0); h < smaller(top + p.kernel, p.height); ++h) {
+      for (std::int64_t w = larger(left, 0); w < smaller(left + p.kernel, p.width); ++w)
+        sum += widen(image[h * p.x.h + w * p.x.w]);
+    }
+    y[i] = narrow<T>(sum / static_cast<float>(p.kernel * p.kernel));
+  }
+};
+
+template <typename T>
+struct AverageGradient {
+  Pool p;
+  const T *dy, *mask;  // mask may be null
+  T* dx;
+  ASSAY_HD void operator()(std::int64_t i) const {
+    const Place at = place_of(i, p.channels_last, p.channels, p.height, p.width);
+    const T* plane = dy + at.n * p.y.n + at.c * p.y.c;
+    const Windows rows = windows_over(at.h, p, p.out_height), columns = windows_over(at.w, p, p.out_width);
+    float sum = 0;
+    for (std::int64_t h = rows.first; h < rows.end; ++h) {
+      for (std::int64_t w = columns.first; w < columns.end; ++w) sum += widen(plane[h * p.y.h + w * p.y.w]);
+    }
+    const bool cut = mask != nullptr && widen(mask[i]) <= 0;
+    dx[i] = narrow<T>(cut ? 0.0F : sum / static_cast<float>(p.kernel * p.kernel));
+  }
+};
+
+// argmax: i32, laid out as y, the number of the element that won within the plane of x.
+template <typename T>
+struct Maximum {
+  Pool p;
+  const T* x;
+  T* y;
+  std::int32_t* argmax;  // may be null
+  ASSAY_HD void operator()(std::int64_t i) const {
+    const Place at = place_of(i, p.channels_last, p.channels, p.out_height, p.out_width);
+    const T* image = x + at.n * p.x.n + at.c * p.x.c;
+    const std::int64_t top = larger(at.h * p.stride - p.padding, 0);
+    const std::int64_t left = larger(at.w * p.stride - p.padding, 0);
+    const std::int64_t bottom = smaller(at.h * p.stride - p.padding + p.kernel, p.height);
+    const std::int64_t right = smaller(at.w * p.stride - p.padding + p.kernel, p.width);
+    std::int64_t best = top * p.width + left;
+    float largest = widen(image[top * p.x.h + left * p.x.w]);
+    for (std::int64_t h = top; h < bottom; ++h) {
+      for (std::int64_t w = left; w < right; ++w) {
+        const float here = widen(image[h * p.x.h + w * p.x.w]);
+        // A NaN wins and stays.
+        if (!(here > largest) && !(here != here && largest == largest)) continue;
+        largest = here;
+        best = h * p.width + w;
+      }
+    }
+    y[i] = narrow<T>(largest);
+    if (argmax != nullptr) argmax[i] = static_cast<std::int32_t>(best);
+  }
+};
+
+template <typename T>
+struct MaximumGradient {
+  Pool p;
+  const T *dy, *mask;  // mask may be null
+  const std::int32_t* argmax;
+  T* dx;
+  ASSAY_HD void operator()(std::int64_t i) const {
+    const Place at = place_of(i, p.channels_last, p.channels, p.height, p.width);
+    const std::int64_t plane = at.n * p.y.n + at.c * p.y.c;
+    const std::int64_t here = at.h * p.width + at.w;
+    const Windows rows = windows_over(at.h, p, p.out_height), columns = windows_over(at.w, p, p.out_width);
+    float sum = 0;
+    for (std::int64_t h = rows.first; h < rows.end; ++h) {
+      for (std::int64_t w = columns.first; w < columns.end; ++w) {
+        const std::int64_t window = plane + h * p.y.h + w * p.y.w;
+        if (argmax[window] == here) sum += widen(dy[window]);
+      }
+    }
+    dx[i] = narrow<T>(mask != nullptr && widen(mask[i]) <= 0 ? 0.0F : sum);
+  }
+};
+
+Pool pool_of(const Request& request, const Shape& x, const Shape& y, Layout layout) {
+  return {x[1],
+          x[2],
+          x[3],
+          y[2],
+          y[3],
+          request.integer("kernel"),
+          request.integer("stride"),
+          request.integer("padding"),
+          strides_of(x, layout),
+          strides_of(y, layout),
+          element_count(x),
+          element_count(y),
+          layout == Layout::channels_last};
+}
+
+// Of the whole op one layout: with one channel or one pixel both name the same bytes, in either strides.
+Lowered lower_average(const Request& request) {
+  const Layout layout = request.follow({0});
+  Lowered lowered = draft(request, layout);
+  const Stream stream = request.context.device.stream();
+  const Pool p = pool_of(request, request.in(0), request.out(0), layout);
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [stream, p](const Operands& at) {
+          for_each(stream, p.elements_y, Average<T>{p, at.in<T>(0), at.out<T>(0)});
+        },
+        "own:pool");
+  });
+  return lowered;
+}
+
+Lowered lower_average_gradient(const Request& request) {
+  const Layout layout = request.follow({0, 1});
+  Lowered lowered = draft(request, layout);
+  const Stream stream = request.context.device.stream();
+  const Pool p = pool_of(request, request.out(0), request.in(0), layout);
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [stream, p](const Operands& at) {
+          for_each(stream, p.elements_x, AverageGradient<T>{p, at.in<T>(0), at.in<T>(1), at.out<T>(0)});
+        },
+        "own:pool");
+  });
+  return lowered;
+}
+
+Lowered lower_maximum(const Request& request) {
+  const Layout layout = request.follow({0});
+  Lowered lowered = draft(request, layout);
+  const Stream stream = request.context.device.stream();
+  const Pool p = pool_of(request, request.in(0), request.out(0), layout);
+  if (request.has_output(1))
+    lowered.outputs[1] =
+        opaque_format(p.elements_y * static_cast<std::int64_t>(sizeof(std::int32_t)), layout);
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [stream, p](const Operands& at) {
+          for_each(stream, p.elements_y, Maximum<T>{p, at.in<T>(0), at.out<T>(0), at.out<std::int32_t>(1)});
+        },
+        "own:pool");
+  });
+  return lowered;
+}
+
+Lowered lower_maximum_gradient(const Request& request) {
+  const Layout layout = layout_of(request.offer.inputs[1]);  // as its producer left it
+  Lowered lowered = draft(request, layout);
+  lowered.inputs[1] = request.offer.inputs[1];
+  const Stream stream = request.context.device.stream();
+  const Pool p = pool_of(request, request.out(0), request.in(0), layout);
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [stream, p](const Operands& at) {
+          for_each(stream, p.elements_x,
+                   MaximumGradient<T>{p, at.in<T>(0), at.in<T>(2), at.in<std::int32_t>(1), at.out<T>(0)});
+        },
+        "own:pool");
+  });
+  return lowered;
+}
+
+}  // namespace
+
+std::span<const OpEntry> pool_ops() {
+  static constexpr std::array entries{
+      OpEntry{"average_pool", lower_average}, OpEntry{"average_pool_gradient", lower_average_gradient},
+      OpEntry{"max_pool", lower_maximum}, OpEntry{"max_pool_gradient", lower_maximum_gradient}};
+  return entries;
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,87 @@
+// Softmax over rows and its gradient: a team of threads a row.
+#include "backends/cuda/lowering.hpp"
+
+namespace assay::cuda {
+namespace {
+
+template <typename T>
+struct Softmax {
+  const T* x;
+  T* y;
+  std::int64_t columns;
+  ASSAY_TEAM void operator()(const Team& team, std::int64_t row) const {
+    const T* from = x + row * columns;
+    T* to = y + row * columns;
+    float largest = -INFINITY, sum = 0;
+    for (std::int64_t c = team.rank(); c < columns; c += team.size())
+      largest = fmaxf(largest, widen(from[c]));
+    largest = team.max(largest);
+    for (std::int64_t c = team.rank(); c < columns; c += team.size()) sum += expf(widen(from[c]) - largest);
+    sum = team.sum(sum);
+    for (std::int64_t c = team.rank(); c < columns; c += team.size())
+      to[c] = narrow<T>(expf(widen(from[c]) - largest) / sum);
+  }
+};
+
+template <typename T>
+struct SoftmaxGradient {
+  const T *y, *dy;
+  T* dx;
+  std::int64_t columns;
+  ASSAY_TEAM void operator()(const Team& team, std::int64_t row) const {
+    const std::int64_t first = row * columns;
+    float sum = 0;
+    for (std::int64_t c = team.rank(); c < columns; c += team.size())
+      sum += widen(y[first + c]) * widen(dy[first + c]);
+    sum = team.sum(sum);
+    for (std::int64_t c = team.rank(); c < columns; c += team.size())
+      dx[first + c] = narrow<T>(widen(y[first + c]) * (widen(dy[first + c]) - sum));
+  }
+};
+
+struct Rows {
+  std::int64_t columns, rows;
+  explicit Rows(const Shape& shape) : columns(shape.back()), rows(element_count(shape) / columns) {}
+};
+
+Lowered lower_softmax(const Request& request) {
+  Lowered lowered = draft(request, Layout::plain);
+  lowered.in_place = in_place(request.node);
+  const Stream stream = request.context.device.stream();
+  const Rows shape(request.out(0));
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [stream, shape](const Operands& at) {
+          for_each_row(stream, shape.rows, shape.columns,
+                       Softmax<T>{at.in<T>(0), at.out<T>(0), shape.columns});
+        },
+        "own:rows");
+  });
+  return lowered;
+}
+
+Lowered lower_gradient(const Request& request) {
+  Lowered lowered = draft(request, Layout::plain);
+  lowered.in_place = in_place(request.node);
+  const Stream stream = request.context.device.stream();
+  const Rows shape(request.out(0));
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [stream, shape](const Operands& at) {
+          for_each_row(stream, shape.rows, shape.columns,
+                       SoftmaxGradient<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0), shape.columns});
+        },
+        "own:rows");
+  });
+  return lowered;
+}
+
+}  // namespace
+
+std::span<const OpEntry> softmax_ops() {
+  static constexpr std::array entries{OpEntry{"softmax", lower_softmax},
+                                      OpEntry{"softmax_gradient", lower_gradient}};
+  return entries;
+}
+
+}  // namespace assay::cuda

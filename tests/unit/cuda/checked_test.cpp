@@ -1,0 +1,76 @@
+// The equivalence check of whole cells on the kernels of backend cuda, run in loops on the host.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "backends/cuda/library.hpp"
+#include "harness/exec/kernel_executable.hpp"
+#include "tests/unit/exec/programs.hpp"
+#include "tests/workloads/checked_cell.hpp"
+#include "tests/workloads/trap_program.hpp"
+
+namespace assay::cuda {
+namespace {
+
+class HostBackend final : public Backend {
+ public:
+  BackendInfo info() const override { return {"cuda", "", {}, {}}; }
+  std::string unsupported(const Program&, const CompileOptions&) const override { return {}; }
+  std::unique_ptr<Executable> compile(const Program& program, const CompileOptions& options) override {
+    return std::make_unique<KernelExecutable>(program, options, make_kernel_library(options));
+  }
+};
+
+// With few samples and short sequences: the layers are the same.
+Program small_program(const std::string& name) {
+  if (name == "traps") return trap_program(24, {});
+  if (name == "residual") return testing::residual_program(8);
+  if (name == "lstm") return find_workload(name).build(8, {40}, 2);
+  return find_workload(name).build(name == "resnet56" ? 4 : 16);
+}
+
+struct CheckedCase {
+  const char *program, *mode, *precision;
+};
+
+std::string name_of(const ::testing::TestParamInfo<CheckedCase>& test) {
+  return std::string(test.param.program) + "_" + test.param.mode + "_" + test.param.precision;
+}
+
+std::vector<CheckedCase> checked_cases() {
+  std::vector<CheckedCase> all;
+#ifdef ASSAY_DEEP_NETWORKS
+  const auto programs = {"lstm", "resnet56"};
+#else
+  const auto programs = {"traps", "residual", "mlp", "lenet5"};
+#endif
+  for (const char* program : programs) {
+    for (const char* mode : {"graph", "eager"}) {
+      for (const char* precision : {"fp32", "tf32", "bf16"}) all.push_back({program, mode, precision});
+    }
+  }
+  // docs/equivalence.md has no bound for an LSTM under tf32.
+  std::erase_if(all, [](const CheckedCase& c) {
+    return c.program == std::string("lstm") && c.precision == std::string("tf32");
+  });
+  return all;
+}
+
+class Checked : public ::testing::TestWithParam<CheckedCase> {};
+
+TEST_P(Checked, agrees_with_the_oracle) {
+  const CheckedCase& c = GetParam();
+  for (const char* task : {"train", "infer"}) {
+    HostBackend backend;
+    const Judged judged = judge_backend(backend, small_program(c.program), {task, c.mode, c.precision, 1});
+    EXPECT_TRUE(judged.passed()) << task << '\n' << judged.text();
+    std::printf("%s: worst ratio %.2f before timing, %.2f after\n", task, judged.check.worst,
+                judged.verify.worst);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cells, Checked, ::testing::ValuesIn(checked_cases()), name_of);
+
+}  // namespace
+}  // namespace assay::cuda

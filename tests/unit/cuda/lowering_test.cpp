@@ -1,0 +1,71 @@
+// What a step becomes: fused ops, layouts, reorders, one optimizer.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "backends/cuda/library.hpp"
+#include "harness/exec/lowered_graph.hpp"
+#include "harness/graph/training_step.hpp"
+#include "workloads/workload.hpp"
+
+namespace assay::cuda {
+namespace {
+
+LoweredGraph lowered(const char* workload, const char* precision, const char* mode = "graph") {
+  CompileOptions options;
+  options.mode = mode;
+  options.precision = parse_precision(precision);
+  static std::vector<std::unique_ptr<KernelLibrary>> libraries;  // outlive the kernels
+  libraries.push_back(make_kernel_library(options));
+  const Program program = find_workload(workload).build(2);
+  const bool plain = options.mode == "eager";
+  return lower(training_step(program, {options.precision, false, false}), *libraries.back(), {plain, {}});
+}
+
+std::int64_t count(const LoweredGraph& graph, const std::string& op) {
+  return std::ranges::count(graph.steps, op, &LoweredStep::op);
+}
+
+TEST(Lowering, every_workload_has_all_its_kernels) {
+  for (const Workload& workload : all_workloads()) {
+    const Program program = workload.build(2);
+    for (const char* precision : {"fp32", "tf32", "bf16"}) {
+      const Graph step = fused(training_step(program, {parse_precision(precision), false, false}));
+      for (const Node& node : step.nodes()) EXPECT_EQ(reason_against(step, node), "") << workload.name;
+    }
+  }
+}
+
+TEST(Lowering, updates_all_tensors_in_one_node) {
+  for (const char* workload : {"mlp", "lenet5", "cnn"}) {
+    const LoweredGraph graph = lowered(workload, "fp32");
+    EXPECT_EQ(count(graph, "adam") + count(graph, "sgd") + count(graph, "rmsprop"), 1) << workload;
+  }
+}
+
+TEST(Lowering, fuses_the_relu_into_what_is_before_it) {
+  const LoweredGraph graph = lowered("cnn", "bf16");
+  EXPECT_EQ(count(graph, "relu"), 0);
+  EXPECT_EQ(count(graph, "relu_gradient"), 0);
+}
+
+TEST(Lowering, keeps_images_channels_last_on_tensor_cores) {
+  for (const char* precision : {"bf16", "tf32"}) {
+    const LoweredGraph graph = lowered("cnn", precision);
+    for (const LoweredStep& step : graph.steps) {
+      if (step.op != "convolution") continue;
+      const Placed& y = graph.buffers[static_cast<std::size_t>(step.outputs[0])].first;
+      EXPECT_EQ(layout_of(y.format), Layout::channels_last) << step.node << " in " << precision;
+    }
+    // The flatten in front of the first linear layer and its gradient are all that moves.
+    EXPECT_LE(count(graph, "reorder"), 2) << precision;
+  }
+}
+
+TEST(Lowering, moves_nothing_in_strict_fp32_and_in_eager_mode) {
+  EXPECT_EQ(count(lowered("cnn", "fp32"), "reorder"), 0);
+  EXPECT_EQ(count(lowered("cnn", "bf16", "eager"), "reorder"), 0);
+}
+
+}  // namespace
+}  // namespace assay::cuda

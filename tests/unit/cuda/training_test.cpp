@@ -1,0 +1,76 @@
+// Whole programs on the kernels of backend cuda, run in loops on the host, against the reference in fp64.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "backends/cuda/library.hpp"
+#include "backends/reference/reference_backend.hpp"
+#include "harness/exec/kernel_executable.hpp"
+#include "tests/unit/exec/programs.hpp"
+
+namespace assay::cuda {
+namespace {
+
+struct Case {
+  const char* workload;
+  const char* mode;
+  const char* precision;
+};
+void PrintTo(const Case& c, std::ostream* stream) {
+  *stream << c.workload << "_" << c.mode << "_" << c.precision;
+}
+
+Program program_of(const std::string& workload) {
+  return workload == "residual" ? testing::residual_program(3) : find_workload(workload).build(3);
+}
+
+double relative_error(const HostTensor& got, const HostTensor& expected) {
+  double error = 0, norm = 0;
+  const auto a = got.as<float>();
+  const auto b = expected.as<double>();
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    error += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  return std::sqrt(error / norm);
+}
+
+class Training : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Training, agrees_with_the_reference_in_fp64) {
+  const auto [workload, mode, precision] = GetParam();
+  const double bound = std::string_view(precision) == "bf16" ? 0.15 : 5e-5;
+  const Program program = program_of(workload);
+  const CompileOptions options = testing::options(mode, precision);
+  KernelExecutable ours(program, options, make_kernel_library(options));
+  reference::ReferenceBackend oracle;
+  const auto theirs = oracle.compile(program, testing::options("eager", "fp64"));
+  const auto parameters = testing::parameters(program, 1);
+  const testing::Batch batch = testing::batch(program, 1);
+  for (Executable* executable : {static_cast<Executable*>(&ours), theirs.get()}) {
+    executable->set_state(parameters);
+    executable->stage(0, batch.host());
+  }
+  const auto got = ours.gradients(batch.host()), expected = theirs->gradients(batch.host());
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(got[i].name, expected[i].name);
+    // The bias in front of a batch norm has no gradient but rounding.
+    if (std::string_view(workload) == "residual" && got[i].name == "gradient/conv2.bias") continue;
+    EXPECT_LT(relative_error(got[i], expected[i]), bound) << expected[i].name;
+  }
+  for (Executable* executable : {static_cast<Executable*>(&ours), theirs.get()}) {
+    for (int step = 1; step <= 3; ++step) executable->step(0, 1e-2, step);
+  }
+  EXPECT_NEAR(ours.loss(), theirs->loss(), 10 * bound * std::abs(theirs->loss()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, Training,
+                         ::testing::Values(Case{"mlp", "graph", "fp32"}, Case{"mlp", "eager", "fp32"},
+                                           Case{"lenet5", "graph", "fp32"}, Case{"lenet5", "graph", "tf32"},
+                                           Case{"lenet5", "eager", "bf16"}, Case{"residual", "graph", "fp32"},
+                                           Case{"residual", "graph", "tf32"},
+                                           Case{"residual", "eager", "fp32"}));
+
+}  // namespace
+}  // namespace assay::cuda
