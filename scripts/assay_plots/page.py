@@ -272,7 +272,9 @@ def about(report: Report) -> str:
     if isinstance(cores, int) and not isinstance(cores, bool) and 0 < cores < 2**31:
         machine += f" ({plural(cores, 'core')})"
     gpus = report.environment.get("gpus")
-    names = [_text_at(gpu, "model") for gpu in gpus if isinstance(gpu, dict)] if isinstance(gpus, list) else []
+    names = (
+        [_text_at(gpu, "model") for gpu in gpus if isinstance(gpu, dict)] if isinstance(gpus, list) else []
+    )
     if any(names):
         machine += ", " + ", ".join(dict.fromkeys(name for name in names if name))
     version = _text_at(report.run, "version")

@@ -99,10 +99,10 @@ def warnings(study: Study) -> list[Warned]:
                 "run again on a quiet machine",
             )
         )
-    warned = Counter(warning for cell in study.cells for fork in cell.forks for warning in fork.warnings)
-    for warning, count in warned.most_common(12):
+    said = Counter(warning for cell in study.cells for fork in cell.forks for warning in fork.warnings)
+    for warning, count in said.most_common(12):
         what, _, remedy = warning.partition(": ")
-        out.setdefault(Warned(f"{plural(count, 'fork')}: {what}", remedy))
+        out.setdefault(Warned(f"{plural(count, 'fork')}: {clean(what)}", clean(remedy)))
     few = sum(0 < len(cell.counted_forks()) < 6 for cell in study.cells)
     if few:
         out.setdefault(
