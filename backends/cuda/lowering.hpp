@@ -11,6 +11,7 @@
 #include "backends/cuda/device.hpp"
 #include "backends/cuda/kernels/portable.hpp"
 #include "backends/cuda/layout.hpp"
+#include "backends/cuda/products.hpp"
 #include "harness/exec/kernel_library.hpp"
 #include "harness/graph/op.hpp"
 
@@ -55,6 +56,11 @@ struct Request {
 // All operands and results in `layout`, opaque ones undecided.
 Lowered draft(const Request& request, Layout layout);
 
+// a and b of the type of operand 0, c of result 0; all row-major without gaps, ta and tb as in MatmulSpec; the strides
+// are left to the caller.
+MatmulSpec row_major_product(const Request& request, std::int64_t m, std::int64_t n, std::int64_t k, bool ta,
+                             bool tb);
+
 // Where the operands and results of one node lie while it is enqueued.
 struct Operands {
   std::vector<void*> inputs, outputs;
@@ -97,6 +103,21 @@ class Scratch {
 template <typename F>
 auto with_type(DType dtype, const F& f) {
   return dtype == DType::bf16 ? f(Bf16{}) : f(float{});
+}
+
+// A node that goes element by element in one layout, over its first operand where it can: body(T{}, at)
+// gives what for_each() calls with each index, T as in with_type() of that operand.
+template <typename Body>
+Lowered lower_elementwise(const Request& request, Layout layout, const Body& body) {
+  Lowered lowered = draft(request, layout);
+  lowered.in_place = in_place(request.node);
+  const Stream stream = request.context.device.stream();
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel([stream, body, n = request.inputs[0].elements()](
+                           const Operands& at) { for_each(stream, n, body(T{}, at)); },
+                       "own:pointwise");
+  });
+  return lowered;
 }
 
 struct OpEntry {

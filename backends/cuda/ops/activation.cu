@@ -47,32 +47,16 @@ struct Slope {
 
 template <typename F>
 Lowered lower_map(const Request& request) {
-  Lowered lowered = draft(request, request.follow({0}));
-  lowered.in_place = in_place(request.node);
-  const Stream stream = request.context.device.stream();
-  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
-    return make_kernel(
-        [stream, n = request.inputs[0].elements()](const Operands& at) {
-          for_each(stream, n, Map<T, F>{at.in<T>(0), at.out<T>(0)});
-        },
-        "own:pointwise");
+  return lower_elementwise(request, request.follow({0}), []<typename T>(T, const Operands& at) {
+    return Map<T, F>{at.in<T>(0), at.out<T>(0)};
   });
-  return lowered;
 }
 
 template <typename F>
 Lowered lower_slope(const Request& request) {
-  Lowered lowered = draft(request, request.follow_all());
-  lowered.in_place = in_place(request.node);
-  const Stream stream = request.context.device.stream();
-  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
-    return make_kernel(
-        [stream, n = request.inputs[0].elements()](const Operands& at) {
-          for_each(stream, n, Slope<T, F>{at.in<T>(0), at.in<T>(1), at.out<T>(0)});
-        },
-        "own:pointwise");
+  return lower_elementwise(request, request.follow_all(), []<typename T>(T, const Operands& at) {
+    return Slope<T, F>{at.in<T>(0), at.in<T>(1), at.out<T>(0)};
   });
-  return lowered;
 }
 
 }  // namespace

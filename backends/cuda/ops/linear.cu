@@ -6,23 +6,12 @@
 namespace assay::cuda {
 namespace {
 
-// Row-major and dense; ta, tb as in MatmulSpec.
+// One of many products that lie one behind the other, or the only one.
 MatmulSpec dense(const Request& request, std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb) {
-  MatmulSpec spec;
-  spec.m = m;
-  spec.n = n;
-  spec.k = k;
-  spec.ta = ta;
-  spec.tb = tb;
-  spec.lda = ta ? m : k;
-  spec.ldb = tb ? k : n;
-  spec.ldc = n;
+  MatmulSpec spec = row_major_product(request, m, n, k, ta, tb);
   spec.stride_a = m * k;
   spec.stride_b = k * n;
   spec.stride_c = m * n;
-  spec.operands = request.inputs[0].dtype;
-  spec.result = request.outputs[0].dtype;
-  spec.tf32 = request.context.tf32;
   return spec;
 }
 

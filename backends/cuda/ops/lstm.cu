@@ -92,18 +92,8 @@ struct StepGradient {
 
 MatmulSpec product(const Request& request, std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb,
                    DType result) {
-  MatmulSpec spec;
-  spec.m = m;
-  spec.n = n;
-  spec.k = k;
-  spec.ta = ta;
-  spec.tb = tb;
-  spec.lda = ta ? m : k;
-  spec.ldb = tb ? k : n;
-  spec.ldc = n;
-  spec.operands = request.inputs[0].dtype;
+  MatmulSpec spec = row_major_product(request, m, n, k, ta, tb);
   spec.result = result;
-  spec.tf32 = request.context.tf32;
   return spec;
 }
 

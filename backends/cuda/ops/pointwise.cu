@@ -45,60 +45,29 @@ struct Cast {
 };
 
 Lowered lower_relu(const Request& request) {
-  Lowered lowered = draft(request, request.follow_all());
-  lowered.in_place = in_place(request.node);
-  const Stream stream = request.context.device.stream();
-  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
-    return make_kernel(
-        [stream, n = request.inputs[0].elements()](const Operands& at) {
-          for_each(stream, n, Relu<T>{at.in<T>(0), at.out<T>(0)});
-        },
-        "own:pointwise");
+  return lower_elementwise(request, request.follow_all(), []<typename T>(T, const Operands& at) {
+    return Relu<T>{at.in<T>(0), at.out<T>(0)};
   });
-  return lowered;
 }
 
 Lowered lower_relu_gradient(const Request& request) {
-  Lowered lowered = draft(request, request.follow_all());
-  lowered.in_place = in_place(request.node);
-  const Stream stream = request.context.device.stream();
-  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
-    return make_kernel(
-        [stream, n = request.inputs[0].elements()](const Operands& at) {
-          for_each(stream, n, ReluGradient<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0)});
-        },
-        "own:pointwise");
+  return lower_elementwise(request, request.follow_all(), []<typename T>(T, const Operands& at) {
+    return ReluGradient<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0)};
   });
-  return lowered;
 }
 
 Lowered lower_add(const Request& request) {
-  Lowered lowered = draft(request, request.follow_all());
-  lowered.in_place = in_place(request.node);
-  const Stream stream = request.context.device.stream();
-  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
-    return make_kernel(
-        [stream, n = request.inputs[0].elements(), clipped = request.relu()](const Operands& at) {
-          for_each(stream, n, Add<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0), clipped});
-        },
-        "own:pointwise");
-  });
-  return lowered;
+  return lower_elementwise(request, request.follow_all(),
+                           [clipped = request.relu()]<typename T>(T, const Operands& at) {
+                             return Add<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0), clipped};
+                           });
 }
 
 Lowered lower_multiply(const Request& request) {
-  Lowered lowered = draft(request, request.follow({0}));
-  lowered.in_place = in_place(request.node);
-  const Stream stream = request.context.device.stream();
-  const bool scalar = request.in(1) != request.in(0);
-  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
-    return make_kernel(
-        [stream, n = request.inputs[0].elements(), scalar](const Operands& at) {
-          for_each(stream, n, Multiply<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0), scalar});
-        },
-        "own:pointwise");
-  });
-  return lowered;
+  return lower_elementwise(request, request.follow({0}),
+                           [scalar = request.in(1) != request.in(0)]<typename T>(T, const Operands& at) {
+                             return Multiply<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0), scalar};
+                           });
 }
 
 Lowered lower_cast(const Request& request) {

@@ -44,36 +44,33 @@ struct Rows {
   explicit Rows(const Shape& shape) : columns(shape.back()), rows(element_count(shape) / columns) {}
 };
 
-Lowered lower_softmax(const Request& request) {
+// body(T{}, at, columns) gives what for_each_row() calls.
+template <typename Body>
+Lowered lower_rows(const Request& request, const Body& body) {
   Lowered lowered = draft(request, Layout::plain);
   lowered.in_place = in_place(request.node);
   const Stream stream = request.context.device.stream();
   const Rows shape(request.out(0));
   lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
     return make_kernel(
-        [stream, shape](const Operands& at) {
-          for_each_row(stream, shape.rows, shape.columns,
-                       Softmax<T>{at.in<T>(0), at.out<T>(0), shape.columns});
+        [stream, shape, body](const Operands& at) {
+          for_each_row(stream, shape.rows, shape.columns, body(T{}, at, shape.columns));
         },
         "own:rows");
   });
   return lowered;
 }
 
-Lowered lower_gradient(const Request& request) {
-  Lowered lowered = draft(request, Layout::plain);
-  lowered.in_place = in_place(request.node);
-  const Stream stream = request.context.device.stream();
-  const Rows shape(request.out(0));
-  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
-    return make_kernel(
-        [stream, shape](const Operands& at) {
-          for_each_row(stream, shape.rows, shape.columns,
-                       SoftmaxGradient<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0), shape.columns});
-        },
-        "own:rows");
+Lowered lower_softmax(const Request& request) {
+  return lower_rows(request, []<typename T>(T, const Operands& at, std::int64_t columns) {
+    return Softmax<T>{at.in<T>(0), at.out<T>(0), columns};
   });
-  return lowered;
+}
+
+Lowered lower_gradient(const Request& request) {
+  return lower_rows(request, []<typename T>(T, const Operands& at, std::int64_t columns) {
+    return SoftmaxGradient<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0), columns};
+  });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "backends/cuda/library.hpp"
 #include "backends/reference/reference_backend.hpp"
 #include "harness/exec/kernel_executable.hpp"
+#include "tests/relative_error.hpp"
 #include "tests/unit/exec/programs.hpp"
 
 namespace assay::cuda {
@@ -22,17 +23,6 @@ void PrintTo(const Case& c, std::ostream* stream) {
 
 Program program_of(const std::string& workload) {
   return workload == "residual" ? testing::residual_program(3) : find_workload(workload).build(3);
-}
-
-double relative_error(const HostTensor& got, const HostTensor& expected) {
-  double error = 0, norm = 0;
-  const auto a = got.as<float>();
-  const auto b = expected.as<double>();
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    error += (a[i] - b[i]) * (a[i] - b[i]);
-    norm += b[i] * b[i];
-  }
-  return std::sqrt(error / norm);
 }
 
 class Training : public ::testing::TestWithParam<Case> {};
@@ -57,7 +47,7 @@ TEST_P(Training, agrees_with_the_reference_in_fp64) {
     ASSERT_EQ(got[i].name, expected[i].name);
     // The bias in front of a batch norm has no gradient but rounding.
     if (std::string_view(workload) == "residual" && got[i].name == "gradient/conv2.bias") continue;
-    EXPECT_LT(relative_error(got[i], expected[i]), bound) << expected[i].name;
+    EXPECT_LT(testing::relative_error(got[i], expected[i]), bound) << expected[i].name;
   }
   for (Executable* executable : {static_cast<Executable*>(&ours), theirs.get()}) {
     for (int step = 1; step <= 3; ++step) executable->step(0, 1e-2, step);

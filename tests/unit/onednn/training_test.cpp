@@ -7,6 +7,7 @@
 #include "backends/onednn/backend.hpp"
 #include "backends/onednn/library.hpp"
 #include "backends/reference/reference_backend.hpp"
+#include "tests/relative_error.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay::onednn {
@@ -54,17 +55,6 @@ CompileOptions options(const char* mode, const char* precision, int threads = 2)
   return o;
 }
 
-double relative_error(const HostTensor& got, const HostTensor& expected) {
-  double error = 0, norm = 0;
-  const auto a = got.as<float>();
-  const auto b = expected.as<double>();
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    error += (a[i] - b[i]) * (a[i] - b[i]);
-    norm += b[i] * b[i];
-  }
-  return std::sqrt(error / norm);
-}
-
 class Training : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Training, gradients_agree_with_the_reference_in_fp64) {
@@ -83,7 +73,7 @@ TEST_P(Training, gradients_agree_with_the_reference_in_fp64) {
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     ASSERT_EQ(got[i].name, expected[i].name);
-    EXPECT_LT(relative_error(got[i], expected[i]), bf16 ? 0.15 : 2e-5) << expected[i].name;
+    EXPECT_LT(testing::relative_error(got[i], expected[i]), bf16 ? 0.15 : 2e-5) << expected[i].name;
   }
 }
 
@@ -127,7 +117,7 @@ TEST(FirstLayer, agrees_with_the_reference_whatever_the_batch) {
     theirs->set_state(data.state);
     const auto got = ours->gradients(data.host()), expected = theirs->gradients(data.host());
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_LT(relative_error(got[i], expected[i]), 2e-5) << expected[i].name;
+      EXPECT_LT(testing::relative_error(got[i], expected[i]), 2e-5) << expected[i].name;
     }
   }
 }
