@@ -17,8 +17,8 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ThreadPool::run(std::int64_t count, std::int64_t grain, const Body& body) {
-  const std::int64_t parts = std::min<std::int64_t>(size(), count / std::max<std::int64_t>(grain, 1));
+void ThreadPool::run(std::int64_t count, std::int64_t least, const Body& body) {
+  const std::int64_t parts = std::min<std::int64_t>(size(), count / std::max<std::int64_t>(least, 1));
   if (parts <= 1) {
     if (count > 0) body(0, 0, count);
     return;

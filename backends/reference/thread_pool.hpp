@@ -23,10 +23,10 @@ class ThreadPool {
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
   // body(part, begin, end) for size() contiguous parts of [0, count), some perhaps empty and then not called;
-  // returns when all are done. `grain`: fewer than this many a part are not worth a thread. The parts depend
-  // on count, grain and size() alone. The first exception of a part is thrown here.
+  // returns when all are done. `least`: fewer than this many a part are not worth a thread. The parts depend
+  // on count, least and size() alone. The first exception of a part is thrown here.
   using Body = std::function<void(int part, std::int64_t begin, std::int64_t end)>;
-  void run(std::int64_t count, std::int64_t grain, const Body& body);
+  void run(std::int64_t count, std::int64_t least, const Body& body);
 
  private:
   void work(int part);

@@ -26,9 +26,9 @@ std::filesystem::path manifest_path(const std::filesystem::path& cell_folder) {
 }
 
 // Reads fields of one object and says which one was wrong.
-class Reader {
+class ManifestReader {
  public:
-  Reader(const Json& json, const std::filesystem::path& path, std::string where)
+  ManifestReader(const Json& json, const std::filesystem::path& path, std::string where)
       : json_(json), path_(path), where_(std::move(where)) {
     if (!json.is_object()) fail("", "is no object");
   }
@@ -84,7 +84,7 @@ Manifest read_manifest(const std::filesystem::path& cell_folder) {
   const std::string text = read_text(path, 1 << 20);
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) throw IoError("manifest", path, "is no JSON");
-  const Reader reader(json, path, "");
+  const ManifestReader reader(json, path, "");
   if (reader.text("schema") != schema)
     reader.fail("schema", fmt::format("is '{}', wanted '{}'", reader.text("schema"), schema));
 
@@ -113,13 +113,13 @@ Manifest read_manifest(const std::filesystem::path& cell_folder) {
   }
   if (json.contains("vocabulary")) manifest.vocabulary = reader.count("vocabulary", 1, most_tokens);
   const auto channels = static_cast<std::size_t>(manifest.sample_shape.front());
-  const Reader normalisation(reader.at("normalisation"), path, "normalisation.");
+  const ManifestReader normalisation(reader.at("normalisation"), path, "normalisation.");
   manifest.scale = normalisation.floats("scale", channels);
   manifest.shift = normalisation.floats("shift", channels);
   const Json& splits = reader.at("splits");
   if (!splits.is_object()) reader.fail("splits", "is no object");
   for (const auto& [name, value] : splits.items()) {
-    const Reader split(value, path, fmt::format("splits.{}.", name));
+    const ManifestReader split(value, path, fmt::format("splits.{}.", name));
     manifest.splits[name] = {std::filesystem::absolute(cell_folder / split.text("inputs")),
                              std::filesystem::absolute(cell_folder / split.text("labels")),
                              split.count("first", 0, std::numeric_limits<std::int32_t>::max()),

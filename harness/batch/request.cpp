@@ -15,9 +15,9 @@ using Json = nlohmann::json;
 
 constexpr std::int64_t most_steps = 10'000'000;
 
-class Reader {
+class RequestReader {
  public:
-  Reader(const Json& json, const std::filesystem::path& path, std::string where)
+  RequestReader(const Json& json, const std::filesystem::path& path, std::string where)
       : json_(json), path_(path), where_(std::move(where)) {
     if (!json_.is_object()) fail("", "is no object");
   }
@@ -26,7 +26,7 @@ class Reader {
     throw IoError("request", path_, fmt::format("'{}{}' {}", where_, field, what));
   }
   bool has(const char* field) const { return json_.contains(field); }
-  Reader object(const char* field) const {
+  RequestReader object(const char* field) const {
     static const Json empty = Json::object();
     return {has(field) ? json_.at(field) : empty, path_, fmt::format("{}{}.", where_, field)};
   }
@@ -73,7 +73,7 @@ class Reader {
   std::string where_;
 };
 
-ClockRequest read_clock(const Reader& reader) {
+ClockRequest read_clock(const RequestReader& reader) {
   ClockRequest clock;
   const bool epochs = reader.one_of("kind", "steps", {"steps", "epochs"}) == "epochs";
   clock.kind = epochs ? ClockRequest::Kind::epochs : ClockRequest::Kind::steps;
@@ -82,7 +82,7 @@ ClockRequest read_clock(const Reader& reader) {
     clock.evaluate = reader.texts("evaluate");
     return clock;
   }
-  const Reader warm_up = reader.object("warm_up");
+  const RequestReader warm_up = reader.object("warm_up");
   clock.min_steps = warm_up.whole("min_steps", clock.min_steps, 1, most_steps);
   clock.min_seconds = warm_up.seconds("min_seconds", clock.min_seconds, 86'400);
   clock.block_seconds = reader.seconds("block_seconds", clock.block_seconds, 86'400);
@@ -93,17 +93,17 @@ ClockRequest read_clock(const Reader& reader) {
 
 }  // namespace
 
-BatchRequest read_request(const std::filesystem::path& cell_folder) {
+BatchRequest read_batch_request(const std::filesystem::path& cell_folder) {
   const std::filesystem::path path = cell_folder / "request.json";
   const Json json = Json::parse(read_text(path, 1 << 20), nullptr, false);
   if (json.is_discarded()) throw IoError("request", path, "is no JSON");
-  const Reader reader(json, path, "");
+  const RequestReader reader(json, path, "");
   BatchRequest request;
   if (!reader.has("batch")) reader.fail("batch", "is missing");
   request.batch = reader.whole("batch", 0, 1, 1 << 24);
   request.training = reader.one_of("task", "train", {"train", "infer"}) == "train";
   request.op = reader.has("op");
-  const Reader loader = reader.object("loader");
+  const RequestReader loader = reader.object("loader");
   request.loader.kind = loader.one_of("kind", "resident", {"resident", "harness", "native"});
   request.loader.workers = static_cast<int>(loader.whole("workers", 1, 0, 256));
   request.loader.prefetch = static_cast<int>(loader.whole("prefetch", 4, 1, 1024));

@@ -39,6 +39,6 @@ struct BatchRequest {
 };
 
 // Every field that is used is checked; the others are ignored. Throws IoError naming the field.
-BatchRequest read_request(const std::filesystem::path& cell_folder);
+BatchRequest read_batch_request(const std::filesystem::path& cell_folder);
 
 }  // namespace assay

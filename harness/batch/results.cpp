@@ -9,11 +9,11 @@
 namespace assay {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+OrderedJson number(double value) { return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr); }
 
-Json to_json(const TimedBlock& b) {
+OrderedJson to_json(const TimedBlock& b) {
   return {{"kind", b.kind},
           {"epoch", b.epoch},
           {"steps", b.steps},
@@ -27,7 +27,7 @@ Json to_json(const TimedBlock& b) {
           {"loss", number(b.loss)}};
 }
 
-Json to_json(const SplitEvaluation& e) {
+OrderedJson to_json(const SplitEvaluation& e) {
   return {{"epoch", e.epoch},
           {"split", e.split},
           {"samples", e.samples},
@@ -39,7 +39,7 @@ Json to_json(const SplitEvaluation& e) {
 }  // namespace
 
 void write_results(const std::filesystem::path& path, const ClockResults& results) {
-  Json json;
+  OrderedJson json;
   json["schema"] = "assay-clock/1";
   json["complete"] = results.complete;
   json["clock"] = {{"name", results.clock.name},
@@ -51,10 +51,10 @@ void write_results(const std::filesystem::path& path, const ClockResults& result
                     {"batches", results.batches},  {"wait_ns", results.wait_ns}};
   json["warm_up"] = {{"steps", results.warm_up_steps},
                      {"seconds", number(results.warm_up_seconds)},
-                     {"steady", results.steady ? Json(*results.steady) : Json(nullptr)}};
-  json["blocks"] = Json::array();
+                     {"steady", results.steady ? OrderedJson(*results.steady) : OrderedJson(nullptr)}};
+  json["blocks"] = OrderedJson::array();
   for (const TimedBlock& block : results.blocks) json["blocks"].push_back(to_json(block));
-  json["evaluations"] = Json::array();
+  json["evaluations"] = OrderedJson::array();
   for (const SplitEvaluation& evaluation : results.evaluations)
     json["evaluations"].push_back(to_json(evaluation));
   json["latencies_ns"] = results.latencies_ns;

@@ -31,7 +31,7 @@ const char* name_of(PlannedBlock::Kind kind) {
 BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
     : cell_folder_(std::filesystem::absolute(cell_folder)),
       now_(now),
-      request_(read_request(cell_folder_)),
+      request_(read_batch_request(cell_folder_)),
       opener_(std::make_unique<SourceOpener>(read_manifest(cell_folder_))),
       train_(opener_->open("train")),
       evaluator_(opener_->manifest().classes),

@@ -188,10 +188,6 @@ HostTensor schedule_of(const OptimizerSpec& optimizer) {
   return schedule;
 }
 
-void write_array(const fs::path& path, const HostTensor& tensor) {
-  write_npy(path, tensor.type, std::span<const std::byte>(tensor.bytes));
-}
-
 }  // namespace
 
 std::int64_t distinct_samples(std::int64_t batch, std::int64_t asked) {
@@ -218,18 +214,17 @@ CheckBatch write_check(const fs::path& cell_folder, const Program& program, std:
   fs::create_directories(folder);
   write_safetensors(folder / "parameters.safetensors", parameters_of(program, seed));
   if (program.is_op()) {
-    write_array(folder / "inputs.npy", operands_of(program.graph(task), seed));
-    write_array(folder / "labels.npy", HostTensor::zeros("labels", {DType::i32, {1}}));
+    write_npy(folder / "inputs.npy", operands_of(program.graph(task), seed));
+    write_npy(folder / "labels.npy", HostTensor::zeros("labels", {DType::i32, {1}}));
   } else {
     const Value& inputs = graph.value(graph.find("inputs"));
     const bool tokens = inputs.type.dtype == DType::i32;
-    write_array(folder / "inputs.npy",
-                tokens ? tokens_of(inputs.type.shape, vocabulary_of(graph, graph.find("inputs")), batch, seed)
-                       : inputs_of(inputs.type.shape, batch, seed));
-    write_array(folder / "labels.npy",
-                labels_of(graph.value(graph.output("logits")).type.shape.back(), batch));
+    write_npy(folder / "inputs.npy",
+              tokens ? tokens_of(inputs.type.shape, vocabulary_of(graph, graph.find("inputs")), batch, seed)
+                     : inputs_of(inputs.type.shape, batch, seed));
+    write_npy(folder / "labels.npy", labels_of(graph.value(graph.output("logits")).type.shape.back(), batch));
   }
-  write_array(folder / "schedule.npy", schedule_of(program.optimizer));
+  write_npy(folder / "schedule.npy", schedule_of(program.optimizer));
   const std::vector<HostTensor> masks = masks_of(graph, batch, seed);
   if (!masks.empty()) write_safetensors(folder / "masks.safetensors", masks);
   const nlohmann::json json{{"batch", batch.batch}, {"distinct", batch.distinct}, {"row_of", batch.row_of}};

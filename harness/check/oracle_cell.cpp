@@ -49,10 +49,6 @@ HostTensor distinct_rows(const HostTensor& rows, const CheckBatch& batch) {
   return samples;
 }
 
-void write_array(const fs::path& path, const HostTensor& tensor) {
-  write_npy(path, tensor.type, std::span<const std::byte>(tensor.bytes));
-}
-
 }  // namespace
 
 void write_oracle_cell(const fs::path& oracle_folder, const fs::path& cell_folder, const Program& program,
@@ -87,8 +83,8 @@ void write_oracle_cell(const fs::path& oracle_folder, const fs::path& cell_folde
     fs::copy_file(from / "parameters.safetensors", target, fs::copy_options::overwrite_existing);
   }
   fs::copy_file(from / "schedule.npy", to / "schedule.npy", fs::copy_options::overwrite_existing);
-  write_array(to / "inputs.npy", distinct_rows(read_npy(from / "inputs.npy"), batch));
-  write_array(to / "labels.npy", distinct_rows(read_npy(from / "labels.npy"), batch));
+  write_npy(to / "inputs.npy", distinct_rows(read_npy(from / "inputs.npy"), batch));
+  write_npy(to / "labels.npy", distinct_rows(read_npy(from / "labels.npy"), batch));
   if (!fs::exists(from / "masks.safetensors")) return;
   std::vector<HostTensor> masks;
   for (const HostTensor& mask : read_safetensors(from / "masks.safetensors")) {

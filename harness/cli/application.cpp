@@ -10,7 +10,6 @@
 #include <CLI/CLI.hpp>
 
 #include "harness/cli/commands/commands.hpp"
-#include "harness/cli/exit_code.hpp"
 #include "harness/cli/print.hpp"
 #include "harness/cli/usage_error.hpp"
 #include "harness/graph/error.hpp"
@@ -18,6 +17,7 @@
 #include "harness/io/error.hpp"
 #include "harness/report/strict_json.hpp"
 #include "harness/run/build_info.hpp"
+#include "harness/run/exit_code.hpp"
 #include "harness/run/options.hpp"
 
 namespace assay::cli {

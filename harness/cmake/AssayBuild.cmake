@@ -38,10 +38,18 @@ if(ASSAY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${ASSAY_CCACHE})
 endif()
 
-# assay_library(name SOURCES... LINK...): one static library per folder of harness/.
+# Half of a file's compile time is the headers of JSON, fmt and the standard library. OFF: each file by itself, which
+# finds an include that is missing.
+option(ASSAY_UNITY "Compile a few files of a library or a test together" ON)
+
+# assay_library(name [APART] SOURCES... LINK...): one static library per folder of harness/. APART: its files give the
+# same names to their own helpers, and are always compiled one by one.
 function(assay_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINK;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "APART" "" "SOURCES;LINK;PRIVATE" ${ARGN})
   add_library(assay_${name} STATIC ${arg_SOURCES})
   add_library(assay::${name} ALIAS assay_${name})
   target_link_libraries(assay_${name} PUBLIC assay::build ${arg_LINK} PRIVATE ${arg_PRIVATE})
+  if(ASSAY_UNITY AND NOT arg_APART)
+    set_target_properties(assay_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+  endif()
 endfunction()

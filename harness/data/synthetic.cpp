@@ -12,7 +12,6 @@
 namespace assay {
 namespace {
 
-constexpr std::uint64_t seed = 2026;
 constexpr std::int64_t most_classes = 100'000;
 constexpr std::int64_t grid = 4;   // values a channel along each side
 constexpr std::int64_t one = 256;  // of fixed point: the same bits everywhere
@@ -88,19 +87,19 @@ SyntheticData make_synthetic(const SyntheticSpec& spec, const std::string& strea
   data.labels.resize(samples);
   for (std::size_t i = 0; i < samples; ++i)
     data.labels[i] = static_cast<std::int32_t>(i % static_cast<std::size_t>(spec.classes));
-  Philox(seed, stream + "/labels").shuffle(std::span(data.labels));
+  Philox(synthetic_seed, stream + "/labels").shuffle(std::span(data.labels));
 
   data.inputs.resize(samples * elements);
-  Philox noise(seed, stream + "/noise");
+  Philox noise(synthetic_seed, stream + "/noise");
   fill_with_noise(noise, data.inputs);
   if (!spec.learnable) return data;
 
   const Extents size(spec.sample_shape);
   const std::size_t picture = static_cast<std::size_t>(size.channels) * grid_values;
   std::vector<std::uint8_t> pictures(static_cast<std::size_t>(spec.classes) * picture);
-  Philox shapes(seed, "patterns");
+  Philox shapes(synthetic_seed, "patterns");
   fill_with_noise(shapes, pictures);
-  Philox random(seed, stream + "/moves");
+  Philox random(synthetic_seed, stream + "/moves");
   const auto move = [&](std::int64_t extent) {
     const std::int64_t most = extent / moves;
     return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(2 * most + 1))) - most;

@@ -9,6 +9,9 @@
 
 namespace assay {
 
+// Of everything synthetic.
+inline constexpr std::uint64_t synthetic_seed = 2026;
+
 struct SyntheticSpec {
   bool learnable = true;  // otherwise noise, and labels that have nothing to do with it
   Shape sample_shape;     // (C, H, W); fewer dimensions are (1, H, W) and (1, 1, W)

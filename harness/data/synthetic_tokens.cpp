@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 
+#include "harness/data/synthetic.hpp"
 #include "harness/io/philox.hpp"
 
 namespace assay {
 namespace {
 
-constexpr std::uint64_t seed = 2026;
 constexpr std::int32_t start = 1, first_word = 3;
 constexpr std::uint64_t own_one_in = 4, faithful = 4, of = 5, shares = 8;
 
@@ -35,10 +35,10 @@ SyntheticTokens make_synthetic_tokens(const SyntheticTokensSpec& spec, const std
   data.labels.resize(static_cast<std::size_t>(spec.samples));
   for (std::size_t i = 0; i < data.labels.size(); ++i)
     data.labels[i] = static_cast<std::int32_t>(i % classes);
-  Philox(seed, stream + "/labels").shuffle(std::span(data.labels));
+  Philox(synthetic_seed, stream + "/labels").shuffle(std::span(data.labels));
 
   data.inputs.resize(data.labels.size() * length);
-  Philox random(seed, stream + "/words");
+  Philox random(synthetic_seed, stream + "/words");
   for (std::size_t i = 0; i < data.labels.size(); ++i) {
     const std::span<std::int32_t> row(data.inputs.data() + i * length, length);
     const std::uint64_t text = length - random.below(length - length / 4);

@@ -8,8 +8,6 @@
 namespace assay {
 namespace {
 
-std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
-
 // Brings an updated value home where it could not be made in place.
 class CopyKernel final : public Kernel {
  public:
@@ -43,7 +41,7 @@ class Formats {
       const auto pin = options.pinned.find(value.name);
       if (is_persistent(value.role) && pin != options.pinned.end()) settled_[v] = pin->second;
     }
-    for (const Update& update : graph.updates()) target_[at(update.source)] = update.target;
+    for (const Update& update : graph.updates()) target_[index(update.source)] = update.target;
     find_gradients();
   }
 
@@ -61,9 +59,9 @@ class Formats {
   // Where the value lies: what its producer writes, or what the first reader of a fed or persistent one asked
   // for.
   Format of(ValueId v) const {
-    return settled_[at(v)].decided() ? settled_[at(v)] : library_.plain(graph_.value(v).type);
+    return settled_[index(v)].decided() ? settled_[index(v)] : library_.plain(graph_.value(v).type);
   }
-  ValueId target(ValueId v) const { return target_[at(v)]; }
+  ValueId target(ValueId v) const { return target_[index(v)]; }
 
  private:
   // What an optimizer reads as "gradient" in the group of operands whose result becomes the parameter.
@@ -71,13 +69,13 @@ class Formats {
     for (const Node& node : graph_.nodes()) {
       if (node.op->repeats() == 0) continue;
       const std::vector<Operand> operands = node.op->operands();
-      const std::size_t shared = operands.size() - at(node.op->repeats()),
+      const std::size_t shared = operands.size() - index(node.op->repeats()),
                         results = node.op->results().size();
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-        const ValueId parameter = node.outputs[o] == none ? none : target_[at(node.outputs[o])];
+        const ValueId parameter = node.outputs[o] == none ? none : target_[index(node.outputs[o])];
         if (parameter == none || graph_.value(parameter).role != Role::parameter) continue;
-        const std::size_t first = shared + o / results * at(node.op->repeats());
-        for (std::size_t i = first; i < first + at(node.op->repeats()); ++i) {
+        const std::size_t first = shared + o / results * index(node.op->repeats());
+        for (std::size_t i = first; i < first + index(node.op->repeats()); ++i) {
           if (operand_at(*node.op, operands, i).name == "gradient") mark(node.inputs[i], parameter);
         }
       }
@@ -87,18 +85,18 @@ class Formats {
   void mark(ValueId v, ValueId parameter) {
     while (v != none && graph_.value(v).producer != none &&
            graph_.value(v).type.shape == graph_.value(parameter).type.shape) {
-      like_[at(v)] = parameter;
+      like_[index(v)] = parameter;
       const Node& producer = graph_.node(graph_.value(v).producer);
       v = producer.op->name() == "cast" ? producer.inputs[0] : none;
     }
   }
 
   Format wish(ValueId v) const {
-    if (settled_[at(v)].decided()) return settled_[at(v)];
-    for (const ValueId other : {target_[at(v)], like_[at(v)]}) {
+    if (settled_[index(v)].decided()) return settled_[index(v)];
+    for (const ValueId other : {target_[index(v)], like_[index(v)]}) {
       if (other != none && graph_.value(other).type == graph_.value(v).type &&
-          settled_[at(other)].decided()) {
-        return settled_[at(other)];
+          settled_[index(other)].decided()) {
+        return settled_[index(other)];
       }
     }
     return {};
@@ -110,7 +108,7 @@ class Formats {
       throw Unsupported(reason);
     Offer offer;
     offer.plain = plain_;
-    for (const ValueId v : node.inputs) offer.inputs.push_back(v == none ? Format{} : settled_[at(v)]);
+    for (const ValueId v : node.inputs) offer.inputs.push_back(v == none ? Format{} : settled_[index(v)]);
     for (const ValueId v : node.outputs) offer.outputs.push_back(v == none ? Format{} : wish(v));
     Lowered lowered = library_.lower(graph_, id, offer);
     lowered.inputs.resize(node.inputs.size());
@@ -118,13 +116,13 @@ class Formats {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == none || graph_.value(node.inputs[i]).opaque) continue;
       if (!lowered.inputs[i].decided()) lowered.inputs[i] = of(node.inputs[i]);
-      if (!settled_[at(node.inputs[i])].decided()) settled_[at(node.inputs[i])] = lowered.inputs[i];
+      if (!settled_[index(node.inputs[i])].decided()) settled_[index(node.inputs[i])] = lowered.inputs[i];
     }
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       if (node.outputs[o] == none) continue;
       if (!lowered.outputs[o].decided())
         lowered.outputs[o] = library_.plain(graph_.value(node.outputs[o]).type);
-      settled_[at(node.outputs[o])] = lowered.outputs[o];
+      settled_[index(node.outputs[o])] = lowered.outputs[o];
     }
     return lowered;
   }
@@ -149,7 +147,7 @@ class Assembly {
         last_reader_(graph_.values().size(), none) {
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
       for (const ValueId v : graph_.nodes()[n].inputs) {
-        if (v != none) last_reader_[at(v)] = static_cast<NodeId>(n);
+        if (v != none) last_reader_[index(v)] = static_cast<NodeId>(n);
       }
     }
     for (std::size_t v = 0; v < home_.size(); ++v) {
@@ -169,9 +167,9 @@ class Assembly {
     }
     if (lowered.view) {
       const ValueId v = node.outputs.front();
-      const bool persistent = result_.buffers[at(step.inputs.front())].kind == Buffer::Kind::persistent;
+      const bool persistent = result_.buffers[index(step.inputs.front())].kind == Buffer::Kind::persistent;
       if (!persistent) {
-        home_[at(v)] = {v, graph_.value(v).type, lowered.outputs.front(), step.inputs.front()};
+        home_[index(v)] = {v, graph_.value(v).type, lowered.outputs.front(), step.inputs.front()};
         return;
       }
       // A view of what an update replaces would change under its readers.
@@ -185,23 +183,23 @@ class Assembly {
       }
       const ValueId target = formats_.target(v);
       if (target != none && fits_home(id, step, static_cast<int>(o), target, lowered.outputs[o])) {
-        home_[at(v)] = home_[at(target)];
+        home_[index(v)] = home_[index(target)];
       } else {
-        home_[at(v)] = add(v, lowered.outputs[o], Buffer::Kind::transient);
+        home_[index(v)] = add(v, lowered.outputs[o], Buffer::Kind::transient);
       }
-      step.outputs.push_back(home_[at(v)].buffer);
+      step.outputs.push_back(home_[index(v)].buffer);
     }
     result_.steps.push_back(std::move(step));
   }
 
   void finish() {
     for (const Update& update : graph_.updates()) {
-      const Placed &from = home_[at(update.source)], &to = home_[at(update.target)];
+      const Placed &from = home_[index(update.source)], &to = home_[index(update.target)];
       if (from.buffer != to.buffer) result_.steps.push_back(move(from, to, graph_.value(update.target).name));
     }
     for (const Graph::Output& output : graph_.outputs()) {
-      const Placed& place = home_[at(output.value)];
-      result_.buffers[at(place.buffer)].output = true;
+      const Placed& place = home_[index(output.value)];
+      result_.buffers[index(place.buffer)].output = true;
       result_.outputs[output.name] = place;
     }
   }
@@ -216,7 +214,7 @@ class Assembly {
   // The buffer that holds `v` in `format`: where it lies, or a copy made now and kept for later readers. What
   // is fed is staged in that format, too, so that no step pays for it.
   int operand(const Node& reader, ValueId v, const Format& format) {
-    const Placed home = home_[at(v)];
+    const Placed home = home_[index(v)];
     if (home.format == format || graph_.value(v).opaque) return home.buffer;
     const auto [found, fresh] = copies_.try_emplace({v, format.key}, none);
     if (!fresh) return found->second;
@@ -240,8 +238,8 @@ class Assembly {
   // Whether the new value may be written where the old one lies: nobody reads the old one later, and this
   // kernel either does not read it or reads each element before it writes it.
   bool fits_home(NodeId id, const LoweredStep& step, int output, ValueId target, const Format& format) const {
-    const Placed& home = home_[at(target)];
-    if (home.format != format || last_reader_[at(target)] > id) return false;
+    const Placed& home = home_[index(target)];
+    if (home.format != format || last_reader_[index(target)] > id) return false;
     for (std::size_t i = 0; i < step.inputs.size(); ++i) {
       if (step.inputs[i] != home.buffer) continue;
       bool allowed = false;

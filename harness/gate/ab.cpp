@@ -14,14 +14,13 @@
 #include "harness/io/philox.hpp"
 #include "harness/measure/statistics.hpp"
 #include "harness/run/cell_report.hpp"
+#include "harness/run/exit_code.hpp"
 #include "harness/run/interrupts.hpp"
 #include "harness/run/measurement.hpp"
 #include "harness/run/metrics.hpp"
 
 namespace assay {
 namespace {
-
-constexpr int incomplete = 4;
 
 class Clock {
  public:

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/gate/calibration.hpp"
+#include "harness/measure/or_null.hpp"
 #include "harness/report/json_reader.hpp"
 #include "harness/report/strict_json.hpp"
 
@@ -15,11 +16,6 @@ using Json = nlohmann::json;
 
 constexpr std::string_view schema = "assay-calibration/1";
 constexpr JsonLimits limits{std::size_t{1} << 26, 8};
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 Json to_json(const CellNoise& cell) {
   Json visible = Json::object();
@@ -114,7 +110,7 @@ Calibration parse_calibration(std::string text, std::string_view where) {
 }
 
 Calibration read_calibration(const std::filesystem::path& file) {
-  return parse_calibration(read_text(file, limits), file.string());
+  return parse_calibration(read_json_text(file, limits), file.string());
 }
 
 }  // namespace assay

@@ -12,13 +12,12 @@
 #include "harness/graph/nearest.hpp"
 #include "harness/measure/statistics.hpp"
 #include "harness/report/table.hpp"
+#include "harness/run/exit_code.hpp"
 #include "harness/run/metrics.hpp"
 #include "harness/run/options.hpp"
 
 namespace assay {
 namespace {
-
-enum Code { fine = 0, regression = 3, incomplete = 4, not_comparable = 5, inconclusive = 6 };
 
 std::ptrdiff_t attention(Verdict verdict) {
   return std::find(verdicts.begin(), verdicts.end(), verdict) - verdicts.begin();

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/gate/comparison_tables.hpp"
+#include "harness/measure/or_null.hpp"
 #include "harness/report/markdown.hpp"
 
 namespace assay {
@@ -16,11 +17,6 @@ using Json = nlohmann::json;
 
 constexpr std::size_t most_rows = 100;
 constexpr std::size_t most_characters = 65'000;
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 Json to_json(const CellVerdict& cell) {
   return {{"id", cell.id},

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/gate/fingerprint.hpp"
+
 namespace assay {
 namespace {
 
@@ -41,15 +43,10 @@ std::string shown(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-Json at(const Json& document, const char* pointer) {
-  const Json::json_pointer path(pointer);
-  return document.contains(path) ? document.at(path) : Json(nullptr);
-}
-
 Json compared(const Json& environment, const Field& field) {
-  Json value = at(environment, field.pointer);
+  Json value = field_at(environment, field.pointer);
   if (!field.of_each || !value.is_array()) return value;
-  for (Json& entry : value) entry = at(entry, field.of_each);
+  for (Json& entry : value) entry = field_at(entry, field.of_each);
   return value;
 }
 
@@ -110,7 +107,7 @@ std::vector<EnvironmentDifference> environment_differences(const Report& base, c
     if (other != is.end() && other->second != version)
       found.push_back({"the version of " + what, version, other->second, true});
   }
-  const auto built = [](const Report& report) { return shown(at(report.run, "/dirty")); };
+  const auto built = [](const Report& report) { return shown(field_at(report.run, "/dirty")); };
   if (built(base) != built(current))
     found.push_back({"whether the sources had changes of their own", built(base), built(current), false});
   return found;

@@ -14,6 +14,9 @@ namespace assay {
 // are not one.
 std::optional<std::string> machine_fingerprint(const nlohmann::json& environment);
 
+// What a JSON document holds at a JSON pointer; null where there is nothing.
+nlohmann::json field_at(const nlohmann::json& document, const char* pointer);
+
 // "12 CPUs of an Intel(R) Xeon(R) ...": for a person.
 std::string machine_text(const nlohmann::json& environment);
 

@@ -50,7 +50,6 @@ class Differentiation {
   ValueId of(ValueId id) const { return gradients_[index(id)]; }
 
  private:
-  static std::size_t index(ValueId id) { return static_cast<std::size_t>(id); }
   bool varies(ValueId id) const { return id != none && varies_[index(id)]; }
 
   // A copy of the node: adding nodes moves those that are there.

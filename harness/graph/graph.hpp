@@ -2,6 +2,7 @@
 // concrete shapes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,6 +20,8 @@ class Op;
 
 using ValueId = std::int32_t;  // index into Graph::values()
 using NodeId = std::int32_t;   // index into Graph::nodes()
+// Into what is kept by value, node or step.
+inline std::size_t index(std::int64_t id) { return static_cast<std::size_t>(id); }
 inline constexpr std::int32_t none = -1;
 
 // Where a value's bits come from and how long they live.

@@ -19,8 +19,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "files are little-endian and read in place");
 
-constexpr std::string_view magic("\x93NUMPY", 6);
-
 struct Header {
   TensorType type;
   std::size_t offset = 0;  // of the data
@@ -96,7 +94,7 @@ void write_npy(const std::filesystem::path& path, const TensorType& type, std::s
   text.append(63 - (10 + text.size()) % 64,
               ' ');  // magic, version, length, text and newline end at a multiple of 64
   text += '\n';
-  std::string head(magic);
+  std::string head(npy_magic);
   head += std::string("\x01\x00", 2);
   head += static_cast<char>(text.size() & 0xff);
   head += static_cast<char>(text.size() >> 8);

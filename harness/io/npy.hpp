@@ -21,6 +21,10 @@ void write_npy(const std::filesystem::path& path, const TensorType& type, std::s
   write_npy(path, type, std::as_bytes(values), durable);
 }
 
+inline void write_npy(const std::filesystem::path& path, const HostTensor& tensor, bool durable = false) {
+  write_npy(path, tensor.type, std::span<const std::byte>(tensor.bytes), durable);
+}
+
 // The tensor's name is empty. Throws IoError when the file is not exactly what its header says.
 HostTensor read_npy(const std::filesystem::path& path);
 

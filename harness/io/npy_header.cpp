@@ -11,7 +11,6 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view magic("\x93NUMPY", 6);
 constexpr std::size_t longest_header = 65536;
 constexpr std::size_t most_dimensions = 16;
 
@@ -121,7 +120,7 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::filesyst
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.size() < 10)
     throw IoError("npy", path, fmt::format("is truncated: {} bytes hold no header", text.size()));
-  if (!text.starts_with(magic))
+  if (!text.starts_with(npy_magic))
     throw IoError("npy", path, "does not begin with \\x93NUMPY: it is no .npy file");
   const auto byte = [&](std::size_t i) { return std::size_t{static_cast<unsigned char>(text[i])}; };
   const std::size_t major = byte(6);

@@ -5,10 +5,14 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "harness/graph/tensor.hpp"
 
 namespace assay {
+
+// What every .npy file begins with.
+inline constexpr std::string_view npy_magic("\x93NUMPY", 6);
 
 struct NpyHeader {
   std::string descr;  // "<f4", "|O"

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t longest_header = 100'000'000;  // as the format's own implementation
+constexpr std::uint64_t longest_safetensors_header = 100'000'000;  // as the format's own implementation
 
 struct Name {
   DType dtype;
@@ -152,7 +152,7 @@ std::vector<HostTensor> read_safetensors(const std::filesystem::path& path, Safe
     throw IoError("safetensors", path, fmt::format("is truncated: {} bytes hold no header", bytes.size()));
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), 8);
-  if (length > longest_header || length > bytes.size() - 8)
+  if (length > longest_safetensors_header || length > bytes.size() - 8)
     throw IoError("safetensors", path,
                   fmt::format("is truncated or no safetensors: a header of {} bytes in a file of {}", length,
                               bytes.size()));

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "harness/measure/or_null.hpp"
 #include "harness/measure/system_files.hpp"
 #include "harness/measure/topology.hpp"
 
@@ -19,11 +20,6 @@ namespace {
 
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 // Those on which the speed of a network depends, as the kernel names them.
 Json instruction_sets(const std::string& flags) {

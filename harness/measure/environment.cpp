@@ -14,6 +14,7 @@
 #include "harness/measure/gpu_info.hpp"
 #include "harness/measure/limits.hpp"
 #include "harness/measure/nvml.hpp"
+#include "harness/measure/or_null.hpp"
 #include "harness/measure/system_files.hpp"
 
 namespace assay {
@@ -21,8 +22,6 @@ namespace {
 
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
-
-Json or_null(const std::optional<std::string>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json memory(const fs::path& root) {
   const std::string described = file_text(root / "proc/meminfo").value_or("");

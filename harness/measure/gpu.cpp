@@ -6,7 +6,8 @@
 #include "harness/measure/nvml_library.hpp"
 
 // A function's name, its address and the device that it asks.
-#define ASSAY_NVML(function) #function, library_->functions.function, static_cast < nvml::Device>(handle_)
+#define ASSAY_NVML_DEVICE(function) \
+#function, library_->functions.function, static_cast < nvml::Device>(handle_)
 
 namespace assay {
 namespace {
@@ -37,11 +38,11 @@ double milli(unsigned long long value) { return static_cast<double>(value) / 100
 
 }  // namespace
 
-Told<std::string> Gpu::model() const { return library_->text(ASSAY_NVML(nvmlDeviceGetName)); }
-Told<std::string> Gpu::uuid() const { return library_->text(ASSAY_NVML(nvmlDeviceGetUUID)); }
+Told<std::string> Gpu::model() const { return library_->text(ASSAY_NVML_DEVICE(nvmlDeviceGetName)); }
+Told<std::string> Gpu::uuid() const { return library_->text(ASSAY_NVML_DEVICE(nvmlDeviceGetUUID)); }
 
 Told<std::string> Gpu::bus() const {
-  return mapped<std::string>(library_->number<nvml::PciInfo>(ASSAY_NVML(nvmlDeviceGetPciInfo_v3)),
+  return mapped<std::string>(library_->number<nvml::PciInfo>(ASSAY_NVML_DEVICE(nvmlDeviceGetPciInfo_v3)),
                              [](const nvml::PciInfo& info) {
                                return std::string(info.bus_id, ::strnlen(info.bus_id, sizeof info.bus_id));
                              });
@@ -49,41 +50,44 @@ Told<std::string> Gpu::bus() const {
 
 Told<bool> Gpu::mig() const {
   unsigned current = 0, pending = 0;
-  if (std::string why = library_->ask(ASSAY_NVML(nvmlDeviceGetMigMode), &current, &pending); !why.empty())
+  if (std::string why = library_->ask(ASSAY_NVML_DEVICE(nvmlDeviceGetMigMode), &current, &pending);
+      !why.empty())
     return {std::nullopt, std::move(why)};
   return {current != 0, ""};
 }
 
 Told<bool> Gpu::persistence() const {
-  return mapped<bool>(library_->number<int>(ASSAY_NVML(nvmlDeviceGetPersistenceMode)),
+  return mapped<bool>(library_->number<int>(ASSAY_NVML_DEVICE(nvmlDeviceGetPersistenceMode)),
                       [](int mode) { return mode != 0; });
 }
 
 Told<std::string> Gpu::compute_mode() const {
-  return mapped<std::string>(library_->number<int>(ASSAY_NVML(nvmlDeviceGetComputeMode)), [](int mode) {
-    const auto known = static_cast<std::size_t>(mode) < compute_modes.size();
-    return known ? std::string(compute_modes[static_cast<std::size_t>(mode)]) : std::to_string(mode);
-  });
+  return mapped<std::string>(
+      library_->number<int>(ASSAY_NVML_DEVICE(nvmlDeviceGetComputeMode)), [](int mode) {
+        const auto known = static_cast<std::size_t>(mode) < compute_modes.size();
+        return known ? std::string(compute_modes[static_cast<std::size_t>(mode)]) : std::to_string(mode);
+      });
 }
 
 Told<double> Gpu::sm_clock_limit() const {
-  return mapped<double>(library_->number<unsigned>(ASSAY_NVML(nvmlDeviceGetMaxClockInfo), Clock::sm),
+  return mapped<double>(library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetMaxClockInfo), Clock::sm),
                         megahertz);
 }
 Told<double> Gpu::memory_clock_limit() const {
-  return mapped<double>(library_->number<unsigned>(ASSAY_NVML(nvmlDeviceGetMaxClockInfo), Clock::memory),
-                        megahertz);
+  return mapped<double>(
+      library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetMaxClockInfo), Clock::memory), megahertz);
 }
 Told<double> Gpu::sm_application_clock() const {
-  return mapped<double>(library_->number<unsigned>(ASSAY_NVML(nvmlDeviceGetApplicationsClock), Clock::sm),
-                        megahertz);
+  return mapped<double>(
+      library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetApplicationsClock), Clock::sm), megahertz);
 }
 Told<double> Gpu::power_limit() const {
-  return mapped<double>(library_->number<unsigned>(ASSAY_NVML(nvmlDeviceGetEnforcedPowerLimit)), milli);
+  return mapped<double>(library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetEnforcedPowerLimit)),
+                        milli);
 }
 
 Told<double> Gpu::utilisation() const {
-  return mapped<double>(library_->number<nvml::Utilization>(ASSAY_NVML(nvmlDeviceGetUtilizationRates)),
+  return mapped<double>(library_->number<nvml::Utilization>(ASSAY_NVML_DEVICE(nvmlDeviceGetUtilizationRates)),
                         [](const nvml::Utilization& rates) { return rates.gpu / 100.0; });
 }
 
@@ -93,8 +97,8 @@ Told<GpuMemory> Gpu::memory() const {
   };
   nvml::MemoryV2 newer{};
   newer.version = nvml::memory_v2;
-  if (library_->ask(ASSAY_NVML(nvmlDeviceGetMemoryInfo_v2), &newer).empty()) return {bytes(newer), ""};
-  return mapped<GpuMemory>(library_->number<nvml::Memory>(ASSAY_NVML(nvmlDeviceGetMemoryInfo)), bytes);
+  if (library_->ask(ASSAY_NVML_DEVICE(nvmlDeviceGetMemoryInfo_v2), &newer).empty()) return {bytes(newer), ""};
+  return mapped<GpuMemory>(library_->number<nvml::Memory>(ASSAY_NVML_DEVICE(nvmlDeviceGetMemoryInfo)), bytes);
 }
 
 Told<std::vector<GpuProcess>> Gpu::compute_processes() const {
@@ -113,29 +117,30 @@ Told<std::vector<GpuProcess>> Gpu::graphics_processes() const {
 }
 
 Told<double> Gpu::sm_clock() const {
-  return mapped<double>(library_->number<unsigned>(ASSAY_NVML(nvmlDeviceGetClockInfo), Clock::sm), megahertz);
+  return mapped<double>(library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetClockInfo), Clock::sm),
+                        megahertz);
 }
 Told<double> Gpu::memory_clock() const {
-  return mapped<double>(library_->number<unsigned>(ASSAY_NVML(nvmlDeviceGetClockInfo), Clock::memory),
+  return mapped<double>(library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetClockInfo), Clock::memory),
                         megahertz);
 }
 Told<double> Gpu::power() const {
-  return mapped<double>(library_->number<unsigned>(ASSAY_NVML(nvmlDeviceGetPowerUsage)), milli);
+  return mapped<double>(library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetPowerUsage)), milli);
 }
 Told<double> Gpu::energy() const {
-  return mapped<double>(library_->number<unsigned long long>(ASSAY_NVML(nvmlDeviceGetTotalEnergyConsumption)),
-                        milli);
+  return mapped<double>(
+      library_->number<unsigned long long>(ASSAY_NVML_DEVICE(nvmlDeviceGetTotalEnergyConsumption)), milli);
 }
 Told<double> Gpu::temperature() const {
   return mapped<double>(
-      library_->number<unsigned>(ASSAY_NVML(nvmlDeviceGetTemperature), nvml::die_temperature),
+      library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetTemperature), nvml::die_temperature),
       [](unsigned degrees) { return static_cast<double>(degrees); });
 }
 
 Told<std::vector<std::string>> Gpu::throttle_reasons() const {
-  auto bits = library_->number<unsigned long long>(ASSAY_NVML(nvmlDeviceGetCurrentClocksEventReasons));
+  auto bits = library_->number<unsigned long long>(ASSAY_NVML_DEVICE(nvmlDeviceGetCurrentClocksEventReasons));
   if (!library_->functions.nvmlDeviceGetCurrentClocksEventReasons)  // before driver 535
-    bits = library_->number<unsigned long long>(ASSAY_NVML(nvmlDeviceGetCurrentClocksThrottleReasons));
+    bits = library_->number<unsigned long long>(ASSAY_NVML_DEVICE(nvmlDeviceGetCurrentClocksThrottleReasons));
   return mapped<std::vector<std::string>>(bits, [](unsigned long long set) {
     std::vector<std::string> names;
     for (const auto& [bit, name] : throttle_names)

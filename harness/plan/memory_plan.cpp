@@ -7,8 +7,6 @@
 namespace assay {
 namespace {
 
-std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
-
 class Planner {
  public:
   Planner(const Graph& graph, const ByteSize& bytes, const PlanOptions& options)
@@ -22,7 +20,7 @@ class Planner {
     for (const Update& update : graph.updates()) {
       if (update.source == update.target) continue;
       if (fits_home(update)) {
-        home_[at(update.source)] = update.target;
+        home_[index(update.source)] = update.target;
       } else {
         plan_.copies.push_back(update);
       }
@@ -37,8 +35,9 @@ class Planner {
       const bool planned = graph_.value(id).producer != none && home_[v] == id;
       buffers.push_back({planned ? bytes_(id) : 0, planned, false});
     }
-    for (const Graph::Output& output : graph_.outputs()) buffers[at(home_[at(output.value)])].kept = true;
-    for (const Update& update : graph_.updates()) buffers[at(home_[at(update.source)])].kept = true;
+    for (const Graph::Output& output : graph_.outputs())
+      buffers[index(home_[index(output.value)])].kept = true;
+    for (const Update& update : graph_.updates()) buffers[index(home_[index(update.source)])].kept = true;
 
     std::vector<PlannedStep> steps;
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
@@ -48,8 +47,8 @@ class Planner {
     }
     Placement placement = place(buffers, steps, options_.sharing);
     for (std::size_t v = 0; v < home_.size(); ++v) {
-      plan_.storage.push_back(placement.storage[at(home_[v])]);
-      plan_.offset.push_back(placement.offset[at(home_[v])]);
+      plan_.storage.push_back(placement.storage[index(home_[v])]);
+      plan_.offset.push_back(placement.offset[index(home_[v])]);
     }
     plan_.scratch_offset = std::move(placement.scratch_offset);
     plan_.arena_bytes = placement.bytes;
@@ -67,18 +66,18 @@ class Planner {
 
   std::vector<int> homes(const std::vector<ValueId>& ids) const {
     std::vector<int> buffers;
-    for (const ValueId id : ids) buffers.push_back(id == none ? -1 : home_[at(id)]);
+    for (const ValueId id : ids) buffers.push_back(id == none ? -1 : home_[index(id)]);
     return buffers;
   }
 
   bool fits_home(const Update& update) const {
     const NodeId producer = graph_.value(update.source).producer;
-    if (producer == none || home_[at(update.source)] != update.source) return false;
+    if (producer == none || home_[index(update.source)] != update.source) return false;
     if (bytes_(update.source) != bytes_(update.target)) return false;
     for (const Graph::Output& output : graph_.outputs()) {
       if (output.value == update.target) return false;
     }
-    const std::vector<NodeId>& readers = readers_[at(update.target)];
+    const std::vector<NodeId>& readers = readers_[index(update.target)];
     if (!readers.empty() && readers.back() > producer) return false;
     // Another update may want the old bits when the step ends.
     for (const Update& other : graph_.updates()) {
@@ -103,10 +102,10 @@ class Planner {
       if (!node.op->view()) continue;
       const ValueId from = node.inputs[0];
       const ValueId to = node.outputs[0];
-      if (home_[at(to)] != to || is_persistent(graph_.value(home_[at(from)]).role)) continue;
+      if (home_[index(to)] != to || is_persistent(graph_.value(home_[index(from)]).role)) continue;
       if (options_.allows && !options_.allows(node, {0, 0})) continue;
       if (bytes_(from) != bytes_(to)) continue;
-      home_[at(to)] = home_[at(from)];
+      home_[index(to)] = home_[index(from)];
     }
   }
 

@@ -6,13 +6,7 @@
 namespace assay {
 namespace {
 
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment;
-}
-
-struct Block {
+struct Storage {
   std::int64_t bytes = 0;
   Lifetime life{0, -1};
 };
@@ -22,23 +16,24 @@ struct Block {
 Peak peak_of(const Graph& graph, const ByteSize& bytes) {
   const MemoryPlan plan = plan_memory(graph, bytes);
   const std::vector<Lifetime> lives = liveness(graph);
-  std::vector<Block> storages(lives.size());  // by root
+  std::vector<Storage> storages(lives.size());  // by root
   for (std::size_t v = 0; v < lives.size(); ++v) {
     if (plan.offset[v] < 0) continue;
-    Block& block = storages[at(plan.storage[v])];
-    if (block.life.last < 0) {
-      block.life = lives[v];
+    Storage& storage = storages[index(plan.storage[v])];
+    if (storage.life.last < 0) {
+      storage.life = lives[v];
     } else {
-      block.life = {std::min(block.life.first, lives[v].first), std::max(block.life.last, lives[v].last)};
+      storage.life = {std::min(storage.life.first, lives[v].first),
+                      std::max(storage.life.last, lives[v].last)};
     }
-    block.bytes = std::max(block.bytes, aligned(bytes(static_cast<ValueId>(v))));
+    storage.bytes = std::max(storage.bytes, aligned(bytes(static_cast<ValueId>(v))));
   }
 
   std::vector<std::int64_t> change(graph.nodes().size() + 2, 0);
-  for (const Block& block : storages) {
-    if (block.life.last < 0) continue;
-    change[at(block.life.first)] += block.bytes;
-    change[at(block.life.last + 1)] -= block.bytes;
+  for (const Storage& storage : storages) {
+    if (storage.life.last < 0) continue;
+    change[index(storage.life.first)] += storage.bytes;
+    change[index(storage.life.last + 1)] -= storage.bytes;
   }
   Peak peak;
   std::int64_t now = 0;
@@ -55,14 +50,14 @@ Peak peak_of(const Graph& graph, const ByteSize& bytes) {
   std::vector<ValueId> holder(lives.size(), none);
   for (std::size_t v = 0; v < lives.size(); ++v) {
     if (plan.offset[v] < 0 || lives[v].first > peak.node) continue;
-    ValueId& held = holder[at(plan.storage[v])];
+    ValueId& held = holder[index(plan.storage[v])];
     if (held == none || lives[v].last >= peak.node) held = static_cast<ValueId>(v);
   }
   for (std::size_t s = 0; s < storages.size(); ++s) {
-    const Block& block = storages[s];
-    if (block.life.last < peak.node || block.life.first > peak.node || holder[s] == none) continue;
-    const bool kept = block.life.last >= static_cast<std::int64_t>(graph.nodes().size());
-    peak.live.push_back({holder[s], block.bytes, kept ? none : static_cast<NodeId>(block.life.last)});
+    const Storage& storage = storages[s];
+    if (storage.life.last < peak.node || storage.life.first > peak.node || holder[s] == none) continue;
+    const bool kept = storage.life.last >= static_cast<std::int64_t>(graph.nodes().size());
+    peak.live.push_back({holder[s], storage.bytes, kept ? none : static_cast<NodeId>(storage.life.last)});
   }
   std::ranges::stable_sort(peak.live, std::greater<>(), &LiveValue::bytes);
   return peak;

@@ -4,11 +4,12 @@
 #include <numeric>
 
 namespace assay {
-namespace {
 
 std::int64_t aligned(std::int64_t bytes) {
   return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment;
 }
+
+namespace {
 
 // Bytes that must be kept apart from others while they live: a storage or a scratch.
 struct Block {
@@ -16,8 +17,6 @@ struct Block {
   Lifetime life;
   std::int64_t offset = 0;
 };
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 // Which buffers are written over which.
 class Storages {
@@ -37,34 +36,34 @@ class Storages {
   }
 
   int root(std::size_t buffer) const { return root_[buffer]; }
-  Block& block(int root) { return blocks_[at(root)]; }
+  Block& block(int root) { return blocks_[index(root)]; }
   bool is_root(std::size_t buffer) const {
     return buffers_[buffer].planned && root_[buffer] == static_cast<int>(buffer) && lives_[buffer].last >= 0;
   }
 
  private:
   void try_over(const PlannedStep& step, std::int64_t s, const InPlace& pair) {
-    if (at(pair.output) >= step.outputs.size() || at(pair.input) >= step.inputs.size()) return;
-    const int output = step.outputs[at(pair.output)];
-    const int input = step.inputs[at(pair.input)];
+    if (index(pair.output) >= step.outputs.size() || index(pair.input) >= step.inputs.size()) return;
+    const int output = step.outputs[index(pair.output)];
+    const int input = step.inputs[index(pair.input)];
     if (output < 0 || input < 0 || output == input) return;
-    if (!buffers_[at(output)].planned || !buffers_[at(input)].planned) return;
-    const bool fresh = lives_[at(output)].first == s && root_[at(output)] == output;
-    const bool dies = lives_[at(input)].last == s && !overwritten_[at(input)];
-    Block& storage = blocks_[at(root_[at(input)])];
-    if (!fresh || !dies || aligned(buffers_[at(output)].bytes) > storage.bytes) return;
+    if (!buffers_[index(output)].planned || !buffers_[index(input)].planned) return;
+    const bool fresh = lives_[index(output)].first == s && root_[index(output)] == output;
+    const bool dies = lives_[index(input)].last == s && !overwritten_[index(input)];
+    Block& storage = blocks_[index(root_[index(input)])];
+    if (!fresh || !dies || aligned(buffers_[index(output)].bytes) > storage.bytes) return;
     // An operand given twice must be allowed twice.
     for (std::size_t i = 0; i < step.inputs.size(); ++i) {
       const auto allows = [&](const InPlace& other) {
-        return other.output == pair.output && at(other.input) == i;
+        return other.output == pair.output && index(other.input) == i;
       };
       if (step.inputs[i] == input && std::ranges::none_of(step.in_place, allows)) return;
     }
     // A result that is given twice would be written twice.
     if (std::ranges::count(step.outputs, output) != 1) return;
-    root_[at(output)] = root_[at(input)];
-    overwritten_[at(input)] = true;
-    storage.life.last = std::max(storage.life.last, lives_[at(output)].last);
+    root_[index(output)] = root_[index(input)];
+    overwritten_[index(input)] = true;
+    storage.life.last = std::max(storage.life.last, lives_[index(output)].last);
   }
 
   std::span<const PlannedBuffer> buffers_;
@@ -146,7 +145,7 @@ std::vector<Lifetime> lifetimes(std::span<const PlannedBuffer> buffers, std::spa
     for (const auto* named : {&steps[s].inputs, &steps[s].outputs}) {
       for (const int b : *named) {
         if (b < 0) continue;
-        Lifetime& life = lives[at(b)];
+        Lifetime& life = lives[index(b)];
         if (life.last < 0) life.first = static_cast<std::int64_t>(s);
         life.last = static_cast<std::int64_t>(s);
       }
@@ -178,7 +177,7 @@ Placement place(std::span<const PlannedBuffer> buffers, std::span<const PlannedS
   for (std::size_t b = 0; b < buffers.size(); ++b) {
     const int root = storages.root(b);
     placement.storage.push_back(root);
-    placement.offset.push_back(storages.is_root(at(root)) ? storages.block(root).offset : -1);
+    placement.offset.push_back(storages.is_root(index(root)) ? storages.block(root).offset : -1);
   }
   for (std::size_t s = 0; s < steps.size(); ++s) {
     placement.scratch_offset.push_back(steps[s].scratch > 0 ? scratch[s].offset : -1);

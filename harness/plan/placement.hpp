@@ -47,6 +47,9 @@ struct Placement {
   std::int64_t lower_bound = 0;
 };
 
+// `bytes` up to the next multiple of arena_alignment.
+std::int64_t aligned(std::int64_t bytes);
+
 // Deterministic. Never takes more than naive does. A buffer lives from the first step that names it to the
 // last.
 Placement place(std::span<const PlannedBuffer> buffers, std::span<const PlannedStep> steps, Sharing sharing);

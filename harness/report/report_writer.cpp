@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/measure/or_null.hpp"
 #include "harness/report/report_json.hpp"
 #include "harness/report/strict_json.hpp"
 
@@ -11,11 +12,6 @@ namespace assay {
 namespace {
 
 using Json = nlohmann::json;
-
-template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 Json encode(const Block& block);
 Json encode(const Evaluation& evaluation);
@@ -136,12 +132,9 @@ Json encode(const Ties& ties) {
 }
 
 Json encode(const Equivalence& equivalence) {
-  return {{"checked", equivalence.checked},
-          {"passed", equivalence.passed},
-          {"worst", equivalence.worst},
-          {"reason", equivalence.reason},
-          {"tensors", list(equivalence.tensors)},
-          {"ties", list(equivalence.ties)}};
+  return {{"checked", equivalence.checked},       {"passed", equivalence.passed},
+          {"worst", equivalence.worst},           {"reason", equivalence.reason},
+          {"tensors", list(equivalence.tensors)}, {"ties", list(equivalence.ties)}};
 }
 
 Json encode(const Published& published) {

@@ -61,7 +61,7 @@ StrictDocument::StrictDocument(std::string text, std::string_view where, JsonLim
 }
 
 StrictDocument read_strict_document(const std::filesystem::path& file, JsonLimits limits) {
-  return {read_text(file, limits), file.string(), limits};
+  return {read_json_text(file, limits), file.string(), limits};
 }
 
 nlohmann::json to_json(const dom::element& element) {

@@ -185,7 +185,7 @@ Json parse_strict_json(std::string_view text, std::string_view where, JsonLimits
   return builder.take();
 }
 
-std::string read_text(const std::filesystem::path& file, JsonLimits limits) {
+std::string read_json_text(const std::filesystem::path& file, JsonLimits limits) {
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
   if (!std::filesystem::exists(status)) throw JsonError(fmt::format("{}: no such file", file.string()));
@@ -212,7 +212,7 @@ std::string read_text(const std::filesystem::path& file, JsonLimits limits) {
 }
 
 Json read_strict_json(const std::filesystem::path& file, JsonLimits limits) {
-  return parse_strict_json(read_text(file, limits), file.string(), limits);
+  return parse_strict_json(read_json_text(file, limits), file.string(), limits);
 }
 
 std::string strict_json_text(Json json) {

@@ -23,7 +23,7 @@ struct JsonLimits {
 };
 
 // The bytes of a file. Throws JsonError naming it when it is missing, unreadable, not a file or too large.
-std::string read_text(const std::filesystem::path& file, JsonLimits limits = {});
+std::string read_json_text(const std::filesystem::path& file, JsonLimits limits = {});
 
 // `where` names the text in errors: a path, or "standard input". Throws JsonError.
 nlohmann::json parse_strict_json(std::string_view text, std::string_view where, JsonLimits limits = {});

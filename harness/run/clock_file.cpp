@@ -21,7 +21,7 @@ double or_nan(const JsonReader& item, const char* key) {
 }  // namespace
 
 void read_clock(const std::filesystem::path& file, bool has_loss, Fork& fork) {
-  const StrictDocument document(read_text(file), file.filename().string());
+  const StrictDocument document(read_json_text(file), file.filename().string());
   const JsonReader clock(document);
   clock.field("blocks").each([&](const JsonReader& item) {
     Block block;

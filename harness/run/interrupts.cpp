@@ -17,7 +17,7 @@ constexpr std::array watched = {SIGINT, SIGTERM, SIGHUP};
 std::atomic<int> first_signal{0};
 std::atomic<int> count{0};
 std::array<int, 2> ends = {-1, -1};
-std::array<struct sigaction, watched.size()> before;
+std::array<struct sigaction, watched.size()> previous_actions;
 
 void remember(int number) {
   const int saved = errno;
@@ -40,11 +40,11 @@ Interrupts::Interrupts() {
   struct sigaction action {};
   action.sa_handler = remember;
   sigemptyset(&action.sa_mask);
-  for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &action, &before[i]);
+  for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &action, &previous_actions[i]);
 }
 
 Interrupts::~Interrupts() {
-  for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &before[i], nullptr);
+  for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &previous_actions[i], nullptr);
   for (int& end : ends) ::close(end);
 }
 

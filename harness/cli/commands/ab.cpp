@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/commands/commands.hpp"
-#include "harness/cli/exit_code.hpp"
 #include "harness/cli/print.hpp"
 #include "harness/cli/run_options.hpp"
 #include "harness/cli/usage_error.hpp"
@@ -21,13 +20,14 @@
 #include "harness/gate/fingerprint.hpp"
 #include "harness/gate/trial.hpp"
 #include "harness/measure/environment.hpp"
+#include "harness/run/exit_code.hpp"
 
 namespace assay::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct AbOptions {
   RunOptions run;
   VerdictOptions verdict{"95%"};
   std::string a, b, max_time = "30m";
@@ -39,7 +39,7 @@ fs::path default_folder() {
   return fs::path("reports") / fmt::format("ab-{:%Y%m%dT%H%M%SZ}", fmt::gmtime(std::time(nullptr)));
 }
 
-AbArm arm(const Options& options, const AbSide& side, const Context& context) {
+AbArm arm(const AbOptions& options, const AbSide& side, const Context& context) {
   AbArm made;
   made.request = options.run.request(context.command_line);
   made.request.config.override_with(side.values);
@@ -85,7 +85,7 @@ void say_what_it_takes(Progress& progress, const AbSettings& settings, const std
                                      100 * settings.threshold));
 }
 
-int measure(const Options& options, const Context& context) {
+int measure(const AbOptions& options, const Context& context) {
   options.verdict.require_format();
   AbSettings settings;
   settings.threshold = options.verdict.threshold();
@@ -119,7 +119,7 @@ int measure(const Options& options, const Context& context) {
 }  // namespace
 
 void add_ab(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AbOptions>();
   CLI::App* command = app.add_subcommand(
       "ab", "Two builds, backends or settings side by side, until it is clear which is slower");
   command

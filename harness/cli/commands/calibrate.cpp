@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/commands/commands.hpp"
-#include "harness/cli/exit_code.hpp"
 #include "harness/cli/print.hpp"
 #include "harness/cli/report_files.hpp"
 #include "harness/cli/run_options.hpp"
@@ -19,13 +18,14 @@
 #include "harness/gate/calibration_table.hpp"
 #include "harness/io/atomic_file.hpp"
 #include "harness/report/strict_json.hpp"
+#include "harness/run/exit_code.hpp"
 
 namespace assay::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct CalibrateOptions {
   RunOptions run;
   std::vector<std::string> reports;
   std::string threshold = "5%", confidence = "99%", metric;
@@ -34,7 +34,7 @@ struct Options {
 };
 
 // One after another, each in shuffled rounds of its own: what a baseline and a later report differ by.
-std::vector<Report> measure(const Options& options, const Context& context, int& signal) {
+std::vector<Report> measure(const CalibrateOptions& options, const Context& context, int& signal) {
   RunRequest request = options.run.request(context.command_line);
   if (!request.config.values.contains("forks")) request.config.values["forks"] = {"6"};
   if (settings_of(request.config).forks < 2)
@@ -51,7 +51,7 @@ std::vector<Report> measure(const Options& options, const Context& context, int&
   return reports;
 }
 
-int calibrate_machine(const Options& options, const Context& context) {
+int calibrate_machine(const CalibrateOptions& options, const Context& context) {
   CalibrationSettings settings;
   settings.threshold = share(options.threshold, "--threshold", 10);
   settings.confidence = share(options.confidence, "--confidence", 1);
@@ -86,7 +86,7 @@ int calibrate_machine(const Options& options, const Context& context) {
 }  // namespace
 
 void add_calibrate(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CalibrateOptions>();
   CLI::App* command = app.add_subcommand(
       "calibrate", "This machine's noise floor, from runs of one build against itself; compare reads it");
   command->add_option("--runs", options->runs, "Runs, one after another, of --forks forks each [5]")

@@ -6,21 +6,21 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/commands/commands.hpp"
-#include "harness/cli/exit_code.hpp"
 #include "harness/cli/print.hpp"
 #include "harness/cli/run_options.hpp"
 #include "harness/report/report_json.hpp"
 #include "harness/report/summary.hpp"
+#include "harness/run/exit_code.hpp"
 
 namespace assay::cli {
 namespace {
 
-struct Options {
+struct CheckOptions {
   RunOptions run;
   bool dry_run = false, json = false;
 };
 
-int check(const Options& options, const Context& context) {
+int check(const CheckOptions& options, const Context& context) {
   RunRequest request = options.run.request(context.command_line);
   request.check_alone = true;
   if (options.run.out != "-") request.out = options.run.out;
@@ -44,7 +44,7 @@ int check(const Options& options, const Context& context) {
 }  // namespace
 
 void add_check(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckOptions>();
   CLI::App* command = app.add_subcommand("check", "The equivalence check alone, tensor by tensor");
   command->add_option("--out", options->run.out, "Also write a report; - is stdout")->type_name("REPORT");
   command->add_flag("--json", options->json, "The report instead of tables");

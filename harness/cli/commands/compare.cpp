@@ -8,7 +8,6 @@
 #include <CLI/CLI.hpp>
 
 #include "harness/cli/commands/commands.hpp"
-#include "harness/cli/exit_code.hpp"
 #include "harness/cli/print.hpp"
 #include "harness/cli/report_files.hpp"
 #include "harness/cli/usage_error.hpp"
@@ -16,20 +15,21 @@
 #include "harness/gate/calibration.hpp"
 #include "harness/gate/compare.hpp"
 #include "harness/gate/fingerprint.hpp"
+#include "harness/run/exit_code.hpp"
 
 namespace assay::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct CompareOptions {
   std::string base, current, filter, calibration;
   VerdictOptions verdict{"99%"};
   bool allow_environment = false;
   bool fail_on_inconclusive = false;
 };
 
-std::optional<fs::path> calibration_of(const Options& options, const std::string& fingerprint) {
+std::optional<fs::path> calibration_of(const CompareOptions& options, const std::string& fingerprint) {
   if (options.calibration == "none") return std::nullopt;
   if (!options.calibration.empty()) return options.calibration;
   std::error_code ignored;
@@ -39,7 +39,8 @@ std::optional<fs::path> calibration_of(const Options& options, const std::string
 
 // What runs of one build differ by on the machine of the new report, where that was measured. Returns what to
 // tell the reader.
-std::string take_calibration(CompareSettings& settings, const Options& options, const Report& current) {
+std::string take_calibration(CompareSettings& settings, const CompareOptions& options,
+                             const Report& current) {
   const std::string fingerprint = machine_fingerprint(current.environment).value_or("");
   const auto file = calibration_of(options, fingerprint);
   if (!file)
@@ -55,7 +56,7 @@ std::string take_calibration(CompareSettings& settings, const Options& options, 
                      calibration.made);
 }
 
-int compare_reports(const Options& options) {
+int compare_reports(const CompareOptions& options) {
   options.verdict.require_format();
   CompareSettings settings;
   settings.threshold = options.verdict.threshold();
@@ -79,7 +80,7 @@ int compare_reports(const Options& options) {
 }  // namespace
 
 void add_compare(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareOptions>();
   CLI::App* command = app.add_subcommand(
       "compare", "Verdicts over two reports, cell by cell, and the exit code of a CI gate");
   command

@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/commands/commands.hpp"
-#include "harness/cli/exit_code.hpp"
 #include "harness/cli/print.hpp"
 #include "harness/gate/fingerprint.hpp"
 #include "harness/measure/environment.hpp"
 #include "harness/run/build_info.hpp"
+#include "harness/run/exit_code.hpp"
 
 namespace assay::cli {
 namespace {

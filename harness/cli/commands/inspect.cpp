@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/commands/commands.hpp"
-#include "harness/cli/exit_code.hpp"
 #include "harness/cli/print.hpp"
 #include "harness/cli/table_options.hpp"
 #include "harness/cli/usage_error.hpp"
 #include "harness/graph/graph_json.hpp"
 #include "harness/graph/precision.hpp"
 #include "harness/plan/summary.hpp"
+#include "harness/run/exit_code.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay::cli {
@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-struct Options {
+struct InspectOptions {
   std::string workload;
   bool json = false, graph = false, nodes = false;
   TableOptions table;
@@ -114,7 +114,7 @@ Table memory_table(const ProgramSummary& summary) {
   return table;
 }
 
-int inspect(const Options& options) {
+int inspect(const InspectOptions& options) {
   const OptionValues given = options.table.values();
   const Workload& workload = find_workload(options.workload);
   const auto one = [&](const char* name) {
@@ -155,7 +155,7 @@ int inspect(const Options& options) {
 }  // namespace
 
 void add_inspect(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectOptions>();
   CLI::App* command =
       app.add_subcommand("inspect", "A workload's graph, shapes, parameters, FLOPs, memory under each plan");
   command->add_option("WORKLOAD", options->workload, "assay list workloads")->required();

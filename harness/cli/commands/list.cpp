@@ -11,7 +11,6 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/commands/commands.hpp"
-#include "harness/cli/exit_code.hpp"
 #include "harness/cli/print.hpp"
 #include "harness/cli/table_options.hpp"
 #include "harness/cli/usage_error.hpp"
@@ -23,6 +22,7 @@
 #include "harness/run/backends.hpp"
 #include "harness/run/config.hpp"
 #include "harness/run/dataset_json.hpp"
+#include "harness/run/exit_code.hpp"
 #include "harness/run/op_support.hpp"
 #include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
@@ -250,13 +250,13 @@ constexpr Kind kinds[] = {{"workloads", list_workloads},
                           {"configs", list_configs},
                           {"datasets", list_datasets}};
 
-struct Options {
+struct ListOptions {
   std::string kind;
   bool json = false;
   TableOptions table;
 };
 
-int list(const Options& options) {
+int list(const ListOptions& options) {
   const OptionValues given = options.table.values();
   std::vector<std::string> known;
   for (const Kind& kind : kinds) known.emplace_back(kind.name);
@@ -282,7 +282,7 @@ int list(const Options& options) {
 }  // namespace
 
 void add_list(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ListOptions>();
   CLI::App* command =
       app.add_subcommand("list", "What there is; why a backend is unavailable and how to get it");
   command->add_option("KIND", options->kind, "workloads, ops, backends, configs or datasets; without it all");

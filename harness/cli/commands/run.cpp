@@ -14,20 +14,20 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/commands/commands.hpp"
-#include "harness/cli/exit_code.hpp"
 #include "harness/cli/print.hpp"
 #include "harness/cli/run_options.hpp"
 #include "harness/io/error.hpp"
 #include "harness/report/console.hpp"
 #include "harness/report/report_json.hpp"
 #include "harness/report/summary.hpp"
+#include "harness/run/exit_code.hpp"
 
 namespace assay::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct RunCommandOptions {
   RunOptions run;
   bool dry_run = false;
 };
@@ -58,7 +58,7 @@ void require_room(const fs::path& out) {
   if (!taken) throw IoError("run", out, "cannot take the report", reason);
 }
 
-int run_cells(const Options& options, const Context& context) {
+int run_cells(const RunCommandOptions& options, const Context& context) {
   RunRequest request = options.run.request(context.command_line);
   const BackendRegistry registry = options.run.registry(request.config);
   if (options.dry_run) {
@@ -91,7 +91,7 @@ int run_cells(const Options& options, const Context& context) {
 }  // namespace
 
 void add_run(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunCommandOptions>();
   CLI::App* command =
       app.add_subcommand("run", "Measure cells, each checked against the oracle, and write a report");
   command

@@ -8,7 +8,6 @@
 #include <CLI/CLI.hpp>
 
 #include "harness/cli/commands/commands.hpp"
-#include "harness/cli/exit_code.hpp"
 #include "harness/cli/print.hpp"
 #include "harness/cli/report_files.hpp"
 #include "harness/cli/usage_error.hpp"
@@ -17,11 +16,12 @@
 #include "harness/report/gbench.hpp"
 #include "harness/report/markdown.hpp"
 #include "harness/report/summary.hpp"
+#include "harness/run/exit_code.hpp"
 
 namespace assay::cli {
 namespace {
 
-struct Options {
+struct ShowOptions {
   std::vector<std::string> files;
   std::string format = "console";
 };
@@ -37,7 +37,7 @@ std::vector<Table> tables_of(const std::vector<Report>& reports, const std::vect
   return tables;
 }
 
-int show(const Options& options) {
+int show(const ShowOptions& options) {
   static const std::vector<std::string> formats{"console", "markdown", "csv", "gbench"};
   if (std::find(formats.begin(), formats.end(), options.format) == formats.end())
     throw UsageError(
@@ -61,7 +61,7 @@ int show(const Options& options) {
 }  // namespace
 
 void add_show(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ShowOptions>();
   CLI::App* command =
       app.add_subcommand("show", "Tables: measured beside published, paired ratios, tax, memory");
   command->add_option("REPORT", options->files, "Reports; - is standard input")->required();

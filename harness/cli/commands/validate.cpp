@@ -7,18 +7,18 @@
 #include <CLI/CLI.hpp>
 
 #include "harness/cli/commands/commands.hpp"
-#include "harness/cli/exit_code.hpp"
 #include "harness/cli/print.hpp"
 #include "harness/cli/report_files.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
 #include "harness/report/schema.hpp"
 #include "harness/report/strict_document.hpp"
+#include "harness/run/exit_code.hpp"
 
 namespace assay::cli {
 namespace {
 
-struct Options {
+struct ValidateOptions {
   std::vector<std::string> files;
   bool schema = false;
 };
@@ -36,7 +36,7 @@ std::vector<std::string> faults_of(const std::string& file) {
   }
 }
 
-int validate(const Options& options) {
+int validate(const ValidateOptions& options) {
   if (options.schema) {
     print(report_schema_text());
     return fine;
@@ -56,7 +56,7 @@ int validate(const Options& options) {
 }  // namespace
 
 void add_validate(CLI::App& app, Context& context) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ValidateOptions>();
   CLI::App* command =
       app.add_subcommand("validate", "Check reports against the schema and the invariants it cannot say");
   CLI::Option* files = command->add_option("REPORT", options->files, "Reports; - is standard input");

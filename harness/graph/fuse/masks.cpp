@@ -8,8 +8,6 @@
 namespace assay {
 namespace {
 
-std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
-
 // The operand "mask" of a gradient op; -1 for an op without.
 int mask_operand(const Op& op) {
   const std::vector<Operand> operands = op.operands();
@@ -51,11 +49,11 @@ Graph fuse_masks(const Graph& graph, const std::set<std::string>& ops) {
     if (producer == none || !rewrite.only_read_by(dx, reader)) continue;
     Node& node = rewrite.node(producer);
     const int mask = mask_operand(*node.op);
-    if (mask < 0 || node.outputs[0] != dx || node.inputs[at(mask)] != none) continue;
+    if (mask < 0 || node.outputs[0] != dx || node.inputs[index(mask)] != none) continue;
     if (!ops.contains(std::string(node.op->name()))) continue;
     const ValueId y = seen_as(rewrite, gradient.inputs[0], dx, producer);
     if (y == none) continue;
-    node.inputs[at(mask)] = y;
+    node.inputs[index(mask)] = y;
     rewrite.replace(id, gradient.outputs[0], dy);
   }
   return rewrite.result();

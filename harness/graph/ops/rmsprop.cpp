@@ -7,7 +7,7 @@
 namespace assay {
 namespace {
 
-constexpr double flops_per_element = 9;
+constexpr double rmsprop_flops = 9;
 
 class Rmsprop final : public Op {
  public:
@@ -35,7 +35,7 @@ class Rmsprop final : public Op {
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    return flops_per_element * optimized_elements(*this, inputs);
+    return rmsprop_flops * optimized_elements(*this, inputs);
   }
   std::vector<InPlace> in_place() const override { return {{0, 1}, {1, 3}}; }
 };

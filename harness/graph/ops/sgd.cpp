@@ -7,7 +7,7 @@
 namespace assay {
 namespace {
 
-constexpr double flops_per_element = 4;
+constexpr double sgd_flops = 4;
 
 class Sgd final : public Op {
  public:
@@ -37,7 +37,7 @@ class Sgd final : public Op {
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    return flops_per_element * optimized_elements(*this, inputs);
+    return sgd_flops * optimized_elements(*this, inputs);
   }
   std::vector<InPlace> in_place() const override { return {{0, 1}, {1, 3}}; }
 };

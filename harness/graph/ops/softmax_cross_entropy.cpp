@@ -6,7 +6,7 @@ namespace assay {
 namespace {
 
 // Exponential, subtraction, sum, maximum and division count one each.
-constexpr double flops_per_element = 5;
+constexpr double flops_per_logit = 5;
 
 // True for a constant 1: the gradient of the loss with respect to itself.
 bool is_one(const Graph& graph, ValueId id) {
@@ -42,7 +42,7 @@ class SoftmaxCrossEntropy final : public Op {
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    return flops_per_element * static_cast<double>(inputs[0].elements());
+    return flops_per_logit * static_cast<double>(inputs[0].elements());
   }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {

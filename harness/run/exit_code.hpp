@@ -1,7 +1,7 @@
 // What the program exits with; docs/report.md and `assay --help` say the same.
 #pragma once
 
-namespace assay::cli {
+namespace assay {
 
 enum ExitCode : int {
   fine = 0,
@@ -13,4 +13,4 @@ enum ExitCode : int {
   inconclusive = 6,
 };
 
-}  // namespace assay::cli
+}  // namespace assay
