@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kept_reports import GOLDEN, report_of, write_large
 from program import PROGRAM, assay
-from reports import GOLDEN, report_of, write_large
 from worker_under_test import ROOT
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")

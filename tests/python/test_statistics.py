@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kept_reports import report_of
 from program import BUILD, PROGRAM, assay, told
-from reports import report_of
 from scipy import stats
 from worker_under_test import ROOT
 

@@ -1,6 +1,6 @@
 """Reports with forks of known times, as small or as large as a test wants them.
 
-    python tests/python/reports.py CELLS OUT [FORKS BLOCKS]
+    python tests/python/kept_reports.py CELLS OUT [FORKS BLOCKS]
 
 writes a valid one with so many cells, of 3 forks of 20 blocks where nothing else is said.
 """
