@@ -30,7 +30,7 @@ std::unique_ptr<KernelLibrary> library_for(const std::string& precision) {
   options.precision = parse_precision(precision);
   options.threads = threads;
   options.deterministic = true;  // a kernel is run twice and must say the same
-  return ASSAY_BACKEND_UNDER_TEST::make_kernel_library(options);
+  return under_test::make_kernel_library(options);
 }
 
 double epsilon(DType dtype) {
@@ -159,7 +159,7 @@ std::string list_of_ops() {
 }
 
 TEST_F(Support, stands_in_backend_json) {
-  const std::string file = std::string(ASSAY_BACKEND_FOLDER) + "/backend.json";
+  const std::string file = fmt::format("{}/backends/{}/backend.json", ASSAY_SOURCE, under_test::backend);
   std::ostringstream buffer;
   buffer << std::ifstream(file).rdbuf();
   std::string description = buffer.str();

@@ -11,6 +11,7 @@
 #include "harness/batch/c_api.h"
 #include "harness/run/work.hpp"
 #include "harness/worker/trainer.hpp"
+#include "tests/backend_under_test.hpp"
 #include "tests/ops/op_benchmark.hpp"
 #include "tests/ops/op_run.hpp"
 #include "workloads/ops/op_workload.hpp"
@@ -39,7 +40,7 @@ std::vector<Row> benchmarked() {
 
 Cell cell_of(std::string_view op, std::string_view size, std::string_view task,
              std::string_view cache = "warm") {
-  for (const Cell& cell : op_suite(ASSAY_BACKEND_NAME)) {
+  for (const Cell& cell : op_suite(under_test::backend)) {
     const Axes& axes = cell.axes;
     if (axes.workload == op && axes.size == size && axes.task == task && axes.cache == cache) return cell;
   }
@@ -60,7 +61,7 @@ struct Kernel {
 };
 TEST(Engines, the_suite_has_each_op_at_each_size_of_its_sweep_in_each_direction) {
   std::set<std::string> warm;
-  for (const Cell& cell : op_suite(ASSAY_BACKEND_NAME)) {
+  for (const Cell& cell : op_suite(under_test::backend)) {
     if (cell.axes.cache == "warm")
       warm.insert(cell.axes.workload + " " + cell.axes.size + " " + cell.axes.task);
   }

@@ -14,11 +14,8 @@
 #include "harness/graph/op.hpp"
 #include "harness/graph/training_step.hpp"
 #include "harness/worker/backend.hpp"
+#include "tests/backend_under_test.hpp"
 #include "workloads/workload.hpp"
-
-namespace assay::ASSAY_BACKEND_UNDER_TEST {
-std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
-}
 
 namespace assay {
 namespace {
@@ -41,7 +38,7 @@ struct Step {
   std::vector<Storage> memory, scratch;
 
   Step(const Program& program, const CompileOptions& options)
-      : library(ASSAY_BACKEND_UNDER_TEST::make_kernel_library(options)),
+      : library(under_test::make_kernel_library(options)),
         lowered(lower(training_step(program, {options.precision, false, false}), *library, {})) {
     for (const Buffer& buffer : lowered.buffers)
       fill(buffer, library->memory(), memory.emplace_back(library->memory(), buffer.bytes, "a benchmark"));

@@ -9,11 +9,7 @@
 #include "harness/exec/kernel_library.hpp"
 #include "harness/worker/backend.hpp"
 #include "harness/worker/error.hpp"
-
-// What the backend under test exports beside its worker.
-namespace assay::ASSAY_BACKEND_UNDER_TEST {
-std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
-}
+#include "tests/backend_under_test.hpp"
 
 namespace assay::ops {
 
@@ -23,7 +19,7 @@ inline const std::string& missing_device() {
     try {
       CompileOptions options;
       options.mode = "graph";
-      ASSAY_BACKEND_UNDER_TEST::make_kernel_library(options);
+      under_test::make_kernel_library(options);
     } catch (const Unavailable& error) {
       return std::string(error.what());
     }

@@ -1,4 +1,5 @@
 #include "tests/ops/op_run.hpp"
+#include "tests/backend_under_test.hpp"
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -9,10 +10,6 @@
 #include "harness/run/config.hpp"
 #include "harness/run/matrix.hpp"
 #include "harness/worker/error.hpp"
-
-namespace assay::ASSAY_BACKEND_UNDER_TEST {
-std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
-}
 
 namespace assay {
 namespace {
@@ -43,7 +40,7 @@ std::unique_ptr<Executable> compiled(const Cell& cell) {
   options.mode = cell.axes.mode;
   options.threads = cell.compute_threads();
   const Program program = cell.program();
-  auto library = ASSAY_BACKEND_UNDER_TEST::make_kernel_library(options);
+  auto library = under_test::make_kernel_library(options);
   if (std::string reason = first_unsupported(program, options, *library); !reason.empty())
     throw Unsupported(reason);
   return std::make_unique<KernelExecutable>(program, options, std::move(library));

@@ -14,7 +14,7 @@ class TrainingRun {
  public:
   TrainingRun(const Program& program, const std::string& mode, int threads = 2)
       : executable_(program, options(mode, threads),
-                    ASSAY_BACKEND_UNDER_TEST::make_kernel_library(options(mode, threads))) {
+                    under_test::make_kernel_library(options(mode, threads))) {
     executable_.set_state(testing::parameters(program, 1));
     for (std::int64_t slot = 0; slot < slots; ++slot) {
       executable_.stage(slot, testing::batch(program, static_cast<std::uint64_t>(slot)).host());

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include "tests/backend_under_test.hpp"
 #include "tests/ops/training_run.hpp"
 
 namespace assay::ops {
@@ -39,7 +40,7 @@ class Traps : public NeedsDevice<::testing::TestWithParam<std::string>> {
   }
 
   static KernelExecutable compile(const Program& program) {
-    return KernelExecutable(program, options(), ASSAY_BACKEND_UNDER_TEST::make_kernel_library(options()));
+    return KernelExecutable(program, options(), under_test::make_kernel_library(options()));
   }
 
   static HostTensor vector(const std::string& name, const Shape& shape, float value) {

@@ -17,20 +17,13 @@
 #include "harness/measure/statistics.hpp"
 #include "harness/run/cell_folder.hpp"
 #include "harness/worker/trainer.hpp"
+#include "tests/backend_under_test.hpp"
 #include "tests/temporary_folder.hpp"
 #include "workloads/workload.hpp"
-
-#define ASSAY_STRING_OF(name) #name
-#define ASSAY_STRING(name) ASSAY_STRING_OF(name)
-
-namespace assay::ASSAY_BACKEND_UNDER_TEST {
-std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
-}
 
 namespace assay {
 namespace {
 
-constexpr const char* backend_name = ASSAY_STRING(ASSAY_BACKEND_UNDER_TEST);
 constexpr std::uint64_t seed = 1;
 
 struct Options {
@@ -46,7 +39,7 @@ Cell make_cell(const Options& wanted) {
   const Workload& workload = find_workload(wanted.workload);
   Cell cell;
   cell.axes.workload = workload.name;
-  cell.axes.backend = backend_name;
+  cell.axes.backend = under_test::backend;
   cell.axes.mode = "graph";
   cell.axes.batch = workload.batch;
   cell.axes.dataset = wanted.dataset;
@@ -121,7 +114,7 @@ nlohmann::json measure(const Options& wanted) {
   CompileOptions options;
   options.mode = cell.axes.mode;
   options.threads = cell.compute_threads();
-  KernelExecutable executable(program, options, ASSAY_BACKEND_UNDER_TEST::make_kernel_library(options));
+  KernelExecutable executable(program, options, under_test::make_kernel_library(options));
   executable.set_state(read_safetensors(folder / "parameters.safetensors"));
   const std::vector<Steps> bare = train_interleaved(executable, cell, folder);
 
@@ -144,7 +137,7 @@ nlohmann::json measure(const Options& wanted) {
     throw std::runtime_error("[overhead] no round has both a block and a loop: ask for more rounds");
 
   nlohmann::json result{
-      {"backend", backend_name},        {"workload", wanted.workload},  {"batch", cell.axes.batch},
+      {"backend", under_test::backend}, {"workload", wanted.workload},  {"batch", cell.axes.batch},
       {"threads", options.threads},     {"rounds", ratios.size()},      {"steps_a_block", steps},
       {"bare_us", median(loops) / 1e3}, {"run_us", median(runs) / 1e3}, {"median_ratio", median(ratios)}};
   if (const auto interval = median_interval(ratios)) {
@@ -158,7 +151,7 @@ nlohmann::json measure(const Options& wanted) {
 void print(const nlohmann::json& result) {
   const auto number = [&](const char* name) { return result.at(name).get<double>(); };
   fmt::print("{} on {}: {} rounds of {} steps, {:.1f} us a step in a bare loop, {:.1f} us in a run\n",
-             result.at("workload").get<std::string>(), backend_name, result.at("rounds").get<int>(),
+             result.at("workload").get<std::string>(), under_test::backend, result.at("rounds").get<int>(),
              result.at("steps_a_block").get<std::int64_t>(), number("bare_us"), number("run_us"));
   fmt::print("run / bare: {:.5f}", number("median_ratio"));
   if (result.contains("lower")) {
