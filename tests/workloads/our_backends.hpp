@@ -21,7 +21,7 @@ inline std::vector<std::string> our_backends() {
 }
 
 // One of our_backends().
-inline std::unique_ptr<Backend> make_backend(const std::string& name) {
+inline std::unique_ptr<Backend> make_backend([[maybe_unused]] const std::string& name) {
 #ifdef ASSAY_TEST_ONEDNN
   if (name == "onednn") return std::make_unique<onednn::OnednnBackend>();
 #endif
