@@ -4,7 +4,7 @@
 #
 #   tests/install/fresh_debian.sh [ROOT]     ROOT: an empty or absent folder; by default a temporary one, removed at the end
 #
-# Needs root and debootstrap, and takes 15 to 40 minutes on 2 cores. Tests the commit that is checked out. Where packages
+# Needs root and debootstrap, and takes half an hour on 2 slow cores. Tests the commit that is checked out. Where packages
 # come from is taken over from this machine: its mirror, proxies, certificates and pip configuration.
 set -euo pipefail
 
