@@ -236,7 +236,7 @@ TEST_F(MatrixTest, a_published_ratio_names_the_cell_that_differs_in_the_axes_it_
               {"metric": "step_time", "value": 4}]},
           {"backend": "other", "mode": "compile", "batch": [16, 32], "epochs": 2}]})");
   ASSERT_EQ(made.size(), 4U);
-  for (const int i : {0, 1}) {
+  for (const std::size_t i : {0U, 1U}) {
     ASSERT_EQ(made[i].published.size(), 3U);
     EXPECT_EQ(made[i].published[0].to, made[i + 2].id);
     EXPECT_THAT(*made[i].published[1].to, ::testing::EndsWith("/epochs:4"));
