@@ -41,6 +41,11 @@ endif()
 # Half of a file's compile time is the headers of JSON, fmt and the standard library. OFF: each file by itself, which
 # finds an include that is missing.
 option(ASSAY_UNITY "Compile a few files of a library or a test together" ON)
+function(assay_compile_together target files)
+  if(ASSAY_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
+  endif()
+endfunction()
 
 # assay_library(name [APART] SOURCES... LINK...): one static library per folder of harness/. APART: its files give the
 # same names to their own helpers, and are always compiled one by one.
@@ -49,7 +54,7 @@ function(assay_library name)
   add_library(assay_${name} STATIC ${arg_SOURCES})
   add_library(assay::${name} ALIAS assay_${name})
   target_link_libraries(assay_${name} PUBLIC assay::build ${arg_LINK} PRIVATE ${arg_PRIVATE})
-  if(ASSAY_UNITY AND NOT arg_APART)
-    set_target_properties(assay_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+  if(NOT arg_APART)
+    assay_compile_together(assay_${name} 6)
   endif()
 endfunction()

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "harness/measure/or_null.hpp"
 #include "harness/measure/system_files.hpp"
 
 namespace assay {
@@ -97,8 +98,8 @@ Json control_group_limits(const fs::path& root) {
   return {{"version", v1   ? Json(1)
                       : v2 ? Json(2)
                            : Json(nullptr)},
-          {"cpu_quota", quota ? Json(*quota) : Json(nullptr)},
-          {"memory_limit", memory ? Json(*memory) : Json(nullptr)}};
+          {"cpu_quota", or_null(quota)},
+          {"memory_limit", or_null(memory)}};
 }
 
 }  // namespace assay
