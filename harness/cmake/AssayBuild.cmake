@@ -16,6 +16,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
     target_compile_options(assay_build INTERFACE "$<BUILD_INTERFACE:-Wno-maybe-uninitialized>")
   endif()
 endif()
+# A tenth less compile time for 150 MB more memory: g++ collects its garbage later.
+target_compile_options(assay_build INTERFACE
+  "$<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>>")
 target_include_directories(assay_build INTERFACE
   "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>" "$<INSTALL_INTERFACE:include/assay>")
 
@@ -35,26 +38,50 @@ set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
 find_program(ASSAY_CCACHE ccache)
 if(ASSAY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${ASSAY_CCACHE})
+  # What ccache asks for before it keeps what was compiled with precompiled headers.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${ASSAY_CCACHE})
 endif()
 
-# Half of a file's compile time is the headers of JSON, fmt and the standard library. OFF: each file by itself, which
-# finds an include that is missing.
-option(ASSAY_UNITY "Compile a few files of a library or a test together" ON)
+# Half of a file's compile time is the headers of JSON, fmt, GoogleTest and the standard library. OFF: each file by
+# itself and with what it includes alone, which finds an include that is missing.
+option(ASSAY_UNITY "Compile a few files of a library or a test together, and with precompiled headers" ON)
 function(assay_compile_together target files)
   if(ASSAY_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
   endif()
 endfunction()
 
-# assay_library(name [APART] SOURCES... LINK...): one static library per folder of harness/. APART: its files give the
-# same names to their own helpers, and are always compiled one by one.
+# assay_precompile(name HEADERS... LINK...): headers for assay_use_precompiled(target name), whose target is compiled
+# with the same options.
+function(assay_precompile name)
+  cmake_parse_arguments(arg "" "" "HEADERS;LINK" ${ARGN})
+  if(ASSAY_UNITY)
+    file(CONFIGURE OUTPUT ${name}.cpp CONTENT "")
+    add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
+    target_link_libraries(${name} PRIVATE assay::build ${arg_LINK})
+    target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
+    # Without it ccache keeps nothing that was compiled so.
+    target_compile_options(assay_build INTERFACE "$<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>>")
+  endif()
+endfunction()
+function(assay_use_precompiled target name)
+  if(ASSAY_UNITY)
+    target_precompile_headers(${target} REUSE_FROM ${name})
+  endif()
+endfunction()
+
+# assay_library(name [APART] [OWN_OPTIONS] SOURCES... LINK...): one static library per folder of harness/. APART: its
+# files give the same names to their own helpers, and are always compiled one by one. OWN_OPTIONS: compiled with options
+# that the precompiled headers were not.
 function(assay_library name)
-  cmake_parse_arguments(arg "APART" "" "SOURCES;LINK;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "APART;OWN_OPTIONS" "" "SOURCES;LINK;PRIVATE" ${ARGN})
   add_library(assay_${name} STATIC ${arg_SOURCES})
   add_library(assay::${name} ALIAS assay_${name})
   target_link_libraries(assay_${name} PUBLIC assay::build ${arg_LINK} PRIVATE ${arg_PRIVATE})
   if(NOT arg_APART)
     assay_compile_together(assay_${name} 6)
+  endif()
+  if(NOT arg_OWN_OPTIONS)
+    assay_use_precompiled(assay_${name} library_headers)
   endif()
 endfunction()

@@ -14,3 +14,12 @@ if(ASSAY_TESTS)
   find_package(GTest REQUIRED)
   find_package(benchmark REQUIRED)
 endif()
+
+set(headers <algorithm> <array> <cmath> <cstdint> <filesystem> <fstream> <functional> <map> <memory> <optional> <set> <span>
+            <stdexcept> <string> <string_view> <vector> <fmt/format.h> <nlohmann/json.hpp>)
+assay_precompile(library_headers HEADERS ${headers} LINK fmt::fmt nlohmann_json::nlohmann_json)
+if(ASSAY_TESTS)
+  assay_precompile(test_headers HEADERS ${headers} <gmock/gmock.h> <gtest/gtest.h>
+                   LINK GTest::gmock GTest::gtest fmt::fmt nlohmann_json::nlohmann_json)
+  set_target_properties(test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # of programs, not of libraries
+endif()

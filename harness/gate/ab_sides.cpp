@@ -12,16 +12,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> split(std::string_view text, char at) {
-  std::vector<std::string> parts;
-  while (true) {
-    const std::size_t end = std::min(text.find(at), text.size());
-    parts.emplace_back(text.substr(0, end));
-    if (end == text.size()) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
 void set_on_side(AbSide& side, const std::string& key, const std::string& value, const std::string& where) {
   if (key == "build") {
     side.build = value;

@@ -16,16 +16,6 @@ std::string led(std::string_view where, std::string text) {
   return where.empty() ? text : fmt::format("{}: {}", where, text);
 }
 
-std::vector<std::string> split(std::string_view text) {
-  std::vector<std::string> parts;
-  for (;;) {
-    const std::size_t comma = text.find(',');
-    parts.emplace_back(text.substr(0, comma));
-    if (comma == std::string_view::npos) return parts;
-    text.remove_prefix(comma + 1);
-  }
-}
-
 template <typename T>
 bool parse(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -46,6 +36,16 @@ std::string last_of(const OptionValues& values, std::string_view name) {
 }
 
 }  // namespace
+
+std::vector<std::string> split(std::string_view text, char at) {
+  std::vector<std::string> parts;
+  for (;;) {
+    const std::size_t end = text.find(at);
+    parts.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
 
 const Option* find_option(std::string_view name) {
   for (const Option& option : options()) {
@@ -96,7 +96,7 @@ void check_value(const Option& option, std::string_view value, std::string_view 
 void set_option(OptionValues& values, const Option& option, std::string_view given, std::string_view where) {
   std::vector<std::string> parts;
   if (option.scope == OptionScope::axis) {
-    parts = split(given);
+    parts = split(given, ',');
   } else {
     parts.emplace_back(given);
   }

@@ -51,6 +51,8 @@ const Option& require_option(std::string_view name, std::string_view where);
 // Values as they were given, by option name. Absent: the default.
 using OptionValues = std::map<std::string, std::vector<std::string>, std::less<>>;
 
+// The parts of `text` between one `at` and the next; one part where there is none.
+std::vector<std::string> split(std::string_view text, char at);
 // Splits at commas where the option is an axis, checks each value and stores them in place of earlier ones (a
 // repeatable option adds). Throws ConfigError led by `where`.
 void set_option(OptionValues& values, const Option& option, std::string_view text, std::string_view where);

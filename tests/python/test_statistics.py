@@ -210,21 +210,22 @@ def signed_rank(differences: np.ndarray, confidence: float) -> tuple[float, floa
 @numpy_only
 def test_ab_gives_the_signed_rank_estimate_of_its_rounds_and_its_exact_interval(tmp_path: Path) -> None:
     asked = ("--a", "batch=32", "--b", "batch=64", "--max-time", "90s", "--out", tmp_path / "ab")
-    comparison = told("ab", *SHORT, *asked, "--format", "json", codes=(0, 3, 6))
+    surely = ("--confidence", "90%", "--looks", 1)  # few rounds
+    comparison = told("ab", *SHORT, *asked, *surely, "--format", "json", codes=(0, 3, 6))
     (cell,) = comparison["cells"]
     sides = [json.loads((tmp_path / "ab" / name).read_text())["cells"][0] for name in ("a.json", "b.json")]
     a, b = (step_times(side, clean=False) for side in sides)
     rounds = [math.log(b[r]) - math.log(a[r]) for r in sorted(a)]
     assert sorted(a) == sorted(b)
     looked = np.array(rounds[: cell["base"]["forks"]])
-    expected = signed_rank(looked, 0.99)
+    expected = signed_rank(looked, 0.9)
     assert expected
     assert math.log(cell["ratio"]) == pytest.approx(expected[0], rel=1e-9, abs=1e-12)
     assert math.log(cell["lower"]) == pytest.approx(expected[1], rel=1e-9, abs=1e-12)
     assert math.log(cell["upper"]) == pytest.approx(expected[2], rel=1e-9, abs=1e-12)
     assert cell["confidence"] == pytest.approx(expected[3], abs=1e-12)
     for shift, refused in ((expected[1] - 1e-9, True), (expected[1] + 1e-9, False)):
-        assert (stats.wilcoxon(looked - shift, method="exact").pvalue <= 0.01) == refused
+        assert (stats.wilcoxon(looked - shift, method="exact").pvalue <= 0.1) == refused
 
 
 @pytest.mark.skipif(not (BUILD / "simulate_gate").exists(), reason="simulate_gate is not built")
