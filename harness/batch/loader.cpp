@@ -93,19 +93,24 @@ void Loader::work() {
   }
 }
 
-std::int64_t Loader::next(void* inputs, std::int32_t* labels) {
+bool Loader::wait() {
   assert(!at_end());
-  if (threads_.empty()) return list_.fill(read_++, inputs, labels);
-  Slot& slot = slots_[static_cast<std::size_t>(read_) % slots_.size()];
+  if (threads_.empty()) return false;
+  const Slot& slot = slots_[static_cast<std::size_t>(read_) % slots_.size()];
   std::unique_lock lock(mutex_);
   filled_.wait(lock, [&] { return slot.full; });
-  lock.unlock();
+  return true;
+}
+
+std::int64_t Loader::next(void* inputs, std::int32_t* labels) {
+  if (!wait()) return list_.fill(read_++, inputs, labels);
+  Slot& slot = slots_[static_cast<std::size_t>(read_) % slots_.size()];
   if (slot.failure) std::rethrow_exception(slot.failure);
   // Nobody else touches a full slot.
   std::memcpy(inputs, slot.inputs.data(), slot.inputs.size() * sizeof(std::uint32_t));
   std::memcpy(labels, slot.labels.data(), slot.labels.size() * sizeof(std::int32_t));
   const std::int64_t samples = slot.samples;
-  lock.lock();
+  std::unique_lock lock(mutex_);
   slot.full = false;
   ++read_;
   lock.unlock();

@@ -14,7 +14,7 @@ namespace assay::cli {
 void RunOptions::add(CLI::App& command, bool resumable) {
   command.add_option("CONFIG", config_,
                      "A config by its name or file (assay list configs); without one the axes say what");
-  command.add_option("--filter", filter_, "Only cells whose id contains TEXT")->type_name("TEXT");
+  command.add_option("--filter", filter_, "Only cells whose id holds one of these texts")->type_name("TEXT,...");
   if (resumable)
     command.add_option("--resume", resume, "Keep what this report has and measure what is missing")
         ->type_name("REPORT");

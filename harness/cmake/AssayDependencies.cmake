@@ -21,5 +21,7 @@ assay_precompile(library_headers HEADERS ${headers} LINK fmt::fmt nlohmann_json:
 if(ASSAY_TESTS)
   assay_precompile(test_headers HEADERS ${headers} <gmock/gmock.h> <gtest/gtest.h>
                    LINK GTest::gmock GTest::gtest fmt::fmt nlohmann_json::nlohmann_json)
-  set_target_properties(test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # of programs, not of libraries
+  if(TARGET test_headers)
+    set_target_properties(test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # of programs, not of libraries
+  endif()
 endif()

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -28,29 +29,21 @@ void set_on_side(AbSide& side, const std::string& key, const std::string& value,
   set_option(side.values, *option, value, where);
 }
 
-// The axes as text, "*" for those that may differ.
+// The axes as text, "*" or nothing for those that may differ.
 std::string key_of(const Axes& given, const std::set<std::string>& free) {
   Axes axes = given;
-  const auto star = [&](const char* name, std::string& value) {
-    if (free.contains(name)) value = "*";
+  const auto forget = [&](std::string option, auto& field) {
+    std::replace(option.begin(), option.end(), '_', '-');
+    if (!free.contains(option)) return;
+    if constexpr (std::is_same_v<std::decay_t<decltype(field)>, std::string>)
+      field = "*";
+    else
+      field = {};
   };
-  star("workload", axes.workload);
-  star("backend", axes.backend);
-  star("device", axes.device);
-  star("mode", axes.mode);
-  star("task", axes.task);
-  star("precision", axes.precision);
-  star("layout", axes.layout);
-  star("dataset", axes.dataset);
-  star("loader", axes.loader);
-  star("optimizer", axes.optimizer);
-  star("compile-cache", axes.compile_cache);
-  star("size", axes.size);
-  star("cache", axes.cache);
-  if (free.contains("batch")) axes.batch = 0;
-  if (free.contains("threads")) axes.threads = 0;
-  if (free.contains("loader-workers") || free.contains("loader")) axes.loader_workers = 0;
-  if (free.contains("deterministic")) axes.deterministic = false;
+  for_each_axis(axes, forget);
+  forget("size", axes.size);
+  forget("cache", axes.cache);
+  if (free.contains("loader")) axes.loader_workers = 0;
   if (free.contains("epochs") || free.contains("steps")) axes.measure = "*";
   for (const std::string& name : free) axes.variant.erase(name);
   return cell_id(axes);

@@ -30,7 +30,7 @@ struct Pair {
 
 std::map<std::string, Pair> pairs_of(const Report& base, const Report& current, const std::string& filter) {
   std::map<std::string, Pair> pairs;
-  const auto wanted = [&](const CellReport& cell) { return cell.id.find(filter) != std::string::npos; };
+  const auto wanted = [&](const CellReport& cell) { return is_wanted(cell.id, filter); };
   const auto take = [&](const Report& report, const CellReport* Pair::*side, const char* name) {
     for (const CellReport& cell : report.cells) {
       if (!wanted(cell)) continue;

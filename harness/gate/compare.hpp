@@ -17,7 +17,7 @@ struct CompareSettings {
   // That all intervals hold together (Bonferroni: each cell is judged at 1 - (1 - confidence) / cells).
   double confidence = 0.99;
   std::string metric;  // empty: main_metric() of each cell
-  std::string filter;  // cells whose id holds it; empty: all
+  std::string filter;  // of is_wanted()
   BreakageSettings breakage;
   // Standard deviation of ln(time) between runs by cell id, from a calibration; "" holds for all others.
   std::map<std::string, double, std::less<>> between_runs;

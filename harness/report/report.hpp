@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -135,9 +136,32 @@ struct Axes {
 
   bool is_op() const { return !size.empty(); }
 };
+// visit(key, field) of every axis that each cell has, by its key in the report: all but `variant`, and `size` and
+// `cache` of single ops. The one list of them.
+template <typename AnyAxes, typename Visit>
+void for_each_axis(AnyAxes& axes, const Visit& visit) {
+  visit("workload", axes.workload);
+  visit("backend", axes.backend);
+  visit("device", axes.device);
+  visit("mode", axes.mode);
+  visit("task", axes.task);
+  visit("precision", axes.precision);
+  visit("layout", axes.layout);
+  visit("batch", axes.batch);
+  visit("dataset", axes.dataset);
+  visit("loader", axes.loader);
+  visit("loader_workers", axes.loader_workers);
+  visit("optimizer", axes.optimizer);
+  visit("threads", axes.threads);
+  visit("compile_cache", axes.compile_cache);
+  visit("deterministic", axes.deterministic);
+  visit("measure", axes.measure);
+}
 // "lenet5/onednn/cpu/graph/train/fp32/native/b200/fashion-mnist/resident/adam/t2/steps", of a single op
 // "op/relu/onednn/cpu/graph/infer/fp32/native/4096/warm/t2/steps"; unique in a report.
 std::string cell_id(const Axes& axes);
+// What --filter asks: whether `id` holds one of the texts between the commas of `filter`. An empty filter wants all.
+bool is_wanted(std::string_view id, std::string_view filter);
 
 // What one step does at the least, by the graph, and what this machine was measured to do at the most in the
 // same run, with the cell's device, precision and threads. 0: not known.

@@ -174,22 +174,7 @@ Published read_published(const JsonReader& in) {
 
 Axes read_axes(const JsonReader& in) {
   Axes axes;
-  in.read("workload", axes.workload);
-  in.read("backend", axes.backend);
-  in.read("device", axes.device);
-  in.read("mode", axes.mode);
-  in.read("task", axes.task);
-  in.read("precision", axes.precision);
-  in.read("layout", axes.layout);
-  in.read("batch", axes.batch);
-  in.read("dataset", axes.dataset);
-  in.read("loader", axes.loader);
-  in.read("loader_workers", axes.loader_workers);
-  in.read("optimizer", axes.optimizer);
-  in.read("threads", axes.threads);
-  in.read("compile_cache", axes.compile_cache);
-  in.read("deterministic", axes.deterministic);
-  in.read("measure", axes.measure);
+  for_each_axis(axes, [&](const char* key, auto& field) { in.read(key, field); });
   if (in.has("variant")) in.read("variant", axes.variant);
   in.read_optional("size", axes.size);
   in.read_optional("cache", axes.cache);

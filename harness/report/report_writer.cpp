@@ -148,22 +148,6 @@ Json encode(const CellReport& cell) {
   Json metrics = Json::object();
   for (const auto& [name, metric] : cell.metrics) metrics[name] = encode(metric);
   Json out{{"id", cell.id},
-           {"workload", axes.workload},
-           {"backend", axes.backend},
-           {"device", axes.device},
-           {"mode", axes.mode},
-           {"task", axes.task},
-           {"precision", axes.precision},
-           {"layout", axes.layout},
-           {"batch", axes.batch},
-           {"dataset", axes.dataset},
-           {"loader", axes.loader},
-           {"loader_workers", axes.loader_workers},
-           {"optimizer", axes.optimizer},
-           {"threads", axes.threads},
-           {"compile_cache", axes.compile_cache},
-           {"deterministic", axes.deterministic},
-           {"measure", axes.measure},
            {"variant", axes.variant},
            {"kind", cell.kind},
            {"status", to_string(cell.status)},
@@ -177,6 +161,7 @@ Json encode(const CellReport& cell) {
            {"published", list(cell.published)},
            {"metrics", metrics},
            {"forks", list(cell.forks)}};
+  for_each_axis(axes, [&](const char* key, const auto& field) { out[key] = field; });
   if (axes.is_op()) {
     out["size"] = axes.size;
     out["cache"] = axes.cache;

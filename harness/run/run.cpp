@@ -18,7 +18,7 @@ std::vector<Cell> cells_of(const RunRequest& request, const BackendRegistry& reg
   std::vector<Cell> cells = expand(request.config, registry);
   if (request.filter.empty()) return cells;
   const std::size_t all = cells.size();
-  std::erase_if(cells, [&](const Cell& cell) { return cell.id.find(request.filter) == std::string::npos; });
+  std::erase_if(cells, [&](const Cell& cell) { return !is_wanted(cell.id, request.filter); });
   if (cells.empty()) {
     throw ConfigError(fmt::format("[filter] got '{}': none of the {} cells has it in its id; see --dry-run",
                                   request.filter, all));

@@ -24,7 +24,7 @@ struct RunRequest {
   std::optional<Report> resume;           // what is ok or settled in it is kept, the rest is run
   std::vector<std::string> command_line;  // for the report
   nlohmann::json environment = nlohmann::json::object();
-  std::string filter;  // only cells whose id contains it
+  std::string filter;  // of is_wanted()
   bool keep_folders = false;
   bool check_alone = false;  // no timing: `assay check`
 };

@@ -51,8 +51,8 @@ std::vector<HostTensor> op_answers(Executable& executable, const CheckFeeds& fee
 
 }  // namespace
 
-std::vector<HostTensor> check_answers(Executable& executable, const Program& program, std::string_view task,
-                                      const CheckFeeds& feeds) {
+std::vector<HostTensor> gradient_answers(Executable& executable, const Program& program,
+                                         std::string_view task, const CheckFeeds& feeds) {
   if (program.is_op()) return op_answers(executable, feeds);
   std::vector<HostTensor> answers;
   if (task == "train") executable.supply_masks(feeds.masks);
@@ -69,7 +69,13 @@ std::vector<HostTensor> check_answers(Executable& executable, const Program& pro
     tensor.name = "running/" + tensor.name;
     answers.push_back(std::move(tensor));
   }
+  return answers;
+}
 
+std::vector<HostTensor> check_answers(Executable& executable, const Program& program, std::string_view task,
+                                      const CheckFeeds& feeds) {
+  std::vector<HostTensor> answers = gradient_answers(executable, program, task, feeds);
+  if (program.is_op() || task == "infer") return answers;
   executable.set_state(feeds.parameters);
   executable.stage(0, feeds.batch());
   train_one(executable, feeds, 0);

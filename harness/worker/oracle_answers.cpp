@@ -102,12 +102,11 @@ class Perturbation {
   std::vector<std::size_t> order_;
 };
 
-// Both phases under their prefixes; without the updates, which are judged by recomputing them.
+// Both phases under their prefixes; without the step, which is judged by recomputing it.
 std::vector<HostTensor> both_phases(Executable& executable, const Program& program, std::string_view task,
                                     const CheckFeeds& feeds) {
   std::vector<HostTensor> all;
-  for (HostTensor& tensor : check_answers(executable, program, task, feeds)) {
-    if (tensor.name.starts_with("updated/")) continue;
+  for (HostTensor& tensor : gradient_answers(executable, program, task, feeds)) {
     tensor.name = "check/" + tensor.name;
     all.push_back(std::move(tensor));
   }

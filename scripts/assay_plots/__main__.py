@@ -49,7 +49,9 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument(
         "--only", type=names([p.name for p in PLOTS]), metavar="NAME,...", help="these pictures [all]"
     )
-    parser.add_argument("--filter", default="", metavar="TEXT", help="only cells whose id contains TEXT")
+    parser.add_argument(
+        "--filter", default="", metavar="TEXT,...", help="only cells whose id holds one of these"
+    )
     return parser
 
 
@@ -63,8 +65,9 @@ def labels(paths: Sequence[Path]) -> list[str]:
 
 
 def read(paths: Sequence[Path], text: str) -> list[Report]:
+    parts = [part for part in text.split(",") if part] or [""]
     reports = [
-        read_report(path, label, lambda name: text in name)
+        read_report(path, label, lambda name: any(part in name for part in parts))
         for path, label in zip(paths, labels(paths), strict=True)
     ]
     if not any(report.cells for report in reports):

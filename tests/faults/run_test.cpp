@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 
@@ -218,6 +219,17 @@ TEST_F(RunTest, a_report_that_cannot_be_written_is_refused_before_anything_is_ru
   asked.out = folder_ / "absent/report.json";
   Progress progress = Progress::quiet();
   EXPECT_THROW(run(asked, registry_, progress), std::exception);
+}
+
+TEST_F(RunTest, a_filter_keeps_the_cells_that_hold_one_of_its_texts) {
+  RunRequest asked = request(R"("mode": ["good", "slow"])");
+  const std::size_t all = cells_of(asked, registry_).size();
+  ASSERT_EQ(all, 2u);
+  for (const auto& [filter, left] : std::map<std::string, std::size_t>{
+           {"/good/", 1}, {"/good/,/slow/", 2}, {"/slow/,nothing", 1}, {"/good/,", 1}}) {
+    asked.filter = filter;
+    EXPECT_EQ(cells_of(asked, registry_).size(), left) << filter;
+  }
 }
 
 TEST_F(RunTest, a_filter_that_leaves_nothing_is_refused) {

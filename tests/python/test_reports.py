@@ -165,6 +165,22 @@ def test_the_example_with_pandas_in_the_documentation_reads_a_report(tmp_path: P
     assert "0.00205" in done.stdout
 
 
+def has_jsonlite() -> bool:
+    look = ["Rscript", "-e", "library(jsonlite)"]
+    return bool(shutil.which("Rscript")) and not subprocess.run(look, capture_output=True).returncode
+
+
+@pytest.mark.skipif(not has_jsonlite(), reason="R with jsonlite is not here")
+def test_the_example_in_r_in_the_documentation_reads_a_report(tmp_path: Path) -> None:
+    shutil.copy(GOLDEN, tmp_path / "report.json")
+    page = (ROOT / "docs/report.md").read_text()
+    (example,) = re.findall(r"```r\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "example.R").write_text(example)
+    done = subprocess.run(["Rscript", "example.R"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "0.00205" in done.stdout
+
+
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("large") / "report.json"

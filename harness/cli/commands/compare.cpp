@@ -89,7 +89,7 @@ void add_compare(CLI::App& app, Context& context) {
                    "the machine of NEW (assay env --fingerprint)")
       ->required();
   command->add_option("NEW", options->current, "The report to judge")->required();
-  command->add_option("--filter", options->filter, "Only cells whose id holds TEXT")->type_name("TEXT");
+  command->add_option("--filter", options->filter, "Only cells whose id holds one of these texts")->type_name("TEXT,...");
   options->verdict.add(*command);
   command
       ->add_option("--calibration", options->calibration,
