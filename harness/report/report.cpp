@@ -1,6 +1,5 @@
 #include "harness/report/report.hpp"
 
-#include <algorithm>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -38,16 +37,6 @@ std::string cell_id(const Axes& axes) {
   if (axes.deterministic) id += "/deterministic";
   for (const auto& [option, value] : axes.variant) id += fmt::format("/{}={}", option, value);
   return id + "/" + axes.measure;
-}
-
-bool is_wanted(std::string_view id, std::string_view filter) {
-  if (filter.empty()) return true;
-  for (std::size_t begin = 0; begin <= filter.size();) {
-    const std::size_t end = std::min(filter.find(',', begin), filter.size());
-    if (end > begin && id.find(filter.substr(begin, end - begin)) != std::string_view::npos) return true;
-    begin = end + 1;
-  }
-  return false;
 }
 
 }  // namespace assay

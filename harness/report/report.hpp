@@ -160,8 +160,6 @@ void for_each_axis(AnyAxes& axes, const Visit& visit) {
 // "lenet5/onednn/cpu/graph/train/fp32/native/b200/fashion-mnist/resident/adam/t2/steps", of a single op
 // "op/relu/onednn/cpu/graph/infer/fp32/native/4096/warm/t2/steps"; unique in a report.
 std::string cell_id(const Axes& axes);
-// What --filter asks: whether `id` holds one of the texts between the commas of `filter`. An empty filter wants all.
-bool is_wanted(std::string_view id, std::string_view filter);
 
 // What one step does at the least, by the graph, and what this machine was measured to do at the most in the
 // same run, with the cell's device, precision and threads. 0: not known.

@@ -1,5 +1,6 @@
 #include "harness/run/options.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -45,6 +46,13 @@ std::vector<std::string> split(std::string_view text, char at) {
     if (end == std::string_view::npos) return parts;
     text.remove_prefix(end + 1);
   }
+}
+
+bool is_wanted(std::string_view id, std::string_view filter) {
+  const std::vector<std::string> parts = split(filter, ',');
+  return filter.empty() || std::ranges::any_of(parts, [&](const std::string& part) {
+           return !part.empty() && id.find(part) != std::string_view::npos;
+         });
 }
 
 const Option* find_option(std::string_view name) {
