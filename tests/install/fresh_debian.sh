@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Proves in a fresh Debian 12 root, where nothing that this machine happens to have can hide a missing step, that
-# scripts/quickstart and scripts/test are all that it takes, and that both can be run again.
+# Proves in fresh Debian 12 roots, where nothing that this machine happens to have can hide a missing step, that
+# scripts/quickstart alone and scripts/test alone are all that it takes, and that both can be run again. Says how long each took.
 #
-#   tests/install/fresh_debian.sh [ROOT]     ROOT: an empty or absent folder; by default a temporary one, removed at the end
+#   tests/install/fresh_debian.sh [ROOT]     ROOT: an empty or absent folder, beside which ROOT.test is made; by default
+#                                            temporary ones, removed at the end
 #
 # Needs root and debootstrap, and takes half an hour on 2 slow cores. Tests the commit that is checked out. Where packages
 # come from is taken over from this machine: its mirror, proxies, certificates and pip configuration.
@@ -23,12 +24,25 @@ else
 fi
 root=$(cd "$root" && pwd)
 
-clean_up() {
+second=$root.test # scripts/test has a root of its own: what the quick start installs must not hide what it forgets
+[[ ! -e $second ]] || { echo "error: $second is there already" >&2; exit 2; }
+
+enter() {
+  mount -t proc proc "$1/proc"
+  mount -t sysfs -o ro sysfs "$1/sys"
+  mount --bind /dev "$1/dev"
+  mountpoint -q "$1/dev/shm" || mount -t tmpfs tmpfs "$1/dev/shm"
+}
+leave() {
   for place in dev/shm dev sys proc; do
-    if mountpoint -q "$root/$place"; then umount --lazy "$root/$place"; fi
+    if mountpoint -q "$1/$place"; then umount --lazy "$1/$place"; fi
   done
+}
+clean_up() {
+  leave "$root"
+  leave "$second"
   # Never into a file system that is still mounted there.
-  [[ $keep == yes ]] || rm -rf --one-file-system "$root"
+  [[ $keep == yes ]] || rm -rf --one-file-system "$root" "$second"
 }
 trap clean_up EXIT
 
@@ -59,19 +73,28 @@ for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY SSL_
   [[ -z ${!name:-} ]] || environment+=("$name=${!name}")
 done
 
-mount -t proc proc "$root/proc"
-mount -t sysfs -o ro sysfs "$root/sys"
-mount --bind /dev "$root/dev"
-mountpoint -q "$root/dev/shm" || mount -t tmpfs tmpfs "$root/dev/shm"
 git clone -q "file://$source" "$root/assay"
 git -C "$root/assay" checkout -q "$(git -C "$source" rev-parse HEAD)"
+cp -a --one-file-system "$root" "$second"
 
-inside() { chroot "$root" env -i "${environment[@]}" bash -c "cd /assay && $1"; }
-say 'scripts/quickstart'
-inside scripts/quickstart
-say 'scripts/test'
-inside scripts/test
-say 'Again'
-inside scripts/quickstart
-inside 'git status --porcelain' | (! grep .) || { echo 'error: the scripts left files that git does not ignore' >&2; exit 1; }
+inside() { chroot "$1" env -i "${environment[@]}" bash -c "cd /assay && $2"; }
+leaves_nothing() {
+  inside "$1" 'git status --porcelain' | (! grep .) || { echo "error: $2 left files that git does not ignore" >&2; exit 1; }
+}
+timed() { # timed ROOT COMMAND: and how long it took
+  local since=$SECONDS
+  say "$2"
+  inside "$1" "$2"
+  took+=("$2: $((SECONDS - since)) s")
+  leaves_nothing "$1" "$2"
+}
+took=()
+enter "$root"
+timed "$root" scripts/quickstart
+timed "$root" scripts/quickstart
+leave "$root"
+enter "$second"
+timed "$second" scripts/test
+timed "$second" scripts/test
 say 'A fresh Debian 12 needs nothing else'
+printf '%s\n' "${took[@]}"

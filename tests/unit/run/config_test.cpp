@@ -152,6 +152,8 @@ TEST(Config, what_it_says_for_quick_holds_in_every_row_of_a_quick_run_alone) {
 TEST(Config, the_shipped_ones_are_good) {
   const std::filesystem::path source(ASSAY_SOURCE_DIR);
   BackendRegistry here = find_backends_in({source / "backends"}, {});
+  // As if each were set up: which of them are is this machine's affair.
+  for (BackendDescription& backend : here.backends) backend.unavailable.clear();
   int seen = 0;
   for (const auto& entry : std::filesystem::directory_iterator(source / "configs")) {
     SCOPED_TRACE(entry.path().filename());
