@@ -9,8 +9,7 @@
 
 namespace assay {
 
-// The metric of each fork that counts: the clean ones, or where no fork is clean all that are ok. Empty where
-// one of them has no such value.
+// The metric of each fork that counts, see counted_forks(). Empty where one of them has no such value.
 std::vector<double> fork_values(const CellReport& cell, std::string_view metric);
 
 // What a cell is judged by when nothing is asked for: "epoch_time" where epochs are counted and there are two

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/violations.hpp"
 
@@ -98,12 +99,12 @@ void judge_cell(Violations& violations, const CellReport& cell) {
     violations.add("is wrong_result, and has metrics: a wrong computation is not timed");
   if (cell.status == Status::ok && has_value(cell) && ok_forks(cell) == 0)
     violations.add("is ok with metrics and without one fork that is ok");
+  const int counted = static_cast<int>(counted_forks(cell).size());
   for (const auto& [name, metric] : cell.metrics) {
     judge_metric(violations, name, metric);
-    // Clean forks alone count; where none is clean the flagged ones stand, and the cell is flagged.
-    const int counted = is_planned(name) ? 1 : clean_forks(cell) > 0 ? clean_forks(cell) : ok_forks(cell);
-    if (metric.value && metric.n != counted)
-      violations.add(fmt::format("metric {}: n is {}, {} forks count", name, metric.n, counted));
+    const int n = is_planned(name) ? 1 : counted;
+    if (metric.value && metric.n != n)
+      violations.add(fmt::format("metric {}: n is {}, {} forks count", name, metric.n, n));
   }
   if (ok_forks(cell) > 0 && clean_forks(cell) == 0 && cell.flags.empty())
     violations.add("not one of its forks is clean, and the cell has no flag");

@@ -35,13 +35,27 @@ std::optional<ForkTime> fork_time(const Fork& fork) {
   return ForkTime{median(steps), median(cpu), sum};
 }
 
+std::vector<std::string> quality_flags(const std::vector<Fork>& forks) {
+  const auto ok = std::count_if(forks.begin(), forks.end(),
+                                [](const Fork& fork) { return fork.status == Status::ok; });
+  const auto clean = std::count_if(forks.begin(), forks.end(), [](const Fork& fork) { return is_clean(fork); });
+  std::vector<std::string> flags;
+  if (2 * clean >= ok) return flags;
+  for (const Fork& fork : forks) {
+    for (const std::string& flag : fork.flags) {
+      if (std::find(flags.begin(), flags.end(), flag) == flags.end()) flags.push_back(flag);
+    }
+  }
+  return flags;
+}
+
 std::vector<const Fork*> counted_forks(const CellReport& cell) {
   std::vector<const Fork*> clean, ok;
   for (const Fork& fork : cell.forks) {
     if (fork.status == Status::ok) ok.push_back(&fork);
     if (is_clean(fork)) clean.push_back(&fork);
   }
-  return clean.empty() ? ok : clean;
+  return clean.empty() || !cell.flags.empty() ? ok : clean;
 }
 
 }  // namespace assay

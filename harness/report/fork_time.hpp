@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "harness/report/report.hpp"
@@ -28,7 +29,11 @@ struct ForkTime {
 // What the metric step_time is the median of. Nothing where no block was timed.
 std::optional<ForkTime> fork_time(const Fork& fork);
 
-// The forks behind the metrics of a cell: the clean ones, or where none is clean all that are ok.
+// The quality flags of a cell, from its forks: none where at least half of those that are ok are clean. Where
+// fewer are, each flag of a fork, once: a median over the few that nothing disturbed is one over the quick.
+std::vector<std::string> quality_flags(const std::vector<Fork>& forks);
+
+// The forks behind the metrics of a cell: the clean ones, or of a flagged cell all that are ok.
 std::vector<const Fork*> counted_forks(const CellReport& cell);
 
 }  // namespace assay

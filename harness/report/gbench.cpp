@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "harness/report/fork_time.hpp"
@@ -83,9 +84,15 @@ Json aggregate(const CellReport& cell, std::size_t family, std::size_t n, std::s
   return out;
 }
 
+std::string why_not_timed(const CellReport& cell) {
+  if (cell.status != Status::ok) return fmt::format("{}: {}", to_string(cell.status), cell.reason);
+  if (cell.flags.empty()) return "no fork was timed";
+  return fmt::format("fewer than half of its forks are clean: {}", fmt::join(cell.flags, ", "));
+}
+
 void add_cell(Json& rows, const CellReport& cell, std::size_t family) {
   std::vector<ForkTime> times;
-  if (cell.status == Status::ok)
+  if (cell.status == Status::ok && cell.flags.empty())
     for (const Fork& fork : cell.forks)
       if (const auto time = fork_time(fork); time && is_clean(fork)) times.push_back(*time);
   const std::size_t n = times.size();
@@ -93,9 +100,7 @@ void add_cell(Json& rows, const CellReport& cell, std::size_t family) {
     Json out = row(cell, family, "iteration", 1);
     out["repetition_index"] = 0;
     out["error_occurred"] = true;
-    out["error_message"] = cell.status == Status::ok
-                               ? "no clean fork was timed"
-                               : fmt::format("{}: {}", to_string(cell.status), cell.reason);
+    out["error_message"] = why_not_timed(cell);
     out["iterations"] = 0;
     out["real_time"] = 0.0;
     out["cpu_time"] = 0.0;

@@ -111,15 +111,7 @@ void settle_status(CellReport& row, const Cell& cell, int planned) {
   } else {
     row.status = Status::ok;
   }
-  row.flags.clear();
-  if (ok > 0 &&
-      std::none_of(row.forks.begin(), row.forks.end(), [](const Fork& fork) { return is_clean(fork); })) {
-    for (const Fork& fork : row.forks) {
-      for (const std::string& flag : fork.flags) {
-        if (std::find(row.flags.begin(), row.flags.end(), flag) == row.flags.end()) row.flags.push_back(flag);
-      }
-    }
-  }
+  row.flags = quality_flags(row.forks);
   std::sort(row.forks.begin(), row.forks.end(),
             [](const Fork& a, const Fork& b) { return a.round < b.round; });
   Metrics planned_ahead;

@@ -119,9 +119,8 @@ class Cell:
         return None if found is None else found.value
 
     def counted_forks(self) -> list[Fork]:
-        """Those behind its metrics: the clean ones, or all that are ok where none is clean."""
-        clean = [fork for fork in self.forks if fork.clean]
-        return clean or [fork for fork in self.forks if fork.status == "ok"]
+        """Those behind its metrics: the clean ones, or of a flagged cell all that are ok."""
+        return [fork for fork in self.forks if fork.clean or (self.flags and fork.status == "ok")]
 
 
 @dataclass(slots=True)

@@ -150,8 +150,8 @@ class Maker:
         cell["equivalence"] = self.equivalence()
         flags = sorted({flag for fork in forks for flag in fork["flags"]})
         clean = [fork for fork in forks if not fork["flags"]]
-        cell["flags"] = [] if clean else flags
-        cell["metrics"] = self.metrics(cell, clean or forks)
+        cell["flags"] = [] if 2 * len(clean) >= len(forks) else flags
+        cell["metrics"] = self.metrics(cell, forks if cell["flags"] else clean)
         cell["forks"] = forks
         return cell
 

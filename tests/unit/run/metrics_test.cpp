@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/run/quality.hpp"
 
@@ -42,6 +43,7 @@ CellReport cell(std::vector<Fork> forks) {
   made.status = Status::ok;
   made.equivalence.reason = "not asked for";
   made.forks = std::move(forks);
+  made.flags = quality_flags(made.forks);
   made.metrics = metrics_of(made);
   return made;
 }
@@ -65,12 +67,29 @@ TEST(Metrics, bounds_need_six_forks) {
   EXPECT_DOUBLE_EQ(*metric.confidence, 0.96875);
 }
 
-TEST(Metrics, flagged_forks_do_not_count_where_clean_ones_are) {
+TEST(Metrics, flagged_forks_do_not_count_where_at_least_half_are_clean) {
   std::vector<Fork> forks = {steps_fork(0, 100), steps_fork(1, 900)};
   forks[1].flags = {"preempted"};
+  EXPECT_TRUE(cell(forks).flags.empty());
   EXPECT_DOUBLE_EQ(*cell(forks).metrics.at("step_time").value, 0.010);
-  forks[0].flags = {"stolen"};
-  EXPECT_EQ(cell(forks).metrics.at("step_time").n, 2);
+}
+
+TEST(Metrics, where_fewer_than_half_are_clean_all_forks_count_and_the_cell_is_flagged) {
+  std::vector<Fork> forks = {steps_fork(0, 100), steps_fork(1, 900), steps_fork(2, 800)};
+  forks[1].flags = {"preempted"};
+  forks[2].flags = {"stolen", "preempted"};
+  const CellReport made = cell(forks);
+  EXPECT_THAT(made.flags, ::testing::ElementsAre("preempted", "stolen"));
+  EXPECT_DOUBLE_EQ(*made.metrics.at("step_time").value, 0.080);
+  EXPECT_EQ(made.metrics.at("step_time").n, 3);
+  EXPECT_FALSE(is_clean(made));
+}
+
+TEST(Metrics, a_fork_that_crashed_is_neither_clean_nor_counted) {
+  std::vector<Fork> forks = {steps_fork(0, 100), steps_fork(1, 900), steps_fork(2, 800)};
+  forks[1].flags = {"preempted"};
+  forks[2].status = Status::crashed;
+  EXPECT_EQ(cell(forks).metrics.at("step_time").n, 1);
 }
 
 TEST(Metrics, epochs_are_reported_first_apart_from_the_rest) {
