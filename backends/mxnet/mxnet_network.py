@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -21,10 +22,10 @@ def convolution(operands: Operands, stride: int, padding: int) -> gluon.Block:
     return nn.Conv2D(channels, kernel, stride, padding, in_channels=in_channels, use_bias=bias is not None)
 
 
-def linear(operands: Operands) -> gluon.Block:
+def linear(operands: Operands, flatten: bool = False) -> gluon.Block:
     _, weight, bias = operands
     units, in_units = weight.shape
-    return nn.Dense(units, use_bias=bias is not None, flatten=False, in_units=in_units)
+    return nn.Dense(units, use_bias=bias is not None, flatten=flatten, in_units=in_units)
 
 
 def average_pool(operands: Operands, kernel: int, stride: int, padding: int) -> gluon.Block:
@@ -216,11 +217,16 @@ class Network(gluon.HybridBlock):
         self.telling = False
         self._plan: list[tuple[gluon.Block, list[str | None], str]] = []
         self._named: dict[str, gluon.Parameter] = {}
+        flattened: dict[str | None, str | None] = {}  # by Dense itself, as Gluon's users have it
         for node in _before_loss(graph):
-            block = translate(node, graph.values)
+            if node.op == "flatten" and graph.feeds_only(node, "linear"):
+                flattened[node.outputs[0]] = node.inputs[0]
+                continue
+            flattens = {"flatten": True} if node.inputs[0] in flattened else {}
+            block = translate(replace(node, attributes=node.attributes | flattens), graph.values)
             self.register_child(block)
             kept = KEPT.get(node.op, ())
-            fed = list(node.inputs[: len(node.inputs) - len(kept)])
+            fed = [flattened.get(name, name) for name in node.inputs[: len(node.inputs) - len(kept)]]
             self._plan.append((block, fed, str(node.outputs[0])))
             for name, attribute in zip(node.inputs[len(fed) :], kept, strict=True):
                 if name is not None:

@@ -55,6 +55,8 @@ class Builder:
         self.kept: dict[str, keras.Variable] = {}
         self.as_it_is: set[str] = set()  # parameters that Keras lays out as the contract does
         self.dropouts: list[Dropout] = []
+        # (C, H, W) of images that are flattened as they lie, (H, W, C), by the weights that multiply them.
+        self._rows: dict[str, tuple[int, ...]] = {}
         self._images_last = images_last
         self._seed = seed
         self._pending: list[tuple[keras.Layer, list[tuple[str, str]]]] = []
@@ -86,12 +88,19 @@ class Builder:
         """Lay out a parameter or its moment as Keras does: OIHW to HWIO, (out, in) to (in, out)."""
         if name in self.as_it_is:
             return array
+        if name in self._rows:
+            images = array.reshape(-1, *self._rows[name])
+            return images.transpose(2, 3, 1, 0).reshape(array.shape[::-1])
         return np.transpose(array, (2, 3, 1, 0)) if array.ndim == 4 else array.T
 
     def to_ours(self, name: str, array: np.ndarray) -> np.ndarray:
         """Undo to_theirs()."""
         if name in self.as_it_is:
             return array
+        if name in self._rows:
+            channels, height, width = self._rows[name]
+            images = array.reshape(height, width, channels, -1)
+            return np.ascontiguousarray(images.transpose(3, 2, 0, 1)).reshape(array.shape[::-1])
         return np.ascontiguousarray(np.transpose(array, (3, 2, 0, 1)) if array.ndim == 4 else array.T)
 
     def axes(self, x: Any, axes: list[int]) -> list[int]:
@@ -136,6 +145,12 @@ class Builder:
         # The contract flattens (C, H, W).
         flatten, permute = layers.Flatten(), layers.Permute((3, 1, 2))
         return lambda x: flatten(permute(x) if self._images_last and len(x.shape) == 4 else x)
+
+    def flatten_as_it_lies(self, image: Any, weights: list[str]) -> Call:
+        """Flatten an image without moving it: the rows of the weights that multiply it lie in its order."""
+        _, height, width, channels = image.shape
+        self._rows |= dict.fromkeys(weights, (channels, height, width))
+        return layers.Flatten()
 
     def embedding(self, operands: Operands, sparse_gradient: bool = False) -> Call:
         if sparse_gradient:
@@ -260,7 +275,11 @@ class Network:
         dropped = []
         for node in graph.nodes[:-1]:
             operands = [graph.values.get(name) if name else None for name in node.inputs]
-            run = builder.translate(node, operands)
+            first = values.get(node.inputs[0])
+            if node.op == "flatten" and len(first.shape) == 4 and graph.feeds_only(node, "linear"):
+                run = builder.flatten_as_it_lies(first, [str(r.inputs[1]) for r in graph.readers(node)])
+            else:
+                run = builder.translate(node, operands)
             values[node.outputs[0]] = run(*[values[name] for name in node.inputs if name in values])
             if node.op == "dropout":
                 dropped += [values[node.inputs[0]], values[node.outputs[0]]]

@@ -79,6 +79,15 @@ class Graph:
     def with_role(self, role: str) -> list[Value]:
         return [value for value in self.values.values() if value.role == role]
 
+    def readers(self, node: Node) -> list[Node]:
+        """Return the nodes that read the node's first result."""
+        return [reader for reader in self.nodes if node.outputs[0] in reader.inputs]
+
+    def feeds_only(self, node: Node, op: str) -> bool:
+        """Whether every reader of the node's first result is such an op, and it is no output."""
+        kinds = {reader.op for reader in self.readers(node)}
+        return kinds == {op} and node.outputs[0] not in self.outputs.values()
+
 
 @dataclass(frozen=True)
 class Optimizer:
