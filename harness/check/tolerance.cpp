@@ -53,9 +53,11 @@ Bound error_of(std::span<const double> got, std::span<const double> exact) {
 Bound bound_of(const Bound& seen, std::span<const double> exact, const Precision& precision, double repeats) {
   const double count = std::max<double>(1, static_cast<double>(exact.size()));
   const double growth = std::sqrt(repeats);
-  const bool narrow = precision.storage != precision.master || precision.tf32;
-  const double factor =
-      (narrow ? narrow_tolerance_factor : tolerance_factor * growth) * (1 + small_sample / std::sqrt(count));
+  const bool stored_narrow = precision.storage != precision.master;
+  const bool nothing_else = largest(exact) < unit_roundoff(precision.master) * seen.max;
+  double factor = stored_narrow || precision.tf32 ? narrow_tolerance_factor : tolerance_factor * growth;
+  if (stored_narrow && nothing_else) factor *= alike_roundings;
+  factor *= 1 + small_sample / std::sqrt(count);
   const double floor = floor_roundings * unit_roundoff(precision.master) * growth;
   return {factor * seen.max + floor * largest(exact), factor * seen.l2 + floor};
 }

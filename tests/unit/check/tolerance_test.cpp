@@ -4,6 +4,9 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
+
+#include "harness/io/bf16.hpp"
 
 namespace assay {
 namespace {
@@ -51,6 +54,44 @@ TEST(Tolerance, grows_with_the_length_of_a_sum_in_the_type_that_sums) {
   EXPECT_NEAR(often.max, 5 * once.max, 1e-12);
   EXPECT_NEAR(often.l2, 5 * once.l2, 1e-12);
   EXPECT_NEAR(bound_of({1e-2, 1e-2}, exact, bf16, 25).max, bound_of({1e-2, 1e-2}, exact, bf16).max, 1e-5);
+}
+
+TEST(Tolerance, is_wider_where_narrow_storage_holds_nothing_but_rounding) {
+  const Precision fp32, bf16{"bf16", DType::bf16, DType::f32, false};
+  const std::vector<double> rounding{1e-17, -2e-17, 2e-17};
+  const double of_value = bound_of({1e-3, 1}, exact, bf16).max;
+  const double of_rounding = bound_of({1e-3, 1}, rounding, bf16).max;
+  EXPECT_NEAR(of_rounding, alike_roundings * of_value, 1e-5);
+  EXPECT_NEAR(bound_of({1e-3, 1}, rounding, fp32).max, bound_of({1e-3, 1}, exact, fp32).max, 1e-5);
+}
+
+// Root mean square over draws of what is left of the sum of a batch norm's gradient, which is zero but for the
+// bf16 that each element is stored in. `scale` is weight / deviation; the gradient that comes in is bf16, too,
+// and zero in a third of the places, where a ReLU did not let it pass.
+double left_of_the_sum(double scale) {
+  const int elements = 8192, draws = 40;
+  std::mt19937 random(7);
+  std::normal_distribution<double> normal;
+  double squares = 0;
+  for (int draw = 0; draw < draws; ++draw) {
+    std::vector<double> given(elements);
+    double mean = 0;
+    for (double& element : given) {
+      const double value = 0.003 * normal(random);
+      element = random() % 3 == 0 ? 0 : from_bf16(to_bf16(static_cast<float>(value)));
+      mean += element / elements;
+    }
+    double left = 0;
+    for (const double element : given) left += from_bf16(to_bf16(static_cast<float>(scale * (element - mean))));
+    squares += left * left / draws;
+  }
+  return std::sqrt(squares);
+}
+
+TEST(Tolerance, covers_a_mean_that_is_lost_in_every_element_alike) {
+  const double once = left_of_the_sum(1), off = left_of_the_sum(0.99);
+  EXPECT_GT(once, 2 * off);
+  EXPECT_LT(once, 1.2 * alike_roundings * off);
 }
 
 TEST(Tolerance, is_exact_where_the_oracle_is_zero_and_saw_no_error) {
