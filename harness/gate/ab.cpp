@@ -49,7 +49,7 @@ class AbRun {
         a_(a.request, a.registry, progress, interrupts_),
         b_(b.request, b.registry, progress, interrupts_) {
     const auto pairs = pair_cells(a_.cells(), b_.cells(), free);
-    plan_ = plan_looks(settings.confidence, static_cast<int>(pairs.size()), settings.looks);
+    plan_ = plan_looks(settings.confidence, static_cast<int>(pairs.size()), settings.looks, settings.rounds);
     for (const CellPair& pair : pairs)
       contests_.push_back({pair, {}, {}, {}, Trial(plan_, judge_settings())});
     for (Measurement* side : {&a_, &b_}) side->plan(plan_.rounds.back() * 2);

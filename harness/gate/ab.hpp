@@ -21,6 +21,7 @@ struct AbSettings {
   double confidence = 0.95;   // that all intervals of all looks hold together; `slower` is confirmed besides
   double max_seconds = 1800;  // of the whole run; no round begins that would end later
   int looks = 5;
+  int rounds = 0;  // of the last look; 0: each look half as far again as the one before
   std::string metric;  // empty: main_metric() of each cell
   BreakageSettings breakage;
 };

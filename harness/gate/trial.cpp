@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <span>
 
 #include <fmt/format.h>
@@ -15,13 +16,20 @@ int next_look(int rounds) { return rounds + std::max(confirming_rounds, (rounds 
 
 }  // namespace
 
-LookPlan plan_looks(double confidence, int cells, int looks) {
+LookPlan plan_looks(double confidence, int cells, int looks, int last) {
+  looks = std::max(1, looks);
   LookPlan plan;
-  plan.confidence = 1 - (1 - confidence) / (std::max(1, cells) * std::max(1, looks));
-  int rounds = std::max(least_first_look, least_rounds(plan.confidence));
-  for (int look = 0; look < std::max(1, looks); ++look) {
-    plan.rounds.push_back(rounds);
-    rounds = next_look(rounds);
+  plan.confidence = 1 - (1 - confidence) / (std::max(1, cells) * looks);
+  plan.rounds.push_back(std::max(least_first_look, least_rounds(plan.confidence)));
+  if (last == 0) {
+    while (std::ssize(plan.rounds) < looks) plan.rounds.push_back(next_look(plan.rounds.back()));
+    return plan;
+  }
+  const int first = plan.rounds.front();
+  for (int look = 1; look < looks && plan.rounds.back() < last; ++look) {
+    const double wanted = first * std::pow(static_cast<double>(last) / first, look / (looks - 1.0));
+    const int next = std::max(static_cast<int>(std::lround(wanted)), plan.rounds.back() + confirming_rounds);
+    plan.rounds.push_back(look + 1 == looks ? last : std::min(next, last));
   }
   return plan;
 }

@@ -31,7 +31,7 @@ struct AbOptions {
   RunOptions run;
   VerdictOptions verdict{"95%"};
   std::string a, b, max_time = "30m";
-  int looks = 5;
+  int looks = 5, rounds = 0;
   bool dry_run = false;
 };
 
@@ -76,7 +76,7 @@ void say_what_it_takes(Progress& progress, const AbSettings& settings, const std
   if (!fingerprint || !fs::exists(calibration_place(*fingerprint), ignored)) return;
   std::vector<std::string> ids;
   for (const Cell& cell : cells) ids.push_back(cell.id);
-  const LookPlan plan = plan_looks(settings.confidence, static_cast<int>(cells.size()), settings.looks);
+  const LookPlan plan = plan_looks(settings.confidence, static_cast<int>(cells.size()), settings.looks, settings.rounds);
   const auto rounds =
       read_calibration(calibration_place(*fingerprint)).rounds_for(ids, settings.threshold, plan.confidence);
   progress.note(rounds ? fmt::format("by the calibration of this machine about {} rounds show {:.3g} %",
@@ -94,6 +94,7 @@ int measure(const AbOptions& options, const Context& context) {
   settings.breakage = options.verdict.breakage();
   settings.max_seconds = seconds(options.max_time, "--max-time");
   settings.looks = options.looks;
+  settings.rounds = options.rounds;
   const AbSide side_a = parse_side(options.a, "--a"), side_b = parse_side(options.b, "--b");
   AbArm a = arm(options, side_a, context), b = arm(options, side_b, context);
   const auto free = differing(side_a, side_b);
@@ -132,6 +133,11 @@ void add_ab(CLI::App& app, Context& context) {
       ->type_name("TIME");
   command->add_option("--looks", options->looks, "How often the rounds are judged at the most [5]")
       ->check(CLI::Range(1, 5));
+  command
+      ->add_option("--rounds", options->rounds,
+                   "Rounds after which the last look is; without it each look is half as far again as the one "
+                   "before, and the last after 48 rounds of one cell, 62 of twenty")
+      ->check(CLI::Range(8, 10000));
   options->verdict.add(*command);
   command
       ->add_option("--out", options->run.out,

@@ -32,6 +32,14 @@ TEST(LookPlan, shares_the_error_among_cells_and_looks_and_starts_where_an_interv
   EXPECT_EQ(plan_looks(0.95, 1, 2).rounds.size(), 2U);
 }
 
+TEST(LookPlan, spreads_its_looks_up_to_the_rounds_that_were_asked_for) {
+  EXPECT_THAT(plan_looks(0.95, 1, 5, 500).rounds, ElementsAre(8, 22, 63, 178, 500));
+  EXPECT_THAT(plan_looks(0.95, 1, 5, 20).rounds, ElementsAre(8, 14, 20));
+  EXPECT_THAT(plan_looks(0.95, 20, 5, 10).rounds, ElementsAre(12));
+  EXPECT_THAT(plan_looks(0.95, 1, 2, 100).rounds, ElementsAre(8, 100));
+  EXPECT_NEAR(plan_looks(0.95, 1, 5, 500).confidence, plan_looks(0.95, 1).confidence, 1e-12);
+}
+
 TEST(Trial, says_slower_only_after_fresh_rounds_said_it_again) {
   const Trial trial = run(plan_looks(0.95, 1), 0.01, 1, [](int) { return 1.2; });
   ASSERT_TRUE(trial.decided());
