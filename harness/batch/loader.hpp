@@ -42,7 +42,8 @@ class Loader {
   // the next start().
   void start(BatchList list);
   bool at_end() const { return read_ >= list_.batches; }
-  // Waits until a worker has filled the next batch. Returns false where there are no workers: next() fills it then. Not at_end().
+  // Waits until a worker has filled the next batch. Returns false where there are no workers: next() fills it
+  // then. Not at_end().
   bool wait();
   // Copies the next batch; returns its true samples. Not at_end(). Throws what the source threw.
   std::int64_t next(void* inputs, std::int32_t* labels);

@@ -72,6 +72,8 @@ TEST(Metrics, flagged_forks_do_not_count_where_at_least_half_are_clean) {
   forks[1].flags = {"preempted"};
   EXPECT_TRUE(cell(forks).flags.empty());
   EXPECT_DOUBLE_EQ(*cell(forks).metrics.at("step_time").value, 0.010);
+  forks[0].flags = {"stolen"};
+  EXPECT_EQ(cell(forks).metrics.at("step_time").n, 2);
 }
 
 TEST(Metrics, where_fewer_than_half_are_clean_all_forks_count_and_the_cell_is_flagged) {
