@@ -27,7 +27,9 @@ class Device {
   virtual Stream stream() = 0;
   // Throw Unsupported.
   virtual std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) = 0;
-  virtual std::unique_ptr<Convolution> convolution(const ConvolutionSpec& spec) = 0;
+  // Equal ones may be one and the same.
+  virtual std::shared_ptr<Convolution> convolution(const ConvolutionSpec& spec) = 0;
+  virtual std::unique_ptr<Lstm> lstm(const LstmSpec& spec) = 0;
   // Captures what `enqueue` enqueues. Null where there is nothing to capture into.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue) = 0;
   virtual void synchronize() = 0;

@@ -73,23 +73,6 @@ Lowered draft(const Request& request, Layout layout) {
   return lowered;
 }
 
-MatmulSpec row_major_product(const Request& request, std::int64_t m, std::int64_t n, std::int64_t k, bool ta,
-                             bool tb) {
-  MatmulSpec spec;
-  spec.m = m;
-  spec.n = n;
-  spec.k = k;
-  spec.ta = ta;
-  spec.tb = tb;
-  spec.lda = ta ? m : k;
-  spec.ldb = tb ? k : n;
-  spec.ldc = n;
-  spec.operands = request.inputs[0].dtype;
-  spec.result = request.outputs[0].dtype;
-  spec.tf32 = request.context.tf32;
-  return spec;
-}
-
 std::unique_ptr<Kernel> make_kernel(Enqueue enqueue, std::string implementation) {
   return std::make_unique<OwnKernel>(std::move(enqueue), std::move(implementation));
 }

@@ -56,11 +56,6 @@ struct Request {
 // All operands and results in `layout`, opaque ones undecided.
 Lowered draft(const Request& request, Layout layout);
 
-// a and b of the type of operand 0, c of result 0; all row-major without gaps, ta and tb as in MatmulSpec; the strides
-// are left to the caller.
-MatmulSpec row_major_product(const Request& request, std::int64_t m, std::int64_t n, std::int64_t k, bool ta,
-                             bool tb);
-
 // Where the operands and results of one node lie while it is enqueued.
 struct Operands {
   std::vector<void*> inputs, outputs;

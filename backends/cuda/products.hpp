@@ -1,6 +1,8 @@
-// What NVIDIA's libraries compute for this backend: matrix products and convolutions, said without their types.
+// What NVIDIA's libraries compute for this backend: matrix products, convolutions and the LSTM, said without their
+// types.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -25,6 +27,20 @@ struct MatmulSpec {
   bool tf32 = false;
 };
 
+// Without gaps; types and strides are left to the caller.
+inline MatmulSpec row_major_product(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb) {
+  MatmulSpec spec;
+  spec.m = m;
+  spec.n = n;
+  spec.k = k;
+  spec.ta = ta;
+  spec.tb = tb;
+  spec.lda = ta ? m : k;
+  spec.ldb = tb ? k : n;
+  spec.ldc = n;
+  return spec;
+}
+
 class Matmul {
  public:
   virtual ~Matmul() = default;
@@ -47,6 +63,7 @@ struct ConvolutionSpec {
   bool bias = false, relu = false;  // forward: f32 (K)
   bool tf32 = false;
   bool deterministic = false;
+  auto operator<=>(const ConvolutionSpec&) const = default;
 };
 
 class Convolution {
@@ -57,6 +74,43 @@ class Convolution {
   // Enqueues it: forward (x, weight) -> y, input_gradient (dy, weight) -> dx, weight_gradient (x, dy) ->
   // dweight.
   virtual void run(const void* a, const void* b, const float* bias, void* result, void* workspace) = 0;
+};
+
+// One layer of LSTM over whole sequences from a state of zeros: x (N, T, F), weight (4H, F), recurrent (4H, H),
+// bias f32 (4H), gates in the order input, forget, cell, output; y (N, T, H), with `last` the last step alone, (N, H).
+struct LstmSpec {
+  std::int64_t samples = 0, steps = 0, features = 0, units = 0;
+  bool last = false;
+  bool training = false;        // the reserve is kept for the gradient
+  DType operands = DType::f32;  // of x, weight, recurrent, y and their gradients but those of the parameters
+  bool tf32 = false;
+  std::int64_t gates() const { return 4 * units; }
+  std::int64_t places() const { return samples * steps; }
+};
+
+struct LstmOperands {
+  const void *x = nullptr, *weight = nullptr, *recurrent = nullptr;
+  const float* bias = nullptr;
+};
+
+// Of the parameters f32. dx may be null.
+struct LstmGradients {
+  void* dx = nullptr;
+  float *weight = nullptr, *recurrent = nullptr, *bias = nullptr;
+};
+
+class Lstm {
+ public:
+  virtual ~Lstm() = default;
+  // What the forward pass writes for the gradient, and needs without one.
+  virtual std::int64_t reserve_bytes() const = 0;
+  virtual std::int64_t forward_workspace_bytes() const = 0;
+  virtual std::int64_t gradient_workspace_bytes() const = 0;
+  virtual std::string name() const = 0;
+  // Both enqueue. The gradient reads the reserve once: it may write over it.
+  virtual void forward(const LstmOperands& operands, void* y, void* reserve, void* workspace) = 0;
+  virtual void gradient(const LstmOperands& operands, const void* dy, void* reserve,
+                        const LstmGradients& gradients, void* workspace) = 0;
 };
 
 }  // namespace assay::cuda

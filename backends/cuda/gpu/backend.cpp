@@ -37,7 +37,7 @@ BackendInfo CudaBackend::info() const {
       {"cuDNN", fmt::format("{}.{}.{}", dnn / 10000, dnn / 100 % 100, dnn % 100),
        path_of(reinterpret_cast<const void*>(&cudnnGetVersion))},
       {"cuBLASLt", fmt::format("{}", blas), path_of(reinterpret_cast<const void*>(&cublasLtGetVersion))}};
-  info.settings = {{"algorithm_search", "heuristic"}};
+  info.settings = {{"algorithm_search", "convolutions measured, heuristic where deterministic"}};
   cudaDeviceProp device{};
   if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0 &&
       cudaGetDeviceProperties(&device, 0) == cudaSuccess) {

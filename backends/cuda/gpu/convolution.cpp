@@ -10,6 +10,7 @@
 
 #include "backends/cuda/layout.hpp"
 #include "backends/cuda/own_products.hpp"
+#include "harness/worker/error.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -17,6 +18,9 @@ namespace {
 namespace fe = cudnn_frontend;
 using Kind = ConvolutionSpec::Kind;
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
+
+// How many engines are tried. The heuristic orders them by what it expects; those far behind do not win.
+constexpr int most_tried = 8;
 
 // Of the tensors in every graph.
 enum Uid : std::int64_t { first = 1, second, bias_uid, result_uid };
@@ -51,8 +55,7 @@ class CudnnConvolution final : public Convolution {
     y->set_dim(shape).set_stride(strides(shape, spec_.channels_last));
 
     if (const auto status = graph_->validate(); status.is_bad()) return status.err_msg;
-    if (const auto status = graph_->build_operation_graph(handle_); status.is_bad())
-      return status.err_msg;
+    if (const auto status = graph_->build_operation_graph(handle_); status.is_bad()) return status.err_msg;
     if (const auto status = graph_->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
         status.is_bad())
       return status.err_msg;
@@ -65,16 +68,29 @@ class CudnnConvolution final : public Convolution {
     if (const auto status = graph_->check_support(); status.is_bad()) return status.err_msg;
     if (const auto status = graph_->build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE); status.is_bad())
       return status.err_msg;
-    std::string plan;
-    if (graph_->get_plan_name(plan).is_bad()) plan = "?";
-    std::int64_t bytes = 0;
-    if (const auto status = graph_->get_workspace_size(bytes); status.is_bad()) return status.err_msg;
-    narrow_at_ = (bytes + 255) / 256 * 256;
-    workspace_ = narrow ? narrow_at_ + element_count(shape) * size_of(spec_.operands) : bytes;
-    const bool epilogue = fused && (spec_.bias || spec_.relu);
-    name_ = fmt::format("cudnn:{}{}{}:workspace{}", plan, epilogue ? "+epilogue" : "",
-                        narrow ? "+widened" : "", bytes);
-    return {};
+    return take_plan();
+  }
+
+  // Replaces the heuristic's choice by the quickest, once it is built.
+  void search(Memory& trial) {
+    int built = 1;
+    for (std::int64_t i = 0; i < graph_->get_execution_plan_count() && built < most_tried; ++i) {
+      if (graph_->build_plan_at_index(handle_, i).is_good()) ++built;
+    }
+    const auto bytes = [](const Shape& shape, DType dtype) { return element_count(shape) * size_of(dtype); };
+    const bool forward = spec_.kind == Kind::forward, of_input = spec_.kind == Kind::input_gradient;
+    TrialBuffers buffers(trial);
+    std::unordered_map<std::int64_t, void*> pointers{
+        {first, buffers.add(bytes(of_input ? shape_of_y() : shape_of_x(), spec_.operands))},
+        {second, buffers.add(bytes(forward || of_input ? shape_of_weight() : shape_of_y(), spec_.operands))},
+        {result_uid, buffers.add(bytes(shape_of_result(), narrow_ ? spec_.operands : spec_.result))}};
+    if (fused_ && spec_.bias) pointers[bias_uid] = buffers.add(spec_.k * size_of(DType::f32));
+    void* const workspace = buffers.add(graph_->get_autotune_workspace_size());
+    if (const auto status = graph_->autotune(handle_, pointers, workspace); status.is_bad())
+      throw std::runtime_error(fmt::format("[cudnn] autotune {}: {}", name_, status.err_msg));
+    if (const std::string reason = take_plan(); !reason.empty())
+      throw std::runtime_error(fmt::format("[cudnn] the quickest engine for {}: {}", name_, reason));
+    name_ += ":measured";
   }
 
   std::int64_t workspace_bytes() const override { return workspace_; }
@@ -97,6 +113,40 @@ class CudnnConvolution final : public Convolution {
   }
 
  private:
+  // Released in the order of the stream.
+  class TrialBuffers {
+   public:
+    explicit TrialBuffers(Memory& memory) : memory_(memory) {}
+    ~TrialBuffers() {
+      for (void* pointer : pointers_) memory_.release(pointer);
+    }
+    TrialBuffers(const TrialBuffers&) = delete;
+    TrialBuffers& operator=(const TrialBuffers&) = delete;
+    void* add(std::int64_t bytes) {
+      pointers_.push_back(memory_.allocate(larger(bytes, 1), "the search of a convolution's algorithm"));
+      memory_.clear(pointers_.back(), bytes);
+      return pointers_.back();
+    }
+
+   private:
+    Memory& memory_;
+    std::vector<void*> pointers_;
+  };
+
+  // Name and workspace of the plan that is chosen now. Empty, or what is wrong with it.
+  std::string take_plan() {
+    std::string plan;
+    if (graph_->get_plan_name(plan).is_bad()) plan = "?";
+    std::int64_t bytes = 0;
+    if (const auto status = graph_->get_workspace_size(bytes); status.is_bad()) return status.err_msg;
+    narrow_at_ = (bytes + 255) / 256 * 256;
+    workspace_ = narrow_ ? narrow_at_ + element_count(shape_of_result()) * size_of(spec_.operands) : bytes;
+    const bool epilogue = fused_ && (spec_.bias || spec_.relu);
+    name_ = fmt::format("cudnn:{}{}{}:workspace{}", plan, epilogue ? "+epilogue" : "",
+                        narrow_ ? "+widened" : "", bytes);
+    return {};
+  }
+
   Shape shape_of_x() const { return {spec_.n, spec_.c, spec_.h, spec_.w}; }
   Shape shape_of_weight() const { return {spec_.k, spec_.c, spec_.r, spec_.s}; }
   Shape shape_of_y() const { return {spec_.n, spec_.k, spec_.p, spec_.q}; }
@@ -163,16 +213,28 @@ class CudnnConvolution final : public Convolution {
   std::unordered_map<std::int64_t, void*> pointers_;
 };
 
+// A search that finds no room is not needed: the heuristic's choice stands.
+void try_to_search(CudnnConvolution& convolution, Memory& trial) {
+  try {
+    convolution.search(trial);
+  } catch (const OutOfMemory& error) {
+    fmt::print(stderr, "[convolution] {} is the heuristic's choice: {}\n", convolution.name(), error.what());
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec, cudnnHandle_t handle,
-                                                    cudaStream_t stream) {
+                                                    cudaStream_t stream, Memory& trial) {
   auto convolution = std::make_unique<CudnnConvolution>(spec, handle, stream);
   // The epilogue is in engines that are compiled for tensor cores; the rest have it behind them.
   std::string reason = convolution->build(true);
   if (!reason.empty() && (spec.bias || spec.relu)) reason = convolution->build(false);
   if (!reason.empty() && spec.result != spec.operands) reason = convolution->build(false, true);
-  if (reason.empty()) return convolution;
+  if (reason.empty()) {
+    if (!spec.deterministic) try_to_search(*convolution, trial);
+    return convolution;
+  }
   fmt::print(
       stderr,
       "[convolution] cuDNN has no engine for x ({}, {}, {}, {}), weight ({}, {}, {}, {}), {}: {}. Our own "

@@ -7,11 +7,14 @@
 #include <memory>
 
 #include "backends/cuda/products.hpp"
+#include "harness/exec/memory.hpp"
 
 namespace assay::cuda {
 
-// Null where cuDNN has no engine for the convolution. Borrows handle and stream.
+// The quickest of the engines that cuDNN's heuristic names first, tried on buffers from `trial`; where the spec asks for
+// the same bits run by run, or there is no room to try, the first of them. Null where cuDNN has no engine for the
+// convolution. Borrows handle and stream.
 std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec, cudnnHandle_t handle,
-                                                    cudaStream_t stream);
+                                                    cudaStream_t stream, Memory& trial);
 
 }  // namespace assay::cuda

@@ -4,13 +4,16 @@
 #include <cudnn.h>
 #include <fmt/format.h>
 
+#include <map>
 #include <stdexcept>
 
 #include "backends/cuda/device.hpp"
 #include "backends/cuda/gpu/check.hpp"
 #include "backends/cuda/gpu/convolution.hpp"
 #include "backends/cuda/gpu/device_memory.hpp"
+#include "backends/cuda/gpu/lstm.hpp"
 #include "backends/cuda/gpu/matmul.hpp"
+#include "backends/cuda/own_lstm.hpp"
 #include "backends/cuda/own_products.hpp"
 #include "harness/worker/error.hpp"
 
@@ -90,11 +93,21 @@ class GpuDevice final : public Device {
     return make_own_matmul(spec, stream());
   }
 
-  std::unique_ptr<Convolution> convolution(const ConvolutionSpec& given) override {
+  std::shared_ptr<Convolution> convolution(const ConvolutionSpec& given) override {
     ConvolutionSpec spec = given;
     spec.deterministic = options_.deterministic;
-    if (auto convolution = make_cudnn_convolution(spec, handles_.dnn, handles_.stream)) return convolution;
-    return make_own_convolution(spec, stream());
+    std::shared_ptr<Convolution>& known = convolutions_[spec];  // a network has each many times
+    if (known == nullptr) {
+      DeviceMemory trial(handles_.stream, granted(options_));
+      known = make_cudnn_convolution(spec, handles_.dnn, handles_.stream, trial);
+    }
+    if (known == nullptr) known = make_own_convolution(spec, stream());
+    return known;
+  }
+
+  std::unique_ptr<Lstm> lstm(const LstmSpec& spec) override {
+    if (auto lstm = make_cudnn_lstm(spec, handles_.dnn, handles_.stream)) return lstm;
+    return make_own_lstm(spec, *this);
   }
 
   std::unique_ptr<Recording> record(const std::function<void()>& enqueue) override {
@@ -117,6 +130,7 @@ class GpuDevice final : public Device {
   DeviceOptions options_;
   Handles handles_;
   std::unique_ptr<DeviceMemory> memory_;
+  std::map<ConvolutionSpec, std::shared_ptr<Convolution>> convolutions_;
 };
 
 }  // namespace

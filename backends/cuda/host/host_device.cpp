@@ -1,5 +1,6 @@
 // A device that is the host: its kernels are loops, its products our own. For tests of everything but the GPU.
 #include "backends/cuda/device.hpp"
+#include "backends/cuda/own_lstm.hpp"
 #include "backends/cuda/own_products.hpp"
 
 namespace assay::cuda {
@@ -10,9 +11,10 @@ class HostDevice final : public Device {
   Memory& memory() override { return host_memory(); }
   Stream stream() override { return {}; }
   std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) override { return make_own_matmul(spec, stream()); }
-  std::unique_ptr<Convolution> convolution(const ConvolutionSpec& spec) override {
+  std::shared_ptr<Convolution> convolution(const ConvolutionSpec& spec) override {
     return make_own_convolution(spec, stream());
   }
+  std::unique_ptr<Lstm> lstm(const LstmSpec& spec) override { return make_own_lstm(spec, *this); }
   std::unique_ptr<Recording> record(const std::function<void()>&) override { return nullptr; }
   void synchronize() override {}
 };

@@ -8,7 +8,10 @@ namespace {
 
 // One of many products that lie one behind the other, or the only one.
 MatmulSpec dense(const Request& request, std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb) {
-  MatmulSpec spec = row_major_product(request, m, n, k, ta, tb);
+  MatmulSpec spec = row_major_product(m, n, k, ta, tb);
+  spec.operands = request.inputs[0].dtype;
+  spec.result = request.outputs[0].dtype;
+  spec.tf32 = request.context.tf32;
   spec.stride_a = m * k;
   spec.stride_b = k * n;
   spec.stride_c = m * n;

@@ -1,0 +1,90 @@
+// The parameters of an LSTM in a buffer whose order the vendor's library chooses.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "backends/cuda/own_lstm.hpp"
+
+namespace assay::cuda {
+namespace {
+
+constexpr std::int64_t units = 3, features = 2;
+
+// Biases first, the gates backwards, a gap of one element in front of each part.
+LstmPacking backwards() {
+  LstmPacking packing{units, features, {}, {}, {}};
+  std::int64_t at = 0;
+  const auto part = [&](std::int64_t elements) {
+    const std::int64_t begin = at + 1;
+    at = begin + elements;
+    return begin;
+  };
+  for (std::size_t gate = 4; gate-- > 0;) packing.bias[gate] = part(units);
+  for (std::size_t gate = 4; gate-- > 0;) packing.recurrent[gate] = part(units * units);
+  for (std::size_t gate = 4; gate-- > 0;) packing.weight[gate] = part(units * features);
+  return packing;
+}
+
+constexpr std::size_t packed_size = 4 * units * (features + units + 1) + 12;
+
+struct Parameters {
+  std::vector<float> weight = std::vector<float>(4 * units * features);
+  std::vector<float> recurrent = std::vector<float>(4 * units * units);
+  std::vector<float> bias = std::vector<float>(4 * units);
+  void count() {
+    std::iota(weight.begin(), weight.end(), 100.0F);
+    std::iota(recurrent.begin(), recurrent.end(), 200.0F);
+    std::iota(bias.begin(), bias.end(), 300.0F);
+  }
+};
+
+TEST(LstmPacking, puts_each_gate_where_it_is_asked_for) {
+  Parameters from;
+  from.count();
+  std::vector<float> packed(packed_size, -1);
+  const LstmPacking packing = backwards();
+  pack_lstm({}, DType::f32, packing, {nullptr, from.weight.data(), from.recurrent.data(), from.bias.data()},
+            packed.data());
+  EXPECT_EQ(std::ranges::count(packed, -1.0F), 12) << "the gaps";
+  for (std::size_t gate = 0; gate < 4; ++gate) {
+    const auto begins = [&](std::int64_t at) { return packed[static_cast<std::size_t>(at)]; };
+    EXPECT_EQ(begins(packing.weight[gate]), from.weight[gate * units * features]);
+    EXPECT_EQ(begins(packing.recurrent[gate]), from.recurrent[gate * units * units]);
+    EXPECT_EQ(begins(packing.bias[gate]), from.bias[gate * units]);
+    EXPECT_EQ(begins(packing.recurrent[gate] + units * units - 1),
+              from.recurrent[(gate + 1) * units * units - 1]);
+  }
+}
+
+TEST(LstmPacking, comes_back_as_it_went) {
+  Parameters from, to;
+  from.count();
+  std::vector<float> packed(packed_size);
+  pack_lstm({}, DType::f32, backwards(),
+            {nullptr, from.weight.data(), from.recurrent.data(), from.bias.data()}, packed.data());
+  unpack_lstm({}, DType::f32, backwards(), packed.data(),
+              {nullptr, to.weight.data(), to.recurrent.data(), to.bias.data()});
+  EXPECT_EQ(to.weight, from.weight);
+  EXPECT_EQ(to.recurrent, from.recurrent);
+  EXPECT_EQ(to.bias, from.bias);
+}
+
+TEST(LstmPacking, narrows_the_bias_and_widens_the_gradients) {
+  const std::vector<Bf16> weight(4 * units * features, narrow<Bf16>(1.5F));
+  const std::vector<Bf16> recurrent(4 * units * units, narrow<Bf16>(2.5F));
+  const std::vector<float> bias(4 * units, 1.001F);  // which bf16 does not have
+  std::vector<Bf16> packed(packed_size);
+  pack_lstm({}, DType::bf16, backwards(), {nullptr, weight.data(), recurrent.data(), bias.data()},
+            packed.data());
+  Parameters to;
+  unpack_lstm({}, DType::bf16, backwards(), packed.data(),
+              {nullptr, to.weight.data(), to.recurrent.data(), to.bias.data()});
+  EXPECT_EQ(to.weight, std::vector<float>(weight.size(), 1.5F));
+  EXPECT_EQ(to.recurrent, std::vector<float>(recurrent.size(), 2.5F));
+  EXPECT_EQ(to.bias, std::vector<float>(bias.size(), 1.0F));
+}
+
+}  // namespace
+}  // namespace assay::cuda
