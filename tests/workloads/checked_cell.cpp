@@ -9,6 +9,7 @@
 #include "backends/reference/reference_backend.hpp"
 #include "harness/check/equivalence.hpp"
 #include "harness/check/oracle.hpp"
+#include "harness/check/tensor_file.hpp"
 #include "harness/data/operands.hpp"
 #include "harness/graph/graph_json.hpp"
 #include "harness/worker/checker.hpp"
@@ -104,7 +105,10 @@ Judged judge_backend(Backend& backend, const Program& program, const CheckedCell
   const std::unique_ptr<Executable> timed = backend.compile(program, options);
   run_as_if_timed(*timed, program, cell.task);
   write_verify_results(*timed, program, cell.task, path);
-  return {judge(path, oracle, "check", program), judge(path, oracle, "verify", program)};
+  Judged judged{judge(path, oracle, "check", program), judge(path, oracle, "verify", program), {}};
+  const TensorFile answers = TensorFile::read(oracle);
+  if (answers.find("verify/losses") != nullptr) judged.losses = answers.required("verify/losses");
+  return judged;
 }
 
 }  // namespace assay

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "harness/report/report.hpp"
 #include "harness/worker/backend.hpp"
@@ -18,8 +19,9 @@ struct CheckedCell {
 };
 
 struct Judged {
-  Equivalence check;   // before timing
-  Equivalence verify;  // on the executable that ran
+  Equivalence check;           // before timing
+  Equivalence verify;          // on the executable that ran
+  std::vector<double> losses;  // the oracle's, of the steps after timing
 
   bool passed() const { return check.passed && verify.passed; }
   double worst() const { return check.worst > verify.worst ? check.worst : verify.worst; }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "backends/reference/reference_backend.hpp"
 #include "tests/workloads/checked_cell.hpp"
 #include "tests/workloads/our_backends.hpp"
 #include "tests/workloads/trap_program.hpp"
@@ -164,6 +165,18 @@ class EagerRows final : public Backend {
  private:
   reference::ReferenceBackend backend_;
 };
+
+// Else the gradients of the later steps are rounding, which Adam makes whole steps of.
+TEST(CheckedSteps, leave_something_to_learn_of_two_samples) {
+  for (const char* workload : {"mlp", "lenet5", "cnn"}) {
+    const Program program = find_workload(workload).build(4);
+    reference::ReferenceBackend backend;
+    const Judged judged = judge_backend(backend, program, {"train", "graph", "fp32", 2, 2});
+    ASSERT_EQ(judged.losses.size(), 3U) << workload;
+    EXPECT_GT(judged.losses[1], judged.losses[0] / 30) << workload;
+    EXPECT_GT(judged.losses[2], judged.losses[0] / 3000) << workload;
+  }
+}
 
 TEST(CheckedLazyAdam, finds_out_an_adam_that_moves_rows_without_a_gradient) {
   EagerRows backend;
