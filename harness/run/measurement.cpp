@@ -167,10 +167,25 @@ struct Measurement::Parts {
     if (outcome.status != Status::ok && outcome.status != Status::interrupted) {
       if (!row.equivalence.checked) row.equivalence.reason = outcome.reason;
       take_failed_check(row, outcome, settings_.seed);
+      take_unavailable(index, outcome.status, outcome.reason);
     }
     progress_.end(check_summary(outcome.status, outcome.reason, row.equivalence), false);
     settle(index);
     save();
+  }
+
+  // What this machine has not for one cell of a backend and device it has for none: they are not tried. (A data
+  // set that is missing was found out before.)
+  void take_unavailable(std::size_t index, Status status, const std::string& reason) {
+    if (status != Status::unavailable) return;
+    const Axes& found = cells_[index].axes;
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      CellReport& row = report_.cells[i];
+      const bool same = cells_[i].axes.backend == found.backend && cells_[i].axes.device == found.device;
+      if (!same || !cells_[i].runnable() || row.equivalence.checked || !row.forks.empty()) continue;
+      cells_[i].status = row.status = Status::unavailable;
+      cells_[i].reason = row.reason = fmt::format("{} (found by {})", reason, cells_[index].id);
+    }
   }
 
   // Once for all cells of a device, precision and thread count that are still to be timed.
@@ -227,6 +242,7 @@ struct Measurement::Parts {
     progress_.end(fork_summary(outcome.fork), true);
     hold_to_rooflines(cell, row, outcome.fork);
     row.forks.push_back(std::move(outcome.fork));
+    take_unavailable(planned.cell, row.forks.back().status, row.forks.back().reason);
     settle(planned.cell);
     save();
   }

@@ -181,6 +181,8 @@ class Fault {
   void at_compile() {
     if (mode_ == "unsupported")
       send(Error{ErrorKind::unsupported, "[convolution] stride 3 has no kernel here"});
+    if (mode_ == "no_gpu" && request_.at("device") == "cuda")
+      send(Error{ErrorKind::unavailable, "no GPU can be used"});
     if (mode_ == "out_of_memory") send(Error{ErrorKind::out_of_memory, "the device has 2 GiB"});
     if (mode_ == "bad_alloc") throw std::bad_alloc();
   }

@@ -106,6 +106,23 @@ TEST_F(RunTest, every_fault_is_a_row_and_the_run_goes_on) {
   EXPECT_EQ(report.run["complete"], true);
 }
 
+TEST_F(RunTest, a_device_that_is_not_here_is_asked_for_once) {
+  const Report report =
+      run_to_end(request(R"("forks": 2, "mode": "no_gpu", "batch": [16, 32, 64], "device": ["cpu", "cuda"])"));
+  std::size_t asked = 0;
+  ASSERT_EQ(report.cells.size(), 6U);
+  for (const CellReport& cell : report.cells) {
+    if (cell.axes.device == "cpu") {
+      EXPECT_EQ(cell.status, Status::ok) << cell.id << ": " << cell.reason;
+      continue;
+    }
+    EXPECT_EQ(cell.status, Status::unavailable) << cell.id;
+    EXPECT_THAT(cell.reason, HasSubstr("no GPU can be used"));
+    asked += cell.forks.size();
+  }
+  EXPECT_EQ(asked, 1U);
+}
+
 TEST_F(RunTest, after_one_crash_the_other_forks_run_and_after_two_none) {
   const Report report = run_to_end(request(R"("forks": 4, "mode": ["crash_once", "crash"])"));
   const CellReport &once = report.cells.at(0), &always = report.cells.at(1);
