@@ -335,7 +335,7 @@ RunSettings settings_of(const RunConfig& config) {
   settings.profile = flag_of(config.values, "profile");
   settings.roofline = text_of(config.values, "roofline");
   for (const std::string& folder : list_of(config.values, "data")) settings.data.emplace_back(folder);
-  if (settings.quick) settings.forks = 1;
+  if (settings.quick) settings.forks = std::min(settings.forks, 1);  // 0 stays: nothing is executed
   return settings;
 }
 

@@ -418,6 +418,15 @@ TEST_F(MatrixTest, rows_that_differ_in_what_quick_takes_away_are_one_cell) {
   EXPECT_EQ(quick[0].measure.epochs, 1);
 }
 
+TEST(RunSettings, of_a_quick_run_have_one_fork_and_none_where_nothing_is_executed) {
+  const auto forks = [](const char* json) {
+    return settings_of(config_from_json(nlohmann::json::parse(json), "test.json")).forks;
+  };
+  EXPECT_EQ(forks(R"({"workload": "mlp", "forks": 6})"), 6);
+  EXPECT_EQ(forks(R"({"workload": "mlp", "forks": 6, "quick": true})"), 1);
+  EXPECT_EQ(forks(R"({"workload": "mlp", "forks": 0, "quick": true})"), 0);
+}
+
 TEST_F(MatrixTest, made_images_have_any_size_and_number_of_classes) {
   const auto made = cells(R"({"workload": "resnet50", "dataset": "synthetic", "backend": "fast", "mode": "graph",
                               "image-size": [224, 64], "classes": 10})");
