@@ -1,11 +1,12 @@
 """The optimizers of harness/graph/program.hpp on Keras's own, whose forms differ.
 
 Adam adds epsilon before the bias correction: epsilon * sqrt(1 - beta2^t) there is epsilon here, and is made
-of Keras's own count of steps in each. RMSprop adds it below the root: epsilon^2 there is epsilon here but for
-gradients of the size of epsilon itself. SGD keeps the learning rate within the velocity: momentum =
--velocity * rate, and the velocity is rescaled when the rate changes. Weight decay, decoupled in Keras, is
-added to the gradients instead, as a kernel regularizer would do. An embedding's gradient, a tf.IndexedSlices,
-is written out, as the contract's dense gradient is: Keras's Adam does not sum its duplicates.
+of Keras's own count of steps in each. RMSprop adds it below the root, where no other epsilon is the same for
+gradients of its size: its update is written anew, in as many ops. SGD keeps the learning rate within the
+velocity: momentum = -velocity * rate, and the velocity is rescaled when the rate changes. Weight decay,
+decoupled in Keras, is added to the gradients instead, as a kernel regularizer would do. An embedding's gradient,
+a tf.IndexedSlices, is written out, as the contract's dense gradient is: Keras's Adam does not sum its
+duplicates.
 """
 
 from __future__ import annotations
@@ -39,6 +40,19 @@ def of_contract(kind: type[keras.optimizers.Optimizer], spec: Optimizer) -> type
     return OfContract
 
 
+class RMSprop(keras.optimizers.RMSprop):
+    """Keras's, with epsilon after the root."""
+
+    def update_step(self, gradient: Any, variable: keras.Variable, learning_rate: Any) -> None:
+        ops = keras.ops
+        square = self._velocities[self._get_variable_index(variable)]
+        mean = ops.add(ops.multiply(self.rho, square), ops.multiply(1 - self.rho, ops.square(gradient)))
+        self.assign(square, mean)
+        rate = ops.cast(learning_rate, variable.dtype)
+        root = ops.add(ops.sqrt(square), self.epsilon)
+        self.assign_sub(variable, ops.divide(ops.multiply(rate, gradient), root))
+
+
 class Rule:
     """A Keras optimizer, its moments by our names, and the step from which it counts."""
 
@@ -52,8 +66,7 @@ class Rule:
             adam = of_contract(keras.optimizers.Adam, spec)
             self.keras = adam(beta_1=spec.beta1, beta_2=spec.beta2, epsilon=spec.epsilon)
         elif spec.kind == "rmsprop":
-            rmsprop = of_contract(keras.optimizers.RMSprop, spec)
-            self.keras = rmsprop(rho=spec.decay, epsilon=spec.epsilon**2)
+            self.keras = of_contract(RMSprop, spec)(rho=spec.decay, epsilon=spec.epsilon)
         else:
             self.keras = of_contract(keras.optimizers.SGD, spec)(momentum=spec.momentum)
         self.keras.build(list(variables.values()))
