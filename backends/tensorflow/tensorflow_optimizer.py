@@ -4,9 +4,9 @@ Adam adds epsilon before the bias correction: epsilon * sqrt(1 - beta2^t) there 
 of Keras's own count of steps in each. RMSprop adds it below the root, where no other epsilon is the same for
 gradients of its size: its update is written anew, in as many ops. SGD keeps the learning rate within the
 velocity: momentum = -velocity * rate, and the velocity is rescaled when the rate changes. Weight decay,
-decoupled in Keras, is added to the gradients instead, as a kernel regularizer would do. An embedding's gradient,
-a tf.IndexedSlices, is written out, as the contract's dense gradient is: Keras's Adam does not sum its
-duplicates.
+decoupled in Keras, is added to the gradients instead, as a kernel regularizer would do. The gradient of an
+embedding, a tf.IndexedSlices, is written out, as the contract's dense gradient is: Keras's Adam does not sum
+its duplicates.
 """
 
 from __future__ import annotations

@@ -176,9 +176,9 @@ std::vector<HostTensor> masks_of(const Graph& graph, const CheckBatch& batch, st
 
 // Three steps with unlike learning rates: large enough that an update stands well above the rounding of the
 // parameter, and small enough that the first neither solves the few samples, after which all gradients are
-// rounding (Adam on cnn), nor leaves what is finite (plain SGD on vgg_a, which has no norm).
+// rounding (Adam on cnn, SGD on alexnet), nor leaves what is finite (plain SGD on vgg_a, which has no norm).
 HostTensor schedule_of(const OptimizerSpec& optimizer) {
-  const double base = optimizer.kind == "sgd" ? 0.005 : 0.0002;
+  const double base = optimizer.kind == "sgd" ? 0.0005 : 0.0002;
   HostTensor schedule = HostTensor::zeros("schedule", {DType::f64, {3, 2}});
   const std::span<double> rows = schedule.as<double>();
   const double factors[] = {1, 2, 0.5};
