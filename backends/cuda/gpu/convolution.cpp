@@ -73,7 +73,7 @@ class CudnnConvolution final : public Convolution {
 
   // Replaces the heuristic's choice by the quickest, once it is built.
   void search(Memory& trial) {
-    int built = 1;
+    int built = 0;
     for (std::int64_t i = 0; i < graph_->get_execution_plan_count() && built < most_tried; ++i) {
       if (graph_->build_plan_at_index(handle_, i).is_good()) ++built;
     }
