@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "harness/exec/kernel_library.hpp"
+#include "harness/engine/kernel_library.hpp"
 #include "harness/worker/backend.hpp"
 
 namespace assay::under_test {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "harness/io/host_tensor.hpp"
+#include "harness/core/io/host_tensor.hpp"
 
 namespace assay::testing {
 

@@ -1,7 +1,7 @@
 #include <array>
 #include <string>
 
-#include "harness/graph/error.hpp"
+#include "harness/core/error.hpp"
 #include "workloads/list.hpp"
 
 namespace assay {

@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "harness/graph/error.hpp"
-#include "harness/graph/nearest.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/nearest.hpp"
 #include "workloads/list.hpp"
 
 namespace assay {

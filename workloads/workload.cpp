@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/graph/error.hpp"
+#include "harness/core/error.hpp"
 
 namespace assay {
 

@@ -24,8 +24,9 @@ struct Workload {
   bool sparse_embedding_gradients = false;  // row-sparse, for the tables of all embeddings
   OptimizerSpec optimizer = {};
   double learning_rate = 0;           // the base rate of the schedule
-  std::string schedule = "constant";  // harness/run/rate_schedule.hpp has the forms
-  std::string augmentation = "none";  // of the training images: harness/data/augmentation.hpp has the forms
+  std::string schedule = "constant";  // harness/conductor/config/rate_schedule.hpp has the forms
+  std::string augmentation =
+      "none";  // of the training images: harness/conductor/data/augmentation.hpp has the forms
   // Adds the layers to the builder, from `inputs` (N, sample_shape...) to logits (N, classes).
   std::function<ValueId(GraphBuilder& builder, ValueId inputs, std::int64_t classes)> network;
 

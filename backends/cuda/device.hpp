@@ -8,8 +8,8 @@
 
 #include "backends/cuda/kernels/launch.hpp"
 #include "backends/cuda/products.hpp"
-#include "harness/exec/kernel_library.hpp"
-#include "harness/exec/memory.hpp"
+#include "harness/engine/kernel_library.hpp"
+#include "harness/engine/memory.hpp"
 
 namespace assay::cuda {
 

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "harness/exec/format.hpp"
-#include "harness/graph/tensor.hpp"
+#include "harness/core/tensor.hpp"
+#include "harness/engine/format.hpp"
 
 namespace assay::cuda {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/graph/fuse.hpp"
+#include "harness/graph/passes/fuse.hpp"
 #include "harness/worker/error.hpp"
 
 namespace assay::cuda {

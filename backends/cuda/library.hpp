@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backends/cuda/lowering.hpp"
-#include "harness/exec/kernel_library.hpp"
+#include "harness/engine/kernel_library.hpp"
 #include "harness/worker/backend.hpp"
 
 namespace assay::cuda {

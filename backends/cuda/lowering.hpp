@@ -12,7 +12,7 @@
 #include "backends/cuda/kernels/portable.hpp"
 #include "backends/cuda/layout.hpp"
 #include "backends/cuda/products.hpp"
-#include "harness/exec/kernel_library.hpp"
+#include "harness/engine/kernel_library.hpp"
 #include "harness/graph/op.hpp"
 
 namespace assay::cuda {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "harness/graph/tensor.hpp"
+#include "harness/core/tensor.hpp"
 
 namespace assay::cuda {
 

@@ -6,7 +6,7 @@
 
 #include "backends/onednn/library.hpp"
 #include "backends/onednn/loops/loops.hpp"
-#include "harness/exec/kernel_executable.hpp"
+#include "harness/engine/kernel_executable.hpp"
 
 namespace assay::onednn {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "backends/onednn/loops/loops.hpp"
 #include "backends/onednn/parallel.hpp"
-#include "harness/graph/tensor.hpp"
+#include "harness/core/tensor.hpp"
 
 namespace assay::onednn {
 

@@ -5,8 +5,8 @@
 #include "backends/onednn/loops/loops.hpp"
 #include "backends/onednn/lowering.hpp"
 #include "backends/onednn/parallel.hpp"
-#include "harness/exec/mask_draw.hpp"
-#include "harness/io/philox.hpp"
+#include "harness/core/io/philox.hpp"
+#include "harness/engine/mask_draw.hpp"
 
 namespace assay::onednn {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <dnnl.hpp>
 
-#include "harness/exec/format.hpp"
-#include "harness/graph/tensor.hpp"
+#include "harness/core/tensor.hpp"
+#include "harness/engine/format.hpp"
 
 namespace assay::onednn {
 

@@ -5,7 +5,7 @@
 
 #include "backends/onednn/first_layer.hpp"
 #include "backends/onednn/reorder_kernel.hpp"
-#include "harness/graph/fuse.hpp"
+#include "harness/graph/passes/fuse.hpp"
 
 namespace assay::onednn {
 

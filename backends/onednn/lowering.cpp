@@ -51,9 +51,10 @@ Format dense_format(const Request& request, std::size_t i) {
 }
 
 const OpEntry* find_entry(std::string_view op) {
-  for (const auto list : {convolution_ops(), linear_ops(), pool_ops(), pointwise_ops(), dropout_ops(), norm_ops(),
-                          loss_ops(), embedding_ops(), lstm_ops(), lazy_adam_ops(), optimizer_ops(),
-                          activation_ops(), move_ops(), product_ops(), reduce_ops(), softmax_ops()}) {
+  for (const auto list :
+       {convolution_ops(), linear_ops(), pool_ops(), pointwise_ops(), dropout_ops(), norm_ops(), loss_ops(),
+        embedding_ops(), lstm_ops(), lazy_adam_ops(), optimizer_ops(), activation_ops(), move_ops(),
+        product_ops(), reduce_ops(), softmax_ops()}) {
     for (const OpEntry& entry : list) {
       if (entry.op == op) return &entry;
     }

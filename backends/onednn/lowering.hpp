@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/onednn/primitive_kernel.hpp"
-#include "harness/exec/kernel_library.hpp"
+#include "harness/engine/kernel_library.hpp"
 #include "harness/worker/error.hpp"
 
 namespace assay::onednn {

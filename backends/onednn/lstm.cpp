@@ -189,7 +189,7 @@ class LstmGradientKernel final : public Kernel {
   };
 
   // The sum over the threads, from the order of the panels into that of the contract.
-  void write_row(std::int64_t row, std::int64_t Own::*part, std::int64_t stride, std::int64_t columns,
+  void write_row(std::int64_t row, std::int64_t Own::* part, std::int64_t stride, std::int64_t columns,
                  void* result) const {
     const std::int64_t unit = row % shape_.units, gate = row / shape_.units;
     const std::int64_t from =

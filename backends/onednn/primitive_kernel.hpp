@@ -6,7 +6,7 @@
 
 #include "backends/onednn/check.hpp"
 #include "backends/onednn/layout.hpp"
-#include "harness/exec/kernel.hpp"
+#include "harness/engine/kernel.hpp"
 
 namespace assay::onednn {
 

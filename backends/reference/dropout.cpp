@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "backends/reference/body.hpp"
-#include "harness/exec/mask_draw.hpp"
-#include "harness/io/philox.hpp"
+#include "harness/core/io/philox.hpp"
+#include "harness/engine/mask_draw.hpp"
 
 namespace assay::reference {
 namespace {

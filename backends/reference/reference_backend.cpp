@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "backends/reference/reference_library.hpp"
-#include "harness/exec/kernel_executable.hpp"
+#include "harness/engine/kernel_executable.hpp"
 #include "harness/worker/error.hpp"
 
 namespace assay::reference {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "backends/reference/thread_pool.hpp"
-#include "harness/exec/kernel_library.hpp"
+#include "harness/engine/kernel_library.hpp"
 #include "harness/worker/backend.hpp"
 
 namespace assay::reference {

@@ -42,7 +42,7 @@ void ThreadPool::run(std::int64_t count, std::int64_t least, const Body& body) {
 void ThreadPool::run_part(int part) {
   if (part >= parts_) return;
   try {
-    (*body_)(part, count_ * part / parts_, count_ * (part + 1) / parts_);
+    (*body_)(part, count_* part / parts_, count_ * (part + 1) / parts_);
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::current_exception();

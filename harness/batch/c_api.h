@@ -33,14 +33,15 @@ int assay_close(assay_session* session);
 enum { ASSAY_F32 = 0, ASSAY_I32 = 1 };
 
 typedef struct {
-  int64_t batch;            /* samples a step, B */
-  int64_t rank;             /* dimensions of one sample: 3 for (C, H, W) */
+  int64_t batch; /* samples a step, B */
+  int64_t rank;  /* dimensions of one sample: 3 for (C, H, W) */
   int64_t sample_shape[8];
-  int64_t sample_elements;  /* product of sample_shape */
+  int64_t sample_elements; /* product of sample_shape */
   int64_t classes;
-  int64_t resident_batches; /* R > 0: read once with assay_read_resident and rotate, slot = step % R; 0: assay_next_batch each step */
-  int64_t schedule_rows;    /* steps that the schedule has */
-  int64_t input_type;       /* of the elements of a sample: ASSAY_F32, or ASSAY_I32 for tokens. Both have 4 bytes */
+  int64_t
+      resident_batches; /* R > 0: read once with assay_read_resident and rotate, slot = step % R; 0: assay_next_batch each step */
+  int64_t schedule_rows; /* steps that the schedule has */
+  int64_t input_type; /* of the elements of a sample: ASSAY_F32, or ASSAY_I32 for tokens. Both have 4 bytes */
 } assay_layout;
 
 int assay_get_layout(assay_session* session, assay_layout* layout);
@@ -59,9 +60,10 @@ enum { ASSAY_DONE = 0, ASSAY_WARM_UP = 1, ASSAY_TIMED = 2, ASSAY_EVALUATE = 3 };
 
 typedef struct {
   int32_t kind;
-  int32_t epoch;      /* from 1; 0 where the fork counts steps */
-  int64_t steps;      /* how many to run */
-  int64_t first_step; /* global index of the first of them: row of the schedule, slot = (first_step + i) % R */
+  int32_t epoch; /* from 1; 0 where the fork counts steps */
+  int64_t steps; /* how many to run */
+  int64_t
+      first_step; /* global index of the first of them: row of the schedule, slot = (first_step + i) % R */
 } assay_block;
 
 /* Says what to do next; the clock of the block starts when this returns. */

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "harness/io/file.hpp"
+#include "harness/core/io/file.hpp"
 
 namespace assay {
 

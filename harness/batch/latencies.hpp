@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "harness/io/philox.hpp"
+#include "harness/core/io/philox.hpp"
 
 namespace assay {
 

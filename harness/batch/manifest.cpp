@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/io/atomic_file.hpp"
-#include "harness/io/error.hpp"
-#include "harness/io/file.hpp"
+#include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/error.hpp"
+#include "harness/core/io/file.hpp"
 
 namespace assay {
 namespace {

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/graph/tensor.hpp"
+#include "harness/core/tensor.hpp"
 
 namespace assay {
 

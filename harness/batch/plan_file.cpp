@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "harness/io/error.hpp"
-#include "harness/io/npy.hpp"
+#include "harness/core/io/error.hpp"
+#include "harness/core/io/npy.hpp"
 
 namespace assay {
 

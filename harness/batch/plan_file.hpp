@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <span>
 
-#include "harness/io/npy.hpp"
+#include "harness/core/io/npy.hpp"
 
 namespace assay {
 

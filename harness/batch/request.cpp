@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/io/error.hpp"
-#include "harness/io/file.hpp"
+#include "harness/core/io/error.hpp"
+#include "harness/core/io/file.hpp"
 
 namespace assay {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "harness/io/atomic_file.hpp"
+#include "harness/core/io/atomic_file.hpp"
 
 namespace assay {
 namespace {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "harness/batch/request.hpp"
-#include "harness/measure/clock.hpp"
+#include "harness/core/clock.hpp"
 
 namespace assay {
 

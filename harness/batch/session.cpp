@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/io/error.hpp"
+#include "harness/core/io/error.hpp"
 
 namespace assay {
 namespace {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "harness/batch/encoded_source.hpp"
-#include "harness/io/error.hpp"
+#include "harness/core/io/error.hpp"
 
 namespace assay {
 namespace {

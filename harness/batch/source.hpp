@@ -8,7 +8,7 @@
 
 #include "harness/batch/manifest.hpp"
 #include "harness/batch/plan_file.hpp"
-#include "harness/io/npy.hpp"
+#include "harness/core/io/npy.hpp"
 
 namespace assay {
 

@@ -20,8 +20,6 @@ endif()
 # file that is compiled with precompiled headers.
 target_compile_options(assay_build INTERFACE
   "$<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000;-fpch-preprocess>>")
-target_include_directories(assay_build INTERFACE
-  "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>" "$<INSTALL_INTERFACE:include/assay>")
 
 if(ASSAY_SANITIZE)
   set(flags -fsanitize=${ASSAY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -69,13 +67,29 @@ function(assay_use_precompiled target name)
   endif()
 endfunction()
 
-# assay_library(name [APART] [OWN_OPTIONS] SOURCES... LINK...): one static library per folder of harness/. APART: its
-# files give the same names to their own helpers, and are always compiled one by one. OWN_OPTIONS: compiled with options
-# that the precompiled headers were not.
+# assay_include_root(target scope folder): lets `target`, and with the scope PUBLIC or INTERFACE who links it, include the
+# headers of `folder` (from the source root) by their path from the source root. Each folder has an include root of its
+# own with nothing else in it, so a header of a library that is not linked is not found.
+function(assay_include_root target scope folder)
+  string(REPLACE / _ name ${folder})
+  set(root ${PROJECT_BINARY_DIR}/include/${name})
+  cmake_path(GET folder PARENT_PATH parent)
+  file(MAKE_DIRECTORY ${root}/${parent})
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${root}/${folder} SYMBOLIC)
+  target_include_directories(${target} ${scope} "$<BUILD_INTERFACE:${root}>" "$<INSTALL_INTERFACE:include/assay>")
+endfunction()
+
+# assay_library(name [APART] [OWN_OPTIONS] [FOLDER folder] SOURCES... LINK... PRIVATE...): one static library for each
+# folder; FOLDER: where its headers are, if not here. APART: its files give the same names to their own helpers, and are
+# always compiled one by one. OWN_OPTIONS: compiled with options that the precompiled headers were not.
 function(assay_library name)
-  cmake_parse_arguments(arg "APART;OWN_OPTIONS" "" "SOURCES;LINK;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "APART;OWN_OPTIONS" "FOLDER" "SOURCES;LINK;PRIVATE" ${ARGN})
+  if(NOT arg_FOLDER)
+    file(RELATIVE_PATH arg_FOLDER ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  endif()
   add_library(assay_${name} STATIC ${arg_SOURCES})
   add_library(assay::${name} ALIAS assay_${name})
+  assay_include_root(assay_${name} PUBLIC ${arg_FOLDER})
   target_link_libraries(assay_${name} PUBLIC assay::build ${arg_LINK} PRIVATE ${arg_PRIVATE})
   if(NOT arg_APART)
     assay_compile_together(assay_${name} 6)

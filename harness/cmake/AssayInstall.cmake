@@ -4,7 +4,7 @@
 # lib/ whatever the distribution's habit: a worker finds the batch library by its place.
 include(CMakePackageConfigHelpers)
 
-set(exported build graph io protocol measure plan batch worker exec)
+set(exported build core graph protocol batch worker engine)
 foreach(name IN LISTS exported)
   if(TARGET assay_${name})
     set_target_properties(assay_${name} PROPERTIES EXPORT_NAME ${name})

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "harness/graph/error.hpp"
+#include "harness/core/error.hpp"
 
 namespace assay {
 namespace {

@@ -36,7 +36,7 @@ class GraphBuilder {
   ValueId state(std::string name, Shape shape, std::string initializer);
 
   // Layers: they add the parameters "<name>.weight" and "<name>.bias" and return the result.
-  // `initializer` is of the weight (harness/data/initial_values.hpp); biases start from zero.
+  // `initializer` is of the weight (harness/conductor/data/initial_values.hpp); biases start from zero.
   ValueId convolution(std::string name, ValueId x, std::int64_t channels, Window window, bool bias = true,
                       std::string initializer = "glorot_uniform");
   ValueId linear(std::string name, ValueId x, std::int64_t features, bool bias = true,

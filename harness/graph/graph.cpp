@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 
-#include "harness/graph/error.hpp"
-#include "harness/graph/nearest.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/nearest.hpp"
 #include "harness/graph/op.hpp"
-#include "harness/graph/walk.hpp"
+#include "harness/graph/passes/walk.hpp"
 
 namespace assay {
 namespace {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/core/tensor.hpp"
 #include "harness/graph/attributes.hpp"
-#include "harness/graph/tensor.hpp"
 
 namespace assay {
 
@@ -52,7 +52,7 @@ struct Value {
   // empty and the lowering says how many bytes it takes.
   bool opaque = false;
   // How a persistent value starts: "zeros", "ones", "glorot_uniform", "he_normal", "uniform_fan_in". Empty
-  // for the rest. harness/data/initial_values.hpp says what each means.
+  // for the rest. harness/conductor/data/initial_values.hpp says what each means.
   std::string initializer;
 };
 

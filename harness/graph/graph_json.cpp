@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "harness/graph/error.hpp"
+#include "harness/core/error.hpp"
 #include "harness/graph/op.hpp"
 
 namespace assay {

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/core/error.hpp"
+#include "harness/core/tensor.hpp"
 #include "harness/graph/attributes.hpp"
-#include "harness/graph/error.hpp"
 #include "harness/graph/graph.hpp"
-#include "harness/graph/tensor.hpp"
 
 namespace assay {
 

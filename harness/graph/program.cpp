@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "harness/graph/error.hpp"
+#include "harness/core/error.hpp"
 
 namespace assay {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/measure/statistics.hpp"
+#include "harness/core/statistics.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "harness/measure/statistics.hpp"
+#include "harness/core/statistics.hpp"
 #include "harness/report/invariants.hpp"
 
 namespace assay {
@@ -36,9 +36,10 @@ std::optional<ForkTime> fork_time(const Fork& fork) {
 }
 
 std::vector<std::string> quality_flags(const std::vector<Fork>& forks) {
-  const auto ok = std::count_if(forks.begin(), forks.end(),
-                                [](const Fork& fork) { return fork.status == Status::ok; });
-  const auto clean = std::count_if(forks.begin(), forks.end(), [](const Fork& fork) { return is_clean(fork); });
+  const auto ok =
+      std::count_if(forks.begin(), forks.end(), [](const Fork& fork) { return fork.status == Status::ok; });
+  const auto clean =
+      std::count_if(forks.begin(), forks.end(), [](const Fork& fork) { return is_clean(fork); });
   std::vector<std::string> flags;
   if (2 * clean >= ok) return flags;
   for (const Fork& fork : forks) {

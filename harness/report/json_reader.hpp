@@ -45,7 +45,10 @@ class JsonReader {
     if (value.value_.get(out) != simdjson::SUCCESS) value.mistyped("true or false");
   }
   template <std::integral T>
-  requires(!std::same_as<T, bool>) void read(const char* key, T& out) const { out = field(key).integer<T>(); }
+    requires(!std::same_as<T, bool>)
+  void read(const char* key, T& out) const {
+    out = field(key).integer<T>();
+  }
   // null reads as what the "not_finite" beside it says, and is refused without one.
   void read(const char* key, double& out) const {
     const JsonReader value = field(key);

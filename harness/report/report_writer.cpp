@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/measure/or_null.hpp"
+#include "harness/core/json/strict_json.hpp"
+#include "harness/core/or_null.hpp"
 #include "harness/report/report_json.hpp"
-#include "harness/report/strict_json.hpp"
 
 namespace assay {
 namespace {

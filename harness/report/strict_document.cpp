@@ -65,15 +65,14 @@ StrictDocument read_strict_document(const std::filesystem::path& file, JsonLimit
 }
 
 nlohmann::json to_json(const dom::element& element) {
-  using Json = nlohmann::json;
   switch (element.type()) {
     case dom::element_type::ARRAY: {
-      Json list = Json::array();
+      nlohmann::json list = nlohmann::json::array();
       for (const dom::element item : dom::array(element)) list.push_back(to_json(item));
       return list;
     }
     case dom::element_type::OBJECT: {
-      Json object = Json::object();
+      nlohmann::json object = nlohmann::json::object();
       for (const dom::key_value_pair field : dom::object(element))
         object[std::string(field.key)] = to_json(field.value);
       return object;
@@ -81,7 +80,7 @@ nlohmann::json to_json(const dom::element& element) {
     case dom::element_type::INT64: {
       // A positive integer is unsigned, as the other parser has it.
       const std::int64_t value = element.get_int64().value_unsafe();
-      return value < 0 ? Json(value) : Json(static_cast<std::uint64_t>(value));
+      return value < 0 ? nlohmann::json(value) : nlohmann::json(static_cast<std::uint64_t>(value));
     }
     case dom::element_type::UINT64:
       return element.get_uint64().value_unsafe();

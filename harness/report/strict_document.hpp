@@ -8,7 +8,7 @@
 #include <simdjson.h>
 #include <nlohmann/json_fwd.hpp>
 
-#include "harness/report/strict_json.hpp"
+#include "harness/core/json/strict_json.hpp"
 
 namespace assay {
 

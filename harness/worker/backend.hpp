@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "harness/graph/precision.hpp"
+#include "harness/core/io/host_tensor.hpp"
+#include "harness/graph/passes/precision.hpp"
 #include "harness/graph/program.hpp"
-#include "harness/io/host_tensor.hpp"
 
 namespace assay {
 

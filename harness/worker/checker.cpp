@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "harness/io/npy.hpp"
-#include "harness/io/safetensors.hpp"
+#include "harness/core/io/npy.hpp"
+#include "harness/core/io/safetensors.hpp"
 #include "harness/worker/check_answers.hpp"
 #include "harness/worker/draws.hpp"
 

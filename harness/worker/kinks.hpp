@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "harness/core/io/host_tensor.hpp"
 #include "harness/graph/program.hpp"
-#include "harness/io/host_tensor.hpp"
 
 namespace assay {
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "harness/io/philox.hpp"
+#include "harness/core/io/philox.hpp"
 #include "harness/worker/check_answers.hpp"
 #include "harness/worker/kinks.hpp"
 

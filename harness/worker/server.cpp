@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "harness/core/io/safetensors.hpp"
+#include "harness/core/io/sha256.hpp"
 #include "harness/graph/graph_json.hpp"
-#include "harness/io/safetensors.hpp"
-#include "harness/io/sha256.hpp"
 #include "harness/worker/checker.hpp"
 #include "harness/worker/error.hpp"
 #include "harness/worker/loaded_libraries.hpp"

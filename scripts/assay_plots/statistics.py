@@ -1,4 +1,4 @@
-"""Medians with exact intervals over forks, as the program itself makes them (harness/measure/statistics)."""
+"""Medians with exact intervals over forks, as the program itself makes them (harness/core/statistics)."""
 
 from __future__ import annotations
 

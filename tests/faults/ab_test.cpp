@@ -1,14 +1,14 @@
 // Whole sequential comparisons with a worker that declares its times, and one that goes wrong.
-#include "harness/gate/ab.hpp"
+#include "harness/conductor/compare/ab.hpp"
 
 #include <stdlib.h>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/run/metrics.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
-#include "harness/run/metrics.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace assay {
@@ -37,8 +37,7 @@ class Ab : public ::testing::Test {
   }
   AbOutcome run(const std::string& a, const std::string& b, const nlohmann::json& later = machine) {
     Progress progress = Progress::quiet();
-    return run_ab(
-        arm(a, "a.json"), arm(b, "b.json"), {"mode"}, settings_, [&] { return later; }, progress);
+    return run_ab(arm(a, "a.json"), arm(b, "b.json"), {"mode"}, settings_, [&] { return later; }, progress);
   }
 
   TemporaryFolder folder_;

@@ -1,5 +1,5 @@
 // Each way in which a worker can go wrong becomes a status with a reason, soon, and leaves no process behind.
-#include "harness/run/conversation.hpp"
+#include "harness/conductor/process/conversation.hpp"
 
 #include <sys/resource.h>
 #include <unistd.h>

@@ -12,7 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "harness/measure/clock.hpp"
+#include "harness/core/clock.hpp"
 #include "harness/protocol/channel.hpp"
 #include "harness/protocol/message.hpp"
 

@@ -1,6 +1,6 @@
 // Whole runs with a worker that goes wrong, with one that declares its times, and with a conductor that is
 // killed.
-#include "harness/run/run.hpp"
+#include "harness/conductor/run/run.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -107,8 +107,8 @@ TEST_F(RunTest, every_fault_is_a_row_and_the_run_goes_on) {
 }
 
 TEST_F(RunTest, a_device_that_is_not_here_is_asked_for_once) {
-  const Report report =
-      run_to_end(request(R"("forks": 2, "mode": "no_gpu", "batch": [16, 32, 64], "device": ["cpu", "cuda"])"));
+  const Report report = run_to_end(
+      request(R"("forks": 2, "mode": "no_gpu", "batch": [16, 32, 64], "device": ["cpu", "cuda"])"));
   std::size_t asked = 0;
   ASSERT_EQ(report.cells.size(), 6U);
   for (const CellReport& cell : report.cells) {

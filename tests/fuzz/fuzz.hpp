@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <span>
 
-#include "harness/io/error.hpp"
+#include "harness/core/io/error.hpp"
 
 namespace assay {
 

@@ -1,4 +1,4 @@
-#include "harness/data/pickled_lists.hpp"
+#include "harness/conductor/data/pickled_lists.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 ASSAY_FUZZ(assay::read_pickled_lists(bytes, path);)

@@ -1,9 +1,9 @@
-#include "harness/report/console.hpp"
+#include "harness/conductor/print/console.hpp"
+#include "harness/conductor/print/summary.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
 #include "harness/report/schema.hpp"
 #include "harness/report/strict_document.hpp"
-#include "harness/report/summary.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 // What `assay validate` and `assay show` do with a file.

@@ -1,7 +1,7 @@
 #include <array>
 
-#include "harness/data/text_tokens.hpp"
-#include "harness/data/vocabulary.hpp"
+#include "harness/conductor/data/text_tokens.hpp"
+#include "harness/conductor/data/vocabulary.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 ASSAY_FUZZ(std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -9,5 +9,5 @@ ASSAY_FUZZ(std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.s
            const auto words = assay::split_words(text); assay::Vocabulary vocabulary; vocabulary.add(words);
            vocabulary.rank(); std::array<std::int32_t, 16> row{};
            assay::write_tokens(vocabulary.ranks_of(words), row);
-           for (const std::int32_t token
-                : row) if (token < 0 || token >= assay::token_vocabulary) __builtin_trap();)
+           for (const std::int32_t token : row) if (token < 0 || token >= assay::token_vocabulary)
+               __builtin_trap();)

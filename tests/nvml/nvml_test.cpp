@@ -1,12 +1,12 @@
-#include "harness/measure/nvml.hpp"
+#include "harness/machine/nvml.hpp"
 
 #include <functional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/measure/environment.hpp"
-#include "harness/measure/gpu_info.hpp"
+#include "harness/machine/environment.hpp"
+#include "harness/machine/gpu_info.hpp"
 #include "tests/nvml/script.hpp"
 
 namespace assay {

@@ -1,5 +1,5 @@
 // Whole runs with a worker that claims a GPU, beside a stand-in for NVML.
-#include "harness/run/run.hpp"
+#include "harness/conductor/run/run.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/measure/gpu_sampler.hpp"
+#include "harness/machine/gpu_sampler.hpp"
 #include "tests/nvml/script.hpp"
 
 namespace assay {

@@ -11,9 +11,9 @@
 #include <sstream>
 
 #include "backends/reference/reference_library.hpp"
-#include "harness/graph/autodiff.hpp"
 #include "harness/graph/builder.hpp"
 #include "harness/graph/op.hpp"
+#include "harness/graph/passes/autodiff.hpp"
 #include "harness/worker/error.hpp"
 #include "tests/ops/guarded_run.hpp"
 #include "tests/ops/needed_device.hpp"

@@ -7,10 +7,10 @@
 #include <random>
 
 #include "backends/reference/reference_library.hpp"
-#include "harness/exec/kernel_executable.hpp"
-#include "harness/exec/kernel_library.hpp"
-#include "harness/graph/fuse.hpp"
-#include "tests/unit/exec/programs.hpp"
+#include "harness/engine/kernel_executable.hpp"
+#include "harness/engine/kernel_library.hpp"
+#include "harness/graph/passes/fuse.hpp"
+#include "tests/unit/engine/programs.hpp"
 
 namespace assay {
 namespace {

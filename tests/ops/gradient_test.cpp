@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "backends/reference/reference_library.hpp"
-#include "harness/exec/executor.hpp"
-#include "harness/graph/autodiff.hpp"
+#include "harness/engine/executor.hpp"
 #include "harness/graph/builder.hpp"
+#include "harness/graph/passes/autodiff.hpp"
 #include "tests/ops/op_case.hpp"
 
 namespace assay::ops {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "harness/exec/lowered_graph.hpp"
-#include "harness/exec/memory.hpp"
-#include "harness/exec/storage.hpp"
-#include "harness/exec/transfer.hpp"
+#include "harness/engine/lowered_graph.hpp"
+#include "harness/engine/memory.hpp"
+#include "harness/engine/storage.hpp"
+#include "harness/engine/transfer.hpp"
 
 namespace assay::ops {
 namespace {

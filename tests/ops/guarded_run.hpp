@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/exec/kernel_library.hpp"
+#include "harness/engine/kernel_library.hpp"
 #include "tests/ops/op_case.hpp"
 
 namespace assay::ops {

@@ -8,11 +8,11 @@
 #include <thread>
 #include <vector>
 
-#include "harness/exec/lowered_graph.hpp"
-#include "harness/exec/memory.hpp"
-#include "harness/exec/storage.hpp"
+#include "harness/engine/lowered_graph.hpp"
+#include "harness/engine/memory.hpp"
+#include "harness/engine/storage.hpp"
 #include "harness/graph/op.hpp"
-#include "harness/graph/training_step.hpp"
+#include "harness/graph/passes/training_step.hpp"
 #include "harness/worker/backend.hpp"
 #include "tests/backend_under_test.hpp"
 #include "workloads/workload.hpp"

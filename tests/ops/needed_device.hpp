@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "harness/exec/kernel_library.hpp"
+#include "harness/engine/kernel_library.hpp"
 #include "harness/worker/backend.hpp"
 #include "harness/worker/error.hpp"
 #include "tests/backend_under_test.hpp"

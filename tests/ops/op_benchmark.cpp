@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "harness/run/work.hpp"
+#include "harness/conductor/run/work.hpp"
 #include "tests/ops/op_run.hpp"
 
 namespace assay {

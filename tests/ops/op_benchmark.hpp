@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "harness/run/cell.hpp"
+#include "harness/conductor/config/cell.hpp"
 
 namespace benchmark::internal {
 class Benchmark;

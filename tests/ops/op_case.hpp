@@ -10,7 +10,7 @@
 
 #include "harness/graph/attributes.hpp"
 #include "harness/graph/graph.hpp"
-#include "harness/graph/precision.hpp"
+#include "harness/graph/passes/precision.hpp"
 
 namespace assay::ops {
 

@@ -4,11 +4,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "harness/exec/kernel_executable.hpp"
-#include "harness/run/backends.hpp"
-#include "harness/run/cell_folder.hpp"
-#include "harness/run/config.hpp"
-#include "harness/run/matrix.hpp"
+#include "harness/conductor/backends/backends.hpp"
+#include "harness/conductor/config/config.hpp"
+#include "harness/conductor/config/matrix.hpp"
+#include "harness/conductor/run/cell_folder.hpp"
+#include "harness/engine/kernel_executable.hpp"
 #include "harness/worker/error.hpp"
 
 namespace assay {

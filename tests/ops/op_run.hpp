@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/run/cell.hpp"
+#include "harness/conductor/config/cell.hpp"
 #include "harness/worker/backend.hpp"
 #include "harness/worker/session.hpp"
 #include "tests/temporary_folder.hpp"

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "harness/exec/kernel_executable.hpp"
+#include "harness/engine/kernel_executable.hpp"
 #include "tests/ops/needed_device.hpp"
-#include "tests/unit/exec/programs.hpp"
+#include "tests/unit/engine/programs.hpp"
 
 namespace assay::ops {
 

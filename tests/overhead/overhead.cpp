@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "harness/exec/kernel_executable.hpp"
-#include "harness/io/safetensors.hpp"
-#include "harness/measure/clock.hpp"
-#include "harness/measure/statistics.hpp"
-#include "harness/run/cell_folder.hpp"
+#include "harness/conductor/run/cell_folder.hpp"
+#include "harness/core/clock.hpp"
+#include "harness/core/io/safetensors.hpp"
+#include "harness/core/statistics.hpp"
+#include "harness/engine/kernel_executable.hpp"
 #include "harness/worker/trainer.hpp"
 #include "tests/backend_under_test.hpp"
 #include "tests/temporary_folder.hpp"

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "harness/measure/statistics.hpp"
+#include "harness/core/statistics.hpp"
 #include "tests/simulation/replay.hpp"
 #include "tests/simulation/u_test.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "harness/measure/statistics.hpp"
+#include "harness/core/statistics.hpp"
 #include "harness/report/json_reader.hpp"
 
 namespace assay::simulation {

@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "harness/gate/calibration.hpp"
-#include "harness/gate/time_judge.hpp"
-#include "harness/gate/trial.hpp"
+#include "harness/conductor/compare/calibration.hpp"
+#include "harness/conductor/compare/time_judge.hpp"
+#include "harness/conductor/compare/trial.hpp"
 #include "tests/simulation/u_test.hpp"
 
 namespace assay::simulation {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "harness/gate/verdict.hpp"
-#include "harness/io/philox.hpp"
+#include "harness/conductor/compare/verdict.hpp"
+#include "harness/core/io/philox.hpp"
 #include "tests/simulation/noise.hpp"
 
 namespace assay::simulation {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/run/run.hpp"
+#include "harness/conductor/run/run.hpp"
 
 namespace assay {
 namespace {

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/reference/reference_backend.hpp"
-#include "harness/check/equivalence.hpp"
-#include "harness/check/oracle.hpp"
-#include "harness/check/tensor_file.hpp"
-#include "harness/data/operands.hpp"
+#include "harness/conductor/check/equivalence.hpp"
+#include "harness/conductor/check/oracle.hpp"
+#include "harness/conductor/check/tensor_file.hpp"
+#include "harness/conductor/data/operands.hpp"
 #include "harness/graph/graph_json.hpp"
 #include "harness/worker/checker.hpp"
 #include "tests/temporary_folder.hpp"

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/run/run.hpp"
 #include "harness/report/invariants.hpp"
-#include "harness/run/run.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace assay {

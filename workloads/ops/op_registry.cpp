@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "harness/graph/error.hpp"
-#include "harness/graph/nearest.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/nearest.hpp"
 #include "workloads/ops/list.hpp"
 
 namespace assay {

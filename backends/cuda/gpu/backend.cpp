@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "backends/cuda/library.hpp"
-#include "harness/exec/kernel_executable.hpp"
-#include "harness/graph/training_step.hpp"
+#include "harness/engine/kernel_executable.hpp"
+#include "harness/graph/passes/training_step.hpp"
 
 namespace assay::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "backends/cuda/products.hpp"
-#include "harness/exec/memory.hpp"
+#include "harness/engine/memory.hpp"
 
 namespace assay::cuda {
 

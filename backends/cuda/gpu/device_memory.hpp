@@ -7,7 +7,7 @@
 #include <array>
 #include <map>
 
-#include "harness/exec/memory.hpp"
+#include "harness/engine/memory.hpp"
 
 namespace assay::cuda {
 

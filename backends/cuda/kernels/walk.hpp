@@ -5,7 +5,7 @@
 #include <span>
 
 #include "backends/cuda/kernels/portable.hpp"
-#include "harness/graph/tensor.hpp"
+#include "harness/core/tensor.hpp"
 
 namespace assay::cuda {
 

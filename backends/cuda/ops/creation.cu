@@ -36,11 +36,9 @@ Lowered lower_constant(const Request& request) {
   const Stream stream = request.context.device.stream();
   const float value = request.number("value");
   lowered.kernel = with_type(request.outputs[0].dtype, [&]<typename T>(T) {
-    return make_kernel(
-        [stream, n = request.outputs[0].elements(), value](const Operands& at) {
-          for_each(stream, n, Constant<T>{value, at.out<T>(0)});
-        },
-        "own:pointwise");
+    return make_kernel([stream, n = request.outputs[0].elements(),
+                        value](const Operands& at) { for_each(stream, n, Constant<T>{value, at.out<T>(0)}); },
+                       "own:pointwise");
   });
   return lowered;
 }

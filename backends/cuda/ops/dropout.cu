@@ -1,8 +1,8 @@
 // Dropout, and the mask of a step, drawn from a seed and a step count that lie in device memory.
 #include "backends/cuda/kernels/philox.hpp"
 #include "backends/cuda/lowering.hpp"
-#include "harness/exec/mask_draw.hpp"
-#include "harness/io/philox.hpp"
+#include "harness/core/io/philox.hpp"
+#include "harness/engine/mask_draw.hpp"
 
 namespace assay::cuda {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "harness/batch/manifest.hpp"
 #include "harness/batch/plan_file.hpp"
-#include "harness/io/atomic_file.hpp"
-#include "harness/io/npy.hpp"
-#include "harness/io/philox.hpp"
+#include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/npy.hpp"
+#include "harness/core/io/philox.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace assay {

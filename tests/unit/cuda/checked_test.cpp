@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "backends/cuda/library.hpp"
-#include "harness/exec/kernel_executable.hpp"
-#include "tests/unit/exec/programs.hpp"
+#include "harness/engine/kernel_executable.hpp"
+#include "tests/unit/engine/programs.hpp"
 #include "tests/workloads/checked_cell.hpp"
 #include "tests/workloads/trap_program.hpp"
 

@@ -5,7 +5,7 @@
 #include "backends/cuda/kernels/columns.hpp"
 #include "backends/cuda/kernels/philox.hpp"
 #include "backends/cuda/kernels/walk.hpp"
-#include "harness/io/philox.hpp"
+#include "harness/core/io/philox.hpp"
 
 namespace assay::cuda {
 namespace {

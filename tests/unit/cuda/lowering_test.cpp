@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "backends/cuda/library.hpp"
-#include "harness/exec/lowered_graph.hpp"
-#include "harness/graph/training_step.hpp"
+#include "harness/engine/lowered_graph.hpp"
+#include "harness/graph/passes/training_step.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay::cuda {

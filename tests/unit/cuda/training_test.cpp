@@ -5,9 +5,9 @@
 
 #include "backends/cuda/library.hpp"
 #include "backends/reference/reference_backend.hpp"
-#include "harness/exec/kernel_executable.hpp"
+#include "harness/engine/kernel_executable.hpp"
 #include "tests/relative_error.hpp"
-#include "tests/unit/exec/programs.hpp"
+#include "tests/unit/engine/programs.hpp"
 
 namespace assay::cuda {
 namespace {

@@ -1,12 +1,12 @@
-#include "harness/graph/autodiff.hpp"
+#include "harness/graph/passes/autodiff.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/core/error.hpp"
 #include "harness/graph/builder.hpp"
-#include "harness/graph/error.hpp"
 #include "harness/graph/op.hpp"
-#include "harness/graph/walk.hpp"
+#include "harness/graph/passes/walk.hpp"
 
 namespace assay {
 namespace {

@@ -1,12 +1,12 @@
-#include "harness/graph/drawn_masks.hpp"
+#include "harness/graph/passes/drawn_masks.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/core/error.hpp"
 #include "harness/graph/builder.hpp"
-#include "harness/graph/error.hpp"
 #include "harness/graph/op.hpp"
-#include "harness/graph/training_step.hpp"
+#include "harness/graph/passes/training_step.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay {

@@ -1,11 +1,11 @@
-#include "harness/graph/fuse.hpp"
+#include "harness/graph/passes/fuse.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "harness/graph/builder.hpp"
 #include "harness/graph/op.hpp"
-#include "harness/graph/training_step.hpp"
+#include "harness/graph/passes/training_step.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay {

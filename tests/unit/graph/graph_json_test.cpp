@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "harness/graph/error.hpp"
-#include "harness/graph/training_step.hpp"
+#include "harness/core/error.hpp"
+#include "harness/graph/passes/training_step.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay {

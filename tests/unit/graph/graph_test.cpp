@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/core/error.hpp"
 #include "harness/graph/builder.hpp"
-#include "harness/graph/error.hpp"
 #include "harness/graph/op.hpp"
 
 namespace assay {

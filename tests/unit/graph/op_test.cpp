@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/core/error.hpp"
 #include "harness/graph/builder.hpp"
-#include "harness/graph/error.hpp"
 
 namespace assay {
 namespace {
@@ -55,9 +55,7 @@ TEST(Convolution, a_refusal_names_op_shapes_and_node) {
   const ValueId x = b.value({2, 3, 8, 8});
   const ValueId w = b.value({4, 5, 3, 3});
   EXPECT_THAT(
-      [&] {
-        b.builder.apply("convolution", {x, w, none}, {{"stride", i(1)}, {"padding", i(0)}}, "conv7");
-      },
+      [&] { b.builder.apply("convolution", {x, w, none}, {{"stride", i(1)}, {"padding", i(0)}}, "conv7"); },
       ThrowsMessage<GraphError>(AllOf(
           HasSubstr("[convolution] got x f32 (2, 3, 8, 8), weight f32 (4, 5, 3, 3)"), HasSubstr("conv7"))));
 }
@@ -67,9 +65,8 @@ TEST(Convolution, refuses_windows_that_make_no_sense) {
   const ValueId x = b.value({2, 3, 8, 8});
   const ValueId w = b.value({4, 3, 3, 3});
   const auto with = [&](std::int64_t stride, std::int64_t padding) {
-    return [=, &b] {
-      b.builder.apply("convolution", {x, w, none}, {{"stride", stride}, {"padding", padding}});
-    };
+    return
+        [=, &b] { b.builder.apply("convolution", {x, w, none}, {{"stride", stride}, {"padding", padding}}); };
   };
   EXPECT_THAT(with(0, 0), ThrowsMessage<GraphError>(HasSubstr("the stride must be at least 1")));
   EXPECT_THAT(with(INT64_MAX, 0), ThrowsMessage<GraphError>(HasSubstr("stride")));
@@ -78,9 +75,7 @@ TEST(Convolution, refuses_windows_that_make_no_sense) {
   EXPECT_THAT(with(1, INT64_MAX), ThrowsMessage<GraphError>(HasSubstr("less than the kernel")));
   const ValueId large = b.value({4, 3, 9, 9});
   EXPECT_THAT(
-      [&] {
-        b.builder.apply("convolution", {x, large, none}, {{"stride", i(1)}, {"padding", i(0)}});
-      },
+      [&] { b.builder.apply("convolution", {x, large, none}, {{"stride", i(1)}, {"padding", i(0)}}); },
       ThrowsMessage<GraphError>(HasSubstr("larger than the padded image")));
 }
 
@@ -120,9 +115,7 @@ TEST(Convolution, counts_two_operations_for_a_multiply_add_in_all_three_directio
 TEST(Linear, inner_dimensions_must_agree) {
   Bench b;
   EXPECT_THAT(
-      [&] {
-        b.builder.apply("linear", {b.value({32, 784}), b.value({10, 128}), none});
-      },
+      [&] { b.builder.apply("linear", {b.value({32, 784}), b.value({10, 128}), none}); },
       ThrowsMessage<GraphError>(HasSubstr(
           "[linear] got x f32 (32, 784), weight f32 (10, 128): inner dimensions differ (node 'linear')")));
 }
@@ -132,11 +125,8 @@ TEST(Linear, bias_is_f32_beside_bf16) {
   const ValueId x = b.value({2, 4}, DType::bf16);
   const ValueId w = b.value({3, 4}, DType::bf16);
   EXPECT_EQ(b.type(b.builder.apply("linear", {x, w, b.value({3})})[0]).dtype, DType::bf16);
-  EXPECT_THAT(
-      [&] {
-        b.builder.apply("linear", {x, w, b.value({3}, DType::bf16)});
-      },
-      ThrowsMessage<GraphError>(HasSubstr("bias must be f32 beside bf16 x")));
+  EXPECT_THAT([&] { b.builder.apply("linear", {x, w, b.value({3}, DType::bf16)}); },
+              ThrowsMessage<GraphError>(HasSubstr("bias must be f32 beside bf16 x")));
 }
 
 TEST(Pool, drops_the_last_window_that_does_not_fit) {
@@ -168,11 +158,8 @@ TEST(MaxPool, nothing_but_its_gradient_may_read_the_argmax) {
 
 TEST(Add, does_not_broadcast) {
   Bench b;
-  EXPECT_THAT(
-      [&] {
-        b.builder.add(b.value({2, 3}), b.value({3}));
-      },
-      ThrowsMessage<GraphError>(HasSubstr("[add] got a f32 (2, 3), b f32 (3)")));
+  EXPECT_THAT([&] { b.builder.add(b.value({2, 3}), b.value({3})); },
+              ThrowsMessage<GraphError>(HasSubstr("[add] got a f32 (2, 3), b f32 (3)")));
 }
 
 TEST(SoftmaxCrossEntropy, takes_integer_labels_one_a_row) {

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "harness/graph/error.hpp"
+#include "harness/core/error.hpp"
 #include "harness/graph/graph_json.hpp"
-#include "harness/graph/training_step.hpp"
+#include "harness/graph/passes/training_step.hpp"
 
 namespace assay {
 namespace {

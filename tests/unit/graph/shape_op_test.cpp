@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/error.hpp"
 #include "harness/graph/builder.hpp"
-#include "harness/graph/error.hpp"
 #include "harness/graph/graph_json.hpp"
 #include "harness/graph/op.hpp"
 

@@ -1,4 +1,4 @@
-#include "harness/graph/training_step.hpp"
+#include "harness/graph/passes/training_step.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "harness/graph/error.hpp"
+#include "harness/core/error.hpp"
 #include "harness/graph/op.hpp"
 #include "workloads/workload.hpp"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/graph/error.hpp"
+#include "harness/core/error.hpp"
 #include "harness/graph/op.hpp"
 
 namespace assay {

@@ -9,7 +9,7 @@
 #include "backends/onednn/backend.hpp"
 #include "backends/onednn/library.hpp"
 #include "backends/reference/reference_backend.hpp"
-#include "tests/unit/exec/programs.hpp"
+#include "tests/unit/engine/programs.hpp"
 
 namespace assay::onednn {
 namespace {

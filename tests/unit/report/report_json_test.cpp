@@ -5,12 +5,12 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/json/strict_json.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
 #include "harness/report/schema.hpp"
 #include "harness/report/schema_check.hpp"
 #include "harness/report/strict_document.hpp"
-#include "harness/report/strict_json.hpp"
 #include "tests/unit/report/sample_report.hpp"
 
 namespace assay {

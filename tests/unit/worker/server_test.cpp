@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "backends/reference/reference_backend.hpp"
+#include "harness/core/io/safetensors.hpp"
 #include "harness/graph/builder.hpp"
 #include "harness/graph/graph_json.hpp"
-#include "harness/io/safetensors.hpp"
 #include "tests/unit/batch/cell_fixture.hpp"
 
 namespace assay {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "harness/exec/kernel_library.hpp"
-#include "harness/exec/storage.hpp"
+#include "harness/engine/kernel_library.hpp"
+#include "harness/engine/storage.hpp"
 
 namespace assay {
 

@@ -5,7 +5,7 @@
 
 #include "backends/reference/reference_backend.hpp"
 #include "backends/reference/reference_library.hpp"
-#include "harness/exec/kernel_executable.hpp"
+#include "harness/engine/kernel_executable.hpp"
 #ifdef ASSAY_TEST_ONEDNN
 #include "backends/onednn/backend.hpp"
 #include "backends/onednn/library.hpp"

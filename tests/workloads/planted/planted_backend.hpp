@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/exec/kernel_library.hpp"
+#include "harness/engine/kernel_library.hpp"
 #include "harness/worker/backend.hpp"
 #include "tests/workloads/planted/plain_operand.hpp"
 

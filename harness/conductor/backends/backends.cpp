@@ -1,0 +1,277 @@
+#include "harness/conductor/backends/backends.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/backends/places.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/json/strict_json.hpp"
+#include "harness/core/nearest.hpp"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+struct Placeholders {
+  std::string here, environment, interpreter;
+};
+
+Placeholders placeholders_for(const fs::path& folder, const std::string& framework,
+                              const Interpreters& interpreters) {
+  Placeholders values;
+  values.here = folder.string();
+  values.environment = environment_of(framework).string();
+  values.interpreter = values.environment + "/bin/python";
+  std::string variable = "ASSAY_PYTHON_" + framework;
+  std::transform(variable.begin(), variable.end(), variable.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  if (const char* set = std::getenv(variable.c_str()); set && *set) values.interpreter = set;
+  if (const auto given = interpreters.find(framework); given != interpreters.end())
+    values.interpreter = given->second;
+  return values;
+}
+
+std::string substitute(std::string text, const Placeholders& values, const std::string& where) {
+  for (std::size_t begin = 0; (begin = text.find("${", begin)) != std::string::npos;) {
+    const std::size_t end = text.find('}', begin);
+    const std::string name = text.substr(begin + 2, end == std::string::npos ? end : end - begin - 2);
+    const std::string* value = name == "here"          ? &values.here
+                               : name == "environment" ? &values.environment
+                               : name == "interpreter" ? &values.interpreter
+                                                       : nullptr;
+    if (!value || end == std::string::npos) {
+      throw ConfigError(fmt::format(
+          "{}: unknown placeholder ${{{}}}; known are here, environment, interpreter", where, name));
+    }
+    text.replace(begin, end - begin + 1, *value);
+    begin += value->size();
+  }
+  return text;
+}
+
+const Json& require(const Json& json, const char* key, const std::string& where) {
+  const auto found = json.find(key);
+  if (found == json.end()) throw ConfigError(fmt::format("{}: \"{}\" is missing", where, key));
+  return *found;
+}
+
+std::string text(const Json& json, const char* key, const std::string& where, bool required = true) {
+  if (!required && !json.contains(key)) return "";
+  const Json& value = require(json, key, where);
+  if (!value.is_string()) throw ConfigError(fmt::format("{}: \"{}\" should be text", where, key));
+  return value.get<std::string>();
+}
+
+std::vector<std::string> names(const Json& json, const char* key, const std::string& where) {
+  const Json& list = require(json, key, where);
+  const bool good = list.is_array() && !list.empty() &&
+                    std::all_of(list.begin(), list.end(), [](const Json& item) { return item.is_string(); });
+  if (!good)
+    throw ConfigError(fmt::format("{}: \"{}\" should be a list of names with at least one", where, key));
+  return list.get<std::vector<std::string>>();
+}
+
+void refuse_unknown_keys(const Json& json, const std::string& where) {
+  static const std::vector<std::string> known = {
+      "name",  "description", "kind",       "oracle",  "command", "framework", "devices",      "modes",
+      "tasks", "layouts",     "precisions", "loaders", "ops",     "requires",  "memory_limits"};
+  for (const auto& [key, value] : json.items()) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      throw ConfigError(fmt::format("{}: unknown key '{}'{}", where, key, suggestion(key, known)));
+    }
+  }
+}
+
+// Quick: looks whether files are there and starts nothing.
+void check_requirements(BackendDescription& backend, const Json& json, const Placeholders& values,
+                        const std::string& where) {
+  if (json.contains("requires")) {
+    const Json& list = json["requires"];
+    if (!list.is_array()) throw ConfigError(fmt::format("{}: \"requires\" should be a list", where));
+    for (const Json& item : list) {
+      if (!item.is_object())
+        throw ConfigError(fmt::format("{}: \"requires\" should be a list of objects", where));
+      std::string file = text(item, "file", where);
+      // A Python that was named by hand stands for the environment: what the environment would have had is
+      // his business.
+      const std::string own = environment_of(backend.framework).string() + "/bin/python";
+      if (file == "${environment}/bin/python" && values.interpreter != own) file = "${interpreter}";
+      const std::string path = substitute(file, values, where);
+      std::error_code error;
+      if (fs::exists(path, error)) continue;
+      backend.unavailable = fmt::format("{}: {} is not there", text(item, "reason", where), path);
+      backend.remedy = text(item, "remedy", where);
+      return;
+    }
+  }
+  const std::string& program = backend.command.front();
+  if (program.find('/') != std::string::npos && ::access(program.c_str(), X_OK) != 0) {
+    backend.unavailable = fmt::format("its worker {} is not there or cannot be executed", program);
+    backend.remedy = "build or install this backend";
+  }
+}
+
+std::vector<fs::path> descriptions_in(const std::vector<fs::path>& folders) {
+  std::vector<fs::path> files;
+  for (const fs::path& folder : folders) {
+    std::error_code error;
+    // A folder of the list may be a backend itself.
+    if (fs::exists(folder / "backend.json", error)) files.push_back(fs::absolute(folder / "backend.json"));
+    std::vector<fs::path> here;
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      const fs::path file = entry.path() / "backend.json";
+      std::error_code ignored;
+      if (fs::exists(file, ignored)) here.push_back(fs::absolute(file));
+    }
+    std::sort(here.begin(), here.end());
+    files.insert(files.end(), here.begin(), here.end());
+  }
+  return files;
+}
+
+void add(BackendRegistry& registry, BackendDescription backend) {
+  const BackendDescription* first = registry.find(backend.name);
+  if (!first) {
+    registry.backends.push_back(std::move(backend));
+    return;
+  }
+  std::error_code ignored;
+  if (fs::equivalent(first->folder, backend.folder, ignored)) return;
+  registry.faults.push_back(fmt::format("the backend '{}' of {} stands in for the one of {}", backend.name,
+                                        first->folder.string(), backend.folder.string()));
+}
+
+void keep_one_oracle(BackendRegistry& registry) {
+  bool have = false;
+  for (auto backend = registry.backends.rbegin(); backend != registry.backends.rend(); ++backend) {
+    if (!backend->oracle || !backend->available()) continue;
+    if (have) {
+      backend->oracle = false;
+      registry.faults.push_back(
+          fmt::format("the backend '{}' of {} says that it is an oracle, and is not asked: there is another",
+                      backend->name, backend->folder.string()));
+    }
+    have = true;
+  }
+}
+
+}  // namespace
+
+Interpreters parse_interpreters(const std::vector<std::string>& given) {
+  Interpreters result;
+  for (const std::string& item : given) {
+    const std::size_t equals = item.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == item.size()) {
+      throw ConfigError(
+          fmt::format("[interpreter] got '{}': must be NAME=PATH, such as torch=/usr/bin/python3", item));
+    }
+    const std::string path = item.substr(equals + 1);
+    if (::access(path.c_str(), X_OK) != 0) {
+      throw ConfigError(
+          fmt::format("[interpreter] got '{}': {} is not there or cannot be executed", item, path));
+    }
+    result[item.substr(0, equals)] = fs::absolute(path).lexically_normal().string();
+  }
+  return result;
+}
+
+BackendDescription backend_from_json(const Json& json, const fs::path& file,
+                                     const Interpreters& interpreters) {
+  const std::string where = file.string();
+  if (!json.is_object())
+    throw ConfigError(fmt::format("{}: should be an object, is {}", where, json.type_name()));
+  refuse_unknown_keys(json, where);
+  BackendDescription backend;
+  backend.folder = file.parent_path();
+  backend.name = text(json, "name", where);
+  if (backend.name.empty() || backend.name.find_first_of("/, \n") != std::string::npos) {
+    throw ConfigError(
+        fmt::format("{}: the name '{}' must be one word without slash or comma", where, backend.name));
+  }
+  backend.description = text(json, "description", where, false);
+  backend.kind = text(json, "kind", where);
+  backend.framework = text(json, "framework", where, false);
+  if (json.contains("oracle")) {
+    if (!json["oracle"].is_boolean())
+      throw ConfigError(fmt::format("{}: \"oracle\" should be true or false", where));
+    backend.oracle = json["oracle"].get<bool>();
+  }
+  const Placeholders values = placeholders_for(backend.folder, backend.framework, interpreters);
+  for (const std::string& part : names(json, "command", where)) {
+    backend.command.push_back(substitute(part, values, where));
+  }
+  backend.devices = names(json, "devices", where);
+  backend.modes = names(json, "modes", where);
+  backend.tasks = names(json, "tasks", where);
+  backend.precisions = names(json, "precisions", where);
+  backend.layouts = names(json, "layouts", where);
+  backend.loaders = names(json, "loaders", where);
+  if (json.contains("memory_limits")) backend.memory_limits = names(json, "memory_limits", where);
+  if (json.contains("ops")) backend.ops = names(json, "ops", where);
+  check_requirements(backend, json, values, where);
+  return backend;
+}
+
+const BackendDescription* BackendRegistry::find(std::string_view name) const {
+  for (const BackendDescription& backend : backends) {
+    if (backend.name == name) return &backend;
+  }
+  return nullptr;
+}
+
+const BackendDescription* BackendRegistry::oracle() const {
+  for (const BackendDescription& backend : backends) {
+    if (backend.oracle && backend.available()) return &backend;
+  }
+  return nullptr;
+}
+
+BackendRegistry find_backends_in(const std::vector<fs::path>& folders, const Interpreters& interpreters) {
+  BackendRegistry registry;
+  for (const fs::path& file : descriptions_in(folders)) {
+    try {
+      add(registry, backend_from_json(read_strict_json(file, {1 << 20, 16}), file, interpreters));
+    } catch (const std::exception& error) {
+      registry.faults.emplace_back(error.what());
+    }
+  }
+  keep_one_oracle(registry);
+  std::sort(registry.backends.begin(), registry.backends.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  return registry;
+}
+
+void await_backend(BackendRegistry& registry, const std::string& name,
+                   const std::vector<std::string>& modes) {
+  if (registry.find(name)) return;
+  BackendDescription backend;
+  backend.name = name;
+  backend.kind = "framework";
+  backend.awaited = true;
+  backend.modes = modes;
+  backend.unavailable =
+      fmt::format("there is no folder backends/{}: this Assay does not have that backend", name);
+  registry.backends.push_back(std::move(backend));
+  std::sort(registry.backends.begin(), registry.backends.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+}
+
+BackendRegistry find_backends(const Interpreters& interpreters) {
+  BackendRegistry registry = find_backends_in(backend_folders(), interpreters);
+  for (const fs::path& folder : colon_list("ASSAY_BACKENDS")) {
+    if (!descriptions_in({folder}).empty()) continue;
+    registry.faults.push_back(
+        fmt::format("ASSAY_BACKENDS: {} has no backend: it should have a folder with a backend.json in it",
+                    folder.string()));
+  }
+  return registry;
+}
+
+}  // namespace assay

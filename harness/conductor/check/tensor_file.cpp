@@ -1,0 +1,59 @@
+#include "harness/conductor/check/tensor_file.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <stdexcept>
+
+#include "harness/core/io/npy.hpp"
+#include "harness/core/io/safetensors.hpp"
+
+namespace assay {
+
+TensorFile TensorFile::read(const std::filesystem::path& path) {
+  TensorFile file;
+  file.path_ = path;
+  for (HostTensor& tensor : read_safetensors(path)) {
+    std::string name = tensor.name;
+    file.tensors_.emplace(std::move(name), std::move(tensor));
+  }
+  return file;
+}
+
+std::vector<double> TensorFile::read_array(const std::filesystem::path& path) {
+  return to_doubles(read_npy(path));
+}
+
+std::vector<std::string> TensorFile::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors_) names.push_back(name);
+  return names;
+}
+
+const HostTensor* TensorFile::find(std::string_view name) const {
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? nullptr : &found->second;
+}
+
+std::vector<double> TensorFile::required(std::string_view name) const {
+  const HostTensor* tensor = find(name);
+  if (tensor == nullptr)
+    throw std::runtime_error(fmt::format("[check] {} has no tensor '{}'", path_.string(), name));
+  return to_doubles(*tensor);
+}
+
+std::string TensorFile::refusal(std::string_view name, const TensorType& type) const {
+  const HostTensor* tensor = find(name);
+  if (tensor == nullptr) return "is missing from what the worker wrote";
+  const bool scalar = type.shape.empty() && tensor->type.shape == Shape{1};
+  if (tensor->type.dtype != type.dtype || (tensor->type.shape != type.shape && !scalar)) {
+    return fmt::format("is {} where {} is asked", to_string(tensor->type), to_string(type));
+  }
+  const std::vector<double> values = to_doubles(*tensor);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) return fmt::format("is not finite: element {} is {}", i, values[i]);
+  }
+  return {};
+}
+
+}  // namespace assay

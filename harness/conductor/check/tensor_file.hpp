@@ -1,0 +1,37 @@
+// A safetensors file as the judge reads it: every tensor in double.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/core/io/host_tensor.hpp"
+
+namespace assay {
+
+class TensorFile {
+ public:
+  TensorFile() = default;
+  // Throws std::runtime_error naming the file when it is missing or malformed.
+  static TensorFile read(const std::filesystem::path& path);
+  // A .npy of doubles.
+  static std::vector<double> read_array(const std::filesystem::path& path);
+
+  std::vector<std::string> names() const;  // ascending
+  // Null when there is none of that name. Borrowed from this.
+  const HostTensor* find(std::string_view name) const;
+  // Throws std::runtime_error when it is not there or not of floating point.
+  std::vector<double> required(std::string_view name) const;
+  // Empty, or in words why the tensor cannot be judged: missing, another type or shape, not finite. A scalar
+  // may come as (1).
+  std::string refusal(std::string_view name, const TensorType& type) const;
+
+ private:
+  std::filesystem::path path_;
+  std::map<std::string, HostTensor, std::less<>> tensors_;
+};
+
+}  // namespace assay

@@ -1,0 +1,75 @@
+#include "harness/conductor/check/tolerance.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace assay {
+namespace {
+
+double largest(std::span<const double> values) {
+  double result = 0;
+  for (const double value : values) result = std::max(result, std::abs(value));
+  return result;
+}
+
+double ratio_of(double error, double bound) {
+  if (!std::isfinite(error)) return beyond_measure;
+  if (error == 0) return 0;
+  return bound > 0 ? std::min(error / bound, beyond_measure) : beyond_measure;
+}
+
+}  // namespace
+
+double unit_roundoff(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return 0x1p-53;
+    case DType::f32:
+      return 0x1p-24;
+    case DType::bf16:
+      return 0x1p-9;
+    default:
+      return 0;
+  }
+}
+
+Bound error_of(std::span<const double> got, std::span<const double> exact) {
+  assert(got.size() == exact.size());
+  Bound error;
+  double squares = 0;
+  double scale = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    const double difference = std::abs(got[i] - exact[i]);
+    if (!std::isfinite(difference)) return {INFINITY, INFINITY};
+    error.max = std::max(error.max, difference);
+    squares += difference * difference;
+    scale += exact[i] * exact[i];
+  }
+  error.l2 = scale > 0 ? std::sqrt(squares / scale) : std::sqrt(squares);
+  return error;
+}
+
+Bound bound_of(const Bound& seen, std::span<const double> exact, const Precision& precision, double repeats) {
+  const double count = std::max<double>(1, static_cast<double>(exact.size()));
+  const double growth = std::sqrt(repeats);
+  const bool stored_narrow = precision.storage != precision.master;
+  const bool nothing_else = largest(exact) < unit_roundoff(precision.master) * seen.max;
+  double factor = stored_narrow || precision.tf32 ? narrow_tolerance_factor : tolerance_factor * growth;
+  if (stored_narrow && nothing_else) factor *= alike_roundings;
+  factor *= 1 + small_sample / std::sqrt(count);
+  const double floor = floor_roundings * unit_roundoff(precision.master) * growth;
+  return {factor * seen.max + floor * largest(exact), factor * seen.l2 + floor};
+}
+
+TensorVerdict compare(std::string name, std::span<const double> got, std::span<const double> exact,
+                      const Bound& bound) {
+  const Bound error = error_of(got, exact);
+  TensorVerdict verdict{std::move(name), 0, bound.max, 0, bound.l2, 0};
+  verdict.ratio = std::max(ratio_of(error.max, bound.max), ratio_of(error.l2, bound.l2));
+  verdict.max_error = std::isfinite(error.max) ? error.max : beyond_measure;
+  verdict.l2_error = std::isfinite(error.l2) ? error.l2 : beyond_measure;
+  return verdict;
+}
+
+}  // namespace assay

@@ -1,0 +1,125 @@
+#include "harness/conductor/cli/application.hpp"
+
+#include <csignal>
+#include <new>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "harness/conductor/backends/build_info.hpp"
+#include "harness/conductor/cli/commands/commands.hpp"
+#include "harness/conductor/cli/print.hpp"
+#include "harness/conductor/cli/usage_error.hpp"
+#include "harness/conductor/config/options.hpp"
+#include "harness/conductor/run/exit_code.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/io/error.hpp"
+#include "harness/core/json/strict_json.hpp"
+#include "harness/core/nearest.hpp"
+
+namespace assay::cli {
+namespace {
+
+constexpr const char* description =
+    "Assay runs the same network, from the same bits, on every deep-learning backend, proves that they\n"
+    "compute the same thing, times them and writes one report.";
+constexpr const char* exit_codes =
+    "Exit codes: 0 fine, 1 a fault of the program, 2 bad input, 3 regression, 4 incomplete (a cell is\n"
+    "missing or not ok), 5 environments that are not comparable, 6 inconclusive.\n"
+    "assay COMMAND --help says more about a command.";
+
+// What the parser could not place: a misspelt option or command, with the nearest that there is.
+[[noreturn]] void refuse_leftovers(const CLI::App& command, const std::vector<std::string>& leftovers,
+                                   bool top) {
+  const std::string& word = leftovers.front();
+  std::vector<std::string> known;
+  if (word.starts_with("-")) {
+    for (const CLI::Option* option : command.get_options())
+      if (!option->get_lnames().empty()) known.push_back("--" + option->get_lnames().front());
+  } else if (top) {
+    for (const CLI::App* one : command.get_subcommands([](const CLI::App*) { return true; }))
+      known.push_back(one->get_name());
+  } else {
+    throw UsageError(fmt::format("{}: '{}' is one argument too many; assay {} --help", command.get_name(),
+                                 word, command.get_name()));
+  }
+  const std::string name = word.substr(0, word.find('='));
+  throw UsageError(fmt::format("{}'{}' is no {}{}", top ? "" : command.get_name() + ": ", name,
+                               word.starts_with("-") ? "option" : "command", suggestion(name, known)));
+}
+
+}  // namespace
+
+int run_application(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // `assay show … | head` is an error of write(), not a death
+  CLI::App app(description, "assay");
+  app.set_version_flag("--version", fmt::format("assay {}", build_info().version),
+                       "Print the version and exit");
+  app.get_formatter()->column_width(32);
+  app.allow_extras();
+
+  Context context;
+  context.command_line.assign(argv, argv + argc);
+  add_list(app, context);
+  add_run(app, context);
+  add_check(app, context);
+  add_show(app, context);
+  add_validate(app, context);
+  add_compare(app, context);
+  add_ab(app, context);
+  add_calibrate(app, context);
+  add_inspect(app, context);
+  add_env(app, context);
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) command->allow_extras();
+
+  app.footer(exit_codes);  // after the commands, which would take it over
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& wanted) {  // --help, --version
+    return app.exit(wanted);
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(fmt::format("{}; assay --help", error.what()));
+  }
+  if (const auto left = app.remaining(); !left.empty()) refuse_leftovers(app, left, true);
+  for (const CLI::App* command : app.get_subcommands())
+    if (const auto left = command->remaining(); !left.empty()) refuse_leftovers(*command, left, false);
+  if (!context.action) {
+    print(app.help());
+    return bad_input;
+  }
+  return context.action();
+}
+
+int explain_exception() noexcept {
+  try {
+    try {
+      throw;
+    } catch (const UsageError& error) {
+      return warn(error.what()), bad_input;
+    } catch (const ConfigError& error) {
+      return warn(error.what()), bad_input;
+    } catch (const JsonError& error) {
+      return warn(error.what()), bad_input;
+    } catch (const GraphError& error) {
+      return warn(error.what()), bad_input;
+    } catch (const IoError& error) {
+      return warn(error.what()), bad_input;
+    } catch (const std::system_error& error) {
+      // The reader of our output went away: nothing to explain, and nobody to explain it to.
+      if (error.code() == std::errc::broken_pipe) return own_failure;
+      return warn(error.what()), error.code() == std::errc::no_space_on_device ? bad_input : own_failure;
+    } catch (const std::bad_alloc&) {
+      return warn("out of memory"), own_failure;
+    } catch (const std::exception& error) {
+      return warn(fmt::format("a fault of the program, please report it: {}", error.what())), own_failure;
+    }
+  } catch (...) {
+    return own_failure;
+  }
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,153 @@
+// assay ab: two builds, backends or settings, measured side by side until it is clear.
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/cli/commands/commands.hpp"
+#include "harness/conductor/cli/print.hpp"
+#include "harness/conductor/cli/run_options.hpp"
+#include "harness/conductor/cli/usage_error.hpp"
+#include "harness/conductor/cli/verdict_options.hpp"
+#include "harness/conductor/compare/ab.hpp"
+#include "harness/conductor/compare/calibration.hpp"
+#include "harness/conductor/compare/fingerprint.hpp"
+#include "harness/conductor/compare/trial.hpp"
+#include "harness/conductor/run/exit_code.hpp"
+#include "harness/machine/environment.hpp"
+
+namespace assay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct AbOptions {
+  RunOptions run;
+  VerdictOptions verdict{"95%"};
+  std::string a, b, max_time = "30m";
+  int looks = 5, rounds = 0;
+  bool dry_run = false;
+};
+
+fs::path default_folder() {
+  return fs::path("reports") / fmt::format("ab-{:%Y%m%dT%H%M%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+AbArm arm(const AbOptions& options, const AbSide& side, const Context& context) {
+  AbArm made;
+  made.request = options.run.request(context.command_line);
+  made.request.config.override_with(side.values);
+  if (flag_of(made.request.config.values, "quick"))
+    throw UsageError("ab: --quick measures nothing: give it fewer --blocks or a shorter --block-seconds");
+  const auto folders =
+      side.build.empty() ? std::vector<fs::path>{} : backends_of_build(fs::absolute(side.build));
+  made.registry = options.run.registry(made.request.config, folders);
+  return made;
+}
+
+std::set<std::string> differing(const AbSide& a, const AbSide& b) {
+  std::set<std::string> names;
+  for (const AbSide* side : {&a, &b})
+    for (const auto& [name, values] : side->values) names.insert(name);
+  return names;
+}
+
+int list_pairs(const AbArm& a, const AbArm& b, const std::set<std::string>& free) {
+  const auto left = cells_of(a.request, a.registry), right = cells_of(b.request, b.registry);
+  Table table{.title = {}, .columns = {{"pair"}, {"a"}, {"b"}}, .rows = {}, .notes = {}};
+  for (const CellPair& pair : pair_cells(left, right, free))
+    table.rows.push_back({{pair.id},
+                          {std::string(to_string(left[pair.a].status))},
+                          {std::string(to_string(right[pair.b].status))}});
+  print({table});
+  return fine;
+}
+
+// What the noise of this machine lets one expect, where it is calibrated.
+void say_what_it_takes(Progress& progress, const AbSettings& settings, const std::vector<Cell>& cells) {
+  const auto fingerprint = machine_fingerprint(environment());
+  std::error_code ignored;
+  if (!fingerprint || !fs::exists(calibration_place(*fingerprint), ignored)) return;
+  std::vector<std::string> ids;
+  for (const Cell& cell : cells) ids.push_back(cell.id);
+  const LookPlan plan =
+      plan_looks(settings.confidence, static_cast<int>(cells.size()), settings.looks, settings.rounds);
+  const auto rounds =
+      read_calibration(calibration_place(*fingerprint)).rounds_for(ids, settings.threshold, plan.confidence);
+  progress.note(rounds ? fmt::format("by the calibration of this machine about {} rounds show {:.3g} %",
+                                     *rounds, 100 * settings.threshold)
+                       : fmt::format("by the calibration of this machine no 1000 rounds show {:.3g} %",
+                                     100 * settings.threshold));
+}
+
+int measure(const AbOptions& options, const Context& context) {
+  options.verdict.require_format();
+  AbSettings settings;
+  settings.threshold = options.verdict.threshold();
+  settings.confidence = options.verdict.confidence();
+  settings.metric = options.verdict.metric();
+  settings.breakage = options.verdict.breakage();
+  settings.max_seconds = seconds(options.max_time, "--max-time");
+  settings.looks = options.looks;
+  settings.rounds = options.rounds;
+  const AbSide side_a = parse_side(options.a, "--a"), side_b = parse_side(options.b, "--b");
+  AbArm a = arm(options, side_a, context), b = arm(options, side_b, context);
+  const auto free = differing(side_a, side_b);
+  if (options.dry_run) return list_pairs(a, b, free);
+  const fs::path folder = options.run.out.empty() ? default_folder() : fs::path(options.run.out);
+  const auto cells = cells_of(a.request, a.registry);
+  pair_cells(cells, cells_of(b.request, b.registry), free);
+  fs::create_directories(folder);
+  a.request.out = folder / "a.json";
+  b.request.out = folder / "b.json";
+  Progress progress = Progress::on_stderr();
+  say_what_it_takes(progress, settings, cells);
+  AbOutcome outcome = run_ab(a, b, free, settings, [] { return environment(); }, progress);
+  outcome.comparison.notes.push_back(
+      fmt::format("a: {}; b: {}; both reports are in {}", side_a.text.empty() ? "as it stands" : side_a.text,
+                  side_b.text.empty() ? "as it stands" : side_b.text, folder.string()));
+  const int code = ab_exit_code(outcome);
+  options.verdict.print(outcome.comparison, code);
+  return code;
+}
+
+}  // namespace
+
+void add_ab(CLI::App& app, Context& context) {
+  auto options = std::make_shared<AbOptions>();
+  CLI::App* command = app.add_subcommand(
+      "ab", "Two builds, backends or settings side by side, until it is clear which is slower");
+  command
+      ->add_option("--a", options->a,
+                   "What side A sets: NAME=VALUE with commas, of axes and cell settings, and build=DIR for "
+                   "the backends of another build [the config as it stands]")
+      ->type_name("SPEC");
+  command->add_option("--b", options->b, "The same of side B, which is judged against A")->type_name("SPEC");
+  command->add_option("--max-time", options->max_time, "No round begins that would end later [30m]")
+      ->type_name("TIME");
+  command->add_option("--looks", options->looks, "How often the rounds are judged at the most [5]")
+      ->check(CLI::Range(1, 5));
+  command
+      ->add_option(
+          "--rounds", options->rounds,
+          "Rounds after which the last look is; without it each look is half as far again as the one "
+          "before, and the last after 48 rounds of one cell, 62 of twenty")
+      ->check(CLI::Range(8, 10000));
+  options->verdict.add(*command);
+  command
+      ->add_option("--out", options->run.out,
+                   "Folder for the reports of both sides, a.json and b.json [reports/ab-<time>]")
+      ->type_name("DIR");
+  command->add_flag("--dry-run", options->dry_run, "List the pairs of cells and run nothing");
+  options->run.add(*command, false);
+  command->callback(
+      [options, &context] { context.action = [options, &context] { return measure(*options, context); }; });
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,57 @@
+// assay check: the equivalence check alone, tensor by tensor.
+#include <memory>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/cli/commands/commands.hpp"
+#include "harness/conductor/cli/print.hpp"
+#include "harness/conductor/cli/run_options.hpp"
+#include "harness/conductor/print/summary.hpp"
+#include "harness/conductor/run/exit_code.hpp"
+#include "harness/report/report_json.hpp"
+
+namespace assay::cli {
+namespace {
+
+struct CheckOptions {
+  RunOptions run;
+  bool dry_run = false, json = false;
+};
+
+int check(const CheckOptions& options, const Context& context) {
+  RunRequest request = options.run.request(context.command_line);
+  request.check_alone = true;
+  if (options.run.out != "-") request.out = options.run.out;
+  const BackendRegistry registry = options.run.registry(request.config);
+  if (options.dry_run) {
+    print_plan(cells_of(request, registry), settings_of(request.config), true);
+    return fine;
+  }
+  Progress progress = Progress::on_stderr();
+  const RunOutcome outcome = run(request, registry, progress);
+  if (options.json || options.run.out == "-") {
+    print(report_text(outcome.report));
+  } else {
+    std::vector<Table> tables;
+    for (const CellReport& cell : outcome.report.cells) tables.push_back(equivalence_table(cell));
+    print(tables);
+  }
+  return outcome.signal == 0 && outcome.complete() ? fine : incomplete;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Context& context) {
+  auto options = std::make_shared<CheckOptions>();
+  CLI::App* command = app.add_subcommand("check", "The equivalence check alone, tensor by tensor");
+  command->add_option("--out", options->run.out, "Also write a report; - is stdout")->type_name("REPORT");
+  command->add_flag("--json", options->json, "The report instead of tables");
+  command->add_flag("--dry-run", options->dry_run, "List the cells and check nothing");
+  options->run.add(*command);
+  command->callback(
+      [options, &context] { context.action = [options, &context] { return check(*options, context); }; });
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,107 @@
+// assay compare: the verdict of a gate over two reports.
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "harness/conductor/cli/commands/commands.hpp"
+#include "harness/conductor/cli/print.hpp"
+#include "harness/conductor/cli/report_files.hpp"
+#include "harness/conductor/cli/usage_error.hpp"
+#include "harness/conductor/cli/verdict_options.hpp"
+#include "harness/conductor/compare/calibration.hpp"
+#include "harness/conductor/compare/compare.hpp"
+#include "harness/conductor/compare/fingerprint.hpp"
+#include "harness/conductor/run/exit_code.hpp"
+
+namespace assay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CompareOptions {
+  std::string base, current, filter, calibration;
+  VerdictOptions verdict{"99%"};
+  bool allow_environment = false;
+  bool fail_on_inconclusive = false;
+};
+
+std::optional<fs::path> calibration_of(const CompareOptions& options, const std::string& fingerprint) {
+  if (options.calibration == "none") return std::nullopt;
+  if (!options.calibration.empty()) return options.calibration;
+  std::error_code ignored;
+  const fs::path usual = calibration_place(fingerprint);
+  return !fingerprint.empty() && fs::exists(usual, ignored) ? std::optional(usual) : std::nullopt;
+}
+
+// What runs of one build differ by on the machine of the new report, where that was measured. Returns what to
+// tell the reader.
+std::string take_calibration(CompareSettings& settings, const CompareOptions& options,
+                             const Report& current) {
+  const std::string fingerprint = machine_fingerprint(current.environment).value_or("");
+  const auto file = calibration_of(options, fingerprint);
+  if (!file)
+    return "This machine is not calibrated: what its runs differ by is not in the intervals (assay "
+           "calibrate)";
+  const Calibration calibration = read_calibration(*file);
+  if (calibration.fingerprint != fingerprint)
+    throw UsageError(
+        fmt::format("compare: {} is the calibration of another machine ({}, {}): the new report is of {}",
+                    file->string(), calibration.fingerprint, calibration.machine, fingerprint));
+  settings.between_runs = calibration.between_runs();
+  return fmt::format("The intervals hold what runs differ by on this machine: {} of {}", file->string(),
+                     calibration.made);
+}
+
+int compare_reports(const CompareOptions& options) {
+  options.verdict.require_format();
+  CompareSettings settings;
+  settings.threshold = options.verdict.threshold();
+  settings.confidence = options.verdict.confidence();
+  settings.metric = options.verdict.metric();
+  settings.filter = options.filter;
+  settings.breakage = options.verdict.breakage();
+  const auto reports = load_two(options.base, options.current);
+  if (!reports.base) {
+    warn(reports.why);
+    return not_comparable;
+  }
+  const std::string note = take_calibration(settings, options, reports.current);
+  Comparison comparison = compare(*reports.base, reports.current, settings);
+  comparison.notes.push_back(note);
+  const int code = exit_code(comparison, options.allow_environment, options.fail_on_inconclusive);
+  options.verdict.print(comparison, code);
+  return code;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Context& context) {
+  auto options = std::make_shared<CompareOptions>();
+  CLI::App* command = app.add_subcommand(
+      "compare", "Verdicts over two reports, cell by cell, and the exit code of a CI gate");
+  command
+      ->add_option("BASE", options->base,
+                   "The report to hold to; - is standard input; of a folder the one that is named after "
+                   "the machine of NEW (assay env --fingerprint)")
+      ->required();
+  command->add_option("NEW", options->current, "The report to judge")->required();
+  command->add_option("--filter", options->filter, "Only cells whose id holds one of these texts")
+      ->type_name("TEXT,...");
+  options->verdict.add(*command);
+  command
+      ->add_option("--calibration", options->calibration,
+                   "What assay calibrate wrote, or none [that of the machine, where there is one]")
+      ->type_name("FILE");
+  command->add_flag("--allow-env", options->allow_environment,
+                    "Compare although processor, GPU or versions differ");
+  command->add_flag("--fail-on-inconclusive", options->fail_on_inconclusive,
+                    "Exit 6 where a cell is undecided");
+  command->callback(
+      [options, &context] { context.action = [options] { return compare_reports(*options); }; });
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,169 @@
+// assay inspect: what a workload is, before anything runs.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/cli/commands/commands.hpp"
+#include "harness/conductor/cli/print.hpp"
+#include "harness/conductor/cli/table_options.hpp"
+#include "harness/conductor/cli/usage_error.hpp"
+#include "harness/conductor/run/exit_code.hpp"
+#include "harness/graph/graph_json.hpp"
+#include "harness/graph/memory_plan/summary.hpp"
+#include "harness/graph/passes/precision.hpp"
+#include "workloads/workload.hpp"
+
+namespace assay::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+struct InspectOptions {
+  std::string workload;
+  bool json = false, graph = false, nodes = false;
+  TableOptions table;
+};
+
+Json to_json(const StepSummary& step) {
+  Json nodes = Json::array();
+  for (const NodeSummary& node : step.nodes)
+    nodes.push_back({{"name", node.name},
+                     {"op", node.op},
+                     {"type", node.type},
+                     {"parameters", node.parameters},
+                     {"flops", node.flops},
+                     {"bytes", node.bytes}});
+  return {{"flops", step.flops},
+          {"bytes", step.bytes},
+          {"persistent_bytes", step.persistent_bytes},
+          {"arena_bytes",
+           {{"naive", step.arena.naive},
+            {"in_place", step.arena.in_place},
+            {"co_share", step.arena.co_share},
+            {"lower_bound", step.arena.lower_bound}}},
+          {"nodes", nodes}};
+}
+
+Json to_json(const ProgramSummary& summary) {
+  return {{"workload", summary.workload},
+          {"precision", summary.precision},
+          {"batch", summary.batch},
+          {"parameters", summary.parameters},
+          {"forward_flops", summary.forward_flops},
+          {"backward_flops", summary.backward_flops},
+          {"optimizer_flops", summary.optimizer_flops},
+          {"training", to_json(summary.training)},
+          {"inference", to_json(summary.inference)}};
+}
+
+Entry amount(double value, Hint hint, const char* unit) {
+  return {value == 0 ? "-" : format_value(value, hint, unit), value == 0 ? Tone::quiet : Tone::plain};
+}
+
+Table node_table(const std::string& title, const StepSummary& step) {
+  Table table{.title = title,
+              .columns = {{"node"},
+                          {"op"},
+                          {"result"},
+                          {"parameters", Align::right},
+                          {"FLOP", Align::right},
+                          {"traffic", Align::right}},
+              .rows = {},
+              .notes = {}};
+  for (const NodeSummary& node : step.nodes)
+    table.rows.push_back({{node.name},
+                          {node.op},
+                          {node.type},
+                          amount(static_cast<double>(node.parameters), Hint::count, "1"),
+                          amount(node.flops, Hint::rate, "1"),
+                          amount(node.bytes, Hint::bytes, "B")});
+  return table;
+}
+
+Table memory_table(const ProgramSummary& summary) {
+  Table table{.title = "Memory of a step",
+              .columns = {{"task"},
+                          {"FLOP", Align::right},
+                          {"traffic", Align::right},
+                          {"persistent", Align::right},
+                          {"arena, naive", Align::right},
+                          {"in place", Align::right},
+                          {"in place + co-share", Align::right},
+                          {"no plan is below", Align::right}},
+              .rows = {},
+              .notes = {}};
+  const auto add = [&](const char* task, const StepSummary& step) {
+    const auto bytes = [](std::int64_t size) { return amount(static_cast<double>(size), Hint::bytes, "B"); };
+    table.rows.push_back({{task},
+                          amount(step.flops, Hint::rate, "1"),
+                          amount(step.bytes, Hint::bytes, "B"),
+                          bytes(step.persistent_bytes),
+                          bytes(step.arena.naive),
+                          bytes(step.arena.in_place),
+                          bytes(step.arena.co_share),
+                          bytes(step.arena.lower_bound)});
+  };
+  add("train", summary.training);
+  add("infer", summary.inference);
+  table.notes.push_back(
+      "Of the unfused graph with plain layouts; a backend's own formats and scratch come on top.");
+  return table;
+}
+
+int inspect(const InspectOptions& options) {
+  const OptionValues given = options.table.values();
+  const Workload& workload = find_workload(options.workload);
+  const auto one = [&](const char* name) {
+    const auto values = list_of(given, name);
+    if (values.size() > 1) throw UsageError(fmt::format("inspect: --{} takes one value here", name));
+    return values.empty() ? std::string() : values.front();
+  };
+  Program program = workload.build(one("batch").empty() ? workload.batch : integer_of(given, "batch"));
+  if (!one("optimizer").empty() && one("optimizer") != program.optimizer.kind)
+    program.optimizer = OptimizerSpec{.kind = one("optimizer")};
+  if (options.graph) {
+    print_json(assay::to_json(program));
+    return fine;
+  }
+  const ProgramSummary summary = summarise(program, parse_precision(one("precision")));
+  if (options.json) {
+    print_json(to_json(summary));
+    return fine;
+  }
+  Table head{.title = fmt::format("{}: {}", workload.name, workload.description),
+             .columns = {},
+             .rows = {},
+             .notes = {}};
+  head.notes = {workload.source,
+                fmt::format("batch {}, {}, {}; {} parameters", summary.batch, summary.precision,
+                            program.optimizer.kind, summary.parameters),
+                fmt::format("FLOP of a training step: forward {}, backward {}, optimizer {}",
+                            format_value(summary.forward_flops, Hint::rate, "1"),
+                            format_value(summary.backward_flops, Hint::rate, "1"),
+                            format_value(summary.optimizer_flops, Hint::rate, "1"))};
+  std::vector<Table> tables{head, node_table("Inference", summary.inference)};
+  if (options.nodes) tables.push_back(node_table("Training step", summary.training));
+  tables.push_back(memory_table(summary));
+  print(tables);
+  return fine;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Context& context) {
+  auto options = std::make_shared<InspectOptions>();
+  CLI::App* command =
+      app.add_subcommand("inspect", "A workload's graph, shapes, parameters, FLOPs, memory under each plan");
+  command->add_option("WORKLOAD", options->workload, "assay list workloads")->required();
+  command->add_flag("--json", options->json, "As JSON, for a program");
+  command->add_flag("--nodes", options->nodes, "Every node of the training step, too");
+  command->add_flag("--graph", options->graph, "The program itself, as a worker gets it (graph.json)");
+  for (const char* name : {"batch", "precision", "optimizer"}) options->table.add(*command, name);
+  command->callback([options, &context] { context.action = [options] { return inspect(*options); }; });
+}
+
+}  // namespace assay::cli

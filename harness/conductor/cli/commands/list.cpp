@@ -1,0 +1,295 @@
+// assay list: what there is, and why what is not available is not.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/backends/backends.hpp"
+#include "harness/conductor/backends/op_support.hpp"
+#include "harness/conductor/cli/commands/commands.hpp"
+#include "harness/conductor/cli/print.hpp"
+#include "harness/conductor/cli/table_options.hpp"
+#include "harness/conductor/cli/usage_error.hpp"
+#include "harness/conductor/config/config.hpp"
+#include "harness/conductor/data/dataset.hpp"
+#include "harness/conductor/data/provenance.hpp"
+#include "harness/conductor/run/dataset_json.hpp"
+#include "harness/conductor/run/exit_code.hpp"
+#include "harness/core/json/strict_json.hpp"
+#include "harness/core/nearest.hpp"
+#include "harness/graph/op.hpp"
+#include "workloads/ops/op_workload.hpp"
+#include "workloads/workload.hpp"
+
+namespace assay::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+// A kind of thing, as data and as a table of it.
+struct Listing {
+  Json items = Json::array();
+  Table table;
+};
+
+Listing list_workloads(const OptionValues&, bool) {
+  Listing out;
+  out.table = {.title = "Workloads",
+               .columns = {{"name"}, {"batch", Align::right}, {"data set"}, {"optimizer"}, {"what"}},
+               .rows = {},
+               .notes = {}};
+  for (const Workload& workload : all_workloads()) {
+    out.items.push_back({{"name", workload.name},
+                         {"description", workload.description},
+                         {"source", workload.source},
+                         {"dataset", workload.dataset},
+                         {"batch", workload.batch},
+                         {"classes", workload.classes},
+                         {"sample_shape", workload.sample_shape},
+                         {"optimizer", workload.optimizer.kind},
+                         {"learning_rate", workload.learning_rate}});
+    out.table.rows.push_back({{workload.name},
+                              {std::to_string(workload.batch)},
+                              {workload.dataset},
+                              {fmt::format("{} {}", workload.optimizer.kind, workload.learning_rate)},
+                              {workload.description}});
+  }
+  for (const OpWorkload& op : all_op_workloads()) {
+    out.items.push_back({{"name", op.name},
+                         {"description", op.description},
+                         {"sizes", op.sizes},
+                         {"size", op.default_size},
+                         {"tasks", op.differentiable ? Json{"infer", "train"} : Json{"infer"}}});
+    out.table.rows.push_back(
+        {{op.name}, {}, {}, {}, {fmt::format("{}; sizes {}", op.description, fmt::join(op.sizes, " "))}});
+  }
+  out.table.notes.push_back(
+      "op/* are all single ops: --size and --cache instead of a batch and a data set; task train is forward "
+      "and "
+      "backward.");
+  return out;
+}
+
+Listing list_ops(const OptionValues& given, bool) {
+  Listing out;
+  out.table = {.title = "Ops", .columns = {{"name"}, {"operands"}, {"results"}}, .rows = {}, .notes = {}};
+  const BackendRegistry registry = find_backends(parse_interpreters(list_of(given, "interpreter")));
+  for (const BackendDescription& backend : registry.backends) out.table.columns.push_back({backend.name});
+  for (const Op* op : all_ops()) {
+    std::vector<std::string> operands, results;
+    for (const Operand& operand : op->operands())
+      operands.push_back(operand.name + (operand.optional ? "?" : ""));
+    for (const Result& result : op->results())
+      results.push_back(result.name + (result.saved ? "*" : "") + (result.optional ? "?" : ""));
+    std::vector<Entry> row{{std::string(op->name())},
+                           {fmt::format("{}{}", fmt::join(operands, " "), op->repeats() > 0 ? " ..." : "")},
+                           {fmt::format("{}", fmt::join(results, " "))}};
+    Json backends = Json::object();
+    for (const BackendDescription& backend : registry.backends) {
+      const std::string found = support(backend, *op);
+      backends[backend.name] = found;
+      row.push_back({found, found == "no" ? Tone::quiet : Tone::plain});
+    }
+    out.items.push_back({{"name", op->name()},
+                         {"operands", operands},
+                         {"results", results},
+                         {"backends", backends},
+                         {"contract", op->contract()}});
+    out.table.rows.push_back(std::move(row));
+  }
+  out.table.notes.push_back(
+      "? optional, * kept for the gradient alone, own: a framework's own gradient or optimizer. "
+      "docs/operators.md has "
+      "each op's contract.");
+  return out;
+}
+
+Listing list_backends(const OptionValues& given, bool) {
+  Listing out;
+  out.table = {.title = "Backends",
+               .columns = {{"name"}, {"kind"}, {"modes"}, {"devices"}, {"precisions"}, {"state"}, {"what"}},
+               .rows = {},
+               .notes = {}};
+  const BackendRegistry registry = find_backends(parse_interpreters(list_of(given, "interpreter")));
+  const auto joined = [](const std::vector<std::string>& items) {
+    return fmt::format("{}", fmt::join(items, " "));
+  };
+  for (const BackendDescription& backend : registry.backends) {
+    out.items.push_back({{"name", backend.name},
+                         {"kind", backend.kind},
+                         {"oracle", backend.oracle},
+                         {"description", backend.description},
+                         {"framework", backend.framework},
+                         {"modes", backend.modes},
+                         {"devices", backend.devices},
+                         {"tasks", backend.tasks},
+                         {"precisions", backend.precisions},
+                         {"layouts", backend.layouts},
+                         {"loaders", backend.loaders},
+                         {"folder", backend.folder.string()},
+                         {"available", backend.available()},
+                         {"reason", backend.unavailable},
+                         {"remedy", backend.remedy}});
+    out.table.rows.push_back(
+        {{backend.name},
+         {backend.kind},
+         {joined(backend.modes)},
+         {joined(backend.devices)},
+         {joined(backend.precisions)},
+         backend.available() ? Entry{"available", Tone::good} : Entry{"unavailable", Tone::doubtful},
+         {backend.description}});
+    if (!backend.available())
+      out.table.notes.push_back(fmt::format("{}: {}{}", backend.name, backend.unavailable,
+                                            backend.remedy.empty() ? "" : "; get it: " + backend.remedy));
+  }
+  for (const std::string& fault : registry.faults) out.table.notes.push_back(fault);
+  return out;
+}
+
+Listing list_configs(const OptionValues&, bool) {
+  Listing out;
+  out.table = {.title = "Configs", .columns = {{"name"}, {"what"}, {"source"}}, .rows = {}, .notes = {}};
+  for (const auto& file : all_configs()) {
+    try {
+      const RunConfig config = read_config(file);
+      out.items.push_back({{"name", file.stem().string()},
+                           {"file", file.string()},
+                           {"title", config.title},
+                           {"source", config.source},
+                           {"rows", config.rows.size()}});
+      out.table.rows.push_back({{file.stem().string()}, {config.title}, {config.source}});
+    } catch (const std::exception& error) {  // one bad file must not hide the others
+      out.items.push_back({{"name", file.stem().string()}, {"file", file.string()}, {"fault", error.what()}});
+      out.table.notes.push_back(error.what());
+    }
+  }
+  return out;
+}
+
+std::string size_text(std::int64_t bytes) {
+  return bytes >= 1'000'000 ? fmt::format("{:.1f} MB", static_cast<double>(bytes) * 1e-6)
+                            : fmt::format("{} B", bytes);
+}
+
+std::string count_text(std::int64_t count) { return count > 0 ? std::to_string(count) : "?"; }
+
+// `alone`: of what is here the files are looked at and, where they are new, read for their checksum, which
+// takes its time; otherwise a listing of everything stays quick.
+Listing list_datasets(const OptionValues& given, bool alone) {
+  Listing out;
+  out.table = {.title = "Data sets",
+               .columns = {{"name"},
+                           {"train", Align::right},
+                           {"validation", Align::right},
+                           {"test", Align::right},
+                           {"state"},
+                           {"size", Align::right},
+                           {"checksum"},
+                           {"what"}},
+               .rows = {},
+               .notes = {}};
+  std::vector<std::filesystem::path> folders;
+  for (const std::string& folder : list_of(given, "data")) folders.emplace_back(folder);
+  folders = dataset_folders(folders);
+  for (const Dataset& dataset : datasets()) {
+    const DatasetPlace place = locate_dataset(dataset, folders);
+    Json item = {{"name", dataset.name},
+                 {"description", dataset.description},
+                 {"sample_shape", dataset.sample_shape},
+                 {"classes", dataset.classes},
+                 {"train", dataset.train},
+                 {"validation", dataset.validation},
+                 {"test", dataset.test},
+                 {"available", place.here},
+                 {"folder", place.folder},
+                 {"remedy", place.here ? "" : place.remedy}};
+    std::string size, checksum;
+    if (alone && place.here && !dataset.made_here()) {
+      try {
+        if (const auto files = find_dataset_files(dataset, folders)) {
+          const Provenance provenance = provenance_of(dataset, *files, default_cache());
+          item["provenance"] = provenance_json(provenance);
+          size = size_text(provenance.bytes);
+          checksum = provenance.checksum.substr(0, 16);
+        }
+      } catch (const std::exception& error) {  // one set that cannot be read must not hide the others
+        item["fault"] = error.what();
+        out.table.notes.push_back(error.what());
+      }
+    }
+    out.items.push_back(std::move(item));
+    out.table.rows.push_back({{dataset.name},
+                              {count_text(dataset.train)},
+                              {count_text(dataset.validation)},
+                              {count_text(dataset.test)},
+                              place.here ? Entry{"here", Tone::good} : Entry{"missing", Tone::doubtful},
+                              {size},
+                              {checksum},
+                              {dataset.description}});
+    if (!place.here) out.table.notes.push_back(fmt::format("{}: get it: {}", dataset.name, place.remedy));
+    if (place.here && !place.folder.empty())
+      out.table.notes.push_back(fmt::format("{}: in {}", dataset.name, place.folder));
+  }
+  if (!alone) out.table.notes.push_back("assay list datasets adds sizes and checksums.");
+  return out;
+}
+
+struct Kind {
+  const char* name;
+  Listing (*list)(const OptionValues&, bool alone);  // alone: nothing else is listed
+};
+constexpr Kind kinds[] = {{"workloads", list_workloads},
+                          {"ops", list_ops},
+                          {"backends", list_backends},
+                          {"configs", list_configs},
+                          {"datasets", list_datasets}};
+
+struct ListOptions {
+  std::string kind;
+  bool json = false;
+  TableOptions table;
+};
+
+int list(const ListOptions& options) {
+  const OptionValues given = options.table.values();
+  std::vector<std::string> known;
+  for (const Kind& kind : kinds) known.emplace_back(kind.name);
+  if (!options.kind.empty() && std::find(known.begin(), known.end(), options.kind) == known.end())
+    throw UsageError(
+        fmt::format("list: '{}' is not a kind of thing{}", options.kind, suggestion(options.kind, known)));
+
+  Json json = Json::object();
+  std::vector<Table> tables;
+  for (const Kind& kind : kinds) {
+    if (!options.kind.empty() && options.kind != kind.name) continue;
+    Listing listing = kind.list(given, !options.kind.empty());
+    json[kind.name] = std::move(listing.items);
+    tables.push_back(std::move(listing.table));
+  }
+  if (options.json)
+    print_json(options.kind.empty() ? json : json[options.kind]);
+  else
+    print(tables);
+  return fine;
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, Context& context) {
+  auto options = std::make_shared<ListOptions>();
+  CLI::App* command =
+      app.add_subcommand("list", "What there is; why a backend is unavailable and how to get it");
+  command->add_option("KIND", options->kind, "workloads, ops, backends, configs or datasets; without it all");
+  command->add_flag("--json", options->json, "As JSON, for a program");
+  options->table.add(*command, "interpreter");
+  options->table.add(*command, "data");
+  command->callback([options, &context] { context.action = [options] { return list(*options); }; });
+}
+
+}  // namespace assay::cli

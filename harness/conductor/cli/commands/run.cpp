@@ -1,0 +1,107 @@
+// assay run: measure, write the report, show the table.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/cli/commands/commands.hpp"
+#include "harness/conductor/cli/print.hpp"
+#include "harness/conductor/cli/run_options.hpp"
+#include "harness/conductor/print/console.hpp"
+#include "harness/conductor/print/summary.hpp"
+#include "harness/conductor/run/exit_code.hpp"
+#include "harness/core/io/error.hpp"
+#include "harness/report/report_json.hpp"
+
+namespace assay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RunCommandOptions {
+  RunOptions run;
+  bool dry_run = false;
+};
+
+// reports/<name>-<time>.json, below the working directory.
+fs::path default_report(const RunConfig& config) {
+  std::string name = config.name;
+  if (name.empty()) {
+    const auto workloads = list_of(config.values, "workload");
+    name = workloads.empty() ? "run" : workloads.front();
+  }
+  for (char& c : name)
+    if (c == '/') c = '-';
+  fs::create_directories("reports");
+  return fs::path("reports") /
+         fmt::format("{}-{:%Y%m%dT%H%M%SZ}.json", name, fmt::gmtime(std::time(nullptr)));
+}
+
+// A device takes a report only at the end, when it is too late to hear that it is full. A line feed before
+// the JSON does no harm to those who read it.
+void require_room(const fs::path& out) {
+  std::error_code error;
+  if (!fs::exists(out, error) || !fs::is_character_file(out, error)) return;
+  std::FILE* file = std::fopen(out.c_str(), "w");
+  const bool taken = file && std::fputc('\n', file) != EOF && std::fflush(file) == 0;
+  const int reason = errno;
+  if (file) std::fclose(file);
+  if (!taken) throw IoError("run", out, "cannot take the report", reason);
+}
+
+int run_cells(const RunCommandOptions& options, const Context& context) {
+  RunRequest request = options.run.request(context.command_line);
+  const BackendRegistry registry = options.run.registry(request.config);
+  if (options.dry_run) {
+    print_plan(cells_of(request, registry), settings_of(request.config), false);
+    return fine;
+  }
+  const bool to_stdout = options.run.out == "-";
+  if (!to_stdout) {
+    cells_of(request, registry);  // bad input is refused before a folder is made
+    request.out = !options.run.out.empty()      ? fs::path(options.run.out)
+                  : !options.run.resume.empty() ? fs::path(options.run.resume)
+                                                : default_report(request.config);
+    require_room(request.out);
+  }
+  Progress progress = Progress::on_stderr();
+  const RunOutcome outcome = run(request, registry, progress);
+
+  // Human text gives way where the report takes stdout.
+  if (to_stdout) {
+    print(report_text(outcome.report));
+    const std::string text = console(summary(outcome.report), console_style(STDERR_FILENO));
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  } else {
+    print(summary(outcome.report));
+    print(fmt::format("\nReport: {}\n", request.out.string()));
+  }
+  return outcome.signal == 0 && outcome.complete() ? fine : incomplete;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Context& context) {
+  auto options = std::make_shared<RunCommandOptions>();
+  CLI::App* command =
+      app.add_subcommand("run", "Measure cells, each checked against the oracle, and write a report");
+  command
+      ->add_option("--out", options->run.out,
+                   "Where the report goes; - is stdout [reports/<name>-<time>.json]")
+      ->type_name("REPORT");
+  command->add_flag("--dry-run", options->dry_run, "List the cells and run nothing");
+  options->run.add(*command);
+  command->callback(
+      [options, &context] { context.action = [options, &context] { return run_cells(*options, context); }; });
+}
+
+}  // namespace assay::cli

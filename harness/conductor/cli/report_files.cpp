@@ -1,0 +1,51 @@
+#include "harness/conductor/cli/report_files.hpp"
+
+#include <filesystem>
+#include <future>
+
+#include <fmt/format.h>
+
+#include "harness/conductor/compare/fingerprint.hpp"
+#include "harness/report/report_json.hpp"
+
+namespace assay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+TwoReports from_folder(const fs::path& folder, const std::string& current) {
+  TwoReports two;
+  two.current = load_report(current);
+  const auto fingerprint = machine_fingerprint(two.current.environment);
+  if (!fingerprint) {
+    two.why = fmt::format("{}: does not say which processor it ran on: no baseline in {} can be its own",
+                          current, folder.string());
+    return two;
+  }
+  const fs::path file = folder / (*fingerprint + ".json");
+  std::error_code ignored;
+  if (fs::exists(file, ignored))
+    two.base = load_report(file.string());
+  else
+    two.why = fmt::format(
+        "there is no baseline of this machine ({}): {} is not there. To make it one: assay "
+        "run … --out {}",
+        machine_text(two.current.environment), file.string(), file.string());
+  return two;
+}
+
+}  // namespace
+
+Report load_report(const std::string& file) { return read_report(file == "-" ? "/dev/stdin" : file); }
+
+TwoReports load_two(const std::string& base, const std::string& current) {
+  std::error_code ignored;
+  if (fs::is_directory(base, ignored)) return from_folder(base, current);
+  TwoReports two;
+  auto other = std::async(std::launch::async, [&] { return load_report(current); });
+  two.base = load_report(base);
+  two.current = other.get();
+  return two;
+}
+
+}  // namespace assay::cli

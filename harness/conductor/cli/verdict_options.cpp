@@ -1,0 +1,86 @@
+#include "harness/conductor/cli/verdict_options.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/cli/print.hpp"
+#include "harness/conductor/cli/usage_error.hpp"
+#include "harness/conductor/compare/comparison_exports.hpp"
+#include "harness/conductor/compare/comparison_tables.hpp"
+#include "harness/core/json/strict_json.hpp"
+#include "harness/core/nearest.hpp"
+
+namespace assay::cli {
+
+double share(const std::string& text, const std::string& option, double most) {
+  const bool percent = text.ends_with('%');
+  try {
+    std::size_t end = 0;
+    const double value = std::stod(text, &end) / (percent ? 100 : 1);
+    if (end + (percent ? 1 : 0) == text.size() && value > 0 && value < most) return value;
+  } catch (const std::logic_error&) {
+    // not a number: said below
+  }
+  throw UsageError(
+      fmt::format("{} '{}': a share such as 5% or 0.05, above 0 and below {:g}%", option, text, 100 * most));
+}
+
+double seconds(const std::string& text, const std::string& option) {
+  try {
+    std::size_t end = 0;
+    const double value = std::stod(text, &end);
+    const std::string unit = text.substr(end);
+    const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+    if (factor > 0 && value > 0 && value < 1e7) return factor * value;
+  } catch (const std::logic_error&) {
+    // not a number: said below
+  }
+  throw UsageError(fmt::format("{} '{}': a time such as 90s, 30m or 2h", option, text));
+}
+
+void VerdictOptions::add(CLI::App& command) {
+  command.add_option("--threshold", threshold_, "A smaller change of time is no regression [5%]");
+  command.add_option("--confidence", confidence_,
+                     fmt::format("That all intervals hold together [{}]", confidence_));
+  command.add_option("--metric", metric_,
+                     "What is judged; without it epoch time, latency or step time, as the cell was measured");
+  command.add_option("--memory-threshold", memory_threshold_, "More growth of memory is broken [10%]");
+  command.add_option("--accuracy-threshold", accuracy_threshold_,
+                     "A larger fall of accuracy is broken, in points of 100 [1%]");
+  command.add_option("--format", format_, "console, markdown, json, junit or github [console]")
+      ->type_name("FORMAT");
+}
+
+BreakageSettings VerdictOptions::breakage() const {
+  BreakageSettings settings;
+  settings.memory_threshold = share(memory_threshold_, "--memory-threshold", 100);
+  settings.accuracy_threshold = share(accuracy_threshold_, "--accuracy-threshold", 1);
+  settings.confidence = confidence();
+  return settings;
+}
+
+void VerdictOptions::require_format() const {
+  static const std::vector<std::string> formats{"console", "markdown", "json", "junit", "github"};
+  if (std::find(formats.begin(), formats.end(), format_) == formats.end())
+    throw UsageError(fmt::format("'{}' is no format{}", format_, suggestion(format_, formats)));
+}
+
+void VerdictOptions::print(const Comparison& comparison, int code) const {
+  if (format_ == "markdown")
+    cli::print(comparison_markdown(comparison));
+  else if (format_ == "json")
+    cli::print(strict_json_text(comparison_json(comparison, code)) + "\n");
+  else if (format_ == "junit")
+    cli::print(comparison_junit(comparison));
+  else if (format_ == "github")
+    cli::print(comparison_annotations(comparison));
+  else
+    cli::print(comparison_tables(comparison));
+}
+
+}  // namespace assay::cli

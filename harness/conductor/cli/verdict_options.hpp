@@ -1,0 +1,40 @@
+// What the commands of the gate have in common: how sure, how large a change, in which format.
+#pragma once
+
+#include <string>
+
+#include "harness/conductor/compare/breakage.hpp"
+#include "harness/conductor/compare/compare.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace assay::cli {
+
+// "5%" or "0.05", above 0 and below `most`. Throws UsageError.
+double share(const std::string& text, const std::string& option, double most);
+// "90", "90s", "30m" or "2h", in seconds. Throws UsageError.
+double seconds(const std::string& text, const std::string& option);
+
+class VerdictOptions {
+ public:
+  explicit VerdictOptions(std::string confidence) : confidence_(std::move(confidence)) {}
+  void add(CLI::App& command);
+
+  // Throw UsageError.
+  double threshold() const { return share(threshold_, "--threshold", 10); }
+  double confidence() const { return share(confidence_, "--confidence", 1); }
+  BreakageSettings breakage() const;
+  void require_format() const;
+  const std::string& metric() const { return metric_; }
+
+  // To stdout, in the format that was asked for; `code` is what the program will exit with.
+  void print(const Comparison& comparison, int code) const;
+
+ private:
+  std::string format_ = "console", metric_;
+  std::string threshold_ = "5%", confidence_, memory_threshold_ = "10%", accuracy_threshold_ = "1%";
+};
+
+}  // namespace assay::cli

@@ -1,0 +1,234 @@
+#include "harness/conductor/compare/ab.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <span>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/compare/cell_judge.hpp"
+#include "harness/conductor/compare/fork_values.hpp"
+#include "harness/conductor/compare/trial.hpp"
+#include "harness/conductor/process/interrupts.hpp"
+#include "harness/conductor/run/cell_report.hpp"
+#include "harness/conductor/run/exit_code.hpp"
+#include "harness/conductor/run/measurement.hpp"
+#include "harness/conductor/run/metrics.hpp"
+#include "harness/core/io/philox.hpp"
+#include "harness/core/statistics.hpp"
+
+namespace assay {
+namespace {
+
+class Clock {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+struct Contest {
+  CellPair pair;
+  std::string metric;
+  std::vector<double> a, b;  // of the rounds that both sides finished
+  Trial trial;
+  bool over = false;  // decided, or a side went wrong
+};
+
+class AbRun {
+ public:
+  AbRun(const AbArm& a, const AbArm& b, const std::set<std::string>& free, const AbSettings& settings,
+        Progress& progress)
+      : settings_(settings),
+        progress_(progress),
+        a_(a.request, a.registry, progress, interrupts_),
+        b_(b.request, b.registry, progress, interrupts_) {
+    const auto pairs = pair_cells(a_.cells(), b_.cells(), free);
+    plan_ = plan_looks(settings.confidence, static_cast<int>(pairs.size()), settings.looks, settings.rounds);
+    for (const CellPair& pair : pairs)
+      contests_.push_back({pair, {}, {}, {}, Trial(plan_, judge_settings())});
+    for (Measurement* side : {&a_, &b_}) side->plan(plan_.rounds.back() * 2);
+  }
+
+  AbOutcome run(const std::function<nlohmann::json()>& machine) {
+    a_.prepare();
+    b_.prepare();
+    check();
+    announce();
+    while (!stopped() && !out_of_time_ && active() > 0) round();
+    progress_.clear();
+    return finish(machine);
+  }
+
+ private:
+  bool stopped() const { return interrupts_.signal() != 0; }
+  std::ptrdiff_t active() const {
+    return std::count_if(contests_.begin(), contests_.end(), [](const Contest& one) { return !one.over; });
+  }
+  JudgeSettings judge_settings() const {
+    JudgeSettings judge;
+    judge.threshold = settings_.threshold;
+    judge.confidence = plan_.confidence;
+    return judge;
+  }
+  const CellReport& row_a(const Contest& one) const { return a_.report().cells[one.pair.a]; }
+  const CellReport& row_b(const Contest& one) const { return b_.report().cells[one.pair.b]; }
+
+  void check() {
+    for (Contest& one : contests_) {
+      if (stopped()) return;
+      a_.check(one.pair.a);
+      b_.check(one.pair.b);
+      one.metric = settings_.metric.empty() ? main_metric(row_a(one).axes) : settings_.metric;
+      const auto described = row_a(one).metrics.find(one.metric);
+      JudgeSettings judge = judge_settings();
+      judge.higher_is_better = described != row_a(one).metrics.end() && described->second.hint == Hint::rate;
+      one.trial = Trial(plan_, judge);
+      one.over = !measurable(one, 0);
+    }
+  }
+
+  void announce() {
+    progress_.plan(static_cast<int>(2 * active()) * plan_.rounds.front());
+    progress_.note(fmt::format("{} pairs of cells; looks after {} rounds, each interval at {:.5g} %",
+                               contests_.size(), fmt::join(plan_.rounds, ", "), 100 * plan_.confidence));
+  }
+
+  // Pairs in shuffled order, and in each pair by lot which side comes first: what drifts meets both alike.
+  void round() {
+    const double begin = clock_.seconds();
+    if (begin + round_seconds_ > settings_.max_seconds) {
+      out_of_time_ = true;
+      return;
+    }
+    std::vector<Contest*> order;
+    for (Contest& one : contests_)
+      if (!one.over) order.push_back(&one);
+    Philox lot(a_.settings().seed, fmt::format("ab/{}", rounds_));
+    lot.shuffle(std::span(order));
+    for (Contest* one : order) {
+      if (stopped()) return;
+      measure(*one, lot.below(2) == 0);
+    }
+    round_seconds_ = clock_.seconds() - begin;
+    ++rounds_;
+    plan_progress();
+  }
+
+  void plan_progress() {
+    int due = 0;
+    for (const Contest& one : contests_)
+      if (!one.over) due += 2 * one.trial.rounds_to_next_look();
+    progress_.plan(done_ + due);
+  }
+
+  void measure(Contest& one, bool a_first) {
+    if (a_first) a_.time({one.pair.a, rounds_});
+    b_.time({one.pair.b, rounds_});
+    if (!a_first) a_.time({one.pair.a, rounds_});
+    done_ += 2;
+    const auto a = value_of(row_a(one), one.metric), b = value_of(row_b(one), one.metric);
+    if (a && b && *a > 0 && *b > 0) {
+      one.a.push_back(*a);
+      one.b.push_back(*b);
+      one.trial.add(*a, *b);
+    }
+    // A metric that a round does not have no other round will have.
+    one.over = one.trial.decided() || !a || !b || !measurable(one, rounds_ + 1);
+  }
+
+  bool measurable(const Contest& one, int round) const {
+    return a_.wanted({one.pair.a, round}) && b_.wanted({one.pair.b, round});
+  }
+
+  std::optional<double> value_of(const CellReport& row, const std::string& metric) const {
+    const auto fork = std::find_if(row.forks.begin(), row.forks.end(),
+                                   [&](const Fork& each) { return each.round == rounds_; });
+    if (fork == row.forks.end() || fork->status != Status::ok) return std::nullopt;
+    return fork_metric(row, *fork, metric);
+  }
+
+  CellVerdict by_rounds(const Contest& one) const {
+    CellVerdict cell = one.trial.verdict();
+    cell.looks = one.trial.looks();
+    if (!one.a.empty()) {
+      cell.base = median(one.a);
+      cell.current = median(one.b);
+    } else {
+      cell.reason = fmt::format("{} has no value in a fork of both sides", one.metric);
+    }
+    return cell;
+  }
+
+  AbOutcome finish(const std::function<nlohmann::json()>& machine) {
+    // A cell is whole with the forks that its trial asked for.
+    a_.plan(1);
+    b_.plan(1);
+    AbOutcome outcome;
+    outcome.a = a_.finish(stopped());
+    outcome.b = b_.finish(stopped());
+    Comparison& comparison = outcome.comparison;
+    comparison.title = "assay ab";
+    comparison.threshold = settings_.threshold;
+    comparison.confidence = settings_.confidence;
+    comparison.cell_confidence = plan_.confidence;
+    for (const Contest& one : contests_) {
+      CellReport a = outcome.a.cells[one.pair.a];
+      const CellReport& b = outcome.b.cells[one.pair.b];
+      // It was not timed because the other side fell in its check.
+      if (a.status == Status::interrupted && a.forks.empty() && has_failed(b) && !stopped())
+        a.status = Status::ok;
+      BreakageSettings breakage = settings_.breakage;
+      // Another backend or batch may take other memory: that is not what was asked.
+      if (a.id != b.id) breakage.memory_threshold = std::numeric_limits<double>::infinity();
+      CellVerdict cell =
+          judge_pair(a, b, one.metric, breakage, [&](const Metric&) { return by_rounds(one); });
+      cell.id = one.pair.id;
+      comparison.judged += !one.a.empty();
+      comparison.cells.push_back(std::move(cell));
+    }
+    sort_by_attention(comparison.cells);
+    comparison.environment = machine_differences(outcome.a.environment, machine());
+    std::erase_if(comparison.environment, [](const auto& difference) { return !difference.hard; });
+    outcome.rounds = rounds_;
+    outcome.seconds = clock_.seconds();
+    outcome.out_of_time = out_of_time_;
+    outcome.signal = interrupts_.signal();
+    comparison.notes.push_back(
+        fmt::format("{} rounds in {}{}; the interval of each look is exact at {:.5g} %", outcome.rounds,
+                    duration_text(outcome.seconds), out_of_time_ ? ", all that --max-time allowed" : "",
+                    100 * plan_.confidence));
+    return outcome;
+  }
+
+  const AbSettings& settings_;
+  Progress& progress_;
+  Clock clock_;
+  Interrupts interrupts_;
+  Measurement a_, b_;
+  LookPlan plan_;
+  std::vector<Contest> contests_;
+  int rounds_ = 0, done_ = 0;
+  double round_seconds_ = 0;
+  bool out_of_time_ = false;
+};
+
+}  // namespace
+
+AbOutcome run_ab(const AbArm& a, const AbArm& b, const std::set<std::string>& free,
+                 const AbSettings& settings, const std::function<nlohmann::json()>& machine,
+                 Progress& progress) {
+  return AbRun(a, b, free, settings, progress).run(machine);
+}
+
+int ab_exit_code(const AbOutcome& outcome) {
+  if (outcome.signal != 0) return incomplete;
+  return exit_code(outcome.comparison, false, true);
+}
+
+}  // namespace assay

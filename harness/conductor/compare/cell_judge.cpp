@@ -1,0 +1,44 @@
+#include "harness/conductor/compare/cell_judge.hpp"
+
+#include <fmt/format.h>
+
+#include "harness/conductor/print/table.hpp"
+
+namespace assay {
+namespace {
+
+// Nobody expects a backend that is not set up to run; one that fell is another thing.
+bool went_wrong(Status status) { return status != Status::unsupported && status != Status::unavailable; }
+
+}  // namespace
+
+CellVerdict judge_pair(const CellReport& base, const CellReport& current, const std::string& metric,
+                       const BreakageSettings& breakage_settings,
+                       const std::function<CellVerdict(const Metric& described)>& judge) {
+  CellVerdict cell;
+  if (base.status == Status::ok && current.status == Status::ok) {
+    const auto found = base.metrics.find(metric);
+    const Metric described = found == base.metrics.end() ? Metric{} : found->second;
+    cell = judge(described);
+    cell.unit = described.unit;
+    cell.hint = described.hint;
+  }
+  cell.id = base.id;
+  cell.metric = metric;
+  if (const auto what = breakage(base, current, breakage_settings)) {
+    cell.verdict = Verdict::broken;
+    cell.reason = *what;
+  } else if (base.status != Status::ok && current.status == Status::ok) {
+    cell.verdict = Verdict::added;
+    cell.reason = fmt::format("the baseline's was {}, this one is ok", to_string(base.status));
+  } else if (base.status != Status::ok) {
+    cell.verdict = Verdict::unmeasured;
+    cell.failed = went_wrong(base.status) || went_wrong(current.status);
+    cell.reason = fmt::format("the baseline's was {}, this one is {}{}{}", to_string(base.status),
+                              to_string(current.status), current.reason.empty() ? "" : ": ",
+                              one_line(current.reason, 200));
+  }
+  return cell;
+}
+
+}  // namespace assay

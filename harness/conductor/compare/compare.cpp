@@ -1,0 +1,163 @@
+#include "harness/conductor/compare/compare.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "harness/conductor/compare/cell_judge.hpp"
+#include "harness/conductor/compare/fork_values.hpp"
+#include "harness/conductor/compare/time_judge.hpp"
+#include "harness/conductor/config/options.hpp"
+#include "harness/conductor/print/table.hpp"
+#include "harness/conductor/run/exit_code.hpp"
+#include "harness/conductor/run/metrics.hpp"
+#include "harness/core/nearest.hpp"
+#include "harness/core/statistics.hpp"
+
+namespace assay {
+namespace {
+
+std::ptrdiff_t attention(Verdict verdict) {
+  return std::find(verdicts.begin(), verdicts.end(), verdict) - verdicts.begin();
+}
+
+struct Pair {
+  const CellReport* base = nullptr;
+  const CellReport* current = nullptr;
+};
+
+std::map<std::string, Pair> pairs_of(const Report& base, const Report& current, const std::string& filter) {
+  std::map<std::string, Pair> pairs;
+  const auto wanted = [&](const CellReport& cell) { return is_wanted(cell.id, filter); };
+  const auto take = [&](const Report& report, const CellReport* Pair::* side, const char* name) {
+    for (const CellReport& cell : report.cells) {
+      if (!wanted(cell)) continue;
+      // Which of the two is meant nobody can say.
+      if (std::exchange(pairs[cell.id].*side, &cell))
+        throw ConfigError(fmt::format("[compare] {} stands twice in {}", one_line(cell.id, 200), name));
+    }
+  };
+  take(base, &Pair::base, "the baseline");
+  take(current, &Pair::current, "the new report");
+  if (pairs.empty())
+    throw ConfigError(
+        filter.empty()
+            ? "[compare] neither report has a cell"
+            : fmt::format("[compare] --filter {}: no cell of either report has that in its id", filter));
+  return pairs;
+}
+
+void require_metric(const std::string& metric) {
+  const std::vector<std::string> known = metric_names();
+  if (metric.empty() || std::find(known.begin(), known.end(), metric) != known.end()) return;
+  throw ConfigError(fmt::format("[compare] '{}' is no metric{}", metric, suggestion(metric, known)));
+}
+
+CellVerdict verdict_of_one_side(const std::string& id, const Pair& pair) {
+  CellVerdict cell;
+  cell.id = id;
+  const CellReport& there = pair.base ? *pair.base : *pair.current;
+  cell.verdict = pair.base ? Verdict::missing : Verdict::added;
+  cell.reason = fmt::format("{} has it, {}", pair.base ? "the baseline alone" : "the new report alone",
+                            to_string(there.status));
+  return cell;
+}
+
+class Judge {
+ public:
+  Judge(const CompareSettings& settings, double cell_confidence)
+      : settings_(settings), confidence_(cell_confidence) {}
+
+  CellVerdict operator()(const CellReport& base, const CellReport& current) const {
+    const std::string metric = settings_.metric.empty() ? main_metric(base.axes) : settings_.metric;
+    return judge_pair(base, current, metric, settings_.breakage, [&](const Metric& described) {
+      return by_statistics(base, current, metric, described.hint == Hint::rate);
+    });
+  }
+
+ private:
+  CellVerdict by_statistics(const CellReport& base, const CellReport& current, const std::string& metric,
+                            bool higher_is_better) const {
+    const auto before = fork_values(base, metric), after = fork_values(current, metric);
+    CellVerdict cell = judge_times(
+        before, after, {settings_.threshold, confidence_, between_runs(base.id), higher_is_better});
+    if (before.empty() || after.empty())
+      cell.reason =
+          fmt::format("{} has no value in {}", metric, before.empty() ? "the baseline" : "the new report");
+    if (!before.empty()) cell.base = median(before);
+    if (!after.empty()) cell.current = median(after);
+    return cell;
+  }
+
+  double between_runs(const std::string& id) const {
+    auto found = settings_.between_runs.find(id);
+    if (found == settings_.between_runs.end()) found = settings_.between_runs.find("");
+    return found == settings_.between_runs.end() ? 0 : found->second;
+  }
+
+  const CompareSettings& settings_;
+  double confidence_;
+};
+
+}  // namespace
+
+Comparison compare(const Report& base, const Report& current, const CompareSettings& settings) {
+  require_metric(settings.metric);
+  const auto pairs = pairs_of(base, current, settings.filter);
+  Comparison result;
+  result.threshold = settings.threshold;
+  result.confidence = settings.confidence;
+  result.judged = static_cast<int>(std::count_if(pairs.begin(), pairs.end(), [](const auto& entry) {
+    const Pair& pair = entry.second;
+    return pair.base && pair.current && pair.base->status == Status::ok && pair.current->status == Status::ok;
+  }));
+  result.cell_confidence = 1 - (1 - settings.confidence) / std::max(1, result.judged);
+  result.environment = environment_differences(base, current);
+  const Judge judge(settings, result.cell_confidence);
+  for (const auto& [id, pair] : pairs)
+    result.cells.push_back(pair.base && pair.current ? judge(*pair.base, *pair.current)
+                                                     : verdict_of_one_side(id, pair));
+  sort_by_attention(result.cells);
+  return result;
+}
+
+void sort_by_attention(std::vector<CellVerdict>& cells) {
+  std::stable_sort(cells.begin(), cells.end(), [](const CellVerdict& a, const CellVerdict& b) {
+    if (a.verdict != b.verdict) return attention(a.verdict) < attention(b.verdict);
+    return a.ratio.value_or(1) > b.ratio.value_or(1);
+  });
+}
+
+int Comparison::count(Verdict verdict) const {
+  return static_cast<int>(
+      std::count_if(cells.begin(), cells.end(), [&](const auto& cell) { return cell.verdict == verdict; }));
+}
+
+bool Comparison::comparable() const {
+  return std::none_of(environment.begin(), environment.end(), [](const auto& one) { return one.hard; });
+}
+
+int exit_code(const Comparison& comparison, bool allow_environment, bool fail_on_inconclusive) {
+  if (!allow_environment && !comparison.comparable()) return not_comparable;
+  if (comparison.count(Verdict::slower) > 0 || comparison.count(Verdict::broken) > 0) return regression;
+  const bool failed = std::any_of(comparison.cells.begin(), comparison.cells.end(),
+                                  [](const CellVerdict& cell) { return cell.failed; });
+  if (comparison.count(Verdict::missing) > 0 || failed || comparison.judged == 0) return incomplete;
+  if (fail_on_inconclusive && comparison.count(Verdict::inconclusive) > 0) return inconclusive;
+  return fine;
+}
+
+std::string summary_line(const Comparison& comparison) {
+  std::string counts;
+  for (const Verdict verdict : verdicts) {
+    if (const int count = comparison.count(verdict))
+      counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, to_string(verdict));
+  }
+  return fmt::format("{} of {} cells; threshold {:.3g} %, all intervals together at {:.3g} % ({:.7g} % each)",
+                     counts, comparison.cells.size(), 100 * comparison.threshold, 100 * comparison.confidence,
+                     100 * comparison.cell_confidence);
+}
+
+}  // namespace assay

@@ -1,0 +1,188 @@
+#include "harness/conductor/compare/comparison_exports.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/compare/comparison_tables.hpp"
+#include "harness/conductor/print/markdown.hpp"
+#include "harness/core/or_null.hpp"
+
+namespace assay {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t most_rows = 100;
+constexpr std::size_t most_characters = 65'000;
+
+Json to_json(const CellVerdict& cell) {
+  return {{"id", cell.id},
+          {"verdict", to_string(cell.verdict)},
+          {"reason", cell.reason},
+          {"metric", cell.metric},
+          {"unit", cell.unit},
+          {"base", {{"value", or_null(cell.base)}, {"forks", cell.base_forks}}},
+          {"new", {{"value", or_null(cell.current)}, {"forks", cell.current_forks}}},
+          {"ratio", or_null(cell.ratio)},
+          {"lower", or_null(cell.lower)},
+          {"upper", or_null(cell.upper)},
+          {"confidence", or_null(cell.confidence)},
+          {"forks_needed", or_null(cell.forks_needed)},
+          {"looks", or_null(cell.looks)}};
+}
+
+// XML 1.0 has no control characters, escaped or not.
+std::string xml(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+std::string sentence(const CellVerdict& cell) {
+  std::string text(to_string(cell.verdict));
+  if (cell.ratio) text += fmt::format(", {} {:.3f} times the baseline's", cell.metric, *cell.ratio);
+  if (cell.lower && cell.upper) text += fmt::format(" [{:.3f}, {:.3f}]", *cell.lower, *cell.upper);
+  if (!cell.reason.empty()) text += ": " + one_line(cell.reason);
+  return text;
+}
+
+// The characters that a workflow command reads as its own.
+std::string command_text(std::string_view text, bool property) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '%')
+      out += "%25";
+    else if (c == '\r')
+      out += "%0D";
+    else if (c == '\n')
+      out += "%0A";
+    else if (property && c == ':')
+      out += "%3A";
+    else if (property && c == ',')
+      out += "%2C";
+    else  // a terminal that shows the log would obey the other controls
+      out += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? ' ' : c;
+  }
+  return out;
+}
+
+std::string annotation(const char* level, std::string_view title, std::string_view text) {
+  return fmt::format("::{} title={}::{}\n", level, command_text(title, true), command_text(text, false));
+}
+
+const char* level_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::slower:
+    case Verdict::broken:
+    case Verdict::missing:
+      return "error";
+    case Verdict::inconclusive:
+    case Verdict::unmeasured:
+      return "warning";
+    case Verdict::faster:
+    case Verdict::added:
+    case Verdict::same:
+      return "notice";
+  }
+  return "notice";
+}
+
+}  // namespace
+
+Json comparison_json(const Comparison& comparison, int exit_code) {
+  Json cells = Json::array(), environment = Json::array(), counts = Json::object();
+  for (const CellVerdict& cell : comparison.cells) {
+    cells.push_back(to_json(cell));
+    const std::string verdict(to_string(cell.verdict));
+    counts[verdict] = counts.value(verdict, 0) + 1;
+  }
+  for (const EnvironmentDifference& one : comparison.environment)
+    environment.push_back({{"what", one.what}, {"base", one.base}, {"new", one.current}, {"hard", one.hard}});
+  return {{"schema", "assay-comparison/1"},
+          {"threshold", comparison.threshold},
+          {"confidence", comparison.confidence},
+          {"cell_confidence", comparison.cell_confidence},
+          {"comparable", comparison.comparable()},
+          {"environment", environment},
+          {"counts", counts},
+          {"notes", comparison.notes},
+          {"cells", cells},
+          {"exit_code", exit_code}};
+}
+
+std::string comparison_junit(const Comparison& comparison) {
+  const int failures = comparison.count(Verdict::slower) + comparison.count(Verdict::broken);
+  std::string out = fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      "<testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n",
+      xml(comparison.title), comparison.cells.size(), failures, comparison.count(Verdict::missing),
+      comparison.count(Verdict::inconclusive) + comparison.count(Verdict::unmeasured));
+  for (const CellVerdict& cell : comparison.cells) {
+    const std::string text = xml(sentence(cell));
+    const std::string time =
+        cell.unit == "s" && cell.current ? fmt::format(" time=\"{}\"", *cell.current) : "";
+    out += fmt::format("  <testcase classname=\"assay\" name=\"{}\"{}>", xml(cell.id), time);
+    if (cell.verdict == Verdict::slower || cell.verdict == Verdict::broken)
+      out += fmt::format("<failure type=\"{}\" message=\"{}\"/>", to_string(cell.verdict), text);
+    else if (cell.verdict == Verdict::missing)
+      out += fmt::format("<error type=\"missing\" message=\"{}\"/>", text);
+    else if (cell.verdict == Verdict::inconclusive || cell.verdict == Verdict::unmeasured)
+      out += fmt::format("<skipped message=\"{}\"/>", text);
+    out += "</testcase>\n";
+  }
+  return out + "</testsuite>\n";
+}
+
+std::string comparison_annotations(const Comparison& comparison) {
+  std::string out;
+  for (const EnvironmentDifference& one : comparison.environment)
+    if (one.hard)
+      out += annotation("error", "environments are not comparable",
+                        fmt::format("{}: {} in the baseline, {} now", one.what, one.base, one.current));
+  for (const CellVerdict& cell : comparison.cells)
+    if (cell.verdict != Verdict::same) out += annotation(level_of(cell.verdict), cell.id, sentence(cell));
+  return out + annotation("notice", comparison.title, summary_line(comparison));
+}
+
+std::string comparison_markdown(const Comparison& comparison) {
+  Comparison attention = comparison, rest = comparison;
+  const auto calm = [](const CellVerdict& cell) { return cell.verdict == Verdict::same; };
+  std::erase_if(attention.cells, calm);
+  std::erase_if(rest.cells, std::not_fn(calm));
+  const std::string head =
+      fmt::format("<!-- {0} -->\n**{0}**: {1}\n\n", comparison.title, summary_line(comparison));
+  // As many rows as fit: ids may be long.
+  for (std::size_t rows = most_rows;; rows /= 2) {
+    std::string text = head;
+    if (!attention.cells.empty() || !comparison.environment.empty())
+      text += markdown(comparison_tables(attention, std::max<std::size_t>(rows, 1)));
+    if (!rest.cells.empty() && rows > 0) {
+      rest.environment.clear();
+      text += fmt::format("\n<details><summary>{} the same</summary>\n\n{}\n</details>\n", rest.cells.size(),
+                          markdown(comparison_tables(rest, rows)));
+    }
+    if (text.size() < most_characters || rows == 0) return text;
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,116 @@
+#include "harness/conductor/compare/environment_difference.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/compare/fingerprint.hpp"
+
+namespace assay {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Field {
+  const char* what;
+  const char* pointer;
+  bool hard;
+  const char* of_each = nullptr;  // of a list: this field of each entry is compared, and no other
+};
+constexpr const char* gpu_driver = "the GPUs' driver";
+// Never a host name, a frequency or an uptime: they split one machine into many.
+constexpr Field fields[] = {
+    {"the processor", "/cpu/model", true},
+    {"its architecture", "/cpu/architecture", true},
+    {"the logical CPUs that may be used", "/cpu/allowed", true},
+    {"the GPUs", "/gpus", true, "/model"},
+    {"the container's share of processors", "/control_group/cpu_quota", true},
+    {"the frequency governor", "/cpu/governor", false},
+    {"the boost of the clock", "/cpu/boost", false},
+    {gpu_driver, "/nvml/driver", false},
+    {"the kernel", "/kernel", false},
+    {"the operating system", "/os", false},
+    {"address randomisation", "/address_randomisation", false},
+    {"huge pages", "/memory/huge_pages", false},
+};
+
+std::string shown(const Json& value) {
+  if (value.is_null()) return "not known";
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+Json compared(const Json& environment, const Field& field) {
+  Json value = field_at(environment, field.pointer);
+  if (!field.of_each || !value.is_array()) return value;
+  for (Json& entry : value) entry = field_at(entry, field.of_each);
+  return value;
+}
+
+bool any_on_cuda(const Report& report, const std::set<std::string>& shared) {
+  return std::any_of(report.cells.begin(), report.cells.end(), [&](const CellReport& cell) {
+    return cell.axes.device == "cuda" && cell.status == Status::ok && shared.contains(cell.id);
+  });
+}
+
+// "<backend>" and "<backend>: <library>" to version, of the cells that `shared` names.
+std::map<std::string, std::string> versions(const Report& report, const std::set<std::string>& shared) {
+  std::map<std::string, std::string> found;
+  for (const CellReport& cell : report.cells) {
+    if (!shared.contains(cell.id) || cell.status != Status::ok) continue;
+    found[cell.axes.backend] = cell.backend_version;
+    for (const Json& library : cell.libraries)
+      if (library.contains("name") && library.contains("version"))
+        found[fmt::format("{}: {}", cell.axes.backend, shown(library["name"]))] = shown(library["version"]);
+  }
+  return found;
+}
+
+std::set<std::string> shared_ids(const Report& base, const Report& current) {
+  std::set<std::string> left, shared;
+  for (const CellReport& cell : base.cells) left.insert(cell.id);
+  for (const CellReport& cell : current.cells)
+    if (left.contains(cell.id)) shared.insert(cell.id);
+  return shared;
+}
+
+}  // namespace
+
+std::vector<std::string> compared_fields() {
+  std::vector<std::string> pointers;
+  for (const Field& field : fields) pointers.emplace_back(field.pointer);
+  return pointers;
+}
+
+std::vector<EnvironmentDifference> machine_differences(const Json& base, const Json& current) {
+  std::vector<EnvironmentDifference> found;
+  for (const Field& field : fields) {
+    const Json was = compared(base, field), is = compared(current, field);
+    if (was != is) found.push_back({field.what, shown(was), shown(is), field.hard});
+  }
+  return found;
+}
+
+std::vector<EnvironmentDifference> environment_differences(const Report& base, const Report& current) {
+  std::vector<EnvironmentDifference> found = machine_differences(base.environment, current.environment);
+  const auto shared = shared_ids(base, current);
+  if (any_on_cuda(current, shared)) {
+    for (EnvironmentDifference& difference : found)
+      if (difference.what == gpu_driver) difference.hard = true;
+  }
+  const auto was = versions(base, shared), is = versions(current, shared);
+  for (const auto& [what, version] : was) {
+    const auto other = is.find(what);
+    if (other != is.end() && other->second != version)
+      found.push_back({"the version of " + what, version, other->second, true});
+  }
+  const auto built = [](const Report& report) { return shown(field_at(report.run, "/dirty")); };
+  if (built(base) != built(current))
+    found.push_back({"whether the sources had changes of their own", built(base), built(current), false});
+  return found;
+}
+
+}  // namespace assay

@@ -1,0 +1,174 @@
+#include "harness/conductor/compare/time_judge.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "harness/core/shift.hpp"
+
+namespace assay {
+namespace {
+
+constexpr int most_forks = 1000;
+
+std::vector<double> logarithms(std::span<const double> values, bool higher_is_better) {
+  std::vector<double> result;
+  for (const double value : values) result.push_back(higher_is_better ? -std::log(value) : std::log(value));
+  return result;
+}
+
+bool all_positive(std::span<const double> values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](double value) { return std::isfinite(value) && value > 0; });
+}
+
+// Robust against the forks that a disturbance hit: 1.4826 times the median distance from the median.
+double spread_of(const std::vector<double>& logs) {
+  const double middle = median(logs);
+  std::vector<double> distances;
+  for (const double value : logs) distances.push_back(std::abs(value - middle));
+  return 1.4826 * median(distances);
+}
+
+// Two runs of one build differ by this much at that confidence, whatever their forks say.
+double floor_of(double between_runs, double confidence) {
+  return between_runs > 0 ? normal_quantile(0.5 + 0.5 * confidence) * std::numbers::sqrt2 * between_runs : 0;
+}
+
+// A large estimate has to lose the 1 from its interval, a small one to draw it within the threshold.
+double distance_to_decision(double estimate, double edge) {
+  const double size = std::abs(estimate);
+  return size >= edge ? size : edge - size;
+}
+
+// An interval shrinks with the root of the forks; what two runs differ by does not.
+std::optional<int> forks_that_would_do(double half_width, double floor, double distance, int forks,
+                                       int least) {
+  if (distance <= floor) return std::nullopt;
+  const double wanted = std::sqrt(distance * distance - floor * floor);
+  const double factor = std::max(1.0, half_width / wanted);
+  const double needed = std::ceil(forks * factor * factor) + 1;
+  if (needed > most_forks) return std::nullopt;
+  return std::max(static_cast<int>(needed), least);
+}
+
+struct Design {
+  const char* unit;  // of replication: "forks a side"
+  int forks, least;
+  double attainable;
+  double floor;
+};
+
+void decide(CellVerdict& cell, const Shift& shift, const Design& design, const JudgeSettings& settings,
+            std::optional<int> by_spread) {
+  cell.ratio = std::exp(shift.estimate);
+  const double edge = std::log1p(settings.threshold);
+  if (!shift.interval) {
+    cell.forks_needed = std::max(design.least, by_spread.value_or(design.least));
+    cell.reason =
+        fmt::format("{} {} attain {:.5g} % at the most, {:.5g} % is asked: about {} do", design.forks,
+                    design.unit, 100 * design.attainable, 100 * settings.confidence, *cell.forks_needed);
+    return;
+  }
+  const double below = std::hypot(shift.estimate - shift.interval->lower, design.floor);
+  const double above = std::hypot(shift.interval->upper - shift.estimate, design.floor);
+  const double lower = shift.estimate - below, upper = shift.estimate + above;
+  cell.lower = std::exp(lower);
+  cell.upper = std::exp(upper);
+  cell.confidence = shift.interval->confidence;
+  if (lower > 0 && shift.estimate >= edge) {
+    cell.verdict = Verdict::slower;
+  } else if (upper < 0 && shift.estimate <= -edge) {
+    cell.verdict = Verdict::faster;
+  } else if (lower >= -edge && upper <= edge) {
+    cell.verdict = Verdict::same;
+  } else {
+    const double half = 0.5 * (shift.interval->upper - shift.interval->lower);
+    cell.forks_needed = forks_that_would_do(half, design.floor, distance_to_decision(shift.estimate, edge),
+                                            design.forks, design.least);
+    cell.reason =
+        cell.forks_needed
+            ? fmt::format("the interval holds both no change and one past {:.3g} %: about {} {} would do",
+                          100 * settings.threshold, *cell.forks_needed, design.unit)
+            : fmt::format(
+                  "the interval holds both no change and one past {:.3g} %: more {} would not decide "
+                  "it here; ask `assay ab`",
+                  100 * settings.threshold, design.unit);
+  }
+}
+
+}  // namespace
+
+int least_forks(double confidence) {
+  int forks = 1;
+  while (forks < most_forks && attainable_unpaired(forks, forks) < confidence) ++forks;
+  return forks;
+}
+
+int least_rounds(double confidence) {
+  int rounds = 1;
+  while (rounds < most_forks && attainable_paired(rounds) < confidence) ++rounds;
+  return rounds;
+}
+
+std::optional<int> forks_for(double spread, double between_runs, double distance, double confidence) {
+  const double floor = floor_of(between_runs, confidence);
+  if (distance <= floor) return std::nullopt;
+  const double wanted = std::sqrt(distance * distance - floor * floor);
+  // The estimate's standard deviation for a normal distribution: the median of differences is worth 3 / pi of
+  // a mean.
+  const double z = normal_quantile(0.5 + 0.5 * confidence);
+  const double needed = std::ceil(2 * std::numbers::pi / 3 * std::pow(z * spread / wanted, 2));
+  if (needed > most_forks) return std::nullopt;
+  return std::max(static_cast<int>(needed), least_forks(confidence));
+}
+
+CellVerdict judge_times(std::span<const double> base, std::span<const double> current,
+                        const JudgeSettings& settings) {
+  CellVerdict cell;
+  cell.base_forks = static_cast<int>(base.size());
+  cell.current_forks = static_cast<int>(current.size());
+  if (base.empty() || current.empty() || !all_positive(base) || !all_positive(current)) {
+    cell.reason = "a side has no fork that counts";
+    return cell;
+  }
+  const auto before = logarithms(base, settings.higher_is_better);
+  const auto after = logarithms(current, settings.higher_is_better);
+  const Shift shift = unpaired_shift(before, after, settings.confidence);
+  const double spread = std::max(spread_of(before), spread_of(after));
+  const double distance = distance_to_decision(shift.estimate, std::log1p(settings.threshold));
+  decide(cell, shift,
+         {"forks a side", std::min(cell.base_forks, cell.current_forks), least_forks(settings.confidence),
+          attainable_unpaired(cell.base_forks, cell.current_forks),
+          floor_of(settings.between_runs, settings.confidence)},
+         settings, forks_for(spread, settings.between_runs, distance, settings.confidence));
+  return cell;
+}
+
+CellVerdict judge_rounds(std::span<const double> base, std::span<const double> current,
+                         const JudgeSettings& settings) {
+  CellVerdict cell;
+  cell.base_forks = cell.current_forks = static_cast<int>(base.size());
+  if (base.empty() || base.size() != current.size() || !all_positive(base) || !all_positive(current)) {
+    cell.reason = "there is no round with both sides";
+    return cell;
+  }
+  const auto before = logarithms(base, settings.higher_is_better);
+  const auto after = logarithms(current, settings.higher_is_better);
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < before.size(); ++i) differences.push_back(after[i] - before[i]);
+  const Shift shift = paired_shift(differences, settings.confidence);
+  const double distance = distance_to_decision(shift.estimate, std::log1p(settings.threshold));
+  decide(
+      cell, shift,
+      {"rounds", cell.base_forks, least_rounds(settings.confidence), attainable_paired(cell.base_forks), 0},
+      settings,
+      // A difference scatters as two forks do.
+      forks_for(spread_of(differences) / std::numbers::sqrt2, 0, distance, settings.confidence));
+  return cell;
+}
+
+}  // namespace assay

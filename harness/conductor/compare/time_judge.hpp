@@ -1,0 +1,45 @@
+// Faster, slower, same or not known: the statistics of one cell, from one number a fork.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "harness/conductor/compare/verdict.hpp"
+
+namespace assay {
+
+struct JudgeSettings {
+  double threshold = 0.05;   // of the ratio: what is smaller than 1 + threshold is no regression
+  double confidence = 0.95;  // of this cell's interval
+  // Standard deviation of ln(time) between runs of one build on this machine, from `assay calibrate`; 0: not
+  // known.
+  double between_runs = 0;
+  bool higher_is_better = false;  // of the metric
+};
+
+// `base`, `current`: one positive value a fork, of forks that are independent of each other. Fills verdict,
+// reason, ratio, bounds, confidence and forks_needed.
+//
+//   slower        the interval lies above 1 and the estimate at or above 1 + threshold
+//   faster        the interval lies below 1 and the estimate at or below 1 / (1 + threshold)
+//   same          the interval lies within [1 / (1 + threshold), 1 + threshold]
+//   inconclusive  all else; also where so few forks attain the confidence with no interval at all
+//
+// A known spread between runs widens the interval: half widths add in squares.
+CellVerdict judge_times(std::span<const double> base, std::span<const double> current,
+                        const JudgeSettings& settings);
+
+// The same where base[i] and current[i] were measured side by side, in one round: what disturbs a round
+// disturbs both, and the spread between runs is in neither.
+CellVerdict judge_rounds(std::span<const double> base, std::span<const double> current,
+                         const JudgeSettings& settings);
+
+// The smallest number of forks a side, and of rounds, with which an interval of that confidence exists.
+int least_forks(double confidence);
+int least_rounds(double confidence);
+
+// How many forks a side show a change of `distance` in ln(time), where forks scatter by `spread` and runs by
+// `between_runs`; nothing where no number up to 1000 does.
+std::optional<int> forks_for(double spread, double between_runs, double distance, double confidence);
+
+}  // namespace assay

@@ -1,0 +1,112 @@
+#include "harness/conductor/compare/trial.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <span>
+
+#include <fmt/format.h>
+
+namespace assay {
+namespace {
+
+constexpr int least_first_look = 8;
+
+int next_look(int rounds) { return rounds + std::max(confirming_rounds, (rounds + 1) / 2); }
+
+}  // namespace
+
+LookPlan plan_looks(double confidence, int cells, int looks, int last) {
+  looks = std::max(1, looks);
+  LookPlan plan;
+  plan.confidence = 1 - (1 - confidence) / (std::max(1, cells) * looks);
+  plan.rounds.push_back(std::max(least_first_look, least_rounds(plan.confidence)));
+  if (last == 0) {
+    while (std::ssize(plan.rounds) < looks) plan.rounds.push_back(next_look(plan.rounds.back()));
+    return plan;
+  }
+  const int first = plan.rounds.front();
+  for (int look = 1; look < looks && plan.rounds.back() < last; ++look) {
+    const double wanted = first * std::pow(static_cast<double>(last) / first, look / (looks - 1.0));
+    const int next = std::max(static_cast<int>(std::lround(wanted)), plan.rounds.back() + confirming_rounds);
+    plan.rounds.push_back(look + 1 == looks ? last : std::min(next, last));
+  }
+  return plan;
+}
+
+Trial::Trial(LookPlan plan, const JudgeSettings& settings) : plan_(std::move(plan)), settings_(settings) {}
+
+void Trial::add(double base, double current) {
+  assert(!decided_);
+  base_.push_back(base);
+  current_.push_back(current);
+  if (rounds_to_next_look() == 0) look();
+}
+
+// A confirmation ends where the next look is, or would be after the last one.
+int Trial::confirmation_end() const { return next_look(*candidate_); }
+
+int Trial::rounds_to_next_look() const {
+  const auto next = static_cast<std::size_t>(looks_);
+  const int due = next < plan_.rounds.size() ? plan_.rounds[next]
+                  : candidate_               ? confirmation_end()
+                                             : rounds();
+  return due - rounds();
+}
+
+CellVerdict Trial::judge(std::size_t from, double confidence) const {
+  JudgeSettings settings = settings_;
+  settings.confidence = confidence;
+  return judge_rounds(std::span(base_).subspan(from), std::span(current_).subspan(from), settings);
+}
+
+void Trial::look() {
+  if (candidate_) {
+    const CellVerdict fresh = judge(static_cast<std::size_t>(*candidate_), confirming_confidence);
+    if (fresh.verdict == Verdict::slower) {
+      // The numbers of the look that found it; those of the fresh rounds are in the reason.
+      last_->reason = fmt::format("{} fresh rounds confirm it: {:.3f} [{:.3f}, {:.3f}]", fresh.base_forks,
+                                  *fresh.ratio, *fresh.lower, *fresh.upper);
+      decided_ = true;
+      return;
+    }
+    candidate_.reset();
+  }
+  const auto planned = static_cast<int>(plan_.rounds.size());
+  if (looks_ < planned) {
+    ++looks_;
+    last_ = judge(0, plan_.confidence);
+    if (last_->verdict == Verdict::slower) {
+      candidate_ = rounds();
+      return;
+    }
+    if (last_->verdict != Verdict::inconclusive) decided_ = true;
+  } else {
+    last_ = unconfirmed(*last_, "the fresh rounds did not show it again");
+  }
+  if (looks_ == planned) decided_ = true;
+}
+
+CellVerdict Trial::unconfirmed(CellVerdict cell, const char* why) const {
+  cell.verdict = Verdict::inconclusive;
+  cell.reason = fmt::format("slower by {:.1f} % after {} rounds, and {}", 100 * (*cell.ratio - 1),
+                            cell.base_forks, why);
+  return cell;
+}
+
+CellVerdict Trial::verdict() const {
+  if (decided_) return *last_;
+  if (candidate_)
+    return unconfirmed(*last_, "the time ended before it was measured anew: --max-time gives more");
+  if (rounds() == 0) {
+    CellVerdict nothing;
+    nothing.reason = "no round was measured";
+    return nothing;
+  }
+  CellVerdict cell = judge(0, plan_.confidence);
+  if (cell.verdict == Verdict::slower)
+    return unconfirmed(cell, "the time ended before it was measured anew: --max-time gives more");
+  return cell;
+}
+
+}  // namespace assay

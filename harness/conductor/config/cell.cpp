@@ -1,0 +1,93 @@
+#include "harness/conductor/config/cell.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/data/dataset.hpp"
+#include "harness/core/error.hpp"
+#include "harness/graph/graph_json.hpp"
+#include "harness/graph/op.hpp"
+#include "workloads/ops/op_workload.hpp"
+#include "workloads/workload.hpp"
+
+namespace assay {
+
+std::string Cell::group() const {
+  Axes common = axes;
+  common.backend = common.mode = common.layout = common.device = "*";
+  return cell_id(common);
+}
+
+int Cell::compute_threads() const {
+  const int loading = axes.loader == "resident" ? 0 : axes.loader_workers;
+  return std::max(1, axes.threads - loading);
+}
+
+Program Cell::program() const {
+  if (axes.is_op()) return find_op_workload(axes.workload).program(axes.size);
+  Workload workload = find_workload(axes.workload);
+  workload.sparse_embedding_gradients = sparse_embedding;
+  if (axes.task == "train" && workload.optimizer.kind != axes.optimizer) {
+    OptimizerSpec other;
+    other.kind = axes.optimizer;
+    workload.optimizer = other;
+  }
+  workload.optimizer.weight_decay = weight_decay;
+  const Dataset& dataset = find_dataset(axes.dataset);
+  if (dataset.made_here() || dataset.classes == 0) {
+    // The shape that the workload was made for where nothing else is said (files that are not here: nobody will run it).
+    Shape sample = own_sample_shape.empty() ? workload.sample_shape : own_sample_shape;
+    if (image_size > 0) sample = {sample.front(), image_size, image_size};
+    const std::int64_t said = dataset.made_here() ? classes : own_classes;
+    return workload.build(axes.batch, sample, said > 0 ? said : workload.classes);
+  }
+  if (dataset.vocabulary != workload.vocabulary) {
+    const auto kind = [](std::int64_t vocabulary) {
+      return vocabulary > 0 ? fmt::format("texts of {} words", vocabulary) : std::string("images");
+    };
+    throw GraphError(fmt::format("[{}] got the data set {} of {}: it takes {}", axes.workload, axes.dataset,
+                                 kind(dataset.vocabulary), kind(workload.vocabulary)));
+  }
+  return workload.build(axes.batch, dataset.sample_shape, dataset.classes);
+}
+
+nlohmann::json Cell::hyper_parameters() const {
+  nlohmann::json found = nlohmann::json::object();
+  if (axes.task != "train" || axes.optimizer.empty()) return found;
+  found["learning_rate"] = learning_rate;
+  found["schedule"] = schedule.text();
+  found["augmentation"] = augmentation.text();
+  const nlohmann::json all = to_json(program().optimizer);
+  found["optimizer"] = {{"kind", axes.optimizer}};
+  for (const std::string& name : find_op(axes.optimizer).attributes())
+    found["optimizer"][name] = all.at(name);
+  return found;
+}
+
+std::string Cell::reproduce(std::uint64_t seed) const {
+  std::string line = fmt::format(
+      "assay run --workload {} --backend {} --device {} --mode {} --task {} --precision {} --layout {}",
+      axes.workload, axes.backend, axes.device, axes.mode, axes.task, axes.precision, axes.layout);
+  if (axes.is_op()) {
+    line += fmt::format(" --size {} --cache {} --threads {}", axes.size, axes.cache, axes.threads);
+  } else {
+    line +=
+        fmt::format(" --batch {} --dataset {} --loader {} --loader-workers {} --optimizer {} --threads {}",
+                    axes.batch, axes.dataset, axes.loader, axes.loader_workers, axes.optimizer, axes.threads);
+  }
+  for (const auto& [option, value] : axes.variant) line += fmt::format(" --{} {}", option, value);
+  if (axes.compile_cache != "cold") line += " --compile-cache " + axes.compile_cache;
+  if (axes.deterministic) line += " --deterministic";
+  if (measure.epochs > 0) {
+    line += fmt::format(" --epochs {}", measure.epochs);
+  } else if (measure.steps > 0) {
+    line += fmt::format(" --steps {}", measure.steps);
+  } else {
+    line += fmt::format(" --blocks {} --block-seconds {:g}", measure.blocks, measure.block_seconds);
+  }
+  return line + fmt::format(" --forks 1 --seed {}", seed);
+}
+
+}  // namespace assay

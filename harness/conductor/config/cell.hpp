@@ -1,0 +1,72 @@
+// One point of the matrix with all that is needed to measure it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "harness/conductor/backends/backends.hpp"
+#include "harness/conductor/config/rate_schedule.hpp"
+#include "harness/conductor/data/augmentation.hpp"
+#include "harness/graph/program.hpp"
+#include "harness/report/report.hpp"
+
+namespace assay {
+
+// What a fork times, and how.
+struct MeasurePlan {
+  std::int64_t epochs = 0;  // above 0: that many from a cold start; else blocks of steps
+  std::int64_t steps = 0;   // above 0: so many timed steps in all instead of `blocks`
+  std::int64_t blocks = 10;
+  double block_seconds = 0.1;
+  std::int64_t warm_up_steps = 10;
+  double warm_up_seconds = 0.5;
+  std::int64_t resident_batches = 8;
+};
+
+struct Cell {
+  Axes axes;
+  std::string id;
+  const BackendDescription* backend = nullptr;  // of the registry that the matrix was made with
+  MeasurePlan measure;
+  std::int64_t samples = 0;    // above 0: only so many of each split
+  double memory_fraction = 0;  // of the device, that a framework may take; 0: not asked
+  double memory_cap = 0;       // the same in GiB
+  double weight_decay = 0;
+  double learning_rate = 0;  // the base rate of the schedule
+  RateSchedule schedule;
+  Augmentation augmentation;      // of the training images
+  bool sparse_embedding = false;  // row-sparse gradients of the embeddings' tables
+  // Of a data set of which the files alone say it, where they are here; else empty and 0.
+  Shape own_sample_shape;
+  std::int64_t own_classes = 0;
+  // Above 0: images of so many pixels a side, and so many classes, where the data set leaves it open.
+  std::int64_t image_size = 0, classes = 0;
+  bool check = true;
+  std::int64_t distinct = 8;
+  bool profile = false;
+  std::vector<Published> published;
+  // Not ok: it cannot be run here, and why. It is a row all the same.
+  Status status = Status::ok;
+  std::string reason;
+
+  bool runnable() const { return status == Status::ok; }
+  // Cells of one group are compared with each other: the id without what makes them differ (backend, mode,
+  // layout, device).
+  std::string group() const;
+  // Threads that compute: the budget without the loader's, at least one.
+  int compute_threads() const;
+  // The graph with the cell's batch, data set and optimizer, or the single op at the cell's size. Throws
+  // GraphError.
+  Program program() const;
+  // What training is done with, for the report: {"learning_rate", "schedule", "augmentation", "optimizer":
+  // {...}}; empty for
+  // task infer.
+  nlohmann::json hyper_parameters() const;
+  // A command line that measures this cell alone, with the parameters and the order of samples of that seed.
+  std::string reproduce(std::uint64_t seed) const;
+};
+
+}  // namespace assay

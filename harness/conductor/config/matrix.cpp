@@ -1,0 +1,367 @@
+#include "harness/conductor/config/matrix.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "harness/conductor/config/execution_axes.hpp"
+#include "harness/conductor/config/op_cells.hpp"
+#include "harness/conductor/config/variant.hpp"
+#include "harness/conductor/data/dataset.hpp"
+#include "harness/conductor/data/format.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/io/philox.hpp"
+#include "harness/core/nearest.hpp"
+#include "workloads/ops/op_workload.hpp"
+#include "workloads/workload.hpp"
+
+namespace assay {
+namespace {
+
+using Names = std::vector<std::string>;
+
+bool has(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Calls `visit` with every combination of the lists, the last one running fastest.
+void multiply_out(const std::vector<std::pair<std::string, Names>>& lists,
+                  const std::function<void(const OptionValues&)>& visit) {
+  std::vector<std::size_t> index(lists.size(), 0);
+  for (;;) {
+    OptionValues point;
+    for (std::size_t i = 0; i < lists.size(); ++i) point[lists[i].first] = {lists[i].second[index[i]]};
+    visit(point);
+    std::size_t i = lists.size();
+    while (i > 0 && ++index[i - 1] == lists[i - 1].second.size()) index[--i] = 0;
+    if (i == 0) return;
+  }
+}
+
+class Expander {
+ public:
+  Expander(const RunConfig& config, const BackendRegistry& registry)
+      : config_(config), registry_(registry), settings_(settings_of(config)) {}
+
+  std::vector<Cell> run() {
+    for (const ConfigRow& row : config_.rows) expand_row(row);
+    return std::move(cells_);
+  }
+
+ private:
+  void expand_row(const ConfigRow& row) {
+    const OptionValues values = row_values(config_, row);
+    const Names workloads = list_of(values, "workload");
+    if (workloads.empty()) {
+      throw ConfigError(fmt::format("{}: no workload is named; see: assay list workloads", row.where));
+    }
+    const auto backends = backends_of(values, row);
+    const Names modes = list_of(values, "mode");
+    refuse_unknown_modes(modes, backends, row);
+    for (const std::string& workload : named_workloads(workloads)) {
+      const bool op = is_op_workload(workload);
+      const AxisLists lists =
+          op ? op_axes(workload, values, settings_.quick, row.where) : axes_of(workload, values, row);
+      multiply_out(lists, [&](const OptionValues& point) {
+        if (!op && is_repetition(workload, lists, point, values)) return;
+        for (const BackendDescription* backend : backends) {
+          for (const std::string& mode : modes.empty() ? backend->modes : modes) {
+            if (!has(backend->modes, mode)) continue;
+            Cell cell = make(workload, *backend, mode, point, values, row);
+            for (const ConfigPublished& published : row.published)
+              cell.published.push_back(resolved(published, workload, *backend, mode, point, values, row));
+            add(std::move(cell), row);
+          }
+        }
+      });
+    }
+  }
+
+  // Of an axis that makes no difference at this point the first value stands for all.
+  bool is_repetition(const std::string& workload, const AxisLists& lists, const OptionValues& point,
+                     const OptionValues& values) const {
+    const bool loads = loader_of(point, measure_of(values)) != "resident";
+    const std::string task = axis_or(point, "task", "train");
+    return std::any_of(lists.begin(), lists.end(), [&](const auto& list) {
+      const auto& [axis, all] = list;
+      const bool differs = axis == "loader-workers" ? loads : varies(axis, find_workload(workload), task);
+      return !differs && text_of(point, axis) != all.front();
+    });
+  }
+
+  static std::string loader_of(const OptionValues& point, const MeasurePlan& measure) {
+    return axis_or(point, "loader", measure.epochs > 0 ? "harness" : "resident");
+  }
+
+  static AxisLists axes_of(const std::string& workload, const OptionValues& values, const ConfigRow& row) {
+    refuse_op_axes(workload, values, row.where);
+    try {
+      find_workload(workload);
+    } catch (const GraphError& error) {
+      throw ConfigError(fmt::format("{}: {}", row.where, error.what()));
+    }
+    AxisLists lists;
+    const auto add_axis = [&](std::string_view axis) {
+      Names list = list_of(values, axis);
+      if (list.empty()) list = {""};
+      lists.emplace_back(axis, std::move(list));
+    };
+    for (const char* axis : {"task", "precision", "batch", "dataset", "optimizer", "loader", "loader-workers",
+                             "threads", "compile-cache", "deterministic", "device", "layout"}) {
+      add_axis(axis);
+    }
+    for (const Option& option : options()) {
+      if (option.variant) add_axis(option.name);
+    }
+    return lists;
+  }
+
+  std::vector<const BackendDescription*> backends_of(const OptionValues& values, const ConfigRow& row) const {
+    const Names names = list_of(values, "backend");
+    std::vector<const BackendDescription*> result;
+    for (const BackendDescription& backend : registry_.backends) {
+      if (names.empty() && backend.available() && !backend.oracle) result.push_back(&backend);
+    }
+    for (const std::string& name : names) {
+      const BackendDescription* backend = registry_.find(name);
+      if (!backend) refuse_backend(name, row);
+      result.push_back(backend);
+    }
+    if (result.empty())
+      throw ConfigError(fmt::format("{}: no backend is available; see: assay list backends", row.where));
+    return result;
+  }
+
+  static void refuse_unknown_modes(const Names& modes, const std::vector<const BackendDescription*>& backends,
+                                   const ConfigRow& row) {
+    Names known;
+    for (const BackendDescription* backend : backends) {
+      for (const std::string& mode : backend->modes) {
+        if (!has(known, mode)) known.push_back(mode);
+      }
+    }
+    for (const std::string& mode : modes) {
+      if (!has(known, mode)) {
+        throw ConfigError(fmt::format("{}: [mode] got '{}': none of the backends has it{}", row.where, mode,
+                                      suggestion(mode, known)));
+      }
+    }
+  }
+
+  // A ratio is to the cell that this one would be with the axes of `to`.
+  Published resolved(const ConfigPublished& given, const std::string& workload,
+                     const BackendDescription& backend, const std::string& mode, OptionValues point,
+                     OptionValues values, const ConfigRow& row) const {
+    Published published = given.published;
+    if (given.to.empty()) return published;
+    const auto other = [&](const char* axis, const std::string& own) {
+      const auto found = given.to.find(axis);
+      return found == given.to.end() ? own : found->second.front();
+    };
+    const std::string name = other("backend", backend.name);
+    const BackendDescription* other_backend = registry_.find(name);
+    if (!other_backend) refuse_backend(name, row);
+    if (given.to.contains("epochs")) values.erase("steps");
+    if (given.to.contains("steps")) values.erase("epochs");
+    for (const auto& [axis, value] : given.to) point[axis] = values[axis] = value;
+    published.to =
+        make(other("workload", workload), *other_backend, other("mode", mode), point, values, row).id;
+    return published;
+  }
+
+  [[noreturn]] void refuse_backend(const std::string& name, const ConfigRow& row) const {
+    Names known;
+    for (const BackendDescription& backend : registry_.backends) known.push_back(backend.name);
+    throw ConfigError(fmt::format("{}: [backend] got '{}': there is no such backend{}", row.where, name,
+                                  suggestion(name, known)));
+  }
+
+  Cell make(const std::string& workload_name, const BackendDescription& backend, const std::string& mode,
+            const OptionValues& point, const OptionValues& values, const ConfigRow& row) const {
+    try {
+      Cell cell;
+      cell.backend = &backend;
+      cell.measure = measure_of(values);
+      cell.check = flag_of(values, "check");
+      cell.distinct = integer_of(values, "distinct");
+      cell.profile = settings_.profile;
+      cell.axes.workload = workload_name;
+      cell.axes.backend = backend.name;
+      cell.axes.mode = mode;
+      if (is_op_workload(workload_name)) {
+        settle_op(cell, point);
+      } else {
+        settle_network(cell, point);
+      }
+      cell.id = cell_id(cell.axes);
+      judge(cell);
+      cell.program();  // refuses now what could not be built later
+      return cell;
+    } catch (const ConfigError&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw ConfigError(fmt::format("{}: {}", row.where, error.what()));
+    }
+  }
+
+  void settle_network(Cell& cell, const OptionValues& point) const {
+    const Workload& workload = find_workload(cell.axes.workload);
+    const auto given = [&](const char* axis, const std::string& fallback) {
+      return axis_or(point, axis, fallback);
+    };
+    Axes& axes = cell.axes;
+    settle_execution(axes, point, "train");
+    axes.batch = std::stoll(given("batch", std::to_string(workload.batch)));
+    axes.dataset = find_dataset(given("dataset", workload.dataset)).name;
+    look_at_own_samples(cell, workload);
+    axes.optimizer = given("optimizer", workload.optimizer.kind);
+    axes.loader = loader_of(point, cell.measure);
+    axes.loader_workers = axes.loader == "resident" ? 0 : std::stoi(given("loader-workers", "0"));
+    axes.measure = cell.measure.epochs > 0 ? fmt::format("epochs:{}", cell.measure.epochs) : "steps";
+    if (settings_.quick) shrink(cell);
+    settle_variant(cell, workload, settings_.quick ? shrunk(point, cell) : point);
+  }
+
+  void look_at_own_samples(Cell& cell, const Workload& workload) const {
+    const Dataset& dataset = find_dataset(cell.axes.dataset);
+    if (dataset.made_here() || dataset.classes > 0) return;
+    const DatasetPlace place = locate_dataset(dataset, dataset_folders(settings_.data));
+    if (!place.here) return;  // the run says so, with the remedy
+    const SampleKind kind = dataset.format->describe(place.folder);
+    cell.own_sample_shape = kind.sample_shape.empty() ? workload.sample_shape : kind.sample_shape;
+    cell.own_classes = kind.classes;
+  }
+
+  MeasurePlan measure_of(const OptionValues& values) const {
+    MeasurePlan plan;
+    plan.epochs = values.contains("epochs") ? integer_of(values, "epochs") : 0;
+    plan.steps = values.contains("steps") ? integer_of(values, "steps") : 0;
+    plan.blocks = integer_of(values, "blocks");
+    plan.block_seconds = number_of(values, "block-seconds");
+    plan.warm_up_steps = integer_of(values, "warm-up-steps");
+    plan.warm_up_seconds = number_of(values, "warm-up-seconds");
+    plan.resident_batches = integer_of(values, "resident-batches");
+    if (settings_.quick) {
+      plan.epochs = std::min<std::int64_t>(plan.epochs, 1);
+      plan.steps = std::min<std::int64_t>(plan.steps, 50);
+      plan.blocks = std::min<std::int64_t>(plan.blocks, 3);
+      plan.block_seconds = std::min(plan.block_seconds, 0.02);
+      plan.warm_up_steps = std::min<std::int64_t>(plan.warm_up_steps, 3);
+      plan.warm_up_seconds = std::min(plan.warm_up_seconds, 0.05);
+    }
+    return plan;
+  }
+
+  static constexpr std::int64_t quick_distinct = 2, quick_batches = 10;
+
+  static void shrink(Cell& cell) { cell.distinct = std::min(cell.distinct, quick_distinct); }
+
+  // A quick epoch is a few batches, unless the config says how much of the data set it is.
+  static OptionValues shrunk(OptionValues point, const Cell& cell) {
+    std::string& samples = point["samples"].front();
+    if (samples.empty() && cell.measure.epochs > 0) samples = std::to_string(quick_batches * cell.axes.batch);
+    return point;
+  }
+
+  static void judge(Cell& cell) {
+    const BackendDescription& backend = *cell.backend;
+    const auto need = [&](const char* what, const Names& offered, const std::string& wanted) {
+      if (!cell.runnable() || backend.awaited || has(offered, wanted)) return;
+      cell.status = Status::unsupported;
+      cell.reason =
+          fmt::format("[{}] {} '{}' is not among {}", backend.name, what, wanted, fmt::join(offered, ", "));
+    };
+    need("device", backend.devices, cell.axes.device);
+    need("task", backend.tasks, cell.axes.task);
+    need("precision", backend.precisions, cell.axes.precision);
+    need("layout", backend.layouts, cell.axes.layout);
+    need("loader", backend.loaders, cell.axes.loader);
+    if (cell.runnable() && cell.axes.optimizer == "lazy_adam" && cell.axes.task == "train" &&
+        !cell.sparse_embedding) {
+      cell.status = Status::unsupported;
+      cell.reason =
+          "lazy_adam updates the rows that a gradient touches, and dense gradients do not say which: ask for "
+          "--embedding-gradient sparse, or for adam, which is the same where all is touched";
+    }
+    const bool limited = cell.memory_fraction > 0 || cell.memory_cap > 0;
+    if (cell.runnable() && limited && !backend.awaited && !has(backend.memory_limits, cell.axes.device)) {
+      cell.status = Status::unsupported;
+      cell.reason = fmt::format("[{}] nothing on the device {} holds it to a share of the memory",
+                                backend.name, cell.axes.device);
+    }
+    if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.task == "infer") {
+      cell.status = Status::unsupported;
+      cell.reason = "inference is measured in steps, not in epochs";
+    }
+    if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.loader == "resident") {
+      cell.status = Status::unsupported;
+      cell.reason = "epochs need a loader: the resident one rotates a few batches";
+    }
+    if (cell.runnable() && !backend.available()) {
+      cell.status = Status::unavailable;
+      cell.reason = backend.remedy.empty() ? backend.unavailable
+                                           : fmt::format("{}; {}", backend.unavailable, backend.remedy);
+    }
+  }
+
+  void add(Cell cell, const ConfigRow& row) {
+    if (!ids_.insert(cell.id).second) {
+      // What --quick takes away, such as epochs, may be all in which two rows differ.
+      if (settings_.quick) return;
+      throw ConfigError(fmt::format("{}: the cell {} is there already: give it once, or let an axis differ",
+                                    row.where, cell.id));
+    }
+    cells_.push_back(std::move(cell));
+  }
+
+  const RunConfig& config_;
+  const BackendRegistry& registry_;
+  RunSettings settings_;
+  std::vector<Cell> cells_;
+  std::set<std::string> ids_;
+};
+
+}  // namespace
+
+RunSettings settings_of(const RunConfig& config) {
+  RunSettings settings;
+  settings.forks = static_cast<int>(integer_of(config.values, "forks"));
+  settings.seed = static_cast<std::uint64_t>(integer_of(config.values, "seed"));
+  settings.time_limit = number_of(config.values, "time-limit");
+  settings.quick = flag_of(config.values, "quick");
+  settings.profile = flag_of(config.values, "profile");
+  settings.roofline = text_of(config.values, "roofline");
+  for (const std::string& folder : list_of(config.values, "data")) settings.data.emplace_back(folder);
+  if (settings.quick) settings.forks = std::min(settings.forks, 1);  // 0 stays: nothing is executed
+  return settings;
+}
+
+std::vector<Cell> expand(const RunConfig& config, const BackendRegistry& registry) {
+  return Expander(config, registry).run();
+}
+
+std::vector<PlannedFork> plan_forks(const std::vector<Cell>& cells, int rounds, std::uint64_t seed) {
+  std::vector<std::pair<std::string, std::vector<std::size_t>>> groups;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (!cells[i].runnable()) continue;
+    const std::string name = cells[i].group();
+    auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& other) { return other.first == name; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {name, {}});
+    group->second.push_back(i);
+  }
+  std::vector<PlannedFork> forks;
+  for (int round = 0; round < rounds; ++round) {
+    for (const auto& [name, members] : groups) {
+      std::vector<std::size_t> order = members;
+      Philox(seed, fmt::format("order/{}/{}", name, round)).shuffle(std::span(order));
+      for (const std::size_t cell : order) forks.push_back({cell, round});
+    }
+  }
+  return forks;
+}
+
+}  // namespace assay

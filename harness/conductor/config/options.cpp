@@ -1,0 +1,140 @@
+#include "harness/conductor/config/options.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "harness/core/nearest.hpp"
+
+namespace assay {
+namespace {
+
+std::string led(std::string_view where, std::string text) {
+  return where.empty() ? text : fmt::format("{}: {}", where, text);
+}
+
+template <typename T>
+bool parse(std::string_view text, T& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+void check_range(const Option& option, std::string_view value, double number, std::string_view where) {
+  if (number >= option.least && number <= option.most) return;
+  throw ConfigError(led(where, fmt::format("[{}] got {}: must be from {:.15g} to {:.15g}", option.name, value,
+                                           option.least, option.most)));
+}
+
+// The default when nothing was given; nothing when there is no default.
+std::string last_of(const OptionValues& values, std::string_view name) {
+  const auto found = values.find(name);
+  if (found != values.end() && !found->second.empty()) return found->second.back();
+  return std::string(require_option(name, "").default_value);
+}
+
+}  // namespace
+
+std::vector<std::string> split(std::string_view text, char at) {
+  std::vector<std::string> parts;
+  for (;;) {
+    const std::size_t end = text.find(at);
+    parts.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+bool is_wanted(std::string_view id, std::string_view filter) {
+  const std::vector<std::string> parts = split(filter, ',');
+  return filter.empty() || std::ranges::any_of(parts, [&](const std::string& part) {
+           return !part.empty() && id.find(part) != std::string_view::npos;
+         });
+}
+
+const Option* find_option(std::string_view name) {
+  for (const Option& option : options()) {
+    if (option.name == name) return &option;
+  }
+  return nullptr;
+}
+
+const Option& require_option(std::string_view name, std::string_view where) {
+  if (const Option* option = find_option(name)) return *option;
+  std::vector<std::string> known;
+  for (const Option& option : options()) known.emplace_back(option.name);
+  throw ConfigError(led(where, fmt::format("unknown key '{}'{}", name, suggestion(name, known))));
+}
+
+void check_value(const Option& option, std::string_view value, std::string_view where) {
+  switch (option.type) {
+    case OptionType::integer: {
+      std::int64_t number = 0;
+      if (!parse(value, number)) {
+        throw ConfigError(led(where, fmt::format("[{}] got '{}': not a whole number", option.name, value)));
+      }
+      check_range(option, value, static_cast<double>(number), where);
+      return;
+    }
+    case OptionType::number: {
+      double number = 0;
+      if (!parse(value, number) || !std::isfinite(number)) {
+        throw ConfigError(led(where, fmt::format("[{}] got '{}': not a number", option.name, value)));
+      }
+      check_range(option, value, number, where);
+      return;
+    }
+    case OptionType::flag:
+      if (value == "true" || value == "false") return;
+      throw ConfigError(led(where, fmt::format("[{}] got '{}': must be true or false", option.name, value)));
+    case OptionType::text:
+      if (value.empty()) throw ConfigError(led(where, fmt::format("[{}] got an empty value", option.name)));
+      if (option.choices.empty()) return;
+      for (const std::string_view choice : option.choices) {
+        if (choice == value) return;
+      }
+      throw ConfigError(led(where, fmt::format("[{}] got '{}': must be one of {}", option.name, value,
+                                               fmt::join(option.choices, ", "))));
+  }
+}
+
+void set_option(OptionValues& values, const Option& option, std::string_view given, std::string_view where) {
+  std::vector<std::string> parts;
+  if (option.scope == OptionScope::axis) {
+    parts = split(given, ',');
+  } else {
+    parts.emplace_back(given);
+  }
+  for (const std::string& part : parts) check_value(option, part, where);
+  std::vector<std::string>& slot = values[std::string(option.name)];
+  if (!option.repeatable) slot.clear();
+  slot.insert(slot.end(), parts.begin(), parts.end());
+}
+
+std::string text_of(const OptionValues& values, std::string_view name) { return last_of(values, name); }
+
+std::int64_t integer_of(const OptionValues& values, std::string_view name) {
+  std::int64_t number = 0;
+  parse(last_of(values, name), number);
+  return number;
+}
+
+double number_of(const OptionValues& values, std::string_view name) {
+  double number = 0;
+  parse(last_of(values, name), number);
+  return number;
+}
+
+bool flag_of(const OptionValues& values, std::string_view name) { return last_of(values, name) == "true"; }
+
+std::vector<std::string> list_of(const OptionValues& values, std::string_view name) {
+  const auto found = values.find(name);
+  if (found != values.end()) return found->second;
+  const std::string_view fallback = require_option(name, "").default_value;
+  return fallback.empty() ? std::vector<std::string>{} : std::vector<std::string>{std::string(fallback)};
+}
+
+}  // namespace assay

@@ -1,0 +1,121 @@
+// aclImdb (Maas et al. 2011): train/neg, train/pos, test/neg and test/pos, a text a file.
+#include <algorithm>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "harness/conductor/data/dataset.hpp"
+#include "harness/conductor/data/format.hpp"
+#include "harness/conductor/data/reviews.hpp"
+#include "harness/conductor/data/text_tokens.hpp"
+#include "harness/conductor/data/vocabulary.hpp"
+#include "harness/core/io/error.hpp"
+#include "harness/core/io/file.hpp"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* parts[] = {"train/neg", "train/pos", "test/neg", "test/pos"};
+constexpr std::uint64_t longest_text = 1 << 20;
+
+fs::path home(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_directory(folder / "aclImdb", ignored) ? folder / "aclImdb" : folder;
+}
+
+// Of one part, by name, so that the order does not depend on the file system.
+std::vector<fs::path> texts_in(const fs::path& part) {
+  std::vector<fs::path> files;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(part, ignored))
+    if (entry.path().extension() == ".txt") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+bool is_part(const fs::path& file, std::string_view part) {
+  return (file.parent_path().parent_path().filename() / file.parent_path().filename()).string() == part;
+}
+
+std::string read_review(const fs::path& file) {
+  std::string text = read_text(file, longest_text);
+  const std::size_t bad = find_bad_utf8(text);
+  if (bad != std::string::npos)
+    throw IoError(
+        "aclimdb", file,
+        fmt::format("line {} holds the byte 0x{:02x}, which is no UTF-8; save the text as UTF-8",
+                    1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n'),
+                    static_cast<unsigned char>(text[bad])));
+  return text;
+}
+
+class AclImdbFormat : public DatasetFormat {
+ public:
+  std::string_view name() const override { return "aclImdb"; }
+  std::string_view wanted() const override {
+    return "train/neg, train/pos, test/neg and test/pos with texts *.txt, in it or in aclImdb within it,";
+  }
+
+  bool here(const fs::path& folder) const override {
+    std::error_code ignored;
+    return std::all_of(std::begin(parts), std::end(parts),
+                       [&](const char* part) { return fs::is_directory(home(folder) / part, ignored); });
+  }
+
+  std::vector<fs::path> find(const fs::path& folder) const override {
+    std::vector<fs::path> files;
+    for (const char* part : parts) {
+      const std::vector<fs::path> some = texts_in(home(folder) / part);
+      if (some.empty()) return {};
+      files.insert(files.end(), some.begin(), some.end());
+    }
+    return files;
+  }
+
+  LoadedDataset read(const Dataset& dataset, std::span<const fs::path> files) const override {
+    // The whole is 66 MB of text. The vocabulary is of the training half alone.
+    Vocabulary vocabulary;
+    for (const fs::path& file : files) {
+      if (!is_part(file, parts[0]) && !is_part(file, parts[1])) continue;
+      std::string text = read_review(file);
+      vocabulary.add(split_words(text));
+    }
+    vocabulary.rank();
+    return reviews(read_half(files, parts[0], parts[1], vocabulary, dataset.train),
+                   read_half(files, parts[2], parts[3], vocabulary, dataset.validation + dataset.test));
+  }
+
+ private:
+  static LoadedArrays read_half(std::span<const fs::path> files, std::string_view negative,
+                                std::string_view positive, const Vocabulary& vocabulary,
+                                std::int64_t samples) {
+    LoadedArrays arrays;
+    std::vector<std::int32_t> tokens;
+    for (const fs::path& file : files) {
+      const bool good = is_part(file, positive);
+      if (!good && !is_part(file, negative)) continue;
+      std::string text = read_review(file);
+      const std::vector<std::int32_t> ranks = vocabulary.ranks_of(split_words(text));
+      tokens.resize(tokens.size() + token_length);
+      write_tokens(ranks, std::span(tokens).last(token_length));
+      arrays.labels.push_back(good ? 1 : 0);
+    }
+    if (static_cast<std::int64_t>(arrays.labels.size()) != samples)
+      throw IoError("aclimdb", files.front().parent_path().parent_path().parent_path(),
+                    fmt::format("has {} texts in {} and {}, wanted {}", arrays.labels.size(), negative,
+                                positive, samples));
+    arrays.set_inputs<std::int32_t>({DType::i32, {samples, token_length}}, tokens);
+    return arrays;
+  }
+};
+
+}  // namespace
+
+const DatasetFormat& aclimdb_format() {
+  static const AclImdbFormat format;
+  return format;
+}
+
+}  // namespace assay

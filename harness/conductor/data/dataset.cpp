@@ -1,0 +1,179 @@
+#include "harness/conductor/data/dataset.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "harness/conductor/data/format.hpp"
+#include "harness/conductor/data/text_tokens.hpp"
+#include "harness/core/nearest.hpp"
+
+namespace assay {
+namespace {
+
+constexpr std::int64_t train_samples = 48'000, validation_samples = 12'000, test_samples = 10'000;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+}  // namespace
+
+std::span<const Dataset> datasets() {
+  static const std::array<Dataset, 10> all = {{
+      {"mnist",
+       "Handwritten digits (LeCun et al. 1998)",
+       {1, 28, 28},
+       10,
+       train_samples,
+       validation_samples,
+       test_samples,
+       "scripts/fetch-data mnist",
+       &idx_format()},
+      {"fashion-mnist",
+       "Pictures of clothing (Xiao, Rasul & Vollgraf 2017)",
+       {1, 28, 28},
+       10,
+       train_samples,
+       validation_samples,
+       test_samples,
+       "apt-get install dataset-fashion-mnist",
+       &idx_format()},
+      {"cifar10",
+       "Small photographs (Krizhevsky 2009), the binary version",
+       {3, 32, 32},
+       10,
+       45'000,
+       5'000,
+       10'000,
+       "scripts/fetch-data cifar10",
+       &cifar10_format()},
+      {"imdb",
+       "Film reviews in words by frequency (Maas et al. 2011), as Keras publishes them: imdb.npz",
+       {token_length},
+       2,
+       25'000,
+       12'500,
+       12'500,
+       "scripts/fetch-data imdb",
+       &imdb_format(),
+       token_vocabulary},
+      {"aclimdb",
+       "The same film reviews as text (Maas et al. 2011): the folder aclImdb",
+       {token_length},
+       2,
+       25'000,
+       12'500,
+       12'500,
+       "scripts/fetch-data aclimdb",
+       &aclimdb_format(),
+       token_vocabulary},
+      {"imagenet",
+       "ILSVRC 2012 as JPEG files: train/<class>/*.JPEG and val/<class>/*.JPEG",
+       {},
+       0,
+       0,
+       0,
+       0,
+       "scripts/fetch-data imagenet says how; it is given to registered persons alone",
+       &jpeg_folder_format()},
+      {"images",
+       "JPEG files of your own: train/<class>/*.jpg and val/<class>/*.jpg, or <class>/*.jpg",
+       {},
+       0,
+       0,
+       0,
+       0,
+       "put the folders into DIR/images and name it with --data DIR",
+       &jpeg_folder_format()},
+      {"npy",
+       "Arrays of your own: inputs.npy, u8 or f32 (N, C, H, W), and labels.npy, whole numbers (N)",
+       {},
+       0,
+       0,
+       0,
+       0,
+       "put inputs.npy and labels.npy into DIR/npy and name it with --data DIR",
+       &own_arrays_format()},
+      {"synthetic",
+       "Made here: a pattern for each class under noise, which a network can learn",
+       {1, 28, 28},
+       10,
+       train_samples,
+       validation_samples,
+       test_samples,
+       "",
+       nullptr},
+      {"synthetic-noise",
+       "Made here: noise with labels that have nothing to do with it",
+       {1, 28, 28},
+       10,
+       train_samples,
+       validation_samples,
+       test_samples,
+       "",
+       nullptr},
+  }};
+  return all;
+}
+
+bool Dataset::any_image_size() const { return made_here() || format->any_image_size(); }
+
+const Dataset& find_dataset(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Dataset& dataset : datasets()) {
+    if (dataset.name == name) return dataset;
+    names.push_back(dataset.name);
+  }
+  throw std::invalid_argument(
+      fmt::format("[dataset] got '{}': there is no such data set{}", name, suggestion(name, names)));
+}
+
+std::vector<std::filesystem::path> dataset_folders(std::span<const std::filesystem::path> given) {
+  std::vector<std::filesystem::path> folders(given.begin(), given.end());
+  const std::string data = variable("ASSAY_DATA");
+  for (std::size_t begin = 0; begin < data.size();) {
+    const std::size_t end = std::min(data.find(':', begin), data.size());
+    if (end > begin) folders.emplace_back(data.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  const std::string home = variable("HOME");
+  if (!home.empty()) folders.push_back(std::filesystem::path(home) / ".local/share/datasets");
+  folders.emplace_back("/usr/local/share/datasets");
+  folders.emplace_back("/usr/share/datasets");
+  return folders;
+}
+
+std::filesystem::path default_cache() {
+  if (const std::string cache = variable("ASSAY_CACHE"); !cache.empty()) return cache;
+  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty())
+    return std::filesystem::path(cache) / "assay";
+  if (const std::string home = variable("HOME"); !home.empty())
+    return std::filesystem::path(home) / ".cache/assay";
+  return std::filesystem::temp_directory_path() / fmt::format("assay-{}", ::getuid());
+}
+
+std::optional<DatasetFiles> find_dataset_files(const Dataset& dataset,
+                                               std::span<const std::filesystem::path> folders,
+                                               std::vector<std::filesystem::path>* looked_in) {
+  for (const std::filesystem::path& parent : folders) {
+    DatasetFiles found{parent / dataset.name, {}};
+    if (looked_in != nullptr) looked_in->push_back(found.folder);
+    found.files = dataset.format->find(found.folder);
+    if (!found.files.empty()) return found;
+  }
+  return std::nullopt;
+}
+
+DatasetPlace locate_dataset(const Dataset& dataset, std::span<const std::filesystem::path> folders) {
+  if (dataset.made_here()) return {true, "", ""};
+  for (const std::filesystem::path& parent : folders)
+    if (dataset.format->here(parent / dataset.name)) return {true, (parent / dataset.name).string(), ""};
+  return {false, "", dataset.remedy};
+}
+
+}  // namespace assay

@@ -1,0 +1,65 @@
+#include "harness/conductor/data/idx.hpp"
+
+#include <fmt/format.h>
+
+#include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/error.hpp"
+#include "harness/core/io/gzip_file.hpp"
+
+namespace assay {
+namespace {
+
+constexpr unsigned unsigned_byte = 0x08;
+constexpr std::uint64_t longest = std::uint64_t{1} << 32;
+
+}  // namespace
+
+IdxArray read_idx(const std::filesystem::path& path) {
+  return parse_idx(read_gzip_or_plain(path, longest), path);
+}
+
+IdxArray parse_idx(std::vector<std::byte> content, const std::filesystem::path& path) {
+  IdxArray array;
+  array.bytes = std::move(content);
+  const std::vector<std::byte>& bytes = array.bytes;
+  const auto fail = [&](std::string_view what) { return IoError("idx", path, what); };
+  if (bytes.size() < 4) throw fail(fmt::format("is truncated: {} bytes hold no magic number", bytes.size()));
+  const auto byte = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
+  if (byte(0) != 0 || byte(1) != 0)
+    throw fail(
+        fmt::format("begins with {:02x}{:02x}{:02x}{:02x}: it is no IDX file, whose first two bytes are zero",
+                    byte(0), byte(1), byte(2), byte(3)));
+  if (byte(2) != unsigned_byte)
+    throw fail(fmt::format("holds elements of type 0x{:02x}; only 0x08 (unsigned bytes) is read", byte(2)));
+  const std::size_t rank = byte(3);
+  if (rank < 1 || rank > 4) throw fail(fmt::format("has {} dimensions; 1 to 4 are read", rank));
+  const std::size_t header = 4 + 4 * rank;
+  if (bytes.size() < header)
+    throw fail(fmt::format("is truncated: {} of the {} bytes of its header are there", bytes.size(), header));
+  std::uint64_t elements = 1;
+  for (std::size_t d = 0; d < rank; ++d) {
+    std::uint64_t extent = 0;
+    for (std::size_t i = 0; i < 4; ++i) extent = extent << 8 | byte(4 + 4 * d + i);
+    array.shape.push_back(static_cast<std::int64_t>(extent));
+    if (__builtin_mul_overflow(elements, extent, &elements) || elements > longest || extent == 0)
+      throw fail(fmt::format("dimension {} is {}, which cannot be true", d, extent));
+  }
+  if (bytes.size() - header != elements)
+    throw fail(fmt::format("is {}: {} needs {} bytes of data, {} are there",
+                           bytes.size() - header < elements ? "truncated" : "too long",
+                           to_string(array.shape), elements, bytes.size() - header));
+  array.bytes.erase(array.bytes.begin(), array.bytes.begin() + static_cast<std::ptrdiff_t>(header));
+  return array;
+}
+
+void write_idx(const std::filesystem::path& path, const IdxArray& array) {
+  std::string header{'\0', '\0', static_cast<char>(unsigned_byte), static_cast<char>(array.shape.size())};
+  for (const std::int64_t extent : array.shape)
+    for (const int shift : {24, 16, 8, 0}) header += static_cast<char>(extent >> shift & 0xff);
+  AtomicFile file(path);
+  file.write(header);
+  file.write(array.bytes);
+  file.commit(false);
+}
+
+}  // namespace assay

@@ -1,0 +1,85 @@
+// MNIST and its relatives: four IDX files, each with or without ".gz" or with "." for the second "-".
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "harness/conductor/data/dataset.hpp"
+#include "harness/conductor/data/format.hpp"
+#include "harness/conductor/data/idx.hpp"
+#include "harness/core/io/error.hpp"
+
+namespace assay {
+namespace {
+
+std::optional<std::filesystem::path> find_file(const std::filesystem::path& folder, const std::string& stem,
+                                               const std::string& kind) {
+  for (const char* joint : {"-", "."})
+    for (const char* suffix : {"", ".gz"}) {
+      std::filesystem::path path = folder / (stem + joint + kind + suffix);
+      std::error_code ignored;
+      if (std::filesystem::is_regular_file(path, ignored)) return path;
+    }
+  return std::nullopt;
+}
+
+LoadedArrays read_pair(const std::filesystem::path& images_path, const std::filesystem::path& labels_path,
+                       const Dataset& dataset, std::int64_t samples) {
+  IdxArray images = read_idx(images_path);
+  const Shape wanted = {samples, dataset.sample_shape[1], dataset.sample_shape[2]};
+  if (images.shape != wanted)
+    throw IoError(
+        "idx", images_path,
+        fmt::format("holds {}, {} has {}", to_string(images.shape), dataset.name, to_string(wanted)));
+  const IdxArray labels = read_idx(labels_path);
+  if (labels.shape != Shape{samples})
+    throw IoError("idx", labels_path,
+                  fmt::format("holds {} labels for {} images", to_string(labels.shape), samples));
+  LoadedArrays arrays{{DType::u8, {samples, 1, wanted[1], wanted[2]}}, std::move(images.bytes), {}};
+  for (const std::byte byte : labels.bytes) {
+    const auto label = std::to_integer<std::int32_t>(byte);
+    if (label >= dataset.classes)
+      throw IoError("idx", labels_path,
+                    fmt::format("label {} is {}, {} has {} classes", arrays.labels.size(), label,
+                                dataset.name, dataset.classes));
+    arrays.labels.push_back(label);
+  }
+  return arrays;
+}
+
+class IdxFormat : public DatasetFormat {
+ public:
+  std::string_view name() const override { return "idx"; }
+  std::string_view wanted() const override { return "its four IDX files"; }
+
+  std::vector<std::filesystem::path> find(const std::filesystem::path& folder) const override {
+    std::vector<std::filesystem::path> files;
+    for (const char* stem : {"train", "t10k"})
+      for (const auto& [part, kind] : {std::pair{"-images", "idx3-ubyte"}, {"-labels", "idx1-ubyte"}}) {
+        auto file = find_file(folder, std::string(stem) + part, kind);
+        if (!file) return {};
+        files.push_back(std::move(*file));
+      }
+    return files;
+  }
+
+  LoadedDataset read(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
+    LoadedDataset loaded;
+    LoadedArrays train = read_pair(files[0], files[1], dataset, dataset.train + dataset.validation);
+    loaded.set_splits(std::move(train), dataset.validation,
+                      read_pair(files[2], files[3], dataset, dataset.test));
+    loaded.sample_shape = dataset.sample_shape;
+    loaded.classes = dataset.classes;
+    loaded.scale = {1.0f / 255};
+    return loaded;
+  }
+};
+
+}  // namespace
+
+const DatasetFormat& idx_format() {
+  static const IdxFormat format;
+  return format;
+}
+
+}  // namespace assay

@@ -1,0 +1,57 @@
+#include "harness/conductor/data/npy_labels.hpp"
+
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "harness/core/io/error.hpp"
+#include "harness/core/io/npy_header.hpp"
+
+namespace assay {
+namespace {
+
+constexpr std::pair<std::string_view, std::size_t> kinds[] = {
+    {"|b1", 1}, {"|i1", 1}, {"|u1", 1}, {"<i4", 4}, {"<i8", 8}};
+
+std::int64_t number(const std::byte* at, std::string_view descr) {
+  const auto as = [&]<typename T>(T value) {
+    std::memcpy(&value, at, sizeof value);
+    return static_cast<std::int64_t>(value);
+  };
+  if (descr == "<i8") return as(std::int64_t{});
+  if (descr == "<i4") return as(std::int32_t{});
+  return descr == "|i1" ? as(std::int8_t{}) : as(std::uint8_t{});
+}
+
+}  // namespace
+
+std::vector<std::int32_t> read_npy_labels(std::span<const std::byte> npy, const std::filesystem::path& path) {
+  const NpyHeader header = parse_npy_header(npy, path);
+  std::size_t size = 0;
+  for (const auto& [descr, bytes] : kinds)
+    if (header.descr == descr) size = bytes;
+  if (size == 0 || header.shape.size() != 1)
+    throw IoError("npy", path,
+                  fmt::format("holds '{}' {}, wanted labels: whole numbers (N)", header.descr,
+                              to_string(header.shape)));
+  const auto data = npy.subspan(header.offset);
+  const auto count = static_cast<std::uint64_t>(header.shape[0]);
+  if (data.size() % size != 0 || data.size() / size != count)
+    throw IoError(
+        "npy", path,
+        fmt::format("is {}: {} labels of {} bytes, {} bytes are there",
+                    data.size() / size < count ? "truncated" : "too long", count, size, data.size()));
+  std::vector<std::int32_t> labels;
+  labels.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t label = number(data.data() + i * size, header.descr);
+    if (label < std::numeric_limits<std::int32_t>::min() || label > std::numeric_limits<std::int32_t>::max())
+      throw IoError("npy", path, fmt::format("label {} is {}", i, label));
+    labels.push_back(static_cast<std::int32_t>(label));
+  }
+  return labels;
+}
+
+}  // namespace assay

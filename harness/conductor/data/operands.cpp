@@ -1,0 +1,77 @@
+#include "harness/conductor/data/operands.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <span>
+#include <stdexcept>
+
+#include "harness/core/io/philox.hpp"
+#include "harness/graph/program.hpp"
+
+namespace assay {
+namespace {
+
+float signal(Philox& random) { return static_cast<float>(std::sqrt(12.0) * (random.uniform_double() - 0.5)); }
+
+std::int64_t below(std::string_view fill) {
+  const std::string_view digits = fill.substr(std::string_view("below:").size());
+  std::int64_t bound = 0;
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), bound);
+  if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() || bound < 1)
+    throw std::invalid_argument(fmt::format("[operands] got '{}': below:N asks for an N from 1", fill));
+  return bound;
+}
+
+void fill(std::span<float> elements, const Value& value, Philox& random) {
+  const std::string_view word = value.initializer;
+  if (word == "signal") {
+    for (float& element : elements) element = signal(random);
+  } else if (word == "weight") {
+    const auto fan_in = static_cast<double>(value.type.elements() / value.type.shape.front());
+    const auto limit = static_cast<float>(std::sqrt(2 / std::max(1.0, fan_in)));
+    for (float& element : elements) element = limit * signal(random);
+  } else if (word == "positive") {
+    for (float& element : elements) {
+      do element = static_cast<float>(0.5 + random.uniform_double());
+      while (std::abs(element - 1) < 0.02F);
+    }
+  } else if (word.starts_with("below:")) {
+    const auto bound = static_cast<double>(below(word));
+    for (float& element : elements)
+      element = static_cast<float>(std::min(std::floor(bound * random.uniform_double()), bound - 1));
+  } else if (word == "number") {
+    for (std::size_t i = 0; i + 1 < elements.size(); i += 2) {
+      const bool real = random.uniform_double() < 0.5;
+      elements[i] = real ? 1.0F : 0.0F;
+      elements[i + 1] =
+          real ? signal(random) : static_cast<float>(std::floor(17 * random.uniform_double()) - 8);
+    }
+  } else {
+    throw std::invalid_argument(
+        fmt::format("[operands] got '{}' for {}: there are signal, weight, positive, below:N and number",
+                    word, value.name));
+  }
+}
+
+}  // namespace
+
+std::vector<float> draw_operands(const Graph& graph, std::int64_t samples, std::uint64_t seed,
+                                 std::string_view stream) {
+  const auto row = static_cast<std::size_t>(input_elements(graph));
+  std::vector<float> all(row * static_cast<std::size_t>(samples));
+  for (const auto& [name, offset] : input_offsets(graph)) {
+    const Value& value = graph.value(graph.find(name));
+    Philox random(seed, fmt::format("{}/{}", stream, name));
+    for (std::size_t sample = 0; sample < static_cast<std::size_t>(samples); ++sample) {
+      fill(std::span(all).subspan(sample * row + static_cast<std::size_t>(offset),
+                                  static_cast<std::size_t>(value.type.elements())),
+           value, random);
+    }
+  }
+  return all;
+}
+
+}  // namespace assay

@@ -1,0 +1,116 @@
+// Arrays of one's own: inputs.npy, u8 or f32 (N, ...), and labels.npy, whole numbers (N).
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "harness/conductor/data/dataset.hpp"
+#include "harness/conductor/data/format.hpp"
+#include "harness/conductor/data/npy_labels.hpp"
+#include "harness/core/io/error.hpp"
+#include "harness/core/io/file.hpp"
+#include "harness/core/io/npy.hpp"
+#include "harness/core/io/npy_header.hpp"
+
+namespace assay {
+namespace {
+
+constexpr std::int64_t fewest = 10;
+constexpr std::int32_t most_classes = 1 << 24;
+
+LoadedArrays pick(const HostTensor& inputs, std::span<const std::int32_t> labels,
+                  bool (*wanted)(std::size_t)) {
+  const std::size_t bytes = inputs.bytes.size() / labels.size();
+  LoadedArrays arrays;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (!wanted(i)) continue;
+    const auto begin = inputs.bytes.begin() + static_cast<std::ptrdiff_t>(i * bytes);
+    arrays.inputs.insert(arrays.inputs.end(), begin, begin + static_cast<std::ptrdiff_t>(bytes));
+    arrays.labels.push_back(labels[i]);
+  }
+  arrays.type = inputs.type;
+  arrays.type.shape[0] = static_cast<std::int64_t>(arrays.labels.size());
+  return arrays;
+}
+
+Shape sample_of(const Shape& shape) { return {shape.begin() + 1, shape.end()}; }
+
+void check_inputs(const NpyHeader& header, const std::filesystem::path& path) {
+  const bool known = header.descr == "|u1" || header.descr == "<f4";
+  if (!known || header.fortran_order || header.shape.size() < 2 || header.shape.size() > 8)
+    throw IoError("npy", path,
+                  fmt::format("holds '{}' {}; wanted u8 or f32 (N, ...) in C order",
+                              header.descr.substr(0, 40), to_string(header.shape)));
+  for (const std::int64_t extent : header.shape)
+    if (extent < 1) throw IoError("npy", path, "is empty");
+  if (header.shape[0] < fewest)
+    throw IoError(
+        "npy", path,
+        fmt::format("holds {} samples; {} are needed to part them in three", header.shape[0], fewest));
+}
+
+std::vector<std::int32_t> read_labels(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  std::vector<std::int32_t> labels = read_npy_labels(file.bytes(), path);
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    if (labels[i] < 0 || labels[i] >= most_classes)
+      throw IoError("npy", path, fmt::format("label {} is {}", i, labels[i]));
+  return labels;
+}
+
+std::int64_t classes_of(std::span<const std::int32_t> labels) {
+  return labels.empty() ? 0 : std::int64_t{*std::max_element(labels.begin(), labels.end())} + 1;
+}
+
+class OwnArraysFormat : public DatasetFormat {
+ public:
+  std::string_view name() const override { return "npy"; }
+  std::string_view wanted() const override { return "inputs.npy and labels.npy"; }
+
+  std::vector<std::filesystem::path> find(const std::filesystem::path& folder) const override {
+    std::vector<std::filesystem::path> files = {folder / "inputs.npy", folder / "labels.npy"};
+    std::error_code ignored;
+    for (const auto& file : files)
+      if (!std::filesystem::is_regular_file(file, ignored)) return {};
+    return files;
+  }
+
+  SampleKind describe(const std::filesystem::path& folder) const override {
+    const MappedFile file(folder / "inputs.npy");
+    const NpyHeader header = parse_npy_header(file.bytes(), folder / "inputs.npy");
+    check_inputs(header, folder / "inputs.npy");
+    return {sample_of(header.shape),
+            std::max<std::int64_t>(2, classes_of(read_labels(folder / "labels.npy")))};
+  }
+
+  LoadedDataset read(const Dataset&, std::span<const std::filesystem::path> files) const override {
+    {
+      const MappedFile file(files[0]);
+      check_inputs(parse_npy_header(file.bytes(), files[0]), files[0]);
+    }
+    const HostTensor inputs = read_npy(files[0]);
+    const std::vector<std::int32_t> labels = read_labels(files[1]);
+    if (static_cast<std::int64_t>(labels.size()) != inputs.type.shape[0])
+      throw IoError("npy", files[1],
+                    fmt::format("holds {} labels for {} inputs", labels.size(), inputs.type.shape[0]));
+    LoadedDataset loaded;
+    loaded.arrays["train"] = pick(inputs, labels, [](std::size_t i) { return i % 10 < 8; });
+    loaded.arrays["validation"] = pick(inputs, labels, [](std::size_t i) { return i % 10 == 8; });
+    loaded.arrays["test"] = pick(inputs, labels, [](std::size_t i) { return i % 10 == 9; });
+    for (const auto& [split, arrays] : loaded.arrays)
+      loaded.splits[split] = {split, 0, static_cast<std::int64_t>(arrays.labels.size())};
+    loaded.sample_shape = sample_of(inputs.type.shape);
+    loaded.classes = std::max<std::int64_t>(2, classes_of(labels));
+    if (inputs.type.dtype == DType::u8) loaded.scale = {1.0f / 255};
+    return loaded;
+  }
+};
+
+}  // namespace
+
+const DatasetFormat& own_arrays_format() {
+  static const OwnArraysFormat format;
+  return format;
+}
+
+}  // namespace assay

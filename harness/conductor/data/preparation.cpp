@@ -1,0 +1,185 @@
+#include "harness/conductor/data/preparation.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "harness/batch/source.hpp"
+#include "harness/conductor/data/format.hpp"
+#include "harness/conductor/data/synthetic.hpp"
+#include "harness/conductor/data/synthetic_tokens.hpp"
+#include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/error.hpp"
+#include "harness/core/io/npy.hpp"
+#include "harness/core/io/sha256.hpp"
+
+namespace assay {
+namespace {
+
+constexpr std::string_view version = "assay-prepared/3";  // of what the cache holds: part of the key
+constexpr std::int64_t most_synthetic_bytes = std::int64_t{96} << 20;
+constexpr std::int64_t fewest_synthetic = 1500;
+
+std::filesystem::path place(const std::filesystem::path& cache, std::string_view name,
+                            std::string_view checksum) {
+  return std::filesystem::absolute(cache) / "datasets" / fmt::format("{}-{}", name, checksum.substr(0, 16));
+}
+
+// What the cache has, when all of it is there and right: otherwise it is made anew.
+std::optional<Manifest> kept(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(folder / "data" / "manifest.json", ignored)) return std::nullopt;
+  try {
+    SourceOpener opener(read_manifest(folder));
+    for (const auto& [name, split] : opener.manifest().splits) opener.open(name);
+    return opener.manifest();
+  } catch (const IoError&) {
+    return std::nullopt;
+  }
+}
+
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    throw IoError("cache", folder, "cannot be created; name another with ASSAY_CACHE", error.value());
+}
+
+// The list of an encoded split: its folder, then a file a line.
+void write_list(const std::filesystem::path& path, const LoadedArrays& images) {
+  std::string text = std::filesystem::absolute(images.folder).string() + "\n";
+  for (const std::filesystem::path& file : images.files) {
+    if (file.string().find('\n') != std::string::npos)
+      throw IoError("jpeg", images.folder / file, "has a line break in its name");
+    text += file.string() + "\n";
+  }
+  write_atomically(path, text);
+}
+
+void write_arrays(const std::filesystem::path& folder, const std::string& name, const LoadedArrays& arrays) {
+  if (arrays.files.empty())
+    write_npy(folder / (name + "-inputs.npy"), arrays.type, arrays.inputs, true);
+  else
+    write_list(folder / (name + "-inputs.txt"), arrays);
+  write_npy(folder / (name + "-labels.npy"), {DType::i32, {static_cast<std::int64_t>(arrays.labels.size())}},
+            std::span<const std::int32_t>(arrays.labels), true);
+}
+
+// Each file is written whole or not at all, the manifest last, and two processes write the same bytes, so
+// that it does not matter who is last.
+void keep(const std::filesystem::path& folder, const std::string& name, const LoadedDataset& loaded) {
+  make_folder(folder);
+  for (const auto& [array, samples] : loaded.arrays) write_arrays(folder, array, samples);
+  Manifest manifest;
+  manifest.name = name;
+  manifest.sample_shape = loaded.sample_shape;
+  manifest.classes = loaded.classes;
+  manifest.vocabulary = loaded.vocabulary;
+  manifest.scale = loaded.scale;
+  manifest.shift = loaded.shift;
+  const bool encoded = !loaded.arrays.begin()->second.files.empty();
+  if (encoded) {
+    // 256 for 224, as is the custom.
+    manifest.kind = "encoded";
+    manifest.resize = (std::max(loaded.sample_shape[1], loaded.sample_shape[2]) * 8 + 3) / 7;
+  }
+  for (const auto& [split, of] : loaded.splits)
+    manifest.splits[split] = {of.arrays + (encoded ? "-inputs.txt" : "-inputs.npy"),
+                              of.arrays + "-labels.npy", of.first, of.count};
+  write_manifest(folder, manifest);
+}
+
+PreparedDataset prepare(const std::string& name, const PrepareOptions& options, const std::string& key,
+                        const std::function<LoadedDataset()>& load) {
+  const std::filesystem::path folder = place(options.cache, name, sha256(key));
+  std::optional<Manifest> manifest = kept(folder);
+  if (!manifest) {
+    // All is read and checked before the first byte is written.
+    const LoadedDataset loaded = load();
+    keep(folder, name, loaded);
+    manifest = read_manifest(folder);
+  }
+  PreparedDataset prepared;
+  prepared.manifest = std::move(*manifest);
+  return prepared;
+}
+
+// Images or, where the set has a vocabulary, texts.
+LoadedArrays synthetic_arrays(const Dataset& dataset, const std::string& stream, std::int64_t samples) {
+  const bool learnable = dataset.name == "synthetic";
+  Shape shape = {samples};
+  shape.insert(shape.end(), dataset.sample_shape.begin(), dataset.sample_shape.end());
+  const auto loaded = [&](DType dtype, const auto& data) -> LoadedArrays {
+    const auto bytes = std::as_bytes(std::span(data.inputs));
+    return {{dtype, std::move(shape)}, {bytes.begin(), bytes.end()}, data.labels};
+  };
+  if (dataset.vocabulary == 0)
+    return loaded(DType::u8,
+                  make_synthetic({learnable, dataset.sample_shape, dataset.classes, samples}, stream));
+  const std::int64_t length = element_count(dataset.sample_shape);
+  return loaded(DType::i32, make_synthetic_tokens(
+                                {learnable, length, dataset.vocabulary, dataset.classes, samples}, stream));
+}
+
+PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options) {
+  if (!options.sample_shape.empty()) dataset.sample_shape = options.sample_shape;
+  if (options.classes > 0) dataset.classes = options.classes;
+  // Large samples are fewer: nobody waits for gigabytes of noise.
+  dataset.vocabulary = options.vocabulary;
+  const std::int64_t bytes = element_count(dataset.sample_shape) * (dataset.vocabulary > 0 ? 4 : 1);
+  const std::int64_t wanted = dataset.train + dataset.validation + dataset.test;
+  const std::int64_t most =
+      std::max<std::int64_t>(most_synthetic_bytes / std::max<std::int64_t>(bytes, 1), fewest_synthetic);
+  if (most < wanted)
+    for (std::int64_t* count : {&dataset.train, &dataset.validation, &dataset.test})
+      *count = *count * most / wanted;
+  std::string description =
+      fmt::format("{} {} {} classes {} samples {} {} {}", version, dataset.name, dataset.classes,
+                  to_string(dataset.sample_shape), dataset.train, dataset.validation, dataset.test);
+  if (dataset.vocabulary > 0) description += fmt::format(" vocabulary {}", dataset.vocabulary);
+  PreparedDataset prepared = prepare(dataset.name, options, description, [&] {
+    LoadedDataset loaded;
+    LoadedArrays train = synthetic_arrays(dataset, "train", dataset.train + dataset.validation);
+    loaded.set_splits(std::move(train), dataset.validation, synthetic_arrays(dataset, "test", dataset.test));
+    loaded.sample_shape = dataset.sample_shape;
+    loaded.classes = dataset.classes;
+    loaded.vocabulary = dataset.vocabulary;
+    if (dataset.vocabulary == 0) loaded.scale = {1.0f / 255};
+    return loaded;
+  });
+  prepared.provenance.checksum = sha256(description);
+  prepared.provenance.checksum_of = "description: " + description;
+  return prepared;
+}
+
+}  // namespace
+
+PreparedDataset prepare_stored_dataset(const Dataset& dataset, const PrepareOptions& options) {
+  std::vector<std::filesystem::path> looked_in;
+  const auto found = find_dataset_files(dataset, options.folders, &looked_in);
+  if (!found) {
+    std::vector<std::string> names;
+    for (const std::filesystem::path& folder : looked_in) names.push_back(folder.string());
+    throw DatasetMissing(fmt::format("[dataset] {} is not here: {} were looked for in {}; {}", dataset.name,
+                                     dataset.format->wanted(), fmt::join(names, ", "), dataset.remedy));
+  }
+  Provenance provenance = provenance_of(dataset, *found, options.cache);
+  Dataset wanted = dataset;
+  if (wanted.sample_shape.empty()) wanted.sample_shape = options.sample_shape;
+  const std::string key = fmt::format("{} {} {} {}", version, dataset.format->name(), provenance.checksum,
+                                      to_string(wanted.sample_shape));
+  PreparedDataset prepared =
+      prepare(dataset.name, options, key, [&] { return dataset.format->read(wanted, found->files); });
+  prepared.provenance = std::move(provenance);
+  return prepared;
+}
+
+PreparedDataset prepare_dataset(std::string_view name, const PrepareOptions& options) {
+  const Dataset& dataset = find_dataset(name);
+  return dataset.made_here() ? prepare_synthetic(dataset, options) : prepare_stored_dataset(dataset, options);
+}
+
+}  // namespace assay

@@ -1,0 +1,60 @@
+#include "harness/conductor/data/synthetic_tokens.hpp"
+
+#include <algorithm>
+#include <span>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "harness/conductor/data/synthetic.hpp"
+#include "harness/core/io/philox.hpp"
+
+namespace assay {
+namespace {
+
+constexpr std::int32_t start = 1, first_word = 3;
+constexpr std::uint64_t own_one_in = 4, faithful = 4, of = 5, shares = 8;
+
+std::int32_t word(std::uint64_t index) { return static_cast<std::int32_t>(index) + first_word; }
+
+}  // namespace
+
+SyntheticTokens make_synthetic_tokens(const SyntheticTokensSpec& spec, const std::string& stream) {
+  if (spec.classes < 1) throw std::invalid_argument(fmt::format("[synthetic] got {} classes", spec.classes));
+  if (spec.vocabulary < first_word + spec.classes + 1)
+    throw std::invalid_argument(
+        fmt::format("[synthetic] got a vocabulary of {} for {} classes: there must be {}", spec.vocabulary,
+                    spec.classes, first_word + spec.classes + 1));
+  const auto classes = static_cast<std::uint64_t>(spec.classes);
+  const auto words = static_cast<std::uint64_t>(spec.vocabulary) - first_word;
+  const std::uint64_t own = std::max<std::uint64_t>(1, words / (shares * classes));  // words of a class
+  const std::uint64_t owned = own * classes;
+  const auto length = static_cast<std::uint64_t>(spec.length);
+
+  SyntheticTokens data;
+  data.labels.resize(static_cast<std::size_t>(spec.samples));
+  for (std::size_t i = 0; i < data.labels.size(); ++i)
+    data.labels[i] = static_cast<std::int32_t>(i % classes);
+  Philox(synthetic_seed, stream + "/labels").shuffle(std::span(data.labels));
+
+  data.inputs.resize(data.labels.size() * length);
+  Philox random(synthetic_seed, stream + "/words");
+  for (std::size_t i = 0; i < data.labels.size(); ++i) {
+    const std::span<std::int32_t> row(data.inputs.data() + i * length, length);
+    const std::uint64_t text = length - random.below(length - length / 4);
+    const std::uint64_t begin = length - text;
+    if (text > 0) row[begin] = start;
+    for (std::uint64_t place = begin + 1; place < length; ++place) {
+      if (!spec.learnable || random.below(own_one_in) > 0) {
+        row[place] = word(owned + random.below(words - owned));
+        continue;
+      }
+      const std::uint64_t owner =
+          random.below(of) < faithful ? static_cast<std::uint64_t>(data.labels[i]) : random.below(classes);
+      row[place] = word(owner * own + random.below(own));
+    }
+  }
+  return data;
+}
+
+}  // namespace assay

@@ -1,0 +1,67 @@
+#include "harness/conductor/data/text_tokens.hpp"
+
+#include <algorithm>
+
+namespace assay {
+namespace {
+
+bool in_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '\'' || static_cast<unsigned char>(c) > 127;
+}
+
+// Bytes of the character that begins here; 0 when it is none.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xc2 && first <= 0xdf   ? 2
+                             : (first & 0xf0) == 0xe0         ? 3
+                             : first >= 0xf0 && first <= 0xf4 ? 4
+                                                              : 0;
+  if (length == 0 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  const unsigned second = byte(1);
+  const bool too_long = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
+  const bool surrogate = first == 0xed && second > 0x9f;
+  const bool too_high = first == 0xf4 && second > 0x8f;
+  return too_long || surrogate || too_high ? 0 : length;
+}
+
+}  // namespace
+
+void write_tokens(std::span<const std::int32_t> ranks, std::span<std::int32_t> row) {
+  const std::size_t kept = std::min(ranks.size(), row.size());
+  auto out = std::fill_n(row.begin(), row.size() - kept, token_padding);
+  // Where all of the text fits and its start as well.
+  if (kept < row.size()) *(out - 1) = token_start;
+  for (const std::int32_t rank : ranks.last(kept))
+    *out++ = rank < token_vocabulary - token_first_word ? rank + token_first_word : token_unknown;
+}
+
+std::vector<std::string_view> split_words(std::string& text) {
+  constexpr std::string_view line_break = "<br />";
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  for (std::size_t at = 0; (at = text.find(line_break, at)) != std::string::npos;)
+    std::fill_n(text.begin() + static_cast<std::ptrdiff_t>(at), line_break.size(), ' ');
+  std::vector<std::string_view> words;
+  for (auto begin = text.cbegin(); begin != text.cend();) {
+    begin = std::find_if(begin, text.cend(), in_word);
+    const auto end = std::find_if_not(begin, text.cend(), in_word);
+    if (begin != end) words.emplace_back(begin, end);
+    begin = end;
+  }
+  return words;
+}
+
+std::size_t find_bad_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length(text.substr(at));
+    if (length == 0) return at;
+    at += length;
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace assay

@@ -1,0 +1,28 @@
+// What the tables of a report say about one cell, alike in all of them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "harness/conductor/print/table.hpp"
+#include "harness/report/comparison.hpp"
+#include "harness/report/report.hpp"
+
+namespace assay {
+
+// "onednn graph", with the layout where it is not the backend's own.
+std::string short_name(const CellReport& cell);
+// A metric with its interval, "-" where it has no value.
+Entry metric_entry(const CellReport& cell, std::string_view name);
+// "ok", the quality flags, or what went wrong.
+Entry status_entry(const CellReport& cell);
+// How near to its bound the worst tensor is.
+Entry equivalence_entry(const CellReport& cell);
+// "1.9x [1.8, 2.0]"
+std::string ratio_text(const PairedRatio& ratio);
+// Why a row of the group is not ok, or not ranked.
+void add_status_notes(Table& table, const Report& report, const ComparisonGroup& group);
+// What the forks of each row were warned of.
+void add_warning_notes(Table& table, const Report& report, const ComparisonGroup& group);
+
+}  // namespace assay

@@ -1,0 +1,150 @@
+#include "harness/conductor/print/published_table.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/print/entries.hpp"
+#include "harness/conductor/print/summary.hpp"
+#include "harness/report/comparison.hpp"
+
+namespace assay {
+namespace {
+
+const CellReport* find_cell(const Report& report, const std::string& id) {
+  const auto found =
+      std::find_if(report.cells.begin(), report.cells.end(), [&](const auto& cell) { return cell.id == id; });
+  return found == report.cells.end() ? nullptr : &*found;
+}
+
+std::optional<double> metric_value(const CellReport& cell, const std::string& name) {
+  const auto found = cell.metrics.find(name);
+  return found == cell.metrics.end() ? std::nullopt : found->second.value;
+}
+
+// Paired within rounds where the metric is one of a step; of the medians for the rest.
+std::string measured_ratio(const CellReport& cell, const CellReport& other, const std::string& metric) {
+  const auto shown = [](double value) { return format_value(value, Hint::ratio, "1"); };
+  if (const auto paired = time_ratio(cell, other);
+      paired && (metric == "step_time" || metric == "samples_per_second")) {
+    const bool rate = metric == "samples_per_second";
+    std::string text = shown(rate ? 1 / paired->value : paired->value);
+    if (paired->lower && paired->upper && *paired->lower > 0) {
+      const double low = rate ? 1 / *paired->upper : *paired->lower;
+      const double high = rate ? 1 / *paired->lower : *paired->upper;
+      text += fmt::format(" [{}, {}]", format_significant(low), format_significant(high));
+    }
+    return text;
+  }
+  const auto a = metric_value(cell, metric), b = metric_value(other, metric);
+  return a && b && *b != 0 ? shown(*a / *b) : "-";
+}
+
+// What tells the cells of this table apart, and no more: "lenet5 torch eager cuda epochs:10".
+class Names {
+ public:
+  explicit Names(const Report& report) {
+    for (const CellReport& cell : report.cells) {
+      if (cell.published.empty()) continue;
+      const std::vector<std::string> words = words_of(cell);
+      if (first_.empty()) first_ = words;
+      differ_.resize(words.size());
+      for (std::size_t i = 0; i < words.size(); ++i) differ_[i] = differ_[i] || words[i] != first_[i];
+    }
+  }
+  // `reader`: as it would be called beside a cell of that name; what both share is left out.
+  std::string of(const CellReport& cell, const CellReport* beside = nullptr) const {
+    const std::vector<std::string> words = words_of(cell);
+    const std::vector<std::string> others = beside ? words_of(*beside) : std::vector<std::string>();
+    std::string name = beside ? "" : cell.axes.workload + " ";
+    name += short_name(cell);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (i < differ_.size() && differ_[i] && !words[i].empty() && (!beside || words[i] != others[i]))
+        name += " " + words[i];
+    }
+    return name;
+  }
+
+ private:
+  static std::vector<std::string> words_of(const CellReport& cell) {
+    const Axes& axes = cell.axes;
+    std::string variant;
+    for (const auto& [option, value] : axes.variant)
+      variant += fmt::format("{}{} {}", variant.empty() ? "" : ", ", option, value);
+    return {axes.device,
+            axes.task,
+            axes.precision,
+            fmt::format("b{}", axes.batch),
+            axes.dataset,
+            axes.optimizer,
+            axes.loader == "resident" ? axes.loader : fmt::format("{} w{}", axes.loader, axes.loader_workers),
+            axes.measure,
+            variant};
+  }
+
+  std::vector<std::string> first_;
+  std::vector<bool> differ_;
+};
+
+std::string published_text(const Published& published, Hint hint) {
+  std::string text;
+  if (published.value) {
+    text = published.to ? format_value(*published.value, Hint::ratio, "1")
+                        : format_value(*published.value, hint, published.unit);
+  }
+  if (!published.statement.empty()) text += (text.empty() ? "" : "; ") + one_line(published.statement, 160);
+  return text;
+}
+
+}  // namespace
+
+bool is_quick(const Report& report) {
+  const auto quick = report.run.find("quick");
+  return quick != report.run.end() && *quick == true;
+}
+
+Table published_table(const Report& report) {
+  Table table{
+      .title = "Measured beside published",
+      .columns = {{"cell"}, {"metric"}, {"measured", Align::right}, {"published", Align::right}, {"source"}},
+      .rows = {},
+      .notes = {}};
+  // A shrunk run is not the protocol: its numbers never stand beside those of the study.
+  if (is_quick(report)) return table;
+  const Names names(report);
+  for (const CellReport& cell : report.cells) {
+    for (const Published& published : cell.published) {
+      const auto metric = cell.metrics.find(published.metric);
+      const Hint hint = metric == cell.metrics.end() ? Hint::number : metric->second.hint;
+      std::string what = published.metric, measured = "-";
+      if (published.to) {
+        const CellReport* other = find_cell(report, *published.to);
+        what +=
+            other ? " / that of " + names.of(*other, &cell) : " / that of a cell that is not in this report";
+        if (other) measured = measured_ratio(cell, *other, published.metric);
+      } else if (metric != cell.metrics.end()) {
+        measured = format_metric(metric->second);
+      }
+      table.rows.push_back(
+          {{names.of(cell)}, {what}, {measured}, {published_text(published, hint)}, {published.source}});
+    }
+  }
+  const auto same_source = [&](const auto& row) { return row[4].text == table.rows[0][4].text; };
+  if (table.rows.size() > 1 && std::all_of(table.rows.begin(), table.rows.end(), same_source)) {
+    table.notes.push_back("Published by " + table.rows[0][4].text + ".");
+    table.columns.pop_back();
+    for (auto& row : table.rows) row.pop_back();
+  }
+  const auto config = report.run.find("config");
+  if (config != report.run.end() && config->is_object() && config->contains("overridden")) {
+    std::string options;
+    for (const auto& option : (*config)["overridden"])
+      if (option.is_string()) options += (options.empty() ? "--" : ", --") + option.get<std::string>();
+    table.notes.push_back("Not the protocol as published: the command line set " + options + ".");
+  }
+  return table;
+}
+
+}  // namespace assay

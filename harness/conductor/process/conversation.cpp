@@ -1,0 +1,336 @@
+#include "harness/conductor/process/conversation.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "harness/conductor/process/worker_death.hpp"
+#include "harness/conductor/process/worker_sampler.hpp"
+#include "harness/machine/nvml.hpp"
+
+namespace assay {
+namespace {
+
+using protocol::Event;
+using protocol::Reading;
+using protocol::Verb;
+using Clock = std::chrono::steady_clock;
+
+// Ends the conversation with a verdict.
+struct Ended {
+  Verdict verdict;
+};
+
+constexpr std::array closing_events = {
+    std::pair{Verb::compile, "compiled"}, std::pair{Verb::check, "checked"}, std::pair{Verb::run, "ran"},
+    std::pair{Verb::verify, "verified"},  std::pair{Verb::oracle, "judged"}, std::pair{Verb::quit, "bye"}};
+
+std::string_view closing_event(Verb verb) {
+  for (const auto& [candidate, name] : closing_events) {
+    if (candidate == verb) return name;
+  }
+  return "";
+}
+
+Clock::duration seconds(double value) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(value));
+}
+
+Status status_of(protocol::ErrorKind kind) {
+  switch (kind) {
+    case protocol::ErrorKind::unsupported:
+      return Status::unsupported;
+    case protocol::ErrorKind::unavailable:
+      return Status::unavailable;
+    case protocol::ErrorKind::out_of_memory:
+      return Status::out_of_memory;
+    case protocol::ErrorKind::failed:
+      return Status::failed;
+  }
+  return Status::failed;
+}
+
+// Two neighbours: counters and clocks as they are at the end, shares in the middle, sizes at the most.
+GpuReading merged(const GpuReading& first, const GpuReading& second) {
+  GpuReading both = second;
+  if (first.utilisation && second.utilisation)
+    both.utilisation = (*first.utilisation + *second.utilisation) / 2;
+  else
+    both.utilisation.reset();
+  both.worker_memory = std::max(first.worker_memory, second.worker_memory);
+  both.device_memory = std::max(first.device_memory, second.device_memory);
+  if (first.throttle && second.throttle) {
+    for (const std::string& reason : *first.throttle)
+      if (std::find(both.throttle->begin(), both.throttle->end(), reason) == both.throttle->end())
+        both.throttle->push_back(reason);
+  }
+  return both;
+}
+
+// A long run keeps its span and loses resolution: two neighbours become one.
+constexpr std::size_t most_samples = 512;
+void halve(std::vector<MachineSample>& samples) {
+  for (std::size_t i = 0; 2 * i + 1 < samples.size(); ++i) {
+    MachineSample both = samples[2 * i + 1];
+    both.worker_cpu = (both.worker_cpu + samples[2 * i].worker_cpu) / 2;
+    both.worker_rss = std::max(both.worker_rss, samples[2 * i].worker_rss);
+    both.processes = std::max(both.processes, samples[2 * i].processes);
+    if (both.gpu && samples[2 * i].gpu) both.gpu = merged(*samples[2 * i].gpu, *both.gpu);
+    samples[i] = both;
+  }
+  samples.resize(samples.size() / 2);
+}
+
+class Conversation {
+ public:
+  Conversation(const ConversationPlan& plan, const ConversationWatch& watch)
+      : plan_(plan), watch_(watch), oom_kills_before_(oom_kills()), worker_(plan.worker) {
+    if (plan.cuda) gpu_.emplace(nvml_access(), *plan.cuda);
+  }
+
+  ConversationResult run() {
+    try {
+      hello();
+      for (const protocol::Command& command : plan_.commands) say(command);
+      result_.status = Status::ok;
+      result_.failed_at.reset();
+      quit();
+    } catch (const Ended& ended) {
+      result_.status = ended.verdict.status;
+      result_.reason = ended.verdict.reason;
+    }
+    result_.exit = worker_.wait_or_kill(std::chrono::milliseconds(0));
+    result_.peak_rss = std::max(result_.exit.peak_rss, sampler_.peak_rss());
+    if (gpu_) result_.gpu = gpu_->use();
+    result_.log_tail = worker_.log().tail();
+    worker_.log().finish();
+    return std::move(result_);
+  }
+
+ private:
+  void hello() {
+    const Event event = wait("hello", "before it said hello");
+    const auto& hello = std::get<protocol::Hello>(event);
+    if (hello.protocol != protocol::version) {
+      fail(Status::failed,
+           fmt::format("the worker speaks protocol {}, this program speaks {}: update the one that is older",
+                       hello.protocol, protocol::version));
+    }
+    if (hello.backend != plan_.backend) {
+      fail(Status::failed, fmt::format("the worker says that it is '{}', its backend.json says '{}'",
+                                       hello.backend, plan_.backend));
+    }
+    result_.hello = hello;
+  }
+
+  void say(const protocol::Command& command) {
+    result_.failed_at = command.verb;
+    if (watch_.phase) watch_.phase(command.verb);
+    const bool runs = command.verb == Verb::run;
+    if (runs) begin_steps();
+    send(command);
+    Event event = wait(closing_event(command.verb), fmt::format("during {}", to_string(command.verb)));
+    if (runs) end_steps();
+    if (auto* compiled = std::get_if<protocol::Compiled>(&event)) {
+      if (!(compiled->seconds >= 0 && std::isfinite(compiled->seconds))) {
+        fail(Status::failed, fmt::format("the worker says that compiling took {} s", compiled->seconds));
+      }
+      result_.compiled = std::move(*compiled);
+    }
+    if (auto* ran = std::get_if<protocol::Ran>(&event)) result_.ran = std::move(*ran);
+  }
+
+  // A look at both ends, so that counters are known over all of the steps.
+  void begin_steps() {
+    keep_samples_ = true;
+    gpu_phase_ = GpuPhase::steps;
+    if (gpu_) sample();
+  }
+  void end_steps() {
+    if (gpu_) sample();
+    keep_samples_ = false;
+    gpu_phase_ = GpuPhase::afterwards;
+  }
+
+  void sample() {
+    if (plan_.sample_seconds <= 0) return;
+    auto sample = sampler_.sample(worker_.pid());
+    const auto reading = gpu_ ? gpu_->sample(sampler_.processes(), gpu_phase_) : std::nullopt;
+    if (sample && keep_samples_) {
+      sample->gpu = reading;
+      result_.samples.push_back(std::move(*sample));
+    }
+    if (result_.samples.size() >= most_samples) {
+      halve(result_.samples);
+      sample_seconds_ *= 2;
+    }
+    next_sample_ = Clock::now() + seconds(sample_seconds_);
+  }
+
+  void send(const protocol::Command& command) {
+    switch (worker_.channel().write_line(protocol::write(command), Clock::now() + std::chrono::seconds(10))) {
+      case protocol::Writing::done:
+      case protocol::Writing::closed:  // it died: reading says of what
+        return;
+      case protocol::Writing::timed_out:
+        fail(Status::timed_out, fmt::format("the worker does not read its commands: {} found the pipe full",
+                                            to_string(command.verb)));
+    }
+  }
+
+  // All is said: what goes wrong from here on costs nothing but a kill.
+  void quit() {
+    worker_.channel().write_line(protocol::write(protocol::Command{Verb::quit}),
+                                 Clock::now() + std::chrono::seconds(1));
+    worker_.channel().close_write();
+    const WorkerExit exit = worker_.wait_or_kill(std::chrono::seconds(10));
+    if (exit.signal != 0 || exit.code != 0) {
+      throw Ended{explain_death(exit, "while it quit, after all its answers", worker_.log().tail(), false)};
+    }
+  }
+
+  Event wait(std::string_view expected, const std::string& doing) {
+    auto deadline = Clock::now() + seconds(plan_.phase_seconds);
+    if (plan_.deadline) deadline = std::min(deadline, *plan_.deadline);
+    for (;;) {
+      const protocol::Line line = worker_.channel().take_line();
+      switch (line.reading) {
+        case Reading::line: {
+          Event event = parse(line.text);
+          if (const auto* error = std::get_if<protocol::Error>(&event)) refused(*error);
+          if (const auto* progress = std::get_if<protocol::Progress>(&event)) {
+            if (watch_.progress) watch_.progress(*progress);
+            refuse_late(deadline, doing);  // a flood of progress is no answer
+            break;
+          }
+          if (protocol::name_of(event) == expected) return event;
+          fail(Status::failed, fmt::format("the worker answered '{}' where '{}' was due",
+                                           protocol::name_of(event), expected));
+        }
+        case Reading::pending:
+          refuse_late(deadline, doing);
+          sleep_until(deadline);
+          break;
+        case Reading::end:
+        case Reading::truncated:
+          gone(doing, line);
+        case Reading::too_long:
+          fail(Status::failed,
+               fmt::format("the worker sent more than {} bytes without a newline, beginning with: {}",
+                           protocol::max_line_bytes, printable(line.text)));
+      }
+    }
+  }
+
+  void refuse_late(Clock::time_point deadline, const std::string& doing) const {
+    if (Clock::now() < deadline) return;
+    if (plan_.deadline && deadline == *plan_.deadline) {
+      fail(Status::interrupted, fmt::format("the time that --quick gives its backend was spent {}", doing));
+    }
+    fail(Status::timed_out,
+         fmt::format("no answer {} within {:g} s (--time-limit)", doing, plan_.phase_seconds));
+  }
+
+  Event parse(const std::string& line) {
+    try {
+      return protocol::parse_event(line);
+    } catch (const protocol::ProtocolError& error) {
+      fail(Status::failed, error.what());
+    }
+  }
+
+  [[noreturn]] void refused(const protocol::Error& error) {
+    Status status = status_of(error.kind);
+    std::string reason = error.reason.empty() ? "the worker gave no reason" : error.reason;
+    if (status == Status::out_of_memory && gpu_) {
+      sample();
+      if (const std::string memory = gpu_->memory_text(); !memory.empty()) reason += "; " + memory;
+    }
+    worker_.channel().write_line(protocol::write(protocol::Command{Verb::quit}),
+                                 Clock::now() + std::chrono::seconds(1));
+    worker_.channel().close_write();
+    worker_.wait_or_kill(std::chrono::seconds(5));
+    fail(status, reason);
+  }
+
+  // It closed the channel. Mostly it is dead or dying; if it lives on without a channel it is of no use.
+  [[noreturn]] void gone(const std::string& doing, const protocol::Line& line) {
+    const auto patience = Clock::now() + std::chrono::seconds(2);
+    std::optional<WorkerExit> exit;
+    while (!(exit = worker_.ended()) && Clock::now() < patience) {
+      pollfd log{worker_.log().descriptor(), POLLIN, 0};
+      ::poll(&log, 1, 5);
+      worker_.log().drain();
+    }
+    const std::string half = line.reading == Reading::truncated
+                                 ? fmt::format(", half way through the line {}", printable(line.text))
+                                 : "";
+    if (!exit)
+      fail(Status::failed, fmt::format("the worker closed its channel {}{} and lived on", doing, half));
+    throw Ended{explain_death(*exit, doing + half, worker_.log().tail(), oom_kills() > oom_kills_before_)};
+  }
+
+  // Until something may have happened: an event, a line of log, a signal, the time of a sample, the deadline.
+  void sleep_until(Clock::time_point deadline) {
+    const bool sampling = plan_.sample_seconds > 0;
+    if (sampling && Clock::now() >= next_sample_) sample();
+    if (sampling) deadline = std::min(deadline, next_sample_);
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    std::array<pollfd, 3> waits = {
+        pollfd{worker_.channel().read_descriptor(), POLLIN, 0}, pollfd{worker_.log().descriptor(), POLLIN, 0},
+        pollfd{watch_.interrupts ? watch_.interrupts->descriptor() : -1, POLLIN, 0}};
+    ::poll(waits.data(), waits.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000)));
+    if (waits[1].revents != 0) worker_.log().drain();
+    if (watch_.interrupts && watch_.interrupts->signal() != 0) {
+      fail(Status::interrupted,
+           fmt::format("interrupted by SIG{}", ::sigabbrev_np(watch_.interrupts->signal())));
+    }
+  }
+
+  static std::string printable(std::string_view text) {
+    std::string result;
+    for (const char c : text.substr(0, 120)) result += c >= 32 && c < 127 ? c : '?';
+    return "'" + result + "'";
+  }
+
+  [[noreturn]] static void fail(Status status, std::string reason) {
+    throw Ended{{status, std::move(reason)}};
+  }
+
+  const ConversationPlan& plan_;
+  const ConversationWatch& watch_;
+  std::int64_t oom_kills_before_;
+  WorkerProcess worker_;
+  WorkerSampler sampler_;
+  std::optional<GpuSampler> gpu_;
+  GpuPhase gpu_phase_ = GpuPhase::preparation;
+  bool keep_samples_ = false;
+  double sample_seconds_ = plan_.sample_seconds;
+  Clock::time_point next_sample_{};
+  ConversationResult result_;
+};
+
+}  // namespace
+
+ConversationResult converse(const ConversationPlan& plan, const ConversationWatch& watch) {
+  try {
+    return Conversation(plan, watch).run();
+  } catch (const std::system_error& error) {
+    ConversationResult result;
+    const bool missing =
+        error.code() == std::errc::no_such_file_or_directory || error.code() == std::errc::permission_denied;
+    result.status = missing ? Status::unavailable : Status::failed;
+    result.reason = missing ? fmt::format("its worker cannot be started: {}", error.what()) : error.what();
+    return result;
+  }
+}
+
+}  // namespace assay

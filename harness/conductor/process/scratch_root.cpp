@@ -1,0 +1,96 @@
+#include "harness/conductor/process/scratch_root.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view prefix = "assay-";
+constexpr std::size_t name_length = prefix.size() + 6;  // of mkdtemp's XXXXXX
+// A folder may have our name by chance; this line in its lock file makes it ours.
+constexpr std::string_view mark = "assay-scratch/1\n";
+
+bool is_marked(int file) {
+  char text[mark.size() + 1];
+  const ssize_t count = ::pread(file, text, sizeof text, 0);
+  return count > 0 && std::string_view(text, static_cast<std::size_t>(count)) == mark;
+}
+
+// Between our open and our lock another sweeper may have removed the folder, and a new run may have its name.
+bool is_still_at(int file, const fs::path& path) {
+  struct stat opened{}, there{};
+  return ::fstat(file, &opened) == 0 && ::lstat(path.c_str(), &there) == 0 && opened.st_ino == there.st_ino &&
+         opened.st_dev == there.st_dev;
+}
+
+bool is_ours(const fs::path& folder) {
+  struct stat there{};
+  return ::lstat(folder.c_str(), &there) == 0 && S_ISDIR(there.st_mode) && there.st_uid == ::geteuid();
+}
+
+bool sweep(const fs::path& folder) {
+  if (!is_ours(folder)) return false;
+  const fs::path lock = folder / "lock";
+  const int file = ::open(lock.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return false;
+  bool removed = false;
+  if (::flock(file, LOCK_EX | LOCK_NB) == 0 && is_marked(file) && is_still_at(file, lock)) {
+    std::error_code error;
+    fs::remove_all(folder, error);
+    removed = !error;
+  }
+  ::close(file);
+  return removed;
+}
+
+}  // namespace
+
+ScratchRoot::ScratchRoot(bool keep) {
+  const fs::path temporary = fs::temp_directory_path();
+  sweep_stale_scratch(temporary);
+  std::string pattern = (temporary / std::string(prefix)).string() + "XXXXXX";
+  if (!::mkdtemp(pattern.data())) throw std::system_error(errno, std::generic_category(), pattern);
+  path_ = pattern;
+  if (keep) return;
+  const fs::path lock = path_ / "lock";
+  lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  // The mark comes last: a sweeper leaves what has none.
+  if (lock_ < 0 || ::flock(lock_, LOCK_EX | LOCK_NB) != 0 ||
+      ::write(lock_, mark.data(), mark.size()) != static_cast<ssize_t>(mark.size())) {
+    const int error = errno;
+    if (lock_ >= 0) ::close(lock_);
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+    throw std::system_error(error, std::generic_category(), lock.string());
+  }
+}
+
+ScratchRoot::~ScratchRoot() {
+  if (lock_ < 0) return;
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+  ::close(lock_);
+}
+
+int sweep_stale_scratch(const fs::path& temporary) {
+  int removed = 0;
+  std::error_code error;
+  for (fs::directory_iterator entry(temporary, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.size() == name_length && name.starts_with(prefix)) removed += sweep(entry->path());
+  }
+  return removed;
+}
+
+}  // namespace assay

@@ -1,0 +1,215 @@
+#include "harness/conductor/process/worker_process.hpp"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+extern char** environ;
+
+namespace assay {
+namespace {
+
+// A descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int value = -1) : value_(value) {}
+  ~Descriptor() { reset(); }
+  Descriptor(Descriptor&& other) noexcept : value_(other.release()) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  int get() const { return value_; }
+  int release() { return std::exchange(value_, -1); }
+  void reset() {
+    if (value_ >= 0) ::close(value_);
+    value_ = -1;
+  }
+
+ private:
+  int value_;
+};
+
+struct Pipe {
+  Descriptor read, write;
+};
+
+Pipe make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "[worker] pipe2");
+  // Above those that the child's own are moved to.
+  int high[2];
+  for (int i = 0; i < 2; ++i) {
+    high[i] = ::fcntl(ends[i], F_DUPFD_CLOEXEC, 10);
+    ::close(ends[i]);
+  }
+  return {Descriptor(high[0]), Descriptor(high[1])};
+}
+
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& added) {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string text = *entry;
+    if (!added.contains(text.substr(0, text.find('=')))) result.push_back(text);
+  }
+  for (const auto& [name, value] : added) result.push_back(name + "=" + value);
+  return result;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (std::string& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+// What the child needs, made before fork(): between fork and exec only async-signal-safe calls are allowed.
+struct ChildPlan {
+  char* const* arguments;
+  char* const* environment;
+  const char* folder;
+  const cpu_set_t* cores;  // null: inherited
+  int commands, events, log, failure;
+  pid_t conductor;
+};
+
+[[noreturn]] void run_child(const ChildPlan& plan) {
+  const auto fail = [&] {
+    const int error = errno;
+    [[maybe_unused]] const ssize_t ignored = ::write(plan.failure, &error, sizeof error);
+    ::_exit(127);
+  };
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != plan.conductor) ::_exit(127);  // it died before prctl
+  for (const int number : {SIGPIPE, SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  const int null = ::open("/dev/null", O_RDONLY);
+  if (null < 0 || ::dup2(null, 0) < 0 || ::dup2(plan.log, 1) < 0 || ::dup2(plan.log, 2) < 0 ||
+      ::dup2(plan.commands, 3) < 0 || ::dup2(plan.events, 4) < 0 || ::chdir(plan.folder) < 0) {
+    fail();
+  }
+  // Whatever else is open, here or in who called us: a lock held by a worker that hangs would outlive us.
+  ::close_range(5, ~0U, CLOSE_RANGE_CLOEXEC);
+  if (plan.cores) ::sched_setaffinity(0, sizeof *plan.cores, plan.cores);
+  ::execvpe(plan.arguments[0], plan.arguments, plan.environment);
+  fail();
+  ::_exit(127);
+}
+
+WorkerExit exit_of(int status, const rusage& usage) {
+  WorkerExit exit;
+  if (WIFSIGNALED(status)) {
+    exit.signal = WTERMSIG(status);
+  } else {
+    exit.code = WEXITSTATUS(status);
+  }
+  exit.peak_rss = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  exit.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  return exit;
+}
+
+}  // namespace
+
+std::string to_string(const WorkerExit& exit) {
+  if (exit.signal == 0) return fmt::format("exited with code {}", exit.code);
+  const char* name = ::sigabbrev_np(exit.signal);
+  return fmt::format("died of SIG{} ({})", name ? name : std::to_string(exit.signal),
+                     ::strsignal(exit.signal));
+}
+
+WorkerProcess::WorkerProcess(const WorkerStart& start) {
+  Pipe commands = make_pipe(), events = make_pipe(), log = make_pipe(), failure = make_pipe();
+  std::vector<std::string> argument_texts = start.command;
+  argument_texts.push_back(start.cell_folder.string());
+  std::vector<std::string> environment_texts = environment_with(start.environment);
+  const std::vector<char*> arguments = pointers_to(argument_texts);
+  const std::vector<char*> environment = pointers_to(environment_texts);
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (const int core : start.cores) CPU_SET(static_cast<unsigned>(core), &cores);
+  const std::string folder = start.cell_folder.string();
+  const ChildPlan plan{
+      arguments.data(),    environment.data(), folder.c_str(),  start.cores.empty() ? nullptr : &cores,
+      commands.read.get(), events.write.get(), log.write.get(), failure.write.get(),
+      ::getpid()};
+  log_ = std::make_unique<WorkerLog>(log.read.release(), start.cell_folder / "log");
+  pid_ = ::fork();
+  if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "[worker] fork");
+  if (pid_ == 0) run_child(plan);
+  ::setpgid(pid_, pid_);  // whoever of the two comes first
+  commands.read.reset();
+  events.write.reset();
+  log.write.reset();
+  failure.write.reset();
+  channel_ = std::make_unique<protocol::Channel>(events.read.release(), commands.write.release());
+  int error = 0;
+  ssize_t count;
+  while ((count = ::read(failure.read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
+  }
+  if (count > 0) {
+    int status;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    exit_ = WorkerExit{127, 0, 0, 0};
+    throw std::system_error(error, std::generic_category(), start.command.front());
+  }
+}
+
+WorkerProcess::~WorkerProcess() {
+  if (!exit_) wait_or_kill(std::chrono::milliseconds(0));
+}
+
+std::optional<WorkerExit> WorkerProcess::ended() {
+  if (exit_) return exit_;
+  int status = 0;
+  rusage usage{};
+  const pid_t got = ::wait4(pid_, &status, WNOHANG, &usage);
+  if (got != pid_) return std::nullopt;
+  exit_ = exit_of(status, usage);
+  ::kill(-pid_, SIGKILL);  // whom it left behind
+  log_->drain();
+  return exit_;
+}
+
+WorkerExit WorkerProcess::wait_or_kill(std::chrono::milliseconds patience) {
+  using Clock = std::chrono::steady_clock;
+  const auto terminate_at = Clock::now() + patience;
+  const auto kill_at = terminate_at + std::chrono::seconds(1);
+  bool terminated = false;
+  for (;;) {
+    if (auto exit = ended()) return *exit;
+    const auto now = Clock::now();
+    if (now >= kill_at) {
+      ::kill(-pid_, SIGKILL);
+    } else if (now >= terminate_at && !terminated) {
+      terminated = true;
+      ::kill(-pid_, SIGTERM);
+      ::kill(-pid_, SIGCONT);
+    }
+    pollfd log{log_->descriptor(), POLLIN, 0};
+    ::poll(&log, 1, 5);
+    log_->drain();
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,111 @@
+#include "harness/conductor/process/worker_sampler.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/core/clock.hpp"
+
+namespace assay {
+namespace {
+
+// The kernel counts CPU time in ticks, mostly of 10 ms: a rate over less than some of them is noise, and the one
+// before stands.
+constexpr std::int64_t least_rate_ns = 50'000'000;
+
+// A tree that grows while it is walked ends here.
+constexpr std::size_t most_processes = 4096;
+
+std::string read_small(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  std::string all;
+  char text[4096];
+  for (ssize_t count; (count = ::read(file, text, sizeof text)) > 0;)
+    all.append(text, static_cast<std::size_t>(count));
+  ::close(file);
+  return all;
+}
+
+struct Usage {
+  std::int64_t cpu_ns = 0;
+  std::int64_t resident = 0;
+};
+
+std::optional<Usage> usage_of(const std::string& folder) {
+  const std::string stat = read_small(folder + "/stat");
+  // The command may hold spaces and parentheses: fields are counted from behind it.
+  const std::size_t command_end = stat.rfind(')');
+  if (command_end == std::string::npos) return std::nullopt;
+  unsigned long user = 0, system = 0;
+  long waited_user = 0, waited_system = 0, resident_pages = 0;
+  if (std::sscanf(stat.c_str() + command_end + 1,
+                  " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld %*d %*d %*d %*d %*u %*u %ld",
+                  &user, &system, &waited_user, &waited_system, &resident_pages) != 5) {
+    return std::nullopt;
+  }
+  static const std::int64_t tick_ns = 1'000'000'000 / ::sysconf(_SC_CLK_TCK);
+  static const std::int64_t page_bytes = ::sysconf(_SC_PAGESIZE);
+  const auto ticks = static_cast<std::int64_t>(user + system) + waited_user + waited_system;
+  return Usage{ticks * tick_ns, resident_pages * page_bytes};
+}
+
+// Each thread lists the children that it started.
+void add_children(const std::string& folder, std::vector<pid_t>& processes) {
+  const std::string tasks = folder + "/task";
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(tasks.c_str()), &::closedir);
+  if (!open) return;
+  while (const dirent* thread = ::readdir(open.get())) {
+    if (thread->d_name[0] == '.') continue;
+    const std::string list = read_small(tasks + "/" + thread->d_name + "/children");
+    const char* at = list.c_str();
+    for (char* end = nullptr; processes.size() < most_processes; at = end) {
+      const long child = std::strtol(at, &end, 10);
+      if (end == at) break;
+      processes.push_back(static_cast<pid_t>(child));
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<MachineSample> WorkerSampler::sample(pid_t process) {
+  MachineSample sample;
+  sample.processes = 0;
+  std::int64_t cpu_ns = 0;
+  processes_.assign(1, process);
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    const std::string folder = "/proc/" + std::to_string(processes_[i]);
+    const auto usage = usage_of(folder);
+    if (!usage && i == 0) return std::nullopt;
+    if (!usage) continue;  // it ended while we looked
+    cpu_ns += usage->cpu_ns;
+    sample.worker_rss += usage->resident;
+    ++sample.processes;
+    add_children(folder, processes_);
+  }
+  sample.time_ns = now_ns();
+  peak_rss_ = std::max(peak_rss_, sample.worker_rss);
+  const std::string frequency = read_small("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq");
+  sample.frequency_hz = 1000.0 * std::strtod(frequency.c_str(), nullptr);
+  const bool first = last_time_ns_ == 0;
+  if (first || sample.time_ns - last_time_ns_ >= least_rate_ns) {
+    // A child that nobody waits for takes its time with it: the sum may fall, the rate may not.
+    if (!first)
+      last_rate_ = static_cast<double>(std::max<std::int64_t>(0, cpu_ns - last_cpu_ns_)) /
+                   static_cast<double>(sample.time_ns - last_time_ns_);
+    last_time_ns_ = sample.time_ns;
+    last_cpu_ns_ = cpu_ns;
+  }
+  sample.worker_cpu = last_rate_;
+  return first ? std::nullopt : std::optional(sample);
+}
+
+}  // namespace assay

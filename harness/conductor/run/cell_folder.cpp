@@ -1,0 +1,149 @@
+#include "harness/conductor/run/cell_folder.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/check/equivalence.hpp"
+#include "harness/conductor/config/schedule.hpp"
+#include "harness/conductor/data/epoch_plan.hpp"
+#include "harness/conductor/data/initial_values.hpp"
+#include "harness/conductor/data/operands.hpp"
+#include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/npy.hpp"
+#include "harness/core/io/safetensors.hpp"
+#include "harness/graph/graph_json.hpp"
+#include "harness/protocol/message.hpp"
+#include "workloads/workload.hpp"
+
+namespace assay {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int prefetched_batches = 4;
+constexpr int perturbations = 4;
+
+Json clock_json(const MeasurePlan& measure) {
+  if (measure.epochs > 0) {
+    return {{"kind", "epochs"}, {"epochs", measure.epochs}, {"evaluate", {"train", "validation", "test"}}};
+  }
+  Json clock{{"kind", "steps"},
+             {"warm_up", {{"min_steps", measure.warm_up_steps}, {"min_seconds", measure.warm_up_seconds}}},
+             {"block_seconds", measure.block_seconds},
+             {"blocks", measure.blocks}};
+  if (measure.steps > 0) clock["steps"] = measure.steps;
+  return clock;
+}
+
+// The folder lives for one fork: no fsync.
+void write_text(const std::filesystem::path& file, const std::string& text) {
+  write_atomically(file, text, false);
+}
+
+void write_data(const std::filesystem::path& folder, const Cell& cell, std::uint64_t seed,
+                const PreparedDataset& data) {
+  Manifest manifest = data.manifest;
+  for (auto& [name, split] : manifest.splits) {
+    if (cell.samples > 0) split.count = std::min(split.count, cell.samples);
+  }
+  write_manifest(folder, manifest);
+  const std::int64_t samples = manifest.splits.at("train").count;
+  if (samples < cell.axes.batch) {
+    throw std::runtime_error(fmt::format("[data] {} has {} training samples: fewer than a batch of {}",
+                                         data.manifest.name, samples, cell.axes.batch));
+  }
+  write_epoch_plans(folder, samples, static_cast<int>(std::max<std::int64_t>(1, cell.measure.epochs)), seed,
+                    cell.augmentation);
+  const std::int64_t rows = schedule_rows(cell.measure, cell.axes.batch, samples);
+  const std::vector<double> schedule = training_schedule(cell.schedule.over(cell.measure.epochs),
+                                                         cell.learning_rate, rows, samples / cell.axes.batch);
+  write_npy<double>(folder / "schedule.npy", {DType::f64, {rows, 2}}, schedule);
+}
+
+// The sets of operands that the steps of a single op go through.
+void write_operand_sets(const std::filesystem::path& folder, const Cell& cell, const Program& program,
+                        std::uint64_t seed) {
+  const Graph& graph = program.graph(cell.axes.task);
+  const std::int64_t sets = cell.measure.resident_batches, elements = input_elements(graph);
+  Manifest manifest;
+  manifest.name = "operands";
+  manifest.sample_shape = {elements};
+  manifest.classes = 1;
+  manifest.splits["train"] = {"data/inputs.npy", "data/labels.npy", 0, sets};
+  write_manifest(folder, manifest);
+  write_npy<float>(folder / "data/inputs.npy", {DType::f32, {sets, elements}},
+                   draw_operands(graph, sets, seed, "operands"));
+  write_npy<std::int32_t>(folder / "data/labels.npy", {DType::i32, {sets}},
+                          std::vector<std::int32_t>(static_cast<std::size_t>(sets)));
+  write_epoch_plans(folder, sets, 1, seed);
+}
+
+}  // namespace
+
+DatasetShelf::DatasetShelf(std::vector<std::filesystem::path> folders) {
+  options_.folders = dataset_folders(folders);
+  options_.cache = default_cache();
+}
+
+const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& program) {
+  PrepareOptions options = options_;
+  std::string key = cell.axes.dataset;
+  const Dataset& dataset = find_dataset(key);
+  if (dataset.made_here() || dataset.sample_shape.empty()) {
+    const Graph& graph = program.inference;
+    const Shape& inputs = graph.value(graph.find("inputs")).type.shape;
+    options.sample_shape.assign(inputs.begin() + 1, inputs.end());
+    options.classes = graph.value(graph.output("logits")).type.shape.back();
+    options.vocabulary = find_workload(cell.axes.workload).vocabulary;
+    key += fmt::format("{} {} {}", to_string(options.sample_shape), options.classes, options.vocabulary);
+  }
+  auto found = sets_.find(key);
+  if (found == sets_.end()) found = sets_.emplace(key, prepare_dataset(cell.axes.dataset, options)).first;
+  return found->second;
+}
+
+Json request_json(const Cell& cell, std::uint64_t seed) {
+  const Axes& axes = cell.axes;
+  Json json{{"protocol", protocol::version},
+            {"backend", axes.backend},
+            {"workload", axes.workload},
+            {"task", axes.task},
+            {"mode", axes.mode},
+            {"device", axes.device},
+            {"precision", axes.precision},
+            {"layout", axes.layout},
+            {"batch", axes.batch},
+            {"threads", cell.compute_threads()},
+            {"seed", seed},
+            {"deterministic", axes.deterministic},
+            {"profile", cell.profile},
+            {"memory_fraction", cell.memory_fraction > 0 ? Json(cell.memory_fraction) : Json(nullptr)},
+            {"memory_cap_bytes",
+             cell.memory_cap > 0 ? Json(std::llround(cell.memory_cap * 0x1p30)) : Json(nullptr)},
+            {"loader",
+             {{"kind", axes.loader},
+              {"workers", axes.loader_workers},
+              {"prefetch", prefetched_batches},
+              {"resident_batches", cell.measure.resident_batches}}},
+            {"clock", clock_json(cell.measure)},
+            {"check", {{"distinct", cell.distinct}, {"perturbations", perturbations}}}};
+  if (axes.is_op()) json["op"] = {{"size", axes.size}, {"cache", axes.cache}};
+  return json;
+}
+
+void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
+                       FolderPurpose purpose, std::uint64_t seed, std::uint64_t check_seed,
+                       DatasetShelf& data) {
+  std::filesystem::create_directories(folder / "results");
+  write_text(folder / "request.json", request_json(cell, seed).dump(1));
+  write_text(folder / "graph.json", to_json(program).dump());
+  write_safetensors(folder / "parameters.safetensors", initial_values(program.training, seed));
+  if (cell.check) write_check(folder, program, check_seed, cell.distinct, cell.axes.task);
+  if (purpose != FolderPurpose::run) return;
+  if (program.is_op()) return write_operand_sets(folder, cell, program, seed);
+  write_data(folder, cell, seed, data.get(cell, program));
+}
+
+}  // namespace assay

@@ -1,0 +1,41 @@
+// Writes what docs/protocol.md says a worker finds.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "harness/batch/manifest.hpp"
+#include "harness/conductor/config/cell.hpp"
+#include "harness/conductor/data/preparation.hpp"
+
+namespace assay {
+
+// Prepared data sets of a run, each prepared once.
+class DatasetShelf {
+ public:
+  explicit DatasetShelf(std::vector<std::filesystem::path> folders);
+  // Throws as prepare_dataset does. The reference lives as long as this.
+  const PreparedDataset& get(const Cell& cell, const Program& program);
+
+ private:
+  PrepareOptions options_;
+  std::map<std::string, PreparedDataset> sets_;
+};
+
+nlohmann::json request_json(const Cell& cell, std::uint64_t seed);
+
+// What the folder is for: the check alone needs no data set.
+enum class FolderPurpose { check, run };
+
+// Everything that is equal between backends is a function of (cell's program, seed); the check's part of
+// `check_seed` alone, so that every round has the same. Makes the folder; it must be empty. Throws IoError
+// and what the data set throws.
+void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
+                       FolderPurpose purpose, std::uint64_t seed, std::uint64_t check_seed,
+                       DatasetShelf& data);
+
+}  // namespace assay

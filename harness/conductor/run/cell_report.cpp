@@ -1,0 +1,145 @@
+#include "harness/conductor/run/cell_report.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/run/metrics.hpp"
+#include "harness/conductor/run/plan_metrics.hpp"
+#include "harness/conductor/run/progress.hpp"
+#include "harness/conductor/run/work.hpp"
+#include "harness/report/fork_time.hpp"
+#include "harness/report/invariants.hpp"
+
+namespace assay {
+
+CellReport planned_report(const Cell& cell, std::uint64_t seed) {
+  CellReport row;
+  row.id = cell.id;
+  row.axes = cell.axes;
+  row.kind = cell.backend->kind;
+  row.status = cell.runnable() ? Status::interrupted : cell.status;
+  row.reason = cell.runnable() ? "not reached" : cell.reason;
+  row.reproduce = cell.reproduce(seed);
+  row.published = cell.published;
+  row.work = work_of(cell);
+  row.hyper_parameters = cell.hyper_parameters();
+  row.equivalence.reason = cell.check ? "not reached" : "not asked for (--check false)";
+  row.metrics = metrics_of(row);
+  row.metrics.merge(plan_metrics(cell));
+  return row;
+}
+
+void take_earlier(CellReport& row, const Report& earlier) {
+  if (row.status != Status::interrupted) return;
+  const auto found = std::find_if(earlier.cells.begin(), earlier.cells.end(),
+                                  [&](const CellReport& c) { return c.id == row.id; });
+  if (found == earlier.cells.end()) return;
+  row.backend_version = found->backend_version;
+  row.libraries = found->libraries;
+  row.equivalence = found->equivalence;
+  row.work.peak_flops = found->work.peak_flops;
+  row.work.copy_bandwidth = found->work.copy_bandwidth;
+  for (const Fork& fork : found->forks) {
+    if (fork.status != Status::interrupted) row.forks.push_back(fork);
+  }
+}
+
+void take_hello(CellReport& row, const protocol::Hello& hello) {
+  row.backend_version = hello.version_of_backend;
+  row.libraries = nlohmann::json::array();
+  for (const auto& library : hello.libraries) {
+    row.libraries.push_back({{"name", library.name}, {"version", library.version}, {"path", library.path}});
+  }
+}
+
+void take_failed_check(CellReport& row, const CheckOutcome& outcome, std::uint64_t seed) {
+  Fork fork;
+  fork.round = 0;
+  fork.seed = seed;
+  fork.status = outcome.status;
+  fork.reason = "in the check before timing: " + outcome.reason;
+  fork.log_tail = outcome.log_tail;
+  row.forks.push_back(std::move(fork));
+}
+
+bool has_round(const CellReport& row, int round) {
+  return std::any_of(row.forks.begin(), row.forks.end(),
+                     [&](const Fork& fork) { return fork.round == round; });
+}
+
+bool has_failed(const CellReport& row) {
+  return std::any_of(row.forks.begin(), row.forks.end(),
+                     [](const Fork& fork) { return fork.status != Status::ok; });
+}
+
+bool gives_up(const CellReport& row, const Cell& cell) {
+  if (!has_failed(row)) return false;
+  if (cell.check && !row.equivalence.passed) return true;
+  const auto crashes = std::count_if(row.forks.begin(), row.forks.end(),
+                                     [](const Fork& fork) { return fork.status == Status::crashed; });
+  const auto ok = std::count_if(row.forks.begin(), row.forks.end(),
+                                [](const Fork& fork) { return fork.status == Status::ok; });
+  return crashes > 1 || crashes + ok < std::ssize(row.forks);
+}
+
+void settle_status(CellReport& row, const Cell& cell, int planned) {
+  const auto is_ok = [](const Fork& fork) { return fork.status == Status::ok; };
+  const auto is_wrong = [](const Fork& fork) { return fork.status == Status::wrong_result; };
+  auto failed = std::find_if(row.forks.begin(), row.forks.end(), is_wrong);
+  if (failed == row.forks.end()) failed = std::find_if_not(row.forks.begin(), row.forks.end(), is_ok);
+  const auto ok = std::count_if(row.forks.begin(), row.forks.end(), is_ok);
+  row.reason.clear();
+  if (failed != row.forks.end()) {
+    row.status = failed->status;
+    row.reason = failed->reason;
+    if (failed->status == Status::crashed && row.forks.size() > 1) {
+      row.reason +=
+          fmt::format(" ({} of {} forks crashed)",
+                      std::count_if(row.forks.begin(), row.forks.end(),
+                                    [](const Fork& fork) { return fork.status == Status::crashed; }),
+                      row.forks.size());
+    }
+    row.reproduce = cell.reproduce(failed->seed);
+  } else if (cell.check && !row.equivalence.checked && row.equivalence.reason == "not reached") {
+    row.status = Status::interrupted;
+    row.reason = "not reached";
+  } else if (ok < planned) {
+    row.status = Status::interrupted;
+    row.reason = fmt::format("{} of {} forks are there; --resume runs the others", ok, planned);
+  } else {
+    row.status = Status::ok;
+  }
+  row.flags = quality_flags(row.forks);
+  std::sort(row.forks.begin(), row.forks.end(),
+            [](const Fork& a, const Fork& b) { return a.round < b.round; });
+  Metrics planned_ahead;
+  for (const auto& [name, metric] : row.metrics) {
+    if (is_planned(name)) planned_ahead.emplace(name, metric);
+  }
+  row.metrics = metrics_of(row);
+  row.metrics.merge(planned_ahead);
+}
+
+std::string fork_summary(const Fork& fork) {
+  if (fork.status != Status::ok) return fmt::format("{}: {}", to_string(fork.status), fork.reason);
+  std::string text = "ok";
+  if (const auto time = fork_time(fork))
+    text += fmt::format(", {} a step", duration_text(time->step_seconds));
+  for (auto it = fork.evaluations.rbegin(); it != fork.evaluations.rend(); ++it) {
+    if (it->split != "test") continue;
+    text += fmt::format(", test accuracy {:.4f}", it->accuracy);
+    break;
+  }
+  for (const std::string& flag : fork.flags) text += ", " + flag;
+  return text;
+}
+
+std::string check_summary(Status status, const std::string& reason, const Equivalence& equivalence) {
+  if (status != Status::ok) return fmt::format("{}: {}", to_string(status), reason);
+  if (!equivalence.checked) return "not checked: " + equivalence.reason;
+  return fmt::format("equal to the oracle, worst error {:.2g} of its bound", equivalence.worst);
+}
+
+}  // namespace assay

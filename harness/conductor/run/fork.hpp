@@ -1,0 +1,48 @@
+// One fork of a cell: the check before timing, and the timed one with its verification.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "harness/conductor/config/matrix.hpp"
+#include "harness/conductor/process/conversation.hpp"
+#include "harness/conductor/run/cell_folder.hpp"
+
+namespace assay {
+
+// What all forks of a run share. Borrows everything.
+struct ForkContext {
+  std::filesystem::path scratch;  // cell folders are made in it and removed after the fork
+  const BackendRegistry& registry;
+  const RunSettings& settings;
+  DatasetShelf& data;
+  ConversationWatch watch;
+  bool keep_folders = false;  // for those who look for a fault
+  // When the conversations of a fork must be over; absent: their phases have limits alone.
+  std::optional<std::chrono::steady_clock::time_point> deadline{};
+};
+
+struct CheckOutcome {
+  Status status = Status::failed;  // ok: the check ran and passed, or there is no oracle to ask
+  std::string reason;
+  std::string log_tail;
+  Equivalence equivalence;
+  std::optional<protocol::Hello> hello;
+};
+// Starts the cell's backend to answer the check and the oracle where its answers are not cached.
+CheckOutcome check_cell(const Cell& cell, const ForkContext& context);
+
+struct TimedOutcome {
+  Fork fork;
+  Equivalence verified;  // of the executable that was timed
+  std::optional<protocol::Hello> hello;
+};
+// Round r has the seed settings.seed + r. `verify`: compare with the oracle afterwards.
+TimedOutcome time_cell(const Cell& cell, int round, bool verify, const ForkContext& context);
+
+// The tensors of both, the worse of two verdicts where one name stands twice.
+Equivalence merged(const Equivalence& a, const Equivalence& b);
+
+}  // namespace assay

@@ -1,0 +1,314 @@
+#include "harness/conductor/run/measurement.hpp"
+
+#include <algorithm>
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "harness/conductor/backends/build_info.hpp"
+#include "harness/conductor/data/dataset.hpp"
+#include "harness/conductor/process/scratch_root.hpp"
+#include "harness/conductor/run/cell_report.hpp"
+#include "harness/conductor/run/dataset_json.hpp"
+#include "harness/conductor/run/fork.hpp"
+#include "harness/conductor/run/journal.hpp"
+#include "harness/conductor/run/quick_budget.hpp"
+#include "harness/conductor/run/roofline.hpp"
+#include "harness/machine/cores.hpp"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double quick_seconds = 120;  // of each backend
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+// The settings whose change makes earlier forks another experiment.
+nlohmann::json comparable(const RunConfig& config) {
+  nlohmann::json json = to_json(config);
+  for (const char* key :
+       {"forks", "time-limit", "roofline", "data", "interpreter", "title", "name", "source", "overridden"})
+    json.erase(key);
+  return json;
+}
+
+void refuse_other_config(const RunRequest& request) {
+  const auto& run = request.resume->run;
+  const auto before = run.find("config");
+  if (before == run.end() || !before->is_object()) {
+    throw ConfigError("[resume] the earlier report has no config: it cannot be completed");
+  }
+  const auto then = comparable(config_from_json(*before, "config of the earlier report"));
+  const auto now = comparable(request.config);
+  if (then != now) {
+    throw ConfigError(fmt::format(
+        "[resume] the earlier report was made with another config ({} there, {} now): give the same one, or "
+        "another report",
+        then.dump(), now.dump()));
+  }
+}
+
+}  // namespace
+
+struct Measurement::Parts {
+  Parts(const RunRequest& request, const BackendRegistry& registry, Progress& progress,
+        const Interrupts& interrupts)
+      : request_(request),
+        progress_(progress),
+        interrupts_(interrupts),
+        settings_(settings_of(request.config)),
+        cells_(cells_of(request, registry)),
+        journal_(request.out),
+        scratch_(request.keep_folders),
+        data_(settings_.data),
+        budget_(settings_.quick ? std::optional(quick_seconds) : std::nullopt),
+        context_{scratch_.path(), registry, settings_, data_, {}, request.keep_folders},
+        rooflines_(context_, progress) {
+    if (request.resume) refuse_other_config(request);
+    context_.watch.interrupts = &interrupts_;
+    context_.watch.progress = [&](const protocol::Progress& p) { progress_.steps(p.done, p.planned); };
+    context_.watch.phase = [&](protocol::Verb verb) { progress_.phase(to_string(verb)); };
+  }
+
+  bool stopped() const { return interrupts_.signal() != 0; }
+  int planned_forks() const { return request_.check_alone ? 0 : settings_.forks; }
+
+  // Says of each cell that was left out why. A fork that was cut off says so itself.
+  bool out_of_budget() {
+    bool left_out = false;
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      CellReport& row = report_.cells[i];
+      if (row.status != Status::interrupted || !budget_.spent(cells_[i].axes.backend)) continue;
+      left_out = true;
+      row.reason = fmt::format("the {:g} s that --quick gives a backend were spent before it was measured",
+                               quick_seconds);
+    }
+    return left_out;
+  }
+
+  void prepare_report() {
+    const BuildInfo& build = build_info();
+    report_.run = {
+        {"command_line", request_.command_line},
+        {"config", to_json(request_.config)},
+        {"start", utc_now()},
+        {"end", nullptr},
+        {"commit", build.commit},
+        {"dirty", build.dirty},
+        {"version", build.version},
+        {"build", {{"compiler", build.compiler}, {"type", build.build_type}, {"flags", build.flags}}},
+        {"complete", false},
+        {"quick", settings_.quick},
+        {"datasets", nlohmann::json::array()}};
+    report_.environment = request_.environment;
+    if (request_.resume && request_.resume->run.contains("start")) {
+      report_.run["resumed"] = report_.run["start"];
+      report_.run["start"] = request_.resume->run["start"];
+    }
+    for (const Cell& cell : cells_) {
+      report_.cells.push_back(planned_report(cell, settings_.seed));
+      if (request_.resume) take_earlier(report_.cells.back(), *request_.resume);
+    }
+  }
+
+  // A set that is missing makes rows; one that is damaged is bad input and ends the run before it began.
+  void prepare_data() {
+    if (planned_forks() == 0) return;
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      if (!cells_[i].runnable() || cells_[i].axes.is_op()) continue;
+      try {
+        note_dataset(cells_[i], data_.get(cells_[i], cells_[i].program()));
+      } catch (const DatasetMissing& error) {
+        cells_[i].status = report_.cells[i].status = Status::unavailable;
+        cells_[i].reason = report_.cells[i].reason = error.what();
+      }
+    }
+  }
+
+  // Once for each set and shape.
+  void note_dataset(const Cell& cell, const PreparedDataset& data) {
+    nlohmann::json entry = dataset_json(cell.axes.dataset, data);
+    nlohmann::json& all = report_.run["datasets"];
+    if (std::find(all.begin(), all.end(), entry) == all.end()) all.push_back(std::move(entry));
+  }
+
+  // The conductor stays off what the widest worker uses, where the machine has more than that.
+  std::vector<int> busiest_cores() const {
+    int most = 0;
+    for (const Cell& cell : cells_) most = std::max(most, cell.runnable() ? cell.axes.threads : 0);
+    return worker_cores(most);
+  }
+
+  bool wanted(const PlannedFork& fork) const {
+    const CellReport& row = report_.cells[fork.cell];
+    return cells_[fork.cell].runnable() && !gives_up(row, cells_[fork.cell]) && !has_round(row, fork.round);
+  }
+
+  void check(std::size_t index) {
+    const Cell& cell = cells_[index];
+    CellReport& row = report_.cells[index];
+    if (!cell.runnable() || !cell.check || row.equivalence.checked || has_failed(row)) return;
+    if (budget_.spent(cell.axes.backend)) return;
+    const QuickBudget::Stopwatch stopwatch(budget_, cell.axes.backend);
+    context_.deadline = budget_.deadline(cell.axes.backend);
+    progress_.begin(cell.id + " check");
+    const CheckOutcome outcome = check_cell(cell, context_);
+    if (outcome.hello) take_hello(row, *outcome.hello);
+    if (outcome.status != Status::interrupted) row.equivalence = outcome.equivalence;
+    if (outcome.status != Status::ok && outcome.status != Status::interrupted) {
+      if (!row.equivalence.checked) row.equivalence.reason = outcome.reason;
+      take_failed_check(row, outcome, settings_.seed);
+      take_unavailable(index, outcome.status, outcome.reason);
+    }
+    progress_.end(check_summary(outcome.status, outcome.reason, row.equivalence), false);
+    settle(index);
+    save();
+  }
+
+  // What this machine has not for one cell of a backend and device it has for none: they are not tried. (A data
+  // set that is missing was found out before.)
+  void take_unavailable(std::size_t index, Status status, const std::string& reason) {
+    if (status != Status::unavailable) return;
+    const Axes& found = cells_[index].axes;
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      CellReport& row = report_.cells[i];
+      const bool same = cells_[i].axes.backend == found.backend && cells_[i].axes.device == found.device;
+      if (!same || !cells_[i].runnable() || row.equivalence.checked || !row.forks.empty()) continue;
+      cells_[i].status = row.status = Status::unavailable;
+      cells_[i].reason = row.reason = fmt::format("{} (found by {})", reason, cells_[index].id);
+    }
+  }
+
+  // Once for all cells of a device, precision and thread count that are still to be timed.
+  void measure_rooflines(const std::vector<PlannedFork>& forks) {
+    for (const PlannedFork& fork : forks) {
+      const Cell& cell = cells_[fork.cell];
+      const bool asked = settings_.roofline == "true" ||
+                         (settings_.roofline == "auto" && cell.axes.is_op() && !settings_.quick);
+      if (stopped()) return;
+      if (asked && wanted(fork) && !rooflines_.measured(cell.axes)) rooflines_.measure(cell.axes);
+    }
+    draw_rooflines();
+  }
+
+  void draw_rooflines() {
+    for (CellReport& row : report_.cells) rooflines_.apply(row.axes, row.work);
+    rooflines_.write(report_.environment);
+  }
+
+  // A cell above the machine's lines is wrong, or the lines are too low: they are measured again before it is
+  // judged.
+  void hold_to_rooflines(const Cell& cell, const CellReport& row, Fork& fork) {
+    constexpr int attempts = 3;
+    if (fork.status != Status::ok || !rooflines_.measured(cell.axes)) return;
+    const double input_bytes =
+        cell.axes.is_op() ? static_cast<double>(sizeof(float)) *
+                                static_cast<double>(input_elements(cell.program().graph(cell.axes.task)))
+                          : 0;
+    std::string reason;
+    for (int attempt = 0; attempt <= attempts && !stopped(); ++attempt) {
+      reason = beyond_roofline(cell.axes, row.work, input_bytes, median_step(fork));
+      if (reason.empty()) return;
+      if (attempt == attempts) break;
+      rooflines_.measure(cell.axes);
+      draw_rooflines();
+    }
+    if (reason.empty()) return;
+    fork.status = Status::failed;
+    fork.reason = reason;
+  }
+
+  void time(const PlannedFork& planned) {
+    const Cell& cell = cells_[planned.cell];
+    CellReport& row = report_.cells[planned.cell];
+    if (budget_.spent(cell.axes.backend)) return;
+    const QuickBudget::Stopwatch stopwatch(budget_, cell.axes.backend);
+    context_.deadline = budget_.deadline(cell.axes.backend);
+    progress_.begin(fmt::format("{} fork {} of {}", cell.id, planned.round + 1, settings_.forks));
+    TimedOutcome outcome = time_cell(cell, planned.round, cell.check && row.equivalence.checked, context_);
+    if (outcome.hello) take_hello(row, *outcome.hello);
+    if (outcome.verified.checked || !outcome.verified.reason.empty()) {
+      row.equivalence = merged(row.equivalence, outcome.verified);
+    }
+    progress_.end(fork_summary(outcome.fork), true);
+    hold_to_rooflines(cell, row, outcome.fork);
+    row.forks.push_back(std::move(outcome.fork));
+    take_unavailable(planned.cell, row.forks.back().status, row.forks.back().reason);
+    settle(planned.cell);
+    save();
+  }
+
+  void settle(std::size_t index) {
+    if (cells_[index].runnable()) settle_status(report_.cells[index], cells_[index], planned_forks());
+  }
+
+  // A disk that is full now may not be later; the last save decides.
+  void save() {
+    try {
+      journal_.save(report_);
+    } catch (const std::exception& error) {
+      progress_.note(fmt::format("warning: the report could not be written: {}", error.what()));
+    }
+  }
+
+  Report finish(bool cut_short) {
+    report_.run["end"] = utc_now();
+    for (std::size_t i = 0; i < cells_.size(); ++i) settle(i);
+    report_.run["complete"] = !cut_short && !out_of_budget();
+    if (settings_.quick) report_.run["quick_seconds"] = budget_.used();
+    journal_.finish(report_);
+    return std::move(report_);
+  }
+
+  const RunRequest& request_;
+  Progress& progress_;
+  const Interrupts& interrupts_;
+  RunSettings settings_;
+  std::vector<Cell> cells_;
+  Journal journal_;
+  ScratchRoot scratch_;
+  DatasetShelf data_;
+  QuickBudget budget_;
+  ForkContext context_;
+  Rooflines rooflines_;
+  Report report_;
+};
+
+Measurement::Measurement(const RunRequest& request, const BackendRegistry& registry, Progress& progress,
+                         const Interrupts& interrupts)
+    : parts_(std::make_unique<Parts>(request, registry, progress, interrupts)) {}
+Measurement::~Measurement() = default;
+
+const std::vector<Cell>& Measurement::cells() const { return parts_->cells_; }
+const RunSettings& Measurement::settings() const { return parts_->settings_; }
+const Report& Measurement::report() const { return parts_->report_; }
+
+void Measurement::prepare() {
+  parts_->prepare_report();
+  parts_->prepare_data();
+  leave_cores_to_worker(parts_->busiest_cores());
+  parts_->save();
+}
+
+void Measurement::plan(int forks) { parts_->settings_.forks = forks; }
+void Measurement::check(std::size_t cell) { parts_->check(cell); }
+void Measurement::measure_rooflines(const std::vector<PlannedFork>& forks) {
+  parts_->measure_rooflines(forks);
+}
+bool Measurement::wanted(const PlannedFork& fork) const { return parts_->wanted(fork); }
+void Measurement::time(const PlannedFork& fork) { parts_->time(fork); }
+Report Measurement::finish(bool cut_short) {
+  take_cores_back();
+  return parts_->finish(cut_short);
+}
+
+}  // namespace assay

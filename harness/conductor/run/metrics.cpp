@@ -1,0 +1,273 @@
+#include "harness/conductor/run/metrics.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "harness/conductor/run/gpu_metrics.hpp"
+#include "harness/core/statistics.hpp"
+#include "harness/report/fork_time.hpp"
+
+namespace assay {
+namespace {
+
+using Sample = ForkValue;
+
+// Seconds of each epoch, from epoch 1.
+std::vector<double> epochs(const Fork& fork) {
+  std::vector<double> result;
+  for (const Block* block : timed_blocks(fork)) {
+    if (block->epoch < 1) continue;
+    result.resize(std::max(result.size(), static_cast<std::size_t>(block->epoch)));
+    result[static_cast<std::size_t>(block->epoch - 1)] += block_seconds(*block);
+  }
+  return result;
+}
+
+Sample over_blocks(const Fork& fork, double (*value)(const Block&)) {
+  std::vector<double> values;
+  for (const Block* block : steady_blocks(fork)) values.push_back(value(*block));
+  if (values.empty()) return {{}, "no block was timed"};
+  return {median(values), ""};
+}
+
+Sample training_time(const Fork& fork) {
+  const auto each = epochs(fork);
+  if (each.empty()) return {{}, "steps were timed, not epochs"};
+  double sum = fork.compile_seconds;
+  for (const double epoch : each) sum += epoch;
+  return {sum, ""};
+}
+
+Sample first_epoch_time(const Fork& fork) {
+  const auto each = epochs(fork);
+  if (each.empty()) return {{}, "steps were timed, not epochs"};
+  return {fork.compile_seconds + each.front(), ""};
+}
+
+Sample epoch_time(const Fork& fork) {
+  const auto each = epochs(fork);
+  if (each.empty()) return {{}, "steps were timed, not epochs"};
+  if (each.size() == 1) return {{}, "one epoch was run: the mean is over those after the first"};
+  double sum = 0;
+  for (std::size_t i = 1; i < each.size(); ++i) sum += each[i];
+  return {sum / static_cast<double>(each.size() - 1), ""};
+}
+
+Sample last_evaluation(const Fork& fork, const char* split, double Evaluation::* field) {
+  for (auto it = fork.evaluations.rbegin(); it != fork.evaluations.rend(); ++it) {
+    if (it->split == split)
+      return std::isfinite((*it).*field) ? Sample{(*it).*field, ""} : Sample{{}, "not finite"};
+  }
+  return {{}, "evaluated only where epochs are run"};
+}
+
+// A percentile needs as many calls as would show what lies beyond it: 1000 for the 99.9th.
+Sample latency(const Fork& fork, double p) {
+  if (fork.latencies_ns.empty()) return {{}, "measured only for task infer"};
+  const double wanted = std::round(1 / (1 - p));
+  if (static_cast<double>(fork.latencies_ns.size()) < wanted) {
+    return {{},
+            fmt::format("{} calls were timed, this percentile needs {:.0f}: more --steps or --block-seconds",
+                        fork.latencies_ns.size(), wanted)};
+  }
+  std::vector<double> values(fork.latencies_ns.begin(), fork.latencies_ns.end());
+  return {1e-9 * quantile(values, p), ""};
+}
+
+Sample first_epoch_accuracy(const Fork& fork) {
+  for (const Evaluation& evaluation : fork.evaluations) {
+    if (evaluation.epoch == 1 && evaluation.split == "validation")
+      return std::isfinite(evaluation.accuracy) ? Sample{evaluation.accuracy, ""} : Sample{{}, "not finite"};
+  }
+  return {{}, "evaluated only where epochs are run"};
+}
+
+Sample memory(const Fork& fork, const char* name) {
+  const auto found = fork.memory.find(name);
+  if (found == fork.memory.end()) return {{}, "the backend does not say"};
+  return {static_cast<double>(found->second), ""};
+}
+
+// By the clock of the worker's own process over the timed blocks; where it has children, which that clock
+// cannot see, by the samples of the whole run.
+Sample cpu_utilisation(const Fork& fork, int threads) {
+  const auto has_children = [](const MachineSample& sample) { return sample.processes > 1; };
+  if (std::any_of(fork.samples.begin(), fork.samples.end(), has_children)) {
+    double cores = 0;
+    for (const MachineSample& sample : fork.samples) cores += sample.worker_cpu;
+    return {cores / static_cast<double>(fork.samples.size()) / threads, ""};
+  }
+  double busy = 0, all = 0;
+  for (const Block* block : steady_blocks(fork)) {
+    busy += 1e-9 * static_cast<double>(block->cpu_ns);
+    all += block_seconds(*block);
+  }
+  if (all <= 0) return {{}, "no block was timed"};
+  return {busy / all / threads, ""};
+}
+
+struct Row {
+  const char* name;
+  const char* unit;
+  Hint hint;
+  std::function<Sample(const Fork&)> sample;
+};
+
+// A rate of what a step does; `amount` 0: it is not counted, and why.
+Sample rate(const Sample& step, double amount, const char* reason) {
+  if (amount <= 0) return {{}, reason};
+  if (!step.value) return step;
+  return {amount / *step.value, ""};
+}
+
+// The time that the machine's peak and copy bandwidth allow at the least, over the time that a step took.
+Sample roofline_share(const Sample& step, const Work& work) {
+  if (work.peak_flops <= 0 || work.copy_bandwidth <= 0)
+    return {{}, "the machine's peak and copy bandwidth were not measured in this run: see --roofline"};
+  const double least = std::max(work.flops / work.peak_flops, work.bytes / work.copy_bandwidth);
+  if (least <= 0) return {{}, "neither operations nor bytes are counted"};
+  if (!step.value) return step;
+  return {least / *step.value, ""};
+}
+
+std::vector<Row> rows_for(const Axes& axes, const Work& work) {
+  const double batch = static_cast<double>(axes.batch);
+  const auto step = [](const Block& block) {
+    return block_seconds(block) / static_cast<double>(block.steps);
+  };
+  const auto wait = [](const Block& block) {
+    return 1e-9 * static_cast<double>(block.wait_ns) / static_cast<double>(block.steps);
+  };
+  const bool resident = axes.loader == "resident", op = axes.is_op();
+  const auto on_gpu = [device = axes.device](Sample (*value)(const Fork&)) {
+    return [device, value](const Fork& fork) {
+      if (device == "cuda") return value(fork);
+      return Sample{{}, device == "cpu" ? "the cell runs on the CPU" : "NVML knows CUDA's devices alone"};
+    };
+  };
+  const auto evaluated = [](const char* split, double Evaluation::* field) {
+    return [split, field](const Fork& fork) { return last_evaluation(fork, split, field); };
+  };
+  return {
+      {"step_time", "s", Hint::duration, [=](const Fork& fork) { return over_blocks(fork, step); }},
+      {"samples_per_second", "1/s", Hint::rate,
+       [=](const Fork& fork) {
+         Sample sample = over_blocks(fork, step);
+         if (sample.value) sample.value = batch / *sample.value;
+         return sample;
+       }},
+      {"flops_per_second", "FLOP/s", Hint::rate,
+       [=](const Fork& fork) {
+         return rate(over_blocks(fork, step), work.flops,
+                     "a step has no floating-point operation that is counted");
+       }},
+      {"bytes_per_second", "B/s", Hint::rate,
+       [=](const Fork& fork) {
+         return rate(
+             over_blocks(fork, step), work.bytes,
+             op ? "the op may move nothing" : "counted of single ops: a network keeps what it can in caches");
+       }},
+      {"roofline_share", "1", Hint::percentage,
+       [=](const Fork& fork) {
+         if (!op) return Sample{{}, "of single ops"};
+         return roofline_share(over_blocks(fork, step), work);
+       }},
+      {"training_time", "s", Hint::duration, training_time},
+      {"first_epoch_time", "s", Hint::duration, first_epoch_time},
+      {"epoch_time", "s", Hint::duration, epoch_time},
+      {"train_accuracy", "1", Hint::percentage, evaluated("train", &Evaluation::accuracy)},
+      {"first_epoch_accuracy", "1", Hint::percentage, first_epoch_accuracy},
+      {"validation_accuracy", "1", Hint::percentage, evaluated("validation", &Evaluation::accuracy)},
+      {"test_accuracy", "1", Hint::percentage, evaluated("test", &Evaluation::accuracy)},
+      {"train_loss", "1", Hint::number, evaluated("train", &Evaluation::loss)},
+      {"validation_loss", "1", Hint::number, evaluated("validation", &Evaluation::loss)},
+      {"test_loss", "1", Hint::number, evaluated("test", &Evaluation::loss)},
+      {"latency_p50", "s", Hint::duration, [](const Fork& fork) { return latency(fork, 0.5); }},
+      {"latency_p90", "s", Hint::duration, [](const Fork& fork) { return latency(fork, 0.9); }},
+      {"latency_p99", "s", Hint::duration, [](const Fork& fork) { return latency(fork, 0.99); }},
+      {"latency_p99.9", "s", Hint::duration, [](const Fork& fork) { return latency(fork, 0.999); }},
+      {"compile_time", "s", Hint::duration,
+       [](const Fork& fork) { return Sample{fork.compile_seconds, ""}; }},
+      {"loader_wait", "s", Hint::duration,
+       [=](const Fork& fork) {
+         return resident ? Sample{{}, "resident batches are not loaded while timing"}
+                         : over_blocks(fork, wait);
+       }},
+      {"cpu_utilisation", "1", Hint::percentage,
+       [threads = axes.threads](const Fork& fork) { return cpu_utilisation(fork, threads); }},
+      {"host_peak_rss", "B", Hint::bytes,
+       [](const Fork& fork) { return Sample{static_cast<double>(fork.host_peak_rss), ""}; }},
+      {"planned_arena", "B", Hint::bytes, [](const Fork& fork) { return memory(fork, "planned_arena"); }},
+      {"framework_peak", "B", Hint::bytes, [](const Fork& fork) { return memory(fork, "framework_peak"); }},
+      {"device_peak_memory", "B", Hint::bytes, on_gpu(device_peak_memory)},
+      {"device_peak_used", "B", Hint::bytes, on_gpu(device_peak_used)},
+      {"gpu_utilisation", "1", Hint::percentage, on_gpu(gpu_utilisation)},
+      {"gpu_power", "W", Hint::power, on_gpu(gpu_power)},
+      {"energy", "J", Hint::energy, on_gpu(gpu_energy)},
+  };
+}
+
+// Over the forks that count; one without a value leaves the metric null, for a median over fewer forks would
+// be another thing.
+Metric over_forks(const Row& row, const std::vector<const Fork*>& forks) {
+  Metric metric;
+  metric.unit = row.unit;
+  metric.hint = row.hint;
+  std::vector<double> values;
+  for (const Fork* fork : forks) {
+    const Sample sample = row.sample(*fork);
+    if (!sample.value || !std::isfinite(*sample.value)) {
+      metric.reason = sample.reason.empty() ? "not finite" : sample.reason;
+      return metric;
+    }
+    values.push_back(*sample.value);
+  }
+  metric.value = median(values);
+  metric.n = static_cast<int>(values.size());
+  if (const auto interval = median_interval(values)) {
+    metric.lower = interval->lower;
+    metric.upper = interval->upper;
+    metric.confidence = interval->confidence;
+  }
+  return metric;
+}
+
+}  // namespace
+
+std::vector<std::string> metric_names() {
+  std::vector<std::string> names;
+  for (const Row& row : rows_for({}, {})) names.emplace_back(row.name);
+  return names;
+}
+
+std::optional<double> fork_metric(const CellReport& cell, const Fork& fork, std::string_view metric) {
+  for (const Row& row : rows_for(cell.axes, cell.work)) {
+    if (row.name != metric) continue;
+    const Sample sample = row.sample(fork);
+    return sample.value && std::isfinite(*sample.value) ? sample.value : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Metrics metrics_of(const CellReport& cell) {
+  const std::vector<const Fork*> counted = counted_forks(cell);
+  Metrics metrics;
+  for (const Row& row : rows_for(cell.axes, cell.work)) {
+    if (cell.status == Status::ok && !counted.empty()) {
+      metrics[row.name] = over_forks(row, counted);
+      continue;
+    }
+    Metric metric;
+    metric.unit = row.unit;
+    metric.hint = row.hint;
+    metric.reason = cell.status == Status::ok ? "no fork was timed"
+                                              : fmt::format("the cell is {}", to_string(cell.status));
+    metrics[row.name] = metric;
+  }
+  return metrics;
+}
+
+}  // namespace assay

@@ -1,0 +1,136 @@
+#include "harness/conductor/run/roofline.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "harness/conductor/run/work.hpp"
+#include "harness/core/statistics.hpp"
+#include "harness/machine/environment.hpp"
+#include "harness/report/fork_time.hpp"
+
+namespace assay {
+namespace {
+
+constexpr const char* product_size = "m2048";
+constexpr double over_peak = 1.1;
+constexpr double over_copy = 2;
+
+std::vector<double> steps_of(const Fork& fork) {
+  std::vector<double> steps;
+  for (const Block* block : timed_blocks(fork))
+    steps.push_back(block_seconds(*block) / static_cast<double>(block->steps));
+  return steps;
+}
+
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Operands of twice the last-level cache: 16 Mi elements at the least.
+std::string copy_size() {
+  const std::int64_t elements =
+      std::max<std::int64_t>(last_level_cache(environment()) / 2, std::int64_t{1} << 24);
+  return std::to_string(elements);
+}
+
+}  // namespace
+
+std::string Rooflines::peak_key(const Axes& axes) {
+  return fmt::format("{}/{}/t{}", axes.device, axes.precision, axes.threads);
+}
+
+std::string Rooflines::copy_key(const Axes& axes) { return fmt::format("{}/t{}", axes.device, axes.threads); }
+
+std::vector<Cell> Rooflines::probes(const Axes& axes, const std::string& workload, const std::string& size,
+                                    const std::string& cache, const std::string& precision) const {
+  std::vector<Cell> cells;
+  for (const bool oracle : {false, true}) {
+    for (const BackendDescription& backend : context_.registry.backends) {
+      const bool wanted = oracle ? backend.oracle : backend.kind == "bare";
+      if (!wanted || !backend.available() || !has(backend.devices, axes.device) ||
+          !has(backend.precisions, precision))
+        continue;
+      const RunConfig config = config_of({{"workload", {workload}},
+                                          {"backend", {backend.name}},
+                                          {"mode", {backend.modes.front()}},
+                                          {"device", {axes.device}},
+                                          {"precision", {precision}},
+                                          {"task", {"infer"}},
+                                          {"size", {size}},
+                                          {"cache", {cache}},
+                                          {"threads", {std::to_string(axes.threads)}},
+                                          {"check", {"false"}},
+                                          {"blocks", {"5"}},
+                                          {"block-seconds", {"0.1"}},
+                                          {"warm-up-steps", {"2"}},
+                                          {"warm-up-seconds", {"0.2"}}});
+      for (Cell& cell : expand(config, context_.registry)) cells.push_back(std::move(cell));
+    }
+    if (!cells.empty()) break;
+  }
+  return cells;
+}
+
+double Rooflines::rate(const Cell& probe, double amount, const char* unit) {
+  progress_.begin(probe.id + " roofline");
+  const TimedOutcome outcome = time_cell(probe, 0, false, context_);
+  const std::vector<double> steps = steps_of(outcome.fork);
+  const bool ok = outcome.fork.status == Status::ok && !steps.empty();
+  const double rate = ok ? amount / *std::min_element(steps.begin(), steps.end()) : 0;
+  log_.push_back({{"cell", probe.id}, {"rate", rate}, {"unit", unit}, {"reason", outcome.fork.reason}});
+  progress_.end(rate > 0 ? fmt::format("ok, {:.3g} {}", rate, unit)
+                         : fmt::format("{}: {}", to_string(outcome.fork.status), outcome.fork.reason),
+                false);
+  return rate;
+}
+
+void Rooflines::measure(const Axes& axes) {
+  double& peak = peaks_[peak_key(axes)];
+  for (const Cell& probe : probes(axes, "op/gemm", product_size, "warm", axes.precision))
+    peak = std::max(peak, rate(probe, work_of(probe).flops, "FLOP/s"));
+  double& copy = copies_[copy_key(axes)];
+  for (const Cell& probe : probes(axes, "op/from_array", copy_size(), "cold", "fp32"))
+    copy = std::max(copy, rate(probe, work_of(probe).bytes, "B/s"));
+}
+
+void Rooflines::apply(const Axes& axes, Work& work) const {
+  if (const auto peak = peaks_.find(peak_key(axes)); peak != peaks_.end())
+    work.peak_flops = std::max(work.peak_flops, peak->second);
+  if (const auto copy = copies_.find(copy_key(axes)); copy != copies_.end())
+    work.copy_bandwidth = std::max(work.copy_bandwidth, copy->second);
+}
+
+void Rooflines::write(nlohmann::json& environment) const {
+  if (peaks_.empty()) return;
+  environment["peak_flops"] = peaks_;
+  environment["copy_bandwidth"] = copies_;
+  environment["roofline_probes"] = log_;
+}
+
+double median_step(const Fork& fork) {
+  const std::vector<double> steps = steps_of(fork);
+  return steps.empty() ? 0 : median(steps);
+}
+
+std::string beyond_roofline(const Axes& axes, const Work& work, double input_bytes, double step_seconds) {
+  if (step_seconds <= 0) return {};
+  const double flops = work.flops / step_seconds, bytes = input_bytes / step_seconds;
+  if (work.peak_flops > 0 && flops > over_peak * work.peak_flops) {
+    return fmt::format(
+        "it claims {:.3g} FLOP/s, and the largest matrix product of this machine did {:.3g}: it cannot have "
+        "computed "
+        "what it says, or the clock is wrong",
+        flops, work.peak_flops);
+  }
+  if (axes.cache == "cold" && work.copy_bandwidth > 0 && bytes > over_copy * work.copy_bandwidth) {
+    return fmt::format(
+        "it claims to read {:.3g} bytes/s of operands that no cache holds, and this machine copied {:.3g}: "
+        "it cannot "
+        "have read them all, or the cache is larger than the machine says",
+        bytes, work.copy_bandwidth);
+  }
+  return {};
+}
+
+}  // namespace assay

@@ -1,0 +1,50 @@
+#include "harness/conductor/run/work.hpp"
+
+#include <algorithm>
+
+#include "harness/graph/op.hpp"
+#include "harness/graph/passes/training_step.hpp"
+
+namespace assay {
+namespace {
+
+// Of a table that is looked up in, the rows that are read.
+double bytes_read(const Graph& step, ValueId input) {
+  const double bytes = static_cast<double>(step.value(input).type.bytes());
+  for (const Node& node : step.nodes()) {
+    if (node.op->name() == "embedding" && node.inputs[1] == input)
+      return std::min(bytes, static_cast<double>(step.value(node.outputs[0]).type.bytes()));
+  }
+  return bytes;
+}
+
+double bytes_of_op(const Graph& step) {
+  const bool moves = std::any_of(step.nodes().begin(), step.nodes().end(),
+                                 [](const Node& node) { return !node.op->view(); });
+  if (!moves) return 0;
+  double bytes = 0;
+  for (const ValueId id : step.with_role(Role::input)) bytes += bytes_read(step, id);
+  // A gradient that is what came from behind (of an addition) is nowhere written.
+  for (const Graph::Output& output : step.outputs()) {
+    if (step.value(output.value).producer != none)
+      bytes += static_cast<double>(step.value(output.value).type.bytes());
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Work work_of(const Cell& cell) {
+  const Program program = cell.program();
+  const Precision precision = parse_precision(cell.axes.precision);
+  const bool train = cell.axes.task == "train";
+  if (train && program.is_op() && program.cotangents.empty()) return {};
+  const Graph step =
+      train ? training_step(program, {.precision = precision}) : inference_step(program, precision);
+  Work work;
+  for (const Node& node : step.nodes()) work.flops += cost(step, node).flops;
+  if (program.is_op()) work.bytes = bytes_of_op(step);
+  return work;
+}
+
+}  // namespace assay

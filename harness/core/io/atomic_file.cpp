@@ -1,0 +1,134 @@
+#include "harness/core/io/atomic_file.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <regex>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "harness/core/io/error.hpp"
+
+namespace assay {
+namespace {
+
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+// A rename is lost in a crash of the machine until its folder is synchronised.
+void synchronise_folder(const std::filesystem::path& folder) {
+  const Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!descriptor) return;  // a folder may be writable and not readable: the file itself is safe
+  if (::fsync(descriptor.get()) != 0 && errno != EINVAL && errno != ENOTSUP)
+    throw IoError("write", folder, "cannot be synchronised", errno);
+}
+
+// Marks the file as written by somebody alive. False where a sweeper was faster; a file system without locks is
+// no reason not to write.
+bool claim(int file) {
+  if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  struct stat status{};
+  return ::fstat(file, &status) != 0 || status.st_nlink > 0;
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  if (path_.empty()) throw IoError("write", path_, "the name of the file is empty");
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path_, ignored)) throw IoError("write", path_, "is a folder, not a file");
+  if (std::filesystem::exists(path_, ignored) && !std::filesystem::is_regular_file(path_, ignored)) {
+    file_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!file_) throw IoError("write", path_, "cannot be opened", errno);
+    return;
+  }
+  for (int hops = 0; hops < 40 && std::filesystem::is_symlink(path_, ignored); ++hops) {
+    const auto target = std::filesystem::read_symlink(path_, ignored);
+    if (ignored) break;
+    path_ = target.is_absolute() ? target : folder_of(path_) / target;
+  }
+  static std::atomic<unsigned> counter = 0;
+  do {
+    temporary_ = path_;
+    temporary_ += fmt::format(".{}.{}.tmp", ::getpid(), counter.fetch_add(1));
+    file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  } while (file_ ? !claim(file_.get()) : errno == EEXIST);
+  if (!file_) {
+    const int error = errno;
+    temporary_.clear();
+    if (error == ENOENT || error == ENOTDIR)
+      throw IoError("write", path_,
+                    fmt::format("the folder {} does not exist; create it first", folder_of(path_).string()));
+    throw IoError("write", path_, "cannot be created", error);
+  }
+}
+
+AtomicFile::~AtomicFile() {
+  file_.reset();
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t done = ::write(file_.get(), bytes.data(), bytes.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) throw IoError("write", path_, "cannot be written", errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(done));
+  }
+}
+
+void AtomicFile::commit(bool durable) {
+  if (temporary_.empty()) {
+    if (file_.reset() != 0) throw IoError("write", path_, "cannot be closed", errno);
+    return;
+  }
+  if (durable && ::fsync(file_.get()) != 0)
+    throw IoError("write", path_, "cannot be synchronised to the disk", errno);
+  if (file_.reset() != 0) throw IoError("write", path_, "cannot be closed", errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+    throw IoError("write", path_, "cannot be renamed into place", errno);
+  temporary_.clear();
+  if (durable) synchronise_folder(folder_of(path_));
+}
+
+std::size_t remove_abandoned(const std::filesystem::path& path) {
+  static const std::regex ending(R"(\.[0-9]+\.[0-9]+\.tmp)");
+  const std::string name = path.filename().string();
+  std::size_t removed = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder_of(path), error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string other = entry->path().filename().string();
+    if (!other.starts_with(name) || !std::regex_match(other.substr(name.size()), ending)) continue;
+    const Descriptor file(::open(entry->path().c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 && ::unlink(entry->path().c_str()) == 0)
+      ++removed;
+  }
+  return removed;
+}
+
+void write_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes, bool durable) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit(durable);
+}
+
+void write_atomically(const std::filesystem::path& path, std::string_view text, bool durable) {
+  write_atomically(path, std::as_bytes(std::span(text)), durable);
+}
+
+void require_writable(const std::filesystem::path& path) {
+  AtomicFile file(path);
+  std::error_code ignored;
+  // One block: a disk without room for it has none for the report either. Never onto a device or a pipe.
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) return;
+  file.write(std::string(4096, '\n'));
+}
+
+}  // namespace assay

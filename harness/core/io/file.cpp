@@ -1,0 +1,98 @@
+#include "harness/core/io/file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "harness/core/io/error.hpp"
+
+namespace assay {
+namespace {
+
+Descriptor open_to_read(const std::filesystem::path& path, struct stat& status) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) throw IoError("read", path, "cannot be opened", errno);
+  if (::fstat(file.get(), &status) != 0) throw IoError("read", path, "cannot be examined", errno);
+  if (S_ISDIR(status.st_mode)) throw IoError("read", path, "is a folder, not a file");
+  return file;
+}
+
+// Reads to the end, whatever stat said: pipes and /proc have no size.
+template <typename Bytes>
+Bytes read_whole(const std::filesystem::path& path, std::uint64_t limit) {
+  struct stat status = {};
+  const Descriptor file = open_to_read(path, status);
+  const auto too_large = [&] { return IoError("read", path, fmt::format("is larger than {} bytes", limit)); };
+  if (status.st_size > 0 && static_cast<std::uint64_t>(status.st_size) > limit) throw too_large();
+  Bytes bytes;
+  bytes.resize(static_cast<std::size_t>(status.st_size > 0 ? status.st_size : 0) + 1);
+  std::size_t size = 0;
+  while (true) {
+    if (size == bytes.size()) bytes.resize(bytes.size() * 2 + 4096);
+    const ssize_t got = ::read(file.get(), bytes.data() + size, bytes.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw IoError("read", path, "cannot be read", errno);
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+    if (size > limit) throw too_large();
+  }
+  bytes.resize(size);
+  return bytes;
+}
+
+}  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  if (this != &other) {
+    reset();
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+int Descriptor::reset() { return fd_ >= 0 ? ::close(std::exchange(fd_, -1)) : 0; }
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  struct stat status = {};
+  const Descriptor file = open_to_read(path, status);
+  if (!S_ISREG(status.st_mode)) throw IoError("map", path, "is not a regular file");
+  if (status.st_size == 0) return;
+  size_ = static_cast<std::size_t>(status.st_size);
+  void* const memory = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
+  if (memory == MAP_FAILED)
+    throw IoError("map", path, fmt::format("cannot be mapped ({} bytes)", size_), errno);
+  data_ = static_cast<const std::byte*>(memory);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void MappedFile::will_need() const {
+  if (data_ != nullptr) ::madvise(const_cast<std::byte*>(data_), size_, MADV_WILLNEED);
+}
+
+std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_t limit) {
+  return read_whole<std::vector<std::byte>>(path, limit);
+}
+
+std::string read_text(const std::filesystem::path& path, std::uint64_t limit) {
+  return read_whole<std::string>(path, limit);
+}
+
+}  // namespace assay

@@ -1,0 +1,52 @@
+// NumPy's .npy files (format 1.0, 2.0 and 3.0 are read, 1.0 is written): little-endian, C order, f64, f32,
+// i32 and u8.
+#pragma once
+
+#include <filesystem>
+#include <span>
+
+#include "harness/core/io/file.hpp"
+#include "harness/core/io/host_tensor.hpp"
+#include "harness/core/tensor.hpp"
+
+namespace assay {
+
+// Atomic. bytes: type.bytes() of them, row-major. The data begins at a multiple of 64 bytes. `durable` as in
+// AtomicFile::commit.
+void write_npy(const std::filesystem::path& path, const TensorType& type, std::span<const std::byte> bytes,
+               bool durable = false);
+template <typename T>
+void write_npy(const std::filesystem::path& path, const TensorType& type, std::span<const T> values,
+               bool durable = false) {
+  write_npy(path, type, std::as_bytes(values), durable);
+}
+
+inline void write_npy(const std::filesystem::path& path, const HostTensor& tensor, bool durable = false) {
+  write_npy(path, tensor.type, std::span<const std::byte>(tensor.bytes), durable);
+}
+
+// The tensor's name is empty. Throws IoError when the file is not exactly what its header says.
+HostTensor read_npy(const std::filesystem::path& path);
+
+// Mapped read-only; the data is aligned for its type. Same checks as read_npy.
+class MappedNpy {
+ public:
+  MappedNpy() = default;
+  explicit MappedNpy(const std::filesystem::path& path);
+
+  const TensorType& type() const { return type_; }
+  std::span<const std::byte> bytes() const { return file_.bytes().subspan(offset_); }
+  // T must be the C++ type of type().dtype; asserted by size.
+  template <typename T>
+  std::span<const T> as() const {
+    return {reinterpret_cast<const T*>(bytes().data()), bytes().size() / sizeof(T)};
+  }
+  void will_need() const { file_.will_need(); }
+
+ private:
+  MappedFile file_;
+  TensorType type_;
+  std::size_t offset_ = 0;
+};
+
+}  // namespace assay

@@ -1,0 +1,199 @@
+#include "harness/core/io/safetensors.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/error.hpp"
+#include "harness/core/io/file.hpp"
+
+namespace assay {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t longest_safetensors_header = 100'000'000;  // as the format's own implementation
+
+struct Name {
+  DType dtype;
+  std::string_view text;
+};
+constexpr Name names[] = {
+    {DType::f64, "F64"}, {DType::f32, "F32"}, {DType::bf16, "BF16"}, {DType::i32, "I32"}, {DType::u8, "U8"}};
+
+struct Entry {
+  std::string name;
+  TensorType type;
+  std::uint64_t begin = 0, end = 0;
+};
+
+// JSON leaves open which of two equal keys wins; here neither does.
+Json parse_strictly(std::string_view text, const std::filesystem::path& path) {
+  std::vector<std::set<std::string>> keys;
+  std::string repeated;
+  const auto watch = [&](int, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) {
+      keys.emplace_back();
+    } else if (event == Json::parse_event_t::object_end) {
+      keys.pop_back();
+    } else if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
+      repeated = value.get<std::string>();
+    }
+    return true;
+  };
+  Json json;
+  try {
+    json = Json::parse(text, watch);
+  } catch (const Json::exception& error) {
+    throw IoError("safetensors", path, fmt::format("the header is no JSON: {}", error.what()));
+  }
+  if (!repeated.empty())
+    throw IoError("safetensors", path, fmt::format("'{}' stands twice in the header", repeated));
+  if (!json.is_object()) throw IoError("safetensors", path, "the header is no JSON object");
+  return json;
+}
+
+std::uint64_t unsigned_number(const Json& value, const IoError& error) {
+  if (!value.is_number_unsigned()) throw error;
+  return value.get<std::uint64_t>();
+}
+
+Entry parse_entry(const std::string& name, const Json& json, std::uint64_t size,
+                  const std::filesystem::path& path) {
+  const auto fail = [&](std::string_view what) {
+    return IoError("safetensors", path, fmt::format("tensor '{}': {}", name, what));
+  };
+  if (!json.is_object() || json.size() != 3 || !json.contains("dtype") || !json.contains("shape") ||
+      !json.contains("data_offsets"))
+    throw fail("does not have exactly dtype, shape and data_offsets");
+  Entry entry;
+  entry.name = name;
+  const Json& dtype = json.at("dtype");
+  const auto* known =
+      std::find_if(std::begin(names), std::end(names), [&](const Name& n) { return dtype == n.text; });
+  if (known == std::end(names))
+    throw fail(fmt::format("dtype {} is none of F64, F32, BF16, I32, U8", dtype.dump()));
+  entry.type.dtype = known->dtype;
+  const Json& shape = json.at("shape");
+  if (!shape.is_array() || shape.size() > 16) throw fail("shape is no list of at most 16 numbers");
+  std::uint64_t bytes = static_cast<std::uint64_t>(size_of(entry.type.dtype));
+  bool empty = false;
+  for (const Json& extent : shape) {
+    const std::uint64_t value =
+        unsigned_number(extent, fail(fmt::format("shape {} is no list of sizes", shape.dump())));
+    if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      throw fail("a dimension is too large");
+    empty = empty || value == 0;
+    if (value != 0 && (__builtin_mul_overflow(bytes, value, &bytes) || bytes > (std::uint64_t{1} << 62)))
+      throw fail(fmt::format("shape {} is too large to be true", shape.dump()));
+    entry.type.shape.push_back(static_cast<std::int64_t>(value));
+  }
+  if (empty) bytes = 0;
+  const Json& offsets = json.at("data_offsets");
+  if (!offsets.is_array() || offsets.size() != 2) throw fail("data_offsets is no pair");
+  entry.begin = unsigned_number(offsets[0], fail("data_offsets are no sizes"));
+  entry.end = unsigned_number(offsets[1], fail("data_offsets are no sizes"));
+  if (entry.begin > entry.end || entry.end > size)
+    throw fail(fmt::format("data_offsets [{}, {}] lie outside of the {} bytes of data", entry.begin,
+                           entry.end, size));
+  if (entry.end - entry.begin != bytes)
+    throw fail(fmt::format("{} needs {} bytes, data_offsets give {}", to_string(entry.type), bytes,
+                           entry.end - entry.begin));
+  return entry;
+}
+
+}  // namespace
+
+void write_safetensors(const std::filesystem::path& path, std::span<const HostTensor> tensors,
+                       const SafetensorsMetadata& metadata) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::set<std::string_view> seen;
+  std::uint64_t offset = 0;
+  for (const HostTensor& tensor : tensors) {
+    if (!seen.insert(tensor.name).second || tensor.name == "__metadata__")
+      throw IoError("safetensors", path, fmt::format("the name '{}' is taken", tensor.name));
+    if (static_cast<std::uint64_t>(tensor.type.bytes()) != tensor.bytes.size())
+      throw IoError("safetensors", path,
+                    fmt::format("tensor '{}': {} needs {} bytes, got {}", tensor.name, to_string(tensor.type),
+                                tensor.type.bytes(), tensor.bytes.size()));
+    const auto* known = std::find_if(std::begin(names), std::end(names),
+                                     [&](const Name& n) { return n.dtype == tensor.type.dtype; });
+    header[tensor.name] = {{"dtype", known->text},
+                           {"shape", tensor.type.shape},
+                           {"data_offsets", {offset, offset + tensor.bytes.size()}}};
+    offset += tensor.bytes.size();
+  }
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const Json::exception& error) {
+    throw IoError("safetensors", path, fmt::format("a name is not UTF-8: {}", error.what()));
+  }
+  text.append((8 - text.size() % 8) % 8, ' ');
+  const std::uint64_t length = text.size();
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(&length, 1)));
+  file.write(text);
+  for (const HostTensor& tensor : tensors) file.write(tensor.bytes);
+  file.commit(false);  // a cell folder is made anew after a crash of the machine
+}
+
+std::vector<HostTensor> read_safetensors(const std::filesystem::path& path, SafetensorsMetadata* metadata) {
+  const MappedFile file(path);
+  const std::span<const std::byte> bytes = file.bytes();
+  if (bytes.size() < 8)
+    throw IoError("safetensors", path, fmt::format("is truncated: {} bytes hold no header", bytes.size()));
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  if (length > longest_safetensors_header || length > bytes.size() - 8)
+    throw IoError("safetensors", path,
+                  fmt::format("is truncated or no safetensors: a header of {} bytes in a file of {}", length,
+                              bytes.size()));
+  const std::span<const std::byte> data = bytes.subspan(8 + static_cast<std::size_t>(length));
+  const Json header = parse_strictly(
+      {reinterpret_cast<const char*>(bytes.data()) + 8, static_cast<std::size_t>(length)}, path);
+
+  std::vector<Entry> entries;
+  for (const auto& [name, json] : header.items()) {
+    if (name != "__metadata__") {
+      entries.push_back(parse_entry(name, json, data.size(), path));
+      continue;
+    }
+    if (!json.is_object() ||
+        !std::all_of(json.begin(), json.end(), [](const Json& v) { return v.is_string(); }))
+      throw IoError("safetensors", path, "__metadata__ is no object of strings");
+    if (metadata != nullptr) *metadata = json.get<SafetensorsMetadata>();
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  });
+  std::uint64_t expected = 0;
+  for (const Entry& entry : entries) {
+    if (entry.begin != expected)
+      throw IoError(
+          "safetensors", path,
+          fmt::format("tensor '{}' begins at byte {} of the data and not at {}: tensors {}", entry.name,
+                      entry.begin, expected, entry.begin < expected ? "overlap" : "leave a hole"));
+    expected = entry.end;
+  }
+  if (expected != data.size())
+    throw IoError("safetensors", path,
+                  fmt::format("{} bytes follow the last tensor", data.size() - expected));
+
+  std::vector<HostTensor> tensors;
+  for (Entry& entry : entries) {
+    const auto part = data.subspan(static_cast<std::size_t>(entry.begin),
+                                   static_cast<std::size_t>(entry.end - entry.begin));
+    tensors.push_back({std::move(entry.name), std::move(entry.type), {part.begin(), part.end()}});
+  }
+  return tensors;
+}
+
+}  // namespace assay

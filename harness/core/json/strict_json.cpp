@@ -1,0 +1,225 @@
+#include "harness/core/json/strict_json.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace assay {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t slack = 256;  // what a parser may want to have behind the text
+
+// Builds the document while it watches depth and keys, which the library's own parser does not.
+class Builder : public nlohmann::json_sax<Json> {
+ public:
+  Builder(std::string_view where, JsonLimits limits) : where_(where), limits_(limits) {}
+
+  Json take() { return std::move(root_); }
+
+  bool null() override { return put(nullptr); }
+  bool boolean(bool value) override { return put(value); }
+  bool number_integer(number_integer_t value) override { return put(value); }
+  bool number_unsigned(number_unsigned_t value) override { return put(value); }
+  bool number_float(number_float_t value, const string_t& text) override {
+    if (!std::isfinite(value)) fail(fmt::format("the number {} is out of range", text.substr(0, 40)));
+    return put(value);
+  }
+  bool string(string_t& value) override { return put(std::move(value)); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_array() override { return close(); }
+  bool key(string_t& value) override {
+    Level& level = levels_.back();
+    level.key.clear();
+    if (level.json->contains(value)) fail(fmt::format("the key \"{}\" stands twice", value.substr(0, 80)));
+    level.key = std::move(value);
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string& token,
+                   const nlohmann::detail::exception& error) override {
+    const std::string_view text = error.what();
+    const auto said = text.find("; ");  // what stands before is the library's own code and position
+    fail(fmt::format("not valid JSON at byte {}, near \"{}\": {}", position, printable(token),
+                     printable(said == text.npos ? text : text.substr(said + 2))));
+  }
+
+ private:
+  struct Level {
+    Json* json;
+    std::string key;  // the one in hand, in an object
+  };
+
+  // Parents own their children and arrays grow, so the address of a child is taken when it is opened and used
+  // only until it is closed: no sibling can move it meanwhile.
+  Json* place(Json value) {
+    if (levels_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    Level& level = levels_.back();
+    if (level.json->is_array()) {
+      level.json->push_back(std::move(value));
+      return &level.json->back();
+    }
+    Json& slot = (*level.json)[level.key];
+    slot = std::move(value);
+    return &slot;
+  }
+  bool put(Json value) {
+    place(std::move(value));
+    return true;
+  }
+  bool open(Json value) {
+    if (levels_.size() >= limits_.depth) fail(fmt::format("nested more than {} deep", limits_.depth));
+    levels_.push_back({place(std::move(value)), {}});
+    return true;
+  }
+  bool close() {
+    levels_.pop_back();
+    return true;
+  }
+
+  static std::string printable(std::string_view text) {
+    std::string out;
+    for (const char c : text.substr(0, 200)) out += c >= ' ' && c <= '~' ? c : '?';
+    return out.size() > 60 && text.size() > 200 ? out + "..." : out;
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    std::string at;
+    for (std::size_t i = 0; i < levels_.size(); ++i) {
+      const Level& level = levels_[i];
+      const bool inside = i + 1 < levels_.size();  // the list's last item is the one that holds the fault
+      const std::string step = level.json->is_array() ? std::to_string(level.json->size() - (inside ? 1 : 0))
+                                                      : level.key.substr(0, 80);
+      if (!step.empty()) at += (at.empty() ? "" : "/") + step;
+    }
+    throw JsonError(fmt::format("{}: {}{}", where_, at.empty() ? "" : "at " + at + ": ", what));
+  }
+
+  std::string where_;
+  JsonLimits limits_;
+  Json root_;
+  std::vector<Level> levels_;
+};
+
+const char* name_of(double value) { return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf"; }
+
+void make_finite(Json& json) {
+  if (json.is_array()) {
+    for (Json& item : json) {
+      if (item.is_number_float() && !std::isfinite(item.get<double>())) item = nullptr;
+      if (item.is_structured()) make_finite(item);
+    }
+  } else if (json.is_object()) {
+    Json notes = Json::object();
+    for (auto& [key, item] : json.items()) {
+      if (item.is_number_float() && !std::isfinite(item.get<double>())) {
+        notes[key] = name_of(item.get<double>());
+        item = nullptr;
+      }
+      if (item.is_structured()) make_finite(item);
+    }
+    if (!notes.empty()) json["not_finite"].update(notes);
+  }
+}
+
+// What a reader looks for first stands first, then the plain fields, then lists and objects, and the longest
+// last.
+int rank(const std::string& key, const Json& value) {
+  static constexpr std::array first{"schema", "id",    "name",  "status", "reason",
+                                    "kind",   "round", "value", "unit"};
+  for (std::size_t i = 0; i < first.size(); ++i)
+    if (key == first[i]) return static_cast<int>(i);
+  if (key == "cells" || key == "forks") return 102;
+  return value.is_structured() ? 101 : 100;
+}
+
+std::string scalar(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+void append(std::string& out, const Json& json, std::size_t depth) {
+  if (!json.is_structured()) {
+    out += scalar(json);
+    return;
+  }
+  std::vector<std::pair<std::string, const Json*>> items;
+  bool nested = false;
+  for (auto item = json.begin(); item != json.end(); ++item) {
+    nested |= item->is_structured() && !item->empty();
+    items.emplace_back(json.is_object() ? item.key() : std::string(), &*item);
+  }
+  if (json.is_object())
+    std::stable_sort(items.begin(), items.end(), [](const auto& a, const auto& b) {
+      return rank(a.first, *a.second) < rank(b.first, *b.second);
+    });
+  const std::string line = nested ? "\n" + std::string(depth + 1, ' ') : "";
+  std::string separator = line;
+  out += json.is_array() ? '[' : '{';
+  for (const auto& [key, value] : items) {
+    out += separator;
+    if (json.is_object()) out += scalar(key) + ": ";
+    append(out, *value, depth + 1);
+    separator = "," + (nested ? line : " ");
+  }
+  if (nested) out += '\n' + std::string(depth, ' ');
+  out += json.is_array() ? ']' : '}';
+}
+
+}  // namespace
+
+Json parse_strict_json(std::string_view text, std::string_view where, JsonLimits limits) {
+  if (text.size() > limits.bytes)
+    throw JsonError(fmt::format("{}: {} bytes, above the limit of {}", where, text.size(), limits.bytes));
+  Builder builder(where, limits);
+  Json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.take();
+}
+
+std::string read_json_text(const std::filesystem::path& file, JsonLimits limits) {
+  std::error_code error;
+  const auto status = std::filesystem::status(file, error);
+  if (!std::filesystem::exists(status)) throw JsonError(fmt::format("{}: no such file", file.string()));
+  if (std::filesystem::is_directory(status))
+    throw JsonError(fmt::format("{}: is a folder, not a file", file.string()));
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw JsonError(fmt::format("{}: cannot be read (permissions?)", file.string()));
+  const auto too_large = [&] {
+    return JsonError(fmt::format("{}: larger than the limit of {} bytes", file.string(), limits.bytes));
+  };
+  std::string text;
+  if (std::filesystem::is_regular_file(status)) {
+    const auto size = std::filesystem::file_size(file, error);
+    if (!error && size > limits.bytes) throw too_large();
+    if (!error) text.reserve(size + slack);
+  }
+  // Not by the size the file system states alone: a pipe has none, and a file may grow.
+  std::string chunk(std::size_t{1} << 20, '\0');
+  while (stream.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || stream.gcount() > 0) {
+    text.append(chunk, 0, static_cast<std::size_t>(stream.gcount()));
+    if (text.size() > limits.bytes) throw too_large();
+  }
+  return text;
+}
+
+Json read_strict_json(const std::filesystem::path& file, JsonLimits limits) {
+  return parse_strict_json(read_json_text(file, limits), file.string(), limits);
+}
+
+std::string strict_json_text(Json json) {
+  make_finite(json);
+  std::string out;
+  append(out, json, 0);
+  return out + '\n';
+}
+
+}  // namespace assay

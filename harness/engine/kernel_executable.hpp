@@ -1,0 +1,52 @@
+// An Executable made of a kernel library: what the backends with kernels of their own share.
+#pragma once
+
+#include <memory>
+
+#include "harness/engine/executor.hpp"
+#include "harness/worker/backend.hpp"
+
+namespace assay {
+
+// mode "eager" goes op by op; every other mode is planned ahead. What only an evaluation or a check needs is
+// compiled when it is first asked for, so that the time to compile is that of what is timed.
+class KernelExecutable final : public Executable {
+ public:
+  KernelExecutable(const Program& program, const CompileOptions& options,
+                   std::unique_ptr<KernelLibrary> library);
+
+  void set_state(std::span<const HostTensor> tensors) override;
+  void supply_masks(std::span<const HostTensor> masks) override;
+  std::vector<HostTensor> masks() override;
+  std::vector<HostTensor> state() override;
+  void stage(std::int64_t slot, const HostBatch& batch) override { main_->stage(slot, batch); }
+  void step(std::int64_t slot, double learning_rate, std::int64_t step) override;
+  void synchronize() override { library_->synchronize(); }
+  double loss() override;
+  std::vector<HostTensor> results() override;
+  void evaluate(const HostBatch& batch, float* logits) override;
+  std::vector<HostTensor> gradients(const HostBatch& batch) override;
+  std::map<std::string, std::int64_t> memory() const override;
+  std::vector<OperatorTime> operator_times() const override { return main_->operator_times(); }
+
+ private:
+  std::unique_ptr<Executor> make(const Graph& graph, bool profile);
+  std::uint64_t seed() const;
+  Executor& evaluation();
+
+  Program program_;
+  CompileOptions options_;
+  std::unique_ptr<KernelLibrary> library_;
+  PersistentStore store_;
+  Packing packing_;
+  bool supplied_ = false;                 // masks are: nothing is drawn
+  std::unique_ptr<Executor> main_;        // the training step, or for task infer the inference step
+  std::unique_ptr<Executor> evaluation_;  // of task train
+  std::unique_ptr<Executor> gradients_;
+};
+
+// The whole of Backend::unsupported() for a kernel backend: the first node of the program's graphs that
+// `library` does not have, in words; empty when it has all.
+std::string first_unsupported(const Program& program, const CompileOptions& options, KernelLibrary& library);
+
+}  // namespace assay

@@ -1,0 +1,100 @@
+// What a kernel backend brings to the shared executor: formats, kernels, reorders, fusions.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/engine/format.hpp"
+#include "harness/engine/kernel.hpp"
+#include "harness/graph/graph.hpp"
+#include "harness/graph/op.hpp"
+
+namespace assay {
+
+class Memory;
+
+// What is settled when a node is lowered. One entry per operand and per result of the node.
+struct Offer {
+  // The format that the value has, or that an earlier user asked of it. Undecided: nobody has said; choose
+  // freely.
+  std::vector<Format> inputs;
+  // What the readers would like (a gradient: its parameter's format; a new parameter: the parameter's own).
+  // Undecided: choose.
+  std::vector<Format> outputs;
+  // Eager mode: every operand and result is plain, and the lowering must take it so.
+  bool plain = false;
+};
+
+struct Lowered {
+  std::unique_ptr<Kernel> kernel;
+  // One per operand and per result, undecided where it is absent. Where one differs from what the value has,
+  // the executor puts a reorder between (once per value and format). An opaque value is never reordered; its
+  // producer says its bytes here.
+  std::vector<Format> inputs;
+  std::vector<Format> outputs;
+  std::int64_t scratch_bytes = 0;
+  std::vector<InPlace> in_place;  // those of in_place(node) that this kernel allows, in these formats
+  // Result 0 is operand 0's bytes as they lie (flatten): there is no kernel and nothing is moved.
+  bool view = false;
+};
+
+// A kernel of the flat list that graph mode runs, and the node it came from (a reorder: the node that wanted
+// it).
+struct Scheduled {
+  Kernel* kernel = nullptr;
+  std::string node;
+  std::string op;
+};
+
+// A list that was run once, kept with the pointers that its kernels had then.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void run() = 0;
+};
+
+// Made for one CompileOptions (threads, precision, mode), used from one thread, outlives its kernels.
+class KernelLibrary {
+ public:
+  virtual ~KernelLibrary() = default;
+
+  // Graph mode, first of all: the graph in the fused ops that this library has. Same inputs, outputs and
+  // updates.
+  virtual Graph fuse(Graph graph) const { return graph; }
+
+  // Where the operands and results of its kernels lie; the host's own unless it says otherwise.
+  virtual Memory& memory() const;
+
+  // Empty, or why this node cannot be lowered: "[convolution] stride 3 has no kernel here".
+  virtual std::string unsupported(const Graph& graph, const Node& node) const = 0;
+
+  // Row-major without padding: what the host reads and writes, and what eager mode uses.
+  virtual Format plain(const TensorType& type) const;
+
+  // Nodes that lead are lowered before all others, so that they choose and the rest follow: the matrix ops.
+  virtual bool leads(const Graph& graph, const Node& node) const;
+
+  // Throws Unsupported. The graph may be looked at beyond the node (who reads this weight?).
+  virtual Lowered lower(const Graph& graph, NodeId node, const Offer& offer) = 0;
+
+  // Moves a value between two formats of this library: one operand, one result, never in place.
+  virtual std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) = 0;
+
+  // Graph mode, once, after all are bound: the list as it will run. The library may put one kernel of its own
+  // (which it owns) in the place of neighbours, for instance all optimizer updates behind one barrier. It may
+  // not change the order.
+  virtual void compact(std::vector<Scheduled>& kernels);
+
+  // Runs a bound list in order. A library that opens one parallel region, or captures, does it here.
+  virtual void run(std::span<Kernel* const> kernels);
+  // Graph mode: what run() would enqueue with the pointers that are bound now, to be repeated as a whole while
+  // the kernels may be bound anew. The list has been run before. Null: run() is all there is.
+  virtual std::unique_ptr<Recording> record(std::span<Kernel* const> kernels);
+  // Returns when everything that was run is done.
+  virtual void synchronize() {}
+};
+
+}  // namespace assay

@@ -1,0 +1,277 @@
+#include "harness/engine/lowered_graph.hpp"
+
+#include <utility>
+
+#include "harness/engine/memory.hpp"
+#include "harness/worker/error.hpp"
+
+namespace assay {
+namespace {
+
+// Brings an updated value home where it could not be made in place.
+class CopyKernel final : public Kernel {
+ public:
+  CopyKernel(Memory& memory, std::int64_t bytes) : memory_(memory), bytes_(bytes) {}
+  void bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
+    from_ = inputs[0];
+    to_ = outputs[0];
+  }
+  void run() override { memory_.copy(to_, from_, bytes_); }
+
+ private:
+  Memory& memory_;
+  std::int64_t bytes_;
+  const void* from_ = nullptr;
+  void* to_ = nullptr;
+};
+
+// The formats of one graph while they are being settled.
+class Formats {
+ public:
+  Formats(const Graph& graph, KernelLibrary& library, const LoweringOptions& options)
+      : graph_(graph),
+        library_(library),
+        plain_(options.plain),
+        settled_(graph.values().size()),
+        target_(graph.values().size(), none),
+        like_(graph.values().size(), none) {
+    for (std::size_t v = 0; v < settled_.size(); ++v) {
+      const Value& value = graph.values()[v];
+      if (plain_ && !value.opaque) settled_[v] = library.plain(value.type);
+      const auto pin = options.pinned.find(value.name);
+      if (is_persistent(value.role) && pin != options.pinned.end()) settled_[v] = pin->second;
+    }
+    for (const Update& update : graph.updates()) target_[index(update.source)] = update.target;
+    find_gradients();
+  }
+
+  std::vector<Lowered> lower_all() {
+    std::vector<Lowered> lowered(graph_.nodes().size());
+    for (const bool leading : {true, false}) {
+      for (std::size_t n = 0; n < lowered.size(); ++n) {
+        if (library_.leads(graph_, graph_.nodes()[n]) == leading)
+          lowered[n] = lower_node(static_cast<NodeId>(n));
+      }
+    }
+    return lowered;
+  }
+
+  // Where the value lies: what its producer writes, or what the first reader of a fed or persistent one asked
+  // for.
+  Format of(ValueId v) const {
+    return settled_[index(v)].decided() ? settled_[index(v)] : library_.plain(graph_.value(v).type);
+  }
+  ValueId target(ValueId v) const { return target_[index(v)]; }
+
+ private:
+  // What an optimizer reads as "gradient" in the group of operands whose result becomes the parameter.
+  void find_gradients() {
+    for (const Node& node : graph_.nodes()) {
+      if (node.op->repeats() == 0) continue;
+      const std::vector<Operand> operands = node.op->operands();
+      const std::size_t shared = operands.size() - index(node.op->repeats()),
+                        results = node.op->results().size();
+      for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+        const ValueId parameter = node.outputs[o] == none ? none : target_[index(node.outputs[o])];
+        if (parameter == none || graph_.value(parameter).role != Role::parameter) continue;
+        const std::size_t first = shared + o / results * index(node.op->repeats());
+        for (std::size_t i = first; i < first + index(node.op->repeats()); ++i) {
+          if (operand_at(*node.op, operands, i).name == "gradient") mark(node.inputs[i], parameter);
+        }
+      }
+    }
+  }
+
+  void mark(ValueId v, ValueId parameter) {
+    while (v != none && graph_.value(v).producer != none &&
+           graph_.value(v).type.shape == graph_.value(parameter).type.shape) {
+      like_[index(v)] = parameter;
+      const Node& producer = graph_.node(graph_.value(v).producer);
+      v = producer.op->name() == "cast" ? producer.inputs[0] : none;
+    }
+  }
+
+  Format wish(ValueId v) const {
+    if (settled_[index(v)].decided()) return settled_[index(v)];
+    for (const ValueId other : {target_[index(v)], like_[index(v)]}) {
+      if (other != none && graph_.value(other).type == graph_.value(v).type &&
+          settled_[index(other)].decided()) {
+        return settled_[index(other)];
+      }
+    }
+    return {};
+  }
+
+  Lowered lower_node(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (const std::string reason = library_.unsupported(graph_, node); !reason.empty())
+      throw Unsupported(reason);
+    Offer offer;
+    offer.plain = plain_;
+    for (const ValueId v : node.inputs) offer.inputs.push_back(v == none ? Format{} : settled_[index(v)]);
+    for (const ValueId v : node.outputs) offer.outputs.push_back(v == none ? Format{} : wish(v));
+    Lowered lowered = library_.lower(graph_, id, offer);
+    lowered.inputs.resize(node.inputs.size());
+    lowered.outputs.resize(node.outputs.size());
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == none || graph_.value(node.inputs[i]).opaque) continue;
+      if (!lowered.inputs[i].decided()) lowered.inputs[i] = of(node.inputs[i]);
+      if (!settled_[index(node.inputs[i])].decided()) settled_[index(node.inputs[i])] = lowered.inputs[i];
+    }
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      if (node.outputs[o] == none) continue;
+      if (!lowered.outputs[o].decided())
+        lowered.outputs[o] = library_.plain(graph_.value(node.outputs[o]).type);
+      settled_[index(node.outputs[o])] = lowered.outputs[o];
+    }
+    return lowered;
+  }
+
+  const Graph& graph_;
+  KernelLibrary& library_;
+  bool plain_;
+  std::vector<Format> settled_;
+  std::vector<ValueId> target_;  // of an updated value: the persistent value that it replaces
+  std::vector<ValueId> like_;    // of a gradient: its parameter
+};
+
+// Lays the kernels out in order with their buffers.
+class Assembly {
+ public:
+  Assembly(LoweredGraph& result, KernelLibrary& library, const Formats& formats)
+      : result_(result),
+        graph_(result.graph),
+        library_(library),
+        formats_(formats),
+        home_(graph_.values().size()),
+        last_reader_(graph_.values().size(), none) {
+    for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
+      for (const ValueId v : graph_.nodes()[n].inputs) {
+        if (v != none) last_reader_[index(v)] = static_cast<NodeId>(n);
+      }
+    }
+    for (std::size_t v = 0; v < home_.size(); ++v) {
+      const Role role = graph_.values()[v].role;
+      const auto id = static_cast<ValueId>(v);
+      if (is_feed(role)) home_[v] = add(id, formats_.of(id), Buffer::Kind::feed);
+      if (is_persistent(role)) home_[v] = add(id, formats_.of(id), Buffer::Kind::persistent);
+    }
+  }
+
+  void emit(NodeId id, Lowered lowered) {
+    const Node& node = graph_.node(id);
+    LoweredStep step{node.name, std::string(node.op->name()), std::move(lowered.kernel),  {},
+                     {},        lowered.scratch_bytes,        std::move(lowered.in_place)};
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      step.inputs.push_back(node.inputs[i] == none ? none : operand(node, node.inputs[i], lowered.inputs[i]));
+    }
+    if (lowered.view) {
+      const ValueId v = node.outputs.front();
+      const bool persistent = result_.buffers[index(step.inputs.front())].kind == Buffer::Kind::persistent;
+      if (!persistent) {
+        home_[index(v)] = {v, graph_.value(v).type, lowered.outputs.front(), step.inputs.front()};
+        return;
+      }
+      // A view of what an update replaces would change under its readers.
+      step.kernel = std::make_unique<CopyKernel>(library_.memory(), lowered.outputs.front().bytes);
+    }
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      const ValueId v = node.outputs[o];
+      if (v == none) {
+        step.outputs.push_back(none);
+        continue;
+      }
+      const ValueId target = formats_.target(v);
+      if (target != none && fits_home(id, step, static_cast<int>(o), target, lowered.outputs[o])) {
+        home_[index(v)] = home_[index(target)];
+      } else {
+        home_[index(v)] = add(v, lowered.outputs[o], Buffer::Kind::transient);
+      }
+      step.outputs.push_back(home_[index(v)].buffer);
+    }
+    result_.steps.push_back(std::move(step));
+  }
+
+  void finish() {
+    for (const Update& update : graph_.updates()) {
+      const Placed &from = home_[index(update.source)], &to = home_[index(update.target)];
+      if (from.buffer != to.buffer) result_.steps.push_back(move(from, to, graph_.value(update.target).name));
+    }
+    for (const Graph::Output& output : graph_.outputs()) {
+      const Placed& place = home_[index(output.value)];
+      result_.buffers[index(place.buffer)].output = true;
+      result_.outputs[output.name] = place;
+    }
+  }
+
+ private:
+  Placed add(ValueId v, Format format, Buffer::Kind kind) {
+    Placed place{v, graph_.value(v).type, std::move(format), static_cast<int>(result_.buffers.size())};
+    result_.buffers.push_back({kind, place.format.bytes, false, place});
+    return place;
+  }
+
+  // The buffer that holds `v` in `format`: where it lies, or a copy made now and kept for later readers. What
+  // is fed is staged in that format, too, so that no step pays for it.
+  int operand(const Node& reader, ValueId v, const Format& format) {
+    const Placed home = home_[index(v)];
+    if (home.format == format || graph_.value(v).opaque) return home.buffer;
+    const auto [found, fresh] = copies_.try_emplace({v, format.key}, none);
+    if (!fresh) return found->second;
+    const Buffer::Kind kind = is_feed(graph_.value(v).role) ? Buffer::Kind::feed : Buffer::Kind::transient;
+    const Placed copy = add(v, format, kind);
+    found->second = copy.buffer;
+    if (kind == Buffer::Kind::transient) result_.steps.push_back(move(home, copy, reader.name));
+    return copy.buffer;
+  }
+
+  LoweredStep move(const Placed& from, const Placed& to, std::string node) {
+    std::unique_ptr<Kernel> kernel;
+    if (from.format == to.format) {
+      kernel = std::make_unique<CopyKernel>(library_.memory(), from.format.bytes);
+    } else {
+      kernel = library_.reorder(from.type, from.format, to.format);
+    }
+    return {std::move(node), "reorder", std::move(kernel), {from.buffer}, {to.buffer}, 0, {}};
+  }
+
+  // Whether the new value may be written where the old one lies: nobody reads the old one later, and this
+  // kernel either does not read it or reads each element before it writes it.
+  bool fits_home(NodeId id, const LoweredStep& step, int output, ValueId target, const Format& format) const {
+    const Placed& home = home_[index(target)];
+    if (home.format != format || last_reader_[index(target)] > id) return false;
+    for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+      if (step.inputs[i] != home.buffer) continue;
+      bool allowed = false;
+      for (const InPlace& pair : step.in_place) {
+        allowed = allowed || (pair.output == output && pair.input == static_cast<int>(i));
+      }
+      if (!allowed) return false;
+    }
+    return true;
+  }
+
+  LoweredGraph& result_;
+  const Graph& graph_;
+  KernelLibrary& library_;
+  const Formats& formats_;
+  std::vector<Placed> home_;  // where each value lies
+  std::vector<NodeId> last_reader_;
+  std::map<std::pair<ValueId, std::string>, int> copies_;
+};
+
+}  // namespace
+
+LoweredGraph lower(const Graph& graph, KernelLibrary& library, const LoweringOptions& options) {
+  LoweredGraph result;
+  result.graph = options.plain ? graph : library.fuse(graph);
+  Formats formats(result.graph, library, options);
+  std::vector<Lowered> lowered = formats.lower_all();
+  Assembly assembly(result, library, formats);
+  for (std::size_t n = 0; n < lowered.size(); ++n)
+    assembly.emit(static_cast<NodeId>(n), std::move(lowered[n]));
+  assembly.finish();
+  return result;
+}
+
+}  // namespace assay

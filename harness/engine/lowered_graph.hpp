@@ -1,0 +1,64 @@
+// A graph after lowering: kernels in order, the buffers between them, and the reorders where formats differ.
+// It has no memory yet.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/engine/kernel_library.hpp"
+
+namespace assay {
+
+// A value as it lies somewhere.
+struct Placed {
+  ValueId value = none;
+  TensorType type;  // default for an opaque value
+  Format format;
+  int buffer = none;
+};
+
+// Memory that the graph needs, before it has an address.
+struct Buffer {
+  enum class Kind : std::uint8_t {
+    feed,        // filled from the batch or the schedule before the step; one per format that a kernel reads
+    persistent,  // a parameter or state, kept between steps; its updated value lies in the same buffer where
+                 // it can
+    transient,   // made within the step
+  };
+  Kind kind = Kind::transient;
+  std::int64_t bytes = 0;
+  bool output = false;  // must still be there after the step
+  Placed first;         // what it was made for; views of it are not named here
+};
+
+struct LoweredStep {
+  std::string node;
+  std::string op;
+  std::unique_ptr<Kernel> kernel;
+  std::vector<int> inputs;  // index of a buffer, `none` where the operand is absent
+  std::vector<int> outputs;
+  std::int64_t scratch_bytes = 0;
+  std::vector<InPlace> in_place;
+};
+
+struct LoweredGraph {
+  Graph graph;  // after fusion
+  std::vector<Buffer> buffers;
+  std::vector<LoweredStep> steps;
+  std::map<std::string, Placed> outputs;  // the graph's named results
+};
+
+struct LoweringOptions {
+  bool plain = false;                    // eager: no fusion, no format but plain
+  std::map<std::string, Format> pinned;  // formats of persistent values that another graph settled
+};
+
+// Formats are settled in one pass over the whole graph: the nodes that lead first, then the rest in order;
+// each sees what is settled around it. A parameter's moments and gradient are offered the parameter's format.
+// Throws Unsupported.
+LoweredGraph lower(const Graph& graph, KernelLibrary& library, const LoweringOptions& options);
+
+}  // namespace assay

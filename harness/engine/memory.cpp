@@ -1,0 +1,43 @@
+#include "harness/engine/memory.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "harness/worker/error.hpp"
+
+namespace assay {
+namespace {
+
+class HostMemory final : public Memory {
+ public:
+  void* allocate(std::int64_t bytes, const char* purpose) override {
+    const auto rounded = (static_cast<std::size_t>(bytes < 1 ? 1 : bytes) + 63) / 64 * 64;
+    void* const pointer = std::aligned_alloc(64, rounded);
+    if (pointer == nullptr)
+      throw OutOfMemory(
+          fmt::format("no memory for {} bytes of {}: a smaller batch needs less", bytes, purpose));
+    return pointer;
+  }
+  void release(void* pointer) noexcept override { std::free(pointer); }
+  void clear(void* pointer, std::int64_t bytes) override {
+    std::memset(pointer, 0, static_cast<std::size_t>(bytes));
+  }
+  void copy(void* to, const void* from, std::int64_t bytes) override {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+  void put(void* to, const void* host, std::int64_t bytes) override { copy(to, host, bytes); }
+  const void* land(const void* host, std::int64_t) override { return host; }
+  void fetch(void* host, const void* from, std::int64_t bytes) override { copy(host, from, bytes); }
+  bool is_host() const override { return true; }
+};
+
+}  // namespace
+
+Memory& host_memory() {
+  static HostMemory memory;
+  return memory;
+}
+
+}  // namespace assay

@@ -1,0 +1,55 @@
+// What `assay inspect` shows: a program's layers, parameters, FLOPs, and its memory under each plan.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/graph/passes/training_step.hpp"
+
+namespace assay {
+
+struct NodeSummary {
+  std::string name;
+  std::string op;
+  std::string type;             // of its first result: "f32 (200, 6, 24, 24)"
+  std::int64_t parameters = 0;  // elements of the parameters that it reads
+  double flops = 0;
+  double bytes = 0;  // compulsory traffic
+};
+
+// Sizes of the arena in bytes.
+struct ArenaSummary {
+  std::int64_t naive = 0;
+  std::int64_t in_place = 0;
+  std::int64_t co_share = 0;
+  std::int64_t lower_bound = 0;  // the most bytes alive at once with in_place
+};
+
+// Of a step's graph with plain layouts.
+ArenaSummary plan_sizes(const Graph& step);
+
+struct StepSummary {
+  std::vector<NodeSummary> nodes;  // in the order of execution
+  double flops = 0;
+  double bytes = 0;
+  std::int64_t persistent_bytes = 0;  // parameters, moments, running statistics, dropout masks
+  ArenaSummary arena;
+};
+
+struct ProgramSummary {
+  std::string workload;
+  std::string precision;
+  std::int64_t batch = 0;
+  std::int64_t parameters = 0;  // elements
+  double forward_flops = 0;     // of the training step's forward pass, with the loss
+  double backward_flops = 0;    // gradients
+  double optimizer_flops = 0;
+  StepSummary training;  // unfused: forward, loss, backward, optimizer
+  StepSummary inference;
+};
+
+ProgramSummary summarise(const Program& program, const Precision& precision);
+
+}  // namespace assay

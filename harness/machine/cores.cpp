@@ -1,0 +1,65 @@
+#include "harness/machine/cores.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "harness/machine/topology.hpp"
+
+namespace assay {
+namespace {
+
+std::vector<int> find_cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {0};
+  std::vector<int> firsts, siblings;
+  const std::map<int, int> core_of = cores_of_cpus();
+  std::set<int> seen;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(static_cast<unsigned>(cpu), &allowed)) continue;
+    const auto core = core_of.find(cpu);
+    const bool first = core == core_of.end() || seen.insert(core->second).second;
+    (first ? firsts : siblings).push_back(cpu);
+  }
+  firsts.insert(firsts.end(), siblings.begin(), siblings.end());
+  return firsts;
+}
+
+}  // namespace
+
+const std::vector<int>& usable_cores() {
+  static const std::vector<int> cores = find_cores();
+  return cores;
+}
+
+std::vector<int> worker_cores(int threads) {
+  const auto& all = usable_cores();
+  if (threads < 1 || static_cast<std::size_t>(threads) > all.size()) return {};
+  std::vector<int> cores(all.begin(), all.begin() + threads);
+  std::sort(cores.begin(), cores.end());
+  return cores;
+}
+
+void leave_cores_to_worker(const std::vector<int>& taken) {
+  cpu_set_t left;
+  CPU_ZERO(&left);
+  for (const int cpu : usable_cores()) {
+    if (std::find(taken.begin(), taken.end(), cpu) == taken.end()) CPU_SET(static_cast<unsigned>(cpu), &left);
+  }
+  if (CPU_COUNT(&left) == 0) {
+    for (const int cpu : usable_cores()) CPU_SET(static_cast<unsigned>(cpu), &left);
+  }
+  ::sched_setaffinity(0, sizeof left, &left);
+}
+
+void take_cores_back() { leave_cores_to_worker({}); }
+
+std::string cores_text(const std::vector<int>& cores) { return fmt::format("{}", fmt::join(cores, ",")); }
+
+}  // namespace assay

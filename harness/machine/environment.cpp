@@ -1,0 +1,155 @@
+#include "harness/machine/environment.hpp"
+
+#include <sys/personality.h>
+#include <sys/utsname.h>
+
+#include <cstdio>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/core/clock.hpp"
+#include "harness/core/or_null.hpp"
+#include "harness/machine/cpu_info.hpp"
+#include "harness/machine/gpu_info.hpp"
+#include "harness/machine/limits.hpp"
+#include "harness/machine/nvml.hpp"
+#include "harness/machine/system_files.hpp"
+
+namespace assay {
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+Json memory(const fs::path& root) {
+  const std::string described = file_text(root / "proc/meminfo").value_or("");
+  const auto bytes = [&](const char* key) {
+    const auto text = field_of(described, key);
+    const auto kibibytes = text ? size_of(*text) : std::nullopt;
+    return kibibytes ? Json(*kibibytes << 10) : Json(nullptr);
+  };
+  const auto chosen = [&](const char* file) {  // "always [madvise] never"
+    const auto text = file_text(root / "sys/kernel/mm/transparent_hugepage" / file);
+    if (!text) return Json(nullptr);
+    const auto open = text->find('['), close = text->find(']');
+    return open != text->npos && close != text->npos ? Json(text->substr(open + 1, close - open - 1))
+                                                     : Json(nullptr);
+  };
+  return {{"total", bytes("MemTotal")},
+          {"available", bytes("MemAvailable")},
+          {"swap_total", bytes("SwapTotal")},
+          {"huge_pages", chosen("enabled")},
+          {"huge_pages_defrag", chosen("defrag")}};
+}
+
+Json clock(const fs::path& root) {
+  const ClockQuality quality = measure_clock();
+  return {{"source",
+           or_null(file_text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource"))},
+          {"name", quality.name},
+          {"resolution_ns", quality.resolution_ns},
+          {"cost_ns", quality.cost_ns}};
+}
+
+Json load_average(const fs::path& root) {
+  double one = 0, five = 0, fifteen = 0;
+  const auto text = file_text(root / "proc/loadavg");
+  if (!text || std::sscanf(text->c_str(), "%lf %lf %lf", &one, &five, &fifteen) != 3) return nullptr;
+  return {one, five, fifteen};
+}
+
+// Where the addresses of a program lie differs from fork to fork, and with it what collides in the caches:
+// "full", "partial" or "off" for the machine, "off" also where this process and so its workers were started
+// without.
+Json address_randomisation(const fs::path& root) {
+  const int own = ::personality(0xffffffff);
+  if (own != -1 && (own & ADDR_NO_RANDOMIZE) != 0) return "off";
+  const auto setting = file_integer(root / "proc/sys/kernel/randomize_va_space");
+  if (!setting) return nullptr;
+  return *setting == 0 ? "off" : *setting == 1 ? "partial" : "full";
+}
+
+// Each with what was seen and what to do about it.
+Json unsteady(const Json& environment) {
+  Json causes = Json::array();
+  const auto add = [&](std::string what, const char* remedy) {
+    causes.push_back({{"what", std::move(what)}, {"remedy", remedy}});
+  };
+  const Json& cpu = environment["cpu"];
+  if (cpu["governor"].is_string() && cpu["governor"] != "performance")
+    add(fmt::format("the frequency governor is {}", cpu["governor"].get<std::string>()),
+        "cpupower frequency-set -g performance");
+  if (cpu["governor"].is_null())
+    add("the clock frequency is not under this system's control", "compare ratios within rounds, not times");
+  if (cpu["boost"] == true)
+    add("the clock may boost, so speed depends on heat", "echo 0 > /sys/devices/system/cpu/cpufreq/boost");
+  if (environment["virtualised"] == true)
+    add("a hypervisor shares this machine with others", "look at the flag \"stolen\"; use more forks");
+  if (cpu["threads_per_core"].is_number() && cpu["threads_per_core"] > 1)
+    add(fmt::format("{} hardware threads share a core", cpu["threads_per_core"].get<int>()),
+        "--threads no larger than the cores");
+  const Json& load = environment["load_average"];
+  if (load.is_array() && load[0].get<double>() > 0.5)
+    add(fmt::format("the load was {:.2f} in the last minute", load[0].get<double>()),
+        "stop what else is running");
+  const Json& group = environment["control_group"];
+  if (group["cpu_quota"].is_number())
+    add(fmt::format("a container may use {:.2f} cores", group["cpu_quota"].get<double>()),
+        "--threads no larger than that");
+  if (group["memory_limit"].is_number())
+    add(fmt::format("a container may use {:.1f} GiB of memory",
+                    group["memory_limit"].get<double>() * 0x1p-30),
+        "a worker that is killed there is reported as out_of_memory");
+  if (environment["memory"]["swap_total"].is_number() && environment["memory"]["swap_total"] > 0)
+    add("memory may be swapped out", "swapoff -a");
+  if (environment["clock"]["source"].is_string() && environment["clock"]["source"] != "tsc" &&
+      cpu["architecture"] == "x86_64")
+    add(fmt::format("the clock source is {}, slow to read",
+                    environment["clock"]["source"].get<std::string>()),
+        "boot with clocksource=tsc");
+  for (const Json& cause : unsteady_gpus(environment["gpus"])) causes.push_back(cause);
+  return causes;
+}
+
+}  // namespace
+
+Json environment(const fs::path& root) {
+  utsname system{};
+  uname(&system);
+  const std::string flags = field_of(file_text(root / "proc/cpuinfo").value_or(""), "flags").value_or("");
+  Json out{
+      {"host", system.nodename},
+      {"kernel", fmt::format("{} {}", system.sysname, system.release)},
+      {"os", or_null(field_of(file_text(root / "etc/os-release").value_or(""), "PRETTY_NAME"))},
+      {"cpu", cpu_info(root)},
+      {"memory", memory(root)},
+      {"virtualised",
+       flags.empty() ? Json(nullptr) : Json((" " + flags + " ").find(" hypervisor ") != std::string::npos)},
+      {"control_group", control_group_limits(root)},
+      {"address_randomisation", address_randomisation(root)},
+      {"load_average", load_average(root)},
+      {"clock", clock(root)},
+      {"nvml", nvml_info(nvml_access())},
+      {"gpus", gpu_info(nvml_access(), root)}};
+  out["unsteady"] = unsteady(out);
+  return out;
+}
+
+std::int64_t last_level_cache(const Json& environment) {
+  constexpr std::int64_t unknown = std::int64_t{32} << 20;
+  const auto cpu = environment.find("cpu");
+  if (cpu == environment.end() || !cpu->is_object() || !cpu->contains("caches")) return unknown;
+  std::int64_t level = 0, bytes = 0;
+  for (const Json& cache : (*cpu)["caches"]) {
+    const auto own = cache.value("level", std::int64_t{0});
+    if (own < level || cache.value("type", "") == "Instruction") continue;
+    if (own > level) bytes = 0;
+    level = own;
+    bytes += cache.value("bytes", std::int64_t{0}) * cache.value("count", std::int64_t{1});
+  }
+  return bytes > 0 ? bytes : unknown;
+}
+
+}  // namespace assay

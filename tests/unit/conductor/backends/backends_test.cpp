@@ -1,0 +1,138 @@
+#include "harness/conductor/backends/backends.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/config/options.hpp"
+
+namespace assay {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+nlohmann::json description() {
+  return nlohmann::json::parse(
+      R"({"name": "fake", "kind": "framework", "command": ["${interpreter}", "${here}/worker.py"],
+    "framework": "fake", "devices": ["cpu"], "modes": ["eager"], "tasks": ["train"], "precisions": ["fp32"],
+    "layouts": ["native"], "loaders": ["resident"],
+    "requires": [{"file": "${environment}/bin/python", "reason": "Fake is not set up", "remedy": "scripts/setup fake"}]})");
+}
+
+class BackendsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() / ("assay_backends_" + std::to_string(::getpid()));
+    ::setenv("ASSAY_ENVIRONMENTS", (root_ / "environments").c_str(), 1);
+    ::unsetenv("ASSAY_PYTHON_FAKE");
+  }
+  void TearDown() override {
+    fs::remove_all(root_);
+    ::unsetenv("ASSAY_ENVIRONMENTS");
+  }
+  void write(const fs::path& file, const std::string& text) {
+    fs::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+  BackendDescription read(const Interpreters& interpreters = {}) {
+    return backend_from_json(description(), root_ / "fake/backend.json", interpreters);
+  }
+
+  fs::path root_;
+};
+
+TEST_F(BackendsTest, a_missing_requirement_makes_it_unavailable_with_reason_and_remedy) {
+  const BackendDescription backend = read();
+  EXPECT_FALSE(backend.available());
+  EXPECT_THAT(backend.unavailable, HasSubstr("Fake is not set up"));
+  EXPECT_EQ(backend.remedy, "scripts/setup fake");
+}
+
+TEST_F(BackendsTest, placeholders_become_paths) {
+  const fs::path python = root_ / "environments/fake/bin/python";
+  write(python, "#!/bin/sh\n");
+  fs::permissions(python, fs::perms::owner_all);
+  const BackendDescription backend = read();
+  EXPECT_TRUE(backend.available()) << backend.unavailable;
+  EXPECT_EQ(backend.command.at(0), python.string());
+  EXPECT_EQ(backend.command.at(1), (root_ / "fake/worker.py").string());
+}
+
+TEST_F(BackendsTest, an_interpreter_by_option_or_environment_stands_for_the_environment) {
+  EXPECT_TRUE(read({{"fake", "/bin/sh"}}).available());
+  EXPECT_EQ(read({{"fake", "/bin/sh"}}).command.at(0), "/bin/sh");
+  ::setenv("ASSAY_PYTHON_FAKE", "/bin/cat", 1);
+  EXPECT_EQ(read().command.at(0), "/bin/cat");
+  ::unsetenv("ASSAY_PYTHON_FAKE");
+}
+
+TEST_F(BackendsTest, a_bad_description_is_a_fault_and_no_obstacle) {
+  write(root_ / "a/backend.json", "{\"name\": ");
+  auto misspelt = description();
+  misspelt["precision"] = {"fp32"};
+  write(root_ / "b/backend.json", misspelt.dump());
+  auto good = description();
+  good["command"] = {"true"};
+  good.erase("requires");
+  write(root_ / "c/backend.json", good.dump());
+  const BackendRegistry registry = find_backends_in({root_, root_ / "absent"}, {});
+  ASSERT_EQ(registry.backends.size(), 1U);
+  EXPECT_TRUE(registry.find("fake")->available());
+  ASSERT_EQ(registry.faults.size(), 2U);
+  EXPECT_THAT(registry.faults[1], AllOf(HasSubstr("b/backend.json"), HasSubstr("precision")));
+}
+
+TEST_F(BackendsTest, the_first_of_a_name_wins_and_says_so) {
+  auto one = description(), two = description();
+  one["description"] = "first";
+  two["description"] = "second";
+  write(root_ / "one/fake/backend.json", one.dump());
+  write(root_ / "two/fake/backend.json", two.dump());
+  const BackendRegistry registry = find_backends_in({root_ / "one", root_ / "two"}, {});
+  ASSERT_EQ(registry.backends.size(), 1U);
+  EXPECT_EQ(registry.backends[0].description, "first");
+  ASSERT_EQ(registry.faults.size(), 1U);
+  EXPECT_THAT(registry.faults[0], AllOf(HasSubstr("one/fake stands in for"), HasSubstr("two/fake")));
+}
+
+TEST_F(BackendsTest, a_folder_that_is_named_twice_is_no_second_backend) {
+  write(root_ / "one/fake/backend.json", description().dump());
+  const BackendRegistry registry = find_backends_in({root_ / "one", root_ / "one/fake", root_ / "one/"}, {});
+  EXPECT_EQ(registry.backends.size(), 1U);
+  EXPECT_TRUE(registry.faults.empty()) << registry.faults[0];
+}
+
+TEST_F(BackendsTest, an_added_backend_becomes_no_oracle_beside_the_one_that_is_there) {
+  auto built = description(), added = description();
+  for (auto* one : {&built, &added}) {
+    (*one)["oracle"] = true;
+    (*one)["command"] = {"true"};
+    one->erase("requires");
+  }
+  built["name"] = "reference";
+  added["name"] = "another";
+  write(root_ / "added/another/backend.json", added.dump());
+  write(root_ / "built/reference/backend.json", built.dump());
+  const BackendRegistry registry = find_backends_in({root_ / "added", root_ / "built"}, {});
+  ASSERT_EQ(registry.backends.size(), 2U);
+  EXPECT_EQ(registry.oracle()->name, "reference");
+  ASSERT_EQ(registry.faults.size(), 1U);
+  EXPECT_THAT(registry.faults[0], AllOf(HasSubstr("another"), HasSubstr("not asked")));
+}
+
+TEST_F(BackendsTest, unknown_placeholders_and_interpreters_are_refused) {
+  auto wrong = description();
+  wrong["command"] = {"${home}/worker"};
+  EXPECT_THROW(backend_from_json(wrong, "x/backend.json", {}), ConfigError);
+  EXPECT_THROW(parse_interpreters({"torch"}), ConfigError);
+  EXPECT_THROW(parse_interpreters({"torch=/no/such/python"}), ConfigError);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,68 @@
+// The table of support in the README against what the backends of this tree say.
+#include "harness/conductor/backends/op_support.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const fs::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+TEST(OpSupport, the_readme_shows_what_each_backend_json_says) {
+  const fs::path source = ASSAY_SOURCE_DIR;
+  const BackendRegistry registry = find_backends_in({source / "backends"}, {});
+  ASSERT_FALSE(registry.backends.empty());
+  for (const BackendDescription& backend : registry.backends) {
+    EXPECT_FALSE(backend.ops.empty()) << backend.name << " does not say its ops";
+    for (const std::string& op : backend.ops) EXPECT_NO_THROW(find_op(op)) << backend.name;
+  }
+  const std::string begin = "<!-- ops -->\n", end = "<!-- /ops -->";
+  std::string readme = text_of(source / "README.md");
+  const std::size_t first = readme.find(begin), last = readme.find(end);
+  ASSERT_TRUE(first != std::string::npos && last != std::string::npos && first < last);
+  const std::size_t at = first + begin.size();
+  const std::string wanted = "\n" + support_page(registry.backends) + "\n";
+  const char* write = std::getenv("ASSAY_WRITE_DOCS");
+  if (write != nullptr && std::string_view(write) == "1") {
+    readme.replace(at, last - at, wanted);
+    std::ofstream(source / "README.md") << readme;
+  } else {
+    EXPECT_EQ(readme.substr(at, last - at), wanted) << "write it anew with ASSAY_WRITE_DOCS=1";
+  }
+}
+
+TEST(OpSupport, a_framework_has_gradients_of_its_own_and_a_silent_backend_is_a_question) {
+  BackendDescription backend;
+  backend.kind = "framework";
+  EXPECT_EQ(support(backend, find_op("relu")), "?");
+  backend.ops = {"relu"};
+  EXPECT_EQ(support(backend, find_op("relu")), "yes");
+  EXPECT_EQ(support(backend, find_op("concat")), "no");
+  EXPECT_EQ(support(backend, find_op("relu_gradient")), "own");
+  EXPECT_EQ(support(backend, find_op("adam")), "own");
+  backend.kind = "bare";
+  EXPECT_EQ(support(backend, find_op("relu_gradient")), "no");
+}
+
+TEST(OpSupport, optimizers_casts_and_gradients_stand_in_no_network) {
+  for (const char* op : {"concat", "matmul", "softmax", "convolution"})
+    EXPECT_TRUE(in_networks(find_op(op))) << op;
+  for (const char* op :
+       {"adam", "sgd", "cast", "constant", "softmax_gradient", "convolution_weight_gradient"})
+    EXPECT_FALSE(in_networks(find_op(op))) << op;
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,57 @@
+#include "harness/conductor/check/draw_judge.hpp"
+
+#include <gtest/gtest.h>
+
+#include "harness/conductor/check/tolerance.hpp"
+#include "harness/core/io/safetensors.hpp"
+#include "harness/graph/builder.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace assay {
+namespace {
+
+// One dropout of a quarter.
+Program dropping() {
+  Graph graph("dropping");
+  GraphBuilder b(graph);
+  const ValueId x = b.dropout(b.input("inputs", {100, 100}), 0.25, "drop");
+  graph.add_output("logits", x);
+  return {graph, Graph("none"), {}};
+}
+
+TensorVerdict verdict_on(const std::vector<float>& counts) {
+  TemporaryFolder folder;
+  HostTensor tensor = HostTensor::zeros("draws/drop.mask", {DType::f32, {4}});
+  std::ranges::copy(counts, tensor.as<float>().begin());
+  write_safetensors(folder.path() / "verify.safetensors", std::vector{tensor});
+  const auto verdicts = judge_draws(TensorFile::read(folder.path() / "verify.safetensors"), dropping());
+  EXPECT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts.front().name, "verify/draws/drop.mask");
+  return verdicts.front();
+}
+
+// Of 10,000 elements 7,500 are kept, give or take 43, and 6,250 are alike in two draws.
+TEST(DrawJudge, passes_honest_draws) {
+  EXPECT_LE(verdict_on({7500, 7500, 6250, 10000}).ratio, 0.01);
+  EXPECT_LE(verdict_on({7440, 7570, 6190, 10000}).ratio, 1);
+}
+
+TEST(DrawJudge, finds_another_rate_in_either_draw) {
+  EXPECT_GT(verdict_on({7000, 7500, 6250, 10000}).ratio, 1);
+  EXPECT_GT(verdict_on({7500, 8000, 6250, 10000}).ratio, 1);
+}
+
+TEST(DrawJudge, finds_a_mask_that_comes_again) {
+  EXPECT_GT(verdict_on({7500, 7500, 10000, 10000}).ratio, 10);
+}
+
+TEST(DrawJudge, finds_a_dropout_that_drops_nothing) {
+  EXPECT_GT(verdict_on({10000, 10000, 10000, 10000}).ratio, 10);
+}
+
+TEST(DrawJudge, a_program_that_shows_nothing_is_wrong) {
+  EXPECT_EQ(verdict_on({0, 0, 0, 0}).ratio, beyond_measure);
+}
+
+}  // namespace
+}  // namespace assay

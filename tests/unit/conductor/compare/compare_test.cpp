@@ -1,0 +1,209 @@
+#include "harness/conductor/compare/compare.hpp"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+
+#include "harness/conductor/compare/environment_difference.hpp"
+#include "harness/conductor/config/options.hpp"
+#include "harness/conductor/run/metrics.hpp"
+#include "harness/machine/environment.hpp"
+#include "tests/unit/report/sample_report.hpp"
+
+namespace assay {
+namespace {
+
+using ::testing::HasSubstr;
+
+Report report_of(std::vector<CellReport> cells) {
+  Report report;
+  report.run = {{"dirty", false}};
+  report.environment = {{"cpu", {{"model", "a processor"}}}};
+  report.cells = std::move(cells);
+  for (CellReport& cell : report.cells) cell.metrics = metrics_of(cell);
+  return report;
+}
+
+CellReport lenet(double step_seconds, int forks = 12) {
+  return test::sample_cell("onednn", "graph", step_seconds, forks);
+}
+
+CellVerdict only(const Comparison& comparison) {
+  EXPECT_EQ(comparison.cells.size(), 1U);
+  return comparison.cells.front();
+}
+
+TEST(Compare, a_slower_cell_is_a_regression) {
+  const Comparison comparison = compare(report_of({lenet(2e-3)}), report_of({lenet(2.6e-3)}), {});
+  EXPECT_EQ(only(comparison).verdict, Verdict::slower);
+  EXPECT_EQ(only(comparison).metric, "step_time");
+  EXPECT_EQ(exit_code(comparison, false, false), 3);
+}
+
+TEST(Compare, equal_reports_are_the_same) {
+  const Report report = report_of({lenet(2e-3), test::sample_cell("torch", "compile", 8e-3, 12)});
+  CompareSettings settings;
+  settings.threshold = 0.10;
+  const Comparison comparison = compare(report, report, settings);
+  EXPECT_EQ(comparison.count(Verdict::same), 2);
+  EXPECT_EQ(exit_code(comparison, false, true), 0);
+}
+
+TEST(Compare, shares_the_confidence_among_its_cells) {
+  const Report report = report_of({lenet(2e-3), test::sample_cell("torch", "compile", 8e-3, 12)});
+  EXPECT_NEAR(compare(report, report, {}).cell_confidence, 0.995, 1e-12);
+}
+
+TEST(Compare, a_cell_that_one_side_lacks_is_missing_or_new) {
+  const Report both = report_of({lenet(2e-3), test::sample_cell("torch", "compile", 8e-3, 12)});
+  const Report one = report_of({lenet(2e-3)});
+  const Comparison lost = compare(both, one, {}), gained = compare(one, both, {});
+  EXPECT_EQ(lost.count(Verdict::missing), 1);
+  EXPECT_EQ(exit_code(lost, false, false), 4);
+  EXPECT_EQ(gained.count(Verdict::added), 1);
+  EXPECT_NE(exit_code(gained, false, false), 4);
+}
+
+TEST(Compare, a_comparison_of_nothing_is_incomplete) {
+  CellReport broken = lenet(2e-3);
+  broken.status = Status::unavailable;
+  const Report report = report_of({broken});
+  EXPECT_EQ(exit_code(compare(report, report, {}), false, false), 4);
+}
+
+TEST(Compare, what_is_ok_on_neither_side_is_unmeasured_and_incomplete_only_where_it_went_wrong) {
+  CellReport crashed = test::sample_cell("torch", "eager", 8e-3, 12), absent = crashed;
+  crashed.status = Status::crashed;
+  absent.status = Status::unavailable;
+  const auto compared = [](const CellReport& cell) {
+    const Report report = report_of({lenet(2e-3), cell});
+    return compare(report, report, {});
+  };
+  EXPECT_EQ(compared(crashed).count(Verdict::unmeasured), 1);
+  EXPECT_EQ(exit_code(compared(crashed), false, false), 4);
+  EXPECT_EQ(compared(absent).count(Verdict::unmeasured), 1);
+  EXPECT_EQ(exit_code(compared(absent), false, false), 0);
+}
+
+TEST(Compare, looks_only_at_what_the_environment_says) {
+  const nlohmann::json told = environment();
+  for (const std::string& pointer : compared_fields())
+    EXPECT_TRUE(told.contains(nlohmann::json::json_pointer(pointer))) << pointer;
+}
+
+TEST(Compare, another_gpu_is_another_machine_and_another_driver_is_so_for_cells_on_it) {
+  Report base = report_of({lenet(2e-3)});
+  base.environment["gpus"] = {{{"model", "A Card"}, {"uuid", "GPU-0"}}};
+  base.environment["nvml"] = {{"driver", "550.54"}};
+  Report same = base, other_card = base, other_driver = base;
+  same.environment["gpus"][0]["uuid"] = "GPU-1";
+  other_card.environment["gpus"][0]["model"] = "Another Card";
+  other_driver.environment["nvml"]["driver"] = "580.65";
+  EXPECT_TRUE(environment_differences(base, same).empty());
+  ASSERT_EQ(environment_differences(base, other_card).size(), 1U);
+  EXPECT_TRUE(environment_differences(base, other_card)[0].hard);
+  ASSERT_EQ(environment_differences(base, other_driver).size(), 1U);
+  EXPECT_EQ(environment_differences(base, other_driver)[0].current, "580.65");
+  EXPECT_FALSE(environment_differences(base, other_driver)[0].hard) << "its cells ran on the processor";
+  for (Report* report : {&base, &other_driver}) {
+    CellReport& cell = report->cells[0];
+    cell.axes.device = "cuda";
+    cell.id = cell_id(cell.axes);
+  }
+  EXPECT_TRUE(environment_differences(base, other_driver)[0].hard);
+}
+
+TEST(Compare, a_status_that_got_worse_is_broken) {
+  CellReport crashed = lenet(2e-3);
+  crashed.status = Status::crashed;
+  crashed.reason = "killed by SIGSEGV";
+  const Comparison comparison = compare(report_of({lenet(2e-3)}), report_of({crashed}), {});
+  EXPECT_EQ(only(comparison).verdict, Verdict::broken);
+  EXPECT_THAT(only(comparison).reason, HasSubstr("SIGSEGV"));
+  EXPECT_EQ(exit_code(comparison, false, false), 3);
+}
+
+TEST(Compare, lost_equivalence_is_broken_though_it_is_faster) {
+  CellReport wrong = lenet(1e-3);
+  wrong.equivalence = {.checked = true, .passed = false, .worst = 7};
+  EXPECT_EQ(only(compare(report_of({lenet(2e-3)}), report_of({wrong}), {})).verdict, Verdict::broken);
+}
+
+TEST(Compare, a_fall_of_accuracy_is_broken_and_a_wobble_is_not) {
+  const auto with_accuracy = [](double accuracy) {
+    CellReport cell = lenet(2e-3);
+    for (std::size_t i = 0; i < cell.forks.size(); ++i)
+      cell.forks[i].evaluations[0].accuracy = accuracy + 0.001 * static_cast<double>(i % 3);
+    return report_of({cell});
+  };
+  CompareSettings settings;
+  settings.threshold = 0.10;
+  const auto judged = [&](double before, double after) {
+    return only(compare(with_accuracy(before), with_accuracy(after), settings));
+  };
+  EXPECT_EQ(judged(0.88, 0.85).verdict, Verdict::broken);
+  EXPECT_THAT(judged(0.88, 0.85).reason, HasSubstr("test_accuracy fell"));
+  EXPECT_EQ(judged(0.88, 0.875).verdict, Verdict::same);
+}
+
+TEST(Compare, growing_memory_is_broken) {
+  CellReport larger = lenet(2e-3);
+  for (Fork& fork : larger.forks) fork.memory["planned_arena"] = 5'000'000;
+  const CellVerdict cell = only(compare(report_of({lenet(2e-3)}), report_of({larger}), {}));
+  EXPECT_EQ(cell.verdict, Verdict::broken);
+  EXPECT_THAT(cell.reason, HasSubstr("planned_arena grew"));
+}
+
+TEST(Compare, another_processor_or_library_is_not_comparable_unless_allowed) {
+  const Report base = report_of({lenet(2e-3)});
+  Report elsewhere = base;
+  elsewhere.environment["cpu"]["model"] = "another";
+  EXPECT_EQ(exit_code(compare(base, elsewhere, {}), false, false), 5);
+  EXPECT_NE(exit_code(compare(base, elsewhere, {}), true, false), 5);
+  Report newer = base;
+  newer.cells[0].libraries[0]["version"] = "1.1";
+  const Comparison comparison = compare(base, newer, {});
+  ASSERT_EQ(comparison.environment.size(), 1U);
+  EXPECT_EQ(comparison.environment[0].what, "the version of onednn: onednn");
+  Report unknown = base;
+  unknown.environment["cpu"].erase("model");
+  EXPECT_FALSE(compare(base, unknown, {}).comparable());
+}
+
+TEST(Compare, few_forks_are_inconclusive_and_fail_only_where_asked) {
+  const Comparison comparison = compare(report_of({lenet(2e-3, 3)}), report_of({lenet(2.6e-3, 3)}), {});
+  EXPECT_EQ(only(comparison).verdict, Verdict::inconclusive);
+  EXPECT_EQ(exit_code(comparison, false, false), 0);
+  EXPECT_EQ(exit_code(comparison, false, true), 6);
+}
+
+TEST(Compare, refuses_a_report_in_which_an_id_stands_twice) {
+  EXPECT_THROW(compare(report_of({lenet(2e-3), lenet(3e-3)}), report_of({lenet(2e-3)}), {}), ConfigError);
+  EXPECT_THROW(compare(report_of({lenet(2e-3)}), report_of({lenet(2e-3), lenet(3e-3)}), {}), ConfigError);
+}
+
+TEST(Compare, puts_first_what_needs_attention) {
+  CellReport crashed = test::sample_cell("torch", "eager", 8e-3, 12);
+  const Report base = report_of({lenet(2e-3), crashed, test::sample_cell("torch", "compile", 8e-3, 12)});
+  crashed.status = Status::crashed;
+  const Report now = report_of({lenet(2.6e-3), crashed, test::sample_cell("torch", "compile", 6e-3, 12)});
+  std::vector<Verdict> verdicts;
+  for (const CellVerdict& cell : compare(base, now, {}).cells) verdicts.push_back(cell.verdict);
+  EXPECT_THAT(verdicts, ::testing::ElementsAre(Verdict::broken, Verdict::slower, Verdict::faster));
+}
+
+TEST(Compare, judges_the_metric_that_is_asked_for_and_refuses_another) {
+  CompareSettings settings;
+  settings.metric = "samples_per_second";
+  const Comparison comparison = compare(report_of({lenet(2e-3)}), report_of({lenet(2.6e-3)}), settings);
+  EXPECT_EQ(only(comparison).verdict, Verdict::slower);
+  EXPECT_GT(*only(comparison).ratio, 1);
+  settings.metric = "step_tme";
+  EXPECT_THROW(compare(report_of({lenet(2e-3)}), report_of({lenet(2e-3)}), settings), ConfigError);
+  settings = {};
+  settings.filter = "resnet";
+  EXPECT_THROW(compare(report_of({lenet(2e-3)}), report_of({lenet(2e-3)}), settings), ConfigError);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,101 @@
+#include "harness/conductor/compare/trial.hpp"
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+namespace assay {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Rounds of a trial whose B is `ratio(round)` times its A, each side with its own noise, until it is decided.
+template <typename Ratio>
+Trial run(const LookPlan& plan, double spread, unsigned seed, Ratio ratio, int most = 1000) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<double> normal(0, spread);
+  Trial trial(plan, {});
+  for (int round = 0; round < most && !trial.decided(); ++round)
+    trial.add(1e-3 * std::exp(normal(engine)), 1e-3 * ratio(round) * std::exp(normal(engine)));
+  return trial;
+}
+
+TEST(LookPlan, shares_the_error_among_cells_and_looks_and_starts_where_an_interval_exists) {
+  const LookPlan one = plan_looks(0.95, 1), many = plan_looks(0.95, 20);
+  EXPECT_NEAR(one.confidence, 0.99, 1e-12);
+  EXPECT_THAT(one.rounds, ElementsAre(8, 14, 21, 32, 48));
+  EXPECT_NEAR(many.confidence, 0.9995, 1e-12);
+  EXPECT_THAT(many.rounds, ElementsAre(12, 18, 27, 41, 62));
+  EXPECT_EQ(plan_looks(0.95, 1, 2).rounds.size(), 2U);
+}
+
+TEST(LookPlan, spreads_its_looks_up_to_the_rounds_that_were_asked_for) {
+  EXPECT_THAT(plan_looks(0.95, 1, 5, 500).rounds, ElementsAre(8, 22, 63, 178, 500));
+  EXPECT_THAT(plan_looks(0.95, 1, 5, 20).rounds, ElementsAre(8, 14, 20));
+  EXPECT_THAT(plan_looks(0.95, 20, 5, 10).rounds, ElementsAre(12));
+  EXPECT_THAT(plan_looks(0.95, 1, 2, 100).rounds, ElementsAre(8, 100));
+  EXPECT_NEAR(plan_looks(0.95, 1, 5, 500).confidence, plan_looks(0.95, 1).confidence, 1e-12);
+}
+
+TEST(Trial, says_slower_only_after_fresh_rounds_said_it_again) {
+  const Trial trial = run(plan_looks(0.95, 1), 0.01, 1, [](int) { return 1.2; });
+  ASSERT_TRUE(trial.decided());
+  EXPECT_EQ(trial.verdict().verdict, Verdict::slower);
+  EXPECT_EQ(trial.rounds(), 14) << "eight to find it, six to confirm it";
+  EXPECT_THAT(trial.verdict().reason, HasSubstr("6 fresh rounds confirm it"));
+}
+
+TEST(Trial, does_not_say_slower_of_a_disturbance_that_went_away) {
+  const Trial trial = run(plan_looks(0.95, 1), 0.01, 2, [](int round) { return round < 8 ? 1.2 : 1.0; });
+  EXPECT_NE(trial.verdict().verdict, Verdict::slower);
+  const Trial late = run(plan_looks(0.95, 1, 1), 0.01, 2, [](int round) { return round < 8 ? 1.2 : 1.0; });
+  ASSERT_TRUE(late.decided());
+  EXPECT_EQ(late.verdict().verdict, Verdict::inconclusive);
+  EXPECT_THAT(late.verdict().reason, HasSubstr("did not show it again"));
+}
+
+TEST(Trial, ends_at_once_where_both_sides_are_alike_and_steady) {
+  const Trial trial = run(plan_looks(0.95, 1), 0.005, 3, [](int) { return 1.0; });
+  EXPECT_EQ(trial.verdict().verdict, Verdict::same);
+  EXPECT_EQ(trial.looks(), 1);
+  EXPECT_EQ(run(plan_looks(0.95, 1), 0.01, 4, [](int) { return 0.8; }).verdict().verdict, Verdict::faster);
+}
+
+TEST(Trial, goes_on_where_it_is_noisy_and_looks_no_oftener_than_planned) {
+  const Trial trial = run(plan_looks(0.95, 1), 0.2, 5, [](int) { return 1.0; });
+  EXPECT_TRUE(trial.decided());
+  EXPECT_EQ(trial.looks(), 5);
+  EXPECT_EQ(trial.verdict().verdict, Verdict::inconclusive);
+  EXPECT_GT(trial.verdict().forks_needed.value_or(1000), 48);
+}
+
+TEST(Trial, without_confirmation_when_time_ends_it_is_inconclusive) {
+  const Trial trial = run(plan_looks(0.95, 1), 0.01, 6, [](int) { return 1.2; }, 10);
+  EXPECT_FALSE(trial.decided());
+  EXPECT_EQ(trial.verdict().verdict, Verdict::inconclusive);
+  EXPECT_THAT(trial.verdict().reason, HasSubstr("--max-time gives more"));
+  EXPECT_EQ(trial.rounds_to_next_look(), 4);
+  EXPECT_THAT(run(
+                  plan_looks(0.95, 1), 0.01, 6, [](int) { return 1.2; }, 3)
+                  .verdict()
+                  .reason,
+              HasSubstr("3 rounds attain 75 % at the most"));
+}
+
+// A slow change that both sides share is in no difference.
+TEST(Trial, does_not_mind_a_machine_that_becomes_slower) {
+  std::mt19937 engine(7);
+  std::normal_distribution<double> normal(0, 0.005);
+  Trial trial(plan_looks(0.95, 1), {});
+  for (int round = 0; !trial.decided(); ++round) {
+    const double drift = 1 + 0.05 * round;
+    trial.add(drift * std::exp(normal(engine)), drift * std::exp(normal(engine)));
+  }
+  EXPECT_EQ(trial.verdict().verdict, Verdict::same);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,202 @@
+#include "harness/conductor/config/config.hpp"
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/config/matrix.hpp"
+
+namespace assay {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+RunConfig config(const char* text) { return config_from_json(nlohmann::json::parse(text), "test.json"); }
+
+std::string error_of(const char* text) {
+  try {
+    config(text);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Config, a_row_has_its_own_values_over_those_of_the_run) {
+  const RunConfig read = config(R"({"forks": 6, "batch": 200, "workload": "lenet5",
+                                    "cells": [{"mode": ["eager", "graph"]}, {"batch": [16, 32]}]})");
+  ASSERT_EQ(read.rows.size(), 2U);
+  EXPECT_EQ(integer_of(read.values, "forks"), 6);
+  EXPECT_THAT(list_of(row_values(read, read.rows[0]), "mode"), ElementsAre("eager", "graph"));
+  EXPECT_THAT(list_of(row_values(read, read.rows[0]), "batch"), ElementsAre("200"));
+  EXPECT_THAT(list_of(row_values(read, read.rows[1]), "batch"), ElementsAre("16", "32"));
+}
+
+TEST(Config, a_misspelt_key_is_refused_with_its_place_and_the_nearest_known_one) {
+  EXPECT_THAT(error_of(R"({"cells": [{"workload": "mlp"}, {"bacth": 3}]})"),
+              AllOf(HasSubstr("test.json"), HasSubstr("cells[1]"), HasSubstr("bacth"), HasSubstr("batch")));
+  EXPECT_THAT(error_of(R"({"fork": 3})"), HasSubstr("forks"));
+  EXPECT_THAT(error_of(R"({"cells": [{"published": [{"metric": "x", "vlaue": 1, "source": "s"}]}]})"),
+              AllOf(HasSubstr("cells[0].published[0]"), HasSubstr("value")));
+}
+
+TEST(Config, what_holds_for_the_whole_run_is_refused_in_a_cell) {
+  EXPECT_THAT(error_of(R"({"cells": [{"forks": 3}]})"), HasSubstr("whole run"));
+}
+
+TEST(Config, bad_values_are_refused_with_their_place) {
+  EXPECT_THAT(error_of(R"({"batch": 0})"), AllOf(HasSubstr("$.batch"), HasSubstr("got 0")));
+  EXPECT_THAT(error_of(R"({"batch": 1.5})"), HasSubstr("not a whole number"));
+  EXPECT_THAT(error_of(R"({"batch": []})"), HasSubstr("empty"));
+  EXPECT_THAT(error_of(R"({"batch": {"a": 1}})"), HasSubstr("$.batch"));
+  EXPECT_THAT(error_of(R"({"task": "sleep"})"), HasSubstr("train, infer"));
+  EXPECT_THAT(error_of(R"({"forks": [1, 2]})"), HasSubstr("one value"));
+  EXPECT_THAT(error_of(R"({"epochs": 2, "steps": 3})"), HasSubstr("both epochs and steps"));
+  EXPECT_THAT(error_of(R"({"cells": []})"), HasSubstr("$.cells"));
+  EXPECT_THAT(error_of(R"([])"), HasSubstr("object"));
+  EXPECT_THAT(error_of(R"({"cells": [{"published": [{"metric": "step_time", "value": 1}]}]})"),
+              HasSubstr("source"));
+}
+
+TEST(Config, the_command_line_wins_over_every_row) {
+  RunConfig read = config(R"({"epochs": 15, "cells": [{"batch": 200}, {"batch": 32, "epochs": 3}]})");
+  OptionValues given;
+  set_option(given, require_option("batch", ""), "8,16", "--batch");
+  set_option(given, require_option("steps", ""), "40", "--steps");
+  read.override_with(given);
+  for (const ConfigRow& row : read.rows) {
+    const OptionValues values = row_values(read, row);
+    EXPECT_THAT(list_of(values, "batch"), ElementsAre("8", "16"));
+    EXPECT_EQ(integer_of(values, "steps"), 40);
+    EXPECT_FALSE(values.contains("epochs"));
+  }
+}
+
+TEST(Config, reads_back_what_it_writes) {
+  const RunConfig read =
+      config(R"({"name": "n", "title": "t", "source": "s", "forks": 6, "deterministic": true,
+      "data": ["/a", "/b"], "block-seconds": 0.25, "awaits": {"far": ["eager"]}, "when-quick": {"batch": 4},
+      "cells": [{"mode": ["eager", "graph"], "backend": "far", "published": [
+          {"metric": "step_time", "value": 2.5, "source": "x", "to": {"backend": "near", "batch": 3}}]}]})");
+  const RunConfig again = config_from_json(to_json(read), "again");
+  EXPECT_EQ(to_json(again), to_json(read));
+  EXPECT_EQ(again.values, read.values);
+  EXPECT_EQ(again.rows[0].values, read.rows[0].values);
+  EXPECT_EQ(again.rows[0].published.at(0).to, read.rows[0].published.at(0).to);
+  EXPECT_EQ(again.awaits, read.awaits);
+  EXPECT_EQ(again.when_quick, read.when_quick);
+}
+
+TEST(Config, a_published_entry_has_the_source_of_the_config_unless_it_has_its_own) {
+  const RunConfig read = config(R"({"source": "S", "cells": [{"published": [
+      {"metric": "step_time", "value": 1}, {"metric": "step_time", "value": 2, "source": "T"}]}]})");
+  EXPECT_EQ(read.rows[0].published[0].published.source, "S");
+  EXPECT_EQ(read.rows[0].published[1].published.source, "T");
+}
+
+TEST(Config, what_is_awaited_must_be_used) {
+  EXPECT_THAT(
+      error_of(R"({"awaits": {"tensorflw": ["graph"]}, "cells": [{"backend": "tensorflow"}]})"),
+      AllOf(HasSubstr("$.awaits"), HasSubstr("'tensorflw' is awaited, and no cell has that backend")));
+  EXPECT_THAT(error_of(R"({"awaits": {"x": []}, "backend": "x"})"), HasSubstr("at least one"));
+  EXPECT_THAT(error_of(R"({"awaits": ["x"], "backend": "x"})"), HasSubstr("object"));
+}
+
+TEST(Config, another_cell_differs_in_axes_alone) {
+  const auto published = [](const char* to) {
+    return error_of((R"({"source": "s", "cells": [{"published": [{"metric": "x", "value": 1, "to": )" +
+                     std::string(to) + "}]}]}")
+                        .c_str());
+  };
+  EXPECT_EQ(published(R"({"backend": "a", "epochs": 3})"), "");
+  EXPECT_THAT(published(R"({"bakend": "a"})"), HasSubstr("backend"));
+  EXPECT_THAT(published(R"({"blocks": 3})"), HasSubstr("is no axis"));
+  EXPECT_THAT(published(R"({"batch": [1, 2]})"), HasSubstr("one value"));
+  EXPECT_THAT(published("{}"), HasSubstr("no axis in which"));
+  EXPECT_THAT(published(R"("an/id")"), HasSubstr("object"));
+}
+
+TEST(Config, remembers_what_the_command_line_changed_of_the_protocol) {
+  RunConfig read =
+      config(R"({"epochs": 15, "awaits": {"far": ["eager"]}, "when-quick": {"epochs": 2, "batch": 4},
+                              "cells": [{"batch": 200, "backend": "far"}]})");
+  OptionValues given;
+  set_option(given, require_option("epochs", ""), "3", "");
+  set_option(given, require_option("backend", ""), "fast", "");
+  set_option(given, require_option("threads", ""), "1", "");
+  set_option(given, require_option("forks", ""), "1", "");
+  read.override_with(given);
+  EXPECT_THAT(read.overridden, ElementsAre("epochs"));
+  EXPECT_TRUE(read.awaits.empty()) << "no cell has it any more";
+  EXPECT_FALSE(read.when_quick.contains("epochs"));
+  EXPECT_EQ(to_json(config_from_json(to_json(read), "again")), to_json(read));
+}
+
+TEST(Config, what_it_says_for_quick_holds_in_every_row_of_a_quick_run_alone) {
+  RunConfig read = config(R"({"epochs": 15, "batch": 200, "when-quick": {"steps": 5, "batch": 4},
+                              "cells": [{"batch": 100}]})");
+  EXPECT_EQ(integer_of(row_values(read, read.rows[0]), "batch"), 100);
+  read.values["quick"] = {"true"};
+  const OptionValues values = row_values(read, read.rows[0]);
+  EXPECT_EQ(integer_of(values, "batch"), 4);
+  EXPECT_EQ(integer_of(values, "steps"), 5);
+  EXPECT_FALSE(values.contains("epochs"));
+}
+
+TEST(Config, the_shipped_ones_are_good) {
+  const std::filesystem::path source(ASSAY_SOURCE_DIR);
+  BackendRegistry here = find_backends_in({source / "backends"}, {});
+  // As if each were set up: which of them are is this machine's affair.
+  for (BackendDescription& backend : here.backends) backend.unavailable.clear();
+  int seen = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(source / "configs")) {
+    SCOPED_TRACE(entry.path().filename());
+    RunConfig read = read_config(entry.path());
+    EXPECT_EQ(read.name, entry.path().stem());
+    EXPECT_FALSE(read.title.empty());
+    BackendRegistry registry = here;
+    for (const auto& [name, modes] : read.awaits) await_backend(registry, name, modes);
+    const std::vector<Cell> cells = expand(read, registry);
+    std::set<std::string> ids;
+    for (const Cell& cell : cells) ids.insert(cell.id);
+    for (const Cell& cell : cells) {
+      EXPECT_TRUE(cell.published.empty() || !read.source.empty());
+      for (const Published& published : cell.published) {
+        if (published.to) {
+          EXPECT_TRUE(ids.contains(*published.to)) << cell.id << " beside " << *published.to;
+        }
+      }
+    }
+    read.values["quick"] = {"true"};
+    const std::vector<Cell> quick = expand(read, registry);
+    EXPECT_FALSE(quick.empty());
+    EXPECT_LE(quick.size(), cells.size());
+    ++seen;
+  }
+  EXPECT_GT(seen, 2);
+}
+
+TEST(Options, every_row_has_help_and_a_default_that_passes_its_own_check) {
+  for (const Option& option : options()) {
+    EXPECT_GT(option.help.size(), 10U) << option.name;
+    if (!option.default_value.empty()) {
+      EXPECT_NO_THROW(check_value(option, option.default_value, "")) << option.name;
+    }
+  }
+}
+
+TEST(Options, a_repeatable_option_adds_and_keeps_commas) {
+  OptionValues values;
+  set_option(values, require_option("data", ""), "/a,b", "");
+  set_option(values, require_option("data", ""), "/c", "");
+  EXPECT_THAT(list_of(values, "data"), ElementsAre("/a,b", "/c"));
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,455 @@
+#include "harness/conductor/config/matrix.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "workloads/ops/op_workload.hpp"
+#include "workloads/workload.hpp"
+
+namespace assay {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+BackendDescription backend(const std::string& name, std::vector<std::string> modes) {
+  BackendDescription result;
+  result.name = name;
+  result.kind = "bare";
+  result.command = {"/bin/true"};
+  result.devices = {"cpu"};
+  result.modes = std::move(modes);
+  result.tasks = {"train", "infer"};
+  result.precisions = {"fp32"};
+  result.layouts = {"native"};
+  result.loaders = {"resident", "harness"};
+  return result;
+}
+
+class MatrixTest : public ::testing::Test {
+ protected:
+  MatrixTest() {
+    registry_.backends = {backend("fast", {"eager", "graph"}), backend("gone", {"graph"}),
+                          backend("oracle", {"graph"}), backend("other", {"eager", "compile"})};
+    registry_.backends[1].unavailable = "it is not set up";
+    registry_.backends[1].remedy = "set it up";
+    registry_.backends[2].oracle = true;
+  }
+  std::vector<Cell> cells(const char* config) {
+    return expand(config_from_json(nlohmann::json::parse(config), "test.json"), registry_);
+  }
+  std::string error_of(const char* config) {
+    try {
+      cells(config);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  BackendRegistry registry_;
+};
+
+TEST_F(MatrixTest, a_single_op_is_swept_over_its_sizes_forwards_and_backwards) {
+  const auto all = cells(R"({"workload": "op/linear", "backend": "fast", "mode": "graph"})");
+  EXPECT_EQ(all.size(), 2 * find_op_workload("op/linear").sizes.size());
+  EXPECT_EQ(all.front().id, "op/linear/fast/cpu/graph/infer/fp32/native/m4/warm/t" +
+                                std::to_string(all.front().axes.threads) + "/steps");
+  EXPECT_EQ(all.front().axes.dataset, "");
+  EXPECT_EQ(all.front().axes.optimizer, "");
+  EXPECT_EQ(all.front().measure.resident_batches, 1);
+  EXPECT_THAT(all.front().reproduce(1),
+              AllOf(HasSubstr("--size m4 --cache warm"), Not(HasSubstr("--batch"))));
+  EXPECT_EQ(cells(R"({"workload": "op/linear", "backend": "fast", "mode": "graph", "quick": true})").size(),
+            4U);
+}
+
+TEST_F(MatrixTest, quick_keeps_the_cheapest_of_a_long_list_of_sizes) {
+  const auto all = cells(
+      R"({"workload": "op/gemm", "backend": "fast", "mode": "graph", "task": "infer", "quick": true,
+          "size": ["m64", "m8", "m512", "m16n1k1", "m1024", "m32"]})");
+  std::vector<std::string> sizes;
+  for (const Cell& cell : all) sizes.push_back(cell.axes.size);
+  EXPECT_THAT(sizes, ::testing::ElementsAre("m64", "m8", "m16n1k1", "m32"));
+}
+
+TEST_F(MatrixTest, every_single_op_answers_to_one_name) {
+  const auto all = cells(R"({"workload": "op/*", "backend": "fast", "mode": "graph", "quick": true})");
+  std::set<std::string> seen;
+  for (const Cell& cell : all) seen.insert(cell.axes.workload);
+  EXPECT_EQ(seen.size(), all_op_workloads().size());
+}
+
+TEST_F(MatrixTest, a_cold_op_goes_through_more_operands_than_caches_hold) {
+  const auto cold = cells(
+      R"({"workload": "op/relu", "backend": "fast", "mode": "graph", "task": "infer", "cache": "cold", "size": ["16", "1048576"]})");
+  ASSERT_EQ(cold.size(), 2U);
+  EXPECT_EQ(cold[0].status, Status::unsupported);
+  EXPECT_THAT(cold[0].reason, HasSubstr("stay in the last-level cache"));
+  EXPECT_TRUE(cold[1].runnable());
+  EXPECT_GE(cold[1].measure.resident_batches, 3);
+  EXPECT_NE(cold[1].id.find("/cold/"), std::string::npos);
+}
+
+TEST_F(MatrixTest, axes_of_networks_and_of_ops_are_not_mixed) {
+  EXPECT_THAT(error_of(R"({"workload": "op/relu", "batch": 3})"),
+              HasSubstr("[batch] op/relu is a single op"));
+  EXPECT_THAT(error_of(R"({"workload": "op/relu", "epochs": 3})"), HasSubstr("[epochs]"));
+  EXPECT_THAT(error_of(R"({"workload": "op/relu", "schedule": "cosine"})"), HasSubstr("[schedule]"));
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "size": "16"})"), HasSubstr("mlp is no single op"));
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "cache": "cold"})"), HasSubstr("mlp is no single op"));
+  EXPECT_THAT(error_of(R"({"workload": "op/relu", "size": "n16"})"), HasSubstr("no dimension 'n'"));
+  EXPECT_THAT(error_of(R"({"workload": "op/max_pool", "size": "n1h2r3"})"), HasSubstr("max_pool"));
+  EXPECT_THAT(error_of(R"({"workload": "op/rely"})"), HasSubstr("did you mean 'op/relu'?"));
+}
+
+TEST_F(MatrixTest, lists_are_multiplied_out_and_modes_default_to_all_of_the_backend) {
+  EXPECT_EQ(
+      cells(R"({"workload": ["mlp", "lenet5"], "batch": [16, 32], "backend": ["fast", "other"]})").size(),
+      16U);
+}
+
+TEST_F(MatrixTest, without_a_backend_every_available_one_but_the_oracle_is_taken) {
+  std::set<std::string> names;
+  for (const Cell& cell : cells(R"({"workload": "mlp"})")) names.insert(cell.axes.backend);
+  EXPECT_EQ(names, (std::set<std::string>{"fast", "other"}));
+}
+
+TEST_F(MatrixTest, what_is_not_given_comes_from_the_workload) {
+  const Cell cell = cells(R"({"workload": "lenet5", "backend": "fast", "mode": "graph"})").at(0);
+  EXPECT_EQ(cell.axes.batch, 200);
+  EXPECT_EQ(cell.axes.dataset, "fashion-mnist");
+  EXPECT_EQ(cell.axes.optimizer, "adam");
+  EXPECT_EQ(cell.axes.loader, "resident");
+  EXPECT_EQ(cell.learning_rate, 1e-3);
+  EXPECT_EQ(
+      cells(R"({"workload": "lenet5", "backend": "fast", "mode": "graph", "epochs": 2})").at(0).axes.loader,
+      "harness");
+}
+
+TEST_F(MatrixTest, a_mode_that_another_backend_has_is_no_cell_of_this_one) {
+  const auto made =
+      cells(R"({"workload": "mlp", "backend": ["fast", "other"], "mode": ["graph", "compile"]})");
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[0].axes.mode, "graph");
+  EXPECT_EQ(made[1].axes.mode, "compile");
+}
+
+TEST_F(MatrixTest, what_a_backend_lacks_is_a_row_with_its_reason) {
+  const Cell cell =
+      cells(R"({"workload": "mlp", "backend": "fast", "mode": "graph", "precision": "bf16"})").at(0);
+  EXPECT_EQ(cell.status, Status::unsupported);
+  EXPECT_THAT(cell.reason, AllOf(HasSubstr("precision"), HasSubstr("bf16"), HasSubstr("fp32")));
+  const Cell gone = cells(R"({"workload": "mlp", "backend": "gone"})").at(0);
+  EXPECT_EQ(gone.status, Status::unavailable);
+  EXPECT_THAT(gone.reason, AllOf(HasSubstr("not set up"), HasSubstr("set it up")));
+}
+
+TEST_F(MatrixTest, bad_names_are_refused_with_place_and_nearest) {
+  EXPECT_THAT(error_of(R"({"workload": "lenet", "backend": "fast"})"),
+              AllOf(HasSubstr("test.json"), HasSubstr("lenet5")));
+  EXPECT_THAT(error_of(R"({"cells": [{"workload": "mlp", "backend": "fats"}]})"),
+              AllOf(HasSubstr("cells[0]"), HasSubstr("fast")));
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "fast", "mode": "grpah"})"), HasSubstr("graph"));
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "fast", "dataset": "fashion"})"),
+              HasSubstr("fashion-mnist"));
+  EXPECT_THAT(error_of(R"({"backend": "fast"})"), HasSubstr("no workload"));
+  EXPECT_THAT(
+      error_of(
+          R"({"cells": [{"workload": "mlp", "backend": "fast"}, {"workload": "mlp", "backend": "fast"}]})"),
+      HasSubstr("there already"));
+}
+
+TEST_F(MatrixTest, an_axis_that_makes_no_difference_to_a_cell_does_not_repeat_it) {
+  const auto ids = [this](const char* config) {
+    std::multiset<std::string> found;
+    for (const Cell& cell : cells(config)) found.insert(cell.axes.workload + " " + cell.axes.task);
+    return found;
+  };
+  EXPECT_EQ(ids(R"({"workload": ["mlp", "lstm"], "backend": "fast", "mode": "graph",
+                    "embedding-gradient": ["dense", "sparse"]})"),
+            (std::multiset<std::string>{"mlp train", "lstm train", "lstm train"}));
+  EXPECT_EQ(ids(R"({"workload": "mlp", "backend": "fast", "mode": "graph", "task": ["train", "infer"],
+                    "schedule": ["constant", "every:10x0.9"], "learning-rate": [0.1, 0.2]})"),
+            (std::multiset<std::string>{"mlp infer", "mlp train", "mlp train", "mlp train", "mlp train"}));
+  EXPECT_EQ(
+      cells(R"({"workload": "mlp", "backend": "fast", "mode": "graph", "loader": ["resident", "harness"],
+                      "loader-workers": [0, 1, 2]})")
+          .size(),
+      4U);
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "fast", "batch": [32, 32]})"),
+              HasSubstr("there already"));
+}
+
+TEST_F(MatrixTest, forks_are_interleaved_and_shuffled_alike_for_a_seed) {
+  const auto made = cells(R"({"workload": ["mlp", "lenet5"], "backend": ["fast", "other"]})");
+  const auto forks = plan_forks(made, 5, 7);
+  ASSERT_EQ(forks.size(), 5 * made.size());
+  std::set<std::vector<std::size_t>> orders;
+  for (std::size_t first = 0; first < forks.size(); first += 4) {
+    std::set<std::string> groups;
+    std::set<std::size_t> members;
+    std::vector<std::size_t> order;
+    for (std::size_t i = first; i < first + 4; ++i) {
+      EXPECT_EQ(forks[i].round, static_cast<int>(first / made.size()));
+      groups.insert(made[forks[i].cell].group());
+      members.insert(forks[i].cell);
+      order.push_back(forks[i].cell);
+    }
+    EXPECT_EQ(groups.size(), 1U) << "the forks of a group are adjacent";
+    EXPECT_EQ(members.size(), 4U) << "each cell once in a round";
+    orders.insert(order);
+  }
+  EXPECT_GT(orders.size(), 3U) << "the order changes";
+  const auto again = plan_forks(made, 5, 7);
+  EXPECT_TRUE(std::equal(forks.begin(), forks.end(), again.begin(), [](const auto& a, const auto& b) {
+    return a.cell == b.cell && a.round == b.round;
+  }));
+}
+
+TEST_F(MatrixTest, a_backend_that_a_config_awaits_makes_unavailable_cells_and_a_misspelt_one_none) {
+  await_backend(registry_, "far", {"eager", "xla"});
+  await_backend(registry_, "fast", {"nonsense"});
+  const auto made = cells(R"({"workload": "mlp", "backend": ["far", "fast"], "mode": ["xla", "graph"],
+                              "device": "cuda", "layout": "channels_last"})");
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[0].status, Status::unavailable);
+  EXPECT_THAT(made[0].reason, HasSubstr("there is no folder backends/far"));
+  EXPECT_EQ(made[1].axes.mode, "graph") << "one that is here keeps its own modes";
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "farr"})"), HasSubstr("did you mean 'far'?"));
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "far", "mode": "xlaa"})"), HasSubstr("xla"));
+}
+
+TEST_F(MatrixTest, a_published_ratio_names_the_cell_that_differs_in_the_axes_it_says) {
+  const auto made = cells(
+      R"({"source": "s", "workload": "mlp", "cells": [
+          {"backend": "fast", "mode": "graph", "batch": [16, 32], "epochs": 2, "published": [
+              {"metric": "step_time", "value": 2, "to": {"backend": "other", "mode": "compile"}},
+              {"metric": "step_time", "value": 3, "to": {"epochs": 4}},
+              {"metric": "step_time", "value": 4}]},
+          {"backend": "other", "mode": "compile", "batch": [16, 32], "epochs": 2}]})");
+  ASSERT_EQ(made.size(), 4U);
+  for (const std::size_t i : {0U, 1U}) {
+    ASSERT_EQ(made[i].published.size(), 3U);
+    EXPECT_EQ(made[i].published[0].to, made[i + 2].id);
+    EXPECT_THAT(*made[i].published[1].to, ::testing::EndsWith("/epochs:4"));
+    EXPECT_FALSE(made[i].published[2].to);
+  }
+  EXPECT_THAT(error_of(R"({"source": "s", "workload": "mlp", "backend": "fast", "cells": [{"published": [
+                  {"metric": "step_time", "value": 2, "to": {"backend": "othre"}}]}]})"),
+              HasSubstr("did you mean 'other'?"));
+}
+
+TEST_F(MatrixTest, a_schedule_is_part_of_the_identity_where_it_is_not_the_workloads_own) {
+  const auto made = cells(
+      R"({"workload": "mlp", "backend": "fast", "mode": "graph", "schedule": ["constant", "every:10x0.90"],
+          "learning-rate": [0.001, 0.01]})");
+  ASSERT_EQ(made.size(), 4U);
+  std::set<std::string> ids;
+  for (const Cell& cell : made) ids.insert(cell.id);
+  EXPECT_EQ(ids.size(), 4U);
+  EXPECT_TRUE(made[0].axes.variant.empty()) << "as the workload has it";
+  EXPECT_EQ(made[0].id.find('='), std::string::npos);
+  EXPECT_THAT(made[3].id, HasSubstr("/learning-rate=0.01/schedule=every:10x0.9/"));
+  EXPECT_EQ(made[3].hyper_parameters()["schedule"], "every:10x0.9");
+  EXPECT_EQ(made[3].hyper_parameters()["learning_rate"], 0.01);
+  EXPECT_EQ(made[3].hyper_parameters()["optimizer"]["beta1"], 0.9);
+  EXPECT_NE(made[0].group(), made[3].group()) << "unlike training is not compared";
+}
+
+TEST_F(MatrixTest, an_augmentation_is_part_of_the_identity_and_is_refused_where_it_has_no_meaning) {
+  const auto made = cells(
+      R"({"workload": "lenet5", "backend": "fast", "mode": "graph", "augmentation": ["none", "flip+crop:4"]})");
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[0].id.find("augmentation"), std::string::npos);
+  EXPECT_THAT(made[1].id, HasSubstr("/augmentation=crop:4+flip/"));
+  EXPECT_EQ(made[1].augmentation, (Augmentation{4, true}));
+  EXPECT_EQ(made[1].hyper_parameters()["augmentation"], "crop:4+flip");
+  EXPECT_THAT(made[1].reproduce(1), HasSubstr(" --augmentation crop:4+flip "));
+  for (const char* bad : {"crop", "crop:0", "crop:4+", "flip+flip", "crop:1+crop:2", "", "crop:4x", "turn"})
+    EXPECT_THROW(Augmentation::parse(bad), std::invalid_argument) << bad;
+  EXPECT_THAT(error_of(R"({"workload": "lenet5", "backend": "fast", "augmentation": "flop"})"),
+              HasSubstr("wanted none, crop:PIXELS"));
+}
+
+TEST_F(MatrixTest, weight_decay_is_part_of_the_identity_and_of_the_program) {
+  const auto made = cells(
+      R"({"workload": "mlp", "backend": "fast", "mode": "graph", "weight-decay": [0, 2e-4], "optimizer": ["adam", "sgd"]})");
+  ASSERT_EQ(made.size(), 4U);
+  for (const Cell& cell : made) {
+    EXPECT_EQ(cell.program().optimizer.weight_decay, cell.weight_decay);
+    EXPECT_EQ(cell.weight_decay != 0, cell.axes.variant.contains("weight-decay"));
+    EXPECT_EQ(cell.hyper_parameters()["optimizer"]["weight_decay"], cell.weight_decay);
+  }
+  EXPECT_THAT(made[3].id, HasSubstr("/weight-decay=0.0002/"));
+}
+
+TEST_F(MatrixTest, a_share_of_the_memory_is_unsupported_where_nothing_holds_a_backend_to_it) {
+  registry_.backends[0].devices = {"cpu", "cuda"};
+  registry_.backends[0].memory_limits = {"cuda"};
+  const auto made = cells(
+      R"({"workload": "mlp", "backend": "fast", "mode": "graph", "device": ["cpu", "cuda"],
+          "memory-fraction": [0.99, 0.05]})");
+  ASSERT_EQ(made.size(), 4U);
+  for (const Cell& cell : made) {
+    const bool honoured = cell.axes.device == "cuda";
+    EXPECT_EQ(cell.status, honoured ? Status::ok : Status::unsupported) << cell.id;
+    if (!honoured) {
+      EXPECT_THAT(cell.reason, HasSubstr("nothing on the device cpu holds it to a share of the memory"));
+    }
+  }
+  EXPECT_EQ(made[0].memory_fraction, 0.99);
+  EXPECT_THAT(made[0].id, HasSubstr("/memory-fraction=0.99/"));
+  const auto capped = cells(R"({"workload": "mlp", "backend": "fast", "mode": "graph", "memory-cap": 6})");
+  EXPECT_EQ(capped.at(0).status, Status::unsupported);
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "fast", "memory-fraction": 1.5})"),
+              HasSubstr("0.01 to 1"));
+}
+
+TEST_F(MatrixTest, a_quick_run_takes_a_few_batches_of_an_epoch_and_says_so_in_the_id) {
+  const Cell quick =
+      cells(
+          R"({"workload": "mlp", "backend": "fast", "mode": "graph", "epochs": 15, "batch": 32, "quick": true})")
+          .at(0);
+  EXPECT_EQ(quick.measure.epochs, 1);
+  EXPECT_EQ(quick.samples, 320);
+  EXPECT_THAT(quick.id, HasSubstr("/samples=320/"));
+  EXPECT_EQ(quick.distinct, 2);
+  const Cell said =
+      cells(
+          R"({"workload": "mlp", "backend": "fast", "mode": "graph", "epochs": 15, "batch": 32, "quick": true,
+                              "when-quick": {"samples": 64, "batch": 8}})")
+          .at(0);
+  EXPECT_EQ(said.samples, 64);
+  EXPECT_EQ(said.axes.batch, 8);
+}
+
+TEST_F(MatrixTest, inference_has_no_schedule) {
+  const auto made = cells(
+      R"({"workload": "mlp", "backend": "fast", "mode": "graph", "task": "infer", "schedule": "every:10x0.9"})");
+  EXPECT_TRUE(made.at(0).axes.variant.empty());
+  EXPECT_TRUE(made.at(0).hyper_parameters().empty());
+}
+
+TEST_F(MatrixTest, the_gradient_of_an_embedding_is_an_axis_of_what_has_one) {
+  const auto made = cells(
+      R"({"workload": "lstm", "backend": "fast", "mode": "graph", "embedding-gradient": ["dense", "sparse"]})");
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_TRUE(made[0].axes.variant.empty());
+  EXPECT_THAT(made[1].id, HasSubstr("/embedding-gradient=sparse"));
+  EXPECT_THAT(made[1].reproduce(1), HasSubstr("--embedding-gradient sparse"));
+  const auto attributes = [](const Cell& cell) {
+    const Program program = cell.program();
+    return program.training.node(program.training.find_node("embedding")).attributes;
+  };
+  EXPECT_FALSE(attributes(made[0]).has("sparse_gradient"));
+  EXPECT_TRUE(attributes(made[1]).get<bool>("sparse_gradient"));
+  const auto other =
+      cells(R"({"workload": "mlp", "backend": "fast", "mode": "graph", "embedding-gradient": "sparse"})");
+  EXPECT_TRUE(other.at(0).axes.variant.empty()) << "it has none";
+}
+
+TEST_F(MatrixTest, lazy_adam_needs_to_know_what_was_touched) {
+  const auto made = cells(
+      R"({"workload": "lstm", "backend": "fast", "mode": "graph", "optimizer": "lazy_adam",
+          "embedding-gradient": ["dense", "sparse"]})");
+  EXPECT_EQ(made.at(0).status, Status::unsupported);
+  EXPECT_THAT(made.at(0).reason, HasSubstr("--embedding-gradient sparse"));
+  EXPECT_TRUE(made.at(1).runnable());
+}
+
+TEST_F(MatrixTest, texts_and_images_are_told_apart) {
+  EXPECT_THAT(error_of(R"({"workload": "lstm", "backend": "fast", "dataset": "fashion-mnist"})"),
+              HasSubstr("it takes texts of 5000 words"));
+}
+
+TEST_F(MatrixTest, a_bad_schedule_is_refused_before_anything_is_run) {
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "fast", "schedule": "cosne"})"),
+              HasSubstr("'cosne' is no schedule"));
+  EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "fast", "schedule": "cosine"})"),
+              HasSubstr("no number of epochs"));
+  EXPECT_EQ(error_of(R"({"workload": "mlp", "backend": "fast", "schedule": "cosine", "epochs": 3})"), "");
+}
+
+TEST_F(MatrixTest, every_workload_has_a_schedule_that_can_be_read) {
+  for (const Workload& workload : all_workloads()) {
+    EXPECT_EQ(RateSchedule::parse(workload.schedule).text(), workload.schedule) << workload.name;
+  }
+}
+
+TEST_F(MatrixTest, the_reproduce_line_makes_the_same_cell) {
+  const Cell cell =
+      cells(R"({"workload": "lenet5", "backend": "fast", "mode": "eager", "batch": 64, "steps": 30,
+                              "optimizer": "sgd", "dataset": "synthetic", "learning-rate": 0.0125, "schedule": "warmup:5+every:10x0.9"})")
+          .at(0);
+  const std::string line = cell.reproduce(9);
+  OptionValues given;
+  std::size_t at = line.find("--");
+  while (at != std::string::npos) {
+    const std::size_t space = line.find(' ', at), next = line.find(" --", at + 1);
+    const std::string name = line.substr(at + 2, space - at - 2);
+    set_option(given, require_option(name, ""),
+               line.substr(space + 1, next == std::string::npos ? next : next - space - 1), "");
+    at = next == std::string::npos ? next : next + 1;
+  }
+  const Cell again = expand(config_of(given), registry_).at(0);
+  EXPECT_EQ(again.id, cell.id);
+  EXPECT_EQ(again.measure.steps, 30);
+  EXPECT_EQ(again.learning_rate, 0.0125);
+  EXPECT_EQ(again.schedule.text(), "warmup:5+every:10x0.9");
+}
+
+TEST_F(MatrixTest, rows_that_differ_in_what_quick_takes_away_are_one_cell) {
+  const auto rows = [](const char* quick) {
+    return fmt::format(R"({{"workload": "mlp", "backend": "fast", "mode": "graph", "quick": {},
+                           "cells": [{{"epochs": 5}}, {{"epochs": 10}}]}})",
+                       quick);
+  };
+  EXPECT_EQ(cells(rows("false").c_str()).size(), 2U);
+  const auto quick = cells(rows("true").c_str());
+  ASSERT_EQ(quick.size(), 1U);
+  EXPECT_EQ(quick[0].measure.epochs, 1);
+}
+
+TEST(RunSettings, of_a_quick_run_have_one_fork_and_none_where_nothing_is_executed) {
+  const auto forks = [](const char* json) {
+    return settings_of(config_from_json(nlohmann::json::parse(json), "test.json")).forks;
+  };
+  EXPECT_EQ(forks(R"({"workload": "mlp", "forks": 6})"), 6);
+  EXPECT_EQ(forks(R"({"workload": "mlp", "forks": 6, "quick": true})"), 1);
+  EXPECT_EQ(forks(R"({"workload": "mlp", "forks": 0, "quick": true})"), 0);
+}
+
+TEST_F(MatrixTest, made_images_have_any_size_and_number_of_classes) {
+  const auto made =
+      cells(R"({"workload": "resnet50", "dataset": "synthetic", "backend": "fast", "mode": "graph",
+                              "image-size": [224, 64], "classes": 10})");
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[0].id.find("image-size"), std::string::npos) << "its own size is no variant";
+  EXPECT_THAT(made[1].id, AllOf(HasSubstr("/image-size=64/"), HasSubstr("/classes=10/")));
+  EXPECT_THAT(made[1].reproduce(1), AllOf(HasSubstr(" --image-size 64 "), HasSubstr(" --classes 10 ")));
+  const Graph& graph = made[1].program().inference;
+  EXPECT_EQ(graph.value(graph.find("inputs")).type.shape, (Shape{32, 3, 64, 64}));
+  EXPECT_EQ(graph.value(graph.output("logits")).type.shape, (Shape{32, 10}));
+}
+
+TEST_F(MatrixTest, a_size_or_classes_that_a_data_set_does_not_leave_open_are_refused) {
+  EXPECT_THAT(error_of(R"({"workload": "lenet5", "dataset": "mnist", "backend": "fast", "image-size": 32})"),
+              AllOf(HasSubstr("[image-size] got 32"), HasSubstr("mnist")));
+  EXPECT_THAT(
+      error_of(R"({"workload": "lstm", "dataset": "synthetic", "backend": "fast", "image-size": 32})"),
+      HasSubstr("which are no images"));
+  EXPECT_THAT(
+      error_of(R"({"workload": "resnet50", "dataset": "imagenet", "backend": "fast", "classes": 10})"),
+      AllOf(HasSubstr("[classes] got 10"), HasSubstr("imagenet")));
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,78 @@
+#include "harness/conductor/data/initial_values.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <stdexcept>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/conductor/data/epoch_plan.hpp"
+
+namespace assay {
+namespace {
+
+TEST(InitialValues, know_the_fans_of_linear_and_convolution_weights) {
+  EXPECT_EQ(fans({120, 256}).in, 256);
+  EXPECT_EQ(fans({120, 256}).out, 120);
+  EXPECT_EQ(fans({16, 6, 3, 5}).in, 6 * 15);
+  EXPECT_EQ(fans({16, 6, 3, 5}).out, 16 * 15);
+  EXPECT_EQ(fans({7}).in, 7);
+}
+
+TEST(InitialValues, depend_on_the_seed_and_the_name_alone) {
+  const HostTensor a = initial_value("w", {30, 20}, "glorot_uniform", 1);
+  EXPECT_EQ(a.bytes, initial_value("w", {30, 20}, "glorot_uniform", 1).bytes);
+  EXPECT_NE(a.bytes, initial_value("w", {30, 20}, "glorot_uniform", 2).bytes);
+  EXPECT_NE(a.bytes, initial_value("v", {30, 20}, "glorot_uniform", 1).bytes);
+  EXPECT_EQ(a.name, "w");
+}
+
+// Bits that must not change from one version to the next: runs of different years are compared. Computed
+// apart from this program.
+TEST(InitialValues, are_these_bits) {
+  const HostTensor tensor = initial_value("fc1.weight", {2, 3}, "glorot_uniform", 1);
+  const std::span<const float> values = tensor.as<float>();
+  EXPECT_THAT(std::vector<float>(values.begin(), values.end()),
+              testing::ElementsAre(-0x1.0cc7320000000p+0f, -0x1.48948c0000000p-3f, -0x1.7b5f860000000p-2f,
+                                   -0x1.71ba680000000p-1f, 0x1.58861a0000000p-1f, -0x1.3e1d5c0000000p-1f));
+}
+
+double mean_square(const HostTensor& tensor) {
+  double sum = 0;
+  for (const float value : tensor.as<float>()) sum += static_cast<double>(value) * value;
+  return sum / static_cast<double>(tensor.type.elements());
+}
+
+TEST(InitialValues, have_the_bounds_and_the_variance_of_their_distribution) {
+  const Shape shape = {200, 300};
+  const HostTensor glorot = initial_value("a", shape, "glorot_uniform", 1);
+  const double bound = std::sqrt(6.0 / 500);
+  for (const float value : glorot.as<float>()) ASSERT_LE(std::abs(value), bound * (1 + 1e-7));
+  EXPECT_NEAR(mean_square(glorot), bound * bound / 3, 0.02 * bound * bound / 3);
+  EXPECT_NEAR(mean_square(initial_value("a", shape, "he_normal", 1)), 2.0 / 300, 0.02 * 2 / 300);
+  EXPECT_NEAR(mean_square(initial_value("a", shape, "uniform_fan_in", 1)), 1.0 / 900, 0.02 / 900);
+  EXPECT_EQ(mean_square(initial_value("a", shape, "zeros", 1)), 0);
+  EXPECT_EQ(mean_square(initial_value("a", shape, "ones", 1)), 1);
+  EXPECT_THROW(initial_value("a", shape, "magic", 1), std::invalid_argument);
+}
+
+TEST(EpochPlan, is_a_permutation_that_the_epoch_and_the_seed_determine) {
+  const std::vector<PlanRow> plan = epoch_plan(1000, 1, 5);
+  std::set<std::int32_t> samples;
+  for (const PlanRow& row : plan) {
+    samples.insert(row.sample);
+    EXPECT_EQ((PlanRow{row.sample, 0, 0, 0}), row);
+  }
+  EXPECT_EQ(samples.size(), 1000u);
+  EXPECT_EQ(*samples.begin(), 0);
+  EXPECT_EQ(*samples.rbegin(), 999);
+  EXPECT_EQ(plan, epoch_plan(1000, 1, 5));
+  EXPECT_NE(plan, epoch_plan(1000, 2, 5));
+  EXPECT_NE(plan, epoch_plan(1000, 1, 6));
+  EXPECT_THROW(epoch_plan(0, 1, 1), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,186 @@
+#include <cmath>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/batch/encoded_source.hpp"
+#include "harness/batch/loader.hpp"
+#include "harness/conductor/data/format.hpp"
+#include "harness/conductor/data/preparation.hpp"
+#include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/error.hpp"
+#include "harness/core/io/philox.hpp"
+#include "tests/jpeg_file.hpp"
+#include "tests/temporary_folder.hpp"
+#include "tests/unit/conductor/data/reason_of.hpp"
+
+namespace assay {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+// Three classes of plain colours: 12 images each for training, 2 for validation.
+struct Folders {
+  TemporaryFolder folder;
+  PrepareOptions options;
+
+  Folders() {
+    options.folders = {folder / "data"};
+    options.cache = folder / "cache";
+    options.sample_shape = {3, 16, 16};
+    for (int label = 0; label < 3; ++label) {
+      for (int i = 0; i < 12; ++i)
+        write("train/" + name(label) + "/" + std::to_string(100 + i) + ".JPEG", plain(label, i));
+      for (int i = 0; i < 2; ++i)
+        write("val/" + name(label) + "/" + std::to_string(i) + ".jpg", plain(label, i));
+    }
+  }
+  static std::string name(int label) { return label == 0 ? "n10" : label == 1 ? "n2" : "Z"; }
+  static std::string plain(int label, int i) {
+    const auto level = static_cast<std::uint8_t>(10 * i + 5);
+    return plain_jpeg(static_cast<unsigned>(24 + i), 20, label == 0 ? 200 : 0, level, label == 2 ? 200 : 0);
+  }
+  void write(const std::string& file, const std::string& text) const {
+    const std::filesystem::path path = folder / "data" / "images" / file;
+    std::filesystem::create_directories(path.parent_path());
+    write_atomically(path, text, false);
+  }
+  Manifest prepare() const { return prepare_dataset("images", options).manifest; }
+};
+
+TEST(JpegFolder, classes_are_the_folders_in_the_order_of_their_bytes) {
+  const Folders folders;
+  const Manifest manifest = folders.prepare();
+  EXPECT_EQ(manifest.kind, "encoded");
+  EXPECT_EQ(manifest.classes, 3);
+  EXPECT_EQ(manifest.resize, 18) << "16 * 8 / 7";
+  EXPECT_EQ(manifest.splits.at("train").count, 36);
+  EXPECT_EQ(manifest.splits.at("validation").count, 6);
+  EXPECT_EQ(manifest.splits.at("test").count, 6) << "without a folder test it is the validation's";
+  SourceOpener opener(manifest);
+  const auto train = opener.open("train");
+  // Z, n10, n2
+  for (std::int32_t i = 0; i < 36; ++i) EXPECT_EQ(train->label(i), i / 12);
+  std::vector<float> sample(3 * 16 * 16);
+  for (const std::int32_t i : {0, 11, 12, 30}) {
+    train->read({i}, sample.data());
+    const float raw[] = {i / 12 == 1 ? 200.f : 0.f, static_cast<float>(10 * (i % 12) + 5),
+                         i / 12 == 0 ? 200.f : 0.f};
+    for (std::size_t c = 0; c < 3; ++c)
+      EXPECT_NEAR(sample[c * 256 + 100], raw[c] * manifest.scale[c] + manifest.shift[c],
+                  3 * manifest.scale[c]);
+  }
+}
+
+TEST(JpegFolder, without_train_and_val_each_class_is_split_in_tens) {
+  const Folders folders;
+  const std::filesystem::path home = folders.folder / "data" / "images";
+  std::filesystem::rename(home, folders.folder / "all");
+  std::filesystem::rename(folders.folder / "all" / "train", home);
+  const Manifest manifest = folders.prepare();
+  EXPECT_EQ(manifest.splits.at("train").count, 30);
+  EXPECT_EQ(manifest.splits.at("validation").count, 3);
+  EXPECT_EQ(manifest.splits.at("test").count, 3);
+}
+
+TEST(JpegFolder, refuses_what_is_no_jpeg_before_work_begins) {
+  const Folders folders;
+  folders.write("train/Z/105.JPEG", "\x89PNG\r\n\x1a\n........");
+  EXPECT_THAT(reason_of([&] { folders.prepare(); }),
+              AllOf(HasSubstr("train/Z/105.JPEG"), HasSubstr("no JPEG")));
+  EXPECT_FALSE(std::filesystem::exists(folders.folder / "cache" / "datasets"));
+  folders.write("train/Z/105.JPEG", Folders::plain(0, 0));
+  folders.write("val/other/0.jpg", Folders::plain(0, 0));
+  EXPECT_THAT(reason_of([&] { folders.prepare(); }),
+              HasSubstr("other: is a class that the training images do not"));
+}
+
+TEST(JpegFolder, an_image_damaged_behind_its_header_is_named_by_the_loader_with_and_without_threads) {
+  const Folders folders;
+  const std::string whole = Folders::plain(0, 5);
+  folders.write("train/Z/105.JPEG", whole.substr(0, whole.size() - 8));
+  SourceOpener opener(folders.prepare());
+  const auto train = opener.open("train");
+  for (const int workers : {0, 2}) {
+    Loader loader(workers, 2, 4, 3 * 16 * 16);
+    loader.start({train.get(), 4, 3 * 16 * 16, 9, {}});
+    std::vector<float> inputs(4 * 3 * 16 * 16);
+    std::vector<std::int32_t> labels(4);
+    const std::string reason = reason_of([&] {
+      while (!loader.at_end()) loader.next(inputs.data(), labels.data());
+    });
+    EXPECT_THAT(reason, AllOf(HasSubstr("train/Z/105.JPEG"), HasSubstr("damaged")));
+  }
+}
+
+RgbImage random_image(std::int64_t width, std::int64_t height) {
+  RgbImage image{width, height, std::vector<std::uint8_t>(static_cast<std::size_t>(width * height * 3))};
+  Philox random(1, "image");
+  for (auto& value : image.pixels) value = static_cast<std::uint8_t>(random.next());
+  return image;
+}
+
+// The same rule in doubles.
+double expected(const RgbImage& image, std::int64_t resize, std::int64_t height, std::int64_t width,
+                const PlanRow& row, std::int64_t c, std::int64_t y, std::int64_t x) {
+  const auto shorter = static_cast<double>(std::min(image.width, image.height));
+  const double scaled_width = std::floor(static_cast<double>(image.width * resize) / shorter + 0.5);
+  const double scaled_height = std::floor(static_cast<double>(image.height * resize) / shorter + 0.5);
+  if (row.flip != 0) x = width - 1 - x;
+  const double at_x =
+      static_cast<double>(x + row.dx) + std::floor((scaled_width - static_cast<double>(width)) / 2);
+  const double at_y =
+      static_cast<double>(y + row.dy) + std::floor((scaled_height - static_cast<double>(height)) / 2);
+  if (at_x < 0 || at_y < 0 || at_x >= scaled_width || at_y >= scaled_height) return 0;
+  const auto inside = [](double at, double scaled, std::int64_t size) {
+    return std::clamp((at + 0.5) * static_cast<double>(size) / scaled - 0.5, 0.0,
+                      static_cast<double>(size - 1));
+  };
+  const double sx = inside(at_x, scaled_width, image.width), sy = inside(at_y, scaled_height, image.height);
+  double value = 0;
+  for (const int dy : {0, 1})
+    for (const int dx : {0, 1}) {
+      const auto px = std::min<std::int64_t>(static_cast<std::int64_t>(sx) + dx, image.width - 1);
+      const auto py = std::min<std::int64_t>(static_cast<std::int64_t>(sy) + dy, image.height - 1);
+      const double fx = sx - std::floor(sx), fy = sy - std::floor(sy);
+      value += (dx ? fx : 1 - fx) * (dy ? fy : 1 - fy) *
+               image.pixels[static_cast<std::size_t>((py * image.width + px) * 3 + c)];
+    }
+  return value;
+}
+
+TEST(CutOut, scales_crops_and_mirrors_as_its_rule_says) {
+  for (const auto& [width, height] :
+       {std::pair<std::int64_t, std::int64_t>{50, 31}, {20, 47}, {7, 7}, {1, 3}})
+    for (const PlanRow& row : {PlanRow{0, 0, 0, 0}, PlanRow{0, 3, -2, 1}, PlanRow{0, -9, 9, 0}}) {
+      const RgbImage image = random_image(width, height);
+      std::vector<std::uint8_t> out(3 * 14 * 16);
+      cut_out(image, 18, 14, 16, row, out);
+      for (std::int64_t c = 0; c < 3; ++c)
+        for (std::int64_t y = 0; y < 14; ++y)
+          for (std::int64_t x = 0; x < 16; ++x)
+            EXPECT_NEAR(out[static_cast<std::size_t>((c * 14 + y) * 16 + x)],
+                        expected(image, 18, 14, 16, row, c, y, x), 2.1)
+                << width << "x" << height << " at " << c << " " << y << " " << x;
+    }
+}
+
+TEST(Jpeg, grey_and_cmyk_become_rgb_and_every_truncation_is_refused) {
+  RgbImage image;
+  const auto decode = [&](const std::string& text) {
+    decode_jpeg(std::as_bytes(std::span(text)), "x.jpg", image);
+  };
+  decode(jpeg_of(std::vector<std::uint8_t>(64, 77), 8, 8, 1));
+  ASSERT_EQ(image.pixels.size(), 192u);
+  for (const std::uint8_t value : image.pixels) EXPECT_NEAR(value, 77, 1);
+  decode(jpeg_of(std::vector<std::uint8_t>(256, 255), 8, 8, 4));
+  for (const std::uint8_t value : image.pixels) EXPECT_NEAR(value, 255, 1) << "inverted: no ink is white";
+  const std::string good = plain_jpeg(9, 9, 10, 20, 30);
+  for (std::size_t size = 0; size < good.size(); ++size)
+    EXPECT_THAT(reason_of([&] { decode(good.substr(0, size)); }), HasSubstr("x.jpg")) << size;
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,77 @@
+#include "harness/conductor/data/operands.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <stdexcept>
+
+#include "harness/graph/program.hpp"
+
+namespace assay {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::Ge;
+using ::testing::Le;
+
+Graph graph_of(const char* fill, DType dtype = DType::f32) {
+  Graph graph("op/test");
+  graph.add_value("x", {dtype, {100, 20}}, Role::input, fill);
+  return graph;
+}
+
+TEST(Operands, are_the_same_for_the_same_seed_and_others_for_another) {
+  const Graph graph = graph_of("signal");
+  EXPECT_EQ(draw_operands(graph, 2, 5, "a"), draw_operands(graph, 2, 5, "a"));
+  EXPECT_NE(draw_operands(graph, 2, 5, "a"), draw_operands(graph, 2, 6, "a"));
+  EXPECT_NE(draw_operands(graph, 2, 5, "a"), draw_operands(graph, 2, 5, "b"));
+}
+
+TEST(Operands, of_two_samples_differ) {
+  const std::vector<float> both = draw_operands(graph_of("signal"), 2, 1, "a");
+  EXPECT_NE(std::vector<float>(both.begin(), both.begin() + 2000),
+            std::vector<float>(both.begin() + 2000, both.end()));
+}
+
+TEST(Operands, signals_have_mean_zero_and_deviation_one) {
+  const std::vector<float> values = draw_operands(graph_of("signal"), 10, 1, "a");
+  double sum = 0, squares = 0;
+  for (const float value : values) {
+    sum += value;
+    squares += value * value;
+  }
+  const auto n = static_cast<double>(values.size());
+  EXPECT_NEAR(sum / n, 0, 0.03);
+  EXPECT_NEAR(squares / n, 1, 0.03);
+}
+
+TEST(Operands, are_whole_where_classes_are_asked_and_positive_where_scales_are) {
+  const std::vector<float> classes = draw_operands(graph_of("below:7", DType::i32), 1, 1, "a");
+  EXPECT_THAT(classes, Each(AllOf(Ge(0.0F), Le(6.0F))));
+  for (const float value : classes) EXPECT_EQ(value, std::floor(value));
+  EXPECT_THAT(classes, ::testing::Contains(6.0F));
+  EXPECT_THAT(draw_operands(graph_of("positive"), 1, 1, "a"), Each(AllOf(Ge(0.5F), Le(1.5F))));
+}
+
+TEST(Operands, numbers_are_tagged_and_whole_where_the_tag_says_so) {
+  const std::vector<float> pairs = draw_operands(graph_of("number"), 1, 1, "a");
+  int whole = 0;
+  for (std::size_t i = 0; i < pairs.size(); i += 2) {
+    ASSERT_TRUE(pairs[i] == 0 || pairs[i] == 1);
+    if (pairs[i] == 1) continue;
+    ++whole;
+    EXPECT_EQ(pairs[i + 1], std::floor(pairs[i + 1]));
+  }
+  EXPECT_GT(whole, 300);
+  EXPECT_LT(whole, 700);
+}
+
+TEST(Operands, of_an_unknown_kind_are_refused) {
+  EXPECT_THROW(draw_operands(graph_of("sparkling"), 1, 1, "a"), std::invalid_argument);
+  EXPECT_THROW(draw_operands(graph_of("below:x"), 1, 1, "a"), std::invalid_argument);
+  EXPECT_THROW(draw_operands(graph_of("below:0"), 1, 1, "a"), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace assay

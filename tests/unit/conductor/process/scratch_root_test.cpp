@@ -1,0 +1,109 @@
+#include "harness/conductor/process/scratch_root.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ScratchRootTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    temporary_ = fs::temp_directory_path() / ("assay_scratch_" + std::to_string(::getpid()));
+    fs::create_directories(temporary_);
+    if (const char* set = std::getenv("TMPDIR")) before_ = set;
+    ::setenv("TMPDIR", temporary_.c_str(), 1);
+  }
+  void TearDown() override {
+    before_.empty() ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", before_.c_str(), 1);
+    fs::remove_all(temporary_);
+  }
+
+  // The folder of a process that was killed while it had one.
+  fs::path killed_run() {
+    int ends[2];
+    EXPECT_EQ(::pipe(ends), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const ScratchRoot root(false);
+      const std::string path = root.path().string();
+      std::ofstream(root.path() / "cell.json") << "{}";
+      [[maybe_unused]] const auto ignored = ::write(ends[1], path.data(), path.size());
+      std::raise(SIGKILL);
+    }
+    ::waitpid(child, nullptr, 0);
+    char path[4096];
+    const ssize_t count = ::read(ends[0], path, sizeof path);
+    ::close(ends[0]);
+    ::close(ends[1]);
+    return std::string(path, static_cast<std::size_t>(count > 0 ? count : 0));
+  }
+
+  fs::path temporary_;
+  std::string before_;
+};
+
+TEST_F(ScratchRootTest, is_gone_with_its_contents_at_the_end) {
+  {
+    const ScratchRoot root(false);
+    EXPECT_EQ(root.path().parent_path(), temporary_);
+    std::ofstream(root.path() / "cell.json") << "{}";
+  }
+  EXPECT_TRUE(fs::is_empty(temporary_));
+}
+
+TEST_F(ScratchRootTest, of_a_killed_run_is_removed_by_the_next) {
+  const fs::path left = killed_run();
+  ASSERT_TRUE(fs::exists(left / "cell.json"));
+  const ScratchRoot next(false);
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_TRUE(fs::exists(next.path()));
+}
+
+TEST_F(ScratchRootTest, of_a_run_under_way_stays) {
+  const auto first = std::make_unique<ScratchRoot>(false);
+  const ScratchRoot second(false);
+  EXPECT_TRUE(fs::exists(first->path()));
+  EXPECT_NE(first->path(), second.path());
+}
+
+TEST_F(ScratchRootTest, that_is_kept_is_never_swept) {
+  fs::path kept;
+  {
+    const ScratchRoot root(true);
+    kept = root.path();
+  }
+  EXPECT_EQ(sweep_stale_scratch(temporary_), 0);
+  EXPECT_TRUE(fs::exists(kept));
+}
+
+TEST_F(ScratchRootTest, that_is_not_ours_is_left_alone) {
+  fs::create_directories(temporary_ / "assay-backup");
+  fs::create_directories(temporary_ / "assay-others");
+  std::ofstream(temporary_ / "assay-others/lock") << "somebody else's lock";
+  fs::create_directories(temporary_ / "elsewhere");
+  fs::copy(killed_run() / "lock", temporary_ / "elsewhere/lock");
+  fs::create_directory_symlink(temporary_ / "elsewhere", temporary_ / "assay-linked");
+  fs::create_directory_symlink(temporary_ / "nowhere", temporary_ / "assay-broken");
+  EXPECT_EQ(sweep_stale_scratch(temporary_), 1) << "the killed run alone";
+  for (const char* name : {"assay-backup", "assay-others/lock", "elsewhere/lock", "assay-linked"})
+    EXPECT_TRUE(fs::exists(temporary_ / name)) << name;
+}
+
+TEST_F(ScratchRootTest, a_sweep_of_a_folder_that_is_not_there_is_no_error) {
+  EXPECT_EQ(sweep_stale_scratch(temporary_ / "absent"), 0);
+}
+
+}  // namespace
+}  // namespace assay

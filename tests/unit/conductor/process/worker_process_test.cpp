@@ -1,0 +1,137 @@
+#include "harness/conductor/process/worker_process.hpp"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace assay {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+// A zombie that nobody reaps yet is gone, too.
+bool dead_soon(pid_t process) {
+  for (int i = 0; i < 300; ++i) {
+    std::ifstream status("/proc/" + std::to_string(process) + "/status");
+    const std::string text((std::istreambuf_iterator<char>(status)), {});
+    if (text.empty() || text.find("State:\tZ") != std::string::npos) return true;
+    ::usleep(10'000);
+  }
+  return false;
+}
+
+class WorkerProcessTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("assay_worker_" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  WorkerStart script(const std::string& text) { return {{"/bin/sh", "-c", text}, folder_, {}, {}}; }
+  protocol::Deadline soon() { return steady_clock::now() + seconds(5); }
+
+  fs::path folder_;
+};
+
+TEST_F(WorkerProcessTest, speaks_on_three_and_four_in_the_cell_folder) {
+  WorkerProcess worker(script("read line <&3; echo \"$line from $(pwd)\" >&4; echo \"$0\" >&4"));
+  ASSERT_EQ(worker.channel().write_line("hello"), protocol::Writing::done);
+  EXPECT_EQ(worker.channel().read_line(soon()).text, "hello from " + folder_.string());
+  EXPECT_EQ(worker.channel().read_line(soon()).text, folder_.string());
+  EXPECT_EQ(worker.wait_or_kill(seconds(5)).code, 0);
+}
+
+TEST_F(WorkerProcessTest, says_how_it_ended) {
+  EXPECT_EQ(to_string(WorkerProcess(script("exit 3")).wait_or_kill(seconds(5))), "exited with code 3");
+  EXPECT_THAT(to_string(WorkerProcess(script("kill -SEGV $$")).wait_or_kill(seconds(5))),
+              HasSubstr("SIGSEGV"));
+}
+
+TEST_F(WorkerProcessTest, is_killed_with_its_children_when_it_hangs) {
+  const auto begin = steady_clock::now();
+  WorkerProcess worker(script("trap '' TERM; sleep 100 & echo $! >&4; wait; sleep 100"));
+  const pid_t child = std::stoi(worker.channel().read_line(soon()).text);
+  EXPECT_EQ(worker.wait_or_kill(milliseconds(50)).signal, SIGKILL);
+  EXPECT_LT(steady_clock::now() - begin, seconds(4));
+  EXPECT_TRUE(dead_soon(child)) << "its child lives on";
+}
+
+TEST_F(WorkerProcessTest, a_flood_on_stderr_neither_blocks_it_nor_fills_the_disk) {
+  WorkerProcess worker(script("head -c 50000000 /dev/zero | tr '\\0' 'x' >&2; echo the end >&2"));
+  EXPECT_EQ(worker.wait_or_kill(seconds(30)).code, 0);
+  EXPECT_THAT(worker.log().tail(100), HasSubstr("the end"));
+  worker.log().finish();
+  EXPECT_LT(fs::file_size(folder_ / "log"), WorkerLog::head_bytes + WorkerLog::tail_bytes + 1000);
+  EXPECT_GT(worker.log().total(), 50'000'000U);
+}
+
+TEST_F(WorkerProcessTest, environment_and_affinity_arrive) {
+  WorkerStart start = script("echo $OMP_NUM_THREADS; grep Cpus_allowed_list /proc/self/status");
+  start.environment = {{"OMP_NUM_THREADS", "7"}};
+  start.cores = {0};
+  WorkerProcess worker(start);
+  worker.wait_or_kill(seconds(5));
+  EXPECT_EQ(worker.log().tail(), "7\nCpus_allowed_list:\t0\n");
+}
+
+TEST_F(WorkerProcessTest, inherits_no_descriptor_but_its_own) {
+  const int leak = ::open("/dev/null", O_RDONLY);  // not close-on-exec
+  WorkerProcess worker(script("ls /proc/self/fd"));
+  worker.wait_or_kill(seconds(5));
+  ::close(leak);
+  // 0 to 4, and the folder that ls has open.
+  EXPECT_EQ(worker.log().tail(), "0\n1\n2\n3\n4\n5\n");
+}
+
+TEST_F(WorkerProcessTest, a_missing_program_is_told_from_one_that_fails) {
+  try {
+    WorkerProcess worker({{"/no/such/worker"}, folder_, {}, {}});
+    FAIL();
+  } catch (const std::system_error& error) {
+    EXPECT_EQ(error.code().value(), ENOENT);
+  }
+}
+
+TEST_F(WorkerProcessTest, dies_when_the_conductor_is_killed) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t conductor = ::fork();
+  if (conductor == 0) {
+    WorkerProcess worker(script("exec sleep 100"));
+    const pid_t pid = worker.pid();
+    if (::write(ends[1], &pid, sizeof pid) < 0) ::_exit(1);
+    ::pause();
+    ::_exit(0);
+  }
+  pid_t worker = 0;
+  ASSERT_EQ(::read(ends[0], &worker, sizeof worker), static_cast<ssize_t>(sizeof worker));
+  ::kill(conductor, SIGKILL);
+  ::waitpid(conductor, nullptr, 0);
+  EXPECT_TRUE(dead_soon(worker));
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_F(WorkerProcessTest, its_log_reads_as_utf8_whatever_was_written) {
+  WorkerProcess worker(script("printf 'a\\377b\\303\\244\\001c\\n'"));
+  worker.wait_or_kill(seconds(5));
+  EXPECT_EQ(worker.log().tail(), "a?b\xC3\xA4?c\n");
+}
+
+}  // namespace
+}  // namespace assay

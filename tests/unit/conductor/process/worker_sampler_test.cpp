@@ -1,0 +1,130 @@
+#include "harness/conductor/process/worker_sampler.hpp"
+
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace assay {
+namespace {
+
+constexpr std::size_t held_bytes = 64 << 20;
+constexpr double burnt_seconds = 0.3;
+
+double cpu_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// A worker that forks. The child waits for a byte, takes memory and CPU time, answers, and waits for the next
+// byte to end; the worker sleeps, waits for it and then sleeps on.
+class ForkingWorker {
+ public:
+  ForkingWorker() {
+    EXPECT_EQ(::pipe(go_), 0);
+    EXPECT_EQ(::pipe(done_), 0);
+    worker_ = ::fork();
+    if (worker_ == 0) be_worker();
+    wait();  // for the child to be there
+  }
+  ~ForkingWorker() {
+    ::kill(worker_, SIGKILL);
+    ::waitpid(worker_, nullptr, 0);
+    for (const int end : {go_[0], go_[1], done_[0], done_[1]}) ::close(end);
+  }
+  ForkingWorker(const ForkingWorker&) = delete;
+  ForkingWorker& operator=(const ForkingWorker&) = delete;
+
+  // Lets the child go one stage on and returns when it has.
+  void advance() {
+    EXPECT_EQ(::write(go_[1], "x", 1), 1);
+    wait();
+  }
+  pid_t pid() const { return worker_; }
+
+ private:
+  void wait() {
+    char byte = 0;
+    EXPECT_EQ(::read(done_[0], &byte, 1), 1);
+  }
+  void take() {
+    char byte = 0;
+    if (::read(go_[0], &byte, 1) != 1) ::_exit(1);
+  }
+  void say() {
+    if (::write(done_[1], "x", 1) != 1) ::_exit(1);
+  }
+  [[noreturn]] void be_worker() {
+    ::close(go_[1]);  // the child ends with the test, at whatever stage that left it
+    if (::fork() == 0) {
+      say();
+      take();
+      volatile char* held = new char[held_bytes];
+      for (std::size_t i = 0; i < held_bytes; i += 1024) held[i] = 1;
+      while (cpu_seconds() < burnt_seconds) {
+      }
+      say();
+      take();
+      ::_exit(0);
+    }
+    ::wait(nullptr);
+    say();
+    for (;;) ::pause();
+  }
+
+  int go_[2], done_[2];
+  pid_t worker_ = -1;
+};
+
+TEST(WorkerSampler, counts_the_children_of_a_worker_and_keeps_the_time_of_those_that_ended) {
+  ForkingWorker worker;
+  WorkerSampler sampler;
+  EXPECT_FALSE(sampler.sample(worker.pid())) << "one look gives no rate";
+  const std::int64_t before = sampler.peak_rss();
+  ASSERT_GT(before, 0);
+
+  worker.advance();
+  const auto busy = sampler.sample(worker.pid());
+  ASSERT_TRUE(busy);
+  EXPECT_EQ(busy->processes, 2);
+  EXPECT_GE(busy->worker_rss, static_cast<std::int64_t>(held_bytes));
+  EXPECT_EQ(sampler.peak_rss(), busy->worker_rss);
+  EXPECT_GT(busy->worker_cpu, 0) << "the child's alone: the worker sleeps";
+
+  worker.advance();
+  ::usleep(60'000);  // a shorter interval gives no rate of its own
+  const auto after = sampler.sample(worker.pid());
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->processes, 1);
+  EXPECT_LT(after->worker_rss, before);
+  EXPECT_EQ(sampler.peak_rss(), busy->worker_rss);
+  // Its ticks moved to the worker that waited for it: none was lost and none came twice.
+  const double interval = 1e-9 * static_cast<double>(after->time_ns - busy->time_ns);
+  EXPECT_GE(after->worker_cpu, 0);
+  EXPECT_LT(after->worker_cpu * interval, burnt_seconds / 2);
+}
+
+TEST(WorkerSampler, keeps_its_rate_where_the_time_since_the_last_look_is_a_few_ticks) {
+  ForkingWorker worker;
+  WorkerSampler sampler;
+  EXPECT_FALSE(sampler.sample(worker.pid()));
+  worker.advance();
+  const auto one = sampler.sample(worker.pid()), other = sampler.sample(worker.pid());
+  EXPECT_GT(one->worker_cpu, 0);
+  EXPECT_EQ(other->worker_cpu, one->worker_cpu);
+}
+
+TEST(WorkerSampler, of_a_process_that_is_gone_says_nothing) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_FALSE(WorkerSampler().sample(child));
+}
+
+}  // namespace
+}  // namespace assay

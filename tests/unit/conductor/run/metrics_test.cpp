@@ -1,0 +1,206 @@
+#include "harness/conductor/run/metrics.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/run/quality.hpp"
+#include "harness/report/fork_time.hpp"
+#include "harness/report/invariants.hpp"
+
+namespace assay {
+namespace {
+
+Block block(const char* kind, int epoch, std::int64_t begin_ms, std::int64_t milliseconds,
+            std::int64_t steps = 10) {
+  Block made;
+  made.kind = kind;
+  made.epoch = epoch;
+  made.steps = steps;
+  made.begin_ns = begin_ms * 1'000'000;
+  made.end_ns = (begin_ms + milliseconds) * 1'000'000;
+  made.cpu_ns = milliseconds * 1'500'000;
+  made.loss = 0.5;
+  return made;
+}
+
+Fork steps_fork(int round, std::int64_t milliseconds) {
+  Fork fork;
+  fork.round = round;
+  fork.seed = static_cast<std::uint64_t>(round) + 1;
+  fork.status = Status::ok;
+  fork.blocks = {block("warm_up", 0, 0, 500), block("timed", 0, 600, milliseconds),
+                 block("timed", 0, 1600, milliseconds), block("timed", 0, 2600, 2 * milliseconds)};
+  return fork;
+}
+
+CellReport cell(std::vector<Fork> forks) {
+  CellReport made;
+  made.axes.workload = "mlp";
+  made.axes.batch = 32;
+  made.axes.threads = 2;
+  made.id = cell_id(made.axes);
+  made.status = Status::ok;
+  made.equivalence.reason = "not asked for";
+  made.forks = std::move(forks);
+  made.flags = quality_flags(made.forks);
+  made.metrics = metrics_of(made);
+  return made;
+}
+
+TEST(Metrics, step_time_is_the_median_over_forks_of_the_median_over_timed_blocks) {
+  const CellReport made = cell({steps_fork(0, 100), steps_fork(1, 300), steps_fork(2, 120)});
+  EXPECT_DOUBLE_EQ(*made.metrics.at("step_time").value, 0.012);
+  EXPECT_DOUBLE_EQ(*made.metrics.at("samples_per_second").value, 32 / 0.012);
+  EXPECT_EQ(made.metrics.at("step_time").n, 3);
+  EXPECT_DOUBLE_EQ(*made.metrics.at("cpu_utilisation").value, 0.75);
+}
+
+TEST(Metrics, bounds_need_six_forks) {
+  std::vector<Fork> forks;
+  for (int round = 0; round < 5; ++round) forks.push_back(steps_fork(round, 100 + round));
+  EXPECT_FALSE(cell(forks).metrics.at("step_time").lower);
+  forks.push_back(steps_fork(5, 105));
+  const Metric metric = cell(forks).metrics.at("step_time");
+  EXPECT_DOUBLE_EQ(*metric.lower, 0.0100);
+  EXPECT_DOUBLE_EQ(*metric.upper, 0.0105);
+  EXPECT_DOUBLE_EQ(*metric.confidence, 0.96875);
+}
+
+TEST(Metrics, flagged_forks_do_not_count_where_at_least_half_are_clean) {
+  std::vector<Fork> forks = {steps_fork(0, 100), steps_fork(1, 900)};
+  forks[1].flags = {"preempted"};
+  EXPECT_TRUE(cell(forks).flags.empty());
+  EXPECT_DOUBLE_EQ(*cell(forks).metrics.at("step_time").value, 0.010);
+  forks[0].flags = {"stolen"};
+  EXPECT_EQ(cell(forks).metrics.at("step_time").n, 2);
+}
+
+TEST(Metrics, where_fewer_than_half_are_clean_all_forks_count_and_the_cell_is_flagged) {
+  std::vector<Fork> forks = {steps_fork(0, 100), steps_fork(1, 900), steps_fork(2, 800)};
+  forks[1].flags = {"preempted"};
+  forks[2].flags = {"stolen", "preempted"};
+  const CellReport made = cell(forks);
+  EXPECT_THAT(made.flags, ::testing::ElementsAre("preempted", "stolen"));
+  EXPECT_DOUBLE_EQ(*made.metrics.at("step_time").value, 0.080);
+  EXPECT_EQ(made.metrics.at("step_time").n, 3);
+  EXPECT_FALSE(is_clean(made));
+}
+
+TEST(Metrics, a_fork_that_crashed_is_neither_clean_nor_counted) {
+  std::vector<Fork> forks = {steps_fork(0, 100), steps_fork(1, 900), steps_fork(2, 800)};
+  forks[1].flags = {"preempted"};
+  forks[2].status = Status::crashed;
+  EXPECT_EQ(cell(forks).metrics.at("step_time").n, 1);
+}
+
+TEST(Metrics, epochs_are_reported_first_apart_from_the_rest) {
+  Fork fork;
+  fork.status = Status::ok;
+  fork.compile_seconds = 2;
+  fork.blocks = {block("timed", 1, 0, 3000), block("timed", 2, 4000, 1000), block("timed", 3, 6000, 2000)};
+  fork.evaluations = {{1, "test", 100, 0.9, 0.5, 0.1}, {3, "test", 100, 0.4, 0.8, 0.1}};
+  const Metrics metrics = cell({fork}).metrics;
+  EXPECT_DOUBLE_EQ(*metrics.at("first_epoch_time").value, 5);
+  EXPECT_DOUBLE_EQ(*metrics.at("epoch_time").value, 1.5);
+  EXPECT_DOUBLE_EQ(*metrics.at("training_time").value, 8);
+  EXPECT_DOUBLE_EQ(*metrics.at("test_accuracy").value, 0.8);
+  EXPECT_DOUBLE_EQ(*metrics.at("test_loss").value, 0.4);
+  fork.blocks.resize(1);
+  EXPECT_FALSE(cell({fork}).metrics.at("epoch_time").value);
+}
+
+TEST(Metrics, a_percentile_needs_the_calls_that_would_show_what_lies_beyond_it) {
+  const auto metrics_of_calls = [](std::int64_t calls) {
+    Fork fork = steps_fork(0, 100);
+    for (std::int64_t i = 0; i < calls; ++i) fork.latencies_ns.push_back((i + 1) * 1000);
+    CellReport made = cell({fork});
+    made.axes.task = "infer";
+    return metrics_of(made);
+  };
+  const Metrics thousand = metrics_of_calls(1000);
+  EXPECT_NEAR(*thousand.at("latency_p50").value, 500e-6, 1e-6);
+  EXPECT_NEAR(*thousand.at("latency_p90").value, 900e-6, 1e-6);
+  EXPECT_NEAR(*thousand.at("latency_p99").value, 990e-6, 1e-6);
+  EXPECT_NEAR(*thousand.at("latency_p99.9").value, 999e-6, 1e-6);
+  const Metrics fewer = metrics_of_calls(999);
+  EXPECT_TRUE(fewer.at("latency_p99").value);
+  EXPECT_FALSE(fewer.at("latency_p99.9").value);
+  EXPECT_THAT(fewer.at("latency_p99.9").reason,
+              ::testing::HasSubstr("999 calls were timed, this percentile needs 1000"));
+  EXPECT_FALSE(metrics_of_calls(99).at("latency_p99").value);
+  EXPECT_FALSE(metrics_of_calls(9).at("latency_p90").value);
+  EXPECT_TRUE(metrics_of_calls(2).at("latency_p50").value);
+}
+
+TEST(Metrics, percentiles_have_intervals_over_forks) {
+  std::vector<Fork> forks;
+  for (int round = 0; round < 6; ++round) {
+    forks.push_back(steps_fork(round, 100));
+    for (int i = 0; i < 1000; ++i) forks.back().latencies_ns.push_back((100 + round) * 1000);
+  }
+  const Metric p999 = cell(forks).metrics.at("latency_p99.9");
+  EXPECT_DOUBLE_EQ(*p999.lower, 100e-6);
+  EXPECT_DOUBLE_EQ(*p999.upper, 105e-6);
+  EXPECT_EQ(p999.n, 6);
+}
+
+TEST(Metrics, the_accuracy_after_the_first_epoch_stands_beside_the_last) {
+  Fork fork;
+  fork.status = Status::ok;
+  fork.blocks = {block("timed", 1, 0, 3000), block("timed", 2, 4000, 1000)};
+  fork.evaluations = {{1, "validation", 100, 0.9, 0.5, 0.1}, {2, "validation", 100, 0.4, 0.8, 0.1}};
+  EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("first_epoch_accuracy").value, 0.5);
+  EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("validation_accuracy").value, 0.8);
+}
+
+TEST(Metrics, what_has_no_value_has_a_reason_and_the_report_holds_together) {
+  CellReport made = cell({steps_fork(0, 100)});
+  for (const auto& [name, metric] : made.metrics)
+    EXPECT_NE(metric.value.has_value(), !metric.reason.empty()) << name;
+  Report report;
+  report.run = {{"version", "1"}, {"complete", false}};
+  report.environment = nlohmann::json::object();
+  report.cells = {made};
+  EXPECT_THAT(invariant_violations(report), ::testing::IsEmpty());
+}
+
+TEST(Metrics, a_cell_that_is_not_ok_has_none) {
+  CellReport made = cell({steps_fork(0, 100)});
+  made.status = Status::wrong_result;
+  for (const auto& [name, metric] : metrics_of(made)) {
+    EXPECT_FALSE(metric.value) << name;
+    EXPECT_THAT(metric.reason, ::testing::HasSubstr("wrong_result"));
+  }
+}
+
+TEST(Quality, disturbances_are_named) {
+  const auto flags_of = [](Fork fork) {
+    add_quality_flags(fork, Cell{});
+    return fork.flags;
+  };
+  Fork fork = steps_fork(0, 100);
+  fork.blocks.pop_back();
+  EXPECT_THAT(flags_of(fork), ::testing::IsEmpty());
+  Fork switched = fork;
+  for (Block& b : switched.blocks) {
+    b.involuntary_switches = 60;
+    b.cpu_ns = (b.end_ns - b.begin_ns) * 96 / 100;
+  }
+  EXPECT_THAT(flags_of(switched), ::testing::ElementsAre("preempted"));
+  for (Block& b : switched.blocks) b.cpu_ns = (b.end_ns - b.begin_ns) * 98 / 100;
+  EXPECT_THAT(flags_of(switched), ::testing::IsEmpty());
+  Fork stolen = fork;
+  for (Block& b : stolen.blocks) b.steal_ns = 5'000'000;
+  EXPECT_THAT(flags_of(stolen), ::testing::ElementsAre("stolen"));
+  Fork throttled = fork;
+  throttled.samples = {{1, 1, 1, 3e9}, {2, 1, 1, 2e9}};
+  EXPECT_THAT(flags_of(throttled), ::testing::ElementsAre("throttled"));
+  Fork drifting = fork;
+  drifting.blocks = {block("timed", 0, 0, 100), block("timed", 0, 200, 100), block("timed", 0, 400, 150),
+                     block("timed", 0, 600, 150)};
+  EXPECT_THAT(flags_of(drifting), ::testing::ElementsAre("not_steady"));
+}
+
+}  // namespace
+}  // namespace assay

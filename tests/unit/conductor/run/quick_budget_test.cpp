@@ -1,0 +1,37 @@
+#include "harness/conductor/run/quick_budget.hpp"
+
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace assay {
+namespace {
+
+TEST(QuickBudget, is_of_each_backend_and_its_rest_ends_at_a_deadline) {
+  QuickBudget budget(0.05);
+  EXPECT_FALSE(budget.spent("fast"));
+  const auto before = QuickBudget::Clock::now();
+  const auto first = budget.deadline("fast");
+  ASSERT_TRUE(first);
+  EXPECT_GE(*first, before + std::chrono::milliseconds(50));
+  {
+    const QuickBudget::Stopwatch stopwatch(budget, "fast");
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  }
+  EXPECT_TRUE(budget.spent("fast"));
+  EXPECT_GE(budget.used().at("fast"), 0.06);
+  EXPECT_LE(*budget.deadline("fast"), QuickBudget::Clock::now());
+  EXPECT_FALSE(budget.spent("other")) << "each backend has its own";
+}
+
+TEST(QuickBudget, has_no_end_where_none_is_asked) {
+  QuickBudget budget(std::nullopt);
+  {
+    const QuickBudget::Stopwatch stopwatch(budget, "fast");
+  }
+  EXPECT_FALSE(budget.spent("fast"));
+  EXPECT_FALSE(budget.deadline("fast"));
+}
+
+}  // namespace
+}  // namespace assay

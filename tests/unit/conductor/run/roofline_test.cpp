@@ -1,0 +1,54 @@
+#include "harness/conductor/run/roofline.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace assay {
+namespace {
+
+using ::testing::HasSubstr;
+
+Axes cold() {
+  Axes axes;
+  axes.size = "4096";
+  axes.cache = "cold";
+  return axes;
+}
+
+Axes warm() {
+  Axes axes = cold();
+  axes.cache = "warm";
+  return axes;
+}
+
+constexpr Work work{.flops = 1e9, .bytes = 3e9, .peak_flops = 1e11, .copy_bandwidth = 1e10};
+
+TEST(Roofline, arithmetic_may_reach_a_tenth_above_the_peak_and_no_more) {
+  EXPECT_EQ(beyond_roofline(warm(), work, 0, 0.01), "");
+  EXPECT_EQ(beyond_roofline(warm(), work, 0, 0.01 / 1.09), "");
+  EXPECT_THAT(beyond_roofline(warm(), work, 0, 0.01 / 1.12), HasSubstr("largest matrix product"));
+}
+
+TEST(Roofline, warm_operands_may_come_faster_than_memory_and_cold_ones_not) {
+  EXPECT_EQ(beyond_roofline(warm(), work, 2e9, 0.05), "");
+  EXPECT_EQ(beyond_roofline(cold(), work, 2e9, 0.11), "");
+  EXPECT_THAT(beyond_roofline(cold(), work, 2e9, 0.09), HasSubstr("no cache holds"));
+}
+
+TEST(Roofline, refuses_nothing_where_it_was_not_measured) {
+  EXPECT_EQ(beyond_roofline(cold(), {.flops = 1e20, .bytes = 1e20}, 1e20, 1e-3), "");
+  EXPECT_EQ(beyond_roofline(cold(), work, 1e20, 0), "") << "no block was timed";
+}
+
+TEST(Roofline, a_fork_has_the_median_of_its_timed_blocks) {
+  Fork fork;
+  fork.blocks = {{.kind = "warm_up", .steps = 1, .begin_ns = 0, .end_ns = 1'000'000'000},
+                 {.kind = "timed", .steps = 10, .begin_ns = 0, .end_ns = 10'000},
+                 {.kind = "timed", .steps = 10, .begin_ns = 0, .end_ns = 20'000},
+                 {.kind = "timed", .steps = 10, .begin_ns = 0, .end_ns = 90'000}};
+  EXPECT_DOUBLE_EQ(median_step(fork), 2e-6);
+  EXPECT_EQ(median_step({}), 0);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,159 @@
+#include "harness/machine/environment.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/machine/limits.hpp"
+#include "harness/machine/system_files.hpp"
+#include "harness/machine/topology.hpp"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::ElementsAre;
+
+// A root folder with what a machine of two cores with two threads each would tell.
+class Machine : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() / ("assay-machine-" + std::to_string(::getpid()));
+    write("proc/cpuinfo",
+          "processor\t: 0\nvendor_id\t: Somebody\nmodel name\t: A processor\nflags\t\t: sse4_2 avx2 fpu "
+          "hypervisor\n");
+    write("proc/meminfo", "MemTotal:       16 kB\nMemAvailable:   8 kB\nSwapTotal:      4 kB\n");
+    write("proc/loadavg", "1.50 0.75 0.25 1/2 3\n");
+    write("etc/os-release", "NAME=Linux\nPRETTY_NAME=\"A Linux 1.0\"\n");
+    write("sys/fs/cgroup/cpu.max", "150000 100000\n");
+    write("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+    write("proc/sys/kernel/randomize_va_space", "1\n");
+    write("sys/devices/system/cpu/smt/control", "on\n");
+    write("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
+    ::setenv("HWLOC_SYNTHETIC", "pack:2 numa:1 l3:1(size=8388608) core:2 l1d:1(size=32768) pu:2", 1);
+  }
+  void TearDown() override {
+    fs::remove_all(root_);
+    ::unsetenv("HWLOC_SYNTHETIC");
+  }
+
+  void write(const std::string& name, const std::string& text) {
+    fs::create_directories((root_ / name).parent_path());
+    std::ofstream(root_ / name) << text;
+  }
+  fs::path root_;
+};
+
+TEST_F(Machine, is_told_by_its_files) {
+  const json told = environment(root_);
+  EXPECT_EQ(told["os"], "A Linux 1.0");
+  EXPECT_EQ(told["cpu"]["model"], "A processor");
+  EXPECT_EQ(told["cpu"]["logical"], 8);
+  EXPECT_EQ(told["cpu"]["cores"], 4);
+  EXPECT_EQ(told["cpu"]["sockets"], 2);
+  EXPECT_EQ(told["cpu"]["numa_nodes"], 2);
+  EXPECT_EQ(told["cpu"]["threads_per_core"], 2);
+  EXPECT_EQ(told["cpu"]["smt"], "on");
+  EXPECT_EQ(told["address_randomisation"], "partial");
+  EXPECT_EQ(told["cpu"]["instruction_sets"], json({"sse4_2", "avx2"}));
+  ASSERT_EQ(told["cpu"]["caches"].size(), 2U) << told["cpu"]["caches"];
+  const json &first = told["cpu"]["caches"][0], &last = told["cpu"]["caches"][1];
+  EXPECT_EQ(first["level"], 1);
+  EXPECT_EQ(first["type"], "Data");
+  EXPECT_EQ(first["bytes"], 32768);
+  EXPECT_EQ(first["count"], 4);
+  EXPECT_EQ(first["shared_by"], 2);
+  EXPECT_EQ(last["level"], 3);
+  EXPECT_EQ(last["count"], 2);
+  EXPECT_EQ(last["shared_by"], 4);
+  EXPECT_EQ(told["memory"]["total"], 16384);
+  EXPECT_EQ(told["memory"]["huge_pages"], "madvise");
+  EXPECT_EQ(told["virtualised"], true);
+  EXPECT_EQ(told["control_group"]["cpu_quota"], 1.5);
+  EXPECT_EQ(told["load_average"][0], 1.5);
+}
+
+TEST_F(Machine, says_what_makes_numbers_unsteady_and_what_to_do) {
+  const json told = environment(root_);
+  std::string all;
+  for (const json& cause : told["unsteady"]) {
+    all += cause["what"].get<std::string>() + "\n";
+    EXPECT_FALSE(cause["remedy"].get<std::string>().empty());
+  }
+  for (const char* what : {"governor is powersave", "hypervisor", "2 hardware threads", "load was 1.50",
+                           "1.50 cores", "swapped"})
+    EXPECT_THAT(all, ::testing::HasSubstr(what));
+}
+
+TEST_F(Machine, that_tells_nothing_is_null_and_no_error) {
+  fs::remove_all(root_);
+  const json told = environment(root_);
+  EXPECT_TRUE(told["os"].is_null());
+  EXPECT_TRUE(told["cpu"]["model"].is_null());
+  EXPECT_TRUE(told["cpu"]["smt"].is_null());
+  EXPECT_TRUE(told["address_randomisation"].is_null() || told["address_randomisation"] == "off");
+  EXPECT_TRUE(told["control_group"]["version"].is_null());
+  EXPECT_TRUE(told["control_group"]["cpu_quota"].is_null());
+  EXPECT_TRUE(told["memory"]["total"].is_null());
+  EXPECT_TRUE(told["virtualised"].is_null());
+}
+
+TEST_F(Machine, has_the_tightest_limit_of_its_control_groups_version_2) {
+  write("proc/self/cgroup", "0::/slice/inner\n");
+  write("sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
+  write("sys/fs/cgroup/cpu.max", "max 100000\n");
+  write("sys/fs/cgroup/slice/cpu.max", "200000 100000\n");
+  write("sys/fs/cgroup/slice/memory.max", "1048576\n");
+  write("sys/fs/cgroup/slice/inner/cpu.max", "400000 100000\n");
+  write("sys/fs/cgroup/slice/inner/memory.max", "max\n");
+  EXPECT_EQ(control_group_limits(root_),
+            json({{"version", 2}, {"cpu_quota", 2.0}, {"memory_limit", 1048576}}));
+}
+
+TEST_F(Machine, has_limits_of_control_groups_version_1) {
+  fs::remove_all(root_ / "sys/fs/cgroup");
+  write("proc/self/cgroup", "5:cpuacct,cpu:/docker/abc\n4:memory:/docker/abc\n");
+  write("sys/fs/cgroup/cpu/docker/abc/cpu.cfs_quota_us", "50000\n");
+  write("sys/fs/cgroup/cpu/docker/abc/cpu.cfs_period_us", "100000\n");
+  // In a container the path is the host's and the limits stand at the top of the mount.
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "2097152\n");
+  EXPECT_EQ(control_group_limits(root_),
+            json({{"version", 1}, {"cpu_quota", 0.5}, {"memory_limit", 2097152}}));
+  write("sys/fs/cgroup/cpu/docker/abc/cpu.cfs_quota_us", "-1\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(control_group_limits(root_),
+            json({{"version", 1}, {"cpu_quota", nullptr}, {"memory_limit", nullptr}}));
+}
+
+TEST_F(Machine, knows_the_core_of_each_logical_cpu) {
+  const auto cores = cores_of_cpus();
+  ASSERT_EQ(cores.size(), 8U);
+  EXPECT_EQ(cores.at(0), cores.at(1));
+  EXPECT_NE(cores.at(1), cores.at(2));
+}
+
+TEST(Environment, of_this_machine_has_a_model_and_a_clock) {
+  const json told = environment();
+  EXPECT_GE(told["cpu"]["logical"], 1);
+  EXPECT_GE(told["clock"]["resolution_ns"], 1);
+  EXPECT_FALSE(told["host"].get<std::string>().empty());
+}
+
+TEST(SystemFiles, read_lists_of_processors) {
+  EXPECT_THAT(cpu_list("0-2,8"), ElementsAre(0, 1, 2, 8));
+  EXPECT_THAT(cpu_list(""), ElementsAre());
+  EXPECT_THAT(cpu_list("x,3,-,5-"), ElementsAre(3));
+  EXPECT_THAT(cpu_list("0-99999999"), ElementsAre());
+  EXPECT_EQ(size_of("1024K"), 1 << 20);
+  EXPECT_EQ(size_of("2M"), 2 << 20);
+  EXPECT_FALSE(size_of("big"));
+}
+
+}  // namespace
+}  // namespace assay
