@@ -21,7 +21,7 @@ double rate(const char* text, double base, std::int64_t steps_done, std::int64_t
   return RateSchedule::parse(text).rate(base, steps_done, an_epoch);
 }
 
-std::string error_of(const char* text) {
+std::string schedule_error(const char* text) {
   try {
     RateSchedule::parse(text);
   } catch (const ConfigError& error) {
@@ -122,24 +122,24 @@ TEST(RateSchedule, has_one_text) {
 }
 
 TEST(RateSchedule, what_is_no_schedule_is_refused_with_the_forms) {
-  EXPECT_THAT(error_of("cosin"),
+  EXPECT_THAT(schedule_error("cosin"),
               AllOf(HasSubstr("'cosin' is no schedule"), HasSubstr("every:EPOCHSxFACTOR")));
-  EXPECT_THAT(error_of(""), HasSubstr("is no schedule"));
-  EXPECT_THAT(error_of("constant:1"), HasSubstr("1 values behind it"));
-  EXPECT_THAT(error_of("step"), HasSubstr("0 values behind it"));
-  EXPECT_THAT(error_of("step:81"), HasSubstr("'81' is no EPOCHxFACTOR"));
-  EXPECT_THAT(error_of("step:81x"), HasSubstr("'' is no number"));
-  EXPECT_THAT(error_of("step:0x0.1"), HasSubstr("'0' is no number from 1"));
-  EXPECT_THAT(error_of("step:81x-1"), HasSubstr("'-1' is no number from 0"));
-  EXPECT_THAT(error_of("step:81xnan"), HasSubstr("'nan' is no number"));
-  EXPECT_THAT(error_of("step:81x0.1:81x0.01"), HasSubstr("do not rise"));
-  EXPECT_THAT(error_of("every:10x0.9:20x0.8"), HasSubstr("2 values"));
-  EXPECT_THAT(error_of("cosine:1.5"), HasSubstr("'1.5'"));
-  EXPECT_THAT(error_of("cosine:99999999999999999999"), HasSubstr("is no number"));
-  EXPECT_THAT(error_of("decay:"), HasSubstr("''"));
-  EXPECT_THAT(error_of("warmup:5"), HasSubstr("after the warm-up is missing"));
-  EXPECT_THAT(error_of("warmup:0+constant"), HasSubstr("'0'"));
-  EXPECT_THAT(error_of("warmup:5+warmup:5+constant"), HasSubstr("'warmup' is no schedule"));
+  EXPECT_THAT(schedule_error(""), HasSubstr("is no schedule"));
+  EXPECT_THAT(schedule_error("constant:1"), HasSubstr("1 values behind it"));
+  EXPECT_THAT(schedule_error("step"), HasSubstr("0 values behind it"));
+  EXPECT_THAT(schedule_error("step:81"), HasSubstr("'81' is no EPOCHxFACTOR"));
+  EXPECT_THAT(schedule_error("step:81x"), HasSubstr("'' is no number"));
+  EXPECT_THAT(schedule_error("step:0x0.1"), HasSubstr("'0' is no number from 1"));
+  EXPECT_THAT(schedule_error("step:81x-1"), HasSubstr("'-1' is no number from 0"));
+  EXPECT_THAT(schedule_error("step:81xnan"), HasSubstr("'nan' is no number"));
+  EXPECT_THAT(schedule_error("step:81x0.1:81x0.01"), HasSubstr("do not rise"));
+  EXPECT_THAT(schedule_error("every:10x0.9:20x0.8"), HasSubstr("2 values"));
+  EXPECT_THAT(schedule_error("cosine:1.5"), HasSubstr("'1.5'"));
+  EXPECT_THAT(schedule_error("cosine:99999999999999999999"), HasSubstr("is no number"));
+  EXPECT_THAT(schedule_error("decay:"), HasSubstr("''"));
+  EXPECT_THAT(schedule_error("warmup:5"), HasSubstr("after the warm-up is missing"));
+  EXPECT_THAT(schedule_error("warmup:0+constant"), HasSubstr("'0'"));
+  EXPECT_THAT(schedule_error("warmup:5+warmup:5+constant"), HasSubstr("'warmup' is no schedule"));
 }
 
 TEST(TrainingSchedule, has_a_row_a_step_with_its_rate_and_count) {

@@ -1,0 +1,57 @@
+// The words of an enum: one table for each enum, from which it is printed, read, listed in errors and put into
+// schemas. To give an enum its words, specialize `words` next to it, in the namespace assay:
+//
+//   template <>
+//   inline constexpr auto words<Task> = std::array{Word{Task::train, "train"}, Word{Task::infer, "infer"}};
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace assay {
+
+template <typename E>
+struct Word {
+  E value;
+  std::string_view text;
+};
+template <typename E>
+Word(E, const char*) -> Word<E>;
+
+template <typename E>
+inline constexpr std::nullptr_t words = nullptr;
+
+// An enum that has its table of words.
+template <typename E>
+concept Worded = std::is_enum_v<E> && !std::same_as<decltype(words<E>), const std::nullptr_t>;
+
+// Throws std::logic_error for a value that has no word: a bug of ours.
+template <Worded E>
+constexpr std::string_view to_string(E value) {
+  for (const auto& word : words<E>)
+    if (word.value == value) return word.text;
+  throw std::logic_error("an enum's value has no word");
+}
+
+template <Worded E>
+constexpr std::optional<E> from_word(std::string_view text) {
+  for (const auto& word : words<E>)
+    if (word.text == text) return word.value;
+  return std::nullopt;
+}
+
+// "train, infer"
+template <Worded E>
+std::string list_of_words() {
+  std::string list;
+  for (const auto& word : words<E>) (list += list.empty() ? "" : ", ") += word.text;
+  return list;
+}
+
+}  // namespace assay

@@ -1,0 +1,174 @@
+#include <limits>
+
+#include <gmock/gmock.h>
+
+#include "harness/core/json/decode.hpp"
+#include "harness/core/json/encode.hpp"
+#include "harness/core/json/schema.hpp"
+
+namespace assay {
+namespace codec_test {
+
+enum class Color { red, green };
+
+struct Point {
+  int x = 0;
+  double y = 0;
+  std::optional<double> z{};
+  bool operator==(const Point&) const = default;
+};
+constexpr auto describe(Of<Point>) {
+  return fields("point", "A point.", field("x", &Point::x, "Along.").at_least(0),
+                field("y", &Point::y, "Up."), field("z", &Point::z, "Out.").left_out_by_default());
+}
+
+struct Drawing {
+  std::string title{};
+  Color color = Color::red;
+  std::vector<Point> points{}, path{};
+  std::map<std::string, int> counts{};
+  nlohmann::json notes = nlohmann::json::object();
+  double loss = 0;
+  bool operator==(const Drawing&) const = default;
+};
+constexpr auto describe(Of<Drawing>) {
+  return fields("drawing", "A drawing.", field("title", &Drawing::title, "Its title.").not_empty(),
+                field("color", &Drawing::color, "Of the line."),
+                field("points", &Drawing::points, "Each an object."),
+                field("path", &Drawing::path, "As columns.").in_columns(),
+                field("counts", &Drawing::counts, "By name.").optional(),
+                field("notes", &Drawing::notes, "Anything.").optional(),
+                field("loss", &Drawing::loss, "NaN where it is null.").null_is_nan().optional());
+}
+
+}  // namespace codec_test
+
+template <>
+inline constexpr auto words<codec_test::Color> =
+    std::array{Word{codec_test::Color::red, "red"}, Word{codec_test::Color::green, "green"}};
+
+namespace codec_test {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const double nan = std::numeric_limits<double>::quiet_NaN();
+
+Drawing sample() {
+  return {.title = "a",
+          .color = Color::green,
+          .points = {{1, 0.5, 2.0}, {3, 4, {}}},
+          .path = {{1, 2, {}}, {3, 4, {}}},
+          .counts = {{"n", 2}},
+          .notes = {{"any", {1, "x"}}},
+          .loss = 1.5};
+}
+
+std::string error_of(const Json& json) {
+  try {
+    decoded<Drawing>(json, "d.json");
+  } catch (const JsonError& error) {
+    return error.what();
+  }
+  return "";
+}
+Json changed(const char* pointer, Json value) {
+  Json json = encode(sample());
+  json[Json::json_pointer(pointer)] = std::move(value);
+  return json;
+}
+
+TEST(Codec, ReadsBackWhatItWrote) { EXPECT_EQ(decoded<Drawing>(encode(sample())), sample()); }
+
+TEST(Codec, WritesColumnsAsOneListPerField) {
+  EXPECT_EQ(encode(sample())["path"], Json({{"x", {1, 3}}, {"y", {2.0, 4.0}}}));
+}
+
+TEST(Codec, ReadsAListOfObjectsWhereColumnsAreWritten) {
+  EXPECT_EQ(decoded<Drawing>(changed("/path", {{{"x", 1}, {"y", 2.0}}, {{"x", 3}, {"y", 4.0}}})), sample());
+}
+
+TEST(Codec, LeavesOutDefaultsOnlyWhereAsked) {
+  EXPECT_FALSE(encode(Point{}).contains("z"));
+  EXPECT_TRUE(encode(Point{}).contains("x"));
+}
+
+TEST(Codec, KeepsNumbersThatAreNotFinite) {
+  Drawing drawing = sample();
+  drawing.points[0] = {1, -std::numeric_limits<double>::infinity(), nan};
+  drawing.path = {{1, nan, std::numeric_limits<double>::infinity()}, {2, 0, {}}};
+  const Json json = parse_strict_json(strict_json_text(encode(drawing)), "d.json");
+  EXPECT_EQ(json["path"]["y"][0], "nan");
+  const Drawing back = decoded<Drawing>(json);
+  EXPECT_TRUE(std::isnan(back.points[0].z.value()));
+  EXPECT_EQ(back.points[0].y, drawing.points[0].y);
+  EXPECT_TRUE(std::isnan(back.path[0].y));
+  EXPECT_EQ(back.path[0].z, drawing.path[0].z);
+  EXPECT_FALSE(back.path[1].z);
+}
+
+TEST(Codec, ReadsNullAsNanOnlyWhereTheFieldSaysSo) {
+  EXPECT_TRUE(std::isnan(decoded<Drawing>(changed("/loss", nullptr)).loss));
+  EXPECT_THAT(error_of(changed("/points/0/y", nullptr)), HasSubstr("d.json/points/0/y: is null"));
+}
+
+TEST(Codec, NamesThePathOfWhatIsWrong) {
+  EXPECT_EQ(error_of(changed("/points/1/x", "one")), "d.json/points/1/x: should be an integer, is string");
+  EXPECT_EQ(error_of(changed("/points/1/x", -1)), "d.json/points/1/x: -1 is below 0");
+  EXPECT_EQ(error_of(changed("/points/1/x", 5'000'000'000)), "d.json/points/1/x: 5000000000 is out of range");
+  EXPECT_EQ(error_of(changed("/points/1/x", 1.5)), "d.json/points/1/x: should be an integer, is number");
+  EXPECT_EQ(error_of(changed("/title", "")), "d.json/title: is empty");
+  EXPECT_EQ(error_of(changed("/color", "blue")), "d.json/color: \"blue\" is not one of red, green");
+  EXPECT_EQ(error_of(changed("/counts/n", true)), "d.json/counts/n: should be an integer, is boolean");
+  EXPECT_EQ(error_of(changed("/path/y/1", "x")), "d.json/path/y/1: should be a number, is string");
+  EXPECT_EQ(error_of(changed("/path/y", {1.0})), "d.json/path/y: has 1 entries, the other columns 2");
+  EXPECT_EQ(error_of(changed("/path", {{"x", {1}}})), "d.json/path: the column \"y\" is missing");
+  EXPECT_EQ(error_of({{"title", "a"}}), "d.json: the field \"color\" is missing");
+  EXPECT_EQ(error_of(Json::array()), "d.json: should be an object, is array");
+}
+
+TEST(Codec, IgnoresUnknownFieldsUnlessToldToRefuseThem) {
+  const Json json = changed("/points/0/w", 3);
+  EXPECT_EQ(decoded<Drawing>(json), sample());
+  EXPECT_THROW(decoded<Drawing>(json, "d.json", {.refuse_unknown = true}), JsonError);
+}
+
+TEST(Codec, CollectsEveryViolationWhenAsked) {
+  Json json = changed("/points/0/x", -1);
+  json["color"] = 3;
+  json.erase("title");
+  json["extra"] = 1;
+  std::vector<std::string> violations;
+  decoded<Drawing>(json, "", {.refuse_unknown = true, .violations = &violations});
+  EXPECT_THAT(violations, ElementsAre("color: should be text, is number", "extra: this field is not known",
+                                      "points/0/x: -1 is below 0", "the field \"title\" is missing"));
+}
+
+TEST(Codec, ShortensKeysThatSomebodyElseWrote) {
+  Json json = encode(sample());
+  json["counts"][std::string(500, 'k')] = "x";
+  EXPECT_THAT(error_of(json), Not(HasSubstr(std::string(81, 'k'))));
+}
+
+TEST(Schema, IsMadeOfTheDescription) {
+  SchemaMaker maker;
+  const Json drawing = maker.object<Drawing>();
+  EXPECT_EQ(drawing["required"], Json({"title", "color", "points", "path"}));
+  EXPECT_EQ(drawing["properties"]["title"],
+            Json({{"description", "Its title."}, {"type", "string"}, {"minLength", 1}}));
+  EXPECT_EQ(drawing["properties"]["color"]["enum"], Json({"red", "green"}));
+  EXPECT_EQ(drawing["properties"]["points"]["items"], Json({{"$ref", "#/definitions/point"}}));
+  const Json& point = maker.definitions().at("point");
+  EXPECT_EQ(point["properties"]["x"], Json({{"description", "Along."}, {"type", "integer"}, {"minimum", 0}}));
+  EXPECT_EQ(point["required"], Json({"x", "y"}));
+  EXPECT_EQ(
+      maker.definitions().at("point_columns")["properties"]["x"],
+      Json({{"description", "Along."}, {"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}}));
+}
+
+}  // namespace
+}  // namespace codec_test
+}  // namespace assay
