@@ -61,9 +61,8 @@ struct Cell {
   // The graph with the cell's batch, data set and optimizer, or the single op at the cell's size. Throws
   // GraphError.
   Program program() const;
-  // What training is done with, for the report: {"learning_rate", "schedule", "augmentation", "optimizer":
-  // {...}}; empty for
-  // task infer.
+  // The training settings, for the report: {"learning_rate", "schedule", "augmentation", "optimizer": {...}};
+  // empty for task infer.
   nlohmann::json hyper_parameters() const;
   // A command line that measures this cell alone, with the parameters and the order of samples of that seed.
   std::string reproduce(std::uint64_t seed) const;
