@@ -1,5 +1,5 @@
-// The two layouts of this backend. Plain is row-major; channels_last keeps an image (N, C, H, W) as N, H, W, C
-// and a filter (K, C, R, S) as K, R, S, C.
+// The two layouts of this backend. Plain is row-major; channels_last keeps an image (N, C, H, W) as
+// N, H, W, C and a filter (K, C, R, S) as K, R, S, C.
 #pragma once
 
 #include <cstdint>

@@ -76,9 +76,9 @@ class Convolution {
   virtual void run(const void* a, const void* b, const float* bias, void* result, void* workspace) = 0;
 };
 
-// One layer of LSTM over whole sequences from a state of zeros: x (N, T, F), weight (4H, F), recurrent (4H,
-// H), bias f32 (4H), gates in the order input, forget, cell, output; y (N, T, H), with `last` the last step
-// alone, (N, H).
+// One layer of LSTM over whole sequences from a state of zeros: x (N, T, F), weight (4H, F), recurrent
+// (4H, H), bias f32 (4H), gates in the order input, forget, cell, output; y (N, T, H), with `last` the last
+// step alone, (N, H).
 struct LstmSpec {
   std::int64_t samples = 0, steps = 0, features = 0, units = 0;
   bool last = false;

@@ -90,8 +90,8 @@ class KernelLibrary {
 
   // Runs a bound list in order. A library that opens one parallel region, or captures, does it here.
   virtual void run(std::span<Kernel* const> kernels);
-  // Graph mode: what run() would enqueue with the pointers that are bound now, to be repeated as a whole while
-  // the kernels may be bound anew. The list has been run before. Null: run() is all there is.
+  // Graph mode: what run() would enqueue with the pointers that are bound now, to be repeated as a whole
+  // while the kernels may be bound anew. The list has been run before. Null: run() is all there is.
   virtual std::unique_ptr<Recording> record(std::span<Kernel* const> kernels);
   // Returns when everything that was run is done.
   virtual void synchronize() {}

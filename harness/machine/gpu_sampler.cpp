@@ -122,8 +122,8 @@ std::optional<GpuReading> GpuSampler::sample(std::span<const pid_t> worker, GpuP
   return reading;
 }
 
-// Until the worker is seen on the GPU for the first time its memory is not known: it may not have begun, or go
-// by another number there.
+// Until the worker is seen on the GPU for the first time its memory is not known: it may not have begun, or
+// go by another number there.
 void GpuSampler::look_at_processes(GpuReading& reading, std::span<const pid_t> worker, GpuPhase phase) {
   Told<std::vector<GpuProcess>> listed = gpu_->compute_processes();
   const bool told = listed.value.has_value();

@@ -70,8 +70,8 @@ class Gpu {
 // Use from one thread.
 class Nvml {
  public:
-  // Loads and initialises. Throws NvmlError with what is wrong and what helps: no library, no driver, a library
-  // and a driver of different versions.
+  // Loads and initialises. Throws NvmlError with what is wrong and what helps: no library, no driver, a
+  // library and a driver of different versions.
   explicit Nvml(const std::string& library);
   ~Nvml();
   Nvml(const Nvml&) = delete;

@@ -27,8 +27,8 @@ struct Axes {
 
   bool is_op() const { return !size.empty(); }
 };
-// visit(key, field) of every axis that each cell has, by its key in the report: all but `variant`, and `size` and
-// `cache` of single ops. The one list of them.
+// visit(key, field) of every axis that each cell has, by its key in the report: all but `variant`, and `size`
+// and `cache` of single ops. The one list of them.
 template <typename AnyAxes, typename Visit>
 void for_each_axis(AnyAxes& axes, const Visit& visit) {
   visit("workload", axes.workload);

@@ -92,8 +92,8 @@ struct TensorVerdict {
   double ratio = 0;  // the worse of the two errors over its bound; above 1 is wrong
 };
 
-// How near the check came to the kinks of an op: of `elements` (of ReLUs, windows of max-pools) so many fell on
-// another side in one of the oracle's perturbed runs at least.
+// How near the check came to the kinks of an op: of `elements` (of ReLUs, windows of max-pools) so many fell
+// on another side in one of the oracle's perturbed runs at least.
 struct Ties {
   std::string op{};  // "relu", "max_pool"
   std::int64_t tipped = 0, elements = 0;

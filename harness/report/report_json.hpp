@@ -21,9 +21,9 @@ inline constexpr std::string_view report_schema = "assay-report/1";
 std::string report_text(const Report& report);
 nlohmann::json to_json(const Report& report);
 
-// Throw JsonError (harness/core/json/strict_json.hpp) naming the file and the field that is wrong, missing or of
-// another type. A report of a newer schema is refused by its name. Fields that the schema does not know are
-// left out.
+// Throw JsonError (harness/core/json/strict_json.hpp) naming the file and the field that is wrong, missing or
+// of another type. A report of a newer schema is refused by its name. Fields that the schema does not know
+// are left out.
 Report report_from(const StrictDocument& document);
 Report parse_report(std::string text, std::string_view where);
 Report read_report(const std::filesystem::path& file);

@@ -1,5 +1,5 @@
-// The nodes of each network's step, each alone, as an ordinary Google Benchmark program: its flags, its JSON. It
-// shows what a kernel costs without the step around it.
+// The nodes of each network's step, each alone, as an ordinary Google Benchmark program: its flags, its JSON.
+// It shows what a kernel costs without the step around it.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

@@ -14,8 +14,8 @@ namespace assay {
 // does. A mistake is larger by orders of magnitude.
 inline constexpr double tolerance_factor = 8;
 inline constexpr double narrow_tolerance_factor = 3;
-// A tensor that is exactly zero but for rounding (the bias in front of a batch norm) may be off by this many times
-// more where storage is narrower: docs/equivalence.md says why its roundings can be alike.
+// A tensor that is exactly zero but for rounding (the bias in front of a batch norm) may be off by this many
+// times more where storage is narrower: docs/equivalence.md says why its roundings can be alike.
 inline constexpr double alike_roundings = 3;
 // The runs are few, so the error of a tensor of few elements is itself poorly known: n elements get
 // 1 + small_sample / sqrt(n) times as much.

@@ -10,8 +10,9 @@
 
 namespace assay {
 
-// Whether the values of an axis make cells differ for that workload and task: a schedule does not in inference,
-// nor the kind of an embedding's gradient where there is no embedding. True for an axis that is none of these.
+// Whether the values of an axis make cells differ for that workload and task: a schedule does not in
+// inference, nor the kind of an embedding's gradient where there is no embedding. True for an axis that is
+// none of these.
 bool varies(std::string_view axis, const Workload& workload, std::string_view task);
 
 // Sets the cell's fields from `point` (one value an axis, empty: not given) or from the workload, and

@@ -174,8 +174,8 @@ struct Measurement::Parts {
     save();
   }
 
-  // What this machine has not for one cell of a backend and device it has for none: they are not tried. (A data
-  // set that is missing was found out before.)
+  // What this machine has not for one cell of a backend and device it has for none: they are not tried. (A
+  // data set that is missing was found out before.)
   void take_unavailable(std::size_t index, Status status, const std::string& reason) {
     if (status != Status::unavailable) return;
     const Axes& found = cells_[index].axes;

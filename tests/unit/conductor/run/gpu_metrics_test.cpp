@@ -24,8 +24,8 @@ Block block_at(const char* kind, double begin, double end, int epoch = 0) {
   return made;
 }
 
-// A second of warm-up and two of timed blocks, with a look each quarter of a second from 0 to 4 s. The GPU draws
-// 100 W, and 300 W in the timed blocks; a sample tells of the second before it.
+// A second of warm-up and two of timed blocks, with a look each quarter of a second from 0 to 4 s. The GPU
+// draws 100 W, and 300 W in the timed blocks; a sample tells of the second before it.
 Fork fork_of_steps() {
   Fork fork;
   fork.status = Status::ok;
