@@ -177,10 +177,10 @@ GpuUse GpuSampler::use() const {
   if (gpu_ && !worker_seen_ && !lacks_.contains("gpu_worker_memory")) {
     use.missing["gpu_worker_memory"] =
         stranger_seen_
-            ? "NVML names processes that this system does not show, and not the worker: in a "
-              "container give it the host's process ids (--pid=host)"
-            : "NVML never named the worker among the processes on the GPU: it did not use it, or, in "
-              "a container, it needs the host's process ids (--pid=host)";
+            ? "NVML names processes that this system does not show, and not the worker: in a container give "
+              "it the host's process ids (--pid=host)"
+            : "NVML never named the worker among the processes on the GPU: it did not use it, or, in a "
+              "container, it needs the host's process ids (--pid=host)";
   }
   // A peak between looks that failed may have been missed.
   if (lacks_.contains("gpu_worker_memory")) use.worker_peak.reset();

@@ -28,8 +28,7 @@ TwoReports from_folder(const fs::path& folder, const std::string& current) {
     two.base = load_report(file.string());
   else
     two.why = fmt::format(
-        "there is no baseline of this machine ({}): {} is not there. To make it one: assay "
-        "run … --out {}",
+        "there is no baseline of this machine ({}): {} is not there. To make it one: assay run … --out {}",
         machine_text(two.current.environment), file.string(), file.string());
   return two;
 }

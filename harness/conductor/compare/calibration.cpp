@@ -159,8 +159,8 @@ void require_one_machine(std::span<const Report> runs) {
     for (const EnvironmentDifference& one : environment_differences(runs.front(), run))
       if (one.hard)
         throw ConfigError(
-            fmt::format("[calibrate] {} differs between the reports: {} and {}: they are to be "
-                        "of one build on one machine",
+            fmt::format("[calibrate] {} differs between the reports: {} and {}: they are to be of one build "
+                        "on one machine",
                         one.what, one.base, one.current));
 }
 

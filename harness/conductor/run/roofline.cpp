@@ -119,15 +119,13 @@ std::string beyond_roofline(const Axes& axes, const Work& work, double input_byt
   if (work.peak_flops > 0 && flops > over_peak * work.peak_flops) {
     return fmt::format(
         "it claims {:.3g} FLOP/s, and the largest matrix product of this machine did {:.3g}: it cannot have "
-        "computed "
-        "what it says, or the clock is wrong",
+        "computed what it says, or the clock is wrong",
         flops, work.peak_flops);
   }
   if (axes.cache == "cold" && work.copy_bandwidth > 0 && bytes > over_copy * work.copy_bandwidth) {
     return fmt::format(
         "it claims to read {:.3g} bytes/s of operands that no cache holds, and this machine copied {:.3g}: "
-        "it cannot "
-        "have read them all, or the cache is larger than the machine says",
+        "it cannot have read them all, or the cache is larger than the machine says",
         bytes, work.copy_bandwidth);
   }
   return {};

@@ -71,8 +71,7 @@ Listing list_workloads(const OptionValues&, bool) {
   }
   out.table.notes.push_back(
       "op/* are all single ops: --size and --cache instead of a batch and a data set; task train is forward "
-      "and "
-      "backward.");
+      "and backward.");
   return out;
 }
 
@@ -105,8 +104,7 @@ Listing list_ops(const OptionValues& given, bool) {
   }
   out.table.notes.push_back(
       "? optional, * kept for the gradient alone, own: a framework's own gradient or optimizer. "
-      "docs/operators.md has "
-      "each op's contract.");
+      "docs/operators.md has each op's contract.");
   return out;
 }
 
