@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .adapter import Adapter, Cell, Info, Unsupported
+from .adapter import Adapter, Cell, Info
+from .errors import Unsupported
 from .program import Program
 from .tensors import Tensors
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .adapter import Unsupported
+from .errors import Unsupported
 
 
 class Samples:

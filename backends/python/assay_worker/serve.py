@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from . import checks, trainer
-from .adapter import Adapter, Cell, Unavailable, Unsupported
+from .adapter import Adapter, Cell
 from .batch import Session, library_path
+from .errors import Unavailable, Unsupported
 from .libraries import with_loaded_libraries
 from .program import Program, read_program
 from .samples import Samples
