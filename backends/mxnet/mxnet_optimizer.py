@@ -11,12 +11,13 @@ the rate changes.
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 from assay_worker import Optimizer, Unsupported
 from mxnet import nd, optimizer
 
-State = nd.NDArray | tuple[nd.NDArray, ...] | None
+State: TypeAlias = nd.NDArray | tuple[nd.NDArray, ...] | None
 
 
 def make_optimizer(spec: Optimizer) -> optimizer.Optimizer:

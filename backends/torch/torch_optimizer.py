@@ -109,5 +109,6 @@ class Optimizers:
         for optimizer in self._all:
             held = (other for group in optimizer.param_groups for other in group["params"])
             if any(parameter is other for other in held):
-                return optimizer.state[parameter]
+                state: dict[str, Tensor] = optimizer.state[parameter]
+                return state
         raise ValueError("no optimizer has this parameter")

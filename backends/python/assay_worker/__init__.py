@@ -8,7 +8,7 @@ from .errors import Unavailable, Unsupported
 from .libraries import Library, loaded_libraries
 from .loop import Loop
 from .op_adapter import OpAdapter
-from .program import Graph, Node, Optimizer, Program, Value
+from .program import Graph, Node, Optimizer, Program, Value, required
 from .samples import Samples
 from .serve import worker_main
 
@@ -28,5 +28,6 @@ __all__ = [
     "Unsupported",
     "Value",
     "loaded_libraries",
+    "required",
     "worker_main",
 ]
