@@ -39,8 +39,7 @@ Executor::Executor(LoweredGraph lowered, KernelLibrary& library, PersistentStore
 }
 
 void Executor::stage(std::int64_t slot, const HostBatch& batch) {
-  if (slot < spare_slot)
-    throw std::runtime_error(fmt::format("[stage] got slot {}: slots start from 0", slot));
+  if (slot < spare_slot) throw std::logic_error(fmt::format("[stage] got slot {}: slots start from 0", slot));
   const auto index = static_cast<std::size_t>(slot - spare_slot);
   if (index >= slots_.size()) slots_.resize(index + 1);
   Slot& place = slots_[index];
@@ -52,7 +51,7 @@ void Executor::stage(std::int64_t slot, const HostBatch& batch) {
   }
   for (std::size_t f = 0; f < feeds_.size(); ++f) {
     if (feeds_[f].label && batch.labels == nullptr)
-      throw std::runtime_error("[stage] got a batch without labels: the graph reads them");
+      throw std::logic_error("[stage] got a batch without labels: the graph reads them");
     // f32 and i32 alike take four bytes.
     const void* host = feeds_[f].label ? static_cast<const void*>(batch.labels)
                                        : static_cast<const std::byte*>(batch.inputs) + feeds_[f].offset * 4;
@@ -83,7 +82,7 @@ void Executor::set_seed(std::uint64_t seed) {
 void Executor::point_at(std::int64_t slot) {
   const auto index = static_cast<std::size_t>(slot - spare_slot);
   if (slot < spare_slot || index >= slots_.size() || slots_[index].size() != feeds_.size()) {
-    throw std::runtime_error(fmt::format("[step] got slot {}: no batch is staged there", slot));
+    throw std::logic_error(fmt::format("[step] got slot {}: no batch is staged there", slot));
   }
   for (std::size_t f = 0; f < feeds_.size(); ++f) {
     pointers_[static_cast<std::size_t>(feeds_[f].buffer)] = slots_[index][f].data();
@@ -104,11 +103,11 @@ void Executor::bind(LoweredStep& step, void* scratch) {
 HostTensor Executor::output(const std::string& name) {
   const auto place = lowered_.outputs.find(name);
   if (place == lowered_.outputs.end())
-    throw std::runtime_error(fmt::format("[output] the graph has no output '{}'", name));
+    throw std::logic_error(fmt::format("[output] the graph has no output '{}'", name));
   library_.synchronize();
   const void* pointer = pointers_[static_cast<std::size_t>(place->second.buffer)];
   if (pointer == nullptr)
-    throw std::runtime_error(fmt::format("[output] '{}' is asked for before a step ran", name));
+    throw std::logic_error(fmt::format("[output] '{}' is asked for before a step ran", name));
   return fetch(library_, name, place->second.type, place->second.format, pointer);
 }
 

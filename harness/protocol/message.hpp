@@ -4,20 +4,21 @@
 
 #include <cstdint>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
+
+#include "harness/core/error.hpp"
 
 namespace assay::protocol {
 
 inline constexpr int version = 1;
 
 // What the other side sent is no message: the text shows what was seen, and what was expected.
-class ProtocolError : public std::runtime_error {
+class ProtocolError : public assay::Error {
  public:
-  using std::runtime_error::runtime_error;
+  using assay::Error::Error;
 };
 
 enum class Verb { compile, check, run, verify, oracle, quit };

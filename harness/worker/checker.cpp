@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "harness/core/error.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/worker/check_answers.hpp"
@@ -19,8 +20,8 @@ constexpr const char* masks_name = "masks.safetensors";
 
 HostTensor require(HostTensor tensor, const fs::path& path, DType dtype, std::size_t rank) {
   if (tensor.type.dtype != dtype || tensor.type.shape.size() < rank) {
-    throw std::runtime_error(fmt::format("[check] {} holds {} where {} of at least {} dimensions is asked",
-                                         path.string(), to_string(tensor.type), to_string(dtype), rank));
+    throw CellError(fmt::format("[check] {} holds {} where {} of at least {} dimensions is asked",
+                                path.string(), to_string(tensor.type), to_string(dtype), rank));
   }
   return tensor;
 }
@@ -67,13 +68,12 @@ CheckFeeds read_check(const fs::path& cell_folder) {
       read_array(folder / "labels.npy", DType::i32, 1), read_array(folder / "schedule.npy", DType::f64, 2),
       fs::exists(folder / masks_name) ? read_safetensors(folder / masks_name) : std::vector<HostTensor>()};
   if (feeds.labels.type.shape.front() != feeds.inputs.type.shape.front()) {
-    throw std::runtime_error(fmt::format("[check] {} has inputs {} and labels {}: the batches differ",
-                                         folder.string(), to_string(feeds.inputs.type),
-                                         to_string(feeds.labels.type)));
+    throw CellError(fmt::format("[check] {} has inputs {} and labels {}: the batches differ", folder.string(),
+                                to_string(feeds.inputs.type), to_string(feeds.labels.type)));
   }
   if (feeds.steps() < 1 || feeds.schedule.type.shape.back() != 2) {
-    throw std::runtime_error(fmt::format("[check] {} is {}: rows of learning rate and step count are asked",
-                                         (folder / "schedule.npy").string(), to_string(feeds.schedule.type)));
+    throw CellError(fmt::format("[check] {} is {}: rows of learning rate and step count are asked",
+                                (folder / "schedule.npy").string(), to_string(feeds.schedule.type)));
   }
   return feeds;
 }

@@ -2,21 +2,22 @@
 #pragma once
 
 #include <new>
-#include <stdexcept>
 #include <string>
+
+#include "harness/core/error.hpp"
 
 namespace assay {
 
 // The status `unsupported`: "[convolution] stride 3 has no kernel here".
-class Unsupported : public std::runtime_error {
+class Unsupported : public Error {
  public:
-  using std::runtime_error::runtime_error;
+  using Error::Error;
 };
 
 // The status `unavailable`: what it runs on is not here.
-class Unavailable : public std::runtime_error {
+class Unavailable : public Error {
  public:
-  using std::runtime_error::runtime_error;
+  using Error::Error;
 };
 
 // The status `out_of_memory`: says what was asked for. std::bad_alloc means the same.

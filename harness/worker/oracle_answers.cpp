@@ -6,6 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "harness/core/error.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/worker/check_answers.hpp"
 #include "harness/worker/kinks.hpp"
@@ -157,7 +158,7 @@ void widen(std::map<std::string, Seen>& seen, const Answers& got, const Answers&
       const double error = std::abs(other.at(i) - values[i]);
       bound.max = std::max(bound.max, error);
       if (!std::isfinite(error)) {
-        throw std::runtime_error(
+        throw CellError(
             fmt::format("[oracle] {} is not finite at element {} ({} in fp64, {} emulated): the program "
                         "has no answer that could be compared",
                         name, i, values[i], other[i]));

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "harness/core/cell_file.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/graph/graph_json.hpp"
@@ -24,13 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 Program read_program(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  if (!stream) throw std::runtime_error(fmt::format("[worker] cannot read {}", file.string()));
-  try {
-    return program_from_json(nlohmann::json::parse(stream));
-  } catch (const std::exception& error) {
-    throw std::runtime_error(fmt::format("[worker] {}: {}", file.string(), error.what()));
-  }
+  return read_cell_json("worker", file, [](const nlohmann::json& json) { return program_from_json(json); });
 }
 
 protocol::Hello hello(const BackendInfo& info) {
@@ -77,8 +73,10 @@ void Server::serve() {
       event = failure(protocol::ErrorKind::unavailable, error);
     } catch (const std::bad_alloc& error) {
       event = failure(protocol::ErrorKind::out_of_memory, error);
-    } catch (const std::exception& error) {
+    } catch (const std::runtime_error& error) {
       event = failure(protocol::ErrorKind::failed, error);
+    } catch (const std::exception& error) {
+      event = protocol::Error{protocol::ErrorKind::failed, internal_error(error)};
     }
     send(event);
     if (std::holds_alternative<protocol::Bye>(event)) return;
@@ -102,7 +100,7 @@ protocol::Event Server::answer(const protocol::Command& command) {
     case protocol::Verb::oracle:
       prepare();
       if (!request_->oracle)
-        throw std::runtime_error("[oracle] request.json has no \"oracle\": this is not an oracle's cell");
+        throw CellError("[oracle] request.json has no \"oracle\": this is not an oracle's cell");
       write_oracle_results(backend_, *program_, request_->options, *request_->oracle, folder_);
       return protocol::Judged{};
     case protocol::Verb::quit:
@@ -178,7 +176,7 @@ protocol::Event Server::run() {
 
 void Server::require_compiled() const {
   if (executable_) return;
-  throw std::runtime_error("[worker] got a command before the program is compiled: send compile first");
+  throw protocol::ProtocolError("[worker] got a command before the program is compiled: send compile first");
 }
 
 void Server::send(const protocol::Event& event) { channel_.write_line(protocol::write(event)); }

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "harness/core/error.hpp"
+
 namespace assay {
 namespace {
 
@@ -48,9 +50,9 @@ class Trainer {
     if (timed_ != Timed::training ||
         (block.first_step >= 0 && block.first_step + block.steps <= session_.layout().schedule_rows))
       return;
-    throw std::runtime_error(fmt::format("[train] a block has steps {} to {}: schedule.npy has {} rows",
-                                         block.first_step, block.first_step + block.steps,
-                                         session_.layout().schedule_rows));
+    throw CellError(fmt::format("[train] a block has steps {} to {}: schedule.npy has {} rows",
+                                block.first_step, block.first_step + block.steps,
+                                session_.layout().schedule_rows));
   }
 
   void steps(const assay_block& block) {

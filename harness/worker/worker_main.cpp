@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "harness/core/error.hpp"
 #include "harness/worker/server.hpp"
 
 namespace assay {
@@ -30,8 +31,11 @@ int worker_main(int argc, char** argv, Backend& backend) {
   try {
     protocol::Channel channel(commands, events);
     Server(argv[1], backend, channel).serve();
-  } catch (const std::exception& error) {
+  } catch (const std::runtime_error& error) {
     fmt::print(stderr, "{}: {}\n", argv[0], error.what());
+    return 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", argv[0], internal_error(error));
     return 1;
   }
   return 0;

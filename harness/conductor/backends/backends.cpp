@@ -238,7 +238,7 @@ BackendRegistry find_backends_in(const std::vector<fs::path>& folders, const Int
   for (const fs::path& file : descriptions_in(folders)) {
     try {
       add(registry, backend_from_json(read_strict_json(file, {1 << 20, 16}), file, interpreters));
-    } catch (const std::exception& error) {
+    } catch (const Error& error) {
       registry.faults.emplace_back(error.what());
     }
   }

@@ -92,7 +92,7 @@ fs::path OracleCache::answers(const fs::path& cell_folder, const Program& progra
       fs::copy_file(entry / answers_name, answers);
       return answers;
     }
-  } catch (const std::exception&) {
+  } catch (const std::runtime_error&) {
     fs::remove(answers);  // unreadable is as good as absent
   }
 
@@ -100,7 +100,7 @@ fs::path OracleCache::answers(const fs::path& cell_folder, const Program& progra
   TensorFile::read(answers);  // throws when there is nothing of use
   try {
     if (!entry.empty()) keep(answers, entry);
-  } catch (const std::exception&) {
+  } catch (const std::runtime_error&) {
     // A cache that cannot be written costs time, not the run.
   }
   return answers;

@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/check/oracle.hpp"
 #include "harness/conductor/check/rebatch.hpp"
+#include "harness/core/cell_file.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/safetensors.hpp"
@@ -17,16 +17,6 @@ namespace assay {
 namespace {
 
 namespace fs = std::filesystem;
-
-nlohmann::json read_json(const fs::path& path) {
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error(fmt::format("[oracle] cannot read {}", path.string()));
-  try {
-    return nlohmann::json::parse(file);
-  } catch (const std::exception& error) {
-    throw std::runtime_error(fmt::format("[oracle] {} is malformed: {}", path.string(), error.what()));
-  }
-}
 
 void write_json(const fs::path& path, const nlohmann::json& json) {
   write_atomically(path, json.dump() + "\n", false);
@@ -40,8 +30,7 @@ HostTensor distinct_rows(const HostTensor& rows, const CheckBatch& batch) {
   const std::size_t row = rows.bytes.size() / static_cast<std::size_t>(batch.batch);
   for (std::int64_t sample = 0; sample < batch.distinct; ++sample) {
     const auto found = std::find(batch.row_of.begin(), batch.row_of.end(), sample);
-    if (found == batch.row_of.end())
-      throw std::runtime_error(fmt::format("[oracle] sample {} has no row", sample));
+    if (found == batch.row_of.end()) throw CellError(fmt::format("[oracle] sample {} has no row", sample));
     const auto at = static_cast<std::size_t>(found - batch.row_of.begin());
     std::copy_n(rows.bytes.begin() + static_cast<std::ptrdiff_t>(at * row), row,
                 samples.bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(sample) * row));
@@ -54,25 +43,27 @@ HostTensor distinct_rows(const HostTensor& rows, const CheckBatch& batch) {
 void write_oracle_cell(const fs::path& oracle_folder, const fs::path& cell_folder, const Program& program,
                        const OracleWorker& worker) {
   const CheckBatch batch = read_check_batch(cell_folder);
-  const nlohmann::json asked = read_json(cell_folder / "request.json");
-  const nlohmann::json check = asked.value("check", nlohmann::json::object());
-  const nlohmann::json request{{"protocol", 1},
-                               {"backend", worker.backend},
-                               {"workload", asked.value("workload", program.training.name())},
-                               {"task", asked.value("task", "train")},
-                               {"mode", worker.mode},
-                               {"device", "cpu"},
-                               {"precision", "fp64"},
-                               {"layout", "native"},
-                               {"batch", batch.distinct},
-                               {"threads", worker.threads},
-                               {"seed", 1},
-                               {"deterministic", true},
-                               {"profile", false},
-                               {"oracle",
-                                {{"precision", asked.at("precision")},
-                                 {"perturbations", check.value("perturbations", 4)},
-                                 {"seed", 1}}}};
+  const auto request_for = [&](const nlohmann::json& asked) {
+    const nlohmann::json check = asked.value("check", nlohmann::json::object());
+    return nlohmann::json{{"protocol", 1},
+                          {"backend", worker.backend},
+                          {"workload", asked.value("workload", program.training.name())},
+                          {"task", asked.value("task", "train")},
+                          {"mode", worker.mode},
+                          {"device", "cpu"},
+                          {"precision", "fp64"},
+                          {"layout", "native"},
+                          {"batch", batch.distinct},
+                          {"threads", worker.threads},
+                          {"seed", 1},
+                          {"deterministic", true},
+                          {"profile", false},
+                          {"oracle",
+                           {{"precision", asked.at("precision")},
+                            {"perturbations", check.value("perturbations", 4)},
+                            {"seed", 1}}}};
+  };
+  const nlohmann::json request = read_cell_json("oracle", cell_folder / "request.json", request_for);
 
   const fs::path from = cell_folder / "check";
   const fs::path to = oracle_folder / "check";

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "harness/core/error.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/graph/op.hpp"
 
@@ -19,8 +20,8 @@ std::vector<bool> touched_rows(const std::filesystem::path& cell_folder, const P
     const std::filesystem::path path = cell_folder / "check" / "inputs.npy";
     const HostTensor tokens = read_npy(path);
     if (node.inputs[0] != graph.find("inputs") || tokens.type.dtype != DType::i32)
-      throw std::runtime_error(fmt::format("[check] {}: the tokens that '{}' looks up are not the inputs {}",
-                                           path.string(), node.name, to_string(tokens.type)));
+      throw CellError(fmt::format("[check] {}: the tokens that '{}' looks up are not the inputs {}",
+                                  path.string(), node.name, to_string(tokens.type)));
     std::vector<bool> touched(static_cast<std::size_t>(graph.value(parameter).type.shape.front()));
     for (const std::int32_t token : tokens.as<std::int32_t>()) {
       if (token >= 0 && static_cast<std::size_t>(token) < touched.size())

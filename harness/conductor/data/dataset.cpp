@@ -9,6 +9,7 @@
 
 #include "harness/conductor/data/format.hpp"
 #include "harness/conductor/data/text_tokens.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/nearest.hpp"
 
 namespace assay {
@@ -129,7 +130,7 @@ const Dataset& find_dataset(std::string_view name) {
     if (dataset.name == name) return dataset;
     names.push_back(dataset.name);
   }
-  throw std::invalid_argument(
+  throw DataError(
       fmt::format("[dataset] got '{}': there is no such data set{}", name, suggestion(name, names)));
 }
 

@@ -29,7 +29,7 @@ struct PrepareOptions {
 };
 
 // Reads, checks and converts the set unless the cache has it. A cached set is keyed by the checksum of its
-// source files; it appears whole, also when two processes prepare it at once. Throws std::invalid_argument
+// source files; it appears whole, also when two processes prepare it at once. Throws DataError
 // (no such set), DatasetMissing (not found, with the remedy) or IoError (damaged files, cache not writable).
 // About 1 s the first time, 0.1 s later.
 PreparedDataset prepare_dataset(std::string_view name, const PrepareOptions& options);

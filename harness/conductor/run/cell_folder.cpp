@@ -10,6 +10,7 @@
 #include "harness/conductor/data/epoch_plan.hpp"
 #include "harness/conductor/data/initial_values.hpp"
 #include "harness/conductor/data/operands.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/safetensors.hpp"
@@ -51,8 +52,8 @@ void write_data(const std::filesystem::path& folder, const Cell& cell, std::uint
   write_manifest(folder, manifest);
   const std::int64_t samples = manifest.splits.at("train").count;
   if (samples < cell.axes.batch) {
-    throw std::runtime_error(fmt::format("[data] {} has {} training samples: fewer than a batch of {}",
-                                         data.manifest.name, samples, cell.axes.batch));
+    throw ConfigError(fmt::format("[data] {} has {} training samples: fewer than a batch of {}",
+                                  data.manifest.name, samples, cell.axes.batch));
   }
   write_epoch_plans(folder, samples, static_cast<int>(std::max<std::int64_t>(1, cell.measure.epochs)), seed,
                     cell.augmentation);

@@ -14,6 +14,7 @@
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/run/clock_file.hpp"
 #include "harness/conductor/run/quality.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/machine/cores.hpp"
 
@@ -129,10 +130,9 @@ fs::path oracle_answers(const Cell& cell, const Program& program, const fs::path
     own.axes.loader_workers = 0;
     const ConversationPlan plan = plan_for(own, oracle, oracle_folder, {Command{Verb::oracle}}, context);
     const ConversationResult result = converse(plan, context.watch);
-    if (result.status == Status::interrupted) throw std::runtime_error(result.reason);
+    if (result.status == Status::interrupted) throw Error(result.reason);
     if (!result.ok()) {
-      throw std::runtime_error(
-          fmt::format("the oracle '{}' gave no answers: {}", oracle.name, result.reason));
+      throw Error(fmt::format("the oracle '{}' gave no answers: {}", oracle.name, result.reason));
     }
   };
   return OracleCache().answers(folder, program, worker, scratch, run);
@@ -147,7 +147,7 @@ Equivalence compare_with_oracle(const Cell& cell, const Program& program, const 
     const Scratch scratch(context.scratch / "oracle", context.keep_folders);
     return judge(folder, oracle_answers(cell, program, folder, scratch.path() / "cell", *oracle, context),
                  phase, program);
-  } catch (const std::exception& error) {
+  } catch (const std::runtime_error& error) {
     return {false, false, 0, error.what(), {}};
   }
 }
@@ -180,7 +180,8 @@ void take_over(Fork& fork, ConversationResult& result) {
   }
 }
 
-// Files that we could not make or read are our failure or the machine's; the row says so and the run goes on.
+// Files that we could not make or read are our failure or the machine's, and so is a bug of ours: the row
+// reports it and the run goes on.
 template <typename F>
 void guarded(Fork& fork, F body) {
   try {
@@ -188,9 +189,12 @@ void guarded(Fork& fork, F body) {
   } catch (const DatasetMissing& error) {
     fork.status = Status::unavailable;
     fork.reason = error.what();
-  } catch (const std::exception& error) {
+  } catch (const std::runtime_error& error) {
     fork.status = Status::failed;
     fork.reason = error.what();
+  } catch (const std::exception& error) {
+    fork.status = Status::failed;
+    fork.reason = internal_error(error);
   }
 }
 

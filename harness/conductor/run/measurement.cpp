@@ -255,7 +255,7 @@ struct Measurement::Parts {
   void save() {
     try {
       journal_.save(report_);
-    } catch (const std::exception& error) {
+    } catch (const std::runtime_error& error) {
       progress_.note(fmt::format("warning: the report could not be written: {}", error.what()));
     }
   }

@@ -29,8 +29,7 @@ std::string_view remedy(int error) {
 }  // namespace
 
 IoError::IoError(std::string_view operation, std::filesystem::path path, std::string_view what)
-    : std::runtime_error(fmt::format("[{}] {}: {}", operation, path.string(), what)),
-      path_(std::move(path)) {}
+    : Error(fmt::format("[{}] {}: {}", operation, path.string(), what)), path_(std::move(path)) {}
 
 IoError::IoError(std::string_view operation, std::filesystem::path path, std::string_view what, int error)
     : IoError(operation, std::move(path),

@@ -6,11 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include "harness/core/error.hpp"
+
 namespace assay {
 
 // what(): "[npy] /cell/plan.npy: the header is cut short after 12 of 118 bytes". path() is the file that was
 // at fault.
-class IoError : public std::runtime_error {
+class IoError : public Error {
  public:
   IoError(std::string_view operation, std::filesystem::path path, std::string_view what);
   // Adds the text of `error` (an errno) and, where there is one, the remedy.

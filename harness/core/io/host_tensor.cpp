@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/error.hpp"
+
 namespace assay {
 
 HostTensor HostTensor::zeros(std::string name, TensorType type) {
@@ -21,8 +23,7 @@ std::vector<double> to_doubles(const HostTensor& tensor) {
     const std::span<const float> values = tensor.as<float>();
     return {values.begin(), values.end()};
   }
-  throw std::runtime_error(
-      fmt::format("[check] {} is {}: f32 or f64 is needed", tensor.name, to_string(tensor.type)));
+  throw CellError(fmt::format("[check] {} is {}: f32 or f64 is needed", tensor.name, to_string(tensor.type)));
 }
 
 }  // namespace assay

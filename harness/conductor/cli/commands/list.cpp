@@ -21,6 +21,7 @@
 #include "harness/conductor/data/provenance.hpp"
 #include "harness/conductor/run/dataset_json.hpp"
 #include "harness/conductor/run/exit_code.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/json/strict_json.hpp"
 #include "harness/core/nearest.hpp"
 #include "harness/graph/op.hpp"
@@ -164,7 +165,7 @@ Listing list_configs(const OptionValues&, bool) {
                            {"source", config.source},
                            {"rows", config.rows.size()}});
       out.table.rows.push_back({{file.stem().string()}, {config.title}, {config.source}});
-    } catch (const std::exception& error) {  // one bad file must not hide the others
+    } catch (const Error& error) {  // one bad file must not hide the others
       out.items.push_back({{"name", file.stem().string()}, {"file", file.string()}, {"fault", error.what()}});
       out.table.notes.push_back(error.what());
     }
@@ -218,7 +219,7 @@ Listing list_datasets(const OptionValues& given, bool alone) {
           size = size_text(provenance.bytes);
           checksum = provenance.checksum.substr(0, 16);
         }
-      } catch (const std::exception& error) {  // one set that cannot be read must not hide the others
+      } catch (const std::runtime_error& error) {  // one set that cannot be read must not hide the others
         item["fault"] = error.what();
         out.table.notes.push_back(error.what());
       }

@@ -11,6 +11,7 @@
 #include "harness/conductor/data/idx.hpp"
 #include "harness/conductor/data/synthetic.hpp"
 #include "harness/conductor/data/synthetic_tokens.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/error.hpp"
 #include "harness/core/io/gzip_file.hpp"
@@ -174,7 +175,7 @@ TEST(Preparation, knows_no_other_set) {
   try {
     prepare_dataset("fashion-mnits", {});
     FAIL();
-  } catch (const std::invalid_argument& error) {
+  } catch (const DataError& error) {
     EXPECT_THAT(error.what(), HasSubstr("did you mean 'fashion-mnist'"));
   }
 }
@@ -256,7 +257,7 @@ TEST(Synthetic, takes_any_shape_and_a_thousand_classes) {
     EXPECT_EQ(data.inputs.size(), 1100u * static_cast<std::size_t>(element_count(shape)));
     EXPECT_EQ(*std::max_element(data.labels.begin(), data.labels.end()), 999);
   }
-  EXPECT_THROW(make_synthetic({true, {2}, 0, 1}, "train"), std::invalid_argument);
+  EXPECT_THROW(make_synthetic({true, {2}, 0, 1}, "train"), DataError);
 }
 
 TEST(SyntheticTokens, are_prepared_as_i32_below_the_vocabulary) {
@@ -325,7 +326,7 @@ TEST(SyntheticTokens, can_be_learnt_or_not_as_their_kind_says) {
 }
 
 TEST(SyntheticTokens, refuse_a_vocabulary_that_is_too_small_for_the_classes) {
-  EXPECT_THROW(make_synthetic_tokens({true, 10, 5, 2, 10}, "train"), std::invalid_argument);
+  EXPECT_THROW(make_synthetic_tokens({true, 10, 5, 2, 10}, "train"), DataError);
 }
 
 }  // namespace
