@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "harness/core/paths.hpp"
 #include "harness/machine/nvml_library.hpp"
 
 // A function's name and its address.
@@ -47,8 +48,8 @@ Told<Gpu> Nvml::gpu_by_uuid(const std::string& uuid) const {
 
 const NvmlAccess& nvml_access() {
   static std::map<std::string, NvmlAccess> loaded;
-  const char* named = std::getenv("ASSAY_NVML");
-  const std::string library = named && *named ? named : "libnvidia-ml.so.1";
+  const std::string named = environment_text("ASSAY_NVML");
+  const std::string library = named.empty() ? "libnvidia-ml.so.1" : named;
   const auto [entry, is_new] = loaded.try_emplace(library);
   NvmlAccess& access = entry->second;
   if (!is_new) return access;

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/json/strict_json.hpp"
 #include "harness/core/nearest.hpp"
+#include "harness/core/paths.hpp"
 
 namespace assay {
 namespace {
@@ -32,7 +32,7 @@ Placeholders placeholders_for(const fs::path& folder, const std::string& framewo
   std::string variable = "ASSAY_PYTHON_" + framework;
   std::transform(variable.begin(), variable.end(), variable.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  if (const char* set = std::getenv(variable.c_str()); set && *set) values.interpreter = set;
+  if (const std::string set = environment_text(variable.c_str()); !set.empty()) values.interpreter = set;
   if (const auto given = interpreters.find(framework); given != interpreters.end())
     values.interpreter = given->second;
   return values;
@@ -265,7 +265,7 @@ void await_backend(BackendRegistry& registry, const std::string& name,
 
 BackendRegistry find_backends(const Interpreters& interpreters) {
   BackendRegistry registry = find_backends_in(backend_folders(), interpreters);
-  for (const fs::path& folder : colon_list("ASSAY_BACKENDS")) {
+  for (const fs::path& folder : environment_list("ASSAY_BACKENDS")) {
     if (!descriptions_in({folder}).empty()) continue;
     registry.faults.push_back(
         fmt::format("ASSAY_BACKENDS: {} has no backend: it should have a folder with a backend.json in it",

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "harness/core/paths.hpp"
 #include "harness/graph/program.hpp"
 
 namespace assay {
@@ -25,16 +26,13 @@ struct OracleWorker {
 void write_oracle_cell(const std::filesystem::path& oracle_folder, const std::filesystem::path& cell_folder,
                        const Program& program, const OracleWorker& worker);
 
-// ${ASSAY_CACHE}/oracle, else ${XDG_CACHE_HOME}/assay/oracle, else ~/.cache/assay/oracle.
-std::filesystem::path default_oracle_cache();
-
 // Answers by the digest of the oracle's folder, of its worker's executable and of the version of this check.
 // Several processes may share a cache: entries appear whole or not at all.
 class OracleCache {
  public:
   // Makes the folder on first use; one that cannot be written is no error, the answers then stay in the
   // cell's folder.
-  explicit OracleCache(std::filesystem::path folder = default_oracle_cache());
+  explicit OracleCache(std::filesystem::path folder = cache_folder() / "oracle");
 
   // Runs the worker in the prepared folder: hello, {"command": "oracle"}, judged, quit. Throws when that
   // fails.

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -20,11 +19,6 @@ namespace fs = std::filesystem;
 constexpr int check_version = 2;
 constexpr const char* answers_name = "oracle.safetensors";
 constexpr const char* digest_name = "sha256";
-
-const char* environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : nullptr;
-}
 
 std::string key_of(const fs::path& oracle_folder, const OracleWorker& worker) {
   std::ostringstream text;
@@ -69,13 +63,6 @@ void keep(const fs::path& answers, const fs::path& entry) {
 }
 
 }  // namespace
-
-fs::path default_oracle_cache() {
-  if (const char* cache = environment("ASSAY_CACHE")) return fs::path(cache) / "oracle";
-  if (const char* cache = environment("XDG_CACHE_HOME")) return fs::path(cache) / "assay" / "oracle";
-  if (const char* home = environment("HOME")) return fs::path(home) / ".cache" / "assay" / "oracle";
-  return {};
-}
 
 OracleCache::OracleCache(fs::path folder) : folder_(std::move(folder)) {}
 

@@ -9,12 +9,12 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include "harness/conductor/backends/places.hpp"
 #include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/conductor/compare/fingerprint.hpp"
 #include "harness/conductor/compare/fork_values.hpp"
 #include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/config/options.hpp"
+#include "harness/core/paths.hpp"
 #include "harness/core/statistics.hpp"
 
 namespace assay {

@@ -45,8 +45,6 @@ const Dataset& find_dataset(std::string_view name);
 // `given` (the --data folders, in order), $ASSAY_DATA (folders with colons), ~/.local/share/datasets,
 // /usr/local/share/datasets, /usr/share/datasets.
 std::vector<std::filesystem::path> dataset_folders(std::span<const std::filesystem::path> given);
-// $ASSAY_CACHE, else $XDG_CACHE_HOME/assay, else ~/.cache/assay.
-std::filesystem::path default_cache();
 
 // Where the files of a set lie.
 struct DatasetFiles {

@@ -10,6 +10,7 @@
 #include "harness/batch/manifest.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/provenance.hpp"
+#include "harness/core/paths.hpp"
 
 namespace assay {
 
@@ -20,7 +21,7 @@ struct PreparedDataset {
 
 struct PrepareOptions {
   std::vector<std::filesystem::path> folders = dataset_folders({});
-  std::filesystem::path cache = default_cache();
+  std::filesystem::path cache = cache_folder();
   // What a synthetic set should look like, and how large JPEG files become; another set is as it is. Empty
   // and 0: as fashion-mnist.
   Shape sample_shape;

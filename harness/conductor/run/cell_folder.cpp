@@ -14,6 +14,7 @@
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/safetensors.hpp"
+#include "harness/core/paths.hpp"
 #include "harness/graph/graph_json.hpp"
 #include "harness/protocol/message.hpp"
 #include "workloads/workload.hpp"
@@ -85,7 +86,7 @@ void write_operand_sets(const std::filesystem::path& folder, const Cell& cell, c
 
 DatasetShelf::DatasetShelf(std::vector<std::filesystem::path> folders) {
   options_.folders = dataset_folders(folders);
-  options_.cache = default_cache();
+  options_.cache = cache_folder();
 }
 
 const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& program) {

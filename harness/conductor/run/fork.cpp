@@ -16,6 +16,7 @@
 #include "harness/conductor/run/quality.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/sha256.hpp"
+#include "harness/core/paths.hpp"
 #include "harness/machine/cores.hpp"
 
 namespace assay {
@@ -72,9 +73,9 @@ std::map<std::string, std::string> worker_environment(const Cell& cell, int thre
                                                {"TRITON_CACHE_DIR", (cache / "triton").string()},
                                                {"ASSAY_BATCH_LIBRARY", batch_library().string()},
                                                {"PYTHONUNBUFFERED", "1"}};
-  if (!timed && !std::getenv("OMP_WAIT_POLICY")) result["OMP_WAIT_POLICY"] = "passive";
+  if (!timed && !environment_variable("OMP_WAIT_POLICY")) result["OMP_WAIT_POLICY"] = "passive";
   // As NVML counts GPUs, so that the one that is sampled is the one that the worker calls its first.
-  if (cell.axes.device == "cuda" && !std::getenv("CUDA_DEVICE_ORDER"))
+  if (cell.axes.device == "cuda" && !environment_variable("CUDA_DEVICE_ORDER"))
     result["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   return result;
 }
@@ -82,8 +83,7 @@ std::map<std::string, std::string> worker_environment(const Cell& cell, int thre
 // What a variable is in the worker: its own, or the conductor's.
 std::optional<std::string> worker_variable(const WorkerStart& worker, const char* name) {
   if (const auto set = worker.environment.find(name); set != worker.environment.end()) return set->second;
-  const char* inherited = std::getenv(name);
-  return inherited ? std::optional<std::string>(inherited) : std::nullopt;
+  return environment_variable(name);
 }
 
 // How the OpenMP runtimes of a worker were told to wait.

@@ -24,6 +24,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/json/strict_json.hpp"
 #include "harness/core/nearest.hpp"
+#include "harness/core/paths.hpp"
 #include "harness/graph/op.hpp"
 #include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
@@ -214,7 +215,7 @@ Listing list_datasets(const OptionValues& given, bool alone) {
     if (alone && place.here && !dataset.made_here()) {
       try {
         if (const auto files = find_dataset_files(dataset, folders)) {
-          const Provenance provenance = provenance_of(dataset, *files, default_cache());
+          const Provenance provenance = provenance_of(dataset, *files, cache_folder());
           item["provenance"] = provenance_json(provenance);
           size = size_text(provenance.bytes);
           checksum = provenance.checksum.substr(0, 16);

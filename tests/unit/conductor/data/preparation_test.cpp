@@ -203,13 +203,6 @@ TEST(Datasets, are_looked_for_in_the_folders_given_then_in_the_environments_then
               testing::ElementsAre("/given", "/one", "/two", "/home/me/.local/share/datasets",
                                    "/usr/local/share/datasets", "/usr/share/datasets"));
   ::unsetenv("ASSAY_DATA");
-  ::setenv("XDG_CACHE_HOME", "/x", 1);
-  EXPECT_EQ(default_cache(), "/x/assay");
-  ::setenv("ASSAY_CACHE", "/a", 1);
-  EXPECT_EQ(default_cache(), "/a");
-  ::unsetenv("ASSAY_CACHE");
-  ::unsetenv("XDG_CACHE_HOME");
-  EXPECT_EQ(default_cache(), "/home/me/.cache/assay");
 }
 
 TEST(Synthetic, repeats_itself_and_holds_every_class_equally_often) {
