@@ -7,7 +7,7 @@
 #include <array>
 
 #include "harness/core/error.hpp"
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/graph/passes/walk.hpp"
 
@@ -27,7 +27,7 @@ std::string output_name(const std::string& node, std::span<const Result> results
 void check_attributes(const Op& op, const Attributes& attributes) {
   const std::vector<std::string> known = op.attributes();
   for (const auto& [name, value] : attributes.values()) {
-    if (std::ranges::find(known, name) != known.end()) continue;
+    if (contains(known, name)) continue;
     throw GraphError(fmt::format("[{}] has no attribute '{}'{}", op.name(), name.substr(0, 40),
                                  known.empty() ? "; it has none" : suggestion(name, known)));
   }
@@ -236,7 +236,8 @@ Graph Graph::pruned() const {
     }
     copy.add_node(kept);
   };
-  walk(*this, [&](ValueId id) { copy.add_value(id); }, copy_node);
+  walk(
+      *this, [&](ValueId id) { copy.add_value(id); }, copy_node);
   copy.add_outputs();
   copy.add_updates();
   return copy.take();

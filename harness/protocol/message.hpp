@@ -32,15 +32,18 @@ struct Command {
 using Memory = std::map<std::string, std::int64_t>;   // bytes by name
 using Settings = std::map<std::string, std::string>;  // as observed
 
+// A vendor library as it was loaded.
 struct Library {
-  std::string name, version, path;
+  std::string name;     // "oneDNN"
+  std::string version;  // "3.2.0 (commit)"
+  std::string path;     // of the shared object; empty when linked statically
 };
 
 struct OperatorTime {
   std::string node, op;
   double seconds = 0;  // summed over the calls
   std::int64_t calls = 0;
-  std::string implementation{};  // of a library, by its own name; may be empty
+  std::string implementation{};  // which of the library's: "brgconv:avx512_core"; may be empty
 };
 
 struct Hello {

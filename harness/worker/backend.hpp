@@ -13,15 +13,12 @@
 #include "harness/core/io/host_tensor.hpp"
 #include "harness/graph/passes/precision.hpp"
 #include "harness/graph/program.hpp"
+#include "harness/protocol/message.hpp"
 
 namespace assay {
 
-// A vendor library as it was loaded.
-struct Library {
-  std::string name;     // "oneDNN"
-  std::string version;  // "3.2.0 (commit)"
-  std::string path;     // of the shared object; empty when linked statically
-};
+using protocol::Library;
+using protocol::OperatorTime;
 
 struct BackendInfo {
   std::string name;
@@ -43,14 +40,6 @@ struct CompileOptions {
   std::int64_t memory_cap = 0;  // bytes, likewise
   bool check = false;           // gradients() will be called: keep what it needs
   bool profile = false;         // operator_times() will be called
-};
-
-struct OperatorTime {
-  std::string node;
-  std::string op;
-  double seconds = 0;  // summed over the calls
-  std::int64_t calls = 0;
-  std::string implementation{};  // which of the library's: "brgconv:avx512_core"; may be empty
 };
 
 // One batch in host memory. inputs: f32 (B, ...), or i32 where the program's inputs are tokens; labels: i32

@@ -33,8 +33,7 @@ protocol::Hello hello(const BackendInfo& info) {
   protocol::Hello hello;
   hello.backend = info.name;
   hello.version_of_backend = info.version;
-  for (const Library& library : with_loaded_libraries(info.libraries))
-    hello.libraries.push_back({library.name, library.version, library.path});
+  hello.libraries = with_loaded_libraries(info.libraries);
   hello.settings = info.settings;
   return hello;
 }
@@ -166,11 +165,7 @@ protocol::Event Server::run() {
                     backend_.info().settings,
                     {},
                     digest(timed == Timed::op ? executable_->results() : executable_->state())};
-  if (request_->options.profile) {
-    for (const OperatorTime& time : executable_->operator_times()) {
-      ran.operators.push_back({time.node, time.op, time.seconds, time.calls, time.implementation});
-    }
-  }
+  if (request_->options.profile) ran.operators = executable_->operator_times();
   return ran;
 }
 

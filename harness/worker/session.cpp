@@ -53,8 +53,8 @@ void Session::lap() { must(assay_lap(session_.get())); }
 
 void Session::add_logits(const float* logits) { must(assay_add_logits(session_.get(), logits)); }
 
-Session::Progress Session::progress() {
-  Progress progress;
+protocol::Progress Session::progress() {
+  protocol::Progress progress;
   must(assay_progress(session_.get(), &progress.done, &progress.planned));
   return progress;
 }

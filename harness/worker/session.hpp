@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "harness/batch/c_api.h"
+#include "harness/protocol/message.hpp"
 
 namespace assay {
 
@@ -24,10 +25,7 @@ class Session {
   void end_block(double loss);
   void lap();
   void add_logits(const float* logits);
-  struct Progress {
-    std::int64_t done = 0, planned = 0;  // steps
-  };
-  Progress progress();
+  protocol::Progress progress();  // in steps
   // Writes results/clock.json. Without it the session is closed in silence when it goes.
   void close();
 

@@ -14,7 +14,7 @@ namespace {
 
 class Trainer {
  public:
-  Trainer(Executable& executable, Session& session, Timed timed, const Progress& progress)
+  Trainer(Executable& executable, Session& session, Timed timed, const TellProgress& progress)
       : executable_(executable),
         session_(session),
         progress_(progress),
@@ -93,7 +93,7 @@ class Trainer {
 
   Executable& executable_;
   Session& session_;
-  const Progress& progress_;
+  const TellProgress& progress_;
   Timed timed_;
   std::int64_t resident_;
   std::vector<std::uint32_t> inputs_;  // the bits of f32 or i32
@@ -103,7 +103,7 @@ class Trainer {
 
 }  // namespace
 
-void train(Executable& executable, Session& session, Timed timed, const Progress& progress) {
+void train(Executable& executable, Session& session, Timed timed, const TellProgress& progress) {
   Trainer(executable, session, timed, progress).run();
 }
 

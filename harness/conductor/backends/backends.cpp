@@ -10,8 +10,8 @@
 #include "harness/conductor/backends/places.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/json/strict_json.hpp"
-#include "harness/core/nearest.hpp"
 #include "harness/core/paths.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -83,7 +83,7 @@ void refuse_unknown_keys(const Json& json, const std::string& where) {
       "name",  "description", "kind",       "oracle",  "command", "framework", "devices",      "modes",
       "tasks", "layouts",     "precisions", "loaders", "ops",     "requires",  "memory_limits"};
   for (const auto& [key, value] : json.items()) {
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
+    if (!contains(known, key)) {
       throw ConfigError(fmt::format("{}: unknown key '{}'{}", where, key, suggestion(key, known)));
     }
   }

@@ -15,7 +15,7 @@
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/run/exit_code.hpp"
 #include "harness/core/error.hpp"
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay::cli {
 namespace {

@@ -13,8 +13,8 @@
 #include "harness/conductor/print/table.hpp"
 #include "harness/conductor/run/exit_code.hpp"
 #include "harness/conductor/run/metrics.hpp"
-#include "harness/core/nearest.hpp"
 #include "harness/core/statistics.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -31,7 +31,7 @@ struct Pair {
 std::map<std::string, Pair> pairs_of(const Report& base, const Report& current, const std::string& filter) {
   std::map<std::string, Pair> pairs;
   const auto wanted = [&](const CellReport& cell) { return is_wanted(cell.id, filter); };
-  const auto take = [&](const Report& report, const CellReport* Pair::* side, const char* name) {
+  const auto take = [&](const Report& report, const CellReport* Pair::*side, const char* name) {
     for (const CellReport& cell : report.cells) {
       if (!wanted(cell)) continue;
       // Which of the two is meant nobody can say.
@@ -51,7 +51,7 @@ std::map<std::string, Pair> pairs_of(const Report& base, const Report& current, 
 
 void require_metric(const std::string& metric) {
   const std::vector<std::string> known = metric_names();
-  if (metric.empty() || std::find(known.begin(), known.end(), metric) != known.end()) return;
+  if (metric.empty() || contains(known, metric)) return;
   throw ConfigError(fmt::format("[compare] '{}' is no metric{}", metric, suggestion(metric, known)));
 }
 

@@ -7,8 +7,8 @@
 #include "harness/conductor/data/format.hpp"
 #include "harness/conductor/data/text_tokens.hpp"
 #include "harness/core/error.hpp"
-#include "harness/core/nearest.hpp"
 #include "harness/core/paths.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {

@@ -18,28 +18,12 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/io/file.hpp"
+
 extern char** environ;
 
 namespace assay {
 namespace {
-
-// A descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int value = -1) : value_(value) {}
-  ~Descriptor() { reset(); }
-  Descriptor(Descriptor&& other) noexcept : value_(other.release()) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  int get() const { return value_; }
-  int release() { return std::exchange(value_, -1); }
-  void reset() {
-    if (value_ >= 0) ::close(value_);
-    value_ = -1;
-  }
-
- private:
-  int value_;
-};
 
 struct Pipe {
   Descriptor read, write;

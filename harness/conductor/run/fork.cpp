@@ -48,7 +48,8 @@ class Scratch {
 };
 
 std::string flat(std::string id) {
-  std::replace_if(id.begin(), id.end(), [](char c) { return c == '/' || c == ':' || c == ' '; }, '_');
+  std::replace_if(
+      id.begin(), id.end(), [](char c) { return c == '/' || c == ':' || c == ' '; }, '_');
   return id;
 }
 

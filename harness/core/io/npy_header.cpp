@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "harness/core/io/error.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -28,7 +29,7 @@ class Parser {
       const std::string_view key = quoted();
       expect(':');
       if (key == "descr" && !std::exchange(descr, true)) {
-        header.descr = printable(quoted());
+        header.descr = printable(quoted(), 40);
       } else if (key == "fortran_order" && !std::exchange(order, true)) {
         const std::string_view value = word();
         if (value != "False" && value != "True") fail("'fortran_order' is neither True nor False");
@@ -36,7 +37,7 @@ class Parser {
       } else if (key == "shape" && !std::exchange(shape, true)) {
         header.shape = tuple();
       } else {
-        fail(fmt::format("the header has an unknown or repeated key '{}'", printable(key)));
+        fail(fmt::format("the header has an unknown or repeated key '{}'", printable(key, 40)));
       }
       if (!accept(',')) {
         expect('}');
@@ -51,13 +52,6 @@ class Parser {
 
  private:
   [[noreturn]] void fail(std::string_view what) const { throw IoError("npy", path_, what); }
-
-  static std::string printable(std::string_view text) {
-    std::string clean;
-    for (const char c : text.substr(0, 40))
-      clean += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
-    return clean;
-  }
 
   void skip_space() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;

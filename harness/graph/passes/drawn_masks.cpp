@@ -18,7 +18,8 @@ class Drawing {
   explicit Drawing(const Graph& from) : from_(from), copy_(from) {
     schedule_ = copy_.graph().add_value("schedule", {DType::f32, {2}}, Role::schedule);
     seed_ = copy_.graph().add_value("seed", {DType::i32, {2}}, Role::seed);
-    walk(from_, [&](ValueId id) { copy_.add_value(id); }, [&](NodeId id) { copy_node(from_.node(id)); });
+    walk(
+        from_, [&](ValueId id) { copy_.add_value(id); }, [&](NodeId id) { copy_node(from_.node(id)); });
     copy_.add_outputs();
     copy_.add_updates();
     for (const auto& [mask, drawn] : drawn_) copy_.graph().add_update(mask, drawn.value);

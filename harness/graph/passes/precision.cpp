@@ -6,7 +6,7 @@
 #include <map>
 
 #include "harness/core/error.hpp"
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/graph/ops/op_list.hpp"
 #include "harness/graph/passes/walk.hpp"
@@ -25,7 +25,8 @@ class Conversion {
  public:
   Conversion(const Graph& from, const Precision& precision)
       : from_(from), precision_(precision), copy_(from) {
-    walk(from_, [&](ValueId id) { copy_value(id); }, [&](NodeId id) { copy_node(from_.node(id)); });
+    walk(
+        from_, [&](ValueId id) { copy_value(id); }, [&](NodeId id) { copy_node(from_.node(id)); });
     for (const Graph::Output& output : from_.outputs())
       copy_.graph().add_output(output.name, as(output.value, precision_.master));
     for (const Update& update : from_.updates())

@@ -1,11 +1,9 @@
 // assay ab: two builds, backends or settings, measured side by side until it is clear.
-#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -20,6 +18,7 @@
 #include "harness/conductor/compare/fingerprint.hpp"
 #include "harness/conductor/compare/trial.hpp"
 #include "harness/conductor/run/exit_code.hpp"
+#include "harness/core/text.hpp"
 #include "harness/machine/environment.hpp"
 
 namespace assay::cli {
@@ -35,9 +34,7 @@ struct AbOptions {
   bool dry_run = false;
 };
 
-fs::path default_folder() {
-  return fs::path("reports") / fmt::format("ab-{:%Y%m%dT%H%M%SZ}", fmt::gmtime(std::time(nullptr)));
-}
+fs::path default_folder() { return fs::path("reports") / ("ab-" + utc_now_for_file()); }
 
 AbArm arm(const AbOptions& options, const AbSide& side, const Context& context) {
   AbArm made;
@@ -108,7 +105,8 @@ int measure(const AbOptions& options, const Context& context) {
   b.request.out = folder / "b.json";
   Progress progress = Progress::on_stderr();
   say_what_it_takes(progress, settings, cells);
-  AbOutcome outcome = run_ab(a, b, free, settings, [] { return environment(); }, progress);
+  AbOutcome outcome = run_ab(
+      a, b, free, settings, [] { return environment(); }, progress);
   outcome.comparison.notes.push_back(
       fmt::format("a: {}; b: {}; both reports are in {}", side_a.text.empty() ? "as it stands" : side_a.text,
                   side_b.text.empty() ? "as it stands" : side_b.text, folder.string()));

@@ -23,8 +23,8 @@
 #include "harness/conductor/run/exit_code.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/json/strict_json.hpp"
-#include "harness/core/nearest.hpp"
 #include "harness/core/paths.hpp"
+#include "harness/core/text.hpp"
 #include "harness/graph/op.hpp"
 #include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
@@ -262,7 +262,7 @@ int list(const ListOptions& options) {
   const OptionValues given = options.table.values();
   std::vector<std::string> known;
   for (const Kind& kind : kinds) known.emplace_back(kind.name);
-  if (!options.kind.empty() && std::find(known.begin(), known.end(), options.kind) == known.end())
+  if (!options.kind.empty() && !contains(known, options.kind))
     throw UsageError(
         fmt::format("list: '{}' is not a kind of thing{}", options.kind, suggestion(options.kind, known)));
 
