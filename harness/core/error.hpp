@@ -7,8 +7,10 @@
 #pragma once
 
 #include <exception>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace assay {
 
@@ -43,6 +45,20 @@ class DataError : public Error {
 class CellError : public Error {
  public:
   using Error::Error;
+};
+
+// what(): "[npy] /cell/plan.npy: the header is cut short after 12 of 118 bytes". path() is the file that was
+// at fault.
+class IoError : public Error {
+ public:
+  IoError(std::string_view operation, std::filesystem::path path, std::string_view what);
+  // Adds the text of `error` (an errno) and, where there is one, the remedy.
+  IoError(std::string_view operation, std::filesystem::path path, std::string_view what, int error);
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
 };
 
 // The text that a boundary shows for an exception that is neither of the two.

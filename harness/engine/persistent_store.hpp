@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "harness/core/io/host_tensor.hpp"
+#include "harness/core/tensor.hpp"
 #include "harness/engine/kernel_library.hpp"
 #include "harness/engine/storage.hpp"
 

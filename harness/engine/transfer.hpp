@@ -1,7 +1,7 @@
 // Between the host's plain tensors and a library's formats.
 #pragma once
 
-#include "harness/core/io/host_tensor.hpp"
+#include "harness/core/tensor.hpp"
 #include "harness/engine/kernel_library.hpp"
 #include "harness/engine/storage.hpp"
 

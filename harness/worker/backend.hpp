@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/core/io/host_tensor.hpp"
+#include "harness/core/tensor.hpp"
 #include "harness/graph/passes/precision.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/protocol/message.hpp"

@@ -12,9 +12,9 @@
 #include "harness/conductor/data/pickled_lists.hpp"
 #include "harness/conductor/data/reviews.hpp"
 #include "harness/conductor/data/text_tokens.hpp"
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
-#include "harness/core/io/npy_header.hpp"
+#include "harness/core/io/npy.hpp"
 #include "harness/core/io/zip_file.hpp"
 
 namespace assay {

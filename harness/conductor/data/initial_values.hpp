@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/core/io/host_tensor.hpp"
+#include "harness/core/tensor.hpp"
 #include "harness/graph/graph.hpp"
 
 namespace assay {

@@ -1,4 +1,4 @@
-// Whole files: read into memory or mapped read-only.
+// Files that are read: mapped, whole or unpacked.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -55,5 +56,17 @@ class MappedFile {
 std::vector<std::byte> read_file(const std::filesystem::path& path,
                                  std::uint64_t limit = std::uint64_t{1} << 36);
 std::string read_text(const std::filesystem::path& path, std::uint64_t limit = std::uint64_t{1} << 30);
+
+// The content of a file, inflated when it starts with gzip's magic number (whatever its name). Several
+// members are read as one. Throws IoError naming the file: absent, truncated, corrupt, trailing bytes that
+// are no gzip, or more than `limit` bytes.
+std::vector<std::byte> read_gzip_or_plain(const std::filesystem::path& path,
+                                          std::uint64_t limit = std::uint64_t{1} << 34);
+
+// For tests and fixtures.
+void write_gzip(const std::filesystem::path& path, std::span<const std::byte> bytes);
+inline void write_gzip(const std::filesystem::path& path, std::string_view text) {
+  write_gzip(path, std::as_bytes(std::span(text)));
+}
 
 }  // namespace assay

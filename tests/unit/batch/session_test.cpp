@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 #include "tests/unit/batch/cell_fixture.hpp"
 
 namespace assay {

@@ -17,7 +17,7 @@
 #include "harness/conductor/print/console.hpp"
 #include "harness/conductor/print/summary.hpp"
 #include "harness/conductor/run/exit_code.hpp"
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/report_json.hpp"
 

@@ -13,8 +13,7 @@
 #include "harness/conductor/data/synthetic_tokens.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
-#include "harness/core/io/error.hpp"
-#include "harness/core/io/gzip_file.hpp"
+#include "harness/core/io/file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "tests/temporary_folder.hpp"
 
