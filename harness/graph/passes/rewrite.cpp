@@ -1,4 +1,4 @@
-#include "harness/graph/passes/fuse/rewrite.hpp"
+#include "harness/graph/passes/rewrite.hpp"
 
 #include <numeric>
 
