@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "harness/worker/error.hpp"
+#include "harness/worker/backend.hpp"
 
 namespace assay {
 namespace {

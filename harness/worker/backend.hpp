@@ -5,17 +5,41 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "harness/core/error.hpp"
 #include "harness/core/tensor.hpp"
 #include "harness/graph/passes/precision.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/protocol/message.hpp"
 
 namespace assay {
+
+// The status `unsupported`: "[convolution] stride 3 has no kernel here".
+class Unsupported : public Error {
+ public:
+  using Error::Error;
+};
+
+// The status `unavailable`: what it runs on is not here.
+class Unavailable : public Error {
+ public:
+  using Error::Error;
+};
+
+// The status `out_of_memory`: says what was asked for. std::bad_alloc means the same.
+class OutOfMemory : public std::bad_alloc {
+ public:
+  explicit OutOfMemory(std::string reason) : reason_(std::move(reason)) {}
+  const char* what() const noexcept override { return reason_.c_str(); }
+
+ private:
+  std::string reason_;
+};
 
 using protocol::Library;
 using protocol::OperatorTime;

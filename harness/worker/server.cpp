@@ -1,21 +1,25 @@
 #include "harness/worker/server.hpp"
 
-#include <fmt/format.h>
+#include <fcntl.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <exception>
 #include <fstream>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "harness/core/cell_file.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/graph/graph_json.hpp"
+#include "harness/worker/backend.hpp"
 #include "harness/worker/checker.hpp"
-#include "harness/worker/error.hpp"
 #include "harness/worker/loaded_libraries.hpp"
 #include "harness/worker/session.hpp"
 #include "harness/worker/trainer.hpp"
@@ -175,5 +179,38 @@ void Server::require_compiled() const {
 }
 
 void Server::send(const protocol::Event& event) { channel_.write_line(protocol::write(event)); }
+
+namespace {
+
+constexpr int commands = 3;
+constexpr int events = 4;
+
+}  // namespace
+
+int worker_main(int argc, char** argv, Backend& backend) {
+  if (argc != 2) {
+    fmt::print(stderr, "usage: {} CELL_FOLDER\nA worker is started by assay; docs/protocol.md says how.\n",
+               argv[0]);
+    return 2;
+  }
+  if (::fcntl(commands, F_GETFD) < 0 || ::fcntl(events, F_GETFD) < 0) {
+    fmt::print(
+        stderr,
+        "{}: descriptors {} and {} are not open. A worker is started by assay; docs/protocol.md says how.\n",
+        argv[0], commands, events);
+    return 2;
+  }
+  try {
+    protocol::Channel channel(commands, events);
+    Server(argv[1], backend, channel).serve();
+  } catch (const std::runtime_error& error) {
+    fmt::print(stderr, "{}: {}\n", argv[0], error.what());
+    return 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", argv[0], internal_error(error));
+    return 1;
+  }
+  return 0;
+}
 
 }  // namespace assay

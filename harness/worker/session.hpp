@@ -10,7 +10,7 @@
 
 namespace assay {
 
-// Used from one thread. Every method throws std::runtime_error with the library's own words.
+// Used from one thread. Every method throws Error with the library's own words.
 class Session {
  public:
   explicit Session(const std::filesystem::path& cell_folder);

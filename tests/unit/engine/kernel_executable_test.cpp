@@ -7,7 +7,7 @@
 
 #include "backends/reference/tf32.hpp"
 #include "harness/core/error.hpp"
-#include "harness/worker/error.hpp"
+#include "harness/worker/backend.hpp"
 #include "tests/unit/engine/programs.hpp"
 
 namespace assay {
