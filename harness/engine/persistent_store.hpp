@@ -8,7 +8,7 @@
 
 #include "harness/core/tensor.hpp"
 #include "harness/engine/kernel_library.hpp"
-#include "harness/engine/storage.hpp"
+#include "harness/engine/memory.hpp"
 
 namespace assay {
 
