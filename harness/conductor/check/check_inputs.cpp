@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "harness/conductor/check/equivalence.hpp"
-#include "harness/conductor/check/rebatch.hpp"
+#include "harness/conductor/check/oracle.hpp"
 #include "harness/conductor/data/operands.hpp"
 #include "harness/core/cell_file.hpp"
 #include "harness/core/io/atomic_file.hpp"

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "harness/conductor/check/draw_judge.hpp"
 #include "harness/conductor/check/expected_tensors.hpp"
 #include "harness/conductor/check/tensor_file.hpp"
 #include "harness/conductor/check/tolerance.hpp"

@@ -1,4 +1,5 @@
-// The oracle's answers for a cell: the folder in which they are made, and the cache that makes them once.
+// The oracle's answers for a cell: the same program for another number of samples a batch, the folder in which the
+// answers are made, and the cache that makes them once.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,13 @@
 #include "harness/graph/program.hpp"
 
 namespace assay {
+
+// Samples of a batch: the outermost dimension of the inputs. Throws GraphError when the program has none.
+std::int64_t batch_of(const Program& program);
+
+// Inputs and labels with `batch` rows, every other shape inferred again; names stay. Throws GraphError when
+// an op has the batch written into its attributes.
+Program with_batch(const Program& program, std::int64_t batch);
 
 // The worker that gives the answers: the backend whose backend.json says "oracle": true.
 struct OracleWorker {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "harness/conductor/check/rebatch.hpp"
+#include "harness/conductor/check/oracle.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/npy.hpp"
 #include "tests/unit/conductor/check/answered_cell.hpp"
