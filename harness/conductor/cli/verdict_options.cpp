@@ -11,7 +11,6 @@
 #include "harness/conductor/cli/print.hpp"
 #include "harness/conductor/cli/usage_error.hpp"
 #include "harness/conductor/compare/comparison_exports.hpp"
-#include "harness/conductor/compare/comparison_tables.hpp"
 #include "harness/core/json/strict_json.hpp"
 #include "harness/core/text.hpp"
 

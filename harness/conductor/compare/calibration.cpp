@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "harness/conductor/compare/environment_difference.hpp"
-#include "harness/conductor/compare/fingerprint.hpp"
 #include "harness/conductor/compare/fork_values.hpp"
 #include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/config/options.hpp"

@@ -15,7 +15,7 @@
 #include "harness/conductor/cli/verdict_options.hpp"
 #include "harness/conductor/compare/ab.hpp"
 #include "harness/conductor/compare/calibration.hpp"
-#include "harness/conductor/compare/fingerprint.hpp"
+#include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/conductor/compare/trial.hpp"
 #include "harness/conductor/run/exit_code.hpp"
 #include "harness/core/text.hpp"
@@ -105,8 +105,7 @@ int measure(const AbOptions& options, const Context& context) {
   b.request.out = folder / "b.json";
   Progress progress = Progress::on_stderr();
   say_what_it_takes(progress, settings, cells);
-  AbOutcome outcome = run_ab(
-      a, b, free, settings, [] { return environment(); }, progress);
+  AbOutcome outcome = run_ab(a, b, free, settings, [] { return environment(); }, progress);
   outcome.comparison.notes.push_back(
       fmt::format("a: {}; b: {}; both reports are in {}", side_a.text.empty() ? "as it stands" : side_a.text,
                   side_b.text.empty() ? "as it stands" : side_b.text, folder.string()));

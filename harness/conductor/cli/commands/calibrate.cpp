@@ -15,7 +15,6 @@
 #include "harness/conductor/cli/usage_error.hpp"
 #include "harness/conductor/cli/verdict_options.hpp"
 #include "harness/conductor/compare/calibration.hpp"
-#include "harness/conductor/compare/calibration_table.hpp"
 #include "harness/conductor/run/exit_code.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/json/strict_json.hpp"

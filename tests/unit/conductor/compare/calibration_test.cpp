@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/compare/fingerprint.hpp"
+#include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/core/json/strict_json.hpp"
 #include "tests/unit/report/sample_report.hpp"
