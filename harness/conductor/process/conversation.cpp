@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/conductor/process/worker_death.hpp"
+#include "harness/conductor/process/worker_process.hpp"
 #include "harness/conductor/process/worker_sampler.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/nvml.hpp"
