@@ -154,10 +154,6 @@ Arena plan_arena(const LoweredGraph& lowered) {
   return {placement.bytes, std::move(placement.offset), std::move(placement.scratch_offset)};
 }
 
-}  // namespace
-
-namespace {
-
 using Clock = std::chrono::steady_clock;
 
 }  // namespace

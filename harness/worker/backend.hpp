@@ -19,7 +19,7 @@
 
 namespace assay {
 
-// The status `unsupported`: "[convolution] stride 3 has no kernel here".
+// What a backend throws when it cannot, as opposed to when it failed. The status `unsupported`: "[convolution] stride 3 has no kernel here".
 class Unsupported : public Error {
  public:
   using Error::Error;

@@ -30,7 +30,7 @@ struct OracleWorker {
 // Writes the folder in which an oracle answers for `cell_folder`: request.json (precision fp64, the batch of
 // the distinct samples, and "oracle": {"precision", "perturbations", "seed"}), graph.json,
 // parameters.safetensors and check/. The cell folder has its request.json and check/ already; `program` is
-// the cell's own. Throws std::runtime_error.
+// the cell's own. Throws CellError.
 void write_oracle_cell(const std::filesystem::path& oracle_folder, const std::filesystem::path& cell_folder,
                        const Program& program, const OracleWorker& worker);
 
@@ -47,7 +47,7 @@ class OracleCache {
   using Run = std::function<void(const std::filesystem::path& oracle_folder)>;
 
   // The path of oracle.safetensors for this cell, from the cache or by `run` in `scratch` (made, and emptied
-  // before). An entry that is damaged is made again. Throws what `run` throws, and std::runtime_error when it
+  // before). An entry that is damaged is made again. Throws what `run` throws, and CellError when it
   // leaves no answers.
   std::filesystem::path answers(const std::filesystem::path& cell_folder, const Program& program,
                                 const OracleWorker& worker, const std::filesystem::path& scratch,

@@ -28,7 +28,7 @@ OptimizerElement optimizer_step(const OptimizerSpec& optimizer, const OptimizerE
                                 double gradient, double learning_rate, std::int64_t step);
 
 // By row of the parameter: whether the tokens of check/inputs.npy name it. Empty where every row is updated:
-// another optimizer than lazy_adam, or a dense gradient. Throws std::runtime_error when the file is not what
+// another optimizer than lazy_adam, or a dense gradient. Throws CellError when the file is not what
 // the graph reads.
 std::vector<bool> touched_rows(const std::filesystem::path& cell_folder, const Program& program,
                                ValueId parameter);
@@ -37,7 +37,7 @@ std::vector<bool> touched_rows(const std::filesystem::path& cell_folder, const P
 // the worker's own gradient and row 0 of check/schedule.npy. The gradient counts as known to its own bound
 // (the step and the gradient may come from different kernels), the constants of the optimizer to their
 // rounding in the master type. Each element has its own bound; max_error and max_bound are those of the worst
-// element. Throws std::runtime_error when our own files are at fault.
+// element. Throws CellError when our own files are at fault.
 std::vector<TensorVerdict> judge_updates(const std::filesystem::path& cell_folder, const TensorFile& oracle,
                                          const TensorFile& worker, const Program& program,
                                          const Precision& precision, double repeats);

@@ -100,7 +100,7 @@ void add_calibrate(CLI::App& app, Context& context) {
   command
       ->add_option("--out", options->run.out,
                    "Where the calibration goes; - is stdout "
-                   "[${XDG_CACHE_HOME:-~/.cache}/assay/calibrations/<machine>.json]")
+                   "[${ASSAY_CACHE:-~/.cache/assay}/calibrations/<machine>.json]")
       ->type_name("FILE");
   command->add_flag("--json", options->json, "The calibration instead of a table");
   options->run.add(*command, false);
