@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "harness/core/tensor.hpp"
-#include "harness/engine/format.hpp"
+#include "harness/engine/kernel_library.hpp"
 
 namespace assay::cuda {
 

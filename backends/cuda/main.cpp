@@ -9,7 +9,6 @@
 #include <filesystem>
 
 #include "harness/worker/backend.hpp"
-#include "harness/worker/error.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 
 namespace assay {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::size_t most_plans = 64;                   // that a fork that cou
 constexpr std::int64_t save_every_ns = 1'000'000'000;
 
 [[noreturn]] void out_of_turn(std::string_view call, std::string_view what) {
-  throw std::logic_error(fmt::format("[{}] {}", call, what));
+  throw CallError(fmt::format("[{}] {}", call, what));
 }
 
 const char* name_of(PlannedBlock::Kind kind) {

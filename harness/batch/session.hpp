@@ -18,11 +18,18 @@
 #include "harness/batch/request.hpp"
 #include "harness/batch/results.hpp"
 #include "harness/batch/source.hpp"
+#include "harness/core/error.hpp"
 
 namespace assay {
 
-// Belongs to one thread. The comments of c_api.h are the contract. Throws IoError for files, std::logic_error
-// for calls out of turn.
+// The backend calls out of turn or with arguments that cannot be.
+class CallError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Belongs to one thread. The comments of c_api.h are the contract. Throws IoError for files, CallError for calls
+// out of turn.
 class BatchSession {
  public:
   using Now = std::int64_t (*)();

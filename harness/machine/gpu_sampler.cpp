@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/text.hpp"
 #include "harness/machine/system_files.hpp"
 
 namespace assay {
@@ -33,7 +34,7 @@ pid_t parent_of(pid_t process) {
 
 // The worker may have started a process after its tree was walked.
 bool belongs(pid_t process, std::span<const pid_t> worker) {
-  if (std::find(worker.begin(), worker.end(), process) != worker.end()) return true;
+  if (contains(worker, process)) return true;
   if (worker.empty()) return false;
   if (::getpgid(process) == worker.front()) return true;
   for (int i = 0; i < deepest_ancestry && process > 1; ++i) {

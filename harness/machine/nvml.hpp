@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "harness/core/error.hpp"
 
 namespace assay {
 
@@ -20,8 +21,8 @@ struct Told {
   std::string reason;
 };
 
-struct NvmlError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+struct NvmlError : Error {
+  using Error::Error;
 };
 
 struct GpuMemory {

@@ -4,20 +4,21 @@
 
 #include <cstdint>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
+
+#include "harness/core/error.hpp"
 
 namespace assay::protocol {
 
 inline constexpr int version = 1;
 
 // What the other side sent is no message: the text shows what was seen, and what was expected.
-class ProtocolError : public std::runtime_error {
+class ProtocolError : public assay::Error {
  public:
-  using std::runtime_error::runtime_error;
+  using assay::Error::Error;
 };
 
 enum class Verb { compile, check, run, verify, oracle, quit };
@@ -31,15 +32,18 @@ struct Command {
 using Memory = std::map<std::string, std::int64_t>;   // bytes by name
 using Settings = std::map<std::string, std::string>;  // as observed
 
+// A vendor library as it was loaded.
 struct Library {
-  std::string name, version, path;
+  std::string name;     // "oneDNN"
+  std::string version;  // "3.2.0 (commit)"
+  std::string path;     // of the shared object; empty when linked statically
 };
 
 struct OperatorTime {
   std::string node, op;
   double seconds = 0;  // summed over the calls
   std::int64_t calls = 0;
-  std::string implementation{};  // of a library, by its own name; may be empty
+  std::string implementation{};  // which of the library's: "brgconv:avx512_core"; may be empty
 };
 
 struct Hello {

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
+
+#include "harness/core/cell_file.hpp"
 
 namespace assay {
 namespace {
@@ -18,7 +18,7 @@ T field(const nlohmann::json& json, const char* name, T fallback) {
 Request parse(const nlohmann::json& json) {
   const auto version = json.at("protocol").get<int>();
   if (version != 1) {
-    throw std::runtime_error(fmt::format("protocol {} is not known here: this worker speaks 1", version));
+    throw CellError(fmt::format("protocol {} is not known here: this worker speaks 1", version));
   }
   Request request;
   CompileOptions& options = request.options;
@@ -49,15 +49,6 @@ Request parse(const nlohmann::json& json) {
 
 }  // namespace
 
-Request read_request(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  if (!stream)
-    throw std::runtime_error(fmt::format("[worker] cannot read {}: is this a cell folder?", file.string()));
-  try {
-    return parse(nlohmann::json::parse(stream));
-  } catch (const std::exception& error) {
-    throw std::runtime_error(fmt::format("[worker] {}: {}", file.string(), error.what()));
-  }
-}
+Request read_request(const std::filesystem::path& file) { return read_cell_json("worker", file, parse); }
 
 }  // namespace assay

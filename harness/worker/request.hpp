@@ -19,7 +19,7 @@ struct Request {
   std::optional<OracleOptions> oracle;  // of an oracle's cell
 };
 
-// Fields that it does not know it ignores. Throws std::runtime_error with the path and the field that is
+// Fields that it does not know it ignores. Throws CellError with the path and the field that is
 // missing or of another type.
 Request read_request(const std::filesystem::path& file);
 

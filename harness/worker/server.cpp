@@ -1,19 +1,25 @@
 #include "harness/worker/server.hpp"
 
-#include <fmt/format.h>
+#include <fcntl.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <exception>
 #include <fstream>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/core/cell_file.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/graph/graph_json.hpp"
+#include "harness/worker/backend.hpp"
 #include "harness/worker/checker.hpp"
-#include "harness/worker/error.hpp"
 #include "harness/worker/loaded_libraries.hpp"
 #include "harness/worker/session.hpp"
 #include "harness/worker/trainer.hpp"
@@ -24,21 +30,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 Program read_program(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  if (!stream) throw std::runtime_error(fmt::format("[worker] cannot read {}", file.string()));
-  try {
-    return program_from_json(nlohmann::json::parse(stream));
-  } catch (const std::exception& error) {
-    throw std::runtime_error(fmt::format("[worker] {}: {}", file.string(), error.what()));
-  }
+  return read_cell_json("worker", file, [](const nlohmann::json& json) { return program_from_json(json); });
 }
 
 protocol::Hello hello(const BackendInfo& info) {
   protocol::Hello hello;
   hello.backend = info.name;
   hello.version_of_backend = info.version;
-  for (const Library& library : with_loaded_libraries(info.libraries))
-    hello.libraries.push_back({library.name, library.version, library.path});
+  hello.libraries = with_loaded_libraries(info.libraries);
   hello.settings = info.settings;
   return hello;
 }
@@ -77,8 +76,10 @@ void Server::serve() {
       event = failure(protocol::ErrorKind::unavailable, error);
     } catch (const std::bad_alloc& error) {
       event = failure(protocol::ErrorKind::out_of_memory, error);
-    } catch (const std::exception& error) {
+    } catch (const std::runtime_error& error) {
       event = failure(protocol::ErrorKind::failed, error);
+    } catch (const std::exception& error) {
+      event = protocol::Error{protocol::ErrorKind::failed, internal_error(error)};
     }
     send(event);
     if (std::holds_alternative<protocol::Bye>(event)) return;
@@ -102,7 +103,7 @@ protocol::Event Server::answer(const protocol::Command& command) {
     case protocol::Verb::oracle:
       prepare();
       if (!request_->oracle)
-        throw std::runtime_error("[oracle] request.json has no \"oracle\": this is not an oracle's cell");
+        throw CellError("[oracle] request.json has no \"oracle\": this is not an oracle's cell");
       write_oracle_results(backend_, *program_, request_->options, *request_->oracle, folder_);
       return protocol::Judged{};
     case protocol::Verb::quit:
@@ -168,19 +169,48 @@ protocol::Event Server::run() {
                     backend_.info().settings,
                     {},
                     digest(timed == Timed::op ? executable_->results() : executable_->state())};
-  if (request_->options.profile) {
-    for (const OperatorTime& time : executable_->operator_times()) {
-      ran.operators.push_back({time.node, time.op, time.seconds, time.calls, time.implementation});
-    }
-  }
+  if (request_->options.profile) ran.operators = executable_->operator_times();
   return ran;
 }
 
 void Server::require_compiled() const {
   if (executable_) return;
-  throw std::runtime_error("[worker] got a command before the program is compiled: send compile first");
+  throw protocol::ProtocolError("[worker] got a command before the program is compiled: send compile first");
 }
 
 void Server::send(const protocol::Event& event) { channel_.write_line(protocol::write(event)); }
+
+namespace {
+
+constexpr int commands = 3;
+constexpr int events = 4;
+
+}  // namespace
+
+int worker_main(int argc, char** argv, Backend& backend) {
+  if (argc != 2) {
+    fmt::print(stderr, "usage: {} CELL_FOLDER\nA worker is started by assay; docs/protocol.md says how.\n",
+               argv[0]);
+    return 2;
+  }
+  if (::fcntl(commands, F_GETFD) < 0 || ::fcntl(events, F_GETFD) < 0) {
+    fmt::print(
+        stderr,
+        "{}: descriptors {} and {} are not open. A worker is started by assay; docs/protocol.md says how.\n",
+        argv[0], commands, events);
+    return 2;
+  }
+  try {
+    protocol::Channel channel(commands, events);
+    Server(argv[1], backend, channel).serve();
+  } catch (const std::runtime_error& error) {
+    fmt::print(stderr, "{}: {}\n", argv[0], error.what());
+    return 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", argv[0], internal_error(error));
+    return 1;
+  }
+  return 0;
+}
 
 }  // namespace assay

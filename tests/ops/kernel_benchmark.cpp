@@ -10,7 +10,6 @@
 
 #include "harness/engine/lowered_graph.hpp"
 #include "harness/engine/memory.hpp"
-#include "harness/engine/storage.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/graph/passes/training_step.hpp"
 #include "harness/worker/backend.hpp"

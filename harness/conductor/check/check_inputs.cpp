@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "harness/conductor/check/equivalence.hpp"
-#include "harness/conductor/check/rebatch.hpp"
+#include "harness/conductor/check/oracle.hpp"
 #include "harness/conductor/data/operands.hpp"
+#include "harness/core/cell_file.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/philox.hpp"
@@ -134,7 +134,7 @@ std::int64_t vocabulary_of(const Graph& graph, ValueId inputs) {
     if (node.op->name() == "embedding" && node.inputs[0] == inputs)
       return graph.value(node.inputs[1]).type.shape.front();
   }
-  throw std::invalid_argument(fmt::format(
+  throw GraphError(fmt::format(
       "[check] graph '{}': no embedding reads the tokens, so nobody knows how many there are", graph.name()));
 }
 
@@ -234,20 +234,14 @@ CheckBatch write_check(const fs::path& cell_folder, const Program& program, std:
 }
 
 CheckBatch read_check_batch(const fs::path& cell_folder) {
-  const fs::path path = cell_folder / "check" / "batch.json";
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error(fmt::format("[check] cannot read {}", path.string()));
-  try {
-    const nlohmann::json json = nlohmann::json::parse(file);
+  return read_cell_json("check", cell_folder / "check" / "batch.json", [](const nlohmann::json& json) {
     CheckBatch batch{json.at("batch"), json.at("distinct"), json.at("row_of")};
     const bool fits = static_cast<std::int64_t>(batch.row_of.size()) == batch.batch &&
                       std::all_of(batch.row_of.begin(), batch.row_of.end(),
                                   [&](std::int64_t row) { return row >= 0 && row < batch.distinct; });
-    if (!fits) throw std::runtime_error("rows and samples do not fit together");
+    if (!fits) throw CellError("rows and samples do not fit together");
     return batch;
-  } catch (const std::exception& error) {
-    throw std::runtime_error(fmt::format("[check] {} is malformed: {}", path.string(), error.what()));
-  }
+  });
 }
 
 }  // namespace assay

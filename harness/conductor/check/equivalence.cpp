@@ -4,15 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "harness/conductor/check/draw_judge.hpp"
 #include "harness/conductor/check/expected_tensors.hpp"
 #include "harness/conductor/check/tensor_file.hpp"
 #include "harness/conductor/check/tolerance.hpp"
 #include "harness/conductor/check/update_judge.hpp"
+#include "harness/core/cell_file.hpp"
+#include "harness/core/error.hpp"
 
 namespace assay {
 namespace {
@@ -25,14 +25,9 @@ struct Asked {
 };
 
 Asked read_asked(const fs::path& cell_folder) {
-  const fs::path path = cell_folder / "request.json";
-  std::ifstream file(path);
-  try {
-    const nlohmann::json json = nlohmann::json::parse(file);
-    return {parse_precision(json.at("precision").get<std::string>()), json.value("task", "train")};
-  } catch (const std::exception& error) {
-    throw std::runtime_error(fmt::format("[check] {} names no precision: {}", path.string(), error.what()));
-  }
+  return read_cell_json("check", cell_folder / "request.json", [](const nlohmann::json& json) {
+    return Asked{parse_precision(json.at("precision").get<std::string>()), json.value("task", "train")};
+  });
 }
 
 // The oracle ran the distinct samples alone: row r of the batch is its row row_of[r].
@@ -107,7 +102,7 @@ Equivalence judge(const fs::path& cell_folder, const fs::path& oracle_file, std:
   const fs::path file = cell_folder / "results" / (std::string(phase) + ".safetensors");
   try {
     worker = TensorFile::read(file);
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
     add_failure(result, std::string(phase), fmt::format("has no answers: {}", error.what()));
     conclude(result);
     return result;
@@ -134,7 +129,7 @@ Equivalence judge(const fs::path& cell_folder, const fs::path& oracle_file, std:
       take_roots(got);
     }
     if (seen.size() != 2 || exact.size() != got.size()) {
-      throw std::runtime_error(
+      throw CellError(
           fmt::format("[check] {}: {} has another shape than this program asks", oracle_file.string(), name));
     }
     result.tensors.push_back(

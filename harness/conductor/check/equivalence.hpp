@@ -34,14 +34,14 @@ std::int64_t distinct_samples(std::int64_t batch, std::int64_t asked);
 CheckBatch write_check(const std::filesystem::path& cell_folder, const Program& program, std::uint64_t seed,
                        std::int64_t distinct = 8, std::string_view task = "train");
 
-// Throws std::runtime_error naming the file when check/batch.json is missing or malformed.
+// Throws CellError naming the file when check/batch.json is missing or malformed.
 CheckBatch read_check_batch(const std::filesystem::path& cell_folder);
 
 // Reads results/check.safetensors (phase "check") or results/verify.safetensors (phase "verify") of the cell
 // folder and compares each tensor with the oracle's answers. A missing, misshapen or non-finite tensor, and a
 // file that is none, fail with words. Updates are judged apart from gradients: recomputed in fp64 from the
 // worker's own old state and gradient. The cell's precision and task are those of its request.json. Throws
-// std::runtime_error when the oracle's file or our own files are at fault.
+// CellError when the oracle's file or our own files are at fault.
 Equivalence judge(const std::filesystem::path& cell_folder, const std::filesystem::path& oracle_file,
                   std::string_view phase, const Program& program);
 

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "harness/conductor/print/table.hpp"
 #include "harness/report/report.hpp"
 
 namespace assay {
@@ -74,5 +75,7 @@ Calibration read_calibration(const std::filesystem::path& file);
 
 // Where the calibration of a machine is looked for: <cache folder>/calibrations/<fingerprint>.json.
 std::filesystem::path calibration_place(std::string_view fingerprint);
+
+Table calibration_table(const Calibration& calibration);
 
 }  // namespace assay

@@ -14,7 +14,7 @@
 #include "harness/conductor/data/format.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/philox.hpp"
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 #include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
 

@@ -8,7 +8,7 @@
 #include "harness/conductor/data/format.hpp"
 #include "harness/conductor/data/text_tokens.hpp"
 #include "harness/conductor/data/vocabulary.hpp"
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
 
 namespace assay {

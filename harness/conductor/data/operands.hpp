@@ -19,7 +19,7 @@ namespace assay {
 //   below:N   whole numbers from 0 to N - 1
 //   number    pairs of a tag and a number: tag 0 and a whole number from -8 to 8, or tag 1 and a signal
 //
-// Throws std::invalid_argument for any other initializer.
+// Throws DataError for any other initializer.
 std::vector<float> draw_operands(const Graph& graph, std::int64_t samples, std::uint64_t seed,
                                  std::string_view stream);
 

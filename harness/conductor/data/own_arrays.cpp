@@ -9,10 +9,9 @@
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
 #include "harness/conductor/data/npy_labels.hpp"
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
 #include "harness/core/io/npy.hpp"
-#include "harness/core/io/npy_header.hpp"
 
 namespace assay {
 namespace {

@@ -10,9 +10,11 @@
 #include "harness/conductor/data/epoch_plan.hpp"
 #include "harness/conductor/data/initial_values.hpp"
 #include "harness/conductor/data/operands.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/safetensors.hpp"
+#include "harness/core/paths.hpp"
 #include "harness/graph/graph_json.hpp"
 #include "harness/protocol/message.hpp"
 #include "workloads/workload.hpp"
@@ -51,8 +53,8 @@ void write_data(const std::filesystem::path& folder, const Cell& cell, std::uint
   write_manifest(folder, manifest);
   const std::int64_t samples = manifest.splits.at("train").count;
   if (samples < cell.axes.batch) {
-    throw std::runtime_error(fmt::format("[data] {} has {} training samples: fewer than a batch of {}",
-                                         data.manifest.name, samples, cell.axes.batch));
+    throw ConfigError(fmt::format("[data] {} has {} training samples: fewer than a batch of {}",
+                                  data.manifest.name, samples, cell.axes.batch));
   }
   write_epoch_plans(folder, samples, static_cast<int>(std::max<std::int64_t>(1, cell.measure.epochs)), seed,
                     cell.augmentation);
@@ -84,7 +86,7 @@ void write_operand_sets(const std::filesystem::path& folder, const Cell& cell, c
 
 DatasetShelf::DatasetShelf(std::vector<std::filesystem::path> folders) {
   options_.folders = dataset_folders(folders);
-  options_.cache = default_cache();
+  options_.cache = cache_folder();
 }
 
 const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& program) {

@@ -14,7 +14,9 @@
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/run/clock_file.hpp"
 #include "harness/conductor/run/quality.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/sha256.hpp"
+#include "harness/core/paths.hpp"
 #include "harness/machine/cores.hpp"
 
 namespace assay {
@@ -71,9 +73,9 @@ std::map<std::string, std::string> worker_environment(const Cell& cell, int thre
                                                {"TRITON_CACHE_DIR", (cache / "triton").string()},
                                                {"ASSAY_BATCH_LIBRARY", batch_library().string()},
                                                {"PYTHONUNBUFFERED", "1"}};
-  if (!timed && !std::getenv("OMP_WAIT_POLICY")) result["OMP_WAIT_POLICY"] = "passive";
+  if (!timed && !environment_variable("OMP_WAIT_POLICY")) result["OMP_WAIT_POLICY"] = "passive";
   // As NVML counts GPUs, so that the one that is sampled is the one that the worker calls its first.
-  if (cell.axes.device == "cuda" && !std::getenv("CUDA_DEVICE_ORDER"))
+  if (cell.axes.device == "cuda" && !environment_variable("CUDA_DEVICE_ORDER"))
     result["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   return result;
 }
@@ -81,8 +83,7 @@ std::map<std::string, std::string> worker_environment(const Cell& cell, int thre
 // What a variable is in the worker: its own, or the conductor's.
 std::optional<std::string> worker_variable(const WorkerStart& worker, const char* name) {
   if (const auto set = worker.environment.find(name); set != worker.environment.end()) return set->second;
-  const char* inherited = std::getenv(name);
-  return inherited ? std::optional<std::string>(inherited) : std::nullopt;
+  return environment_variable(name);
 }
 
 // How the OpenMP runtimes of a worker were told to wait.
@@ -129,10 +130,9 @@ fs::path oracle_answers(const Cell& cell, const Program& program, const fs::path
     own.axes.loader_workers = 0;
     const ConversationPlan plan = plan_for(own, oracle, oracle_folder, {Command{Verb::oracle}}, context);
     const ConversationResult result = converse(plan, context.watch);
-    if (result.status == Status::interrupted) throw std::runtime_error(result.reason);
+    if (result.status == Status::interrupted) throw Error(result.reason);
     if (!result.ok()) {
-      throw std::runtime_error(
-          fmt::format("the oracle '{}' gave no answers: {}", oracle.name, result.reason));
+      throw Error(fmt::format("the oracle '{}' gave no answers: {}", oracle.name, result.reason));
     }
   };
   return OracleCache().answers(folder, program, worker, scratch, run);
@@ -147,7 +147,7 @@ Equivalence compare_with_oracle(const Cell& cell, const Program& program, const 
     const Scratch scratch(context.scratch / "oracle", context.keep_folders);
     return judge(folder, oracle_answers(cell, program, folder, scratch.path() / "cell", *oracle, context),
                  phase, program);
-  } catch (const std::exception& error) {
+  } catch (const std::runtime_error& error) {
     return {false, false, 0, error.what(), {}};
   }
 }
@@ -180,7 +180,8 @@ void take_over(Fork& fork, ConversationResult& result) {
   }
 }
 
-// Files that we could not make or read are our failure or the machine's; the row says so and the run goes on.
+// Files that we could not make or read are our failure or the machine's, and so is a bug of ours: the row
+// reports it and the run goes on.
 template <typename F>
 void guarded(Fork& fork, F body) {
   try {
@@ -188,9 +189,12 @@ void guarded(Fork& fork, F body) {
   } catch (const DatasetMissing& error) {
     fork.status = Status::unavailable;
     fork.reason = error.what();
-  } catch (const std::exception& error) {
+  } catch (const std::runtime_error& error) {
     fork.status = Status::failed;
     fork.reason = error.what();
+  } catch (const std::exception& error) {
+    fork.status = Status::failed;
+    fork.reason = internal_error(error);
   }
 }
 

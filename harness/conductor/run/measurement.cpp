@@ -1,7 +1,6 @@
 #include "harness/conductor/run/measurement.hpp"
 
 #include <algorithm>
-#include <ctime>
 
 #include <fmt/format.h>
 
@@ -14,6 +13,7 @@
 #include "harness/conductor/run/journal.hpp"
 #include "harness/conductor/run/quick_budget.hpp"
 #include "harness/conductor/run/roofline.hpp"
+#include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
 
 namespace assay {
@@ -22,15 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double quick_seconds = 120;  // of each backend
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 // The settings whose change makes earlier forks another experiment.
 nlohmann::json comparable(const RunConfig& config) {
@@ -255,7 +246,7 @@ struct Measurement::Parts {
   void save() {
     try {
       journal_.save(report_);
-    } catch (const std::exception& error) {
+    } catch (const std::runtime_error& error) {
       progress_.note(fmt::format("warning: the report could not be written: {}", error.what()));
     }
   }

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 #include "tests/unit/batch/cell_fixture.hpp"
 
 namespace assay {
@@ -198,8 +198,8 @@ TEST(Session, gives_resident_batches_from_the_first_plan_and_wraps_when_samples_
   session.read_resident(5, batch.inputs.data(), batch.labels.data());
   for (std::size_t r = 0; r < 4; ++r)
     EXPECT_EQ(batch.labels[r], Cell::label(Cell::plan(1)[(20 + r) % 23].sample));
-  EXPECT_THROW(session.read_resident(6, batch.inputs.data(), batch.labels.data()), std::logic_error);
-  EXPECT_THROW(session.read_resident(-1, batch.inputs.data(), batch.labels.data()), std::logic_error);
+  EXPECT_THROW(session.read_resident(6, batch.inputs.data(), batch.labels.data()), CallError);
+  EXPECT_THROW(session.read_resident(-1, batch.inputs.data(), batch.labels.data()), CallError);
 }
 
 TEST(Session, continues_the_schedule_of_a_steps_fork_with_its_last_learning_rate) {
@@ -261,20 +261,20 @@ TEST(Session, refuses_calls_out_of_turn) {
   const Cell cell;
   BatchSession session(cell.path());
   Batch batch{std::vector<float>(4 * Cell::elements), std::vector<std::int32_t>(4)};
-  EXPECT_THROW(session.end_block(0), std::logic_error);
-  EXPECT_THROW(session.lap(), std::logic_error);
-  EXPECT_THROW(read(session), std::logic_error);
-  EXPECT_THROW(session.add_logits(batch.inputs.data()), std::logic_error);
+  EXPECT_THROW(session.end_block(0), CallError);
+  EXPECT_THROW(session.lap(), CallError);
+  EXPECT_THROW(read(session), CallError);
+  EXPECT_THROW(session.add_logits(batch.inputs.data()), CallError);
   const assay_block block = session.next_block();
-  EXPECT_THROW(session.next_block(), std::logic_error);
-  EXPECT_THROW(session.end_block(0), std::logic_error) << "no batch was read";
+  EXPECT_THROW(session.next_block(), CallError);
+  EXPECT_THROW(session.end_block(0), CallError) << "no batch was read";
   for (std::int64_t i = 0; i < block.steps; ++i) read(session);
-  EXPECT_THROW(read(session), std::logic_error);
+  EXPECT_THROW(read(session), CallError);
   session.end_block(0);
   session.next_block();
   read(session);
-  EXPECT_THROW(read(session), std::logic_error) << "the logits are missing";
-  EXPECT_THROW(session.end_block(0), std::logic_error) << "the evaluation is not whole";
+  EXPECT_THROW(read(session), CallError) << "the logits are missing";
+  EXPECT_THROW(session.end_block(0), CallError) << "the evaluation is not whole";
 }
 
 std::string refusal(const Cell& cell) {

@@ -13,8 +13,8 @@
 
 #include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/check/expected_tensors.hpp"
-#include "harness/conductor/check/optimizer_step.hpp"
 #include "harness/conductor/check/tensor_file.hpp"
+#include "harness/conductor/check/update_judge.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/graph/builder.hpp"
 #include "tests/temporary_folder.hpp"

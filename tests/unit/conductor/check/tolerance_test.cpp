@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "harness/core/io/bf16.hpp"
+#include "harness/core/numerics.hpp"
 
 namespace assay {
 namespace {

@@ -9,7 +9,6 @@
 #include <map>
 #include <sstream>
 
-#include "harness/graph/memory_plan/peak.hpp"
 #include "harness/graph/memory_plan/summary.hpp"
 #include "harness/graph/op.hpp"
 #include "workloads/workload.hpp"

@@ -1,4 +1,4 @@
-#include "harness/graph/passes/fuse/rewrite.hpp"
+#include "harness/graph/passes/rewrite.hpp"
 
 #include <numeric>
 
@@ -44,47 +44,38 @@ void Rewrite::merge(const std::vector<NodeId>& nodes) {
   merged_.push_back(nodes);
 }
 
-Graph Rewrite::result() {
-  Graph copy(graph_.name());
-  moved_.assign(graph_.values().size(), none);
-  const auto copy_value = [&](ValueId id) {
-    const Value& value = graph_.value(id);
-    moved_[index(id)] = copy.add_value(value.name, value.type, value.role, value.initializer);
+Graph Rewrite::result() const {
+  GraphCopy copy(graph_);
+  const auto copy_node = [&](const Node& node) {
+    std::vector<ValueId> inputs;
+    for (const ValueId id : node.inputs) inputs.push_back(copy.at(current(id)));
+    copy.add_node(node, inputs);
   };
-  const auto copy_node = [&](NodeId id) {
-    if (!dropped_[index(id)]) add(copy, nodes_[index(id)]);
-  };
-  walk(graph_, copy_value, copy_node);
+  walk(
+      graph_, [&](ValueId id) { copy.add_value(id); },
+      [&](NodeId id) {
+        if (!dropped_[index(id)]) copy_node(nodes_[index(id)]);
+      });
   for (const std::vector<NodeId>& nodes : merged_) {
     Node all = nodes_[index(nodes.front())];
-    all.name = free_name(copy, all.op->name());
+    all.name = free_name(copy.graph(), all.op->name());
     for (std::size_t i = 1; i < nodes.size(); ++i) {
       const Node& next = nodes_[index(nodes[i])];
       all.inputs.insert(all.inputs.end(), next.inputs.end() - all.op->repeats(), next.inputs.end());
       all.outputs.insert(all.outputs.end(), next.outputs.begin(), next.outputs.end());
     }
-    add(copy, all);
+    copy_node(all);
   }
-  for (const Graph::Output& output : graph_.outputs()) copy.add_output(output.name, moved(output.value));
-  for (const Update& update : graph_.updates()) copy.add_update(moved(update.target), moved(update.source));
-  return copy;
+  for (const Graph::Output& output : graph_.outputs())
+    copy.graph().add_output(output.name, copy.at(current(output.value)));
+  for (const Update& update : graph_.updates())
+    copy.graph().add_update(copy.at(current(update.target)), copy.at(current(update.source)));
+  return copy.take();
 }
 
-ValueId Rewrite::moved(ValueId id) const {
-  if (id == none) return none;
-  while (stands_for_[index(id)] != id) id = stands_for_[index(id)];
-  return moved_[index(id)];
-}
-
-void Rewrite::add(Graph& copy, const Node& node) {
-  std::vector<ValueId> inputs;
-  for (const ValueId id : node.inputs) inputs.push_back(moved(id));
-  std::vector<bool> wanted;
-  for (const ValueId id : node.outputs) wanted.push_back(id != none);
-  const Node& added = copy.node(copy.add_node(*node.op, node.name, inputs, node.attributes, wanted));
-  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-    if (node.outputs[i] != none) moved_[index(node.outputs[i])] = added.outputs[i];
-  }
+ValueId Rewrite::current(ValueId id) const {
+  while (id != none && stands_for_[index(id)] != id) id = stands_for_[index(id)];
+  return id;
 }
 
 }  // namespace assay

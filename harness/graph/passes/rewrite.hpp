@@ -35,11 +35,11 @@ class Rewrite {
   // One node, behind all others, for the groups of these.
   void merge(const std::vector<NodeId>& nodes);
 
-  Graph result();
+  Graph result() const;
 
  private:
-  ValueId moved(ValueId id) const;
-  void add(Graph& copy, const Node& node);
+  // The value that stands for this one; itself where none does.
+  ValueId current(ValueId id) const;
 
   const Graph& graph_;
   std::vector<std::vector<NodeId>> readers_;
@@ -48,7 +48,6 @@ class Rewrite {
   std::vector<ValueId> stands_for_;
   std::vector<bool> visible_;
   std::vector<std::vector<NodeId>> merged_;
-  std::vector<ValueId> moved_;
 };
 
 }  // namespace assay

@@ -1,11 +1,18 @@
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 
 #include <cerrno>
+#include <new>
 #include <system_error>
 
 #include <fmt/format.h>
 
 namespace assay {
+
+std::string internal_error(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return "out of memory";
+  return std::string("a fault of the program, please report it: ") + error.what();
+}
+
 namespace {
 
 std::string_view remedy(int error) {
@@ -29,8 +36,7 @@ std::string_view remedy(int error) {
 }  // namespace
 
 IoError::IoError(std::string_view operation, std::filesystem::path path, std::string_view what)
-    : std::runtime_error(fmt::format("[{}] {}: {}", operation, path.string(), what)),
-      path_(std::move(path)) {}
+    : Error(fmt::format("[{}] {}: {}", operation, path.string(), what)), path_(std::move(path)) {}
 
 IoError::IoError(std::string_view operation, std::filesystem::path path, std::string_view what, int error)
     : IoError(operation, std::move(path),

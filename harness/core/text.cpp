@@ -1,12 +1,24 @@
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <ctime>
 #include <numeric>
 
 namespace assay {
+namespace {
+
+std::string formatted_now(const char* format) {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, format, &parts)};
+}
+
+}  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   // Three rows of the table: the one in hand and the two above it.
@@ -39,5 +51,14 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& kn
   }
   return fmt::format("; known are {}", fmt::join(known, ", "));
 }
+
+std::string printable(std::string_view text, std::size_t max_bytes) {
+  std::string clean(text.substr(0, max_bytes));
+  std::ranges::replace_if(clean, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return clean;
+}
+
+std::string utc_now() { return formatted_now("%Y-%m-%dT%H:%M:%SZ"); }
+std::string utc_now_for_file() { return formatted_now("%Y%m%dT%H%M%SZ"); }
 
 }  // namespace assay
