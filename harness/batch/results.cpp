@@ -46,9 +46,9 @@ void write_results(const std::filesystem::path& path, const ClockResults& result
                    {"resolution_ns", results.clock.resolution_ns},
                    {"cost_ns", number(results.clock.cost_ns)}};
   const LoaderRequest& loader = results.loader;
-  json["loader"] = {{"kind", loader.kind},         {"workers", loader.workers},
-                    {"prefetch", loader.prefetch}, {"resident_batches", loader.resident_batches},
-                    {"batches", results.batches},  {"wait_ns", results.wait_ns}};
+  json["loader"] = {{"kind", to_string(loader.kind)}, {"workers", loader.workers},
+                    {"prefetch", loader.prefetch},    {"resident_batches", loader.resident_batches},
+                    {"batches", results.batches},     {"wait_ns", results.wait_ns}};
   json["warm_up"] = {{"steps", results.warm_up_steps},
                      {"seconds", number(results.warm_up_seconds)},
                      {"steady", results.steady ? OrderedJson(*results.steady) : OrderedJson(nullptr)}};

@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/batch/request.hpp"
 #include "harness/core/clock.hpp"
+#include "harness/protocol/request.hpp"
 
 namespace assay {
 

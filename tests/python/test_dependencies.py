@@ -24,7 +24,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "core": set(),
     "graph": {"core"},
     "protocol": {"core"},
-    "batch": {"core"},
+    "batch": {"core", "protocol"},
     "machine": {"core"},
     "report": {"core", "machine"},
     "workloads": {"core", "graph"},

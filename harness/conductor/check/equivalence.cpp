@@ -11,24 +11,13 @@
 #include "harness/conductor/check/tensor_file.hpp"
 #include "harness/conductor/check/tolerance.hpp"
 #include "harness/conductor/check/update_judge.hpp"
-#include "harness/core/cell_file.hpp"
 #include "harness/core/error.hpp"
+#include "harness/protocol/request.hpp"
 
 namespace assay {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Asked {
-  Precision precision;
-  std::string task;
-};
-
-Asked read_asked(const fs::path& cell_folder) {
-  return read_cell_json("check", cell_folder / "request.json", [](const nlohmann::json& json) {
-    return Asked{parse_precision(json.at("precision").get<std::string>()), json.value("task", "train")};
-  });
-}
 
 // The oracle ran the distinct samples alone: row r of the batch is its row row_of[r].
 std::vector<double> expanded(std::span<const double> samples, const CheckBatch& batch) {
@@ -94,7 +83,9 @@ Equivalence judge(const fs::path& cell_folder, const fs::path& oracle_file, std:
     throw std::invalid_argument(fmt::format("[check] no phase '{}'", phase));
   const TensorFile oracle = TensorFile::read(oracle_file);
   const CheckBatch batch = read_check_batch(cell_folder);
-  const auto [precision, task] = read_asked(cell_folder);
+  const CellRequest request = read_request(cell_folder / "request.json");
+  const Precision precision = parse_precision(request.precision);
+  const std::string& task = request.task;
   const std::string prefix = std::string(phase) + "/";
 
   Equivalence result;

@@ -12,14 +12,16 @@
 
 #include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/check/tensor_file.hpp"
-#include "harness/core/cell_file.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/core/io/sha256.hpp"
+#include "harness/core/json/encode.hpp"
 #include "harness/graph/graph_json.hpp"
 #include "harness/graph/passes/walk.hpp"
+#include "harness/protocol/message.hpp"
+#include "harness/protocol/request.hpp"
 
 namespace assay {
 namespace {
@@ -86,32 +88,23 @@ HostTensor distinct_rows(const HostTensor& rows, const CheckBatch& batch) {
 void write_oracle_cell(const fs::path& oracle_folder, const fs::path& cell_folder, const Program& program,
                        const OracleWorker& worker) {
   const CheckBatch batch = read_check_batch(cell_folder);
-  const auto request_for = [&](const nlohmann::json& asked) {
-    const nlohmann::json check = asked.value("check", nlohmann::json::object());
-    return nlohmann::json{{"protocol", 1},
-                          {"backend", worker.backend},
-                          {"workload", asked.value("workload", program.training.name())},
-                          {"task", asked.value("task", "train")},
-                          {"mode", worker.mode},
-                          {"device", "cpu"},
-                          {"precision", "fp64"},
-                          {"layout", "native"},
-                          {"batch", batch.distinct},
-                          {"threads", worker.threads},
-                          {"seed", 1},
-                          {"deterministic", true},
-                          {"profile", false},
-                          {"oracle",
-                           {{"precision", asked.at("precision")},
-                            {"perturbations", check.value("perturbations", 4)},
-                            {"seed", 1}}}};
-  };
-  const nlohmann::json request = read_cell_json("oracle", cell_folder / "request.json", request_for);
+  const CellRequest asked = read_request(cell_folder / "request.json");
+  const CellRequest request{
+      .protocol = protocol::version,
+      .backend = worker.backend,
+      .workload = asked.workload,
+      .task = asked.task,
+      .mode = worker.mode,
+      .precision = "fp64",
+      .batch = batch.distinct,
+      .threads = worker.threads,
+      .deterministic = true,
+      .oracle = OracleRequest{.precision = asked.precision, .perturbations = asked.check.perturbations}};
 
   const fs::path from = cell_folder / "check";
   const fs::path to = oracle_folder / "check";
   fs::create_directories(to);
-  write_json(oracle_folder / "request.json", request);
+  write_json(oracle_folder / "request.json", encode(request));
   write_json(oracle_folder / "graph.json", to_json(with_batch(program, batch.distinct)));
   for (const fs::path& target : {to / "parameters.safetensors", oracle_folder / "parameters.safetensors"}) {
     fs::copy_file(from / "parameters.safetensors", target, fs::copy_options::overwrite_existing);
