@@ -13,6 +13,8 @@
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/core/io/safetensors.hpp"
+#include "harness/core/json/decode.hpp"
+#include "harness/core/json/encode.hpp"
 #include "harness/graph/op.hpp"
 
 namespace assay {
