@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/batch/request.hpp"
+#include "harness/protocol/request.hpp"
 
 namespace assay {
 

@@ -31,17 +31,17 @@ BlockKind recorded(PlannedBlock::Kind kind) {
 BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
     : cell_folder_(std::filesystem::absolute(cell_folder)),
       now_(now),
-      request_(read_batch_request(cell_folder_)),
+      request_(read_request(cell_folder_ / "request.json")),
+      clock_(request_.clock.value_or(ClockRequest{})),
       opener_(std::make_unique<SourceOpener>(read_manifest(cell_folder_))),
       train_(opener_->open("train")),
       evaluator_(opener_->manifest().classes),
-      latencies_(request_.training || request_.op ? 0 : most_latencies) {
+      latencies_(training() || request_.op ? 0 : most_latencies) {
   const Manifest& manifest = opener_->manifest();
-  const ClockRequest& clock = request_.clock;
-  const bool epochs = clock.kind == ClockRequest::Kind::epochs;
+  const bool epochs = clock_.kind == ClockKind::epochs;
   // An epoch reads every sample once: there is nothing to rotate.
-  if (epochs && request_.loader.kind == "resident") request_.loader.kind = "harness";
-  const bool resident = request_.loader.kind == "resident";
+  if (epochs && request_.loader.kind == LoaderKind::resident) request_.loader.kind = LoaderKind::harness;
+  const bool resident = request_.loader.kind == LoaderKind::resident;
   if (!resident) request_.loader.resident_batches = 0;
 
   layout_.batch = request_.batch;
@@ -52,7 +52,7 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
   layout_.input_type = manifest.tokens() ? ASSAY_I32 : ASSAY_F32;
   layout_.resident_batches = request_.loader.resident_batches;
 
-  const std::size_t wanted = epochs ? static_cast<std::size_t>(clock.epochs) : most_plans;
+  const std::size_t wanted = epochs ? static_cast<std::size_t>(clock_.epochs) : most_plans;
   std::vector<std::int64_t> epoch_steps;
   for (std::size_t i = 0; i < wanted; ++i) {
     const std::filesystem::path path = plan_path(cell_folder_, static_cast<int>(i) + 1);
@@ -69,7 +69,7 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
     epoch_steps.push_back(rows / request_.batch);
   }
   std::vector<std::int64_t> evaluation_steps;
-  for (const std::string& split : clock.evaluate) {
+  for (const std::string& split : clock_.evaluate) {
     evaluated_.push_back(opener_->open(split));
     if (!from_word<DataSplit>(split))
       throw IoError(
@@ -77,9 +77,9 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
           fmt::format("evaluates the split '{}', which is not one of {}", split, list_of_words<DataSplit>()));
     evaluation_steps.push_back((evaluated_.back()->samples() + request_.batch - 1) / request_.batch);
   }
-  open_schedule(BlockPlan::rows_needed(clock, epoch_steps));
+  open_schedule(BlockPlan::rows_needed(clock_, epoch_steps));
   const std::size_t blocks = epochs ? epoch_steps.size() * (1 + evaluation_steps.size()) : 0;
-  plan_.emplace(clock, request_.op ? endless : layout_.schedule_rows, std::move(epoch_steps),
+  plan_.emplace(clock_, request_.op ? endless : layout_.schedule_rows, std::move(epoch_steps),
                 std::move(evaluation_steps));
 
   results_.clock = measure_clock();
@@ -100,15 +100,15 @@ BatchSession::~BatchSession() = default;
 void BatchSession::open_schedule(std::int64_t needed) {
   if (request_.op) return;
   const std::filesystem::path path = cell_folder_ / "schedule.npy";
-  const bool epochs = request_.clock.kind == ClockRequest::Kind::epochs;
+  const bool epochs = clock_.kind == ClockKind::epochs;
   std::int64_t rows = 0;
-  if (request_.training || std::filesystem::exists(path)) {
+  if (training() || std::filesystem::exists(path)) {
     const MappedNpy array(path);
     if (array.type().dtype != DType::f64 || array.type().shape.size() != 2 || array.type().shape[1] != 2)
       throw IoError("schedule", path, fmt::format("is {}, wanted f64 (steps, 2)", to_string(array.type())));
     rows = array.type().shape[0];
     schedule_.assign(array.as<double>().begin(), array.as<double>().end());
-    if (request_.training && (rows == 0 || (epochs && rows < needed)))
+    if (training() && (rows == 0 || (epochs && rows < needed)))
       throw IoError("schedule", path, fmt::format("has {} rows, {} steps are asked for", rows, needed));
   }
   // How many steps fit into a time is not known beforehand, nor is the learning rate's course then of
@@ -172,17 +172,17 @@ assay_block BatchSession::next_block() {
 
 void BatchSession::start_block(const PlannedBlock& block) {
   if (block.kind == PlannedBlock::Kind::evaluate) {
-    const auto& splits = request_.clock.evaluate;
+    const auto& splits = clock_.evaluate;
     const auto index =
         static_cast<std::size_t>(std::find(splits.begin(), splits.end(), block.split) - splits.begin());
     evaluator_.reset();
     labels_.reserve(static_cast<std::size_t>(request_.batch));
     loader_->start({evaluated_[index].get(), request_.batch, layout_.sample_elements, block.steps, {}});
-  } else if (request_.loader.kind == "harness" && block.epoch > 0) {
+  } else if (request_.loader.kind == LoaderKind::harness && block.epoch > 0) {
     const MappedPlan& plan = plans_[static_cast<std::size_t>(block.epoch - 1)];
     plan.require_valid(train_->samples(), opener_->manifest().sample_shape);
     loader_->start(batches_of_plans({plan.rows()}, block.steps));
-  } else if (request_.loader.kind == "harness" && !streaming_) {
+  } else if (request_.loader.kind == LoaderKind::harness && !streaming_) {
     streaming_ = true;
     std::vector<std::span<const PlanRow>> all;
     for (const MappedPlan& plan : plans_) all.push_back(plan.rows());
@@ -194,8 +194,9 @@ std::int64_t BatchSession::next_batch(void* inputs, std::int32_t* labels) {
   const std::int64_t begin = now_();
   if (!open_) out_of_turn("assay_next_batch", "no block is in hand: call assay_next_block first");
   const bool evaluating = block_.kind == PlannedBlock::Kind::evaluate;
-  if (!evaluating && request_.loader.kind != "harness")
-    out_of_turn("assay_next_batch", fmt::format("the loader of this cell is '{}'", request_.loader.kind));
+  if (!evaluating && request_.loader.kind != LoaderKind::harness)
+    out_of_turn("assay_next_batch",
+                fmt::format("the loader of this cell is '{}'", to_string(request_.loader.kind)));
   if (batches_read_ == block_.steps)
     out_of_turn("assay_next_batch", fmt::format("all {} batches of the block were read", block_.steps));
   if (evaluating && !labels_.empty())
@@ -231,7 +232,7 @@ void BatchSession::end_block(double loss) {
   unsaved_ = true;
   if (block_.kind == PlannedBlock::Kind::evaluate) return end_evaluation(end);
   const Counters after = counter_reader_.read();
-  if (request_.loader.kind == "harness" && batches_read_ != block_.steps)
+  if (request_.loader.kind == LoaderKind::harness && batches_read_ != block_.steps)
     out_of_turn("assay_end_block",
                 fmt::format("{} of the {} batches of the block were read", batches_read_, block_.steps));
   open_ = false;

@@ -15,9 +15,9 @@
 #include "harness/batch/latencies.hpp"
 #include "harness/batch/loader.hpp"
 #include "harness/batch/plan_file.hpp"
-#include "harness/batch/request.hpp"
 #include "harness/batch/source.hpp"
 #include "harness/protocol/clock_file.hpp"
+#include "harness/protocol/request.hpp"
 
 namespace assay {
 
@@ -48,6 +48,7 @@ class BatchSession {
   void save();
 
  private:
+  bool training() const { return request_.task == "train"; }
   void open_schedule(std::int64_t needed);
   void start_block(const PlannedBlock& block);
   void end_evaluation(std::int64_t end);
@@ -55,10 +56,11 @@ class BatchSession {
 
   std::filesystem::path cell_folder_;
   Now now_;
-  BatchRequest request_;
+  CellRequest request_;
+  ClockRequest clock_;
   std::unique_ptr<SourceOpener> opener_;
   std::unique_ptr<Source> train_;
-  std::vector<std::unique_ptr<Source>> evaluated_;  // as request_.clock.evaluate
+  std::vector<std::unique_ptr<Source>> evaluated_;  // as clock_.evaluate
   std::vector<MappedPlan> plans_;                   // by epoch, from 1
   std::vector<double> schedule_;
   assay_layout layout_ = {};

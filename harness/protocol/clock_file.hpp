@@ -13,6 +13,7 @@
 #include "harness/core/clock.hpp"
 #include "harness/core/json/fields.hpp"
 #include "harness/core/words.hpp"
+#include "harness/protocol/request.hpp"
 
 namespace assay {
 
@@ -87,7 +88,7 @@ constexpr auto describe(Of<ClockQuality>) {
 
 // The loader as it was, not as it was asked for.
 struct LoaderRecord {
-  std::string kind{};
+  LoaderKind kind = LoaderKind::resident;
   int workers = 0;
   int prefetch = 0;
   std::int64_t resident_batches = 0;

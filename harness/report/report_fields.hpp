@@ -2,6 +2,7 @@
 // are made. Block and Evaluation are described in protocol/clock_file.hpp.
 #pragma once
 
+#include "harness/protocol/message.hpp"
 #include "harness/report/axes_json.hpp"
 #include "harness/report/report.hpp"
 
@@ -112,37 +113,6 @@ constexpr auto describe(Of<GpuUse>) {
             "Processes on it, while steps ran, that are neither the worker nor below it."));
 }
 
-// A library as the worker loaded it; reports keep it as JSON.
-struct LibraryShape {
-  std::string name{}, version{}, path{};
-};
-constexpr auto describe(Of<LibraryShape>) {
-  return fields(
-      "library", "A library as the worker loaded it.", field("name", &LibraryShape::name, "`oneDNN`."),
-      field("version", &LibraryShape::version,
-            "`3.2.0`, with its build where it has one; else `build-id` and what the linker marked the "
-            "file with."),
-      field("path", &LibraryShape::path, "Of the shared object; empty when linked statically.").optional());
-}
-
-// An entry of the profile; reports keep it as JSON.
-struct OperatorShape {
-  std::string node{}, op{}, implementation{};
-  double seconds = 0;
-  std::int64_t calls = 0;
-};
-constexpr auto describe(Of<OperatorShape>) {
-  return fields("operator", "Time of one node over a profiled run.",
-                field("node", &OperatorShape::node, "Name in the graph."),
-                field("op", &OperatorShape::op, "Its operator."),
-                field("seconds", &OperatorShape::seconds, "Summed over the calls.").at_least(0),
-                field("calls", &OperatorShape::calls, "How often it ran.").at_least(0),
-                field("implementation", &OperatorShape::implementation,
-                      "Which of the library's implementations ran, by the library's own name: "
-                      "`brgconv:avx512_core`.")
-                    .optional());
-}
-
 constexpr auto describe(Of<Fork>) {
   return fields(
       "fork", "One fresh execution of the cell: the unit of replication.",
@@ -203,13 +173,13 @@ constexpr auto describe(Of<Fork>) {
             "the harness sets some of them.")
           .left_out_by_default(),
       field("libraries", &Fork::libraries, "What the worker had loaded, where it is not that of the cell.")
-          .shaped_as<std::vector<LibraryShape>>()
+          .shaped_as<std::vector<protocol::Library>>()
           .left_out_by_default(),
       field("parameters_digest", &Fork::parameters_digest,
             "SHA-256 of the state at the end; equal digests are equal bits. Absent where none was taken.")
           .left_out_by_default(),
       field("operators", &Fork::operators, "The per-op profile of `--profile`.")
-          .shaped_as<std::vector<OperatorShape>>()
+          .shaped_as<std::vector<protocol::OperatorTime>>()
           .left_out_by_default());
 }
 
@@ -322,7 +292,7 @@ constexpr auto describe(Of<CellReport>) {
       field("backend_version", &CellReport::backend_version, "As the worker said; empty where none started."),
       field("libraries", &CellReport::libraries,
             "What its last worker had loaded; a fork says where it had others.")
-          .shaped_as<std::vector<LibraryShape>>(),
+          .shaped_as<std::vector<protocol::Library>>(),
       field("equivalence", &CellReport::equivalence, "Whether it computes the same as the oracle."),
       field("published", &CellReport::published, "What others measured.").left_out_by_default(),
       field("metrics", &CellReport::metrics, "By name."),

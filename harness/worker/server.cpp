@@ -33,6 +33,26 @@ Program read_program(const std::filesystem::path& file) {
   }
 }
 
+CompileOptions compile_options(const CellRequest& request) {
+  return {.task = request.task,
+          .mode = request.mode,
+          .device = request.device,
+          .layout = request.layout,
+          .precision = parse_precision(request.precision),
+          .threads = request.threads,
+          .seed = request.seed,
+          .deterministic = request.deterministic,
+          .memory_fraction = request.memory_fraction.value_or(0),
+          .memory_cap = request.memory_cap_bytes.value_or(0),
+          .profile = request.profile};
+}
+
+OracleOptions oracle_options(const OracleRequest& request) {
+  return {.emulated = parse_precision(request.precision),
+          .perturbations = request.perturbations,
+          .seed = request.seed};
+}
+
 protocol::Hello hello(const BackendInfo& info) {
   protocol::Hello hello;
   hello.backend = info.name;
@@ -93,17 +113,17 @@ protocol::Event Server::answer(const protocol::Command& command) {
       return run();
     case protocol::Verb::check:
       require_compiled();
-      write_check_results(*executable_, *program_, request_->options.task, folder_);
+      write_check_results(*executable_, *program_, options_.task, folder_);
       return protocol::Checked{};
     case protocol::Verb::verify:
       require_compiled();
-      write_verify_results(*executable_, *program_, request_->options.task, folder_);
+      write_verify_results(*executable_, *program_, options_.task, folder_);
       return protocol::Verified{};
     case protocol::Verb::oracle:
       prepare();
       if (!request_->oracle)
         throw std::runtime_error("[oracle] request.json has no \"oracle\": this is not an oracle's cell");
-      write_oracle_results(backend_, *program_, request_->options, *request_->oracle, folder_);
+      write_oracle_results(backend_, *program_, options_, oracle_options(*request_->oracle), folder_);
       return protocol::Judged{};
     case protocol::Verb::quit:
       break;
@@ -112,14 +132,18 @@ protocol::Event Server::answer(const protocol::Command& command) {
 }
 
 void Server::prepare() {
-  if (!request_) request_ = std::make_unique<Request>(read_request(folder_ / "request.json"));
+  if (!request_) {
+    const CellRequest request = read_request(folder_ / "request.json");
+    options_ = compile_options(request);
+    request_ = request;
+  }
   if (!program_) program_ = std::make_unique<Program>(read_program(folder_ / "graph.json"));
 }
 
 protocol::Event Server::compile(bool check) {
   prepare();
   parameters_ = read_safetensors(folder_ / "parameters.safetensors");
-  CompileOptions options = request_->options;
+  CompileOptions options = options_;
   options.check = check;
   if (std::string reason = backend_.unsupported(*program_, options); !reason.empty())
     throw Unsupported(reason);
@@ -127,7 +151,8 @@ protocol::Event Server::compile(bool check) {
   executable_.reset();
   executable_ = backend_.compile(*program_, options);
   executable_->set_state(parameters_);
-  if (request_->steps && !check) first_step();
+  const bool counts_steps = request_->clock && request_->clock->kind == ClockKind::steps;
+  if (counts_steps && !check) first_step();
   const std::chrono::duration<double> seconds = Clock::now() - start;
   return protocol::Compiled{seconds.count(), backend_.info().settings, executable_->memory()};
 }
@@ -135,8 +160,7 @@ protocol::Event Server::compile(bool check) {
 // Whatever a library does on first use it does now, on a batch of zeros; the state is set back.
 void Server::first_step() {
   // Zeros of either type.
-  std::vector<std::uint32_t> inputs(
-      static_cast<std::size_t>(input_elements(program_->graph(request_->options.task))));
+  std::vector<std::uint32_t> inputs(static_cast<std::size_t>(input_elements(program_->graph(options_.task))));
   std::vector<std::int32_t> labels;
   for (const Value& value : program_->training.values()) {
     if (value.role == Role::label) labels.resize(static_cast<std::size_t>(value.type.elements()));
@@ -158,9 +182,9 @@ protocol::Event Server::run() {
     told = now;
     send(protocol::Progress{done, planned});
   };
-  const Timed timed = program_->is_op()                   ? Timed::op
-                      : request_->options.task == "infer" ? Timed::inference
-                                                          : Timed::training;
+  const Timed timed = program_->is_op()          ? Timed::op
+                      : options_.task == "infer" ? Timed::inference
+                                                 : Timed::training;
   train(*executable_, session, timed, tell);
   session.close();
   // Of a single op the results are what a run leaves: they are read here, so that nobody may leave them out.
@@ -168,7 +192,7 @@ protocol::Event Server::run() {
                     backend_.info().settings,
                     {},
                     digest(timed == Timed::op ? executable_->results() : executable_->state())};
-  if (request_->options.profile) {
+  if (options_.profile) {
     for (const OperatorTime& time : executable_->operator_times()) {
       ran.operators.push_back({time.node, time.op, time.seconds, time.calls, time.implementation});
     }

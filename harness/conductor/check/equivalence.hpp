@@ -21,6 +21,12 @@ struct CheckBatch {
 
   double repeats() const { return static_cast<double>(batch) / static_cast<double>(distinct); }
 };
+constexpr auto describe(Of<CheckBatch>) {
+  return fields("check_batch", "The check's batch.",
+                field("batch", &CheckBatch::batch, "Its rows.").at_least(1),
+                field("distinct", &CheckBatch::distinct, "Distinct samples among them.").at_least(1),
+                field("row_of", &CheckBatch::row_of, "The sample of each row."));
+}
 
 // How many distinct samples a batch is made of: the largest divisor of `batch` not above `asked`. Where that
 // is less than half of what was asked (a batch of 13), the smallest divisor above: a prime batch is all

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -11,22 +10,15 @@
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/safetensors.hpp"
+#include "harness/core/json/encode.hpp"
 #include "harness/graph/graph_json.hpp"
+#include "harness/protocol/message.hpp"
+#include "harness/protocol/request.hpp"
 
 namespace assay {
 namespace {
 
 namespace fs = std::filesystem;
-
-nlohmann::json read_json(const fs::path& path) {
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error(fmt::format("[oracle] cannot read {}", path.string()));
-  try {
-    return nlohmann::json::parse(file);
-  } catch (const std::exception& error) {
-    throw std::runtime_error(fmt::format("[oracle] {} is malformed: {}", path.string(), error.what()));
-  }
-}
 
 void write_json(const fs::path& path, const nlohmann::json& json) {
   write_atomically(path, json.dump() + "\n", false);
@@ -54,30 +46,23 @@ HostTensor distinct_rows(const HostTensor& rows, const CheckBatch& batch) {
 void write_oracle_cell(const fs::path& oracle_folder, const fs::path& cell_folder, const Program& program,
                        const OracleWorker& worker) {
   const CheckBatch batch = read_check_batch(cell_folder);
-  const nlohmann::json asked = read_json(cell_folder / "request.json");
-  const nlohmann::json check = asked.value("check", nlohmann::json::object());
-  const nlohmann::json request{{"protocol", 1},
-                               {"backend", worker.backend},
-                               {"workload", asked.value("workload", program.training.name())},
-                               {"task", asked.value("task", "train")},
-                               {"mode", worker.mode},
-                               {"device", "cpu"},
-                               {"precision", "fp64"},
-                               {"layout", "native"},
-                               {"batch", batch.distinct},
-                               {"threads", worker.threads},
-                               {"seed", 1},
-                               {"deterministic", true},
-                               {"profile", false},
-                               {"oracle",
-                                {{"precision", asked.at("precision")},
-                                 {"perturbations", check.value("perturbations", 4)},
-                                 {"seed", 1}}}};
+  const CellRequest asked = read_request(cell_folder / "request.json");
+  const CellRequest request{
+      .protocol = protocol::version,
+      .backend = worker.backend,
+      .workload = asked.workload,
+      .task = asked.task,
+      .mode = worker.mode,
+      .precision = "fp64",
+      .batch = batch.distinct,
+      .threads = worker.threads,
+      .deterministic = true,
+      .oracle = OracleRequest{.precision = asked.precision, .perturbations = asked.check.perturbations}};
 
   const fs::path from = cell_folder / "check";
   const fs::path to = oracle_folder / "check";
   fs::create_directories(to);
-  write_json(oracle_folder / "request.json", request);
+  write_json(oracle_folder / "request.json", encode(request));
   write_json(oracle_folder / "graph.json", to_json(with_batch(program, batch.distinct)));
   for (const fs::path& target : {to / "parameters.safetensors", oracle_folder / "parameters.safetensors"}) {
     fs::copy_file(from / "parameters.safetensors", target, fs::copy_options::overwrite_existing);

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/core/io/error.hpp"
+#include "harness/core/json/strict_json.hpp"
 #include "tests/unit/batch/cell_fixture.hpp"
 
 namespace assay {
@@ -282,6 +283,8 @@ std::string refusal(const Cell& cell) {
     BatchSession session(cell.path());
   } catch (const IoError& error) {
     return error.what();
+  } catch (const JsonError& error) {
+    return error.what();
   }
   return "opened";
 }
@@ -294,18 +297,19 @@ TEST(Session, says_which_field_of_the_request_is_wrong) {
     return refusal(cell);
   };
   EXPECT_EQ(with({{"batch", 5}}), "opened");
-  EXPECT_THAT(with({{"batch", nullptr}}), HasSubstr("'batch' is missing"));
-  EXPECT_THAT(with({{"batch", 0}}), HasSubstr("'batch' is 0"));
-  EXPECT_THAT(with({{"batch", -3}}), HasSubstr("'batch' is -3"));
-  EXPECT_THAT(with({{"batch", 1.5}}), HasSubstr("'batch' is 1.5"));
-  EXPECT_THAT(with({{"batch", 18446744073709551615u}}), HasSubstr("'batch'"));
+  EXPECT_THAT(with({{"batch", nullptr}}), HasSubstr("the field \"batch\" is missing"));
+  EXPECT_THAT(with({{"batch", 0}}), HasSubstr("/batch: 0 is below 1"));
+  EXPECT_THAT(with({{"batch", -3}}), HasSubstr("/batch: -3 is below 1"));
+  EXPECT_THAT(with({{"batch", 1.5}}), HasSubstr("/batch: should be an integer"));
+  EXPECT_THAT(with({{"batch", 18446744073709551615u}}),
+              HasSubstr("/batch: 18446744073709551615 is out of range"));
   EXPECT_THAT(with({{"batch", 24}}), HasSubstr("23 samples, fewer than a batch of 24"));
-  EXPECT_THAT(with({{"task", "dance"}}), HasSubstr("'task' is \"dance\""));
-  EXPECT_THAT(with({{"loader", {{"workers", -1}}}}), HasSubstr("'loader.workers'"));
-  EXPECT_THAT(with({{"loader", {{"prefetch", 1000000}}}}), HasSubstr("'loader.prefetch'"));
-  EXPECT_THAT(with({{"loader", 3}}), HasSubstr("'loader.' is no object"));
-  EXPECT_THAT(with({{"clock", {{"kind", "moon"}}}}), HasSubstr("'clock.kind'"));
-  EXPECT_THAT(with({{"clock", {{"epochs", 0}}}}), HasSubstr("'clock.epochs'"));
+  EXPECT_THAT(with({{"task", "dance"}}), HasSubstr("/task: \"dance\" is not one of"));
+  EXPECT_THAT(with({{"loader", {{"workers", -1}}}}), HasSubstr("/loader/workers: -1"));
+  EXPECT_THAT(with({{"loader", {{"prefetch", 1000000}}}}), HasSubstr("/loader/prefetch: 1000000"));
+  EXPECT_THAT(with({{"loader", 3}}), HasSubstr("/loader: should be an object"));
+  EXPECT_THAT(with({{"clock", {{"kind", "moon"}}}}), HasSubstr("/clock/kind: \"moon\""));
+  EXPECT_THAT(with({{"clock", {{"epochs", 0}}}}), HasSubstr("/clock/epochs: 0"));
   EXPECT_THAT(with({{"clock", {{"epochs", 3}}}}), HasSubstr("0003.plan.npy"));
   EXPECT_THAT(with({{"clock", {{"evaluate", {"exam"}}}}}), HasSubstr("no split 'exam'"));
 }
