@@ -97,7 +97,7 @@ def _each(of: dict[str, Any], name: str, parse: Callable[[dict[str, Any]], T]) -
 
 
 def _rows(of: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """Read columns (a list per field, or one value for all rows) as rows; version 1 has the rows themselves."""
+    """Read columns (a list per field, or one value for all rows) as rows; version 1 has rows."""
     columns = of.get(name)
     if columns is None or isinstance(columns, list):
         return _each(of, name, dict)

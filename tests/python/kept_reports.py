@@ -69,7 +69,11 @@ def report_of(cells: Sequence[Sequence[Sequence[int]]], steps: int = 10) -> dict
         cell["axes"]["batch"] = index + 1
         cell["id"] = identity(cell)
         for number, blocks in enumerate(forks):
-            fork = bare_fork | {"round": number, "seed": 42 + number, "blocks": columns(blocks_of(blocks, steps))}
+            fork = bare_fork | {
+                "round": number,
+                "seed": 42 + number,
+                "blocks": columns(blocks_of(blocks, steps)),
+            }
             cell["forks"].append(fork)
         times = [1e-9 * statistics.median(blocks) for blocks in forks]
         set_metric(cell, "step_time", times)
@@ -83,9 +87,7 @@ def report_of(cells: Sequence[Sequence[Sequence[int]]], steps: int = 10) -> dict
     return report
 
 
-def write_large(
-    cells: int, out: TextIO, forks: int, blocks: int, seed: int = 1, version: int = 2
-) -> None:
+def write_large(cells: int, out: TextIO, forks: int, blocks: int, seed: int = 1, version: int = 2) -> None:
     """Cell by cell, so that it takes no memory."""
     lot = random.Random(seed)
     head = report_of([])

@@ -1,4 +1,4 @@
-"""The two forms of a report: version 2 has columns and an object of axes, version 1 had lists of rows and the axes in the cell."""
+"""The two forms of a report: columns and an object of axes; in version 1 rows, and the axes in the cell."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 Json = dict[str, Any]
 AXES = (
     *("workload", "backend", "device", "mode", "task", "precision", "layout", "batch", "dataset", "loader"),
-    *("loader_workers", "optimizer", "threads", "compile_cache", "deterministic", "measure", "variant", "size", "cache"),
+    *("loader_workers", "optimizer", "threads", "compile_cache", "deterministic", "measure", "variant"),
+    *("size", "cache"),
 )  # fmt: skip
 COLUMNS = ("blocks", "evaluations", "samples")
 
@@ -24,9 +25,7 @@ def columns(rows: list[Json]) -> Json:
 def rows(columns: Json) -> list[Json]:
     """Read columns as a list of objects."""
     count = next((len(column) for column in columns.values() if isinstance(column, list)), 0)
-    return [
-        {name: c[i] if isinstance(c, list) else c for name, c in columns.items()} for i in range(count)
-    ]
+    return [{name: c[i] if isinstance(c, list) else c for name, c in columns.items()} for i in range(count)]
 
 
 def cell_2(cell: Json) -> Json:

@@ -170,7 +170,9 @@ def step_times(cell: dict[str, Any], clean: bool = True) -> dict[int, float]:
     chosen = [fork for fork in cell["forks"] if not fork["flags"]] if clean else []
     times = {}
     for fork in chosen or cell["forks"]:
-        steps = [(b["end_ns"] - b["begin_ns"]) / b["steps"] for b in rows(fork["blocks"]) if b["kind"] == "timed"]
+        steps = [
+            (b["end_ns"] - b["begin_ns"]) / b["steps"] for b in rows(fork["blocks"]) if b["kind"] == "timed"
+        ]
         times[fork["round"]] = 1e-9 * statistics.median(steps)
     return times
 

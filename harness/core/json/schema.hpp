@@ -77,6 +77,10 @@ class SchemaMaker {
   nlohmann::json make(Of<std::map<std::string, T, Order>>) {
     return {{"type", "object"}, {"additionalProperties", make(Of<T>{})}};
   }
+  template <std::integral K, typename T>
+  nlohmann::json make(Of<std::map<K, T>>) {
+    return make(Of<std::map<std::string, T>>{});
+  }
   template <Described T>
   nlohmann::json make(Of<T>) {
     const std::string name(describe(Of<T>{}).name);

@@ -294,6 +294,19 @@ TEST(Schema, IsMadeOfTheDescription) {
                     {{"type", "integer"}, {"minimum", 0}}}}}));
 }
 
+TEST(Schema, SaysTheRulesOfEachField) {
+  SchemaMaker maker;
+  const Json page = maker.object<Page>()["properties"];
+  EXPECT_EQ(page["paper"]["enum"], Json({"white", "gray"}));
+  EXPECT_EQ(page["tags"]["uniqueItems"], true);
+  EXPECT_EQ(page["prices"]["additionalProperties"], Json({{"type", {"number", "null"}}}));
+  EXPECT_EQ(page["back"]["allOf"], Json({{{"$ref", "#/definitions/frame"}}}));
+  const Json& dots = maker.definitions().at("dot_columns");
+  EXPECT_EQ(dots["anyOf"], Json({{{"maxProperties", 0}}, {{"required", {"at", "color"}}}}));
+  EXPECT_EQ(dots["properties"]["depth"]["anyOf"][1],
+            Json({{"anyOf", {{{"type", "number"}}, {{"enum", {"nan", "inf", "-inf"}}}}}}));
+}
+
 }  // namespace
 }  // namespace codec_test
 }  // namespace assay
