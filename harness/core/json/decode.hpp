@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -244,9 +245,9 @@ class Decoder {
       if (member) check_rules(place, rules, *member);
     } else if constexpr (std::same_as<Member, std::string>) {
       if (member.size() < rules.min_length) fail(place, "is empty");
-      if (!rules.choices[0].empty() && std::ranges::find(rules.choices, member) == rules.choices.end())
-        fail(place, fmt::format("\"{}\" is not one of {}", member.substr(0, 80),
-                                fmt::join(used(rules.choices), ", ")));
+      if (const auto choices = used(rules.choices);
+          !choices.empty() && std::ranges::find(choices, member) == choices.end())
+        fail(place, fmt::format("\"{}\" is not one of {}", member.substr(0, 80), fmt::join(choices, ", ")));
     } else if constexpr (std::same_as<Member, nlohmann::json>) {
       if (rules.object && !member.is_object())
         fail(place, fmt::format("should be an object, is {}", member.type_name()));
@@ -279,7 +280,7 @@ class Decoder {
       if (word == not_finite_words[i]) return out = values[i], true;
     return false;
   }
-  static std::vector<std::string_view> used(const std::array<std::string_view, 4>& choices) {
+  static std::span<const std::string_view> used(const std::array<std::string_view, 4>& choices) {
     return {choices.begin(), std::ranges::find(choices, std::string_view())};
   }
   // What {"not_finite": {"loss": "nan"}} next to a null says of it.

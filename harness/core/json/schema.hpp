@@ -154,7 +154,7 @@ class SchemaMaker {
     if (std::isfinite(rules.minimum)) schema["minimum"] = number(rules.minimum);
     if (std::isfinite(rules.maximum)) schema["maximum"] = number(rules.maximum);
     if (rules.min_length > 0) schema["minLength"] = rules.min_length;
-    if (rules.object) schema["type"] = "object";
+    if (rules.object && !schema.contains("$ref")) schema["type"] = "object";
     if (rules.unique) schema["uniqueItems"] = true;
     for (const std::string_view choice : rules.choices)
       if (!choice.empty()) schema["enum"].push_back(choice);

@@ -1,6 +1,7 @@
 // The generated schema and the decoder accept and refuse the same documents.
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -19,7 +20,7 @@ using Json = nlohmann::json;
 
 // With every optional part.
 Json full_report() {
-  Report report = test::sample_report(2);
+  Report report = test::sample_report(1);
   CellReport& cell = report.cells[0];
   cell.work = {.flops = 1, .bytes = 2, .peak_flops = 3, .copy_bandwidth = 4};
   cell.hyper_parameters = {{"learning_rate", 0.001}};
@@ -40,9 +41,11 @@ Json full_report() {
   fork.variables = {{"OMP_WAIT_POLICY", "passive"}};
   fork.libraries = cell.libraries;
   fork.operators = {{{"node", "n"}, {"op", "relu"}, {"seconds", 0.5}, {"calls", 3}}};
-  fork.gpu = GpuUse{.foreign = {{1, "x", 5}}};
-  fork.samples[0].gpu =
-      GpuReading{.utilisation = 0.5, .worker_memory = 1, .throttle = std::vector<std::string>{"a"}};
+  fork.gpu.emplace().foreign = {{1, "x", 5}};
+  GpuReading& reading = fork.samples[0].gpu.emplace();
+  reading.utilisation = 0.5;
+  reading.worker_memory = 1;
+  reading.throttle = std::vector<std::string>{"a"};
   report.run["sessions"] = {{{"start", "2026-01-02T03:04:05Z"},
                              {"commit", "abc"},
                              {"dirty", false},
@@ -50,6 +53,7 @@ Json full_report() {
                              {"boot_id", "b"},
                              {"variables", {{"OMP_DYNAMIC", "FALSE"}}}}};
   report.run["settings"] = {{"forks", 3}};
+  report.cells.resize(1);
   return to_json(report);
 }
 
@@ -71,6 +75,8 @@ void collect(const Json& json, const Json::json_pointer& at, std::vector<Json::j
   }
 }
 
+const std::set<std::string> column_tables{"blocks", "evaluations", "samples", "tensors"};
+
 TEST(ReportSchema, agrees_with_the_decoder_on_every_mutation) {
   const Json good = full_report();
   ASSERT_TRUE(accepted_by_decoder(good));
@@ -89,6 +95,7 @@ TEST(ReportSchema, agrees_with_the_decoder_on_every_mutation) {
   for (const auto& place : places) {
     if (place.to_string() == "/schema") continue;  // read first: another one is not a report
     Json json = good;
+    const bool inner = !place.parent_pointer().empty();
     Json& parent = json[place.parent_pointer()];
     if (parent.is_object()) {
       parent.erase(place.back());
@@ -98,9 +105,8 @@ TEST(ReportSchema, agrees_with_the_decoder_on_every_mutation) {
       // Draft 7 has no way to ask for the note that says why a number is null.
       const Json& before = good[place];
       if (value.is_null() && before.is_number() && !good[place.parent_pointer()].is_array()) continue;
-      // A column of another length.
-      if (before.is_array() && value.is_array() && place.to_string().find("/blocks/") != std::string::npos)
-        continue;
+      // Nor for columns of one length.
+      if (value.is_array() && inner && column_tables.contains(place.parent_pointer().back())) continue;
       json = good;
       json[place] = value;
       agree(json, place.to_string() + " = " + value.dump());

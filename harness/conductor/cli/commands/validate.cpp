@@ -8,7 +8,7 @@
 
 #include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/cli/print.hpp"
-#include "harness/conductor/cli/report_files.hpp"
+#include "harness/conductor/cli/usage_error.hpp"
 #include "harness/conductor/run/exit_code.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/report/invariants.hpp"
@@ -49,6 +49,8 @@ int validate(const ValidateOptions& options) {
     print(report_schema_text());
     return fine;
   }
+  if (!options.upgrade.empty() && options.files.size() != 1)
+    throw UsageError("validate: --upgrade takes one REPORT");
   int code = fine;
   for (const std::string& file : options.files) {
     const Judged judged = judge(file, options.strict);
@@ -74,12 +76,10 @@ void add_validate(CLI::App& app, Context& context) {
   command->add_flag("--schema", options->schema, "Print the JSON Schema instead")->excludes(files);
   command->add_flag("--strict", options->strict,
                     "Refuse fields that the schema does not have (except x_...)");
-  CLI::Option* upgrade = command->add_option("--upgrade", options->upgrade,
-                                             "Write the report to this file in today's version, if valid");
-  command->callback([options, files, upgrade, &context] {
+  command->add_option("--upgrade", options->upgrade,
+                      "Write the report to this file in today's version, if valid");
+  command->callback([options, files, &context] {
     if (!options->schema && files->empty()) throw CLI::RequiredError("REPORT");
-    if (!upgrade->empty() && options->files.size() != 1)
-      throw CLI::ValidationError("--upgrade takes one REPORT");
     context.action = [options] { return validate(*options); };
   });
 }
