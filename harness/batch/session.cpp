@@ -22,8 +22,8 @@ constexpr std::int64_t save_every_ns = 1'000'000'000;
   throw CallError(fmt::format("[{}] {}", call, what));
 }
 
-const char* name_of(PlannedBlock::Kind kind) {
-  return kind == PlannedBlock::Kind::warm_up ? "warm_up" : "timed";
+BlockKind recorded(PlannedBlock::Kind kind) {
+  return kind == PlannedBlock::Kind::warm_up ? BlockKind::warm_up : BlockKind::timed;
 }
 
 }  // namespace
@@ -71,6 +71,10 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
   std::vector<std::int64_t> evaluation_steps;
   for (const std::string& split : clock_.evaluate) {
     evaluated_.push_back(opener_->open(split));
+    if (!from_word<DataSplit>(split))
+      throw IoError(
+          "request", cell_folder_ / "request.json",
+          fmt::format("evaluates the split '{}', which is not one of {}", split, list_of_words<DataSplit>()));
     evaluation_steps.push_back((evaluated_.back()->samples() + request_.batch - 1) / request_.batch);
   }
   open_schedule(BlockPlan::rows_needed(clock_, epoch_steps));
@@ -79,7 +83,11 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
                 std::move(evaluation_steps));
 
   results_.clock = measure_clock();
-  results_.loader = request_.loader;
+  const LoaderRequest& loader = request_.loader;
+  results_.loader = {.kind = loader.kind,
+                     .workers = loader.workers,
+                     .prefetch = loader.prefetch,
+                     .resident_batches = loader.resident_batches};
   if (resident) results_.loader.workers = results_.loader.prefetch = 0;
   results_.blocks.reserve(std::max<std::size_t>(blocks, 1024));
   const bool no_loader = resident && evaluated_.empty();
@@ -228,12 +236,13 @@ void BatchSession::end_block(double loss) {
     out_of_turn("assay_end_block",
                 fmt::format("{} of the {} batches of the block were read", batches_read_, block_.steps));
   open_ = false;
-  results_.blocks.push_back(
-      {name_of(block_.kind), block_.epoch, block_.steps, begin_ns_, end, wait_ns_,
-       after.cpu_ns - before_.cpu_ns, after.involuntary_switches - before_.involuntary_switches,
-       after.major_faults - before_.major_faults, after.steal_ns - before_.steal_ns, loss});
-  results_.batches += batches_read_;
-  results_.wait_ns += wait_ns_;
+  results_.blocks.push_back({recorded(block_.kind), block_.epoch, block_.steps, begin_ns_, end, wait_ns_,
+                             after.cpu_ns - before_.cpu_ns,
+                             after.involuntary_switches - before_.involuntary_switches,
+                             after.major_faults - before_.major_faults, after.steal_ns - before_.steal_ns,
+                             std::isfinite(loss) ? std::optional(loss) : std::nullopt});
+  results_.loader.batches += batches_read_;
+  results_.loader.wait_ns += wait_ns_;
   plan_->ended(end - begin_ns_);
 }
 
@@ -243,23 +252,22 @@ void BatchSession::end_evaluation(std::int64_t end) {
                 fmt::format("{} of the {} batches of the split '{}' were evaluated",
                             batches_read_ - (labels_.empty() ? 0 : 1), block_.steps, block_.split));
   open_ = false;
-  results_.evaluations.push_back({block_.epoch, block_.split, evaluator_.samples(), evaluator_.loss(),
-                                  evaluator_.accuracy(), static_cast<double>(end - begin_ns_) * 1e-9});
+  results_.evaluations.push_back({block_.epoch, from_word<DataSplit>(block_.split).value(),
+                                  evaluator_.samples(), evaluator_.loss(), evaluator_.accuracy(),
+                                  static_cast<double>(end - begin_ns_) * 1e-9});
   plan_->ended(end - begin_ns_);
 }
 
 void BatchSession::save() {
   if (!unsaved_) return;
-  results_.warm_up_steps = plan_->warm_up_steps();
-  results_.warm_up_seconds = plan_->warm_up_seconds();
-  results_.steady = plan_->steady();
+  results_.warm_up = {plan_->warm_up_steps(), plan_->warm_up_seconds(), plan_->steady()};
   results_.latencies_ns = latencies_.kept();
   results_.latencies_seen = latencies_.seen();
   const std::filesystem::path folder = cell_folder_ / "results";
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw IoError("results", folder, "cannot be created", error.value());
-  write_results(folder / "clock.json", results_);
+  write_clock_file(folder / "clock.json", results_);
   unsaved_ = false;
   saved_ns_ = now_();
 }

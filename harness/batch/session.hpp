@@ -15,9 +15,9 @@
 #include "harness/batch/latencies.hpp"
 #include "harness/batch/loader.hpp"
 #include "harness/batch/plan_file.hpp"
-#include "harness/batch/results.hpp"
 #include "harness/batch/source.hpp"
 #include "harness/core/error.hpp"
+#include "harness/protocol/clock_file.hpp"
 #include "harness/protocol/request.hpp"
 
 namespace assay {
@@ -87,7 +87,7 @@ class BatchSession {
   std::vector<std::int32_t> labels_;  // of the evaluation batch in hand; empty when its logits were added
 
   bool streaming_ = false;  // the loader walks the plans of a fork that counts steps
-  ClockResults results_;
+  ClockFile results_;
   bool unsaved_ = false;
   std::int64_t saved_ns_ = 0;
   std::unique_ptr<Loader> loader_;  // last: it reads the sources and plans above until it is destroyed

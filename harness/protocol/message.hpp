@@ -62,9 +62,12 @@ struct Library {
   std::string name{}, version{}, path{};
 };
 constexpr auto describe(Of<Library>) {
-  return fields("library", "A library as the worker loaded it.", field("name", &Library::name, "oneDNN."),
-                field("version", &Library::version, "3.2.0.").optional(),
-                field("path", &Library::path, "Of the shared object.").optional());
+  return fields(
+      "library", "A library as the worker loaded it.", field("name", &Library::name, "`oneDNN`."),
+      field("version", &Library::version,
+            "`3.2.0`, with its build where it has one; else `build-id` and the linker's mark of the file.")
+          .optional(),
+      field("path", &Library::path, "Of the shared object; empty when linked statically.").optional());
 }
 
 struct OperatorTime {
@@ -74,12 +77,14 @@ struct OperatorTime {
   std::string implementation{};
 };
 constexpr auto describe(Of<OperatorTime>) {
-  return fields("operator", "The time of one node of the graph.",
-                field("node", &OperatorTime::node, "Its name in the graph."),
+  return fields("operator", "Time of one node over a profiled run.",
+                field("node", &OperatorTime::node, "Name in the graph."),
                 field("op", &OperatorTime::op, "Its op.").optional(),
-                field("seconds", &OperatorTime::seconds, "Summed over the calls."),
-                field("calls", &OperatorTime::calls, "How many."),
-                field("implementation", &OperatorTime::implementation, "Of the library, by its own name.")
+                field("seconds", &OperatorTime::seconds, "Summed over the calls.").at_least(0),
+                field("calls", &OperatorTime::calls, "How often it ran.").at_least(0),
+                field("implementation", &OperatorTime::implementation,
+                      "Which of the library's implementations ran, by the library's own name: "
+                      "`brgconv:avx512_core`.")
                     .left_out_by_default());
 }
 

@@ -26,7 +26,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "protocol": {"core"},
     "batch": {"core", "protocol"},
     "machine": {"core"},
-    "report": {"core", "machine"},
+    "report": {"core", "machine", "protocol"},
     "workloads": {"core", "graph"},
     "worker": {"core", "graph", "protocol", "batch"},
     "engine": {"core", "graph", "worker"},

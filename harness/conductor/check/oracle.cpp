@@ -122,9 +122,6 @@ void write_oracle_cell(const fs::path& oracle_folder, const fs::path& cell_folde
 
 namespace {
 
-// Of what the check asks and how the oracle answers; a change of either that the digests do not show counts
-// it up.
-constexpr int check_version = 2;
 constexpr const char* answers_name = "oracle.safetensors";
 constexpr const char* digest_name = "sha256";
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/conductor/cli/print.hpp"
 #include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/report/report_json.hpp"
 
@@ -35,7 +36,11 @@ TwoReports from_folder(const fs::path& folder, const std::string& current) {
 
 }  // namespace
 
-Report load_report(const std::string& file) { return read_report(file == "-" ? "/dev/stdin" : file); }
+Report load_report(const std::string& file) {
+  Report report = read_report(file == "-" ? "/dev/stdin" : file);
+  if (const std::string other = other_rules(report); !other.empty()) warn(file + ": " + other);
+  return report;
+}
 
 TwoReports load_two(const std::string& base, const std::string& current) {
   std::error_code ignored;

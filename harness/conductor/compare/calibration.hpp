@@ -37,7 +37,7 @@ struct CalibrationSettings {
 };
 
 struct Calibration {
-  std::string fingerprint, machine;  // fingerprint.hpp
+  std::string fingerprint, machine;
   std::string made;                  // ISO 8601, UTC
   double threshold = 0, confidence = 0;
   int runs = 0;

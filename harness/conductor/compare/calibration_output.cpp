@@ -1,112 +1,65 @@
 #include "harness/conductor/compare/calibration.hpp"
 
-#include <charconv>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/core/json/strict_json.hpp"
-#include "harness/core/or_null.hpp"
-#include "harness/report/json_reader.hpp"
+#include "harness/core/json/decode.hpp"
+#include "harness/core/json/encode.hpp"
 
 namespace assay {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::string_view schema = "assay-calibration/1";
 constexpr JsonLimits limits{std::size_t{1} << 26, 8};
-
-Json to_json(const CellNoise& cell) {
-  Json visible = Json::object();
-  for (const auto& [forks, change] : cell.visible) visible[std::to_string(forks)] = change;
-  return {{"id", cell.id},
-          {"metric", cell.metric},
-          {"runs", cell.runs},
-          {"forks", cell.forks},
-          {"within_runs", cell.within_runs},
-          {"between_runs", cell.between_runs},
-          {"floor", cell.floor},
-          {"comparisons", cell.comparisons},
-          {"alarms", cell.alarms},
-          {"visible", visible},
-          {"forks_wanted", or_null(cell.forks_wanted)}};
-}
-
-std::optional<int> optional_integer(const JsonReader& in, const char* key) {
-  std::optional<double> number;
-  in.read(key, number);
-  if (!number) return std::nullopt;
-  if (!(*number >= 1 && *number <= 1e6)) in.field(key).fail("should be a number of forks");
-  return static_cast<int>(*number);
-}
-
-double spread(const JsonReader& in, const char* key) {
-  double value = 0;
-  in.read(key, value);
-  if (!(value >= 0 && value <= 10)) in.field(key).fail(fmt::format("{} is no spread of logarithms", value));
-  return value;
-}
-
-CellNoise read_cell(const JsonReader& in) {
-  CellNoise cell;
-  in.read("id", cell.id);
-  in.read("metric", cell.metric);
-  in.read("runs", cell.runs);
-  in.read("forks", cell.forks);
-  cell.within_runs = spread(in, "within_runs");
-  cell.between_runs = spread(in, "between_runs");
-  in.read("floor", cell.floor);
-  in.read("comparisons", cell.comparisons);
-  in.read("alarms", cell.alarms);
-  in.field("visible").each_member([&](const std::string& forks, const JsonReader& change) {
-    int number = 0;
-    const auto [end, error] = std::from_chars(forks.data(), forks.data() + forks.size(), number);
-    if (error != std::errc{} || end != forks.data() + forks.size()) change.fail("is no number of forks");
-    cell.visible[number] = change.number();
-  });
-  cell.forks_wanted = optional_integer(in, "forks_wanted");
-  return cell;
-}
+constexpr double most_forks = 1e6;
+constexpr double most_spread = 10;  // of logarithms
 
 }  // namespace
 
-Json to_json(const Calibration& calibration) {
-  Json cells = Json::array();
-  for (const CellNoise& cell : calibration.cells) cells.push_back(to_json(cell));
-  return {{"schema", schema},
-          {"fingerprint", calibration.fingerprint},
-          {"machine", calibration.machine},
-          {"made", calibration.made},
-          {"threshold", calibration.threshold},
-          {"confidence", calibration.confidence},
-          {"runs", calibration.runs},
-          {"comparisons", calibration.comparisons()},
-          {"alarms", calibration.alarms()},
-          {"suggested_forks", or_null(calibration.forks)},
-          {"suggested_threshold", or_null(calibration.suggested_threshold)},
-          {"cells", std::move(cells)}};
+constexpr auto describe(Of<CellNoise>) {
+  return fields(
+      "cell_noise", "How noisy a cell is.", field("id", &CellNoise::id, "Of the cell."),
+      field("metric", &CellNoise::metric, "Which one scatters."), field("runs", &CellNoise::runs, "Runs."),
+      field("forks", &CellNoise::forks, "Of the run with the fewest."),
+      field("within_runs", &CellNoise::within_runs, "Between forks of a run.").between(0, most_spread),
+      field("between_runs", &CellNoise::between_runs, "Between runs.").between(0, most_spread),
+      field("floor", &CellNoise::floor, "Largest ratio - 1 that two runs of one build may show."),
+      field("comparisons", &CellNoise::comparisons, "Of two runs each."),
+      field("alarms", &CellNoise::alarms, "False ones among them."),
+      field("visible", &CellNoise::visible, "Changes that show, by forks a side."),
+      field("forks_wanted", &CellNoise::forks_wanted, "A side, that show the threshold.")
+          .between(1, most_forks));
+}
+constexpr auto describe(Of<Calibration>) {
+  return fields("calibration", "How noisy a machine is.",
+                field("fingerprint", &Calibration::fingerprint, "Of the machine."),
+                field("machine", &Calibration::machine, "In words."),
+                field("made", &Calibration::made, "ISO 8601, UTC."),
+                field("threshold", &Calibration::threshold, "A change of which alarms are about."),
+                field("confidence", &Calibration::confidence, "Of all cells together."),
+                field("runs", &Calibration::runs, "Runs."),
+                field("suggested_forks", &Calibration::forks, "A side.").between(1, most_forks),
+                field("suggested_threshold", &Calibration::suggested_threshold, "That 12 forks show."),
+                field("cells", &Calibration::cells, "In the order of the reports."));
+}
+
+nlohmann::json to_json(const Calibration& calibration) {
+  nlohmann::json out = encode(calibration);
+  out["schema"] = schema;
+  out["comparisons"] = calibration.comparisons();
+  out["alarms"] = calibration.alarms();
+  return out;
 }
 
 Calibration parse_calibration(std::string text, std::string_view where) {
-  const StrictDocument document(std::move(text), where, limits);
-  const JsonReader in(document);
-  std::string said;
-  in.read_optional("schema", said);
+  const nlohmann::json json = parse_strict_json(text, where, limits);
+  const std::string said = json.is_object() && json.contains("schema") && json["schema"].is_string()
+                               ? json["schema"].get<std::string>()
+                               : std::string();
   if (said != schema)
     throw JsonError(fmt::format("{}: not a calibration: its \"schema\" is \"{}\", not \"{}\"", where,
                                 said.substr(0, 80), schema));
-  Calibration calibration;
-  in.read("fingerprint", calibration.fingerprint);
-  in.read("machine", calibration.machine);
-  in.read("made", calibration.made);
-  in.read("threshold", calibration.threshold);
-  in.read("confidence", calibration.confidence);
-  in.read("runs", calibration.runs);
-  calibration.forks = optional_integer(in, "suggested_forks");
-  in.read("suggested_threshold", calibration.suggested_threshold);
-  in.field("cells").each([&](const JsonReader& cell) { calibration.cells.push_back(read_cell(cell)); });
-  return calibration;
+  return decoded<Calibration>(json, where);
 }
 
 Calibration read_calibration(const std::filesystem::path& file) {

@@ -25,7 +25,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int prefetched_batches = 4;
-constexpr int perturbations = 4;
 
 Json clock_json(const MeasurePlan& measure) {
   if (measure.epochs > 0) {
@@ -133,6 +132,16 @@ Json request_json(const Cell& cell, std::uint64_t seed) {
             {"check", {{"distinct", cell.distinct}, {"perturbations", perturbations}}}};
   if (axes.is_op()) json["op"] = {{"size", axes.size}, {"cache", axes.cache}};
   return json;
+}
+
+Json settings_in_force(const Cell& cell) {
+  Json settings = Json::object(), request = request_json(cell, 0);
+  for (const char* key :
+       {"clock", "loader", "check", "threads", "profile", "memory_fraction", "memory_cap_bytes"})
+    settings[key] = std::move(request[key]);
+  settings["check"]["asked"] = cell.check;
+  settings["samples"] = cell.samples > 0 ? Json(cell.samples) : Json(nullptr);
+  return settings;
 }
 
 void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,

@@ -18,6 +18,7 @@
 #include "harness/core/io/sha256.hpp"
 #include "harness/core/paths.hpp"
 #include "harness/machine/cores.hpp"
+#include "harness/machine/session.hpp"
 
 namespace assay {
 namespace {
@@ -86,6 +87,15 @@ std::optional<std::string> worker_variable(const WorkerStart& worker, const char
   return environment_variable(name);
 }
 
+// The variables that affect speed and that the worker has otherwise than this process.
+std::map<std::string, std::string> own_variables(const WorkerStart& worker) {
+  std::map<std::string, std::string> own;
+  for (const auto& [name, value] : worker.environment) {
+    if (affects_speed(name) && environment_variable(name.c_str()) != value) own.emplace(name, value);
+  }
+  return own;
+}
+
 // How the OpenMP runtimes of a worker were told to wait.
 std::string wait_policy(const WorkerStart& worker) {
   std::string told;
@@ -116,16 +126,23 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   return plan;
 }
 
+struct OracleAnswers {
+  fs::path file;
+  bool cached = true;  // they were made in an earlier run
+};
+
 // The oracle answers in a conversation of its own; its failure is not the cell's, and says so.
-fs::path oracle_answers(const Cell& cell, const Program& program, const fs::path& folder,
-                        const fs::path& scratch, const BackendDescription& oracle,
-                        const ForkContext& context) {
+OracleAnswers oracle_answers(const Cell& cell, const Program& program, const fs::path& folder,
+                             const fs::path& scratch, const BackendDescription& oracle,
+                             const ForkContext& context) {
   OracleWorker worker;
   worker.backend = oracle.name;
   worker.mode = oracle.modes.front();
   worker.executable = oracle.command.front();
   worker.threads = cell.axes.threads;
+  OracleAnswers answers;
   const auto run = [&](const fs::path& oracle_folder) {
+    answers.cached = false;
     Cell own = cell;
     own.axes.loader_workers = 0;
     const ConversationPlan plan = plan_for(own, oracle, oracle_folder, {Command{Verb::oracle}}, context);
@@ -135,7 +152,8 @@ fs::path oracle_answers(const Cell& cell, const Program& program, const fs::path
       throw Error(fmt::format("the oracle '{}' gave no answers: {}", oracle.name, result.reason));
     }
   };
-  return OracleCache().answers(folder, program, worker, scratch, run);
+  answers.file = OracleCache().answers(folder, program, worker, scratch, run);
+  return answers;
 }
 
 Equivalence compare_with_oracle(const Cell& cell, const Program& program, const fs::path& folder,
@@ -145,8 +163,15 @@ Equivalence compare_with_oracle(const Cell& cell, const Program& program, const 
     return {false, false, 0, "no oracle is available: build the backend that says \"oracle\": true", {}};
   try {
     const Scratch scratch(context.scratch / "oracle", context.keep_folders);
-    return judge(folder, oracle_answers(cell, program, folder, scratch.path() / "cell", *oracle, context),
-                 phase, program);
+    const OracleAnswers answers =
+        oracle_answers(cell, program, folder, scratch.path() / "cell", *oracle, context);
+    Equivalence equivalence = judge(folder, answers.file, phase, program);
+    equivalence.settings = CheckSettings{.seed = context.settings.seed,
+                                         .distinct = read_check_batch(folder).distinct,
+                                         .perturbations = perturbations,
+                                         .version = check_version,
+                                         .oracle_cached = answers.cached};
+    return equivalence;
   } catch (const std::runtime_error& error) {
     return {false, false, 0, error.what(), {}};
   }
@@ -260,6 +285,7 @@ TimedOutcome time_cell(const Cell& cell, int round, bool verify, const ForkConte
     take_over(fork, result);
     fork.settings["affinity"] = plan.worker.cores.empty() ? "inherited" : cores_text(plan.worker.cores);
     fork.settings["wait_policy"] = wait_policy(plan.worker);
+    fork.variables = own_variables(plan.worker);
     if (!result.ok()) return;
     read_clock(folder / "results/clock.json", cell.axes.task == "train" && !cell.axes.is_op(), fork);
     add_quality_flags(fork, cell);

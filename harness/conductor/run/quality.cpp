@@ -108,7 +108,7 @@ bool drifts(const std::vector<const Block*>& timed) {
 void add_quality_flags(Fork& fork, const Cell& cell) {
   std::vector<const Block*> timed;
   for (const Block& block : fork.blocks) {
-    if (block.kind == "timed") timed.push_back(&block);
+    if (block.kind == BlockKind::timed) timed.push_back(&block);
   }
   const auto add = [&](bool holds, const char* flag) {
     if (holds && !contains(fork.flags, flag)) fork.flags.emplace_back(flag);

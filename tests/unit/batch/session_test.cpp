@@ -255,7 +255,7 @@ TEST(Session, does_not_grow_over_ten_thousand_steps) {
   EXPECT_EQ(steps, 10'003);
   ASSERT_GT(before, 0u);
   // What may grow is the record: the latencies, and a line a block in a vector that doubles.
-  EXPECT_LT(allocated(), before + (std::size_t{1} << 18) + 3 * blocks * sizeof(TimedBlock));
+  EXPECT_LT(allocated(), before + (std::size_t{1} << 18) + 3 * blocks * sizeof(Block));
 }
 
 TEST(Session, refuses_calls_out_of_turn) {
