@@ -175,9 +175,10 @@ Published read_published(const JsonReader& in) {
 Axes read_axes(const JsonReader& in) {
   Axes axes;
   for_each_axis(axes, [&](const char* key, auto& field) { in.read(key, field); });
+  for_each_op_axis(axes, [&](const char* key, auto& field) {
+    if (in.has(key)) in.read(key, field);
+  });
   if (in.has("variant")) in.read("variant", axes.variant);
-  in.read_optional("size", axes.size);
-  in.read_optional("cache", axes.cache);
   return axes;
 }
 

@@ -144,11 +144,9 @@ Json encode(const Published& published) {
 }
 
 Json encode(const CellReport& cell) {
-  const Axes& axes = cell.axes;
   Json metrics = Json::object();
   for (const auto& [name, metric] : cell.metrics) metrics[name] = encode(metric);
   Json out{{"id", cell.id},
-           {"variant", axes.variant},
            {"kind", cell.kind},
            {"status", to_string(cell.status)},
            {"reason", cell.reason},
@@ -161,11 +159,7 @@ Json encode(const CellReport& cell) {
            {"published", list(cell.published)},
            {"metrics", metrics},
            {"forks", list(cell.forks)}};
-  for_each_axis(axes, [&](const char* key, const auto& field) { out[key] = field; });
-  if (axes.is_op()) {
-    out["size"] = axes.size;
-    out["cache"] = axes.cache;
-  }
+  write_axes(out, cell.axes);
   if (cell.work != Work{}) {
     out["work"] = {{"flops", cell.work.flops},
                    {"bytes", cell.work.bytes},

@@ -14,10 +14,16 @@
 
 namespace assay {
 
+void set_fields(Axes& axes, const OptionValues& point) {
+  for (const auto& [name, values] : point) {
+    const Axis* axis = find_axis(name);
+    if (axis && axis->has_field() && !values.empty() && !values.back().empty())
+      set_axis(*axis, axes, values.back());
+  }
+}
+
 std::string Cell::group() const {
-  Axes common = axes;
-  common.backend = common.mode = common.layout = common.device = "*";
-  return cell_id(common);
+  return cell_id_without(axes, [](const Axis& axis) { return axis.compared; });
 }
 
 int Cell::compute_threads() const {
@@ -67,19 +73,7 @@ nlohmann::json Cell::hyper_parameters() const {
 }
 
 std::string Cell::reproduce(std::uint64_t seed) const {
-  std::string line = fmt::format(
-      "assay run --workload {} --backend {} --device {} --mode {} --task {} --precision {} --layout {}",
-      axes.workload, axes.backend, axes.device, axes.mode, axes.task, axes.precision, axes.layout);
-  if (axes.is_op()) {
-    line += fmt::format(" --size {} --cache {} --threads {}", axes.size, axes.cache, axes.threads);
-  } else {
-    line +=
-        fmt::format(" --batch {} --dataset {} --loader {} --loader-workers {} --optimizer {} --threads {}",
-                    axes.batch, axes.dataset, axes.loader, axes.loader_workers, axes.optimizer, axes.threads);
-  }
-  for (const auto& [option, value] : axes.variant) line += fmt::format(" --{} {}", option, value);
-  if (axes.compile_cache != "cold") line += " --compile-cache " + axes.compile_cache;
-  if (axes.deterministic) line += " --deterministic";
+  std::string line = "assay run" + axis_options(axes);
   if (measure.epochs > 0) {
     line += fmt::format(" --epochs {}", measure.epochs);
   } else if (measure.steps > 0) {

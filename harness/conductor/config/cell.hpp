@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "harness/conductor/backends/backends.hpp"
+#include "harness/conductor/config/options.hpp"
 #include "harness/conductor/config/rate_schedule.hpp"
 #include "harness/conductor/data/augmentation.hpp"
 #include "harness/graph/program.hpp"
@@ -26,14 +27,14 @@ struct MeasurePlan {
   std::int64_t resident_batches = 8;
 };
 
+// Sets the axes with a field that a point (one value an axis, empty: not given) names.
+void set_fields(Axes& axes, const OptionValues& point);
+
 struct Cell {
   Axes axes;
   std::string id;
   const BackendDescription* backend = nullptr;  // of the registry that the matrix was made with
   MeasurePlan measure;
-  std::int64_t samples = 0;    // above 0: only so many of each split
-  double memory_fraction = 0;  // of the device, that a framework may take; 0: not asked
-  double memory_cap = 0;       // the same in GiB
   double weight_decay = 0;
   double learning_rate = 0;  // the base rate of the schedule
   RateSchedule schedule;

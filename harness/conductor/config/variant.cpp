@@ -18,10 +18,10 @@ double number(std::string_view text) {
 }
 std::string spelt(double value) { return fmt::format("{}", value); }
 
-// One axis: what the workload has, and what a value does to the cell. apply() returns the one spelling of it.
+// An axis whose own value is the workload's, or that not every workload or data set can have. apply() sets the cell and
+// returns the one spelling of the value.
 struct Rule {
   std::string_view option;
-  bool training = false;  // without meaning for task infer
   std::string (*own)(const Workload& workload);
   std::string (*apply)(Cell& cell, const std::string& value);
 };
@@ -84,59 +84,54 @@ std::string set_embedding_gradient(Cell& cell, const std::string& value) {
 }
 
 constexpr std::array rules{
-    Rule{"embedding-gradient", true, [](const Workload&) { return std::string("dense"); },
-         set_embedding_gradient},
-    Rule{"learning-rate", true, [](const Workload& workload) { return spelt(workload.learning_rate); },
+    Rule{"embedding-gradient", [](const Workload&) { return std::string("dense"); }, set_embedding_gradient},
+    Rule{"learning-rate", [](const Workload& workload) { return spelt(workload.learning_rate); },
          [](Cell& cell, const std::string& value) {
            cell.learning_rate = number(value);
            return spelt(cell.learning_rate);
          }},
-    Rule{"weight-decay", true,
-         [](const Workload& workload) { return spelt(workload.optimizer.weight_decay); },
+    Rule{"weight-decay", [](const Workload& workload) { return spelt(workload.optimizer.weight_decay); },
          [](Cell& cell, const std::string& value) {
            cell.weight_decay = number(value);
            return spelt(cell.weight_decay);
          }},
-    Rule{"memory-fraction", false, nothing_own,
-         [](Cell& cell, const std::string& value) {
-           cell.memory_fraction = number(value);
-           return spelt(cell.memory_fraction);
-         }},
-    Rule{"memory-cap", false, nothing_own,
-         [](Cell& cell, const std::string& value) {
-           cell.memory_cap = number(value);
-           return spelt(cell.memory_cap);
-         }},
-    Rule{"samples", false, nothing_own,
-         [](Cell& cell, const std::string& value) {
-           cell.samples = static_cast<std::int64_t>(number(value));
-           return value;
-         }},
-    Rule{"image-size", false, nothing_own, set_image_size},
-    Rule{"classes", false, nothing_own, set_classes},
-    Rule{"schedule", true, [](const Workload& workload) { return workload.schedule; }, set_schedule},
-    Rule{"augmentation", true, [](const Workload& workload) { return workload.augmentation; },
-         set_augmentation},
+    Rule{"image-size", nothing_own, set_image_size},
+    Rule{"classes", nothing_own, set_classes},
+    Rule{"schedule", [](const Workload& workload) { return workload.schedule; }, set_schedule},
+    Rule{"augmentation", [](const Workload& workload) { return workload.augmentation; }, set_augmentation},
 };
+
+// nullptr where the table says all there is to say about the axis.
+const Rule* find_rule(std::string_view option) {
+  const auto found = std::ranges::find(rules, option, &Rule::option);
+  return found == rules.end() ? nullptr : &*found;
+}
+
+void settle_by_rule(Cell& cell, const Axis& axis, const Rule& rule, const Workload& workload,
+                    const std::string& given) {
+  const std::string own = rule.own(workload);
+  Cell untouched = cell;
+  const std::string own_spelt = rule.apply(untouched, own);
+  const std::string value = rule.apply(cell, given.empty() ? own : given);
+  if (value != own_spelt) set_axis(axis, cell.axes, value);
+}
 
 }  // namespace
 
-bool varies(std::string_view axis, const Workload& workload, std::string_view task) {
-  if (axis == "embedding-gradient" && !has_embedding(workload)) return false;
-  return std::none_of(rules.begin(), rules.end(), [&](const Rule& rule) {
-    return rule.option == axis && rule.training && task == "infer";
-  });
+bool varies(const Axis& axis, const Workload* workload, const Axes& axes) {
+  if (axis.name() == "embedding-gradient" && workload && !has_embedding(*workload)) return false;
+  return axis.matters_to(axes);
 }
 
-void settle_variant(Cell& cell, const Workload& workload, const OptionValues& point) {
-  for (const Rule& rule : rules) {
-    const std::string own = rule.own(workload);
-    Cell untouched = cell;
-    const std::string own_spelt = rule.apply(untouched, own);
-    const std::string given = text_of(point, rule.option);
-    const bool asked = !given.empty() && varies(rule.option, workload, cell.axes.task);
-    const std::string value = rule.apply(cell, asked ? given : own);
-    if (value != own_spelt) cell.axes.variant[std::string(rule.option)] = value;
+void settle_variant(Cell& cell, const Workload* workload, const OptionValues& point) {
+  for (const Axis& axis : axis_table()) {
+    if (axis.has_field() || !axis.applies_to(cell.axes.kind())) continue;
+    const std::string given = varies(axis, workload, cell.axes) ? text_of(point, axis.name()) : "";
+    const Rule* rule = workload ? find_rule(axis.name()) : nullptr;
+    if (rule)
+      settle_by_rule(cell, axis, *rule, *workload, given);
+    else if (!given.empty())
+      set_axis(axis, cell.axes, given);
   }
 }
 

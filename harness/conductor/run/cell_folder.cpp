@@ -46,7 +46,8 @@ void write_data(const std::filesystem::path& folder, const Cell& cell, std::uint
                 const PreparedDataset& data) {
   Manifest manifest = data.manifest;
   for (auto& [name, split] : manifest.splits) {
-    if (cell.samples > 0) split.count = std::min(split.count, cell.samples);
+    if (const std::int64_t samples = cell.axes.integer("samples"); samples > 0)
+      split.count = std::min(split.count, samples);
   }
   write_manifest(folder, manifest);
   const std::int64_t samples = manifest.splits.at("train").count;
@@ -106,22 +107,12 @@ const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& progra
 
 Json request_json(const Cell& cell, std::uint64_t seed) {
   const Axes& axes = cell.axes;
+  const double memory_cap = axes.number("memory-cap");
   Json json{{"protocol", protocol::version},
-            {"backend", axes.backend},
-            {"workload", axes.workload},
-            {"task", axes.task},
-            {"mode", axes.mode},
-            {"device", axes.device},
-            {"precision", axes.precision},
-            {"layout", axes.layout},
-            {"batch", axes.batch},
             {"threads", cell.compute_threads()},
             {"seed", seed},
-            {"deterministic", axes.deterministic},
             {"profile", cell.profile},
-            {"memory_fraction", cell.memory_fraction > 0 ? Json(cell.memory_fraction) : Json(nullptr)},
-            {"memory_cap_bytes",
-             cell.memory_cap > 0 ? Json(std::llround(cell.memory_cap * 0x1p30)) : Json(nullptr)},
+            {"memory_cap_bytes", memory_cap > 0 ? Json(std::llround(memory_cap * 0x1p30)) : Json(nullptr)},
             {"loader",
              {{"kind", axes.loader},
               {"workers", axes.loader_workers},
@@ -129,6 +120,8 @@ Json request_json(const Cell& cell, std::uint64_t seed) {
               {"resident_batches", cell.measure.resident_batches}}},
             {"clock", clock_json(cell.measure)},
             {"check", {{"distinct", cell.distinct}, {"perturbations", perturbations}}}};
+  for (const Axis& axis : axis_table())
+    if (axis.request) json[axis.key()] = axis_json(axis, axes);
   if (axes.is_op()) json["op"] = {{"size", axes.size}, {"cache", axes.cache}};
   return json;
 }

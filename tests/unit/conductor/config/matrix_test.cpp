@@ -305,7 +305,7 @@ TEST_F(MatrixTest, a_share_of_the_memory_is_unsupported_where_nothing_holds_a_ba
       EXPECT_THAT(cell.reason, HasSubstr("nothing on the device cpu holds it to a share of the memory"));
     }
   }
-  EXPECT_EQ(made[0].memory_fraction, 0.99);
+  EXPECT_EQ(made[0].axes.number("memory-fraction"), 0.99);
   EXPECT_THAT(made[0].id, HasSubstr("/memory-fraction=0.99/"));
   const auto capped = cells(R"({"workload": "mlp", "backend": "fast", "mode": "graph", "memory-cap": 6})");
   EXPECT_EQ(capped.at(0).status, Status::unsupported);
@@ -319,7 +319,7 @@ TEST_F(MatrixTest, a_quick_run_takes_a_few_batches_of_an_epoch_and_says_so_in_th
           R"({"workload": "mlp", "backend": "fast", "mode": "graph", "epochs": 15, "batch": 32, "quick": true})")
           .at(0);
   EXPECT_EQ(quick.measure.epochs, 1);
-  EXPECT_EQ(quick.samples, 320);
+  EXPECT_EQ(quick.axes.integer("samples"), 320);
   EXPECT_THAT(quick.id, HasSubstr("/samples=320/"));
   EXPECT_EQ(quick.distinct, 2);
   const Cell said =
@@ -327,7 +327,7 @@ TEST_F(MatrixTest, a_quick_run_takes_a_few_batches_of_an_epoch_and_says_so_in_th
           R"({"workload": "mlp", "backend": "fast", "mode": "graph", "epochs": 15, "batch": 32, "quick": true,
                               "when-quick": {"samples": 64, "batch": 8}})")
           .at(0);
-  EXPECT_EQ(said.samples, 64);
+  EXPECT_EQ(said.axes.integer("samples"), 64);
   EXPECT_EQ(said.axes.batch, 8);
 }
 
