@@ -81,7 +81,7 @@ struct Axis {
   std::string_view title = "{1} {0}";
   TitlePart part = TitlePart::own;
   bool sweep = false;     // a curve is drawn over it: cells that differ only in it are one family
-  bool compared = false;  // cells that differ only in it are compared with each other
+  bool compared = false;  // in a round, cells that differ only in it run next to each other
   bool request = false;   // a field of request.json; protocol.md names those that are not copied as they are
 
   std::string_view name() const { return option.name; }

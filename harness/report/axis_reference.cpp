@@ -40,8 +40,8 @@ std::string axis_reference() {
       "# Axes\n\n"
       "<!-- Made from the table in harness/report/axis_table.cpp by\n"
       "`ASSAY_WRITE_DOCS=1 build/dev/report_test --gtest_filter='AxisReference.*'`. -->\n\n"
-      "What identifies a cell. Each axis is the option `--NAME` of `assay run`, `check` and `ab`, and the key NAME of a\n"
-      "config; several values, with commas or as a JSON list, make as many cells.\n\n"
+      "What identifies a cell. Each axis but `measure` is the option `--NAME` of `assay run`, `check` and `ab`, and the "
+      "key\nNAME of a config; several values, with commas or as a JSON list, make as many cells.\n\n"
       "- **applies to**: in cells of another kind the axis is refused.\n"
       "- **in the id**: how the cell's id spells it. \"Where set\": only where the value makes a difference and is not the\n"
       "  default or the workload's own, so that ids stay readable.\n"
@@ -55,11 +55,11 @@ std::string axis_reference() {
                         applies_word(axis.applies), spelling_of(axis),
                         axis.has_field() ? axis.key() : fmt::format("variant.{}", axis.name()), option.help);
   }
-  page += "\nCells are compared with each other where they differ only in ";
   std::string compared;
   for (const Axis& axis : axis_table())
     if (axis.compared) compared += fmt::format("{}`{}`", compared.empty() ? "" : ", ", axis.name());
-  return page + compared + ".\n";
+  return page + "\nIn each round, the forks of cells that differ only in " + compared +
+         " run next to each other.\n";
 }
 
 }  // namespace assay

@@ -31,8 +31,10 @@ int Cell::compute_threads() const {
   return std::max(1, axes.threads - loading);
 }
 
-Program Cell::program() const {
-  if (axes.is_op()) return find_op_workload(axes.workload).program(axes.size);
+Program OpCell::program(const Axes& axes) { return find_op_workload(axes.workload).program(axes.size); }
+nlohmann::json OpCell::hyper_parameters(const Axes&) { return nlohmann::json::object(); }
+
+Program NetworkCell::program(const Axes& axes) const {
   Workload workload = find_workload(axes.workload);
   workload.sparse_embedding_gradients = sparse_embedding;
   if (axes.task == "train" && workload.optimizer.kind != axes.optimizer) {
@@ -59,17 +61,33 @@ Program Cell::program() const {
   return workload.build(axes.batch, dataset.sample_shape, dataset.classes);
 }
 
-nlohmann::json Cell::hyper_parameters() const {
+nlohmann::json NetworkCell::hyper_parameters(const Axes& axes) const {
   nlohmann::json found = nlohmann::json::object();
   if (axes.task != "train" || axes.optimizer.empty()) return found;
   found["learning_rate"] = learning_rate;
   found["schedule"] = schedule.text();
   found["augmentation"] = augmentation.text();
-  const nlohmann::json all = to_json(program().optimizer);
+  const nlohmann::json all = to_json(program(axes).optimizer);
   found["optimizer"] = {{"kind", axes.optimizer}};
   for (const std::string& name : find_op(axes.optimizer).attributes())
     found["optimizer"][name] = all.at(name);
   return found;
+}
+
+Program Cell::program() const {
+  return std::visit([&](const auto& one) { return one.program(axes); }, subject);
+}
+bool Cell::reads_dataset() const {
+  return std::visit([](const auto& one) { return one.reads_dataset; }, subject);
+}
+bool Cell::has_roofline() const {
+  return std::visit([](const auto& one) { return one.has_roofline; }, subject);
+}
+bool Cell::has_loss() const {
+  return std::visit([&](const auto& one) { return one.has_loss(axes); }, subject);
+}
+nlohmann::json Cell::hyper_parameters() const {
+  return std::visit([&](const auto& one) { return one.hyper_parameters(axes); }, subject);
 }
 
 std::string Cell::reproduce(std::uint64_t seed) const {

@@ -226,8 +226,8 @@ class Expander {
     const DatasetPlace place = locate_dataset(dataset, dataset_folders(settings_.data));
     if (!place.here) return;  // the run says so, with the remedy
     const SampleKind kind = dataset.format->describe(place.folder);
-    cell.own_sample_shape = kind.sample_shape.empty() ? workload.sample_shape : kind.sample_shape;
-    cell.own_classes = kind.classes;
+    cell.network().own_sample_shape = kind.sample_shape.empty() ? workload.sample_shape : kind.sample_shape;
+    cell.network().own_classes = kind.classes;
   }
 
   MeasurePlan measure_of(const OptionValues& values) const {
@@ -275,7 +275,7 @@ class Expander {
     need("layout", backend.layouts, cell.axes.layout);
     need("loader", backend.loaders, cell.axes.loader);
     if (cell.runnable() && cell.axes.optimizer == "lazy_adam" && cell.axes.task == "train" &&
-        !cell.sparse_embedding) {
+        !cell.network().sparse_embedding) {
       cell.status = Status::unsupported;
       cell.reason =
           "lazy_adam updates the rows that a gradient touches, and dense gradients do not say which: ask for "

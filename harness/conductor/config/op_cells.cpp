@@ -134,6 +134,7 @@ void refuse_op_axes(const std::string& workload, const OptionValues& values, std
 
 void settle_op(Cell& cell, const OptionValues& point) {
   const OpWorkload& op = find_op_workload(cell.axes.workload);
+  cell.subject = OpCell{};
   Axes& axes = cell.axes;
   axes.task = "infer";
   axes.batch = 1;

@@ -27,28 +27,28 @@ struct Rule {
 };
 
 std::string set_schedule(Cell& cell, const std::string& value) {
-  cell.schedule = RateSchedule::parse(value);
-  if (cell.schedule.lacks_epochs() && cell.measure.epochs == 0) {
+  cell.network().schedule = RateSchedule::parse(value);
+  if (cell.network().schedule.lacks_epochs() && cell.measure.epochs == 0) {
     throw ConfigError(fmt::format(
         "[schedule] got '{}': a run of steps has no number of epochs; say it, as in cosine:200, or --epochs",
         value));
   }
-  return cell.schedule.text();
+  return cell.network().schedule.text();
 }
 
 std::string set_augmentation(Cell& cell, const std::string& value) {
-  cell.augmentation = Augmentation::parse(value);
+  cell.network().augmentation = Augmentation::parse(value);
   const Shape& sample = find_workload(cell.axes.workload).sample_shape;
-  if (!cell.augmentation.none() && sample.size() != 3)
+  if (!cell.network().augmentation.none() && sample.size() != 3)
     throw ConfigError(fmt::format("[augmentation] got '{}': {} takes samples {}, which are no images", value,
                                   cell.axes.workload, to_string(sample)));
-  return cell.augmentation.text();
+  return cell.network().augmentation.text();
 }
 
 std::string set_image_size(Cell& cell, const std::string& value) {
   const Shape& sample = find_workload(cell.axes.workload).sample_shape;
-  cell.image_size = static_cast<std::int64_t>(number(value));
-  if (cell.image_size == 0) return "0";
+  cell.network().image_size = static_cast<std::int64_t>(number(value));
+  if (cell.network().image_size == 0) return "0";
   const Dataset& dataset = find_dataset(cell.axes.dataset);
   if (sample.size() != 3)
     throw ConfigError(fmt::format("[image-size] got {}: {} takes samples {}, which are no images", value,
@@ -58,19 +58,19 @@ std::string set_image_size(Cell& cell, const std::string& value) {
         fmt::format("[image-size] got {}: the images of {} have the size that they have; take synthetic, "
                     "imagenet or images",
                     value, dataset.name));
-  if (cell.image_size == sample.back()) cell.image_size = 0;
-  return std::to_string(cell.image_size);
+  if (cell.network().image_size == sample.back()) cell.network().image_size = 0;
+  return std::to_string(cell.network().image_size);
 }
 
 std::string set_classes(Cell& cell, const std::string& value) {
   const Dataset& dataset = find_dataset(cell.axes.dataset);
-  cell.classes = static_cast<std::int64_t>(number(value));
-  if (cell.classes == 0) return "0";
+  cell.network().classes = static_cast<std::int64_t>(number(value));
+  if (cell.network().classes == 0) return "0";
   if (!dataset.made_here())
     throw ConfigError(
         fmt::format("[classes] got {}: {} has the classes that it has; take synthetic", value, dataset.name));
-  if (cell.classes == find_workload(cell.axes.workload).classes) cell.classes = 0;
-  return std::to_string(cell.classes);
+  if (cell.network().classes == find_workload(cell.axes.workload).classes) cell.network().classes = 0;
+  return std::to_string(cell.network().classes);
 }
 
 std::string nothing_own(const Workload&) { return "0"; }
@@ -79,21 +79,21 @@ std::string nothing_own(const Workload&) { return "0"; }
 bool has_embedding(const Workload& workload) { return workload.vocabulary > 0; }
 
 std::string set_embedding_gradient(Cell& cell, const std::string& value) {
-  cell.sparse_embedding = value == "sparse" && has_embedding(find_workload(cell.axes.workload));
-  return cell.sparse_embedding ? "sparse" : "dense";
+  cell.network().sparse_embedding = value == "sparse" && has_embedding(find_workload(cell.axes.workload));
+  return cell.network().sparse_embedding ? "sparse" : "dense";
 }
 
 constexpr std::array rules{
     Rule{"embedding-gradient", [](const Workload&) { return std::string("dense"); }, set_embedding_gradient},
     Rule{"learning-rate", [](const Workload& workload) { return spelt(workload.learning_rate); },
          [](Cell& cell, const std::string& value) {
-           cell.learning_rate = number(value);
-           return spelt(cell.learning_rate);
+           cell.network().learning_rate = number(value);
+           return spelt(cell.network().learning_rate);
          }},
     Rule{"weight-decay", [](const Workload& workload) { return spelt(workload.optimizer.weight_decay); },
          [](Cell& cell, const std::string& value) {
-           cell.weight_decay = number(value);
-           return spelt(cell.weight_decay);
+           cell.network().weight_decay = number(value);
+           return spelt(cell.network().weight_decay);
          }},
     Rule{"image-size", nothing_own, set_image_size},
     Rule{"classes", nothing_own, set_classes},

@@ -42,8 +42,9 @@ void write_text(const std::filesystem::path& file, const std::string& text) {
   write_atomically(file, text, false);
 }
 
-void write_data(const std::filesystem::path& folder, const Cell& cell, std::uint64_t seed,
-                const PreparedDataset& data) {
+void write_data(const std::filesystem::path& folder, const NetworkCell& network, const Cell& cell,
+                const Program& program, std::uint64_t seed, DatasetShelf& shelf) {
+  const PreparedDataset& data = shelf.get(cell, program);
   Manifest manifest = data.manifest;
   for (auto& [name, split] : manifest.splits) {
     if (const std::int64_t samples = cell.axes.integer("samples"); samples > 0)
@@ -56,16 +57,16 @@ void write_data(const std::filesystem::path& folder, const Cell& cell, std::uint
                                          data.manifest.name, samples, cell.axes.batch));
   }
   write_epoch_plans(folder, samples, static_cast<int>(std::max<std::int64_t>(1, cell.measure.epochs)), seed,
-                    cell.augmentation);
+                    network.augmentation);
   const std::int64_t rows = schedule_rows(cell.measure, cell.axes.batch, samples);
-  const std::vector<double> schedule = training_schedule(cell.schedule.over(cell.measure.epochs),
-                                                         cell.learning_rate, rows, samples / cell.axes.batch);
+  const std::vector<double> schedule = training_schedule(
+      network.schedule.over(cell.measure.epochs), network.learning_rate, rows, samples / cell.axes.batch);
   write_npy<double>(folder / "schedule.npy", {DType::f64, {rows, 2}}, schedule);
 }
 
 // The sets of operands that the steps of a single op go through.
-void write_operand_sets(const std::filesystem::path& folder, const Cell& cell, const Program& program,
-                        std::uint64_t seed) {
+void write_data(const std::filesystem::path& folder, const OpCell&, const Cell& cell, const Program& program,
+                std::uint64_t seed, DatasetShelf&) {
   const Graph& graph = program.graph(cell.axes.task);
   const std::int64_t sets = cell.measure.resident_batches, elements = input_elements(graph);
   Manifest manifest;
@@ -79,6 +80,11 @@ void write_operand_sets(const std::filesystem::path& folder, const Cell& cell, c
   write_npy<std::int32_t>(folder / "data/labels.npy", {DType::i32, {sets}},
                           std::vector<std::int32_t>(static_cast<std::size_t>(sets)));
   write_epoch_plans(folder, sets, 1, seed);
+}
+
+void add_to_request(Json&, const NetworkCell&, const Axes&) {}
+void add_to_request(Json& request, const OpCell&, const Axes& axes) {
+  for_each_op_axis(axes, [&](const char* key, const auto& value) { request["op"][key] = value; });
 }
 
 }  // namespace
@@ -122,7 +128,7 @@ Json request_json(const Cell& cell, std::uint64_t seed) {
             {"check", {{"distinct", cell.distinct}, {"perturbations", perturbations}}}};
   for (const Axis& axis : axis_table())
     if (axis.request) json[axis.key()] = axis_json(axis, axes);
-  if (axes.is_op()) json["op"] = {{"size", axes.size}, {"cache", axes.cache}};
+  std::visit([&](const auto& subject) { add_to_request(json, subject, axes); }, cell.subject);
   return json;
 }
 
@@ -135,8 +141,8 @@ void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, co
   write_safetensors(folder / "parameters.safetensors", initial_values(program.training, seed));
   if (cell.check) write_check(folder, program, check_seed, cell.distinct, cell.axes.task);
   if (purpose != FolderPurpose::run) return;
-  if (program.is_op()) return write_operand_sets(folder, cell, program, seed);
-  write_data(folder, cell, seed, data.get(cell, program));
+  std::visit([&](const auto& subject) { write_data(folder, subject, cell, program, seed, data); },
+             cell.subject);
 }
 
 }  // namespace assay

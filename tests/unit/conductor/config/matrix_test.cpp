@@ -128,7 +128,7 @@ TEST_F(MatrixTest, what_is_not_given_comes_from_the_workload) {
   EXPECT_EQ(cell.axes.dataset, "fashion-mnist");
   EXPECT_EQ(cell.axes.optimizer, "adam");
   EXPECT_EQ(cell.axes.loader, "resident");
-  EXPECT_EQ(cell.learning_rate, 1e-3);
+  EXPECT_EQ(cell.network().learning_rate, 1e-3);
   EXPECT_EQ(
       cells(R"({"workload": "lenet5", "backend": "fast", "mode": "graph", "epochs": 2})").at(0).axes.loader,
       "harness");
@@ -270,7 +270,7 @@ TEST_F(MatrixTest, an_augmentation_is_part_of_the_identity_and_is_refused_where_
   ASSERT_EQ(made.size(), 2U);
   EXPECT_EQ(made[0].id.find("augmentation"), std::string::npos);
   EXPECT_THAT(made[1].id, HasSubstr("/augmentation=crop:4+flip/"));
-  EXPECT_EQ(made[1].augmentation, (Augmentation{4, true}));
+  EXPECT_EQ(made[1].network().augmentation, (Augmentation{4, true}));
   EXPECT_EQ(made[1].hyper_parameters()["augmentation"], "crop:4+flip");
   EXPECT_THAT(made[1].reproduce(1), HasSubstr(" --augmentation crop:4+flip "));
   for (const char* bad : {"crop", "crop:0", "crop:4+", "flip+flip", "crop:1+crop:2", "", "crop:4x", "turn"})
@@ -284,9 +284,9 @@ TEST_F(MatrixTest, weight_decay_is_part_of_the_identity_and_of_the_program) {
       R"({"workload": "mlp", "backend": "fast", "mode": "graph", "weight-decay": [0, 2e-4], "optimizer": ["adam", "sgd"]})");
   ASSERT_EQ(made.size(), 4U);
   for (const Cell& cell : made) {
-    EXPECT_EQ(cell.program().optimizer.weight_decay, cell.weight_decay);
-    EXPECT_EQ(cell.weight_decay != 0, cell.axes.variant.contains("weight-decay"));
-    EXPECT_EQ(cell.hyper_parameters()["optimizer"]["weight_decay"], cell.weight_decay);
+    EXPECT_EQ(cell.program().optimizer.weight_decay, cell.network().weight_decay);
+    EXPECT_EQ(cell.network().weight_decay != 0, cell.axes.variant.contains("weight-decay"));
+    EXPECT_EQ(cell.hyper_parameters()["optimizer"]["weight_decay"], cell.network().weight_decay);
   }
   EXPECT_THAT(made[3].id, HasSubstr("/weight-decay=0.0002/"));
 }
@@ -402,8 +402,8 @@ TEST_F(MatrixTest, the_reproduce_line_makes_the_same_cell) {
   const Cell again = expand(config_of(given), registry_).at(0);
   EXPECT_EQ(again.id, cell.id);
   EXPECT_EQ(again.measure.steps, 30);
-  EXPECT_EQ(again.learning_rate, 0.0125);
-  EXPECT_EQ(again.schedule.text(), "warmup:5+every:10x0.9");
+  EXPECT_EQ(again.network().learning_rate, 0.0125);
+  EXPECT_EQ(again.network().schedule.text(), "warmup:5+every:10x0.9");
 }
 
 TEST_F(MatrixTest, rows_that_differ_in_what_quick_takes_away_are_one_cell) {
