@@ -1,55 +1,139 @@
-// The axes of a cell: what identifies it within a report.
+// The axes of a cell: what identifies it within a report. axis_table() is the only list of them: options, config keys,
+// expansion, ids, titles, CSV columns, request.json, the report's fields and its schema are made from it.
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "harness/core/option.hpp"
 
 namespace assay {
 
-// The axes of a cell, in the order in which they make its id.
+// What a cell measures: the steps of a network, or a single operator at one size.
+enum class CellKind { network, op };
+
+// The values of a cell's axes.
 struct Axes {
   std::string workload{}, backend{}, device = "cpu", mode{}, task = "train", precision = "fp32",
                                      layout = "native";
   std::int64_t batch = 0;
   std::string dataset{}, loader = "resident";
   int loader_workers = 1;
+  std::string size{};   // "m1760n16k1760"
+  std::string cache{};  // "warm": one set of operands, "cold": sets that the last-level cache cannot hold
   std::string optimizer{};
   int threads = 1;
   std::string compile_cache = "cold";
   bool deterministic = false;
   std::string measure{};  // "steps" or "epochs:15"
-  // Further axes by option name, where they differ from the workload's own: {"schedule", "every:10x0.9"}.
+  // The axes without a field of their own, by name, where they differ from the default or from the workload's own:
+  // {"schedule", "every:10x0.9"}. Each value has one spelling.
   std::map<std::string, std::string> variant{};
-  // Of a single op; empty for a network.
-  std::string size{};   // "m1760n16k1760"
-  std::string cache{};  // "warm": one set of operands, "cold": sets that the last-level cache cannot hold
 
-  bool is_op() const { return !size.empty(); }
+  CellKind kind() const { return size.empty() ? CellKind::network : CellKind::op; }
+  bool is_op() const { return kind() == CellKind::op; }
+
+  // The value of the axis of that name, as text; its default where it is not set. Throws std::out_of_range for a name
+  // that is not in the table.
+  std::string text(std::string_view axis) const;
+  // The same of an axis of whole numbers, of numbers, of flags; 0 or false where it has no value.
+  std::int64_t integer(std::string_view axis) const;
+  double number(std::string_view axis) const;
+  bool flag(std::string_view axis) const;
 };
-// visit(key, field) of every axis that each cell has, by its key in the report: all but `variant`, and `size`
-// and `cache` of single ops. The one list of them.
-template <typename AnyAxes, typename Visit>
-void for_each_axis(AnyAxes& axes, const Visit& visit) {
-  visit("workload", axes.workload);
-  visit("backend", axes.backend);
-  visit("device", axes.device);
-  visit("mode", axes.mode);
-  visit("task", axes.task);
-  visit("precision", axes.precision);
-  visit("layout", axes.layout);
-  visit("batch", axes.batch);
-  visit("dataset", axes.dataset);
-  visit("loader", axes.loader);
-  visit("loader_workers", axes.loader_workers);
-  visit("optimizer", axes.optimizer);
-  visit("threads", axes.threads);
-  visit("compile_cache", axes.compile_cache);
-  visit("deterministic", axes.deterministic);
-  visit("measure", axes.measure);
-}
+
+enum class AppliesTo { every, network, op };
+
+// Where a cell's id names an axis. Ids leave out what most cells share, so that they stay readable.
+enum class Identity {
+  always,
+  if_set,  // only where it differs from the default, or from the workload's own value
+  last,    // always, after all others
+};
+
+// The part of a group's title that names an axis: parts are separated by commas, words within a part by spaces.
+enum class TitlePart { hidden, work, machine, operands, setup, own };
+
+// Where an axis keeps its value; none: in Axes::variant.
+using AxisField =
+    std::variant<std::monostate, std::string Axes::*, std::int64_t Axes::*, int Axes::*, bool Axes::*>;
+
+// One row of the table.
+struct Axis {
+  Option option;                  // its name, type, default, limits and help
+  std::string_view derived = {};  // not an option itself: the settings that it follows from
+  AppliesTo applies = AppliesTo::every;
+  std::string_view depends_on = {};  // the axis whose value decides whether this one makes a difference …
+  bool (*matters)(const Axes&) = nullptr;  // … and whether it does; none: always
+  AxisField field = {};
+  Identity identity = Identity::if_set;
+  // How the id and the title spell it, with the separator in front: {0} is the value, {1} the name.
+  std::string_view id = "/{1}={0}";
+  std::string_view title = "{1} {0}";
+  TitlePart part = TitlePart::own;
+  bool sweep = false;        // a curve is drawn over it: cells that differ only in it are one family
+  bool compared = false;     // in a round, cells that differ only in it run next to each other
+  bool other_words = false;  // a report may hold words that no option takes: the precision of the oracle
+  bool request = false;  // a field of request.json; protocol.md names those that are not copied as they are
+
+  std::string_view name() const { return option.name; }
+  std::string key() const;  // in the report, the CSV and request.json: "loader_workers"
+  bool has_field() const { return field.index() != 0; }
+  bool applies_to(CellKind kind) const;
+  bool matters_to(const Axes& axes) const { return applies_to(axes.kind()) && (!matters || matters(axes)); }
+};
+
+// In the order of the help. References stay valid.
+const std::deque<Axis>& axis_table();
+// nullptr when there is none.
+const Axis* find_axis(std::string_view name);
+// The order of the id: those that every id has, then the optional ones with a field, then those without (by name), then
+// the last.
+bool comes_before(const Axis* a, const Axis* b);
+const std::vector<const Axis*>& axes_in_order();
+
+// The value as text, in its one spelling; empty where it has none.
+std::string axis_text(const Axis& axis, const Axes& axes);
+// Takes text that the option's rules allow; an empty text unsets. Numbers get their one spelling.
+void set_axis(const Axis& axis, Axes& axes, std::string_view text);
+// As JSON of its type; null where it has no value.
+nlohmann::json axis_json(const Axis& axis, const Axes& axes);
+
 // "lenet5/onednn/cpu/graph/train/fp32/native/b200/fashion-mnist/resident/adam/t2/steps", of a single op
 // "op/relu/onednn/cpu/graph/infer/fp32/native/4096/warm/t2/steps"; unique in a report.
 std::string cell_id(const Axes& axes);
+// The same with those axes hidden, so that cells that differ only in them have the same text. Each is called with a row.
+std::string cell_id_without(const Axes& axes, const std::function<bool(const Axis&)>& hidden);
+// "lenet5 train fp32 b200 fashion-mnist adam, cpu t2, resident, steps": cells of one title are compared.
+std::string group_title(const Axes& axes);
+// The title without the axis that is swept, the batch or the op's size: what the cells of one curve share.
+std::string family_title(const Axes& axes);
+// What the id says, a word an axis, for those that are in titles; as many words for every cell, some of them empty.
+std::vector<std::string> title_words(const Axes& axes);
+// The options of a command line that sets these axes: " --workload lenet5 --backend onednn …", without what `measure`
+// follows from.
+std::string axis_options(const Axes& axes);
+
+// docs/axes.md.
+std::string axis_reference();
+
+// Adds a row for as long as it lives, so that a test can follow one axis through the program. Not while other threads
+// read the table.
+class AddedAxis {
+ public:
+  explicit AddedAxis(const Axis& axis);
+  ~AddedAxis();
+  AddedAxis(const AddedAxis&) = delete;
+  AddedAxis& operator=(const AddedAxis&) = delete;
+};
 
 }  // namespace assay

@@ -15,36 +15,34 @@ namespace assay {
 
 nlohmann::json encode(const Axes& axes);
 nlohmann::json schema_of(Of<Axes>);
-// What holds for the axis of that key apart from its type.
-const FieldRules& axis_rules(std::string_view key);
-
-// visit(key, member, required) of everything in the object.
-template <typename AnyAxes, typename Visit>
-void for_each_axis_field(AnyAxes& axes, const Visit& visit) {
-  for_each_axis(axes, [&](const auto& key, auto& member) { visit(key, member, true); });
-  visit("variant", axes.variant, false);
-  visit("size", axes.size, false);
-  visit("cache", axes.cache, false);
-}
+// What holds for an axis apart from its type.
+FieldRules axis_rules(const Axis& axis);
 
 template <typename Node>
 void decode_with(const Decoder<Node>& decoder, const Node& node, const JsonPlace& place, Axes& axes) {
   if (!node.is_object()) return decoder.fail(place, "should be an object");
   std::set<std::string, std::less<>> seen;
   node.each_member([&](std::string_view key, const Node& item) {
-    for_each_axis_field(axes, [&](std::string_view axis, auto& member, bool) {
-      if (axis != key) return;
+    const JsonPlace at(place, key);
+    if (key == "variant") return decoder.read(item, at, axes.variant);
+    for (const Axis& axis : axis_table()) {
+      if (!axis.has_field() || axis.key() != key) continue;
       seen.emplace(key);
-      const JsonPlace at(place, key);
-      decoder.read(item, at, member);
-      decoder.check_rules(at, axis_rules(axis), member);
-    });
-    if (decoder.refuses_unknown() && !seen.contains(key)) decoder.refuse_unknown(JsonPlace(place, key), key);
+      return std::visit(
+          [&](auto field) {
+            if constexpr (!std::is_same_v<decltype(field), std::monostate>) {
+              decoder.read(item, at, axes.*field);
+              decoder.check_rules(at, axis_rules(axis), axes.*field);
+            }
+          },
+          axis.field);
+    }
+    if (decoder.refuses_unknown()) decoder.refuse_unknown(at, key);
   });
-  for_each_axis_field(axes, [&](std::string_view axis, auto&, bool required) {
-    if (required && !seen.contains(axis))
-      decoder.fail(place, fmt::format("the field \"{}\" is missing", axis));
-  });
+  for (const Axis& axis : axis_table()) {
+    if (axis.has_field() && axis.applies != AppliesTo::op && !seen.contains(axis.key()))
+      decoder.fail(place, fmt::format("the field \"{}\" is missing", axis.key()));
+  }
 }
 
 }  // namespace assay

@@ -3,30 +3,12 @@
 #include <algorithm>
 #include <map>
 
-#include <fmt/format.h>
-
 #include "harness/core/statistics.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
 
 namespace assay {
 namespace {
-
-std::string group_title(const Axes& axes) {
-  if (axes.is_op()) {
-    std::string title = op_family(axes);
-    return title.insert(title.find(','), " " + axes.size);
-  }
-  std::string title = fmt::format("{} {} {} b{}", axes.workload, axes.task, axes.precision, axes.batch);
-  if (!axes.dataset.empty()) title += " " + axes.dataset;
-  if (!axes.optimizer.empty()) title += " " + axes.optimizer;
-  title += fmt::format(", {} t{}, {}", axes.device, axes.threads, axes.loader);
-  if (axes.loader != "resident") title += fmt::format(" w{}", axes.loader_workers);
-  if (axes.compile_cache != "cold") title += " cache-" + axes.compile_cache;
-  if (axes.deterministic) title += " deterministic";
-  for (const auto& [option, value] : axes.variant) title += fmt::format(", {} {}", option, value);
-  return title + ", " + axes.measure;
-}
 
 std::map<int, double> clean_times(const CellReport& cell) {
   std::map<int, double> times;
@@ -37,14 +19,6 @@ std::map<int, double> clean_times(const CellReport& cell) {
 }
 
 }  // namespace
-
-std::string op_family(const Axes& axes) {
-  std::string title = fmt::format("{} {} {}, {} t{}, {} cache", axes.workload, axes.task, axes.precision,
-                                  axes.device, axes.threads, axes.cache);
-  if (axes.compile_cache != "cold") title += ", cache-" + axes.compile_cache;
-  if (axes.deterministic) title += ", deterministic";
-  return title;
-}
 
 std::vector<ComparisonGroup> comparison_groups(const Report& report) {
   std::vector<ComparisonGroup> groups;

@@ -16,9 +16,6 @@ struct ComparisonGroup {
   std::string title;               // "lenet5 train fp32 b200 fashion-mnist adam, cpu t2, resident, steps"
   std::vector<std::size_t> cells;  // indices into Report::cells, in the report's order
 };
-// "op/relu infer fp32, cpu t2, warm cache": what single ops of unlike sizes have in common.
-std::string op_family(const Axes& axes);
-
 std::vector<ComparisonGroup> comparison_groups(const Report& report);
 
 // A ratio of times, a / b, over the rounds in which both have a clean fork.

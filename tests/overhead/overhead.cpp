@@ -49,7 +49,7 @@ Cell make_cell(const Options& wanted) {
   cell.measure.blocks = wanted.rounds;
   cell.measure.block_seconds = wanted.block_seconds;
   cell.measure.warm_up_seconds = wanted.warm_up_seconds;
-  cell.learning_rate = workload.learning_rate;
+  cell.network().learning_rate = workload.learning_rate;
   cell.check = false;
   return cell;
 }
@@ -64,7 +64,7 @@ struct Steps {
 class BareLoop {
  public:
   BareLoop(Executable& executable, const Cell& cell)
-      : executable_(executable), slots_(cell.measure.resident_batches), rate_(cell.learning_rate) {}
+      : executable_(executable), slots_(cell.measure.resident_batches), rate_(cell.network().learning_rate) {}
 
   Steps run(std::int64_t count) {
     std::int64_t slot = 0;

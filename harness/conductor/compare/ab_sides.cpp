@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -29,24 +28,13 @@ void set_on_side(AbSide& side, const std::string& key, const std::string& value,
   set_option(side.values, *option, value, where);
 }
 
-// The axes as text, "*" or nothing for those that may differ.
-std::string key_of(const Axes& given, const std::set<std::string>& free) {
-  Axes axes = given;
-  const auto forget = [&](std::string option, auto& field) {
-    std::replace(option.begin(), option.end(), '_', '-');
-    if (!free.contains(option)) return;
-    if constexpr (std::is_same_v<std::decay_t<decltype(field)>, std::string>)
-      field = "*";
-    else
-      field = {};
-  };
-  for_each_axis(axes, forget);
-  forget("size", axes.size);
-  forget("cache", axes.cache);
-  if (free.contains("loader")) axes.loader_workers = 0;
-  if (free.contains("epochs") || free.contains("steps")) axes.measure = "*";
-  for (const std::string& name : free) axes.variant.erase(name);
-  return cell_id(axes);
+// The id without the axes that may differ.
+std::string key_of(const Axes& axes, const std::set<std::string>& free) {
+  return cell_id_without(axes, [&](const Axis& axis) {
+    if (free.contains(std::string(axis.name())) || free.contains(std::string(axis.depends_on))) return true;
+    const std::vector<std::string> settings = split(axis.derived, ',');
+    return std::ranges::any_of(settings, [&](const std::string& name) { return free.contains(name); });
+  });
 }
 
 std::map<std::string, std::size_t> keys_of(const std::vector<Cell>& cells, const std::set<std::string>& free,

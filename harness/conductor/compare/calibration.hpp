@@ -38,7 +38,7 @@ struct CalibrationSettings {
 
 struct Calibration {
   std::string fingerprint, machine;
-  std::string made;                  // ISO 8601, UTC
+  std::string made;  // ISO 8601, UTC
   double threshold = 0, confidence = 0;
   int runs = 0;
   std::vector<CellNoise> cells;  // in the order of the reports

@@ -14,10 +14,16 @@
 
 namespace assay {
 
+void set_fields(Axes& axes, const OptionValues& point) {
+  for (const auto& [name, values] : point) {
+    const Axis* axis = find_axis(name);
+    if (axis && axis->has_field() && !values.empty() && !values.back().empty())
+      set_axis(*axis, axes, values.back());
+  }
+}
+
 std::string Cell::group() const {
-  Axes common = axes;
-  common.backend = common.mode = common.layout = common.device = "*";
-  return cell_id(common);
+  return cell_id_without(axes, [](const Axis& axis) { return axis.compared; });
 }
 
 int Cell::compute_threads() const {
@@ -25,8 +31,10 @@ int Cell::compute_threads() const {
   return std::max(1, axes.threads - loading);
 }
 
-Program Cell::program() const {
-  if (axes.is_op()) return find_op_workload(axes.workload).program(axes.size);
+Program OpCell::program(const Axes& axes) { return find_op_workload(axes.workload).program(axes.size); }
+nlohmann::json OpCell::hyper_parameters(const Axes&) { return nlohmann::json::object(); }
+
+Program NetworkCell::program(const Axes& axes) const {
   Workload workload = find_workload(axes.workload);
   workload.sparse_embedding_gradients = sparse_embedding;
   if (axes.task == "train" && workload.optimizer.kind != axes.optimizer) {
@@ -54,33 +62,37 @@ Program Cell::program() const {
   return workload.build(axes.batch, dataset.sample_shape, dataset.classes);
 }
 
-nlohmann::json Cell::hyper_parameters() const {
+nlohmann::json NetworkCell::hyper_parameters(const Axes& axes) const {
   nlohmann::json found = nlohmann::json::object();
   if (axes.task != "train" || axes.optimizer.empty()) return found;
   found["learning_rate"] = learning_rate;
   found["schedule"] = schedule.text();
   found["augmentation"] = augmentation.text();
-  const nlohmann::json all = to_json(program().optimizer);
+  const nlohmann::json all = to_json(program(axes).optimizer);
   found["optimizer"] = {{"kind", axes.optimizer}};
   for (const std::string& name : find_op(axes.optimizer).attributes())
     found["optimizer"][name] = all.at(name);
   return found;
 }
 
+Program Cell::program() const {
+  return std::visit([&](const auto& one) { return one.program(axes); }, subject);
+}
+bool Cell::reads_dataset() const {
+  return std::visit([](const auto& one) { return one.reads_dataset; }, subject);
+}
+bool Cell::has_roofline() const {
+  return std::visit([](const auto& one) { return one.has_roofline; }, subject);
+}
+bool Cell::has_loss() const {
+  return std::visit([&](const auto& one) { return one.has_loss(axes); }, subject);
+}
+nlohmann::json Cell::hyper_parameters() const {
+  return std::visit([&](const auto& one) { return one.hyper_parameters(axes); }, subject);
+}
+
 std::string Cell::reproduce(std::uint64_t seed) const {
-  std::string line = fmt::format(
-      "assay run --workload {} --backend {} --device {} --mode {} --task {} --precision {} --layout {}",
-      axes.workload, axes.backend, axes.device, axes.mode, axes.task, axes.precision, axes.layout);
-  if (axes.is_op()) {
-    line += fmt::format(" --size {} --cache {} --threads {}", axes.size, axes.cache, axes.threads);
-  } else {
-    line +=
-        fmt::format(" --batch {} --dataset {} --loader {} --loader-workers {} --optimizer {} --threads {}",
-                    axes.batch, axes.dataset, axes.loader, axes.loader_workers, axes.optimizer, axes.threads);
-  }
-  for (const auto& [option, value] : axes.variant) line += fmt::format(" --{} {}", option, value);
-  if (axes.compile_cache != "cold") line += " --compile-cache " + axes.compile_cache;
-  if (axes.deterministic) line += " --deterministic";
+  std::string line = "assay run" + axis_options(axes);
   if (measure.epochs > 0) {
     line += fmt::format(" --epochs {}", measure.epochs);
   } else if (measure.steps > 0) {

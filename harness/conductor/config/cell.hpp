@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "harness/conductor/backends/backends.hpp"
+#include "harness/conductor/config/options.hpp"
 #include "harness/conductor/config/rate_schedule.hpp"
 #include "harness/conductor/data/augmentation.hpp"
 #include "harness/graph/program.hpp"
@@ -26,14 +28,11 @@ struct MeasurePlan {
   std::int64_t resident_batches = 8;
 };
 
-struct Cell {
-  Axes axes;
-  std::string id;
-  const BackendDescription* backend = nullptr;  // of the registry that the matrix was made with
-  MeasurePlan measure;
-  std::int64_t samples = 0;    // above 0: only so many of each split
-  double memory_fraction = 0;  // of the device, that a framework may take; 0: not asked
-  double memory_cap = 0;       // the same in GiB
+// Sets the axes with a field that a point (one value an axis, empty: not given) names.
+void set_fields(Axes& axes, const OptionValues& point);
+
+// What only the cell of a network has: how it is trained, and on which samples.
+struct NetworkCell {
   double weight_decay = 0;
   double learning_rate = 0;  // the base rate of the schedule
   RateSchedule schedule;
@@ -44,6 +43,32 @@ struct Cell {
   std::int64_t own_classes = 0;
   // Above 0: images of so many pixels a side, and so many classes, where the data set leaves it open.
   std::int64_t image_size = 0, classes = 0;
+
+  static constexpr bool reads_dataset = true;
+  static constexpr bool has_roofline = false;
+  // Whether each step gives a loss.
+  static bool has_loss(const Axes& axes) { return axes.task == "train"; }
+  // The graph with the batch, the data set and the optimizer. Throws GraphError.
+  Program program(const Axes& axes) const;
+  // Empty for task infer.
+  nlohmann::json hyper_parameters(const Axes& axes) const;
+};
+
+// The cell of a single op at one size: it has operands instead of a data set, and nothing to learn.
+struct OpCell {
+  static constexpr bool reads_dataset = false;
+  static constexpr bool has_roofline = true;
+  static bool has_loss(const Axes&) { return false; }
+  static Program program(const Axes& axes);
+  static nlohmann::json hyper_parameters(const Axes& axes);
+};
+
+struct Cell {
+  Axes axes;
+  std::variant<NetworkCell, OpCell> subject;
+  std::string id;
+  const BackendDescription* backend = nullptr;  // of the registry that the matrix was made with
+  MeasurePlan measure;
   bool check = true;
   std::int64_t distinct = 8;
   bool profile = false;
@@ -52,15 +77,21 @@ struct Cell {
   Status status = Status::ok;
   std::string reason;
 
+  NetworkCell& network() { return std::get<NetworkCell>(subject); }
+  const NetworkCell& network() const { return std::get<NetworkCell>(subject); }
   bool runnable() const { return status == Status::ok; }
   // Cells of one group are compared with each other: the id without what makes them differ (backend, mode,
   // layout, device).
   std::string group() const;
   // Threads that compute: the budget without the loader's, at least one.
   int compute_threads() const;
-  // The graph with the cell's batch, data set and optimizer, or the single op at the cell's size. Throws
-  // GraphError.
+  // The network's graph, or the single op at the cell's size. Throws GraphError.
   Program program() const;
+  // Whether it takes samples of a data set; a single op takes operands.
+  bool reads_dataset() const;
+  // Whether its rates are held to the machine's peak and copy bandwidth: those of single ops.
+  bool has_roofline() const;
+  bool has_loss() const;
   // The training settings, for the report: {"learning_rate", "schedule", "augmentation", "optimizer": {...}};
   // empty for task infer.
   nlohmann::json hyper_parameters() const;

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "harness/conductor/config/execution_axes.hpp"
 #include "harness/conductor/config/op_cells.hpp"
 #include "harness/conductor/config/variant.hpp"
 #include "harness/conductor/data/dataset.hpp"
@@ -15,6 +14,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/core/text.hpp"
+#include "harness/machine/cores.hpp"
 #include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
 
@@ -64,9 +64,9 @@ class Expander {
     for (const std::string& workload : named_workloads(workloads)) {
       const bool op = is_op_workload(workload);
       const AxisLists lists =
-          op ? op_axes(workload, values, settings_.quick, row.where) : axes_of(workload, values, row);
+          op ? op_axes(workload, values, settings_.quick, row.where) : network_axes(workload, values, row);
       multiply_out(lists, [&](const OptionValues& point) {
-        if (!op && is_repetition(workload, lists, point, values)) return;
+        if (is_repetition(op ? nullptr : &find_workload(workload), lists, point, values)) return;
         for (const BackendDescription* backend : backends) {
           for (const std::string& mode : modes.empty() ? backend->modes : modes) {
             if (!has(backend->modes, mode)) continue;
@@ -80,43 +80,31 @@ class Expander {
     }
   }
 
-  // Of an axis that makes no difference at this point the first value stands for all.
-  bool is_repetition(const std::string& workload, const AxisLists& lists, const OptionValues& point,
+  // If an axis has no effect on this cell, keep only its first value.
+  bool is_repetition(const Workload* workload, const AxisLists& lists, const OptionValues& point,
                      const OptionValues& values) const {
-    const bool loads = loader_of(point, measure_of(values)) != "resident";
-    const std::string task = axis_or(point, "task", "train");
+    Axes axes;
+    axes.loader = default_loader(measure_of(values));
+    set_fields(axes, point);
     return std::any_of(lists.begin(), lists.end(), [&](const auto& list) {
       const auto& [axis, all] = list;
-      const bool differs = axis == "loader-workers" ? loads : varies(axis, find_workload(workload), task);
-      return !differs && text_of(point, axis) != all.front();
+      return !varies(*find_axis(axis), workload, axes) && text_of(point, axis) != all.front();
     });
   }
 
-  static std::string loader_of(const OptionValues& point, const MeasurePlan& measure) {
-    return axis_or(point, "loader", measure.epochs > 0 ? "harness" : "resident");
+  static std::string default_loader(const MeasurePlan& measure) {
+    return measure.epochs > 0 ? "harness" : "resident";
   }
 
-  static AxisLists axes_of(const std::string& workload, const OptionValues& values, const ConfigRow& row) {
+  static AxisLists network_axes(const std::string& workload, const OptionValues& values,
+                                const ConfigRow& row) {
     refuse_op_axes(workload, values, row.where);
     try {
       find_workload(workload);
     } catch (const GraphError& error) {
       throw ConfigError(fmt::format("{}: {}", row.where, error.what()));
     }
-    AxisLists lists;
-    const auto add_axis = [&](std::string_view axis) {
-      Names list = list_of(values, axis);
-      if (list.empty()) list = {""};
-      lists.emplace_back(axis, std::move(list));
-    };
-    for (const char* axis : {"task", "precision", "batch", "dataset", "optimizer", "loader", "loader-workers",
-                             "threads", "compile-cache", "deterministic", "device", "layout"}) {
-      add_axis(axis);
-    }
-    for (const Option& option : options()) {
-      if (option.variant) add_axis(option.name);
-    }
-    return lists;
+    return axis_lists(CellKind::network, values);
   }
 
   std::vector<const BackendDescription*> backends_of(const OptionValues& values, const ConfigRow& row) const {
@@ -202,27 +190,33 @@ class Expander {
       return cell;
     } catch (const ConfigError&) {
       throw;
-    } catch (const std::exception& error) {
-      throw ConfigError(fmt::format("{}: {}", row.where, error.what()));
+    } catch (const GraphError& error) {  // the graph cannot be built, or the size is not one of the op
+      refuse(row, error);
+    } catch (const IoError& error) {  // the data set's files
+      refuse(row, error);
+    } catch (const DataError& error) {  // the data set, or the augmentation
+      refuse(row, error);
     }
+  }
+  [[noreturn]] static void refuse(const ConfigRow& row, const std::exception& error) {
+    throw ConfigError(fmt::format("{}: {}", row.where, error.what()));
   }
 
   void settle_network(Cell& cell, const OptionValues& point) const {
     const Workload& workload = find_workload(cell.axes.workload);
-    const auto given = [&](const char* axis, const std::string& fallback) {
-      return axis_or(point, axis, fallback);
-    };
     Axes& axes = cell.axes;
-    settle_execution(axes, point, "train");
-    axes.batch = std::stoll(given("batch", std::to_string(workload.batch)));
-    axes.dataset = find_dataset(given("dataset", workload.dataset)).name;
+    axes.batch = workload.batch;
+    axes.dataset = workload.dataset;
+    axes.optimizer = workload.optimizer.kind;
+    axes.loader = default_loader(cell.measure);
+    axes.threads = static_cast<int>(usable_cores().size());
+    set_fields(axes, point);
+    axes.dataset = find_dataset(axes.dataset).name;
     look_at_own_samples(cell, workload);
-    axes.optimizer = given("optimizer", workload.optimizer.kind);
-    axes.loader = loader_of(point, cell.measure);
-    axes.loader_workers = axes.loader == "resident" ? 0 : std::stoi(given("loader-workers", "0"));
+    if (axes.loader == "resident") axes.loader_workers = 0;
     axes.measure = cell.measure.epochs > 0 ? fmt::format("epochs:{}", cell.measure.epochs) : "steps";
     if (settings_.quick) shrink(cell);
-    settle_variant(cell, workload, settings_.quick ? shrunk(point, cell) : point);
+    settle_variant(cell, &workload, settings_.quick ? shrunk(point, cell) : point);
   }
 
   void look_at_own_samples(Cell& cell, const Workload& workload) const {
@@ -231,8 +225,8 @@ class Expander {
     const DatasetPlace place = locate_dataset(dataset, dataset_folders(settings_.data));
     if (!place.here) return;  // the run says so, with the remedy
     const SampleKind kind = dataset.format->describe(place.folder);
-    cell.own_sample_shape = kind.sample_shape.empty() ? workload.sample_shape : kind.sample_shape;
-    cell.own_classes = kind.classes;
+    cell.network().own_sample_shape = kind.sample_shape.empty() ? workload.sample_shape : kind.sample_shape;
+    cell.network().own_classes = kind.classes;
   }
 
   MeasurePlan measure_of(const OptionValues& values) const {
@@ -280,13 +274,13 @@ class Expander {
     need("layout", backend.layouts, cell.axes.layout);
     need("loader", backend.loaders, cell.axes.loader);
     if (cell.runnable() && cell.axes.optimizer == "lazy_adam" && cell.axes.task == "train" &&
-        !cell.sparse_embedding) {
+        !cell.network().sparse_embedding) {
       cell.status = Status::unsupported;
       cell.reason =
           "lazy_adam updates the rows that a gradient touches, and dense gradients do not say which: ask for "
           "--embedding-gradient sparse, or for adam, which is the same where all is touched";
     }
-    const bool limited = cell.memory_fraction > 0 || cell.memory_cap > 0;
+    const bool limited = cell.axes.number("memory-fraction") > 0 || cell.axes.number("memory-cap") > 0;
     if (cell.runnable() && limited && !backend.awaited && !has(backend.memory_limits, cell.axes.device)) {
       cell.status = Status::unsupported;
       cell.reason = fmt::format("[{}] nothing on the device {} holds it to a share of the memory",

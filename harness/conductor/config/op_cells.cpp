@@ -1,15 +1,15 @@
 #include "harness/conductor/config/op_cells.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/config/execution_axes.hpp"
+#include "harness/conductor/config/variant.hpp"
 #include "harness/core/error.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/graph/passes/training_step.hpp"
+#include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"
 #include "workloads/ops/op_workload.hpp"
 
@@ -18,23 +18,20 @@ namespace {
 
 constexpr std::int64_t most_sets = 16384;
 constexpr std::size_t most_quick_sizes = 4;
-constexpr std::array<std::string_view, 9> own_axes = {
-    "task", "precision", "size", "cache", "threads", "compile-cache", "deterministic", "device", "layout"};
-constexpr std::array<std::string_view, 3> shared_axes = {"workload", "backend", "mode"};
 
-bool has(std::span<const std::string_view> names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+// Throws ConfigError for the first axis that is given and does not apply to cells of that kind.
+void refuse_axes(CellKind kind, const OptionValues& values, const std::string& what, std::string_view where) {
+  for (const Axis& axis : axis_table()) {
+    if (axis.applies_to(kind) || !values.contains(axis.name())) continue;
+    throw ConfigError(fmt::format("{}: [{}] {}", where, axis.name(), what));
+  }
 }
 
 void refuse_network_axes(const std::string& op, const OptionValues& values, std::string_view where) {
-  for (const Option& option : options()) {
-    const bool fits =
-        option.scope != OptionScope::axis || has(own_axes, option.name) || has(shared_axes, option.name);
-    if ((fits && option.name != "epochs") || !values.contains(option.name)) continue;
-    throw ConfigError(
-        fmt::format("{}: [{}] {} is a single op: it has a size and a cache, and is timed in steps", where,
-                    option.name, op));
-  }
+  const std::string what =
+      fmt::format("{} is a single op: it has a size and a cache, and is timed in steps", op);
+  refuse_axes(CellKind::op, values, what, where);
+  if (values.contains("epochs")) throw ConfigError(fmt::format("{}: [epochs] {}", where, what));
 }
 
 // The sizes that cost least, in the order in which they were given: a long list is cut to these with --quick.
@@ -76,6 +73,24 @@ void rotate_operands(Cell& cell) {
 
 }  // namespace
 
+AxisLists axis_lists(CellKind kind, const OptionValues& values) {
+  AxisLists lists;
+  const auto add = [&](bool field, bool compared) {
+    for (const Axis& axis : axis_table()) {
+      const bool other = axis.name() == "workload" || axis.name() == "backend" || axis.name() == "mode";
+      if (other || !axis.derived.empty() || !axis.applies_to(kind)) continue;
+      if (axis.has_field() != field || (field && axis.compared != compared)) continue;
+      std::vector<std::string> list = list_of(values, axis.name());
+      if (list.empty()) list = {""};
+      lists.emplace_back(axis.name(), std::move(list));
+    }
+  };
+  add(true, false);
+  add(true, true);
+  add(false, false);
+  return lists;
+}
+
 std::vector<std::string> named_workloads(const std::vector<std::string>& names) {
   std::vector<std::string> all;
   for (const std::string& name : names) {
@@ -93,20 +108,18 @@ AxisLists op_axes(const std::string& workload, const OptionValues& values, bool 
   refuse_network_axes(workload, values, where);
   try {
     const OpWorkload& op = find_op_workload(workload);
-    AxisLists lists;
-    for (const std::string_view axis : own_axes) {
-      std::vector<std::string> list = list_of(values, axis);
-      if (list.empty() && axis == "task") list = {"infer"};
-      if (axis == "task" && list.size() == 1 && !values.contains("task") && op.differentiable)
-        list = {"infer", "train"};
-      if (list.empty() && axis == "size") {
+    AxisLists lists = axis_lists(CellKind::op, values);
+    for (auto& [axis, list] : lists) {
+      if (axis == "task" && !values.contains("task")) {
+        list = {"infer"};
+        if (op.differentiable) list.emplace_back("train");
+      }
+      if (axis != "size") continue;
+      if (!values.contains("size")) {
         list = op.sizes;
         if (quick) list = {op.sizes.front(), op.default_size};
       }
-      if (quick && axis == "size" && list.size() > most_quick_sizes)
-        list = cheapest(op, list, most_quick_sizes);
-      if (list.empty()) list = {""};
-      lists.emplace_back(axis, std::move(list));
+      if (quick && list.size() > most_quick_sizes) list = cheapest(op, list, most_quick_sizes);
     }
     return lists;
   } catch (const GraphError& error) {
@@ -115,23 +128,23 @@ AxisLists op_axes(const std::string& workload, const OptionValues& values, bool 
 }
 
 void refuse_op_axes(const std::string& workload, const OptionValues& values, std::string_view where) {
-  for (const char* axis : {"size", "cache"}) {
-    if (!values.contains(axis)) continue;
-    throw ConfigError(
-        fmt::format("{}: [{}] {} is no single op: it has a batch and a data set", where, axis, workload));
-  }
+  refuse_axes(CellKind::network, values,
+              fmt::format("{} is no single op: it has a batch and a data set", workload), where);
 }
 
 void settle_op(Cell& cell, const OptionValues& point) {
   const OpWorkload& op = find_op_workload(cell.axes.workload);
+  cell.subject = OpCell{};
   Axes& axes = cell.axes;
-  settle_execution(axes, point, "infer");
+  axes.task = "infer";
   axes.batch = 1;
-  axes.loader = "resident";
   axes.loader_workers = 0;
   axes.measure = "steps";
-  axes.size = op.canonical(text_of(point, "size"));
-  axes.cache = axis_or(point, "cache", "warm");
+  axes.cache = "warm";
+  axes.threads = static_cast<int>(usable_cores().size());
+  set_fields(axes, point);
+  axes.size = op.canonical(axes.size);
+  settle_variant(cell, nullptr, point);
   if (axes.task == "train" && !op.differentiable) {
     cell.status = Status::unsupported;
     cell.reason = fmt::format("[{}] has no gradient", op.name);

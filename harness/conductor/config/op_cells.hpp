@@ -13,6 +13,10 @@ namespace assay {
 
 using AxisLists = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
+// The values of every axis that applies to cells of that kind, the one that runs fastest last; {""} where it was not given.
+// Without workload, backend and mode, which the expansion goes through itself.
+AxisLists axis_lists(CellKind kind, const OptionValues& values);
+
 // "op/*" stands for every single op.
 std::vector<std::string> named_workloads(const std::vector<std::string>& names);
 

@@ -24,9 +24,9 @@ bool parse(std::string_view text, T& value) {
 }
 
 void check_range(const Option& option, std::string_view value, double number, std::string_view where) {
-  if (number >= option.least && number <= option.most) return;
+  if (number >= option.min && number <= option.max) return;
   throw ConfigError(led(where, fmt::format("[{}] got {}: must be from {:.15g} to {:.15g}", option.name, value,
-                                           option.least, option.most)));
+                                           option.min, option.max)));
 }
 
 // The default when nothing was given; nothing when there is no default.
@@ -53,13 +53,6 @@ bool is_wanted(std::string_view id, std::string_view filter) {
   return filter.empty() || std::ranges::any_of(parts, [&](const std::string& part) {
            return !part.empty() && id.find(part) != std::string_view::npos;
          });
-}
-
-const Option* find_option(std::string_view name) {
-  for (const Option& option : options()) {
-    if (option.name == name) return &option;
-  }
-  return nullptr;
 }
 
 const Option& require_option(std::string_view name, std::string_view where) {

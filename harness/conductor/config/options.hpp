@@ -1,43 +1,19 @@
-// The one table of axes and settings: the command line, its help, the config file and the report's JSON are
-// made of it.
+// What a user may set, and the values that were given: from the command line, from a config, or both.
 #pragma once
 
+#include <functional>
 #include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "harness/core/error.hpp"
+#include "harness/core/option.hpp"
 
 namespace assay {
 
-enum class OptionScope {
-  axis,  // multiplied out: a list of values makes as many cells
-  cell,  // how a cell is measured: one value, may differ between the cells of a config
-  run,   // one value (or list) for the whole run; not allowed within "cells"
-};
-
-enum class OptionType { text, integer, number, flag };
-
-// One row. The option is --<name>, the config key is <name>.
-struct Option {
-  std::string_view name;
-  OptionScope scope = OptionScope::cell;
-  OptionType type = OptionType::text;
-  std::string_view placeholder;    // in the help: "N", "NAME,…"
-  std::string_view default_value;  // empty: what `help` says
-  std::string_view help;           // what, and why one would change it
-  double least = 0;                // of numbers
-  double most = 1e15;
-  std::span<const std::string_view> choices = {};  // of text; empty: anything
-  bool repeatable = false;                         // run: given several times, values are not split at commas
-  bool variant = false;  // axis: part of a cell's identity only where it differs from the workload's own
-
-  bool list() const { return scope == OptionScope::axis || repeatable; }
-};
-
-std::span<const Option> options();
+// The axes (harness/report/axes.hpp), then the settings.
+std::vector<std::reference_wrapper<const Option>> options();
 // nullptr when there is none.
 const Option* find_option(std::string_view name);
 // Throws ConfigError naming the nearest known one; `where` leads the text ("quickstart.json: $.cells[0]").

@@ -18,37 +18,37 @@ double number(std::string_view text) {
 }
 std::string spelt(double value) { return fmt::format("{}", value); }
 
-// One axis: what the workload has, and what a value does to the cell. apply() returns the one spelling of it.
+// An axis whose own value is the workload's, or that not every workload or data set can have. apply() sets the cell and
+// returns the one spelling of the value.
 struct Rule {
   std::string_view option;
-  bool training = false;  // without meaning for task infer
   std::string (*own)(const Workload& workload);
   std::string (*apply)(Cell& cell, const std::string& value);
 };
 
 std::string set_schedule(Cell& cell, const std::string& value) {
-  cell.schedule = RateSchedule::parse(value);
-  if (cell.schedule.lacks_epochs() && cell.measure.epochs == 0) {
+  cell.network().schedule = RateSchedule::parse(value);
+  if (cell.network().schedule.lacks_epochs() && cell.measure.epochs == 0) {
     throw ConfigError(fmt::format(
         "[schedule] got '{}': a run of steps has no number of epochs; say it, as in cosine:200, or --epochs",
         value));
   }
-  return cell.schedule.text();
+  return cell.network().schedule.text();
 }
 
 std::string set_augmentation(Cell& cell, const std::string& value) {
-  cell.augmentation = Augmentation::parse(value);
+  cell.network().augmentation = Augmentation::parse(value);
   const Shape& sample = find_workload(cell.axes.workload).sample_shape;
-  if (!cell.augmentation.none() && sample.size() != 3)
+  if (!cell.network().augmentation.none() && sample.size() != 3)
     throw ConfigError(fmt::format("[augmentation] got '{}': {} takes samples {}, which are no images", value,
                                   cell.axes.workload, to_string(sample)));
-  return cell.augmentation.text();
+  return cell.network().augmentation.text();
 }
 
 std::string set_image_size(Cell& cell, const std::string& value) {
   const Shape& sample = find_workload(cell.axes.workload).sample_shape;
-  cell.image_size = static_cast<std::int64_t>(number(value));
-  if (cell.image_size == 0) return "0";
+  cell.network().image_size = static_cast<std::int64_t>(number(value));
+  if (cell.network().image_size == 0) return "0";
   const Dataset& dataset = find_dataset(cell.axes.dataset);
   if (sample.size() != 3)
     throw ConfigError(fmt::format("[image-size] got {}: {} takes samples {}, which are no images", value,
@@ -58,19 +58,19 @@ std::string set_image_size(Cell& cell, const std::string& value) {
         fmt::format("[image-size] got {}: the images of {} have the size that they have; take synthetic, "
                     "imagenet or images",
                     value, dataset.name));
-  if (cell.image_size == sample.back()) cell.image_size = 0;
-  return std::to_string(cell.image_size);
+  if (cell.network().image_size == sample.back()) cell.network().image_size = 0;
+  return std::to_string(cell.network().image_size);
 }
 
 std::string set_classes(Cell& cell, const std::string& value) {
   const Dataset& dataset = find_dataset(cell.axes.dataset);
-  cell.classes = static_cast<std::int64_t>(number(value));
-  if (cell.classes == 0) return "0";
+  cell.network().classes = static_cast<std::int64_t>(number(value));
+  if (cell.network().classes == 0) return "0";
   if (!dataset.made_here())
     throw ConfigError(
         fmt::format("[classes] got {}: {} has the classes that it has; take synthetic", value, dataset.name));
-  if (cell.classes == find_workload(cell.axes.workload).classes) cell.classes = 0;
-  return std::to_string(cell.classes);
+  if (cell.network().classes == find_workload(cell.axes.workload).classes) cell.network().classes = 0;
+  return std::to_string(cell.network().classes);
 }
 
 std::string nothing_own(const Workload&) { return "0"; }
@@ -79,64 +79,59 @@ std::string nothing_own(const Workload&) { return "0"; }
 bool has_embedding(const Workload& workload) { return workload.vocabulary > 0; }
 
 std::string set_embedding_gradient(Cell& cell, const std::string& value) {
-  cell.sparse_embedding = value == "sparse" && has_embedding(find_workload(cell.axes.workload));
-  return cell.sparse_embedding ? "sparse" : "dense";
+  cell.network().sparse_embedding = value == "sparse" && has_embedding(find_workload(cell.axes.workload));
+  return cell.network().sparse_embedding ? "sparse" : "dense";
 }
 
 constexpr std::array rules{
-    Rule{"embedding-gradient", true, [](const Workload&) { return std::string("dense"); },
-         set_embedding_gradient},
-    Rule{"learning-rate", true, [](const Workload& workload) { return spelt(workload.learning_rate); },
+    Rule{"embedding-gradient", [](const Workload&) { return std::string("dense"); }, set_embedding_gradient},
+    Rule{"learning-rate", [](const Workload& workload) { return spelt(workload.learning_rate); },
          [](Cell& cell, const std::string& value) {
-           cell.learning_rate = number(value);
-           return spelt(cell.learning_rate);
+           cell.network().learning_rate = number(value);
+           return spelt(cell.network().learning_rate);
          }},
-    Rule{"weight-decay", true,
-         [](const Workload& workload) { return spelt(workload.optimizer.weight_decay); },
+    Rule{"weight-decay", [](const Workload& workload) { return spelt(workload.optimizer.weight_decay); },
          [](Cell& cell, const std::string& value) {
-           cell.weight_decay = number(value);
-           return spelt(cell.weight_decay);
+           cell.network().weight_decay = number(value);
+           return spelt(cell.network().weight_decay);
          }},
-    Rule{"memory-fraction", false, nothing_own,
-         [](Cell& cell, const std::string& value) {
-           cell.memory_fraction = number(value);
-           return spelt(cell.memory_fraction);
-         }},
-    Rule{"memory-cap", false, nothing_own,
-         [](Cell& cell, const std::string& value) {
-           cell.memory_cap = number(value);
-           return spelt(cell.memory_cap);
-         }},
-    Rule{"samples", false, nothing_own,
-         [](Cell& cell, const std::string& value) {
-           cell.samples = static_cast<std::int64_t>(number(value));
-           return value;
-         }},
-    Rule{"image-size", false, nothing_own, set_image_size},
-    Rule{"classes", false, nothing_own, set_classes},
-    Rule{"schedule", true, [](const Workload& workload) { return workload.schedule; }, set_schedule},
-    Rule{"augmentation", true, [](const Workload& workload) { return workload.augmentation; },
-         set_augmentation},
+    Rule{"image-size", nothing_own, set_image_size},
+    Rule{"classes", nothing_own, set_classes},
+    Rule{"schedule", [](const Workload& workload) { return workload.schedule; }, set_schedule},
+    Rule{"augmentation", [](const Workload& workload) { return workload.augmentation; }, set_augmentation},
 };
+
+// nullptr where the table says all there is to say about the axis.
+const Rule* find_rule(std::string_view option) {
+  const auto found = std::ranges::find(rules, option, &Rule::option);
+  return found == rules.end() ? nullptr : &*found;
+}
+
+void settle_by_rule(Cell& cell, const Axis& axis, const Rule& rule, const Workload& workload,
+                    const std::string& given) {
+  const std::string own = rule.own(workload);
+  Cell untouched = cell;
+  const std::string own_spelt = rule.apply(untouched, own);
+  const std::string value = rule.apply(cell, given.empty() ? own : given);
+  if (value != own_spelt) set_axis(axis, cell.axes, value);
+}
 
 }  // namespace
 
-bool varies(std::string_view axis, const Workload& workload, std::string_view task) {
-  if (axis == "embedding-gradient" && !has_embedding(workload)) return false;
-  return std::none_of(rules.begin(), rules.end(), [&](const Rule& rule) {
-    return rule.option == axis && rule.training && task == "infer";
-  });
+bool varies(const Axis& axis, const Workload* workload, const Axes& axes) {
+  if (axis.name() == "embedding-gradient" && workload && !has_embedding(*workload)) return false;
+  return axis.matters_to(axes);
 }
 
-void settle_variant(Cell& cell, const Workload& workload, const OptionValues& point) {
-  for (const Rule& rule : rules) {
-    const std::string own = rule.own(workload);
-    Cell untouched = cell;
-    const std::string own_spelt = rule.apply(untouched, own);
-    const std::string given = text_of(point, rule.option);
-    const bool asked = !given.empty() && varies(rule.option, workload, cell.axes.task);
-    const std::string value = rule.apply(cell, asked ? given : own);
-    if (value != own_spelt) cell.axes.variant[std::string(rule.option)] = value;
+void settle_variant(Cell& cell, const Workload* workload, const OptionValues& point) {
+  for (const Axis& axis : axis_table()) {
+    if (axis.has_field() || !axis.applies_to(cell.axes.kind())) continue;
+    const std::string given = varies(axis, workload, cell.axes) ? text_of(point, axis.name()) : "";
+    const Rule* rule = workload ? find_rule(axis.name()) : nullptr;
+    if (rule)
+      settle_by_rule(cell, axis, *rule, *workload, given);
+    else if (!given.empty())
+      set_axis(axis, cell.axes, given);
   }
 }
 

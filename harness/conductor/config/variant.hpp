@@ -1,8 +1,5 @@
-// The axes that most cells leave as their workload has them (Option::variant): they are part of a cell's
-// identity, and of its id, only where they differ.
+// The axes without a field of their own: part of a cell's identity, and of its id, only where they differ.
 #pragma once
-
-#include <string_view>
 
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/config/options.hpp"
@@ -10,14 +7,13 @@
 
 namespace assay {
 
-// Whether the values of an axis make cells differ for that workload and task: a schedule does not in
-// inference, nor the kind of an embedding's gradient where there is no embedding. True for an axis that is
-// none of these.
-bool varies(std::string_view axis, const Workload& workload, std::string_view task);
+// Whether the values of an axis make cells with these other axes differ: a schedule does not in inference, nor the
+// kind of an embedding's gradient where there is no embedding. `workload` is nullptr for a single op.
+bool varies(const Axis& axis, const Workload* workload, const Axes& axes);
 
-// Sets the cell's fields from `point` (one value an axis, empty: not given) or from the workload, and
-// axes.variant to what differs, in one spelling. What has no meaning for the task is left out. Throws
-// ConfigError. axes.task, axes.optimizer and measure are set before.
-void settle_variant(Cell& cell, const Workload& workload, const OptionValues& point);
+// Sets the cell's fields from `point` (one value an axis, empty: not given) or from the workload, and axes.variant to
+// what differs. An axis that does not matter to the cell is left out. Throws ConfigError. The axes with a field and
+// `measure` are set before; `workload` is nullptr for a single op.
+void settle_variant(Cell& cell, const Workload* workload, const OptionValues& point);
 
 }  // namespace assay

@@ -1,6 +1,7 @@
 #include "harness/conductor/print/csv.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,28 +11,33 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view header =
-    "report,id,workload,backend,device,mode,task,precision,layout,batch,dataset,loader,loader_workers,"
-    "optimizer,threads,"
-    "compile_cache,deterministic,measure,size,cache,variant,kind,backend_version,status,reason,flags,checked,"
-    "passed,"
-    "worst,"
-    "metric,value,unit,lower,upper,confidence,n,hint,null_reason\n";
+constexpr std::string_view columns_after_axes =
+    "variant,kind,backend_version,status,reason,flags,checked,passed,worst,metric,value,unit,lower,upper,confidence,n,"
+    "hint,null_reason\n";
+
+// Calls visit(key, text) of each axis that has a column; those of single ops come last.
+void each_column(const Axes& axes, const std::function<void(const std::string&, const std::string&)>& visit) {
+  for (const bool ops : {false, true})
+    for (const Axis& axis : axis_table())
+      if (axis.has_field() && (axis.applies == AppliesTo::op) == ops)
+        visit(axis.key(), axis_text(axis, axes));
+}
+
+std::string header() {
+  std::string line = "report,id";
+  each_column({}, [&](const std::string& key, const std::string&) { line += "," + key; });
+  return fmt::format("{},{}", line, columns_after_axes);
+}
 
 std::string number(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
 
 std::string cell_fields(std::size_t index, const CellReport& cell) {
-  const Axes& a = cell.axes;
   const auto& f = csv_field;
   std::string variant;
-  for (const auto& [option, value] : a.variant)
+  for (const auto& [option, value] : cell.axes.variant)
     variant += (variant.empty() ? "" : " ") + option + "=" + value;
-  std::string out =
-      fmt::format("{},{},{},{},{},{},{},{},{},{}", index, f(cell.id), f(a.workload), f(a.backend),
-                  f(a.device), f(a.mode), f(a.task), f(a.precision), f(a.layout), a.batch);
-  out += fmt::format(",{},{},{},{},{},{},{},{},{},{}", f(a.dataset), f(a.loader), a.loader_workers,
-                     f(a.optimizer), a.threads, f(a.compile_cache), a.deterministic, f(a.measure), f(a.size),
-                     f(a.cache));
+  std::string out = fmt::format("{},{}", index, f(cell.id));
+  each_column(cell.axes, [&](const std::string&, const std::string& text) { out += "," + f(text); });
   out += fmt::format(",{},{},{},{},{},{},{},{},{}", f(variant), f(cell.kind), f(cell.backend_version),
                      to_string(cell.status), f(cell.reason), f(fmt::format("{}", fmt::join(cell.flags, " "))),
                      cell.equivalence.checked, cell.equivalence.passed,
@@ -58,7 +64,7 @@ std::string csv_field(std::string_view text) {
 }
 
 std::string csv(const std::vector<Report>& reports) {
-  std::string out(header);
+  std::string out = header();
   for (std::size_t i = 0; i < reports.size(); ++i)
     for (const CellReport& cell : reports[i].cells) {
       const std::string fields = cell_fields(i, cell);

@@ -67,7 +67,7 @@ std::vector<Table> op_tables(const Report& report) {
   for (const ComparisonGroup& group : comparison_groups(report)) {
     const Axes& axes = report.cells[group.cells.front()].axes;
     if (!axes.is_op()) continue;
-    const std::string title = op_family(axes);
+    const std::string title = family_title(axes);
     auto table =
         std::find_if(tables.begin(), tables.end(), [&](const Table& one) { return one.title == title; });
     if (table == tables.end()) table = tables.insert(tables.end(), empty_table(title));

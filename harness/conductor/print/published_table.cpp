@@ -48,7 +48,7 @@ class Names {
   explicit Names(const Report& report) {
     for (const CellReport& cell : report.cells) {
       if (cell.published.empty()) continue;
-      const std::vector<std::string> words = words_of(cell);
+      const std::vector<std::string> words = title_words(cell.axes);
       if (first_.empty()) first_ = words;
       differ_.resize(words.size());
       for (std::size_t i = 0; i < words.size(); ++i) differ_[i] = differ_[i] || words[i] != first_[i];
@@ -56,8 +56,8 @@ class Names {
   }
   // `reader`: as it would be called beside a cell of that name; what both share is left out.
   std::string of(const CellReport& cell, const CellReport* beside = nullptr) const {
-    const std::vector<std::string> words = words_of(cell);
-    const std::vector<std::string> others = beside ? words_of(*beside) : std::vector<std::string>();
+    const std::vector<std::string> words = title_words(cell.axes);
+    const std::vector<std::string> others = beside ? title_words(beside->axes) : std::vector<std::string>();
     std::string name = beside ? "" : cell.axes.workload + " ";
     name += short_name(cell);
     for (std::size_t i = 0; i < words.size(); ++i) {
@@ -68,22 +68,6 @@ class Names {
   }
 
  private:
-  static std::vector<std::string> words_of(const CellReport& cell) {
-    const Axes& axes = cell.axes;
-    std::string variant;
-    for (const auto& [option, value] : axes.variant)
-      variant += fmt::format("{}{} {}", variant.empty() ? "" : ", ", option, value);
-    return {axes.device,
-            axes.task,
-            axes.precision,
-            fmt::format("b{}", axes.batch),
-            axes.dataset,
-            axes.optimizer,
-            axes.loader == "resident" ? axes.loader : fmt::format("{} w{}", axes.loader, axes.loader_workers),
-            axes.measure,
-            variant};
-  }
-
   std::vector<std::string> first_;
   std::vector<bool> differ_;
 };

@@ -43,11 +43,13 @@ void write_text(const std::filesystem::path& file, const std::string& text) {
   write_atomically(file, text, false);
 }
 
-void write_data(const std::filesystem::path& folder, const Cell& cell, std::uint64_t seed,
-                const PreparedDataset& data) {
+void write_data(const std::filesystem::path& folder, const NetworkCell& network, const Cell& cell,
+                const Program& program, std::uint64_t seed, DatasetShelf& shelf) {
+  const PreparedDataset& data = shelf.get(cell, program);
   Manifest manifest = data.manifest;
   for (auto& [name, split] : manifest.splits) {
-    if (cell.samples > 0) split.count = std::min(split.count, cell.samples);
+    if (const std::int64_t samples = cell.axes.integer("samples"); samples > 0)
+      split.count = std::min(split.count, samples);
   }
   write_manifest(folder, manifest);
   const std::int64_t samples = manifest.splits.at("train").count;
@@ -56,16 +58,16 @@ void write_data(const std::filesystem::path& folder, const Cell& cell, std::uint
                                   data.manifest.name, samples, cell.axes.batch));
   }
   write_epoch_plans(folder, samples, static_cast<int>(std::max<std::int64_t>(1, cell.measure.epochs)), seed,
-                    cell.augmentation);
+                    network.augmentation);
   const std::int64_t rows = schedule_rows(cell.measure, cell.axes.batch, samples);
-  const std::vector<double> schedule = training_schedule(cell.schedule.over(cell.measure.epochs),
-                                                         cell.learning_rate, rows, samples / cell.axes.batch);
+  const std::vector<double> schedule = training_schedule(
+      network.schedule.over(cell.measure.epochs), network.learning_rate, rows, samples / cell.axes.batch);
   write_npy<double>(folder / "schedule.npy", {DType::f64, {rows, 2}}, schedule);
 }
 
 // The sets of operands that the steps of a single op go through.
-void write_operand_sets(const std::filesystem::path& folder, const Cell& cell, const Program& program,
-                        std::uint64_t seed) {
+void write_data(const std::filesystem::path& folder, const OpCell&, const Cell& cell, const Program& program,
+                std::uint64_t seed, DatasetShelf&) {
   const Graph& graph = program.graph(cell.axes.task);
   const std::int64_t sets = cell.measure.resident_batches, elements = input_elements(graph);
   Manifest manifest;
@@ -79,6 +81,12 @@ void write_operand_sets(const std::filesystem::path& folder, const Cell& cell, c
   write_npy<std::int32_t>(folder / "data/labels.npy", {DType::i32, {sets}},
                           std::vector<std::int32_t>(static_cast<std::size_t>(sets)));
   write_epoch_plans(folder, sets, 1, seed);
+}
+
+void add_to_request(Json&, const NetworkCell&, const Axes&) {}
+void add_to_request(Json& request, const OpCell&, const Axes& axes) {
+  for (const Axis& axis : axis_table())
+    if (axis.applies == AppliesTo::op && axis.has_field()) request["op"][axis.key()] = axis_json(axis, axes);
 }
 
 }  // namespace
@@ -107,22 +115,12 @@ const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& progra
 
 Json request_json(const Cell& cell, std::uint64_t seed) {
   const Axes& axes = cell.axes;
+  const double memory_cap = axes.number("memory-cap");
   Json json{{"protocol", protocol::version},
-            {"backend", axes.backend},
-            {"workload", axes.workload},
-            {"task", axes.task},
-            {"mode", axes.mode},
-            {"device", axes.device},
-            {"precision", axes.precision},
-            {"layout", axes.layout},
-            {"batch", axes.batch},
             {"threads", cell.compute_threads()},
             {"seed", seed},
-            {"deterministic", axes.deterministic},
             {"profile", cell.profile},
-            {"memory_fraction", cell.memory_fraction > 0 ? Json(cell.memory_fraction) : Json(nullptr)},
-            {"memory_cap_bytes",
-             cell.memory_cap > 0 ? Json(std::llround(cell.memory_cap * 0x1p30)) : Json(nullptr)},
+            {"memory_cap_bytes", memory_cap > 0 ? Json(std::llround(memory_cap * 0x1p30)) : Json(nullptr)},
             {"loader",
              {{"kind", axes.loader},
               {"workers", axes.loader_workers},
@@ -130,7 +128,9 @@ Json request_json(const Cell& cell, std::uint64_t seed) {
               {"resident_batches", cell.measure.resident_batches}}},
             {"clock", clock_json(cell.measure)},
             {"check", {{"distinct", cell.distinct}, {"perturbations", perturbations}}}};
-  if (axes.is_op()) json["op"] = {{"size", axes.size}, {"cache", axes.cache}};
+  for (const Axis& axis : axis_table())
+    if (axis.request) json[axis.key()] = axis_json(axis, axes);
+  std::visit([&](const auto& subject) { add_to_request(json, subject, axes); }, cell.subject);
   return json;
 }
 
@@ -153,8 +153,8 @@ void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, co
   write_safetensors(folder / "parameters.safetensors", initial_values(program.training, seed));
   if (cell.check) write_check(folder, program, check_seed, cell.distinct, cell.axes.task);
   if (purpose != FolderPurpose::run) return;
-  if (program.is_op()) return write_operand_sets(folder, cell, program, seed);
-  write_data(folder, cell, seed, data.get(cell, program));
+  std::visit([&](const auto& subject) { write_data(folder, subject, cell, program, seed, data); },
+             cell.subject);
 }
 
 }  // namespace assay

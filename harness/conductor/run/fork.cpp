@@ -287,7 +287,7 @@ TimedOutcome time_cell(const Cell& cell, int round, bool verify, const ForkConte
     fork.settings["wait_policy"] = wait_policy(plan.worker);
     fork.variables = own_variables(plan.worker);
     if (!result.ok()) return;
-    read_clock(folder / "results/clock.json", cell.axes.task == "train" && !cell.axes.is_op(), fork);
+    read_clock(folder / "results/clock.json", cell.has_loss(), fork);
     add_quality_flags(fork, cell);
     add_warnings(fork);
     refuse_divergence(fork);

@@ -154,7 +154,7 @@ struct Measurement::Parts {
   void prepare_data() {
     if (planned_forks() == 0) return;
     for (std::size_t i = 0; i < cells_.size(); ++i) {
-      if (!cells_[i].runnable() || cells_[i].axes.is_op()) continue;
+      if (!cells_[i].runnable() || !cells_[i].reads_dataset()) continue;
       try {
         note_dataset(cells_[i], data_.get(cells_[i], cells_[i].program()));
       } catch (const DatasetMissing& error) {
@@ -225,7 +225,7 @@ struct Measurement::Parts {
     for (const PlannedFork& fork : forks) {
       const Cell& cell = cells_[fork.cell];
       const bool asked = settings_.roofline == "true" ||
-                         (settings_.roofline == "auto" && cell.axes.is_op() && !settings_.quick);
+                         (settings_.roofline == "auto" && cell.has_roofline() && !settings_.quick);
       if (stopped()) return;
       if (asked && wanted(fork) && !rooflines_.measured(cell.axes)) rooflines_.measure(cell.axes);
     }
@@ -243,9 +243,9 @@ struct Measurement::Parts {
     constexpr int attempts = 3;
     if (fork.status != Status::ok || !rooflines_.measured(cell.axes)) return;
     const double input_bytes =
-        cell.axes.is_op() ? static_cast<double>(sizeof(float)) *
-                                static_cast<double>(input_elements(cell.program().graph(cell.axes.task)))
-                          : 0;
+        cell.has_roofline() ? static_cast<double>(sizeof(float)) *
+                                  static_cast<double>(input_elements(cell.program().graph(cell.axes.task)))
+                            : 0;
     std::string reason;
     for (int attempt = 0; attempt <= attempts && !stopped(); ++attempt) {
       reason = beyond_roofline(cell.axes, row.work, input_bytes, median_step(fork));

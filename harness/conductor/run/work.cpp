@@ -32,19 +32,34 @@ double bytes_of_op(const Graph& step) {
   return bytes;
 }
 
+Graph step_of(const Program& program, const Cell& cell) {
+  const Precision precision = parse_precision(cell.axes.precision);
+  return cell.axes.task == "train" ? training_step(program, {.precision = precision})
+                                   : inference_step(program, precision);
+}
+
+Work operations_of(const Graph& step) {
+  Work work;
+  for (const Node& node : step.nodes()) work.flops += cost(step, node).flops;
+  return work;
+}
+
+Work work_of(const NetworkCell&, const Cell& cell) { return operations_of(step_of(cell.program(), cell)); }
+
+Work work_of(const OpCell&, const Cell& cell) {
+  const Program program = cell.program();
+  // It has no gradient.
+  if (cell.axes.task == "train" && program.cotangents.empty()) return {};
+  const Graph step = step_of(program, cell);
+  Work work = operations_of(step);
+  work.bytes = bytes_of_op(step);
+  return work;
+}
+
 }  // namespace
 
 Work work_of(const Cell& cell) {
-  const Program program = cell.program();
-  const Precision precision = parse_precision(cell.axes.precision);
-  const bool train = cell.axes.task == "train";
-  if (train && program.is_op() && program.cotangents.empty()) return {};
-  const Graph step =
-      train ? training_step(program, {.precision = precision}) : inference_step(program, precision);
-  Work work;
-  for (const Node& node : step.nodes()) work.flops += cost(step, node).flops;
-  if (program.is_op()) work.bytes = bytes_of_op(step);
-  return work;
+  return std::visit([&](const auto& subject) { return work_of(subject, cell); }, cell.subject);
 }
 
 }  // namespace assay

@@ -129,7 +129,7 @@ TEST_F(MatrixTest, what_is_not_given_comes_from_the_workload) {
   EXPECT_EQ(cell.axes.dataset, "fashion-mnist");
   EXPECT_EQ(cell.axes.optimizer, "adam");
   EXPECT_EQ(cell.axes.loader, "resident");
-  EXPECT_EQ(cell.learning_rate, 1e-3);
+  EXPECT_EQ(cell.network().learning_rate, 1e-3);
   EXPECT_EQ(
       cells(R"({"workload": "lenet5", "backend": "fast", "mode": "graph", "epochs": 2})").at(0).axes.loader,
       "harness");
@@ -271,7 +271,7 @@ TEST_F(MatrixTest, an_augmentation_is_part_of_the_identity_and_is_refused_where_
   ASSERT_EQ(made.size(), 2U);
   EXPECT_EQ(made[0].id.find("augmentation"), std::string::npos);
   EXPECT_THAT(made[1].id, HasSubstr("/augmentation=crop:4+flip/"));
-  EXPECT_EQ(made[1].augmentation, (Augmentation{4, true}));
+  EXPECT_EQ(made[1].network().augmentation, (Augmentation{4, true}));
   EXPECT_EQ(made[1].hyper_parameters()["augmentation"], "crop:4+flip");
   EXPECT_THAT(made[1].reproduce(1), HasSubstr(" --augmentation crop:4+flip "));
   for (const char* bad : {"crop", "crop:0", "crop:4+", "flip+flip", "crop:1+crop:2", "", "crop:4x", "turn"})
@@ -285,9 +285,9 @@ TEST_F(MatrixTest, weight_decay_is_part_of_the_identity_and_of_the_program) {
       R"({"workload": "mlp", "backend": "fast", "mode": "graph", "weight-decay": [0, 2e-4], "optimizer": ["adam", "sgd"]})");
   ASSERT_EQ(made.size(), 4U);
   for (const Cell& cell : made) {
-    EXPECT_EQ(cell.program().optimizer.weight_decay, cell.weight_decay);
-    EXPECT_EQ(cell.weight_decay != 0, cell.axes.variant.contains("weight-decay"));
-    EXPECT_EQ(cell.hyper_parameters()["optimizer"]["weight_decay"], cell.weight_decay);
+    EXPECT_EQ(cell.program().optimizer.weight_decay, cell.network().weight_decay);
+    EXPECT_EQ(cell.network().weight_decay != 0, cell.axes.variant.contains("weight-decay"));
+    EXPECT_EQ(cell.hyper_parameters()["optimizer"]["weight_decay"], cell.network().weight_decay);
   }
   EXPECT_THAT(made[3].id, HasSubstr("/weight-decay=0.0002/"));
 }
@@ -306,7 +306,7 @@ TEST_F(MatrixTest, a_share_of_the_memory_is_unsupported_where_nothing_holds_a_ba
       EXPECT_THAT(cell.reason, HasSubstr("nothing on the device cpu holds it to a share of the memory"));
     }
   }
-  EXPECT_EQ(made[0].memory_fraction, 0.99);
+  EXPECT_EQ(made[0].axes.number("memory-fraction"), 0.99);
   EXPECT_THAT(made[0].id, HasSubstr("/memory-fraction=0.99/"));
   const auto capped = cells(R"({"workload": "mlp", "backend": "fast", "mode": "graph", "memory-cap": 6})");
   EXPECT_EQ(capped.at(0).status, Status::unsupported);
@@ -320,7 +320,7 @@ TEST_F(MatrixTest, a_quick_run_takes_a_few_batches_of_an_epoch_and_says_so_in_th
           R"({"workload": "mlp", "backend": "fast", "mode": "graph", "epochs": 15, "batch": 32, "quick": true})")
           .at(0);
   EXPECT_EQ(quick.measure.epochs, 1);
-  EXPECT_EQ(quick.samples, 320);
+  EXPECT_EQ(quick.axes.integer("samples"), 320);
   EXPECT_THAT(quick.id, HasSubstr("/samples=320/"));
   EXPECT_EQ(quick.distinct, 2);
   const Cell said =
@@ -328,7 +328,7 @@ TEST_F(MatrixTest, a_quick_run_takes_a_few_batches_of_an_epoch_and_says_so_in_th
           R"({"workload": "mlp", "backend": "fast", "mode": "graph", "epochs": 15, "batch": 32, "quick": true,
                               "when-quick": {"samples": 64, "batch": 8}})")
           .at(0);
-  EXPECT_EQ(said.samples, 64);
+  EXPECT_EQ(said.axes.integer("samples"), 64);
   EXPECT_EQ(said.axes.batch, 8);
 }
 
@@ -403,8 +403,8 @@ TEST_F(MatrixTest, the_reproduce_line_makes_the_same_cell) {
   const Cell again = expand(config_of(given), registry_).at(0);
   EXPECT_EQ(again.id, cell.id);
   EXPECT_EQ(again.measure.steps, 30);
-  EXPECT_EQ(again.learning_rate, 0.0125);
-  EXPECT_EQ(again.schedule.text(), "warmup:5+every:10x0.9");
+  EXPECT_EQ(again.network().learning_rate, 0.0125);
+  EXPECT_EQ(again.network().schedule.text(), "warmup:5+every:10x0.9");
 }
 
 TEST_F(MatrixTest, rows_that_differ_in_what_quick_takes_away_are_one_cell) {
