@@ -1,7 +1,7 @@
 #include "harness/report/comparison.hpp"
 
-#include <algorithm>
 #include <map>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,12 +12,16 @@
 namespace assay {
 namespace {
 
-std::string group_title(const Axes& axes) {
-  if (axes.is_op()) {
-    std::string title = op_family(axes);
-    return title.insert(title.find(','), " " + axes.size);
-  }
-  std::string title = fmt::format("{} {} {} b{}", axes.workload, axes.task, axes.precision, axes.batch);
+std::string op_family(const Axes& axes) {
+  std::string title = fmt::format("{} {} {}, {} t{}, {} cache", axes.workload, axes.task, axes.precision,
+                                  axes.device, axes.threads, axes.cache);
+  if (axes.compile_cache != "cold") title += ", cache-" + axes.compile_cache;
+  if (axes.deterministic) title += ", deterministic";
+  return title;
+}
+
+std::string network_title(const Axes& axes, const std::string& batch) {
+  std::string title = fmt::format("{} {} {}{}", axes.workload, axes.task, axes.precision, batch);
   if (!axes.dataset.empty()) title += " " + axes.dataset;
   if (!axes.optimizer.empty()) title += " " + axes.optimizer;
   title += fmt::format(", {} t{}, {}", axes.device, axes.threads, axes.loader);
@@ -38,24 +42,14 @@ std::map<int, double> clean_times(const CellReport& cell) {
 
 }  // namespace
 
-std::string op_family(const Axes& axes) {
-  std::string title = fmt::format("{} {} {}, {} t{}, {} cache", axes.workload, axes.task, axes.precision,
-                                  axes.device, axes.threads, axes.cache);
-  if (axes.compile_cache != "cold") title += ", cache-" + axes.compile_cache;
-  if (axes.deterministic) title += ", deterministic";
-  return title;
+std::string group_title(const Axes& axes) {
+  if (!axes.is_op()) return network_title(axes, fmt::format(" b{}", axes.batch));
+  std::string title = op_family(axes);
+  return title.insert(title.find(','), " " + axes.size);
 }
 
-std::vector<ComparisonGroup> comparison_groups(const Report& report) {
-  std::vector<ComparisonGroup> groups;
-  for (std::size_t i = 0; i < report.cells.size(); ++i) {
-    const std::string title = group_title(report.cells[i].axes);
-    auto group =
-        std::find_if(groups.begin(), groups.end(), [&](const auto& one) { return one.title == title; });
-    if (group == groups.end()) group = groups.insert(groups.end(), {title, {}});
-    group->cells.push_back(i);
-  }
-  return groups;
+std::string family_title(const Axes& axes) {
+  return axes.is_op() ? op_family(axes) : network_title(axes, "");
 }
 
 std::optional<PairedRatio> time_ratio(const CellReport& a, const CellReport& b) {
@@ -84,20 +78,6 @@ std::optional<double> ranked_time(const CellReport& cell) {
   for (const auto& [round, time] : clean_times(cell)) times.push_back(time);
   if (times.empty()) return std::nullopt;
   return median(times);
-}
-
-std::optional<std::size_t> baseline(const Report& report, const ComparisonGroup& group) {
-  std::optional<std::size_t> best;
-  for (const bool bare : {true, false}) {
-    for (const std::size_t i : group.cells) {
-      const CellReport& cell = report.cells[i];
-      const auto time = ranked_time(cell);
-      if (!time || (bare && cell.kind != "bare")) continue;
-      if (!best || *time < *ranked_time(report.cells[*best])) best = i;
-    }
-    if (best) break;
-  }
-  return best;
 }
 
 }  // namespace assay
