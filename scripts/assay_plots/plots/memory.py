@@ -49,9 +49,14 @@ def planned(study: Study, plan_of: Plan) -> Panel:
         for part, amount in zip(PARTS, (persistent, size), strict=True):
             if amount > 0:
                 rows.append(
-                    {"plan": plan, "part": part, "bytes": amount, "text": shown(amount, "bytes", "B")}
+                    {
+                        "plan": plan,
+                        "part": part,
+                        "bytes": amount,
+                        "text": shown(amount, metric.hint, metric.unit),
+                    }
                 )
-        labels.append({"plan": plan, "end": persistent + size, "text": shown(size, "bytes", "B")})
+        labels.append({"plan": plan, "end": persistent + size, "text": shown(size, metric.hint, metric.unit)})
     for row in rows:
         row["order"] = PARTS.index(row["part"])
     y = alt.Y("plan:N", sort=[label["plan"] for label in labels], title=None)
@@ -81,9 +86,10 @@ def measured(study: Study, group: Group) -> list[Panel]:
     for metric, name in MEASURED:
         rows: list[Row] = []
         for cell in group.in_rank:
-            size = cell.value(metric)
-            if size is not None and size > 0:
-                rows.append({"series": cell.series, "bytes": size, "text": shown(size, "bytes", "B")})
+            found = cell.metrics.get(metric)
+            if found and found.value > 0:
+                text = shown(found.value, found.hint, found.unit)
+                rows.append({"series": cell.series, "bytes": found.value, "text": text})
         if not rows:
             continue
         top = max(row["bytes"] for row in rows)
