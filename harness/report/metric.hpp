@@ -1,4 +1,4 @@
-// A metric is data: printers know hints and no metric.
+// A metric is data: printers know hints and no metric. metric_table.hpp lists the metrics.
 #pragma once
 
 #include <array>

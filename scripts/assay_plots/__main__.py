@@ -7,14 +7,12 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from assay_plots.analysis import ReportError, read_study
 from assay_plots.figure import Figure, draw
-from assay_plots.json_file import ReportError
 from assay_plots.page import make_page
 from assay_plots.plots import PLOTS
-from assay_plots.reader import read_report
 from assay_plots.render import Spec, spec_of, write_figure
-from assay_plots.report import Report
-from assay_plots.study import make_study
+from assay_plots.report import Study
 
 FORMATS = ("html", "svg", "png")
 
@@ -52,34 +50,31 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument(
         "--filter", default="", metavar="TEXT,...", help="only cells whose id holds one of these"
     )
+    parser.add_argument(
+        "--program",
+        type=Path,
+        metavar="FILE",
+        help="assay, which analyzes the reports [this checkout's build]",
+    )
     return parser
 
 
-def labels(paths: Sequence[Path]) -> list[str]:
-    """Name each report by its file; where two are alike, by as many folders as tell them apart."""
-    for count in range(1, 20):
-        found = ["/".join(path.resolve().with_suffix("").parts[-count:]) for path in paths]
-        if len(set(found)) == len(found):
-            return found
-    raise ReportError(f"{paths[0]}: the same report is given twice")
-
-
-def read(paths: Sequence[Path], text: str) -> list[Report]:
-    parts = [part for part in text.split(",") if part] or [""]
-    reports = [
-        read_report(path, label, lambda name: any(part in name for part in parts))
-        for path, label in zip(paths, labels(paths), strict=True)
-    ]
-    if not any(report.cells for report in reports):
+def read(paths: Sequence[Path], text: str, program: Path | None = None) -> Study:
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise ReportError(f"{paths[0]}: the same report is given twice")
+    for path in paths:
+        path.open("rb").close()
+    study = read_study(paths, text, program)
+    if not study.cells:
         where = ", ".join(str(path) for path in paths)
         raise ReportError(
             f"{where}: no cell's id contains {text!r}" if text else f"{where}: there are no cells"
         )
-    return reports
+    return study
 
 
 def run(arguments: argparse.Namespace) -> None:
-    study = make_study(read(arguments.reports, arguments.filter))
+    study = read(arguments.reports, arguments.filter, arguments.program)
     first: Path = arguments.reports[0]
     folder: Path = arguments.out or first.with_name(f"{first.stem}.plots")
     folder.mkdir(parents=True, exist_ok=True)

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import altair as alt
 
-from assay_plots.heading import Heading
-from assay_plots.study import Study
+from assay_plots.analysis import of_at_most
+from assay_plots.report import Heading, Study
 from assay_plots.text import plural
 from assay_plots.theme import DASHES, SERIES, SHAPES
 
@@ -68,7 +68,7 @@ class Figure:
 
 
 def draw(plot: Plot, study: Study) -> Figure:
-    drawn = study.of_at_most(MOST_ROWS)
+    drawn = of_at_most(study, MOST_ROWS)
     try:
         panels, note = plot.draw(drawn)
     except LeftOut as reason:

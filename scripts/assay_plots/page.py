@@ -20,8 +20,7 @@ from assay_plots import tables
 from assay_plots.figure import Figure
 from assay_plots.findings import findings
 from assay_plots.render import Spec, panel_svg, vega_lite_version
-from assay_plots.report import Report
-from assay_plots.study import Study
+from assay_plots.report import Report, Study
 from assay_plots.summary import tiles, troubles, warnings
 from assay_plots.text import clean, plural, shown
 from assay_plots.theme import config
@@ -280,7 +279,7 @@ def about(report: Report) -> str:
     version = _text_at(report.run, "version")
     day = _text_at(report.run, "start")[:10]
     when = (f" on {day}" if day else "") + _duration(report)
-    return f"{plural(len(report.cells), 'cell')} measured on {machine}{when}, by Assay {version}."
+    return f"{plural(report.cells, 'cell')} measured on {machine}{when}, by Assay {version}."
 
 
 def title_of(study: Study) -> str:

@@ -1,21 +1,29 @@
-"""What the pictures need of a report: cells with their metrics, and each fork without its single blocks."""
+"""What the pictures need of an analysis: cells, groups and families with all that is derived from them."""
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    value: float | None
+    value: float
     unit: str
     lower: float | None
     upper: float | None
     n: int
     hint: str
-    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Of times or metrics; of cells that share no round `n` is 0, and there is no interval."""
+
+    value: float
+    lower: float | None
+    upper: float | None
+    n: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +31,11 @@ class Published:
     metric: str
     value: float | None
     unit: str
-    to: str
+    hint: str
+    is_ratio: bool
+    other: int | None  # index of the cell that a ratio is to
+    measured: Ratio | None
+    samples_per_second: float | None  # what was published of a step, as a rate
     source: str
     statement: str
 
@@ -38,8 +50,8 @@ class Tensor:
 class Evaluation:
     epoch: int
     split: str
-    loss: float | None
     accuracy: float | None
+    after_seconds: float  # of training, compilation included
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,36 +66,57 @@ class Phase:
 @dataclass(frozen=True, slots=True)
 class Timeline:
     phases: tuple[Phase, ...]
-    times: array[float]  # seconds since the fork's first event
-    cpu: array[float]  # cores
-    gpu: array[float]  # share; empty where no GPU was seen
+    times: tuple[float, ...]  # seconds since the fork's first event
+    cpu: tuple[float, ...]  # cores
+    gpu: tuple[float, ...]  # share; empty where no GPU was seen
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """Over the forks that count."""
+
+    epoch: int
+    median: float
+    low: float
+    high: float
+    n: int
 
 
 @dataclass(frozen=True, slots=True)
 class Fork:
     round: int
     status: str
+    clean: bool
+    counted: bool
     flags: tuple[str, ...]
-    compile_seconds: float | None
-    block_step_seconds: array[float]  # of each timed block: time a step
-    step_seconds: float | None  # their median, without the first of several epochs
-    epochs: dict[int, float]  # epoch -> seconds in its blocks
+    warnings: tuple[str, ...]
+    step_seconds: float | None
+    off: float | None  # from the cell's median, as a share of it
+    off_low: float | None  # of the fork's blocks, the quantiles 0.1 and 0.9
+    off_high: float | None
+    training_seconds: float | None
+    accuracy: dict[str, float]  # split -> of the last evaluation
     evaluations: tuple[Evaluation, ...]
-    memory: dict[str, float]
-    reason: str
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def clean(self) -> bool:
-        return self.status == "ok" and not self.flags
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Heading:
+    title: str
+    about: str = ""
+
+    def of(self, what: str) -> Heading:
+        """Give the same work with what of it is shown in front."""
+        return Heading(f"{what}: {self.title}", self.about)
+
+
+@dataclass(slots=True, eq=False)
 class Cell:
     id: str
+    report: int  # which of the reports
+    group: int  # index of its group
+    series: str  # "onednn graph": what tells it from others of its group
     axes: dict[str, str]
-    batch: int
-    variant: dict[str, str]
+    is_op: bool
     kind: str
     status: str
     reason: str
@@ -96,31 +129,36 @@ class Cell:
     worst: float | None
     equivalence_reason: str
     tensors: tuple[Tensor, ...]
+    clean: bool  # it may be ranked
+    rank: int | None
+    base: int | None  # index of the cell that the ratio is to
+    ratio: Ratio | None  # of times
+    taxed: bool
+    to_fastest: Ratio | None  # of times
     published: tuple[Published, ...]
-    metrics: dict[str, Metric]
+    metrics: dict[str, Metric]  # those that have a value
+    train_loss: tuple[CurvePoint, ...]
+    epoch_time: tuple[CurvePoint, ...]
+    first_epoch_ratio: float | None
+    spread: float | None
     work: dict[str, float]
+    memory_limit: float | None  # seconds a step at least
+    arithmetic_limit: float | None
     forks: tuple[Fork, ...]
-    timeline: Timeline | None = None
-    log_tail: str = ""
-    report: int = 0  # which of the reports
-    series: str = ""  # "onednn graph": what tells it from others of its group
+    timeline: Timeline | None
+    log_tail: str
 
     @property
-    def is_op(self) -> bool:
-        return self.axes["workload"].startswith("op/")
-
-    @property
-    def clean(self) -> bool:
-        """Whether it may be ranked: equal to the oracle, or the oracle itself, and undisturbed."""
-        return self.status == "ok" and not self.flags and (self.passed or self.kind == "oracle")
+    def batch(self) -> int:
+        return int(self.axes["batch"])
 
     def value(self, metric: str) -> float | None:
         found = self.metrics.get(metric)
         return None if found is None else found.value
 
     def counted_forks(self) -> list[Fork]:
-        """Those behind its metrics: the clean ones, or of a flagged cell all that are ok."""
-        return [fork for fork in self.forks if fork.clean or (self.flags and fork.status == "ok")]
+        """Those behind its metrics."""
+        return [fork for fork in self.forks if fork.counted]
 
 
 @dataclass(slots=True)
@@ -128,4 +166,84 @@ class Report:
     label: str  # the file's name
     run: dict[str, Any]
     environment: dict[str, Any]
-    cells: list[Cell] = field(default_factory=list)
+    cells: int
+
+
+@dataclass(slots=True)
+class Group:
+    """Cells that may be compared."""
+
+    title: str
+    heading: Heading
+    family: int
+    is_op: bool
+    cells: list[Cell]
+    in_rank: list[Cell]
+    notes: tuple[str, ...] = ()
+
+    def ranked(self) -> list[Cell]:
+        return [cell for cell in self.in_rank if cell.rank is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """How many times as long as the leader it takes, over the sizes that both have."""
+
+    series: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    series: str
+    wins: int
+    sizes: int
+    sure: bool
+    followers: tuple[Follower, ...]
+
+
+@dataclass(slots=True)
+class Family:
+    """Groups that differ in nothing but the batch, or the size of an op."""
+
+    title: str
+    heading: Heading
+    is_op: bool
+    groups: list[int]
+    leader: Leader | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    cell: Cell
+    persistent: float
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRow:
+    """What the program says of a metric."""
+
+    name: str
+    unit: str
+    hint: str
+    better: str
+    section: str
+    heading: str
+    about: str
+
+
+@dataclass(slots=True)
+class Study:
+    reports: list[Report]
+    cells: list[Cell]
+    groups: list[Group]
+    families: list[Family]
+    plans: list[Plan]
+    metrics: dict[str, MetricRow]
+    series: list[str]
+    all_cells: list[Cell] = field(default_factory=list)  # by index
+
+    @property
+    def networks(self) -> list[Group]:
+        return [group for group in self.groups if not group.is_op]

@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from assay_plots.report import Cell, Report
-from assay_plots.study import Study
+from assay_plots.report import Cell, Report, Study
 from assay_plots.text import clean, plural
 
 ABSENT = ("unavailable", "unsupported")

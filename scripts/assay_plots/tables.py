@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay_plots.plots.tax import percent
-from assay_plots.report import Cell, Metric
-from assay_plots.study import Study, time_ratio
-from assay_plots.text import clean, shown, shown_interval, significant
+from assay_plots.report import Cell, Metric, Published, Study
+from assay_plots.text import clean, shown, shown_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +47,24 @@ Entry = tuple[str, float | None] | str  # what is shown; what it is sorted by wh
 def _metric(cell: Cell, *names: str) -> Entry:
     for name in names:
         metric = cell.metrics.get(name)
-        if metric is not None and metric.value is not None:
+        if metric is not None:
             return text_of(metric), metric.value
     return ("", None)
 
 
 def text_of(metric: Metric) -> str:
-    if metric.value is None:
-        return f"– ({metric.reason})" if metric.reason else "–"
     return shown_interval(metric.value, metric.lower, metric.upper, metric.hint, metric.unit)
 
 
-def _compared(cell: Cell, base: Cell | None) -> tuple[Entry, Entry]:
-    ratio = time_ratio(cell, base) if base else None
-    if ratio is None or base is None:
+def _compared(study: Study, cell: Cell) -> tuple[Entry, Entry]:
+    ratio = cell.ratio
+    if ratio is None or cell.base is None:
         return ("", None), ("", None)
-    if base is cell:
+    if study.all_cells[cell.base] is cell:
         return ("1 (base)", 1.0), ("", None)
     text = shown_interval(ratio.value, ratio.lower, ratio.upper, "ratio", "1")
-    taxed = base.kind == "bare" and cell.kind == "framework"
-    return (text, ratio.value), (percent(ratio.value), ratio.value - 1) if taxed else ("", None)
+    tax: Entry = (percent(ratio.value), ratio.value - 1) if cell.taxed else ("", None)
+    return (text, ratio.value), tax
 
 
 def _equivalence(cell: Cell) -> Entry:
@@ -79,10 +76,10 @@ def _equivalence(cell: Cell) -> Entry:
     return (f"{100 * cell.worst:.0f} %", cell.worst) if cell.worst is not None else ("equal", 0.0)
 
 
-def row_of(cell: Cell, base: Cell | None) -> list[Entry]:
+def row_of(study: Study, cell: Cell) -> list[Entry]:
     a = cell.axes
     layout = f" {a['layout']}" if a["layout"] not in ("native", "") else ""
-    ratio, tax = _compared(cell, base)
+    ratio, tax = _compared(study, cell)
     ok = sum(fork.status == "ok" for fork in cell.forks)
     status = cell.status if not cell.flags else f"{cell.status}: {', '.join(cell.flags)}"
     return [
@@ -120,18 +117,15 @@ def details_of(study: Study, cell: Cell) -> dict[str, Any]:
         out["equivalence"] = cell.equivalence_reason
     libraries = [f"{cell.axes['backend']} {cell.backend_version}".strip(), *cell.libraries]
     out["libraries"] = "; ".join(dict.fromkeys(libraries[:12]))
-    out["metrics"] = [
-        [name, text_of(metric)] for name, metric in cell.metrics.items() if metric.value is not None
-    ]
+    out["metrics"] = [[name, text_of(metric)] for name, metric in cell.metrics.items()]
     return out
 
 
 def rows(study: Study) -> Iterator[tuple[list[Entry], dict[str, Any]]]:
     """Walk the groups in their order, each in rank."""
     for group in study.groups:
-        bases = {report: study.baseline(group, report) for report in {cell.report for cell in group.cells}}
-        for cell in group.in_rank():
-            yield row_of(cell, bases[cell.report]), details_of(study, cell)
+        for cell in group.in_rank:
+            yield row_of(study, cell), details_of(study, cell)
 
 
 def shown_columns(rows_of: list[list[Entry]]) -> list[int]:
@@ -154,17 +148,12 @@ class Beside:
     source: str
 
 
-def _measured_ratio(cell: Cell, other: Cell, metric: str) -> str:
-    paired = time_ratio(cell, other) if metric in ("step_time", "samples_per_second") else None
-    if paired:
-        flip = metric == "samples_per_second"
-        value = 1 / paired.value if flip else paired.value
-        bounds = [paired.lower, paired.upper]
-        if flip:
-            bounds = [1 / b if b else None for b in reversed(bounds)]
-        return shown_interval(value, bounds[0], bounds[1], "ratio", "1")
-    a, b = cell.value(metric), other.value(metric)
-    return f"{significant(a / b)}×" if a is not None and b else "–"
+def _measured(cell: Cell, entry: Published) -> str:
+    if not entry.is_ratio:
+        metric = cell.metrics.get(entry.metric)
+        return text_of(metric) if metric else "–"
+    ratio = entry.measured
+    return shown_interval(ratio.value, ratio.lower, ratio.upper, "ratio", "1") if ratio else "–"
 
 
 def published(study: Study) -> Iterator[Beside]:
@@ -173,19 +162,15 @@ def published(study: Study) -> Iterator[Beside]:
         if study.reports[cell.report].run.get("quick") is True:
             continue
         for entry in cell.published:
-            metric = cell.metrics.get(entry.metric)
-            name, measured = entry.metric, text_of(metric) if metric and metric.value is not None else "–"
-            hint = metric.hint if metric else "number"
-            if entry.to:
-                other = study.find(cell, entry.to)
+            name = entry.metric
+            if entry.is_ratio:
+                other = None if entry.other is None else study.all_cells[entry.other]
                 name += f" / that of {other.series}" if other else " / that of a cell that is not here"
-                measured = _measured_ratio(cell, other, entry.metric) if other else "–"
-                hint = "ratio"
-            said = [shown(entry.value, hint, entry.unit)] if entry.value is not None else []
+            said = [shown(entry.value, entry.hint, entry.unit)] if entry.value is not None else []
             said += [entry.statement] if entry.statement else []
             a = cell.axes
             title = f"{a['workload']} {cell.series} {a['device']} b{a['batch']}"
-            yield Beside(clean(title), name, measured, "; ".join(said), entry.source)
+            yield Beside(clean(title), name, _measured(cell, entry), "; ".join(said), entry.source)
 
 
 def environment(tree: Any, most: int = 200) -> list[tuple[str, str]]:

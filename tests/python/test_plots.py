@@ -22,17 +22,14 @@ pytest.importorskip("altair", reason="altair is not installed: scripts/setup")
 pytest.importorskip("vl_convert", reason="vl-convert is not installed: scripts/setup")
 
 from assay_plots import tables
+from assay_plots.analysis import ReportError, find_program, read_study
 from assay_plots.figure import Figure, draw
 from assay_plots.findings import UNSURE, findings
-from assay_plots.json_file import ReportError
 from assay_plots.page import about, make_page
 from assay_plots.plots import PLOTS
 from assay_plots.plots.tax import percent
-from assay_plots.plots.throughput import published_rate
-from assay_plots.reader import read_report
 from assay_plots.render import figure_svg, spec_of
-from assay_plots.statistics import estimate
-from assay_plots.study import Study, make_study, time_ratio
+from assay_plots.report import Ratio, Study
 from assay_plots.summary import tiles, troubles, warnings
 from assay_plots.text import clean, shown, shown_interval
 from assay_plots.theme import LIMIT, PAPER, PUBLISHED, SERIES
@@ -41,6 +38,12 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("ASSAY_BUILD") or ROOT / "build/dev")
 GOLDEN = ROOT / "tests/cli/data/report.json"
 Json = dict[str, Any]
+PROGRAM = BUILD / "assay"
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+
+
+def study_at(*paths: Path) -> Study:
+    return read_study(paths, program=PROGRAM)
 
 
 @pytest.fixture
@@ -48,7 +51,7 @@ def study_of(tmp_path: Path) -> Callable[[Json], Study]:
     def make(report: Json) -> Study:
         path = tmp_path / "report.json"
         path.write_text(json.dumps(report))
-        return make_study([read_report(path, "report")])
+        return study_at(path)
 
     return make
 
@@ -57,7 +60,7 @@ def study_of(tmp_path: Path) -> Callable[[Json], Study]:
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Study:
     path = tmp_path_factory.mktemp("plots") / "everything.json"
     path.write_text(json.dumps(made_report.everything()))
-    return make_study([read_report(path, "everything")])
+    return study_at(path)
 
 
 def drawn(study: Study, name: str) -> Figure:
@@ -108,8 +111,8 @@ def test_published_ratios_and_values_become_rates(everything: Study) -> None:
     ratio, absolute = cell.published
     base = everything.cells[0].value("samples_per_second")
     assert base is not None
-    assert published_rate(everything, cell, ratio) == pytest.approx(base / 1.8)
-    assert published_rate(everything, cell, absolute) == 30000.0
+    assert ratio.samples_per_second == pytest.approx(base / 1.8)
+    assert absolute.samples_per_second == 30000.0
     marks = rows_of(drawn(everything, "throughput"), "rate")
     assert [mark["source"] for mark in marks] == [
         "Somebody et al. 2020, table 2",
@@ -172,16 +175,20 @@ def test_a_series_has_one_colour_in_every_picture(everything: Study) -> None:
 
 
 def test_two_reports_stand_side_by_side_and_are_not_paired(tmp_path: Path) -> None:
-    reports = []
-    for name in ("old", "new"):
-        path = tmp_path / f"{name}.json"
+    paths = [tmp_path / f"{name}.json" for name in ("old", "new")]
+    for path in paths:
         path.write_text(json.dumps(made_report.everything()))
-        reports.append(read_report(path, name))
-    study = make_study(reports)
+    study = study_at(*paths)
     assert {cell.series for cell in study.groups[0].cells} >= {"onednn graph @ old", "onednn graph @ new"}
-    old, new = study.cells[0], study.cells[len(reports[0].cells)]
+    half = study.reports[0].cells
+    old, new = study.cells[0], study.cells[half]
     assert old.id == new.id
-    assert time_ratio(new, old) is None
+    assert [study.groups[0].cells.index(cell) for cell in (old, new)] == [0, len(study.groups[0].cells) // 2]
+    assert all(cell.base is None or (cell.base < half) == (cell.report == 0) for cell in study.cells)
+    fastest = study.groups[0].ranked()[0]
+    across = [cell.to_fastest for cell in study.groups[0].ranked() if cell.report != fastest.report]
+    assert across
+    assert all(ratio is not None and (ratio.n, ratio.lower) == (0, None) for ratio in across)
     assert drawn(study, "tax").panels
 
 
@@ -189,7 +196,7 @@ def test_two_reports_stand_side_by_side_and_are_not_paired(tmp_path: Path) -> No
 
 
 def test_what_a_report_lacks_is_left_out_with_the_reason() -> None:
-    study = make_study([read_report(GOLDEN, "golden")])
+    study = study_at(GOLDEN)
     left = {plot.name: draw(plot, study).left_out for plot in PLOTS}
     assert {name for name, reason in left.items() if reason} == {
         *("batch", "operators", "accuracy", "convergence", "epochs", "first_epoch"),
@@ -231,7 +238,7 @@ def test_an_interrupted_run_says_that_more_can_come(study_of: Callable[[Json], S
 
 def test_the_oracle_is_ranked_without_a_check(study_of: Callable[[Json], Study]) -> None:
     m = made_report.Maker()
-    unchecked = {"checked": False, "passed": False, "worst": None, "reason": "", "tensors": []}
+    unchecked = {"checked": False, "passed": False, "worst": 0.0, "reason": "", "tensors": []}
     oracle = m.cell("reference", "eager", "oracle", m.steps_forks(1e-1, 6, 2)) | {"equivalence": unchecked}
     other = m.cell("torch", "eager", "framework", m.steps_forks(1e-3, 6, 2)) | {"equivalence": unchecked}
     study = study_of(made_report.report([oracle, other]))
@@ -320,12 +327,25 @@ def test_numbers_are_shown_with_three_digits_and_a_unit() -> None:
     assert shown_interval(0.0009, 0.0008, 0.0011, "duration", "s") == "900 µs [800 µs, 1.10 ms]"
 
 
-def test_intervals_are_those_of_the_program() -> None:
-    six = estimate([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    assert (six.value, six.lower, six.upper) == (3.5, 1.0, 6.0)
-    nine = estimate([float(i) for i in range(1, 10)])
-    assert (nine.lower, nine.upper) == (2.0, 8.0)  # 96.1 %; one narrower attains 82 %
-    assert estimate([1.0, 2.0, 3.0, 4.0, 5.0]).lower is None
+def ratio_of(study_of: Callable[[Json], Study], ratios: list[int]) -> Ratio:
+    """Give the paired ratio of two cells, of which one takes `ratios` as long in each round."""
+    m = made_report.Maker()
+    base = m.cell(
+        "onednn", "graph", "bare", [m.fork(i, [m.block("timed", 1e-6, 20)]) for i in range(len(ratios))]
+    )
+    forks = [m.fork(i, [m.block("timed", ratio * 1e-6, 20)]) for i, ratio in enumerate(ratios)]
+    study = study_of(made_report.report([base, m.cell("torch", "eager", "framework", forks)]))
+    ratio = study.cells[1].ratio
+    assert ratio is not None
+    return ratio
+
+
+def test_intervals_are_order_statistics_of_the_ratios(study_of: Callable[[Json], Study]) -> None:
+    six = ratio_of(study_of, [2, 3, 4, 5, 6, 7])
+    assert (six.value, six.lower, six.upper) == pytest.approx((4.5, 2.0, 7.0))
+    nine = ratio_of(study_of, list(range(2, 11)))
+    assert (nine.lower, nine.upper) == pytest.approx((3.0, 9.0))  # 96.1 %; one narrower attains 82 %
+    assert ratio_of(study_of, [2, 3, 4, 5, 6]).lower is None
 
 
 def test_labels_hold_nothing_that_misleads() -> None:
@@ -346,7 +366,7 @@ def refused(tmp_path: Path, text: str | bytes) -> str:
     path = tmp_path / "hostile.json"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(ReportError) as error:
-        read_report(path, "hostile")
+        study_at(path)
     return str(error.value)
 
 
@@ -365,43 +385,49 @@ def changed(path: str, value: str) -> str:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("cells.0.metrics.step_time.value", "NaN", "NaN is not JSON"),
-        ("cells.0.metrics.step_time.value", "1e999", "metrics.step_time.value: the number is too large"),
+        ("cells.0.metrics.step_time.value", "NaN", "not valid JSON"),
+        ("cells.0.metrics.step_time.value", "1e999", "out_of_range"),
         ("cells.0.metrics.step_time.value", "1e101", "the number is too large"),
-        ("cells.0.metrics.step_time.value", "9" * 400, "the number is too large"),
-        ("cells.0.metrics.step_time.value", "9" * 9000, "digits"),
-        ("cells.0.metrics.step_time.value", '"fast"', "cells[0].metrics.step_time.value: it is of type str"),
-        ("cells.0.metrics", "[]", "cells[0].metrics: it is of type list"),
-        ("cells.0.forks.1.blocks.begin_ns.2", "[1]", "forks[1].blocks[2].begin_ns: it is of type list"),
-        ("cells.0.forks.1", "7", "cells[0].forks[1]: it is of type int"),
-        ("cells.0.axes.batch", "true", "cells[0].batch: it is of type bool"),
-        ("cells.0.id", "null", "cells[0].id: it is missing"),
-        ("cells.0", '"a"', "cells[0]: it is of type str"),
-        ("cells", "{}", "there are no cells"),
+        ("cells.0.metrics.step_time.value", "9" * 400, "overflow"),
+        ("cells.0.metrics.step_time.value", "9" * 9000, "overflow"),
+        ("cells.0.metrics.step_time.value", '"fast"', "string"),
+        ("cells.0.metrics", "[]", "array"),
+        ("cells.0.forks.1.blocks.begin_ns.2", "[1]", "array"),
+        ("cells.0.forks.1", "7", "number"),
+        ("cells.0.axes.batch", "true", "boolean"),
+        ("cells.0.id", "null", "null"),
+        ("cells.0", '"a"', "string"),
+        ("cells", "{}", "object"),
         ("schema", '"assay-report/99"', "assay-report/99"),
         ("environment", "[]", "environment is missing, or no object"),
-        ("environment", "[" * 100_000 + "]" * 100_000, "nested too deeply"),
+        ("environment", "[" * 100_000 + "]" * 100_000, "deep"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_report_is_refused_by_its_place(tmp_path: Path, path: str, value: str, said: str) -> None:
-    if path == "cells":
-        from assay_plots.__main__ import read
+    refusal = refused(tmp_path, changed(path, value))
+    assert said in refusal
+    _, _, place = refusal.partition("hostile.json")
+    for step in path.split("."):
+        assert step in place
+    assert len(refusal) < 2000
 
-        file = tmp_path / "hostile.json"
-        file.write_text(changed(path, value))
-        with pytest.raises(ReportError, match=said):
-            read([file], "")
-        return
-    assert said in refused(tmp_path, changed(path, value))
+
+def test_a_report_without_cells_is_refused(tmp_path: Path) -> None:
+    from assay_plots.__main__ import read
+
+    file = tmp_path / "hostile.json"
+    file.write_text(json.dumps(made_report.report([])))
+    with pytest.raises(ReportError, match="there are no cells"):
+        read([file], "", PROGRAM)
 
 
 def test_broken_files_are_refused(tmp_path: Path) -> None:
     whole = json.dumps(made_report.report([]))
-    assert "hostile.json:1:" in refused(tmp_path, whole[:-1])
-    assert "stands behind the report" in refused(tmp_path, whole + "{}")
-    assert "is there twice" in refused(tmp_path, whole[:-1] + ', "run": {}}')
-    assert "not UTF-8" in refused(tmp_path, b"\xff\xfe")
-    assert "expected one of" in refused(tmp_path, "[]")
+    for broken in (whole[:-1], whole + "{}", "[]"):
+        assert "hostile.json: " in refused(tmp_path, broken)
+    assert "at byte" in refused(tmp_path, whole[:-1])
+    assert "run" in refused(tmp_path, whole[:-1] + ', "run": {}}').partition("hostile.json")[2]
+    assert "not valid JSON" in refused(tmp_path, b"\xff\xfe")
     m = made_report.Maker()
     cell = m.cell("onednn", "graph", "bare", m.steps_forks(1e-3, 1, 1))
     assert "is there twice" in refused(tmp_path, json.dumps(made_report.report([cell, cell])))
@@ -455,7 +481,7 @@ def test_a_report_with_any_field_replaced_is_refused_or_drawn(tmp_path: Path) ->
         path = tmp_path / "changed.json"
         path.write_text(json.dumps(changed))
         try:
-            study = make_study([read_report(path, "changed")])
+            study = study_at(path)
         except ReportError as refusal:
             assert str(path) in str(refusal)
             refusals += 1
@@ -527,7 +553,7 @@ def test_the_extremes_of_numbers_are_drawn(study_of: Callable[[Json], Study]) ->
 
 def test_ratios_and_taxes_are_those_of_assay_show() -> None:
     """The golden table was written by the program from the same report."""
-    study = make_study([read_report(GOLDEN, "golden")])
+    study = study_at(GOLDEN)
     of_show = {}
     for line in (ROOT / "tests/cli/data/show.console").read_text(encoding="utf-8").splitlines():
         ratio = re.search(r"([\d.]+)x \[([\d.]+), ([\d.]+)\]", line)
@@ -537,28 +563,24 @@ def test_ratios_and_taxes_are_those_of_assay_show() -> None:
             of_show[f"{words[1]} {words[2]}"] = (*map(float, ratio.groups()), tax.group(1) if tax else None)
     assert of_show["torch compile"] == (4.0, 4.0, 4.0, "+300")
     (group,) = study.groups
-    base = study.baseline(group, 0)
-    assert base is not None
     for cell in group.cells:
-        ratio = time_ratio(cell, base)
+        ratio = cell.ratio
         if cell.series not in of_show:
             assert ratio is None, cell.series
             continue
         assert ratio is not None
         value, lower, upper, tax = of_show[cell.series]
         assert (ratio.value, ratio.lower, ratio.upper) == pytest.approx((value, lower, upper), rel=5e-3)
+        assert (tax is not None) == cell.taxed
         if tax:
             assert percent(ratio.value) == f"{tax} %"
 
 
-@pytest.mark.skipif(not (BUILD / "assay").exists(), reason=f"{BUILD}/assay is not built")
 def test_the_made_reports_are_reports(tmp_path: Path) -> None:
     for name, report in (("everything", made_report.everything()), ("large", made_report.large(8))):
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps(report))
-        done = subprocess.run(
-            [BUILD / "assay", "validate", path], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([PROGRAM, "validate", path], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
 
@@ -570,6 +592,7 @@ def plot(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     environment = {
         "PYTHONPATH": str(ROOT / "scripts"),
         "PATH": "/usr/bin:/bin",
+        "ASSAY_PROGRAM": str(PROGRAM),
         "HTTPS_PROXY": "http://127.0.0.1:1",
     }
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
@@ -600,3 +623,28 @@ def test_bad_input_ends_with_two_and_a_line(tmp_path: Path, arguments: list[str]
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_without_the_program_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("ASSAY_PROGRAM", None), ("PATH", str(tmp_path))):
+        monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("assay_plots.analysis.ROOT", tmp_path)
+    with pytest.raises(ReportError, match="scripts/quickstart builds it"):
+        find_program()
+    for build in ("dev", "release"):
+        program = tmp_path / "build" / build / "assay"
+        program.parent.mkdir(parents=True)
+        program.touch(mode=0o755)
+        assert find_program() == program
+    monkeypatch.setenv("ASSAY_PROGRAM", str(PROGRAM))
+    assert find_program() == PROGRAM
+    with pytest.raises(ReportError, match="nothing: there is no such program"):
+        find_program(tmp_path / "nothing")
+
+
+def test_another_form_of_the_analysis_is_refused(tmp_path: Path) -> None:
+    program = tmp_path / "assay"
+    program.write_text("""#!/bin/sh\nprintf '{"schema": "assay-analysis/99",\\n"cells": [\\n]}\\n'\n""")
+    program.chmod(0o755)
+    with pytest.raises(ReportError, match="assay-analysis/99; these pictures are of assay-analysis/1"):
+        read_study([GOLDEN], program=program)

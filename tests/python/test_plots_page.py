@@ -17,15 +17,16 @@ from contrast import contrast
 pytest.importorskip("altair", reason="altair is not installed: scripts/setup")
 pytest.importorskip("vl_convert", reason="vl-convert is not installed: scripts/setup")
 
+from assay_plots.analysis import read_study
 from assay_plots.figure import draw
 from assay_plots.page import make_page
 from assay_plots.plots import PLOTS
-from assay_plots.reader import read_report
 from assay_plots.render import spec_of
-from assay_plots.study import make_study
 
 Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = Path(os.environ.get("ASSAY_BUILD") or ROOT / "build/dev") / "assay"
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 EVIL = "<script>window.pwned=1</script><img src=x onerror=window.pwned=2>\"'`${window.pwned=3}"
 EVIL += "</script></style></title>{{x}}]]><!--<svg onload=window.pwned=4>"
 
@@ -33,7 +34,7 @@ EVIL += "</script></style></title>{{x}}]]><!--<svg onload=window.pwned=4>"
 def write_page(folder: Path, report: Json) -> Path:
     source = folder / "report.json"
     source.write_text(json.dumps(report))
-    study = make_study([read_report(source, "report")])
+    study = read_study([source], program=PROGRAM)
     figures = [draw(plot, study) for plot in PLOTS]
     page = folder / "index.html"
     page.write_text(
@@ -55,7 +56,7 @@ def hostile() -> Json:
         cell["metrics"] = {
             name: metric | {"unit": metric["unit"]} for name, metric in cell["metrics"].items()
         }
-        cell["metrics"][EVIL] = {"value": 1.0, "unit": EVIL[:9], "hint": "number", "n": 1}
+        cell["metrics"][EVIL] = made_report.metric([1.0], EVIL[:9], "number")
         names = cell["equivalence"]["tensors"].get("name", [])
         names[:] = [name + EVIL for name in names]
         for entry in cell["published"]:

@@ -20,7 +20,7 @@ from worker_under_test import ROOT
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 KEPT = sorted((ROOT / "tests/reports").glob("*.json"))
-FORMATS = {"show": ["console", "markdown", "csv", "gbench"],
+FORMATS = {"show": ["console", "markdown", "csv", "json", "gbench"],
            "compare": ["console", "markdown", "json", "junit", "github"]}  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kept_reports import report_of
+from kept_reports import identity, report_of
 from program import BUILD, PROGRAM, assay, told
 from report_form import rows
 from scipy import stats
@@ -191,6 +191,45 @@ def test_metrics_are_medians_with_the_binomial_interval(tmp_path: Path) -> None:
     assert (metric["lower"], metric["upper"]) == pytest.approx((interval.low, interval.high), rel=1e-12)
     below = times.index(min(times, key=lambda time: abs(time - metric["lower"])))
     assert metric["confidence"] == pytest.approx(1 - 2 * stats.binom.cdf(below, len(times), 0.5), abs=1e-12)
+
+
+@pytest.mark.parametrize("count", [5, 6, 9, 20, 41])
+def test_ratios_are_paired_within_rounds_with_the_binomial_interval(tmp_path: Path, count: int) -> None:
+    base, new = forks(count, 2e-3, 0.1, 3), forks(count, 5e-3, 0.1, 4)
+    report = report_of([base, new])
+    for cell, backend, kind in zip(report["cells"], ("onednn", "torch"), ("bare", "framework"), strict=True):
+        cell |= {"batch": 1, "backend": backend, "kind": kind}
+        cell["id"] = identity(cell)
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(report))
+    analysis = told("show", "--format", "json", path)
+    assert analysis["schema"] == "assay-analysis/1"
+    cell = analysis["cells"][1]
+    assert (cell["base"], cell["taxed"]) == (0, True)
+    pairs = zip(new, base, strict=True)
+    ratios = sorted(statistics.median(a) / statistics.median(b) for a, b in pairs)
+    found = cell["ratio"]
+    assert (found["value"], found["n"]) == (pytest.approx(float(np.median(ratios)), rel=1e-9), count)
+    if count < 6:
+        assert found["lower"] is None
+        return
+    interval = stats.quantile_test(ratios, p=0.5).confidence_interval(0.95)
+    assert (found["lower"], found["upper"]) == pytest.approx((interval.low, interval.high), rel=1e-9)
+    below = int(np.argmin(np.abs(np.array(ratios) - found["lower"])))
+    assert found["confidence"] == pytest.approx(1 - 2 * stats.binom.cdf(below, count, 0.5), abs=1e-12)
+
+
+def test_the_analysis_gives_the_quantiles_of_blocks_off_the_median(tmp_path: Path) -> None:
+    lot = random.Random(8)
+    blocks = [[round(2e6 * lot.lognormvariate(0, 0.1)) for _ in range(12)] for _ in range(3)]
+    cell = told("show", "--format", "json", write(tmp_path / "r.json", [blocks]))["cells"][0]
+    middle = float(np.median([np.median(fork) for fork in blocks]))
+    for fork, times in zip(cell["forks"], blocks, strict=True):
+        low, high = np.quantile(times, [0.1, 0.9]) / middle - 1
+        assert fork["off"] == pytest.approx(np.median(times) / middle - 1, abs=1e-9)
+        assert (fork["off_low"], fork["off_high"]) == pytest.approx((low, high), abs=1e-9)
+    medians = [float(np.median(fork)) for fork in blocks]
+    assert cell["spread"] == pytest.approx((max(medians) - min(medians)) / middle, abs=1e-9)
 
 
 def signed_rank(differences: np.ndarray, confidence: float) -> tuple[float, float, float, float] | None:

@@ -18,6 +18,7 @@
 #include "harness/conductor/run/metrics.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/core/statistics.hpp"
+#include "harness/report/metric_table.hpp"
 
 namespace assay {
 namespace {
@@ -85,9 +86,8 @@ class AbRun {
       a_.check(one.pair.a);
       b_.check(one.pair.b);
       one.metric = settings_.metric.empty() ? main_metric(row_a(one).axes) : settings_.metric;
-      const auto described = row_a(one).metrics.find(one.metric);
       JudgeSettings judge = judge_settings();
-      judge.higher_is_better = described != row_a(one).metrics.end() && described->second.hint == Hint::rate;
+      judge.higher_is_better = higher_is_better(one.metric);
       one.trial = Trial(plan_, judge);
       one.over = !measurable(one, 0);
     }
@@ -186,8 +186,7 @@ class AbRun {
       BreakageSettings breakage = settings_.breakage;
       // Another backend or batch may take other memory: that is not what was asked.
       if (a.id != b.id) breakage.memory_threshold = std::numeric_limits<double>::infinity();
-      CellVerdict cell =
-          judge_pair(a, b, one.metric, breakage, [&](const Metric&) { return by_rounds(one); });
+      CellVerdict cell = judge_pair(a, b, one.metric, breakage, [&] { return by_rounds(one); });
       cell.id = one.pair.id;
       comparison.judged += !one.a.empty();
       comparison.cells.push_back(std::move(cell));

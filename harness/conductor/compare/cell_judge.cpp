@@ -13,13 +13,12 @@ bool went_wrong(Status status) { return status != Status::unsupported && status 
 }  // namespace
 
 CellVerdict judge_pair(const CellReport& base, const CellReport& current, const std::string& metric,
-                       const BreakageSettings& breakage_settings,
-                       const std::function<CellVerdict(const Metric& described)>& judge) {
+                       const BreakageSettings& breakage_settings, const std::function<CellVerdict()>& judge) {
   CellVerdict cell;
   if (base.status == Status::ok && current.status == Status::ok) {
     const auto found = base.metrics.find(metric);
     const Metric described = found == base.metrics.end() ? Metric{} : found->second;
-    cell = judge(described);
+    cell = judge();
     cell.unit = described.unit;
     cell.hint = described.hint;
   }

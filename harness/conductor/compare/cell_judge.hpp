@@ -14,7 +14,6 @@ namespace assay {
 // `judge` is asked where both are ok. What is broken is so however fast; what was not ok in the baseline is
 // new where it is ok now, and unmeasured where it is not.
 CellVerdict judge_pair(const CellReport& base, const CellReport& current, const std::string& metric,
-                       const BreakageSettings& breakage,
-                       const std::function<CellVerdict(const Metric& described)>& judge);
+                       const BreakageSettings& breakage, const std::function<CellVerdict()>& judge);
 
 }  // namespace assay

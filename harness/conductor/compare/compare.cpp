@@ -12,9 +12,9 @@
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/print/table.hpp"
 #include "harness/conductor/run/exit_code.hpp"
-#include "harness/conductor/run/metrics.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
+#include "harness/report/metric_table.hpp"
 
 namespace assay {
 namespace {
@@ -50,7 +50,9 @@ std::map<std::string, Pair> pairs_of(const Report& base, const Report& current, 
 }
 
 void require_metric(const std::string& metric) {
-  const std::vector<std::string> known = metric_names();
+  std::vector<std::string> known;
+  for (const MetricRow& row : metric_table())
+    if (row.section != Section::memory_plans) known.emplace_back(row.name);
   if (metric.empty() || contains(known, metric)) return;
   throw ConfigError(fmt::format("[compare] '{}' is no metric{}", metric, suggestion(metric, known)));
 }
@@ -72,17 +74,16 @@ class Judge {
 
   CellVerdict operator()(const CellReport& base, const CellReport& current) const {
     const std::string metric = settings_.metric.empty() ? main_metric(base.axes) : settings_.metric;
-    return judge_pair(base, current, metric, settings_.breakage, [&](const Metric& described) {
-      return by_statistics(base, current, metric, described.hint == Hint::rate);
-    });
+    return judge_pair(base, current, metric, settings_.breakage,
+                      [&] { return by_statistics(base, current, metric); });
   }
 
  private:
-  CellVerdict by_statistics(const CellReport& base, const CellReport& current, const std::string& metric,
-                            bool higher_is_better) const {
+  CellVerdict by_statistics(const CellReport& base, const CellReport& current,
+                            const std::string& metric) const {
     const auto before = fork_values(base, metric), after = fork_values(current, metric);
     CellVerdict cell = judge_times(
-        before, after, {settings_.threshold, confidence_, between_runs(base.id), higher_is_better});
+        before, after, {settings_.threshold, confidence_, between_runs(base.id), higher_is_better(metric)});
     if (before.empty() || after.empty())
       cell.reason =
           fmt::format("{} has no value in {}", metric, before.empty() ? "the baseline" : "the new report");

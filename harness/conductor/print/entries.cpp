@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "harness/report/invariants.hpp"
-
 namespace assay {
 namespace {
 
@@ -14,15 +12,25 @@ constexpr std::size_t most_warnings = 4;  // of a cell
 
 }  // namespace
 
-std::string short_name(const CellReport& cell) {
-  std::string name = cell.axes.backend + " " + cell.axes.mode;
-  return cell.axes.layout == "native" ? name : name + " " + cell.axes.layout;
+std::string mode_text(const CellReport& cell) {
+  return cell.axes.layout == "native" ? cell.axes.mode : cell.axes.mode + " " + cell.axes.layout;
 }
 
 Entry metric_entry(const CellReport& cell, std::string_view name) {
   const auto found = cell.metrics.find(name);
   if (found == cell.metrics.end()) return {"-", Tone::quiet};
   return {format_metric(found->second), found->second.value ? Tone::plain : Tone::quiet};
+}
+
+Entry without_interval(Entry entry) {
+  entry.text = entry.text.substr(0, entry.text.find(" ["));
+  return entry;
+}
+
+Entry metric_entry(const CellReport& cell, const MetricRow& metric) {
+  const bool wide = metric.section == Section::times || metric.section == Section::memory_plans;
+  const Entry entry = metric_entry(cell, metric.name);
+  return wide ? entry : without_interval(entry);
 }
 
 Entry status_entry(const CellReport& cell) {
@@ -49,9 +57,9 @@ std::string ratio_text(const PairedRatio& ratio) {
   return text;
 }
 
-void add_warning_notes(Table& table, const Report& report, const ComparisonGroup& group) {
+void add_warning_notes(Table& table, const Analysis& all, const AnalyzedGroup& group) {
   for (const std::size_t i : group.cells) {
-    const CellReport& cell = report.cells[i];
+    const CellReport& cell = all.report_cell(i);
     std::map<std::string, int> forks;
     for (const Fork& fork : cell.forks)
       for (const std::string& warning : fork.warnings) ++forks[warning];
@@ -68,9 +76,9 @@ void add_warning_notes(Table& table, const Report& report, const ComparisonGroup
   }
 }
 
-void add_status_notes(Table& table, const Report& report, const ComparisonGroup& group) {
+void add_status_notes(Table& table, const Analysis& all, const AnalyzedGroup& group) {
   for (const std::size_t i : group.cells) {
-    const CellReport& cell = report.cells[i];
+    const CellReport& cell = all.report_cell(i);
     if (cell.status != Status::ok) {
       std::string note =
           fmt::format("{}: {}: {}", short_name(cell), to_string(cell.status), one_line(cell.reason, 300));
@@ -81,7 +89,7 @@ void add_status_notes(Table& table, const Report& report, const ComparisonGroup&
     } else if (!cell.flags.empty()) {
       table.notes.push_back(
           fmt::format("{} is not ranked: {}.", short_name(cell), fmt::join(cell.flags, ", ")));
-    } else if (!is_clean(cell)) {
+    } else if (!all.cells[i].clean) {
       table.notes.push_back(fmt::format("{} is not ranked: it was not checked against the oracle{}{}",
                                         short_name(cell), cell.equivalence.reason.empty() ? "." : ": ",
                                         one_line(cell.equivalence.reason, 200)));

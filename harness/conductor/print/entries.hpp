@@ -5,15 +5,19 @@
 #include <string_view>
 
 #include "harness/conductor/print/table.hpp"
-#include "harness/report/comparison.hpp"
+#include "harness/report/analysis.hpp"
+#include "harness/report/metric_table.hpp"
 #include "harness/report/report.hpp"
 
 namespace assay {
 
-// "onednn graph", with the layout where it is not the backend's own.
-std::string short_name(const CellReport& cell);
+// "graph", with the layout where it is not the backend's own.
+std::string mode_text(const CellReport& cell);
 // A metric with its interval, "-" where it has no value.
 Entry metric_entry(const CellReport& cell, std::string_view name);
+Entry without_interval(Entry entry);
+// With its interval where the table of its section is wide enough for that; `--format csv` has them all.
+Entry metric_entry(const CellReport& cell, const MetricRow& metric);
 // "ok", the quality flags, or what went wrong.
 Entry status_entry(const CellReport& cell);
 // How near to its bound the worst tensor is.
@@ -21,8 +25,8 @@ Entry equivalence_entry(const CellReport& cell);
 // "1.9x [1.8, 2.0]"
 std::string ratio_text(const PairedRatio& ratio);
 // Why a row of the group is not ok, or not ranked.
-void add_status_notes(Table& table, const Report& report, const ComparisonGroup& group);
+void add_status_notes(Table& table, const Analysis& all, const AnalyzedGroup& group);
 // What the forks of each row were warned of.
-void add_warning_notes(Table& table, const Report& report, const ComparisonGroup& group);
+void add_warning_notes(Table& table, const Analysis& all, const AnalyzedGroup& group);
 
 }  // namespace assay

@@ -1,6 +1,5 @@
 #include "harness/conductor/print/gbench.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <string_view>

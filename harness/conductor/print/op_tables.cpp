@@ -3,57 +3,41 @@
 #include <algorithm>
 
 #include "harness/conductor/print/entries.hpp"
-#include "harness/report/comparison.hpp"
+#include "harness/report/metric_table.hpp"
 
 namespace assay {
 namespace {
 
-Entry without_interval(Entry entry) {
-  entry.text = entry.text.substr(0, entry.text.find(" ["));
-  return entry;
+Table empty_table(const std::string& title) {
+  Table table{.title = title, .columns = {{"size"}, {"backend"}, {"mode"}}, .rows = {}, .notes = {}};
+  for (const MetricRow& metric : metric_table())
+    if (!metric.op_heading.empty()) table.columns.push_back({std::string(metric.op_heading), Align::right});
+  table.columns.insert(table.columns.end(), {{"ratio", Align::right}, {"equivalence"}, {"status"}});
+  return table;
 }
 
-Table empty_table(const std::string& title) {
-  return {.title = title,
-          .columns = {{"size"},
-                      {"backend"},
-                      {"mode"},
-                      {"time", Align::right},
-                      {"traffic", Align::right},
-                      {"arithmetic", Align::right},
-                      {"of roofline", Align::right},
-                      {"ratio", Align::right},
-                      {"equivalence"},
-                      {"status"}},
-          .rows = {},
-          .notes = {}};
+std::string ratio_to_base(const AnalyzedCell& cell, bool is_base) {
+  if (is_base) return "1";
+  return cell.ratio ? ratio_text(*cell.ratio) : "-";
 }
 
 // The cells of one size; ratios are to the fastest bare library, else to the fastest.
-void add_size(Table& table, const Report& report, const ComparisonGroup& group) {
-  const auto base = baseline(report, group);
+void add_size(Table& table, const Analysis& all, const AnalyzedGroup& group) {
   for (const std::size_t i : group.cells) {
-    const CellReport& cell = report.cells[i];
-    const auto ratio = base && *base != i ? time_ratio(cell, report.cells[*base]) : std::nullopt;
-    const bool first = i == group.cells.front();
-    table.rows.push_back(
-        {{first ? cell.axes.size : ""},
-         {cell.axes.backend},
-         {cell.axes.layout == "native" ? cell.axes.mode : cell.axes.mode + " " + cell.axes.layout},
-         metric_entry(cell, "step_time"),
-         without_interval(metric_entry(cell, "bytes_per_second")),
-         without_interval(metric_entry(cell, "flops_per_second")),
-         without_interval(metric_entry(cell, "roofline_share")),
-         {ratio       ? ratio_text(*ratio)
-          : base == i ? "1"
-                      : "-"},
-         equivalence_entry(cell),
-         status_entry(cell)});
+    const CellReport& cell = all.report_cell(i);
+    std::vector<Entry> row{
+        {i == group.cells.front() ? cell.axes.size : ""}, {cell.axes.backend}, {mode_text(cell)}};
+    for (const MetricRow& metric : metric_table())
+      if (!metric.op_heading.empty()) row.push_back(metric_entry(cell, metric));
+    row.push_back({ratio_to_base(all.cells[i], all.cells[i].base == i)});
+    row.push_back(equivalence_entry(cell));
+    row.push_back(status_entry(cell));
+    table.rows.push_back(std::move(row));
   }
   // One reason for many sizes is said once.
   Table notes;
-  add_status_notes(notes, report, group);
-  add_warning_notes(notes, report, group);
+  add_status_notes(notes, all, group);
+  add_warning_notes(notes, all, group);
   for (std::string& note : notes.notes) {
     if (std::find(table.notes.begin(), table.notes.end(), note) == table.notes.end())
       table.notes.push_back(std::move(note));
@@ -62,18 +46,14 @@ void add_size(Table& table, const Report& report, const ComparisonGroup& group) 
 
 }  // namespace
 
-std::vector<Table> op_tables(const Report& report) {
+std::vector<Table> op_tables(const Analysis& all) {
   std::vector<Table> tables;
-  for (const ComparisonGroup& group : comparison_groups(report)) {
-    const Axes& axes = report.cells[group.cells.front()].axes;
-    if (!axes.is_op()) continue;
-    const std::string title = family_title(axes);
-    auto table =
-        std::find_if(tables.begin(), tables.end(), [&](const Table& one) { return one.title == title; });
-    if (table == tables.end()) table = tables.insert(tables.end(), empty_table(title));
-    add_size(*table, report, group);
+  for (const AnalyzedFamily& family : all.families) {
+    if (!family.is_op) continue;
+    Table table = empty_table(family.title);
+    for (const std::size_t group : family.groups) add_size(table, all, all.groups[group]);
+    tables.push_back(without_empty_columns(std::move(table)));
   }
-  for (Table& table : tables) table = without_empty_columns(std::move(table));
   return tables;
 }
 

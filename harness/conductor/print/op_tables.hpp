@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "harness/conductor/print/table.hpp"
-#include "harness/report/report.hpp"
+#include "harness/report/analysis.hpp"
 
 namespace assay {
 
 // In the order of the cells; empty where no cell is a single op.
-std::vector<Table> op_tables(const Report& report);
+std::vector<Table> op_tables(const Analysis& all);
 
 }  // namespace assay

@@ -7,40 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/print/entries.hpp"
-#include "harness/conductor/print/summary.hpp"
-#include "harness/report/comparison.hpp"
 
 namespace assay {
 namespace {
-
-const CellReport* find_cell(const Report& report, const std::string& id) {
-  const auto found =
-      std::find_if(report.cells.begin(), report.cells.end(), [&](const auto& cell) { return cell.id == id; });
-  return found == report.cells.end() ? nullptr : &*found;
-}
-
-std::optional<double> metric_value(const CellReport& cell, const std::string& name) {
-  const auto found = cell.metrics.find(name);
-  return found == cell.metrics.end() ? std::nullopt : found->second.value;
-}
-
-// Paired within rounds where the metric is one of a step; of the medians for the rest.
-std::string measured_ratio(const CellReport& cell, const CellReport& other, const std::string& metric) {
-  const auto shown = [](double value) { return format_value(value, Hint::ratio, "1"); };
-  if (const auto paired = time_ratio(cell, other);
-      paired && (metric == "step_time" || metric == "samples_per_second")) {
-    const bool rate = metric == "samples_per_second";
-    std::string text = shown(rate ? 1 / paired->value : paired->value);
-    if (paired->lower && paired->upper && *paired->lower > 0) {
-      const double low = rate ? 1 / *paired->upper : *paired->lower;
-      const double high = rate ? 1 / *paired->lower : *paired->upper;
-      text += fmt::format(" [{}, {}]", format_significant(low), format_significant(high));
-    }
-    return text;
-  }
-  const auto a = metric_value(cell, metric), b = metric_value(other, metric);
-  return a && b && *b != 0 ? shown(*a / *b) : "-";
-}
 
 // What tells the cells of this table apart, and no more: "lenet5 torch eager cuda epochs:10".
 class Names {
@@ -89,7 +58,8 @@ bool is_quick(const Report& report) {
   return quick != report.run.end() && *quick == true;
 }
 
-Table published_table(const Report& report) {
+Table published_table(const Analysis& all) {
+  const Report& report = *all.reports.front();
   Table table{
       .title = "Measured beside published",
       .columns = {{"cell"}, {"metric"}, {"measured", Align::right}, {"published", Align::right}, {"source"}},
@@ -98,16 +68,17 @@ Table published_table(const Report& report) {
   // A shrunk run is not the protocol: its numbers never stand beside those of the study.
   if (is_quick(report)) return table;
   const Names names(report);
-  for (const CellReport& cell : report.cells) {
-    for (const Published& published : cell.published) {
+  for (const AnalyzedCell& analyzed : all.cells) {
+    const CellReport& cell = *analyzed.cell;
+    for (const AnalyzedPublished& entry : analyzed.published) {
+      const Published& published = *entry.published;
       const auto metric = cell.metrics.find(published.metric);
       const Hint hint = metric == cell.metrics.end() ? Hint::number : metric->second.hint;
       std::string what = published.metric, measured = "-";
       if (published.to) {
-        const CellReport* other = find_cell(report, *published.to);
-        what +=
-            other ? " / that of " + names.of(*other, &cell) : " / that of a cell that is not in this report";
-        if (other) measured = measured_ratio(cell, *other, published.metric);
+        what += entry.other ? " / that of " + names.of(all.report_cell(*entry.other), &cell)
+                            : " / that of a cell that is not in this report";
+        if (entry.measured) measured = ratio_text(*entry.measured);
       } else if (metric != cell.metrics.end()) {
         measured = format_metric(metric->second);
       }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/conductor/print/table.hpp"
-#include "harness/report/report.hpp"
+#include "harness/report/analysis.hpp"
 
 namespace assay {
 
@@ -12,6 +12,6 @@ bool is_quick(const Report& report);
 // One row for each published entry; none for a quick run, and a note where the command line changed what the
 // config says; without rows when nothing was published. A published ratio stands beside the ratio of the same
 // two cells, whose direction is that of the metric: of times, of rates, of accuracies.
-Table published_table(const Report& report);
+Table published_table(const Analysis& all);
 
 }  // namespace assay

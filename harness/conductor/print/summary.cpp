@@ -1,11 +1,9 @@
 #include "harness/conductor/print/summary.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <set>
-#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,8 +12,8 @@
 #include "harness/conductor/print/loss_curves.hpp"
 #include "harness/conductor/print/op_tables.hpp"
 #include "harness/conductor/print/published_table.hpp"
-#include "harness/report/comparison.hpp"
-#include "harness/report/invariants.hpp"
+#include "harness/report/analysis.hpp"
+#include "harness/report/metric_table.hpp"
 
 namespace assay {
 namespace {
@@ -30,39 +28,10 @@ std::string tax_text(const PairedRatio& ratio) {
   return text;
 }
 
-struct Compared {
-  Entry ratio{"-"};
-  Entry tax{"-"};
-};
-
-// The tax is what a framework costs over a bare library.
-Compared compare(const CellReport& cell, const CellReport* base) {
-  if (!base) return {};
-  const auto ratio = time_ratio(cell, *base);
-  if (!ratio) return {};
-  Compared out{.ratio = {ratio_text(*ratio)}};
-  if (base->kind == "bare" && cell.kind == "framework") out.tax = {tax_text(*ratio)};
-  return out;
-}
-
-// Ranked rows by time, then those that were timed, then the others as they stand.
-std::vector<std::size_t> in_rank(const Report& report, const ComparisonGroup& group) {
-  const auto key = [&](std::size_t i) {
-    const CellReport& cell = report.cells[i];
-    if (const auto time = ranked_time(cell)) return std::pair(0, *time);
-    const auto step = cell.metrics.find("step_time");
-    if (step != cell.metrics.end() && step->second.value) return std::pair(1, *step->second.value);
-    return std::pair(2, 0.0);
-  };
-  std::vector<std::size_t> order = group.cells;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
-  return order;
-}
-
-void add_fork_note(Table& table, const Report& report, const ComparisonGroup& group) {
+void add_fork_note(Table& table, const Analysis& all, const AnalyzedGroup& group) {
   int most = 0;
   for (const std::size_t i : group.cells)
-    for (const auto& [name, metric] : report.cells[i].metrics)
+    for (const auto& [name, metric] : all.report_cell(i).metrics)
       if (!is_planned(name)) most = std::max(most, metric.n);
   if (most > 0 && most < forks_for_an_interval)
     table.notes.push_back(
@@ -70,146 +39,101 @@ void add_fork_note(Table& table, const Report& report, const ComparisonGroup& gr
                     most == 1 ? "fork" : "forks", forks_for_an_interval, forks_for_an_interval));
 }
 
-Table times(const Report& report, const ComparisonGroup& group, const std::vector<std::size_t>& order) {
-  const auto base = baseline(report, group);
-  const CellReport* base_cell = base ? &report.cells[*base] : nullptr;
+// The columns of a section, in the order of the metric table.
+std::vector<const MetricRow*> section_metrics(Section section) {
+  std::vector<const MetricRow*> rows;
+  for (const MetricRow& row : metric_table())
+    if (row.section == section) rows.push_back(&row);
+  return rows;
+}
+
+void add_columns(Table& table, const std::vector<const MetricRow*>& metrics) {
+  for (const MetricRow* metric : metrics)
+    table.columns.push_back({std::string(metric->heading), Align::right});
+}
+
+Table times(const Analysis& all, const AnalyzedGroup& group) {
+  const auto base = group.baselines.front();
+  const bool several = group.in_rank.size() > 1;
+  const std::vector<const MetricRow*> metrics = section_metrics(Section::times);
   Table table{.title = group.title, .columns = {}, .rows = {}, .notes = {}};
-  table.columns = {{"#", Align::right},
-                   {"backend"},
-                   {"mode"},
-                   {"step", Align::right},
-                   {"samples/s", Align::right},
-                   {"p50", Align::right},
-                   {"p90", Align::right},
-                   {"p99", Align::right},
-                   {"p99.9", Align::right}};
-  table.columns.push_back({base_cell ? "vs " + short_name(*base_cell) : "ratio", Align::right});
+  table.columns = {{"#", Align::right}, {"backend"}, {"mode"}};
+  add_columns(table, metrics);
+  table.columns.push_back(
+      {several && base ? "vs " + short_name(all.report_cell(*base)) : "ratio", Align::right});
   table.columns.insert(table.columns.end(),
                        {{"tax", Align::right}, {"equivalence"}, {"forks", Align::right}, {"status"}});
-  int rank = 0;
-  for (const std::size_t i : order) {
-    const CellReport& cell = report.cells[i];
-    const bool ranked = ranked_time(cell).has_value();
-    const Compared compared = compare(cell, base_cell);
+  for (const std::size_t i : group.in_rank) {
+    const AnalyzedCell& analyzed = all.cells[i];
+    const CellReport& cell = *analyzed.cell;
     const auto ok = std::count_if(cell.forks.begin(), cell.forks.end(),
                                   [](const Fork& f) { return f.status == Status::ok; });
-    table.rows.push_back(
-        {{ranked ? std::to_string(++rank) : ""},
-         {cell.axes.backend},
-         {cell.axes.layout == "native" ? cell.axes.mode : cell.axes.mode + " " + cell.axes.layout},
-         metric_entry(cell, "step_time"),
-         metric_entry(cell, "samples_per_second"),
-         metric_entry(cell, "latency_p50"),
-         metric_entry(cell, "latency_p90"),
-         metric_entry(cell, "latency_p99"),
-         metric_entry(cell, "latency_p99.9"),
-         compared.ratio,
-         compared.tax,
-         equivalence_entry(cell),
-         {fmt::format("{}/{}", ok, cell.forks.size())},
-         status_entry(cell)});
+    std::vector<Entry> row{
+        {analyzed.rank ? std::to_string(*analyzed.rank) : ""}, {cell.axes.backend}, {mode_text(cell)}};
+    for (const MetricRow* metric : metrics) row.push_back(metric_entry(cell, *metric));
+    row.push_back({!several ? "" : analyzed.ratio ? ratio_text(*analyzed.ratio) : "-"});
+    row.push_back({analyzed.taxed ? tax_text(*analyzed.ratio) : "-"});
+    row.push_back(equivalence_entry(cell));
+    row.push_back({fmt::format("{}/{}", ok, cell.forks.size())});
+    row.push_back(status_entry(cell));
+    table.rows.push_back(std::move(row));
   }
-  constexpr std::size_t ratio_column = 9;
-  if (order.size() == 1) table.columns[ratio_column].title = "ratio";
-  if (order.size() == 1) table.rows[0][ratio_column].text.clear();
-  add_fork_note(table, report, group);
-  add_status_notes(table, report, group);
-  add_warning_notes(table, report, group);
+  add_fork_note(table, all, group);
+  add_status_notes(table, all, group);
+  add_warning_notes(table, all, group);
   return without_empty_columns(std::move(table));
 }
 
 // Every other metric that has a value somewhere in the group, one row a metric would be unreadable: one
-// column each.
-Table others(const Report& report, const std::vector<std::size_t>& order) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 22> known{
-      {{"training_time", "training"},
-       {"first_epoch_time", "first epoch"},
-       {"epoch_time", "epoch"},
-       {"compile_time", "compile"},
-       {"train_accuracy", "train acc"},
-       {"first_epoch_accuracy", "epoch 1 acc"},
-       {"validation_accuracy", "validation acc"},
-       {"test_accuracy", "test acc"},
-       {"train_loss", "train loss"},
-       {"validation_loss", "validation loss"},
-       {"test_loss", "test loss"},
-       {"flops_per_second", "FLOP/s"},
-       {"loader_wait", "loader wait"},
-       {"cpu_utilisation", "CPU"},
-       {"gpu_utilisation", "GPU"},
-       {"gpu_power", "GPU power"},
-       {"planned_arena", "arena"},
-       {"framework_peak", "framework peak"},
-       {"device_peak_memory", "GPU memory"},
-       {"device_peak_used", "GPU in use"},
-       {"host_peak_rss", "host RSS"},
-       {"energy", "energy"}}};
-  static const std::set<std::string_view> in_times{"step_time",   "samples_per_second", "latency_p50",
-                                                   "latency_p90", "latency_p99",        "latency_p99.9"};
-  std::vector<std::pair<std::string, std::string>> shown(known.begin(), known.end());
-  for (const std::size_t i : order)
-    for (const auto& [name, metric] : report.cells[i].metrics) {
-      const auto same = [&name = name](const auto& pair) { return pair.first == name; };
-      if (!in_times.contains(name) && !is_planned(name) && std::none_of(shown.begin(), shown.end(), same))
-        shown.emplace_back(name, name);
-    }
+// column each. A metric that the table of metrics does not have is called by its name.
+Table others(const Analysis& all, const AnalyzedGroup& group) {
   Table table{.title = {}, .columns = {{"backend"}, {"mode"}}, .rows = {}, .notes = {}};
-  for (const auto& [name, title] : shown) table.columns.push_back({title, Align::right});
-  for (const std::size_t i : order) {
-    const CellReport& cell = report.cells[i];
+  std::vector<std::string> shown;
+  for (const MetricRow* metric : section_metrics(Section::others)) shown.emplace_back(metric->name);
+  add_columns(table, section_metrics(Section::others));
+  for (const std::size_t i : group.in_rank)
+    for (const auto& [name, metric] : all.report_cell(i).metrics) {
+      const MetricRow* row = find_metric(name);
+      const bool elsewhere = row ? row->section != Section::only_ops : is_planned(name);
+      if (elsewhere || std::find(shown.begin(), shown.end(), name) != shown.end()) continue;
+      shown.push_back(name);
+      table.columns.push_back({name, Align::right});
+    }
+  for (const std::size_t i : group.in_rank) {
+    const CellReport& cell = all.report_cell(i);
     if (std::none_of(cell.metrics.begin(), cell.metrics.end(),
                      [](const auto& m) { return m.second.value && !is_planned(m.first); }))
       continue;
     std::vector<Entry> row{{cell.axes.backend}, {cell.axes.mode}};
-    for (const auto& [name, title] : shown) {
-      // The interval would make the row too wide; `--format csv` has it.
-      Entry entry = metric_entry(cell, name);
-      entry.text = entry.text.substr(0, entry.text.find(" ["));
-      row.push_back(entry);
-    }
+    // The interval would make the row too wide; `--format csv` has it.
+    for (const std::string& name : shown) row.push_back(without_interval(metric_entry(cell, name)));
     table.rows.push_back(row);
   }
   return without_empty_columns(std::move(table));
 }
 
 // Of each program once: the plan is of the graph, whatever executes it.
-Table memory_plans(const Report& report) {
+Table memory_plans(const Analysis& all) {
   Table table{.title = "Memory plans: the arena of a step, unfused and with plain layouts",
-              .columns = {{"workload"},
-                          {"task"},
-                          {"precision"},
-                          {"batch", Align::right},
-                          {"naive", Align::right},
-                          {"in place", Align::right},
-                          {"in place + co-share", Align::right},
-                          {"saving", Align::right},
-                          {"no plan is below", Align::right}},
+              .columns = {{"workload"}, {"task"}, {"precision"}, {"batch", Align::right}},
               .rows = {},
               .notes = {}};
-  std::set<std::vector<std::string>> seen;
-  for (const CellReport& cell : report.cells) {
-    const auto saving = cell.metrics.find("plan_saving");
-    if (saving == cell.metrics.end() || !saving->second.value) continue;
+  const std::vector<const MetricRow*> metrics = section_metrics(Section::memory_plans);
+  add_columns(table, metrics);
+  for (const AnalyzedPlan& plan : all.plans) {
+    const CellReport& cell = all.report_cell(plan.cell);
     const Axes& axes = cell.axes;
-    const std::string batch = std::to_string(axes.batch);
-    if (!seen.insert({axes.workload, axes.task, axes.precision, batch, axes.optimizer}).second) continue;
-    table.rows.push_back({{axes.workload},
-                          {axes.task},
-                          {axes.precision},
-                          {batch},
-                          metric_entry(cell, "plan_naive"),
-                          metric_entry(cell, "plan_in_place"),
-                          metric_entry(cell, "plan_co_share"),
-                          metric_entry(cell, "plan_saving"),
-                          metric_entry(cell, "plan_lower_bound")});
+    std::vector<Entry> row{{axes.workload}, {axes.task}, {axes.precision}, {std::to_string(axes.batch)}};
+    for (const MetricRow* metric : metrics) row.push_back(metric_entry(cell, *metric));
+    table.rows.push_back(std::move(row));
   }
   return table;
 }
 
 // Whether anything of the group was executed, or should have been.
-bool was_run(const Report& report, const ComparisonGroup& group) {
+bool was_run(const Analysis& all, const AnalyzedGroup& group) {
   return std::any_of(group.cells.begin(), group.cells.end(), [&](std::size_t i) {
-    const CellReport& cell = report.cells[i];
+    const CellReport& cell = all.report_cell(i);
     return cell.status != Status::ok || !cell.forks.empty() || cell.equivalence.checked;
   });
 }
@@ -225,17 +149,16 @@ std::vector<Table> summary(const Report& report) {
                       .rows = {},
                       .notes = {}});
   }
-  for (const ComparisonGroup& group : comparison_groups(report)) {
-    if (!was_run(report, group)) continue;
-    if (report.cells[group.cells.front()].axes.is_op()) continue;
-    const auto order = in_rank(report, group);
-    tables.push_back(times(report, group, order));
-    if (Table table = others(report, order); table.columns.size() > 2) tables.push_back(std::move(table));
-    if (Table table = loss_curves(report, group); !table.rows.empty()) tables.push_back(std::move(table));
+  const Analysis all = analyze(report);
+  for (const AnalyzedGroup& group : all.groups) {
+    if (group.is_op || !was_run(all, group)) continue;
+    tables.push_back(times(all, group));
+    if (Table table = others(all, group); table.columns.size() > 2) tables.push_back(std::move(table));
+    if (Table table = loss_curves(all, group); !table.rows.empty()) tables.push_back(std::move(table));
   }
-  if (Table table = memory_plans(report); !table.rows.empty()) tables.push_back(std::move(table));
-  for (Table& table : op_tables(report)) tables.push_back(std::move(table));
-  if (Table table = published_table(report); !table.rows.empty()) tables.push_back(std::move(table));
+  if (Table table = memory_plans(all); !table.rows.empty()) tables.push_back(std::move(table));
+  for (Table& table : op_tables(all)) tables.push_back(std::move(table));
+  if (Table table = published_table(all); !table.rows.empty()) tables.push_back(std::move(table));
   if (tables.empty()) tables.push_back({.title = "No cells.", .columns = {}, .rows = {}, .notes = {}});
   const auto& run = report.run;
   if (run.contains("complete") && run["complete"] == false)

@@ -9,6 +9,7 @@
 #include "harness/conductor/run/gpu_metrics.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/report/fork_time.hpp"
+#include "harness/report/metric_table.hpp"
 
 namespace assay {
 namespace {
@@ -109,10 +110,9 @@ Sample cpu_utilisation(const Fork& fork, int threads) {
   return {busy / all / threads, ""};
 }
 
-struct Row {
-  const char* name;
-  const char* unit;
-  Hint hint;
+// How a fork's own value of a metric follows from its raw numbers.
+struct Computation {
+  const char* name;  // in the metric table
   std::function<Sample(const Fork&)> sample;
 };
 
@@ -133,7 +133,7 @@ Sample roofline_share(const Sample& step, const Work& work) {
   return {least / *step.value, ""};
 }
 
-std::vector<Row> rows_for(const Axes& axes, const Work& work) {
+std::vector<Computation> computations(const Axes& axes, const Work& work) {
   const double batch = static_cast<double>(axes.batch);
   const auto step = [](const Block& block) {
     return block_seconds(block) / static_cast<double>(block.steps);
@@ -152,70 +152,66 @@ std::vector<Row> rows_for(const Axes& axes, const Work& work) {
     return [split, field](const Fork& fork) { return last_evaluation(fork, split, field); };
   };
   return {
-      {"step_time", "s", Hint::duration, [=](const Fork& fork) { return over_blocks(fork, step); }},
-      {"samples_per_second", "1/s", Hint::rate,
+      {"step_time", [=](const Fork& fork) { return over_blocks(fork, step); }},
+      {"samples_per_second",
        [=](const Fork& fork) {
          Sample sample = over_blocks(fork, step);
          if (sample.value) sample.value = batch / *sample.value;
          return sample;
        }},
-      {"flops_per_second", "FLOP/s", Hint::rate,
+      {"flops_per_second",
        [=](const Fork& fork) {
          return rate(over_blocks(fork, step), work.flops,
                      "a step has no floating-point operation that is counted");
        }},
-      {"bytes_per_second", "B/s", Hint::rate,
+      {"bytes_per_second",
        [=](const Fork& fork) {
          return rate(
              over_blocks(fork, step), work.bytes,
              op ? "the op may move nothing" : "counted of single ops: a network keeps what it can in caches");
        }},
-      {"roofline_share", "1", Hint::percentage,
+      {"roofline_share",
        [=](const Fork& fork) {
          if (!op) return Sample{{}, "of single ops"};
          return roofline_share(over_blocks(fork, step), work);
        }},
-      {"training_time", "s", Hint::duration, training_time},
-      {"first_epoch_time", "s", Hint::duration, first_epoch_time},
-      {"epoch_time", "s", Hint::duration, epoch_time},
-      {"train_accuracy", "1", Hint::percentage, evaluated(DataSplit::train, &Evaluation::accuracy)},
-      {"first_epoch_accuracy", "1", Hint::percentage, first_epoch_accuracy},
-      {"validation_accuracy", "1", Hint::percentage, evaluated(DataSplit::validation, &Evaluation::accuracy)},
-      {"test_accuracy", "1", Hint::percentage, evaluated(DataSplit::test, &Evaluation::accuracy)},
-      {"train_loss", "1", Hint::number, evaluated(DataSplit::train, &Evaluation::loss)},
-      {"validation_loss", "1", Hint::number, evaluated(DataSplit::validation, &Evaluation::loss)},
-      {"test_loss", "1", Hint::number, evaluated(DataSplit::test, &Evaluation::loss)},
-      {"latency_p50", "s", Hint::duration, [](const Fork& fork) { return latency(fork, 0.5); }},
-      {"latency_p90", "s", Hint::duration, [](const Fork& fork) { return latency(fork, 0.9); }},
-      {"latency_p99", "s", Hint::duration, [](const Fork& fork) { return latency(fork, 0.99); }},
-      {"latency_p99.9", "s", Hint::duration, [](const Fork& fork) { return latency(fork, 0.999); }},
-      {"compile_time", "s", Hint::duration,
-       [](const Fork& fork) { return Sample{fork.compile_seconds, ""}; }},
-      {"loader_wait", "s", Hint::duration,
+      {"training_time", training_time},
+      {"first_epoch_time", first_epoch_time},
+      {"epoch_time", epoch_time},
+      {"train_accuracy", evaluated(DataSplit::train, &Evaluation::accuracy)},
+      {"first_epoch_accuracy", first_epoch_accuracy},
+      {"validation_accuracy", evaluated(DataSplit::validation, &Evaluation::accuracy)},
+      {"test_accuracy", evaluated(DataSplit::test, &Evaluation::accuracy)},
+      {"train_loss", evaluated(DataSplit::train, &Evaluation::loss)},
+      {"validation_loss", evaluated(DataSplit::validation, &Evaluation::loss)},
+      {"test_loss", evaluated(DataSplit::test, &Evaluation::loss)},
+      {"latency_p50", [](const Fork& fork) { return latency(fork, 0.5); }},
+      {"latency_p90", [](const Fork& fork) { return latency(fork, 0.9); }},
+      {"latency_p99", [](const Fork& fork) { return latency(fork, 0.99); }},
+      {"latency_p99.9", [](const Fork& fork) { return latency(fork, 0.999); }},
+      {"compile_time", [](const Fork& fork) { return Sample{fork.compile_seconds, ""}; }},
+      {"loader_wait",
        [=](const Fork& fork) {
          return resident ? Sample{{}, "resident batches are not loaded while timing"}
                          : over_blocks(fork, wait);
        }},
-      {"cpu_utilisation", "1", Hint::percentage,
+      {"cpu_utilisation",
        [threads = axes.threads](const Fork& fork) { return cpu_utilisation(fork, threads); }},
-      {"host_peak_rss", "B", Hint::bytes,
-       [](const Fork& fork) { return Sample{static_cast<double>(fork.host_peak_rss), ""}; }},
-      {"planned_arena", "B", Hint::bytes, [](const Fork& fork) { return memory(fork, "planned_arena"); }},
-      {"framework_peak", "B", Hint::bytes, [](const Fork& fork) { return memory(fork, "framework_peak"); }},
-      {"device_peak_memory", "B", Hint::bytes, on_gpu(device_peak_memory)},
-      {"device_peak_used", "B", Hint::bytes, on_gpu(device_peak_used)},
-      {"gpu_utilisation", "1", Hint::percentage, on_gpu(gpu_utilisation)},
-      {"gpu_power", "W", Hint::power, on_gpu(gpu_power)},
-      {"energy", "J", Hint::energy, on_gpu(gpu_energy)},
+      {"host_peak_rss", [](const Fork& fork) { return Sample{static_cast<double>(fork.host_peak_rss), ""}; }},
+      {"planned_arena", [](const Fork& fork) { return memory(fork, "planned_arena"); }},
+      {"framework_peak", [](const Fork& fork) { return memory(fork, "framework_peak"); }},
+      {"device_peak_memory", on_gpu(device_peak_memory)},
+      {"device_peak_used", on_gpu(device_peak_used)},
+      {"gpu_utilisation", on_gpu(gpu_utilisation)},
+      {"gpu_power", on_gpu(gpu_power)},
+      {"energy", on_gpu(gpu_energy)},
   };
 }
 
 // Over the forks that count; one without a value leaves the metric null, for a median over fewer forks would
 // be another thing.
-Metric over_forks(const Row& row, const std::vector<const Fork*>& forks) {
-  Metric metric;
-  metric.unit = row.unit;
-  metric.hint = row.hint;
+Metric over_forks(const Computation& row, const std::vector<const Fork*>& forks) {
+  Metric metric = described_metric(row.name);
   std::vector<double> values;
   for (const Fork* fork : forks) {
     const Sample sample = row.sample(*fork);
@@ -237,14 +233,8 @@ Metric over_forks(const Row& row, const std::vector<const Fork*>& forks) {
 
 }  // namespace
 
-std::vector<std::string> metric_names() {
-  std::vector<std::string> names;
-  for (const Row& row : rows_for({}, {})) names.emplace_back(row.name);
-  return names;
-}
-
 std::optional<double> fork_metric(const CellReport& cell, const Fork& fork, std::string_view metric) {
-  for (const Row& row : rows_for(cell.axes, cell.work)) {
+  for (const Computation& row : computations(cell.axes, cell.work)) {
     if (row.name != metric) continue;
     const Sample sample = row.sample(fork);
     return sample.value && std::isfinite(*sample.value) ? sample.value : std::nullopt;
@@ -255,14 +245,12 @@ std::optional<double> fork_metric(const CellReport& cell, const Fork& fork, std:
 Metrics metrics_of(const CellReport& cell) {
   const std::vector<const Fork*> counted = counted_forks(cell);
   Metrics metrics;
-  for (const Row& row : rows_for(cell.axes, cell.work)) {
+  for (const Computation& row : computations(cell.axes, cell.work)) {
     if (cell.status == Status::ok && !counted.empty()) {
       metrics[row.name] = over_forks(row, counted);
       continue;
     }
-    Metric metric;
-    metric.unit = row.unit;
-    metric.hint = row.hint;
+    Metric metric = described_metric(row.name);
     metric.reason = cell.status == Status::ok ? "no fork was timed"
                                               : fmt::format("the cell is {}", to_string(cell.status));
     metrics[row.name] = metric;

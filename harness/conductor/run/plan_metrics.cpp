@@ -1,20 +1,16 @@
 #include "harness/conductor/run/plan_metrics.hpp"
 
+#include <utility>
+
 #include "harness/core/error.hpp"
 #include "harness/graph/memory_plan/summary.hpp"
+#include "harness/report/metric_table.hpp"
 
 namespace assay {
 namespace {
 
-Metric of(Hint hint, const char* unit) {
-  Metric metric;
-  metric.unit = unit;
-  metric.hint = hint;
-  return metric;
-}
-
-Metric known(double value, Hint hint, const char* unit) {
-  Metric metric = of(hint, unit);
+Metric known(const char* name, double value) {
+  Metric metric = described_metric(name);
   metric.value = value;
   metric.n = 1;
   return metric;
@@ -29,20 +25,24 @@ Metrics plan_metrics(const Cell& cell) {
     const Graph step = cell.axes.task == "train" ? training_step(program, {.precision = precision})
                                                  : inference_step(program, precision);
     const ArenaSummary arena = plan_sizes(step);
-    const auto bytes = [](std::int64_t size) { return known(static_cast<double>(size), Hint::bytes, "B"); };
-    const double saving = static_cast<double>(arena.naive) / static_cast<double>(arena.co_share);
-    return {{"plan_naive", bytes(arena.naive)},
-            {"plan_in_place", bytes(arena.in_place)},
-            {"plan_co_share", bytes(arena.co_share)},
-            {"plan_lower_bound", bytes(arena.lower_bound)},
-            {"plan_saving", known(saving, Hint::ratio, "1")}};
+    const auto size = [](std::int64_t bytes) { return static_cast<double>(bytes); };
+    const std::pair<const char*, double> values[] = {
+        {"plan_naive", size(arena.naive)},
+        {"plan_in_place", size(arena.in_place)},
+        {"plan_co_share", size(arena.co_share)},
+        {"plan_lower_bound", size(arena.lower_bound)},
+        {"plan_saving", size(arena.naive) / size(arena.co_share)}};
+    Metrics metrics;
+    for (const auto& [name, value] : values) metrics[name] = known(name, value);
+    return metrics;
   } catch (const GraphError& error) {
     Metrics metrics;
-    for (const char* name : {"plan_naive", "plan_in_place", "plan_co_share", "plan_lower_bound"}) {
-      metrics[name] = of(Hint::bytes, "B");
+    for (const MetricRow& row : metric_table()) {
+      if (row.section != Section::memory_plans) continue;
+      Metric metric = described_metric(row.name);
+      metric.reason = error.what();
+      metrics.emplace(row.name, metric);
     }
-    metrics["plan_saving"] = of(Hint::ratio, "1");
-    for (auto& [name, metric] : metrics) metric.reason = error.what();
     return metrics;
   }
 }

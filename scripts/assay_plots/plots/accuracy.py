@@ -5,27 +5,16 @@ from __future__ import annotations
 import altair as alt
 
 from assay_plots.figure import LeftOut, Panel, Plot, Row, colour, most, shape, tips, values
-from assay_plots.heading import heading
-from assay_plots.report import Cell, Fork
-from assay_plots.study import Group, Study
+from assay_plots.report import Cell, Group, Study
 from assay_plots.text import shown
 
 SPLITS = ("test", "validation", "train")
 
 
-def training_seconds(fork: Fork) -> float | None:
-    return sum(fork.epochs.values()) + (fork.compile_seconds or 0.0) if fork.epochs else None
-
-
-def last_accuracy(fork: Fork, split: str) -> float | None:
-    found = [e.accuracy for e in fork.evaluations if e.split == split and e.accuracy is not None]
-    return found[-1] if found else None
-
-
 def repeats(cell: Cell, split: str) -> list[Row]:
     rows: list[Row] = []
     for fork in cell.counted_forks():
-        seconds, accuracy = training_seconds(fork), last_accuracy(fork, split)
+        seconds, accuracy = fork.training_seconds, fork.accuracy.get(split)
         if seconds is None or accuracy is None:
             continue
         rows.append(
@@ -58,7 +47,7 @@ def panel(study: Study, group: Group, split: str) -> Panel:
     )
     points = alt.Chart(values(rows)).mark_point(filled=True, size=70, opacity=0.75)
     chart = points.encode(x=x, y=y, color=colour(study, rows), shape=shape(study, rows), tooltip=about)
-    return Panel(heading(group.cells[0]), chart.properties(height=280))
+    return Panel(group.heading, chart.properties(height=280))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:

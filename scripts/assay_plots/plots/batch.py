@@ -5,9 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from assay_plots.figure import PLAIN, LeftOut, Panel, Plot, Row, colour, dash, most, shape, tips, values
-from assay_plots.heading import heading
-from assay_plots.report import Cell
-from assay_plots.study import Study, group_title
+from assay_plots.report import Cell, Heading, Study
 from assay_plots.text import shown_interval
 
 
@@ -19,12 +17,12 @@ def point(cell: Cell) -> Row:
         "rate": metric.value,
         "lower": metric.lower,
         "upper": metric.upper,
-        "text": shown_interval(metric.value, metric.lower, metric.upper, "rate", "1/s"),
+        "text": shown_interval(metric.value, metric.lower, metric.upper, metric.hint, metric.unit),
         "clean": cell.clean,
     }
 
 
-def panel(study: Study, cells: list[Cell]) -> Panel:
+def panel(study: Study, title: Heading, cells: list[Cell]) -> Panel:
     rows = sorted((point(cell) for cell in cells), key=lambda row: int(row["batch"]))
     batches = sorted({int(row["batch"]) for row in rows})
     x = alt.X(
@@ -48,22 +46,28 @@ def panel(study: Study, cells: list[Cell]) -> Panel:
         opacity=alt.condition("datum.clean", alt.value(1.0), alt.value(0.45)),
         tooltip=about,
     )
-    return Panel(
-        heading(cells[0], with_batch=False), alt.layer(line, whiskers, points).properties(height=280)
-    )
+    return Panel(title, alt.layer(line, whiskers, points).properties(height=280))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
-    families: dict[str, list[Cell]] = {}
-    for group in study.networks:
-        for cell in group.cells:
-            if (cell.value("samples_per_second") or 0) > 0 and cell.batch > 0:
-                families.setdefault(group_title(cell, with_batch=False), []).append(cell)
-    several = [(title, cells) for title, cells in families.items() if len({cell.batch for cell in cells}) > 1]
+    families = [
+        (
+            family.heading,
+            [
+                cell
+                for group in family.groups
+                for cell in study.groups[group].cells
+                if (cell.value("samples_per_second") or 0) > 0 and cell.batch > 0
+            ],
+        )
+        for family in study.families
+        if not family.is_op
+    ]
+    several = [(title, cells) for title, cells in families if len({cell.batch for cell in cells}) > 1]
     if not several:
         raise LeftOut("every network ran with one batch size alone: assay run --batch 32,64,128 has several")
     kept, note = most(several, lambda item: len(item[1]), "comparison")
-    return [panel(study, cells) for _, cells in kept], note
+    return [panel(study, title, cells) for title, cells in kept], note
 
 
 PLOT = Plot(

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from statistics import median
-
 import altair as alt
 
 from assay_plots.figure import LeftOut, Panel, Plot, Row, colour, dash, most, tips, values
-from assay_plots.heading import heading
-from assay_plots.report import Cell, Fork
-from assay_plots.study import Group, Study
+from assay_plots.report import Cell, Group, Study
 from assay_plots.text import shown, significant
 
 
-def seconds_until(fork: Fork, epoch: int) -> float:
-    return (fork.compile_seconds or 0.0) + sum(s for number, s in fork.epochs.items() if number <= epoch)
-
-
 def losses(cell: Cell) -> list[Row]:
-    """Give the median training loss over forks after each epoch that all of them ended."""
-    forks = cell.counted_forks()
-    found: dict[int, list[float]] = {}
-    for fork in forks:
-        for e in fork.evaluations:
-            if e.split == "train" and e.epoch > 0 and e.loss is not None:
-                found.setdefault(e.epoch, []).append(e.loss)
+    """Give the training loss after each epoch that all forks ended."""
     return [
-        {"series": cell.series, "epoch": epoch, "loss": median(each), "low": min(each), "high": max(each)}
-        | {"text": significant(median(each), 4)}
-        for epoch, each in sorted(found.items())
-        if len(each) == len(forks)
+        {
+            "series": cell.series,
+            "epoch": point.epoch,
+            "loss": point.median,
+            "low": point.low,
+            "high": point.high,
+        }
+        | {"text": significant(point.median, 4)}
+        for point in cell.train_loss
     ]
 
 
@@ -38,7 +29,7 @@ def accuracies(cell: Cell) -> list[Row]:
     for fork in cell.counted_forks():
         for e in fork.evaluations:
             if e.split == "validation" and e.epoch > 0 and e.accuracy is not None:
-                seconds = seconds_until(fork, e.epoch)
+                seconds = e.after_seconds
                 rows.append(
                     {"series": cell.series, "fork": f"{cell.series} {fork.round}", "round": fork.round}
                     | {"seconds": seconds, "accuracy": e.accuracy, "epoch": e.epoch}
@@ -57,7 +48,7 @@ def loss_panel(study: Study, group: Group, rows: list[Row]) -> Panel:
         x=x, y=alt.Y("low:Q", scale=alt.Scale(zero=False)), y2="high:Q", color=hue
     )
     line = base.mark_line(point=True).encode(x=x, y=y, color=hue, strokeDash=dash(study, rows), tooltip=about)
-    return Panel(heading(group.cells[0]).of("Loss by epoch"), alt.layer(band, line).properties(height=260))
+    return Panel(group.heading.of("Loss by epoch"), alt.layer(band, line).properties(height=260))
 
 
 def accuracy_panel(study: Study, group: Group, rows: list[Row]) -> Panel:
@@ -71,7 +62,7 @@ def accuracy_panel(study: Study, group: Group, rows: list[Row]) -> Panel:
     chart = lines.encode(
         x=x, y=y, color=colour(study, rows), strokeDash=dash(study, rows), detail="fork:N", tooltip=about
     )
-    return Panel(heading(group.cells[0]).of("Accuracy by time"), chart.properties(height=260))
+    return Panel(group.heading.of("Accuracy by time"), chart.properties(height=260))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:

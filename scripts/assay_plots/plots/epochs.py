@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from statistics import median
-
 import altair as alt
 
 from assay_plots.figure import SECONDS, LeftOut, Panel, Plot, Row, colour, dash, most, tips, values
-from assay_plots.heading import heading
-from assay_plots.report import Cell
-from assay_plots.study import Group, Study
+from assay_plots.report import Cell, Group, Study
 from assay_plots.text import shown
 
 
 def epoch_rows(cell: Cell) -> list[Row]:
-    times: dict[int, list[float]] = {}
-    for fork in cell.counted_forks():
-        for epoch, seconds in fork.epochs.items():
-            times.setdefault(epoch, []).append(seconds)
     return [
-        {"series": cell.series, "epoch": epoch, "seconds": median(each), "low": min(each), "high": max(each)}
-        | {"text": shown(median(each), "duration", "s"), "n": len(each)}
-        for epoch, each in sorted(times.items())
+        {"series": cell.series, "epoch": point.epoch, "seconds": point.median}
+        | {"low": point.low, "high": point.high, "n": point.n}
+        | {"text": shown(point.median, "duration", "s")}
+        for point in cell.epoch_time
     ]
 
 
@@ -34,13 +27,11 @@ def panel(study: Study, group: Group) -> Panel:
     hue = colour(study, rows)
     band = base.mark_area(opacity=0.18).encode(x=x, y=alt.Y("low:Q"), y2="high:Q", color=hue)
     line = base.mark_line(point=True).encode(x=x, y=y, color=hue, strokeDash=dash(study, rows), tooltip=about)
-    return Panel(heading(group.cells[0]), alt.layer(band, line).properties(height=260))
+    return Panel(group.heading, alt.layer(band, line).properties(height=260))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
-    groups = [
-        g for g in study.networks if any(len(fork.epochs) > 1 for c in g.cells for fork in c.counted_forks())
-    ]
+    groups = [g for g in study.networks if any(len(c.epoch_time) > 1 for c in g.cells)]
     if not groups:
         raise LeftOut("no cell was trained for two epochs or more: assay run --epochs N does that")
     kept, note = most(groups, lambda g: len(g.cells), "comparison")

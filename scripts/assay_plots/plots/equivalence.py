@@ -5,9 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from assay_plots.figure import MOST_ROWS, LeftOut, Panel, Plot, Row, most, tips, values
-from assay_plots.heading import Heading, heading
-from assay_plots.report import Cell, Tensor
-from assay_plots.study import Study
+from assay_plots.report import Cell, Heading, Study, Tensor
 from assay_plots.theme import LIMIT
 
 SCALE = alt.Legend(
@@ -66,7 +64,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
         if group.is_op:
             single += [cell for cell in group.cells if cell.tensors]
         elif tensors := tensors_of(group.cells):
-            found.append((heading(group.cells[0]), tensors))
+            found.append((group.heading, tensors))
     ops: Tensors = {}
     for cell in single:
         highest = max(cell.tensors, key=lambda t: float("inf") if t.ratio is None else t.ratio)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from assay_plots.figure import BOTTOM, SECONDS, LeftOut, Panel, Plot, Row, bars_height, most, tips, values
-from assay_plots.heading import heading
-from assay_plots.report import Cell
-from assay_plots.study import Group, Study
+from assay_plots.report import Cell, Group, Study
 from assay_plots.text import shown, significant
 
 KINDS = ("first epoch", "later epochs, mean")
@@ -22,7 +20,7 @@ def both(cell: Cell) -> tuple[float, float] | None:
 def panel(group: Group) -> Panel:
     points: list[Row] = []
     spans: list[Row] = []
-    for cell in group.in_rank():
+    for cell in group.in_rank:
         pair = both(cell)
         if pair is None:
             continue
@@ -35,7 +33,7 @@ def panel(group: Group) -> Panel:
                     "text": shown(seconds, "duration", "s"),
                 }
             )
-        label = f"{significant(pair[0] / pair[1])}×"
+        label = f"{significant(cell.first_epoch_ratio or 0.0)}×"
         spans.append({"series": cell.series, "low": min(pair), "high": max(pair), "label": label})
     y = alt.Y("series:N", sort=[row["series"] for row in spans], title=None)
     top = max(row["high"] for row in spans)
@@ -54,7 +52,7 @@ def panel(group: Group) -> Panel:
     about = tips(("series", "backend, mode"), ("kind", ""), ("text", "time"))
     dots = alt.Chart(values(points)).mark_point(filled=True, size=90, opacity=1)
     return Panel(
-        heading(group.cells[0]),
+        group.heading,
         alt.layer(rule, dots.encode(y=y, x=x, color=hue, shape=form, tooltip=about), label).properties(
             height=bars_height(len(spans))
         ),

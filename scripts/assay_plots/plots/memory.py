@@ -19,17 +19,9 @@ from assay_plots.figure import (
     tips,
     values,
 )
-from assay_plots.heading import heading
-from assay_plots.report import Cell
-from assay_plots.study import Group, Study
+from assay_plots.report import Group, MetricRow, Plan, Study
 from assay_plots.text import shown
 
-PLANS = (
-    ("plan_naive", "naive"),
-    ("plan_in_place", "in place"),
-    ("plan_co_share", "in place + co-share"),
-    ("plan_lower_bound", "no plan is below"),
-)
 PARTS = ("persistent (parameters, moments)", "arena of a step")
 PART_COLOURS = ("#7f7f7f", "#0072b2")
 MEASURED = (("device_peak_memory", "device, peak"), ("host_peak_rss", "host, peak resident"))
@@ -41,28 +33,33 @@ def bytes_axis(title: str, top: float) -> alt.Axis:
     return alt.Axis(labelExpr=BYTES, values=[i * step for i in range(int(top / step) + 1)], title=title)
 
 
-def planned(cells: list[Cell]) -> Panel | None:
+def plans_of(study: Study) -> list[MetricRow]:
+    return [row for row in study.metrics.values() if row.section == "memory_plans" and row.hint == "bytes"]
+
+
+def planned(study: Study, plan_of: Plan) -> Panel:
     """Stack the arena of each plan on what persists; the plan is of the graph, whatever executes it."""
-    cell = next((c for c in cells if c.value("plan_naive") is not None), None)
-    if cell is None:
-        return None
-    held = [fork.memory["persistent"] for c in cells for fork in c.forks if "persistent" in fork.memory]
-    persistent = min(held) if held else 0.0
+    cell, persistent = plan_of.cell, plan_of.persistent
     rows: list[Row] = []
     labels: list[Row] = []
-    for metric, plan in PLANS:
-        size = cell.value(metric)
+    for metric in plans_of(study):
+        size, plan = cell.value(metric.name), metric.heading
         if size is None:
             continue
         for part, amount in zip(PARTS, (persistent, size), strict=True):
             if amount > 0:
                 rows.append(
-                    {"plan": plan, "part": part, "bytes": amount, "text": shown(amount, "bytes", "B")}
+                    {
+                        "plan": plan,
+                        "part": part,
+                        "bytes": amount,
+                        "text": shown(amount, metric.hint, metric.unit),
+                    }
                 )
-        labels.append({"plan": plan, "end": persistent + size, "text": shown(size, "bytes", "B")})
+        labels.append({"plan": plan, "end": persistent + size, "text": shown(size, metric.hint, metric.unit)})
     for row in rows:
         row["order"] = PARTS.index(row["part"])
-    y = alt.Y("plan:N", sort=[plan for _, plan in PLANS], title=None)
+    y = alt.Y("plan:N", sort=[label["plan"] for label in labels], title=None)
     top = max(label["end"] for label in labels)
     x = alt.X(
         "bytes:Q",
@@ -78,17 +75,21 @@ def planned(cells: list[Cell]) -> Panel | None:
         .encode(y=y, x=x, color=hue, order="order:Q", tooltip=about)
     )
     ends = alt.Chart(values(labels)).mark_text(align="left", dx=6).encode(y=y, x="end:Q", text="text:N")
-    return Panel(heading(cell).of("Plans"), alt.layer(bars, ends).properties(height=bars_height(len(labels))))
+    return Panel(
+        study.groups[cell.group].heading.of("Plans"),
+        alt.layer(bars, ends).properties(height=bars_height(len(labels))),
+    )
 
 
 def measured(study: Study, group: Group) -> list[Panel]:
     panels: list[Panel] = []
     for metric, name in MEASURED:
         rows: list[Row] = []
-        for cell in group.in_rank():
-            size = cell.value(metric)
-            if size is not None and size > 0:
-                rows.append({"series": cell.series, "bytes": size, "text": shown(size, "bytes", "B")})
+        for cell in group.in_rank:
+            found = cell.metrics.get(metric)
+            if found and found.value > 0:
+                text = shown(found.value, found.hint, found.unit)
+                rows.append({"series": cell.series, "bytes": found.value, "text": text})
         if not rows:
             continue
         top = max(row["bytes"] for row in rows)
@@ -102,18 +103,13 @@ def measured(study: Study, group: Group) -> list[Panel]:
             y=y, x=x, color=colour(study, rows, legend=False), tooltip=about
         )
         ends = base.mark_text(align="left", dx=6).encode(y=y, x="bytes:Q", text="text:N")
-        title = heading(group.cells[0]).of(f"Measured ({name})")
+        title = group.heading.of(f"Measured ({name})")
         panels.append(Panel(title, alt.layer(bars, ends).properties(height=bars_height(len(rows)))))
     return panels
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
-    programs: dict[tuple[str, ...], list[Cell]] = {}
-    for cell in study.cells:
-        if not cell.is_op:
-            key = tuple(cell.axes[name] for name in ("workload", "task", "precision", "batch", "optimizer"))
-            programs.setdefault(key, []).append(cell)
-    plans = [panel for cells in programs.values() if (panel := planned(cells))]
+    plans = [planned(study, plan) for plan in study.plans if not plan.cell.is_op]
     plans, note = most(plans, lambda _: 0.0, "program", limit=6)
     groups = [g for g in study.networks if any((c.value(m) or 0) > 0 for c in g.cells for m, _ in MEASURED)]
     groups, also = most(groups, lambda g: len(g.cells), "comparison", limit=6)

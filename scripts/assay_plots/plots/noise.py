@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from statistics import median
-
 import altair as alt
 
 from assay_plots.figure import BOTTOM, MOST_ROWS, LeftOut, Panel, Plot, Row, bars_height, most, tips, values
-from assay_plots.heading import Heading, heading
-from assay_plots.report import Cell, Fork
-from assay_plots.statistics import quantile
-from assay_plots.study import Study
+from assay_plots.report import Cell, Fork, Heading, Study
 from assay_plots.text import shown
 
 CLEAN, DISTURBED = "clean", "disturbed"
 
 
 def timed_forks(cell: Cell) -> list[Fork]:
-    return [fork for fork in cell.forks if fork.status == "ok" and fork.step_seconds]
+    return [fork for fork in cell.forks if fork.off is not None]
 
 
 def name_of(cell: Cell) -> str:
@@ -25,23 +20,22 @@ def name_of(cell: Cell) -> str:
 
 
 def rows_of(cell: Cell) -> list[Row]:
-    forks = timed_forks(cell)
-    middle = median([fork.step_seconds or 0.0 for fork in forks])
-    rows: list[Row] = []
-    for fork in forks:
-        blocks = fork.block_step_seconds
-        rows.append(
-            {"cell": name_of(cell), "round": fork.round, "off": (fork.step_seconds or 0.0) / middle - 1}
-            | {"low": quantile(blocks, 0.1) / middle - 1, "high": quantile(blocks, 0.9) / middle - 1}
-            | {"quality": CLEAN if fork.clean else DISTURBED, "flags": ", ".join(fork.flags) or "clean"}
-            | {"text": shown(fork.step_seconds, "duration", "s")}
-        )
-    return rows
+    return [
+        {
+            "cell": name_of(cell),
+            "round": fork.round,
+            "off": fork.off,
+            "low": fork.off_low,
+            "high": fork.off_high,
+        }
+        | {"quality": CLEAN if fork.clean else DISTURBED, "flags": ", ".join(fork.flags) or "clean"}
+        | {"text": shown(fork.step_seconds, "duration", "s")}
+        for fork in timed_forks(cell)
+    ]
 
 
 def spread(cell: Cell) -> float:
-    times = [fork.step_seconds or 0.0 for fork in timed_forks(cell)]
-    return (max(times) - min(times)) / median(times) if times else 0.0
+    return cell.spread or 0.0
 
 
 def panel(title: Heading, cells: list[Cell]) -> Panel:
@@ -72,7 +66,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     for group in study.groups:
         for cell in group.cells:
             if len(timed_forks(cell)) > 1:
-                panels.setdefault(heading(cell), []).append(cell)
+                panels.setdefault(group.heading, []).append(cell)
     if not panels:
         raise LeftOut("no cell has two forks or more: assay run --forks 6 gives each six, and intervals")
     kept, note = most(list(panels.items()), lambda item: max(spread(cell) for cell in item[1]), "comparison")

@@ -18,9 +18,7 @@ from assay_plots.figure import (
     tips,
     values,
 )
-from assay_plots.heading import heading
-from assay_plots.report import Cell
-from assay_plots.study import Study, op_family
+from assay_plots.report import Cell, Heading, Study
 from assay_plots.text import shown, shown_interval
 from assay_plots.theme import LIMIT
 
@@ -42,7 +40,7 @@ def point(cell: Cell) -> Row:
         "size": cell.axes["size"],
         "extent": extent(cell),
         "seconds": metric.value,
-        "text": shown_interval(metric.value, metric.lower, metric.upper, "duration", "s"),
+        "text": shown_interval(metric.value, metric.lower, metric.upper, metric.hint, metric.unit),
         "share": "–" if share is None else f"{100 * share:.0f} %",
         "flags": ", ".join(cell.flags) or "clean",
         "clean": cell.clean,
@@ -52,15 +50,10 @@ def point(cell: Cell) -> Row:
 def roofs(cells: list[Cell]) -> list[Row]:
     rows: dict[tuple[str, float], Row] = {}
     for cell in cells:
-        work = cell.work
-        limits = {
-            MEMORY: (work.get("bytes", 0.0), work.get("copy_bandwidth", 0.0)),
-            ARITHMETIC: (work.get("flops", 0.0), work.get("peak_flops", 0.0)),
-        }
-        for name, (amount, rate) in limits.items():
-            if amount > 0 and rate > 0:
-                row = {"roof": name, "extent": extent(cell), "seconds": amount / rate}
-                rows[name, extent(cell)] = row | {"text": shown(amount / rate, "duration", "s")}
+        for name, seconds in ((MEMORY, cell.memory_limit), (ARITHMETIC, cell.arithmetic_limit)):
+            if seconds is not None:
+                row = {"roof": name, "extent": extent(cell), "seconds": seconds}
+                rows[name, extent(cell)] = row | {"text": shown(seconds, "duration", "s")}
     return list(rows.values())
 
 
@@ -71,7 +64,7 @@ def in_one_line(cells: list[Cell]) -> bool:
     return flops == sorted(flops) and len({entry[0] for entry in order}) == len(order)
 
 
-def panel(study: Study, cells: list[Cell]) -> Panel:
+def panel(study: Study, title: Heading, cells: list[Cell]) -> Panel:
     rows = sorted((point(cell) for cell in cells), key=lambda row: float(row["extent"]))
     counted = (
         "bytes read and written a step" if any(c.work.get("bytes") for c in cells) else "operations a step"
@@ -113,22 +106,32 @@ def panel(study: Study, cells: list[Cell]) -> Panel:
             color=LIMIT, strokeDash=dashes, strokeWidth=1.5, point=POINT
         )
         layers += [line.encode(x=x, y=y, tooltip=about)] if limits else []
-    return Panel(heading(cells[0]), alt.layer(*layers).properties(height=300))
+    return Panel(title, alt.layer(*layers).properties(height=300))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
-    families: dict[str, list[Cell]] = {}
-    for cell in study.cells:
-        if cell.is_op and (cell.value("step_time") or 0) > 0 and extent(cell) > 0:
-            families.setdefault(op_family(cell), []).append(cell)
+    found = [
+        (
+            family.heading,
+            [
+                cell
+                for group in family.groups
+                for cell in study.groups[group].cells
+                if (cell.value("step_time") or 0) > 0 and extent(cell) > 0
+            ],
+        )
+        for family in study.families
+        if family.is_op
+    ]
+    families = [(title, cells) for title, cells in found if cells]
     if not families:
         raise LeftOut(
             "no single operator was timed: assay run --workload op/gemm (assay list workloads) does"
         )
-    kept, note = most(list(families.items()), lambda item: len(item[1]), "operator")
+    kept, note = most(families, lambda item: len(item[1]), "operator")
     if not any(roofs(cells) for _, cells in kept):
         note = f"The machine's peak and bandwidth were not measured in this run (--roofline true). {note}"
-    return [panel(study, cells) for _, cells in kept], note
+    return [panel(study, title, cells) for title, cells in kept], note
 
 
 PLOT = Plot(

@@ -5,9 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from assay_plots.figure import LeftOut, Panel, Plot, Row, bars_height, colour, most, tips, values
-from assay_plots.heading import heading
-from assay_plots.statistics import Estimate
-from assay_plots.study import Group, Study, time_ratio
+from assay_plots.report import Group, Study
 from assay_plots.text import significant
 
 
@@ -18,12 +16,10 @@ def percent(ratio: float) -> str:
 def taxed(study: Study, group: Group) -> list[Row]:
     rows: list[Row] = []
     for cell in group.cells:
-        base = study.baseline(group, cell.report)
-        if cell.kind != "framework" or base is None or base.kind != "bare":
+        ratio = cell.ratio
+        if not cell.taxed or ratio is None or cell.base is None:
             continue
-        ratio: Estimate | None = time_ratio(cell, base)
-        if ratio is None:
-            continue
+        base = study.all_cells[cell.base]
         bounds = [bound - 1 for bound in (ratio.lower, ratio.upper) if bound is not None]
         text = percent(ratio.value)
         if ratio.lower is not None and ratio.upper is not None:
@@ -52,9 +48,7 @@ def panel(study: Study, group: Group, rows: list[Row]) -> Panel:
     spans = base.transform_filter("isValid(datum.lower) && isValid(datum.upper)")
     whiskers = spans.mark_rule(strokeWidth=2).encode(y=y, x="lower:Q", x2="upper:Q", tooltip=about)
     labels = base.mark_text(align="left", dx=6).encode(y=y, x="end:Q", text="label:N")
-    return Panel(
-        heading(group.cells[0]), alt.layer(bars, whiskers, labels).properties(height=bars_height(len(rows)))
-    )
+    return Panel(group.heading, alt.layer(bars, whiskers, labels).properties(height=bars_height(len(rows))))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:

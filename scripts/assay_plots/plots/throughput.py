@@ -5,28 +5,11 @@ from __future__ import annotations
 import altair as alt
 
 from assay_plots.figure import PLAIN, LeftOut, Panel, Plot, Row, bars_height, colour, most, tips, values
-from assay_plots.heading import heading
-from assay_plots.report import Cell, Published
-from assay_plots.study import Group, Study
+from assay_plots.report import Cell, Group, Study
 from assay_plots.text import shown, shown_interval
 from assay_plots.theme import PUBLISHED
 
 METRIC = "samples_per_second"
-
-
-def published_rate(study: Study, cell: Cell, published: Published) -> float | None:
-    """Turn what was published about a step's time or rate, absolute or as a ratio, into samples a second."""
-    value, base = published.value, 1.0
-    if value is None or value <= 0 or published.metric not in (METRIC, "step_time"):
-        return None
-    if published.to:
-        other = study.find(cell, published.to)
-        rate = other.value(METRIC) if other else None
-        if rate is None or other is None:
-            return None
-        return rate * value if published.metric == METRIC else rate / value * cell.batch / other.batch
-    base = cell.batch / value if published.metric == "step_time" else value
-    return base
 
 
 def quality(cell: Cell) -> str:
@@ -34,30 +17,36 @@ def quality(cell: Cell) -> str:
 
 
 def panel(study: Study, group: Group) -> Panel:
-    timed = [cell for cell in group.in_rank() if cell.value(METRIC) is not None]
+    timed = [cell for cell in group.in_rank if cell.value(METRIC) is not None]
     rows: list[Row] = []
     marks: list[Row] = []
     for cell in timed:
         metric = cell.metrics[METRIC]
-        text = shown_interval(metric.value, metric.lower, metric.upper, "rate", "1/s")
+        text = shown_interval(metric.value, metric.lower, metric.upper, metric.hint, metric.unit)
         bounds = {"lower": metric.lower, "upper": metric.upper, "end": metric.upper or metric.value}
         rows.append(
             {
                 "series": cell.series,
                 "value": metric.value,
                 "text": text,
-                "label": shown(metric.value, "rate", "1/s") + ("" if cell.clean else ", not ranked"),
+                "label": shown(metric.value, metric.hint, metric.unit)
+                + ("" if cell.clean else ", not ranked"),
                 "n": metric.n,
             }
             | bounds
             | {"clean": cell.clean, "quality": quality(cell)}
         )
         for published in cell.published:
-            rate = published_rate(study, cell, published)
+            rate = published.samples_per_second
             if rate is not None:
                 said = published.source + (f": {published.statement}" if published.statement else "")
                 marks.append(
-                    {"series": cell.series, "rate": rate, "source": said, "text": shown(rate, "rate", "1/s")}
+                    {
+                        "series": cell.series,
+                        "rate": rate,
+                        "source": said,
+                        "text": shown(rate, metric.hint, metric.unit),
+                    }
                 )
     order = [row["series"] for row in rows]
     for row in rows:  # a label stands behind a mark that it would lie under
@@ -90,7 +79,7 @@ def panel(study: Study, group: Group) -> Panel:
             .mark_point(shape="diamond", size=100, fill=PUBLISHED, stroke="white", strokeWidth=1.3, opacity=1)
             .encode(y=y, x="rate:Q", tooltip=tips(("text", "published, samples/s"), ("source", "by")))
         )
-    return Panel(heading(group.cells[0]), alt.layer(*layers).properties(height=bars_height(len(rows))))
+    return Panel(group.heading, alt.layer(*layers).properties(height=bars_height(len(rows))))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import altair as alt
 
 from assay_plots.figure import BOTTOM, LeftOut, Panel, Plot, Row, most, tips, values
-from assay_plots.heading import heading
-from assay_plots.report import Cell, Timeline
-from assay_plots.study import Study
+from assay_plots.report import Cell, Study, Timeline
 
 PHASES = {"warm up": "#c9a227", "timed": "#0072b2", "other": "#7f7f7f"}
 
@@ -39,7 +37,7 @@ def phase_rows(timeline: Timeline, end: float) -> list[Row]:
     return rows
 
 
-def panel(cell: Cell, timeline: Timeline) -> Panel:
+def panel(study: Study, cell: Cell, timeline: Timeline) -> Panel:
     end = max([timeline.times[-1], *(phase.end for phase in timeline.phases)])
     cpu = [
         {"seconds": t, "busy": b, "what": "CPU cores"}
@@ -85,7 +83,7 @@ def panel(cell: Cell, timeline: Timeline) -> Panel:
         chart = alt.layer(alt.layer(*layers), with_gpu).resolve_scale(y="independent")
     else:
         chart = alt.layer(*layers)
-    return Panel(heading(cell).of(cell.series), chart.properties(height=200))
+    return Panel(study.groups[cell.group].heading.of(cell.series), chart.properties(height=200))
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
@@ -96,7 +94,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     kept, note = most(seen, lambda pair: len(pair[1].times) if pair[1] else 0, "timeline")
     if not any(timeline.gpu for _, timeline in kept if timeline):
         note = f"No GPU was sampled in this report. {note}"
-    return [panel(cell, timeline) for cell, timeline in kept if timeline], note
+    return [panel(study, cell, timeline) for cell, timeline in kept if timeline], note
 
 
 PLOT = Plot(

@@ -1,7 +1,10 @@
 // assay show: the tables of a report.
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,6 +14,8 @@
 #include "harness/conductor/cli/print.hpp"
 #include "harness/conductor/cli/report_files.hpp"
 #include "harness/conductor/cli/usage_error.hpp"
+#include "harness/conductor/config/options.hpp"
+#include "harness/conductor/print/analysis_json.hpp"
 #include "harness/conductor/print/csv.hpp"
 #include "harness/conductor/print/gbench.hpp"
 #include "harness/conductor/print/markdown.hpp"
@@ -21,9 +26,12 @@
 namespace assay::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct ShowOptions {
   std::vector<std::string> files;
   std::string format = "console";
+  std::string filter;
 };
 
 // Cells of several reports were not run in the same rounds: each report keeps its own tables.
@@ -37,20 +45,48 @@ std::vector<Table> tables_of(const std::vector<Report>& reports, const std::vect
   return tables;
 }
 
+// Each report by its file; where two are alike, by as many folders as tell them apart.
+std::vector<std::string> labels(const std::vector<std::string>& files) {
+  constexpr int max_folders = 20;
+  std::vector<std::string> found;
+  for (int folders = 0; folders < max_folders; ++folders) {
+    found.clear();
+    for (const std::string& file : files) {
+      std::error_code ignored;
+      const fs::path path = fs::weakly_canonical(file, ignored);
+      std::string label = path.stem().string();
+      fs::path parent = path.parent_path();
+      for (int i = 0; i < folders && parent.has_filename(); ++i, parent = parent.parent_path())
+        label = parent.filename().string() + "/" + label;
+      found.push_back(label);
+    }
+    if (std::set<std::string>(found.begin(), found.end()).size() == found.size()) return found;
+  }
+  // The same file twice.
+  for (std::size_t i = 0; i < found.size(); ++i) found[i] += fmt::format(" ({})", i + 1);
+  return found;
+}
+
 int show(const ShowOptions& options) {
-  static const std::vector<std::string> formats{"console", "markdown", "csv", "gbench"};
+  static const std::vector<std::string> formats{"console", "markdown", "csv", "json", "gbench"};
   if (std::find(formats.begin(), formats.end(), options.format) == formats.end())
     throw UsageError(
         fmt::format("show: '{}' is no format{}", options.format, suggestion(options.format, formats)));
   if (options.format == "gbench" && options.files.size() > 1)
     throw UsageError("show: --format gbench takes one report: that format has one context");
   std::vector<Report> reports;
-  for (const std::string& file : options.files) reports.push_back(load_report(file));
+  for (const std::string& file : options.files) {
+    reports.push_back(load_report(file));
+    std::erase_if(reports.back().cells,
+                  [&](const CellReport& cell) { return !is_wanted(cell.id, options.filter); });
+  }
 
   if (options.format == "markdown")
     print(markdown(tables_of(reports, options.files)));
   else if (options.format == "csv")
     print(csv(reports));
+  else if (options.format == "json")
+    print(analysis_text(analyze(reports, labels(options.files))));
   else if (options.format == "gbench")
     print(gbench_text(reports.front()));
   else
@@ -67,8 +103,11 @@ void add_show(CLI::App& app, Context& context) {
   command->add_option("REPORT", options->files, "Reports; - is standard input")->required();
   command
       ->add_option("--format", options->format,
-                   "console, markdown, csv (one row per cell and metric) or gbench [console]")
+                   "console, markdown, csv (one row per cell and metric), json (all that is derived) or "
+                   "gbench [console]")
       ->type_name("FORMAT");
+  command->add_option("--filter", options->filter, "Only cells whose id holds one of these texts")
+      ->type_name("TEXT,...");
   command->callback([options, &context] { context.action = [options] { return show(*options); }; });
 }
 

@@ -146,6 +146,28 @@ TEST(Compare, a_fall_of_accuracy_is_broken_and_a_wobble_is_not) {
   EXPECT_EQ(judged(0.88, 0.875).verdict, Verdict::same);
 }
 
+TEST(Compare, the_metric_says_whether_more_is_better) {
+  const auto with_accuracy = [](double accuracy) {
+    CellReport cell = lenet(2e-3);
+    for (std::size_t i = 0; i < cell.forks.size(); ++i)
+      cell.forks[i].evaluations[0].accuracy = accuracy + 0.001 * static_cast<double>(i % 3);
+    return report_of({cell});
+  };
+  const auto judged = [&](double before, double after, const char* metric) {
+    CompareSettings settings;
+    settings.metric = metric;
+    return only(compare(with_accuracy(before), with_accuracy(after), settings)).verdict;
+  };
+  EXPECT_EQ(judged(0.70, 0.90, "test_accuracy"), Verdict::faster) << "a gain, though the number grew";
+  CompareSettings rates;
+  rates.metric = "samples_per_second";
+  const auto verdict = [&](double before, double after) {
+    return only(compare(report_of({lenet(before)}), report_of({lenet(after)}), rates)).verdict;
+  };
+  EXPECT_EQ(verdict(2e-3, 1e-3), Verdict::faster);
+  EXPECT_EQ(verdict(1e-3, 2e-3), Verdict::slower);
+}
+
 TEST(Compare, growing_memory_is_broken) {
   CellReport larger = lenet(2e-3);
   for (Fork& fork : larger.forks) fork.memory["planned_arena"] = 5'000'000;

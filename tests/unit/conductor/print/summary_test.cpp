@@ -8,7 +8,7 @@
 #include "harness/conductor/print/console.hpp"
 #include "harness/conductor/print/loss_curves.hpp"
 #include "harness/conductor/print/published_table.hpp"
-#include "harness/report/comparison.hpp"
+#include "harness/report/analysis.hpp"
 #include "tests/unit/report/sample_report.hpp"
 
 namespace assay {
@@ -23,62 +23,6 @@ std::string entry(const Table& table, std::size_t row, const std::string& title)
   for (std::size_t i = 0; i < table.columns.size(); ++i)
     if (table.columns[i].title == title) return table.rows.at(row).at(i).text;
   return "no column " + title;
-}
-
-TEST(Comparison, pairs_forks_within_rounds_so_that_a_slow_round_cancels) {
-  Report report = test::sample_report(6);
-  // Round 3 was three times as slow for both: the ratio does not move.
-  for (CellReport& cell : report.cells)
-    for (Block& block : cell.forks[3].blocks)
-      block.end_ns = block.begin_ns + 3 * (block.end_ns - block.begin_ns);
-  const auto ratio = time_ratio(report.cells[1], report.cells[0]);
-  ASSERT_TRUE(ratio);
-  EXPECT_NEAR(ratio->value, 4, 1e-9);
-  EXPECT_NEAR(*ratio->lower, 4, 1e-9);
-  EXPECT_NEAR(*ratio->upper, 4, 1e-9);
-  EXPECT_EQ(ratio->n, 6);
-}
-
-TEST(Comparison, leaves_out_rounds_that_only_one_cell_has_or_that_are_flagged) {
-  Report report = test::sample_report(6);
-  report.cells[0].forks.erase(report.cells[0].forks.begin());
-  report.cells[1].forks[5].flags = {"preempted"};
-  const auto ratio = time_ratio(report.cells[1], report.cells[0]);
-  ASSERT_TRUE(ratio);
-  EXPECT_EQ(ratio->n, 4);
-  EXPECT_FALSE(ratio->lower) << "four rounds allow no interval";
-}
-
-TEST(Comparison, has_no_ratio_to_a_cell_that_is_not_clean) {
-  Report report = test::sample_report(6);
-  report.cells[0].flags = {"throttled"};
-  EXPECT_FALSE(time_ratio(report.cells[1], report.cells[0]));
-  EXPECT_FALSE(ranked_time(report.cells[0]));
-  report.cells[0].flags.clear();
-  report.cells[0].equivalence = {.checked = false, .reason = "not asked for"};
-  EXPECT_FALSE(ranked_time(report.cells[0])) << "what was not verified is not ranked";
-}
-
-TEST(Comparison, groups_only_what_is_the_same_work) {
-  Report report = test::sample_report(1);
-  CellReport bf16 = report.cells[0];
-  bf16.axes.precision = "bf16";
-  report.cells.push_back(bf16);
-  const auto groups = comparison_groups(report);
-  ASSERT_EQ(groups.size(), 2u);
-  EXPECT_EQ(groups[0].cells.size(), 2u);
-}
-
-TEST(Comparison, takes_the_bare_librarys_best_mode_as_baseline_though_a_framework_is_faster) {
-  Report report = test::sample_report(2);
-  report.cells.push_back(test::sample_cell("onednn", "eager", 0.005, 2));
-  report.cells.push_back(test::sample_cell("torch", "eager", 0.001, 2));
-  const auto group = comparison_groups(report).at(0);
-  EXPECT_EQ(baseline(report, group), 0u);
-  for (CellReport& cell : report.cells) cell.kind = "framework";
-  EXPECT_EQ(baseline(report, group), 3u);
-  for (CellReport& cell : report.cells) cell.status = Status::failed;
-  EXPECT_FALSE(baseline(report, group));
 }
 
 TEST(Summary, ranks_by_time_and_states_ratio_and_tax) {
@@ -130,14 +74,14 @@ TEST(Summary, says_how_many_forks_would_give_an_interval) {
 
 TEST(Summary, puts_what_was_measured_beside_what_was_published) {
   Report report = test::sample_report(2);
-  const Table table = published_table(report);
+  const Table table = published_table(analyze(report));
   EXPECT_EQ(entry(table, 0, "measured"), "4.00x");
   EXPECT_EQ(entry(table, 0, "published"), "3.00x");
   EXPECT_EQ(entry(table, 0, "metric"), "step_time / that of onednn graph");
   report.cells[1].published = {
       {.metric = "samples_per_second", .value = 3571, .unit = "1/s", .source = "S, table 4"},
       {.metric = "test_accuracy", .source = "P", .statement = "accuracy alike (figures only)"}};
-  const Table two = published_table(report);
+  const Table two = published_table(analyze(report));
   EXPECT_EQ(entry(two, 0, "published"), "3571 /s");
   EXPECT_EQ(entry(two, 1, "published"), "accuracy alike (figures only)");
   EXPECT_EQ(entry(two, 1, "measured"), "87.5 %");
@@ -147,14 +91,16 @@ TEST(Summary, turns_a_published_ratio_of_rates_the_right_way_round) {
   Report report = test::sample_report(2);
   report.cells[1].published = {
       {.metric = "samples_per_second", .value = 0.71, .unit = "1", .to = report.cells[0].id, .source = "S"}};
-  EXPECT_EQ(entry(published_table(report), 0, "measured"), "0.250x");
+  EXPECT_EQ(entry(published_table(analyze(report)), 0, "measured"), "0.250x");
 }
 
 TEST(Summary, gives_a_published_ratio_the_interval_that_paired_forks_allow) {
   Report report = test::sample_report(6);
-  EXPECT_THAT(entry(published_table(report), 0, "measured"), ::testing::MatchesRegex("4.00x \\[.*, .*\\]"));
+  EXPECT_THAT(entry(published_table(analyze(report)), 0, "measured"),
+              ::testing::MatchesRegex("4.00x \\[.*, .*\\]"));
   report.cells[1].published[0].metric = "samples_per_second";
-  EXPECT_THAT(entry(published_table(report), 0, "measured"), ::testing::MatchesRegex("0.250x \\[.*, .*\\]"));
+  EXPECT_THAT(entry(published_table(analyze(report)), 0, "measured"),
+              ::testing::MatchesRegex("0.250x \\[.*, .*\\]"));
 }
 
 TEST(Summary, never_shows_a_quick_run_as_the_published_protocol) {
@@ -162,7 +108,7 @@ TEST(Summary, never_shows_a_quick_run_as_the_published_protocol) {
   EXPECT_THAT(text_of(report), Not(HasSubstr("QUICK")));
   EXPECT_THAT(text_of(report), HasSubstr("published"));
   report.run["quick"] = true;
-  EXPECT_TRUE(published_table(report).rows.empty());
+  EXPECT_TRUE(published_table(analyze(report)).rows.empty());
   EXPECT_THAT(text_of(report), ::testing::StartsWith("QUICK"));
   EXPECT_THAT(text_of(report), Not(HasSubstr("Measured beside published")));
 }
@@ -178,7 +124,7 @@ TEST(Summary, tells_published_rows_apart_by_what_differs_between_them) {
   Report report = test::sample_report(2);
   report.cells[0].published = {{.metric = "step_time", .source = "S", .statement = "quick"}};
   report.cells[0].axes.batch = 64;
-  const Table table = published_table(report);
+  const Table table = published_table(analyze(report));
   EXPECT_EQ(entry(table, 0, "cell"), "lenet5 onednn graph b64");
   EXPECT_THAT(entry(table, 1, "cell"), HasSubstr("torch compile b"));
   EXPECT_THAT(entry(table, 1, "cell"), Not(HasSubstr("fp32")));
@@ -194,7 +140,11 @@ TEST(Summary, shows_the_curve_of_the_training_loss_of_five_epochs_or_more) {
       fork.evaluations.push_back({.epoch = epoch, .split = DataSplit::train, .samples = 10, .loss = loss});
     }
   }
-  const Table table = loss_curves(report, comparison_groups(report).at(0));
+  const auto curves = [&] {
+    const Analysis all = analyze(report);
+    return loss_curves(all, all.groups.at(0));
+  };
+  const Table table = curves();
   ASSERT_EQ(table.columns.size(), 12u) << "ten epochs of twenty";
   EXPECT_EQ(table.columns[2].title, "1");
   EXPECT_EQ(table.columns[11].title, "20");
@@ -202,7 +152,7 @@ TEST(Summary, shows_the_curve_of_the_training_loss_of_five_epochs_or_more) {
   EXPECT_EQ(entry(table, 0, "1"), "11.0") << "the median of three forks";
   EXPECT_EQ(entry(table, 0, "20"), "10.1");
   report.cells[0].forks[1].evaluations.resize(4);
-  EXPECT_TRUE(loss_curves(report, comparison_groups(report).at(0)).rows.empty());
+  EXPECT_TRUE(curves().rows.empty());
 }
 
 TEST(Summary, says_that_an_incomplete_run_can_be_resumed) {

@@ -7,6 +7,7 @@
 #include "harness/conductor/run/quality.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
+#include "harness/report/metric_table.hpp"
 
 namespace assay {
 namespace {
@@ -166,6 +167,14 @@ TEST(Metrics, what_has_no_value_has_a_reason_and_the_report_holds_together) {
   report.environment = nlohmann::json::object();
   report.cells = {made};
   EXPECT_THAT(invariant_violations(report), ::testing::IsEmpty());
+}
+
+TEST(Metrics, every_metric_of_the_table_but_the_plans_is_computed) {
+  std::vector<std::string> computed, in_table;
+  for (const auto& [name, metric] : cell({steps_fork(0, 100)}).metrics) computed.push_back(name);
+  for (const MetricRow& row : metric_table())
+    if (row.section != Section::memory_plans) in_table.emplace_back(row.name);
+  EXPECT_THAT(computed, ::testing::UnorderedElementsAreArray(in_table));
 }
 
 TEST(Metrics, a_cell_that_is_not_ok_has_none) {

@@ -1,0 +1,133 @@
+// All that is derived from reports, computed once: which cells are compared, which forks count, who is how much
+// faster. The tables print it, `assay show --format json` writes it, and the pictures draw that.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/report/comparison.hpp"
+#include "harness/report/fork_time.hpp"
+#include "harness/report/heading.hpp"
+#include "harness/report/report.hpp"
+#include "harness/report/timeline.hpp"
+
+namespace assay {
+
+struct AnalyzedFork {
+  const Fork* fork = nullptr;
+  bool clean = false;    // ok and without a quality flag
+  bool counted = false;  // one of those behind the cell's metrics
+  std::optional<ForkTime> time{};
+  // How far the fork's time a step, and the quantiles 0.1 and 0.9 over its steady blocks, lie from the cell's
+  // median over forks that are ok: 0.1 is 10 % above it.
+  std::optional<double> off{}, off_low{}, off_high{};
+  std::map<int, double> epochs{};            // epoch -> seconds in its timed blocks
+  std::optional<double> training_seconds{};  // compilation and all epochs
+  std::map<std::string, double> accuracy{};  // split -> of its last evaluation
+
+  // Seconds of training until the end of an epoch, compilation included.
+  double seconds_until(int epoch) const;
+};
+
+// Over the forks that count.
+struct CurvePoint {
+  int epoch = 0;
+  double median = 0, low = 0, high = 0;
+  int n = 0;
+};
+
+struct AnalyzedPublished {
+  const Published* published = nullptr;
+  std::optional<std::size_t> other{};  // the cell that a ratio is to
+  // Of a ratio the same of the two cells, in the metric's direction: paired within rounds where the metric is
+  // one of a step; else, with n = 0, of the medians.
+  std::optional<PairedRatio> measured{};
+  std::optional<double> samples_per_second{};  // what was published of a step, as a rate
+};
+
+struct AnalyzedCell {
+  const CellReport* cell = nullptr;
+  std::size_t report = 0, group = 0;
+  std::string series{};                // "onednn graph"; of several reports "onednn graph @ label"
+  bool clean = false;                  // it may be ranked
+  std::optional<double> time{};        // seconds a step, by which it is ranked
+  std::optional<int> rank{};           // from 1, in its group
+  std::optional<std::size_t> base{};   // of its group and report, see AnalyzedGroup::baselines
+  std::optional<PairedRatio> ratio{};  // of times, to the base
+  bool taxed = false;                  // the ratio is a framework's to a bare library
+  // Of times, to the fastest of the group; with n = 0 of the medians, where they share no round.
+  std::optional<PairedRatio> to_fastest{};
+  std::vector<AnalyzedFork> forks{};
+  std::vector<CurvePoint> train_loss{};  // after each epoch that every fork that counts has evaluated
+  std::vector<CurvePoint> epoch_time{};
+  std::optional<double> first_epoch_ratio{};  // the first epoch over the mean of the later ones
+  std::optional<double> spread{};             // of ok forks: (slowest - fastest) / median
+  // The least time that one step takes by the machine's bandwidth, and by its arithmetic.
+  std::optional<double> memory_limit{}, arithmetic_limit{};
+  std::optional<Timeline> timeline{};  // of the first fork that is ok and was sampled
+  std::vector<AnalyzedPublished> published{};
+};
+
+// The cells of all reports that may be compared.
+struct AnalyzedGroup {
+  std::string title{};
+  Heading heading{};
+  std::size_t family = 0;
+  bool is_op = false;
+  std::vector<std::size_t> cells{};    // in the order of the reports
+  std::vector<std::size_t> in_rank{};  // ranked ones by time, then those that were timed, then the others
+  // Per report what its others are measured against: the fastest ranked cell of a bare library, else of all.
+  std::vector<std::optional<std::size_t>> baselines{};
+};
+
+// How many times as long as the leader a series takes, over the sizes that both have.
+struct Follower {
+  std::string series{};
+  double low = 0, high = 0;
+};
+struct Leader {
+  std::string series{};
+  int wins = 0, sizes = 0;  // it is the fastest at so many of the sizes with two ranked cells or more
+  bool sure = true;         // every ratio has an interval
+  std::vector<Follower> followers{};  // the nearest first
+};
+
+// Groups that differ in nothing but the batch, or the size of an op.
+struct AnalyzedFamily {
+  std::string title{};
+  Heading heading{};
+  bool is_op = false;
+  std::vector<std::size_t> groups{};
+  std::optional<Leader> leader{};  // nothing where no group has two ranked cells
+};
+
+// A program whose memory plan is known.
+struct AnalyzedPlan {
+  std::size_t cell = 0;         // the first that has it; the plan is of the graph, whatever executes it
+  std::int64_t persistent = 0;  // bytes that outlive a step, the minimum over backends; 0: not known
+};
+
+struct Analysis {
+  std::vector<const Report*> reports{};
+  std::vector<std::string> labels{};
+  std::vector<AnalyzedCell> cells{};  // of all reports, one after another
+  std::vector<AnalyzedGroup> groups{};
+  std::vector<AnalyzedFamily> families{};
+  std::vector<AnalyzedPlan> plans{};
+
+  const CellReport& report_cell(std::size_t i) const { return *cells[i].cell; }
+};
+
+// Cells of several reports were not run in the same rounds: they share groups, and are not paired. `labels`
+// name the reports, one each; a single one needs none. The reports must outlive the result.
+Analysis analyze(std::span<const Report> reports, std::span<const std::string> labels = {});
+Analysis analyze(const Report& report);
+
+// "onednn graph", with the layout where it is not the backend's own.
+std::string short_name(const CellReport& cell);
+
+}  // namespace assay

@@ -1,0 +1,121 @@
+#include "harness/report/metric_table.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace assay {
+
+std::span<const MetricRow> metric_table() {
+  using enum Better;
+  using enum Section;
+  // clang-format off
+  static constexpr MetricRow rows[] = {
+    {"step_time", "s", Hint::duration, lower, times, "step", "time",
+     "per fork the median over timed blocks of seconds / steps; of several epochs without the first"},
+    {"samples_per_second", "1/s", Hint::rate, higher, times, "samples/s", "", "batch / step_time"},
+    {"latency_p50", "s", Hint::duration, lower, times, "p50", "",
+     "of the calls of task infer, each timed from a drained device to the next"},
+    {"latency_p90", "s", Hint::duration, lower, times, "p90", "", "from 10 calls on"},
+    {"latency_p99", "s", Hint::duration, lower, times, "p99", "", "from 100 calls on"},
+    {"latency_p99.9", "s", Hint::duration, lower, times, "p99.9", "", "from 1000 calls on"},
+    {"training_time", "s", Hint::duration, lower, others, "training", "",
+     "compilation and all epochs, without their evaluations"},
+    {"first_epoch_time", "s", Hint::duration, lower, others, "first epoch", "",
+     "compilation and the first epoch"},
+    {"epoch_time", "s", Hint::duration, lower, others, "epoch", "", "mean of the epochs after the first"},
+    {"compile_time", "s", Hint::duration, lower, others, "compile", "", "compilation"},
+    {"train_accuracy", "1", Hint::percentage, higher, others, "train acc", "", "of the last evaluation"},
+    {"first_epoch_accuracy", "1", Hint::percentage, higher, others, "epoch 1 acc", "",
+     "on the validation split after epoch 1"},
+    {"validation_accuracy", "1", Hint::percentage, higher, others, "validation acc", "",
+     "of the last evaluation"},
+    {"test_accuracy", "1", Hint::percentage, higher, others, "test acc", "", "of the last evaluation"},
+    {"train_loss", "1", Hint::number, lower, others, "train loss", "", "of the last evaluation"},
+    {"validation_loss", "1", Hint::number, lower, others, "validation loss", "", "of the last evaluation"},
+    {"test_loss", "1", Hint::number, lower, others, "test loss", "", "of the last evaluation"},
+    {"bytes_per_second", "B/s", Hint::rate, higher, only_ops, "bytes/s", "traffic",
+     "work.bytes / step_time, of a single op"},
+    {"flops_per_second", "FLOP/s", Hint::rate, higher, others, "FLOP/s", "arithmetic",
+     "work.flops / step_time, the floating-point operations of the graph"},
+    {"roofline_share", "1", Hint::percentage, higher, only_ops, "roofline", "of roofline",
+     "max(flops / peak_flops, bytes / copy_bandwidth) / step_time, of a single op; above 1 if caches serve"
+     " what the copy fetched from memory"},
+    {"loader_wait", "s", Hint::duration, lower, others, "loader wait", "",
+     "seconds that a step waits for its batch, within step_time"},
+    {"cpu_utilisation", "1", Hint::percentage, neither, others, "CPU", "",
+     "CPU seconds of the worker over seconds and threads, in the timed blocks"},
+    {"gpu_utilisation", "1", Hint::percentage, neither, others, "GPU", "",
+     "mean of the samples in the timed blocks"},
+    {"gpu_power", "W", Hint::power, lower, others, "GPU power", "",
+     "over the timed blocks, by the energy counter"},
+    {"planned_arena", "B", Hint::bytes, lower, others, "arena", "", "as the worker reports it"},
+    {"framework_peak", "B", Hint::bytes, lower, others, "framework peak", "", "as the worker reports it"},
+    {"device_peak_memory", "B", Hint::bytes, lower, others, "GPU memory", "",
+     "the worker's maximum on the GPU"},
+    {"device_peak_used", "B", Hint::bytes, lower, others, "GPU in use", "",
+     "the GPU's maximum, of all that use it"},
+    {"host_peak_rss", "B", Hint::bytes, lower, others, "host RSS", "", "maximum of the worker's process"},
+    {"energy", "J", Hint::energy, lower, others, "energy", "", "gpu_power x seconds per step"},
+    {"plan_naive", "B", Hint::bytes, lower, memory_plans, "naive", "",
+     "the arena of a step if every tensor has bytes of its own"},
+    {"plan_in_place", "B", Hint::bytes, lower, memory_plans, "in place", "",
+     "the arena if results overwrite operands that die there"},
+    {"plan_co_share", "B", Hint::bytes, lower, memory_plans, "in place + co-share", "",
+     "the arena if also tensors that never live together share bytes"},
+    {"plan_saving", "1", Hint::ratio, higher, memory_plans, "saving", "", "plan_naive / plan_co_share"},
+    {"plan_lower_bound", "B", Hint::bytes, lower, memory_plans, "no plan is below", "",
+     "the most bytes that live at the same time"},
+  };
+  // clang-format on
+  return rows;
+}
+
+const MetricRow* find_metric(std::string_view name) {
+  const auto rows = metric_table();
+  const auto found =
+      std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.name == name; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+Metric described_metric(std::string_view name) {
+  const MetricRow* row = find_metric(name);
+  if (!row) throw std::logic_error("the metric table has no row for " + std::string(name));
+  Metric metric;
+  metric.unit = row->unit;
+  metric.hint = row->hint;
+  return metric;
+}
+
+bool higher_is_better(std::string_view name) {
+  const MetricRow* row = find_metric(name);
+  return row && row->better == Better::higher;
+}
+
+std::string_view to_string(Better better) {
+  switch (better) {
+    case Better::lower:
+      return "lower";
+    case Better::higher:
+      return "higher";
+    case Better::neither:
+      break;
+  }
+  return "neither";
+}
+
+std::string_view to_string(Section section) {
+  switch (section) {
+    case Section::times:
+      return "times";
+    case Section::others:
+      return "others";
+    case Section::memory_plans:
+      return "memory_plans";
+    case Section::only_ops:
+      break;
+  }
+  return "only_ops";
+}
+
+}  // namespace assay

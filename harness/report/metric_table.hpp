@@ -1,0 +1,48 @@
+// The one table of metrics: what each is called, measured in and shown as, and which way is better.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "harness/report/metric.hpp"
+
+namespace assay {
+
+// Which way is better. `neither` has no right direction; a comparison treats its growth as a loss.
+enum class Better { lower, higher, neither };
+
+// The table of networks in which `assay show` prints a metric.
+enum class Section {
+  times,         // next to the rank
+  others,        // below it, without intervals
+  memory_plans,  // once per program
+  only_ops,      // in the tables of single ops
+};
+
+struct MetricRow {
+  std::string_view name;
+  std::string_view unit;
+  Hint hint;
+  Better better;
+  Section section;
+  std::string_view heading;     // of its column
+  std::string_view op_heading;  // of its column in the tables of single ops; empty: not shown there
+  std::string_view about;       // how it follows from the raw numbers
+};
+
+// In the order of the columns. A metric is a row here and its computation in conductor/run.
+std::span<const MetricRow> metric_table();
+// Null if the table has no such metric.
+const MetricRow* find_metric(std::string_view name);
+
+// The metric without a value, with its unit and hint. Throws std::logic_error if the table has no such metric.
+Metric described_metric(std::string_view name);
+
+// Whether a larger value is better. False for a metric that the table does not have.
+bool higher_is_better(std::string_view name);
+
+std::string_view to_string(Better better);
+std::string_view to_string(Section section);
+
+}  // namespace assay

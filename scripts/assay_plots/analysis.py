@@ -1,0 +1,315 @@
+"""Asks the program for the analysis of reports, and takes what the pictures need from its JSON.
+
+Everything that is derived from a report is computed there; docs/analysis.md describes the document. It holds
+texts and numbers of the reports, which are not trusted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from assay_plots.report import (
+    Cell,
+    CurvePoint,
+    Evaluation,
+    Family,
+    Follower,
+    Fork,
+    Group,
+    Heading,
+    Leader,
+    Metric,
+    MetricRow,
+    Phase,
+    Plan,
+    Published,
+    Ratio,
+    Report,
+    Study,
+    Tensor,
+    Timeline,
+)
+from assay_plots.text import clean
+
+SCHEMA = "assay-analysis/1"
+ROOT = Path(__file__).resolve().parents[2]
+LARGEST = 1e100  # of the numbers that pictures take, so that no ratio or sum of them overflows
+Json = dict[str, Any]
+T = TypeVar("T")
+
+
+class ReportError(Exception):
+    """What is wrong with a report, for a person: file, place, and what to do."""
+
+
+def find_program(given: Path | None = None) -> Path:
+    """Find assay: what is given, $ASSAY_PROGRAM, the build folders, $PATH."""
+    if named := given or os.environ.get("ASSAY_PROGRAM"):
+        path = Path(named)
+        if not path.is_file():
+            raise ReportError(f"{path}: there is no such program; --program or $ASSAY_PROGRAM names it")
+        return path
+    for build in ("release", "dev"):
+        if (path := ROOT / "build" / build / "assay").is_file():
+            return path
+    if found := shutil.which("assay"):
+        return Path(found)
+    raise ReportError(
+        "the program assay analyzes the reports, and it is not built: scripts/quickstart builds it "
+        "(or name one: --program FILE, $ASSAY_PROGRAM)"
+    )
+
+
+def _ask(program: Path, paths: Sequence[Path], filter_text: str) -> str:
+    command = [str(program), "show", "--format", "json", *(str(path.absolute()) for path in paths)]
+    command += ["--filter", filter_text] if filter_text else []
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode != 0:
+        said = done.stderr.decode("utf-8", "replace").strip()
+        raise ReportError(said.removeprefix("assay: ") or f"{program} ended with {done.returncode}")
+    return done.stdout.decode("utf-8")
+
+
+def _number(value: Any, place: str) -> float | None:
+    if value is None:
+        return None
+    number = float(value)
+    if not abs(number) <= LARGEST:
+        raise ReportError(f"{place}: the number is too large")
+    return number if abs(number) >= 1 / LARGEST else 0.0
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def _texts(words: Iterable[str], limit: int = 200) -> tuple[str, ...]:
+    return tuple(clean(word, limit) for word in words)
+
+
+def _each(items: Iterable[Json], make: Callable[[Json], T]) -> tuple[T, ...]:
+    return tuple(make(item) for item in items)
+
+
+def _metric(of: Json, place: str) -> Metric | None:
+    value, lower, upper = (_number(of[name], f"{place}.{name}") for name in ("value", "lower", "upper"))
+    if value is None:
+        return None
+    return Metric(value, clean(of["unit"], 20), lower, upper, of["n"], of["hint"])
+
+
+def _ratio(of: Json | None) -> Ratio | None:
+    if of is None or (value := _finite(of["value"])) is None:
+        return None
+    return Ratio(value, _finite(of["lower"]), _finite(of["upper"]), of["n"])
+
+
+def _published(of: Json, place: str) -> Published:
+    return Published(
+        clean(of["metric"], 80),
+        _number(of["value"], f"{place}.value"),
+        clean(of["unit"], 20),
+        of["hint"],
+        of["is_ratio"],
+        of["other"],
+        _ratio(of["measured"]),
+        _finite(of["samples_per_second"]),
+        clean(of["source"], 300),
+        clean(of["statement"], 400),
+    )
+
+
+def _fork(of: Json, place: str) -> Fork:
+    _number(of["compile_seconds"], f"{place}.compile_seconds")
+    evaluations = tuple(
+        Evaluation(
+            e["epoch"],
+            clean(e["split"], 40),
+            _number(e["accuracy"], f"{place}.evaluations.accuracy"),
+            e["after_seconds"],
+        )
+        for e in of["evaluations"]
+    )
+    return Fork(
+        of["round"],
+        of["status"],
+        of["clean"],
+        of["counted"],
+        _texts(of["flags"]),
+        _texts(of["warnings"])[:20],
+        of["step_seconds"],
+        of["off"],
+        of["off_low"],
+        of["off_high"],
+        of["training_seconds"],
+        {clean(split, 40): value for split, value in of["accuracy"].items() if abs(value) <= LARGEST},
+        evaluations,
+    )
+
+
+def _curve(points: Iterable[Json]) -> tuple[CurvePoint, ...]:
+    return tuple(CurvePoint(**point) for point in points if all(abs(point[k]) <= LARGEST for k in point))
+
+
+def _timeline(of: Json | None, place: str) -> Timeline | None:
+    if of is None:
+        return None
+    phases = tuple(Phase(clean(phase["kind"], 40), phase["begin"], phase["end"]) for phase in of["phases"])
+    cpu = tuple(_number(cores, f"{place}.samples.worker_cpu") or 0.0 for cores in of["cpu"])
+    return Timeline(phases, tuple(of["times"]), cpu, tuple(of["gpu"]))
+
+
+def _axis(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else clean(value)
+
+
+def _library(of: Json) -> str:
+    return f"{clean(of['name'], 80)} {clean(of['version'], 120)}".strip()
+
+
+def _cell(of: Json, place: str) -> Cell:
+    equivalence = of["equivalence"]
+    metrics = {
+        clean(name, 80): metric
+        for name, inner in of["metrics"].items()
+        if (metric := _metric(inner, f"{place}.metrics.{clean(name, 80)}"))
+    }
+    return Cell(
+        id=clean(of["id"], 2000),
+        report=of["report"],
+        group=of["group"],
+        series=clean(of["series"], 400),
+        axes={key: _axis(value) for key, value in of["axes"].items()},
+        is_op=of["is_op"],
+        kind=clean(of["kind"], 40),
+        status=of["status"],
+        reason=clean(of["reason"], 1000),
+        flags=_texts(of["flags"]),
+        reproduce=clean(of["reproduce"], 4000),
+        backend_version=clean(of["backend_version"], 120),
+        libraries=_each(of["libraries"], _library),
+        checked=equivalence["checked"],
+        passed=equivalence["passed"],
+        worst=_number(equivalence["worst"], f"{place}.equivalence.worst"),
+        equivalence_reason=clean(equivalence["reason"], 600),
+        tensors=tuple(
+            Tensor(clean(t["name"], 120), _number(t["ratio"], f"{place}.equivalence.tensors.ratio"))
+            for t in equivalence["tensors"]
+        ),
+        clean=of["clean"],
+        rank=of["rank"],
+        base=of["base"],
+        ratio=_ratio(of["ratio"]),
+        taxed=of["taxed"],
+        to_fastest=_ratio(of["to_fastest"]),
+        published=tuple(_published(p, f"{place}.published[{i}]") for i, p in enumerate(of["published"])),
+        metrics=metrics,
+        train_loss=_curve(of["train_loss"]),
+        epoch_time=_curve(of["epoch_time"]),
+        first_epoch_ratio=_finite(of["first_epoch_ratio"]),
+        spread=_finite(of["spread"]),
+        work={name: _number(value, f"{place}.work.{name}") or 0.0 for name, value in of["work"].items()},
+        memory_limit=_finite(of["memory_limit"]),
+        arithmetic_limit=_finite(of["arithmetic_limit"]),
+        forks=tuple(_fork(fork, f"{place}.forks[{i}]") for i, fork in enumerate(of["forks"])),
+        timeline=_timeline(of["timeline"], place),
+        log_tail=clean(of["log_tail"], 2000),
+    )
+
+
+def _heading(of: Json) -> Heading:
+    return Heading(clean(of["title"], 400), clean(of["about"], 400))
+
+
+def _leader(of: Json | None) -> Leader | None:
+    if of is None:
+        return None
+    followers = tuple(Follower(clean(f["series"], 400), f["low"], f["high"]) for f in of["followers"])
+    return Leader(clean(of["series"], 400), of["wins"], of["sizes"], of["sure"], followers)
+
+
+def _study(head: Json, cells: list[Cell]) -> Study:
+    groups = [
+        Group(
+            clean(of["title"], 400),
+            _heading(of["heading"]),
+            of["family"],
+            of["is_op"],
+            [cells[i] for i in of["cells"]],
+            [cells[i] for i in of["in_rank"]],
+            _texts(of["notes"], 600),
+        )
+        for of in head["groups"]
+    ]
+    families = [
+        Family(
+            clean(of["title"], 400), _heading(of["heading"]), of["is_op"], of["groups"], _leader(of["leader"])
+        )
+        for of in head["families"]
+    ]
+    metrics = [
+        MetricRow(**{key: value for key, value in of.items() if key != "op_heading"})
+        for of in head["metrics"]
+    ]
+    return Study(
+        [Report(clean(of["label"]), of["run"], of["environment"], of["cells"]) for of in head["reports"]],
+        cells,
+        groups,
+        families,
+        [Plan(cells[of["cell"]], float(of["persistent"])) for of in head["plans"]],
+        {row.name: row for row in metrics},
+        list(dict.fromkeys(cell.series for cell in cells)),
+        cells,
+    )
+
+
+def read_study(paths: Sequence[Path], filter_text: str = "", program: Path | None = None) -> Study:
+    """Analyze the cells whose id holds one of the texts of the filter. Raises ReportError."""
+    where = ", ".join(str(path) for path in paths)
+    text = _ask(find_program(program), paths, filter_text)
+    # A line for each cell, and no string holds a line end: a large document is never in memory as objects.
+    start, _, lines = text.partition('\n"cells": [\n')
+    head = json.loads(start.rstrip(",") + "}")
+    if head.get("schema") != SCHEMA:
+        raise ReportError(
+            f"{find_program(program)} writes {head.get('schema')}; these pictures are of {SCHEMA}"
+        )
+    try:
+        cells = [
+            _cell(json.loads(line.rstrip(",")), f"{where}: cells[{i}]")
+            for i, line in enumerate(lines.split("\n")[:-2])
+        ]
+    except OverflowError as error:
+        raise ReportError(f"{where}: a number is too large") from error
+    for report, path in zip(head["reports"], paths, strict=True):
+        for name in ("run", "environment"):
+            if not isinstance(report[name], dict):
+                raise ReportError(f"{path}: {name} is missing, or no object")
+    ids: set[tuple[int, str]] = set()
+    for i, cell in enumerate(cells):
+        if (cell.report, cell.id) in ids:
+            raise ReportError(
+                f"{where}: cells[{i}]: the id {cell.id} is there twice: ids are unique in a report"
+            )
+        ids.add((cell.report, cell.id))
+    return _study(head, cells)
+
+
+def of_at_most(study: Study, limit: int) -> Study:
+    """Give the study with the first `limit` cells of each group in rank; itself where none has more."""
+    if all(len(group.cells) <= limit for group in study.groups):
+        return study
+    groups = [
+        replace(group, cells=group.in_rank[:limit], in_rank=group.in_rank[:limit]) for group in study.groups
+    ]
+    return replace(study, groups=groups, cells=[cell for group in groups for cell in group.cells])

@@ -1,0 +1,104 @@
+#include "harness/conductor/print/analysis_json.hpp"
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/core/json/strict_json.hpp"
+#include "harness/report/metric_table.hpp"
+#include "tests/unit/report/sample_report.hpp"
+
+namespace assay {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+Json analyzed(const Report& report) { return parse_strict_json(analysis_text(analyze(report)), "analysis"); }
+
+TEST(AnalysisJson, HoldsRatiosRanksAndGroups) {
+  const Json json = analyzed(test::sample_report(6));
+  EXPECT_EQ(json["schema"], analysis_schema);
+  ASSERT_EQ(json["groups"].size(), 1u);
+  EXPECT_EQ(json["groups"][0]["in_rank"], Json::array({0, 1}));
+  EXPECT_EQ(json["groups"][0]["baselines"], Json::array({0}));
+  EXPECT_EQ(json["groups"][0]["heading"]["title"], "lenet5, training, batch 200");
+  EXPECT_EQ(json["families"][0]["heading"]["title"], "lenet5, training");
+  const Json& torch = json["cells"][1];
+  EXPECT_EQ(torch["rank"], 2);
+  EXPECT_EQ(torch["base"], 0);
+  EXPECT_EQ(torch["taxed"], true);
+  EXPECT_NEAR(torch["ratio"]["value"].get<double>(), 4, 1e-9);
+  EXPECT_EQ(torch["ratio"]["n"], 6);
+  EXPECT_EQ(torch["metrics"]["gpu_utilisation"]["value"], nullptr);
+  EXPECT_EQ(torch["axes"]["batch"], 200);
+  EXPECT_EQ(torch["forks"].size(), 6u);
+}
+
+TEST(AnalysisJson, HoldsTheMetricTable) {
+  const Json json = analyzed(test::sample_report(1));
+  ASSERT_EQ(json["metrics"].size(), metric_table().size());
+  EXPECT_EQ(json["metrics"][0]["name"], "step_time");
+  EXPECT_EQ(json["metrics"][0]["better"], "lower");
+}
+
+TEST(AnalysisJson, SaysWhyACellIsNotRanked) {
+  Report report = test::sample_report(2);
+  report.cells[0].flags = {"throttled"};
+  EXPECT_THAT(analyzed(report)["groups"][0]["notes"].dump(),
+              HasSubstr("onednn graph is not ranked: throttled."));
+}
+
+TEST(AnalysisJson, StaysStrictAndALineForEachCellWhateverAReportHolds) {
+  Report report = test::sample_report(1);
+  report.cells[0].reason = "two\nlines \xff and \"cells\": [";
+  report.cells[0].equivalence.tensors[0].ratio = std::nan("");
+  report.cells[1].forks[0].compile_seconds = HUGE_VAL;
+  const std::string text = analysis_text(analyze(report));
+  const Json json = parse_strict_json(text, "analysis");
+  EXPECT_EQ(json["cells"][0]["equivalence"]["tensors"][0]["ratio"], nullptr);
+  std::istringstream lines(text.substr(text.find("\n\"cells\": [\n") + 12));
+  std::string line;
+  for (const char* end : {",", ""}) {
+    ASSERT_TRUE(std::getline(lines, line));
+    EXPECT_TRUE(line.starts_with("{") && line.ends_with(std::string("}") + end)) << line;
+  }
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_EQ(line, "]}");
+}
+
+TEST(AnalysisJson, OfNoCellsIsWhole) { EXPECT_EQ(analyzed({})["cells"], Json::array()); }
+
+// Names of the fields, without what a report names itself.
+void collect(const Json& json, std::set<std::string>& names) {
+  static const std::set<std::string> free{"run", "environment", "axes", "variant", "accuracy", "libraries"};
+  for (const auto& [key, value] : json.items()) {
+    if (json.is_object()) names.insert(key);
+    if (json.is_object() && free.contains(key)) continue;
+    if (key == "metrics" && value.is_object()) {
+      for (const auto& metric : value) collect(metric, names);
+    } else if (value.is_structured()) {
+      collect(value, names);
+    }
+  }
+}
+
+TEST(AnalysisJson, EveryFieldIsDocumented) {
+  Report report = test::sample_report(6);
+  report.cells[0].forks[0].evaluations.push_back({.epoch = 1, .split = DataSplit::train, .samples = 1});
+  std::set<std::string> names;
+  collect(analyzed(report), names);
+  EXPECT_GT(names.size(), 90u);
+  std::ifstream file(ASSAY_DOCS "/analysis.md");
+  const std::string page((std::istreambuf_iterator<char>(file)), {});
+  for (const std::string& name : names)
+    EXPECT_THAT(page, HasSubstr("`" + name + "`")) << "docs/analysis.md does not name it";
+}
+
+}  // namespace
+}  // namespace assay

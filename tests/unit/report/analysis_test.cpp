@@ -1,0 +1,147 @@
+#include "harness/report/analysis.hpp"
+
+#include <gmock/gmock.h>
+
+#include "harness/report/comparison.hpp"
+#include "tests/unit/report/sample_report.hpp"
+
+namespace assay {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(Comparison, pairs_forks_within_rounds_so_that_a_slow_round_cancels) {
+  Report report = test::sample_report(6);
+  // Round 3 was three times as slow for both: the ratio does not move.
+  for (CellReport& cell : report.cells)
+    for (Block& block : cell.forks[3].blocks)
+      block.end_ns = block.begin_ns + 3 * (block.end_ns - block.begin_ns);
+  const auto ratio = time_ratio(report.cells[1], report.cells[0]);
+  ASSERT_TRUE(ratio);
+  EXPECT_NEAR(ratio->value, 4, 1e-9);
+  EXPECT_NEAR(*ratio->lower, 4, 1e-9);
+  EXPECT_NEAR(*ratio->upper, 4, 1e-9);
+  EXPECT_EQ(ratio->n, 6);
+}
+
+TEST(Comparison, leaves_out_rounds_that_only_one_cell_has_or_that_are_flagged) {
+  Report report = test::sample_report(6);
+  report.cells[0].forks.erase(report.cells[0].forks.begin());
+  report.cells[1].forks[5].flags = {"preempted"};
+  const auto ratio = time_ratio(report.cells[1], report.cells[0]);
+  ASSERT_TRUE(ratio);
+  EXPECT_EQ(ratio->n, 4);
+  EXPECT_FALSE(ratio->lower) << "four rounds allow no interval";
+}
+
+TEST(Comparison, has_no_ratio_to_a_cell_that_is_not_clean) {
+  Report report = test::sample_report(6);
+  report.cells[0].flags = {"throttled"};
+  EXPECT_FALSE(time_ratio(report.cells[1], report.cells[0]));
+  EXPECT_FALSE(ranked_time(report.cells[0]));
+  report.cells[0].flags.clear();
+  report.cells[0].equivalence = {.checked = false, .reason = "not asked for"};
+  EXPECT_FALSE(ranked_time(report.cells[0])) << "what was not verified is not ranked";
+}
+
+TEST(Analysis, groups_only_what_is_the_same_work) {
+  Report report = test::sample_report(1);
+  CellReport bf16 = report.cells[0];
+  bf16.axes.precision = "bf16";
+  report.cells.push_back(bf16);
+  const auto groups = analyze(report).groups;
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].cells.size(), 2u);
+}
+
+TEST(Analysis, takes_the_bare_librarys_best_mode_as_baseline_though_a_framework_is_faster) {
+  Report report = test::sample_report(2);
+  report.cells.push_back(test::sample_cell("onednn", "eager", 0.005, 2));
+  report.cells.push_back(test::sample_cell("torch", "eager", 0.001, 2));
+  const auto baseline = [&] { return analyze(report).groups.at(0).baselines.at(0); };
+  EXPECT_EQ(baseline(), 0u);
+  for (CellReport& cell : report.cells) cell.kind = "framework";
+  EXPECT_EQ(baseline(), 3u);
+  for (CellReport& cell : report.cells) cell.status = Status::failed;
+  EXPECT_FALSE(baseline());
+}
+
+TEST(Analysis, ranks_clean_cells_by_time_then_the_timed_ones_then_the_others) {
+  Report report = test::sample_report(2);
+  report.cells.push_back(test::sample_cell("torch", "eager", 0.001, 2));
+  report.cells.push_back(test::sample_cell("jax", "jit", 0.001, 0));
+  report.cells[2].flags = {"throttled"};
+  std::swap(report.cells[0], report.cells[3]);
+  const Analysis all = analyze(report);
+  EXPECT_THAT(all.groups.at(0).in_rank, ElementsAre(3u, 1u, 2u, 0u));
+  EXPECT_EQ(all.cells[3].rank, 1);
+  EXPECT_EQ(all.cells[1].rank, 2);
+  EXPECT_FALSE(all.cells[2].rank);
+}
+
+TEST(Analysis, cells_of_several_reports_share_a_group_and_are_not_paired) {
+  const std::vector<Report> reports{test::sample_report(6), test::sample_report(6)};
+  const std::vector<std::string> labels{"old", "new"};
+  const Analysis all = analyze(reports, labels);
+  ASSERT_EQ(all.groups.size(), 1u);
+  EXPECT_THAT(all.groups[0].baselines, ElementsAre(0u, 2u));
+  EXPECT_EQ(all.cells[3].series, "torch compile @ new");
+  EXPECT_NEAR(all.cells[3].ratio->value, 4, 1e-9);
+  EXPECT_EQ(all.cells[3].ratio->n, 6);
+  EXPECT_NEAR(all.cells[3].to_fastest->value, 4, 1e-9);
+  EXPECT_EQ(all.cells[3].to_fastest->n, 0) << "of the medians: the fastest is in the other report";
+}
+
+TEST(Analysis, the_leader_of_a_family_wins_at_most_sizes) {
+  Report report;
+  for (const int batch : {32, 64, 128})
+    for (const auto& [backend, time] :
+         {std::pair("onednn", 1e-3), std::pair("torch", batch == 64 ? 5e-4 : 3e-3)}) {
+      report.cells.push_back(test::sample_cell(backend, "eager", time, 6));
+      report.cells.back().axes.batch = batch;
+    }
+  const Analysis all = analyze(report);
+  ASSERT_EQ(all.families.size(), 1u);
+  const Leader leader = all.families[0].leader.value();
+  EXPECT_EQ(leader.series, "onednn eager");
+  EXPECT_EQ(leader.wins, 2);
+  EXPECT_EQ(leader.sizes, 3);
+  EXPECT_TRUE(leader.sure);
+  ASSERT_EQ(leader.followers.size(), 1u);
+  EXPECT_NEAR(leader.followers[0].low, 0.5, 1e-9);
+  EXPECT_NEAR(leader.followers[0].high, 3, 1e-9);
+}
+
+TEST(Analysis, a_loss_curve_is_over_the_forks_that_count_and_their_common_epochs) {
+  Report report = test::sample_report(3);
+  CellReport& cell = report.cells[0];
+  for (Fork& fork : cell.forks) {
+    fork.evaluations.clear();
+    for (int epoch = 1; epoch <= 3; ++epoch)
+      fork.evaluations.push_back(
+          {.epoch = epoch, .split = DataSplit::train, .samples = 10, .loss = fork.round + 1.0});
+  }
+  cell.forks[0].evaluations.pop_back();
+  cell.forks[2].flags = {"preempted"};
+  const auto curve = analyze(report).cells[0].train_loss;
+  ASSERT_EQ(curve.size(), 2u);
+  EXPECT_EQ(curve[1].epoch, 2);
+  EXPECT_EQ(curve[1].n, 2);
+  EXPECT_DOUBLE_EQ(curve[1].median, 1.5);
+  EXPECT_DOUBLE_EQ(curve[1].low, 1);
+  EXPECT_DOUBLE_EQ(curve[1].high, 2);
+}
+
+TEST(Analysis, a_published_step_time_becomes_a_rate) {
+  Report report = test::sample_report(6);
+  report.cells[1].published.push_back({.metric = "step_time", .value = 0.004, .unit = "s", .source = "S"});
+  const auto published = analyze(report).cells[1].published;
+  EXPECT_NEAR(*published[0].samples_per_second, *report.cells[0].metrics["samples_per_second"].value / 3,
+              1e-6);
+  EXPECT_NEAR(published[0].measured->value, 4, 1e-9);
+  EXPECT_DOUBLE_EQ(*published[1].samples_per_second, 50000);
+  EXPECT_FALSE(published[1].other);
+}
+
+}  // namespace
+}  // namespace assay
