@@ -1,4 +1,5 @@
-// The kernel backend that a program is linked with. What uses it is compiled once and linked with each of them.
+// The kernel backend that a program is linked with. What uses it is compiled once and linked with each of
+// them.
 #pragma once
 
 #include <memory>

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "harness/core/io/host_tensor.hpp"
+#include "harness/core/tensor.hpp"
 
 namespace assay::testing {
 

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "harness/core/error.hpp"
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 #include "workloads/list.hpp"
 
 namespace assay {

@@ -59,10 +59,8 @@ Workload resnet50() {
               "square images of any size",
           .source =
               "He et al. 2015: the stride in the first 1x1 convolution of a stage and in its projection, "
-              "which is "
-              "normalised; no bias in front of a batch norm; He-normal weights. SGD with momentum 0.9, rate "
-              "0.1 and "
-              "batch 32 are ours (the paper's batch is 256)",
+              "which is normalised; no bias in front of a batch norm; He-normal weights. SGD with momentum "
+              "0.9, rate 0.1 and batch 32 are ours (the paper's batch is 256)",
           .dataset = "synthetic",
           .sample_shape = {3, 224, 224},
           .classes = 1000,

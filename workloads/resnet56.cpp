@@ -58,16 +58,12 @@ Workload resnet56() {
           "FC",
       .source =
           "He et al. 2015 in the form of Keras's example cifar10_resnet, which Smartia ran (Keras 2.2.4). "
-          "Taken "
-          "over: a bias in every convolution, a 1x1 projection of stride 2 without batch norm where the "
-          "channels "
-          "change, stride 2 in a block's first convolution, batch norm with momentum 0.99 and epsilon 1e-3, "
-          "He-normal weights, Adam 1e-3, batch 32. Not taken over: its L2 penalty of 1e-4 on the weights of "
-          "the "
-          "convolutions and its steps of the learning rate (options of a run), 'same' padding at stride 2, "
-          "which "
-          "pads below and right alone (here all sides, as in the paper's own code), and the truncation of "
-          "He-normal draws",
+          "Taken over: a bias in every convolution, a 1x1 projection of stride 2 without batch norm where "
+          "the channels change, stride 2 in a block's first convolution, batch norm with momentum 0.99 and "
+          "epsilon 1e-3, He-normal weights, Adam 1e-3, batch 32. Not taken over: its L2 penalty of 1e-4 on "
+          "the weights of the convolutions and its steps of the learning rate (options of a run), 'same' "
+          "padding at stride 2, which pads below and right alone (here all sides, as in the paper's own "
+          "code), and the truncation of He-normal draws",
       .dataset = "cifar10",
       .sample_shape = {3, 32, 32},
       .classes = 10,

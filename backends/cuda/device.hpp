@@ -1,5 +1,5 @@
-// The device that a library runs on: memory, a stream, the vendor's products. There are two: gpu/ for a GPU, and
-// host/, which runs the same kernels on the host for the tests.
+// The device that a library runs on: memory, a stream, the vendor's products. There are two: gpu/ for a GPU,
+// and host/, which runs the same kernels on the host for the tests.
 #pragma once
 
 #include <functional>

@@ -1,11 +1,11 @@
-// The two layouts of this backend. Plain is row-major; channels_last keeps an image (N, C, H, W) as N, H, W, C
-// and a filter (K, C, R, S) as K, R, S, C.
+// The two layouts of this backend. Plain is row-major; channels_last keeps an image (N, C, H, W) as
+// N, H, W, C and a filter (K, C, R, S) as K, R, S, C.
 #pragma once
 
 #include <cstdint>
 
 #include "harness/core/tensor.hpp"
-#include "harness/engine/format.hpp"
+#include "harness/engine/kernel_library.hpp"
 
 namespace assay::cuda {
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/graph/passes/fuse.hpp"
-#include "harness/worker/error.hpp"
+#include "harness/worker/backend.hpp"
 
 namespace assay::cuda {
 

@@ -39,8 +39,8 @@ struct Request {
     return static_cast<float>(node.attributes.number(attribute));
   }
 
-  // The layout of the first of these operands that has one, then what the readers of result 0 would like; plain
-  // where nobody has said.
+  // The layout of the first of these operands that has one, then what the readers of result 0 would like;
+  // plain where nobody has said.
   Layout follow(std::initializer_list<std::size_t> operands) const;
   Layout follow_all() const;
   // What a product of matrices or a convolution in this precision is quickest in.

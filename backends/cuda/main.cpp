@@ -1,5 +1,5 @@
-// Starts the worker that is linked with CUDA's libraries, where they can be loaded; elsewhere it answers in its place
-// that they are not there, and which.
+// Starts the worker that is linked with CUDA's libraries, where they can be loaded; elsewhere it answers in
+// its place that they are not there, and which.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,7 +9,6 @@
 #include <filesystem>
 
 #include "harness/worker/backend.hpp"
-#include "harness/worker/error.hpp"
 
 namespace {
 

@@ -1,6 +1,7 @@
-// The LSTM without a vendor's: the products over all steps at once where they can be, one product and one kernel of the
-// gates a step where they cannot. What the host runs for the tests, and what a GPU runs where cuDNN has no LSTM for a
-// type. And the order of the parameters in cuDNN's one buffer, which is only known where it is.
+// The LSTM without a vendor's: the products over all steps at once where they can be, one product and one
+// kernel of the gates a step where they cannot. What the host runs for the tests, and what a GPU runs where
+// cuDNN has no LSTM for a type. And the order of the parameters in cuDNN's one buffer, which is only known
+// where it is.
 #pragma once
 
 #include <array>
@@ -13,8 +14,8 @@ namespace assay::cuda {
 // Borrows the device, for its products and its stream.
 std::unique_ptr<Lstm> make_own_lstm(const LstmSpec& spec, Device& device);
 
-// Where each gate's rows begin in a packed buffer, in elements: the matrices that x is multiplied with, those of the
-// state, and the biases.
+// Where each gate's rows begin in a packed buffer, in elements: the matrices that x is multiplied with, those
+// of the state, and the biases.
 struct LstmPacking {
   std::int64_t units = 0, features = 0;
   std::array<std::int64_t, 4> weight{}, recurrent{}, bias{};

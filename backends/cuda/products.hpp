@@ -1,5 +1,5 @@
-// What NVIDIA's libraries compute for this backend: matrix products, convolutions and the LSTM, said without their
-// types.
+// What NVIDIA's libraries compute for this backend: matrix products, convolutions and the LSTM, said without
+// their types.
 #pragma once
 
 #include <compare>
@@ -13,8 +13,8 @@ namespace assay::cuda {
 
 // c = a b (+ c) (+ bias), then max(c, 0), for each of `batch` products. All row-major: a (m, k) or with ta
 // (k, m), b (k, n) or with tb (n, k), c (m, n); a row begins `lda`, `ldb`, `ldc` elements behind the last, a
-// product `stride_a`, ... behind the last: an operand may begin at any
-// multiple of that in a buffer. Sums are f32. bias: f32 (n).
+// product `stride_a`, ... behind the last: an operand may begin at any multiple of that in a buffer. Sums are
+// f32. bias: f32 (n).
 struct MatmulSpec {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   bool ta = false, tb = false;
@@ -76,8 +76,9 @@ class Convolution {
   virtual void run(const void* a, const void* b, const float* bias, void* result, void* workspace) = 0;
 };
 
-// One layer of LSTM over whole sequences from a state of zeros: x (N, T, F), weight (4H, F), recurrent (4H, H),
-// bias f32 (4H), gates in the order input, forget, cell, output; y (N, T, H), with `last` the last step alone, (N, H).
+// One layer of LSTM over whole sequences from a state of zeros: x (N, T, F), weight (4H, F), recurrent
+// (4H, H), bias f32 (4H), gates in the order input, forget, cell, output; y (N, T, H), with `last` the last
+// step alone, (N, H).
 struct LstmSpec {
   std::int64_t samples = 0, steps = 0, features = 0, units = 0;
   bool last = false;

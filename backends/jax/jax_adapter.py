@@ -98,7 +98,7 @@ class JaxAdapter(Adapter):
             parameters: list[Array], states: Values, inputs: Array, labels: Array, key: Array
         ) -> list[tuple[Array, Array]]:
             values = run({**self._named(parameters), **states, "inputs": inputs, "labels": labels}, key)
-            return [(values[node.inputs[0]], values[node.outputs[0]]) for node in drops]
+            return [(values[str(node.inputs[0])], values[str(node.outputs[0])]) for node in drops]
 
         if cell.mode == "jit":
             self._step: Step = jax.jit(train_step, donate_argnums=(0, 1, 2, 3))

@@ -210,14 +210,14 @@ def function_of(graph: Graph, compute: jnp.dtype) -> Callable[..., Values]:
     masks = {str(node.inputs[1]): None for node in graph.nodes if node.op in RANDOM_OPS}
 
     def run(given: Values, key: Array | None = None) -> Values:
-        values: dict[str | None, Any] = {None: None, **masks, **given}
+        values: dict[str, Any] = {**masks, **given}
         for number, (op, name, operands, results) in enumerate(plan):
             drawn: dict[str, Any] = {}
             if name in RANDOM_OPS:
                 drawn["key"] = None if key is None else jax.random.fold_in(key, number)
-            found = op(*[values[operand] for operand in operands], **drawn)
-            values.update(zip(results, found if isinstance(found, tuple) else (found,), strict=False))
-        del values[None]
+            found = op(*[None if operand is None else values[operand] for operand in operands], **drawn)
+            made = zip(results, found if isinstance(found, tuple) else (found,), strict=False)
+            values.update((result, value) for result, value in made if result is not None)
         return values
 
     return run

@@ -45,7 +45,7 @@ class JaxOp(OpAdapter):
             return (*results, *backward(tuple(cotangents))), updated
 
         compiled: Callable[[Any], Any] = jax.jit if cell.mode == "jit" else lambda function: function
-        self._step = compiled(both_ways) if self.train else compiled(forward)
+        self._step = compiled(both_ways) if self.is_training else compiled(forward)
         self._last: Sequence[Array] = ()
         self._steps = 0
 
@@ -56,7 +56,7 @@ class JaxOp(OpAdapter):
         return as_array(tensor)
 
     def compute(self, given: list[Any], cotangents: list[Array]) -> Sequence[Array]:
-        backward = (cotangents,) if self.train else ()
+        backward = (cotangents,) if self.is_training else ()
         self._steps += 1
         drawn = self._steps if self.masks else None
         self._last, self.states = self._step(self.states, drawn, given, *backward)

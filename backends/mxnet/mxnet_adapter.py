@@ -117,7 +117,7 @@ class MxnetAdapter(Adapter):
         # Nothing is dropped here: while masks are supplied this is another graph.
         if self._masks:
             self._compile()
-        logits = self._network(nd.array(inputs, dtype=inputs.dtype)).asnumpy()
+        logits: np.ndarray = self._network(nd.array(inputs, dtype=inputs.dtype)).asnumpy()
         if self._masks:
             self._compile()
         return logits

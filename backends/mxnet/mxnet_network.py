@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from assay_worker import Graph, Node, Program, Unsupported, Value
+from assay_worker import Graph, Node, Program, Unsupported, Value, required
 from mxnet import gluon
 from mxnet.gluon import nn
 
@@ -18,13 +18,13 @@ Make = Callable[..., gluon.Block]
 
 def convolution(operands: Operands, stride: int, padding: int) -> gluon.Block:
     _, weight, bias = operands
-    channels, in_channels, *kernel = weight.shape
+    channels, in_channels, *kernel = required(weight).shape
     return nn.Conv2D(channels, kernel, stride, padding, in_channels=in_channels, use_bias=bias is not None)
 
 
 def linear(operands: Operands, flatten: bool = False) -> gluon.Block:
     _, weight, bias = operands
-    units, in_units = weight.shape
+    units, in_units = required(weight).shape
     return nn.Dense(units, use_bias=bias is not None, flatten=flatten, in_units=in_units)
 
 
@@ -38,11 +38,11 @@ def max_pool(operands: Operands, kernel: int, stride: int, padding: int) -> gluo
 
 def batch_norm(operands: Operands, epsilon: float, momentum: float, training: bool) -> gluon.Block:
     # Whether it trains is what autograd records, and not the block's matter.
-    return nn.BatchNorm(momentum=momentum, epsilon=epsilon, in_channels=operands[1].shape[0])
+    return nn.BatchNorm(momentum=momentum, epsilon=epsilon, in_channels=required(operands[1]).shape[0])
 
 
 def embedding(operands: Operands, sparse_gradient: bool = False) -> gluon.Block:
-    rows, width = operands[1].shape
+    rows, width = required(operands[1]).shape
     return nn.Embedding(rows, width, sparse_grad=sparse_gradient)
 
 
@@ -75,7 +75,7 @@ class Lstm(gluon.HybridBlock):
 
 def lstm(operands: Operands, last: bool) -> gluon.Block:
     _, weight, recurrent_weight, _ = operands
-    return Lstm(weight.shape[1], recurrent_weight.shape[1], last)
+    return Lstm(required(weight).shape[1], required(recurrent_weight).shape[1], last)
 
 
 class Dropout(gluon.HybridBlock):
@@ -92,14 +92,15 @@ class Dropout(gluon.HybridBlock):
 
 def matmul(operands: Operands, transpose_a: bool, transpose_b: bool) -> gluon.Block:
     transposed = {"transpose_a": transpose_a, "transpose_b": transpose_b}
-    product = {2: "dot", 3: "batch_dot"}.get(len(operands[0].shape), "linalg_gemm2")
+    product = {2: "dot", 3: "batch_dot"}.get(len(required(operands[0]).shape), "linalg_gemm2")
     return nn.HybridLambda(lambda F, a, b: getattr(F, product)(a, b, **transposed))
 
 
 def multiply(operands: Operands) -> gluon.Block:
-    if operands[1].shape == operands[0].shape:
+    a, b = (required(operand) for operand in operands)
+    if a.shape == b.shape:
         return nn.HybridLambda("elemwise_mul")
-    ones = (1,) * len(operands[0].shape)
+    ones = (1,) * len(a.shape)
     return nn.HybridLambda(lambda F, a, b: F.broadcast_mul(a, F.reshape(b, ones)))
 
 

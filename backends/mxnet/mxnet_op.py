@@ -60,12 +60,13 @@ class MxnetOp(OpAdapter):
 
     def fetch(self, name: str, tensor: nd.NDArray) -> np.ndarray:
         # MXNet has no scalars.
-        return tensor.asnumpy().reshape(self.graph.values[name].shape)
+        found: np.ndarray = tensor.asnumpy().reshape(self.graph.values[name].shape)
+        return found
 
     def compute(self, given: list[Any], cotangents: list[nd.NDArray]) -> Sequence[nd.NDArray]:
         operands, masks = given[: len(self.operands)], given[len(self.operands) :]
         fed = [*operands, *self.states.values(), *(mask for mask in masks if mask is not None)]
-        if not self.train:
+        if not self.is_training:
             with autograd.train_mode() if masks else nullcontext():
                 return self._run(*fed)
         with autograd.record():

@@ -1,4 +1,4 @@
-"""The optimizers of harness/graph/program.hpp on MXNet's own, whose forms differ.
+"""The optimizers of docs/protocol.md on MXNet's own, whose forms differ.
 
 Adam adds epsilon before the bias correction: epsilon * sqrt(1 - beta2^t) there is epsilon here, so it is set
 before each step. It forms 1 - beta in single precision, of a beta that is rounded already: with 0.999 the
@@ -11,12 +11,13 @@ the rate changes.
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 from assay_worker import Optimizer, Unsupported
 from mxnet import nd, optimizer
 
-State = nd.NDArray | tuple[nd.NDArray, ...] | None
+State: TypeAlias = nd.NDArray | tuple[nd.NDArray, ...] | None
 
 
 def make_optimizer(spec: Optimizer) -> optimizer.Optimizer:

@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "harness/worker/error.hpp"
+#include "harness/worker/backend.hpp"
 
 namespace assay::onednn {
 

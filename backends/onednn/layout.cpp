@@ -5,7 +5,7 @@
 #include <array>
 #include <cassert>
 
-#include "harness/worker/error.hpp"
+#include "harness/worker/backend.hpp"
 
 namespace assay::onednn {
 namespace {

@@ -4,7 +4,7 @@
 #include <dnnl.hpp>
 
 #include "harness/core/tensor.hpp"
-#include "harness/engine/format.hpp"
+#include "harness/engine/kernel_library.hpp"
 
 namespace assay::onednn {
 

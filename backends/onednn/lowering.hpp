@@ -8,7 +8,7 @@
 
 #include "backends/onednn/primitive_kernel.hpp"
 #include "harness/engine/kernel_library.hpp"
-#include "harness/worker/error.hpp"
+#include "harness/worker/backend.hpp"
 
 namespace assay::onednn {
 

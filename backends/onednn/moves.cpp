@@ -65,8 +65,8 @@ Lowered lower_concat(const Request& request) {
   return lowered;
 }
 
-// The format in which a part is cut out of `whole`; the part packed, and as it lies within, `offset` bytes behind
-// the beginning. (oneDNN says of a descriptor with an offset that it has no bytes.)
+// The format in which a part is cut out of `whole`; the part packed, and as it lies within, `offset` bytes
+// behind the beginning. (oneDNN says of a descriptor with an offset that it has no bytes.)
 struct Cut {
   Desc whole, part, part_within;
   std::int64_t offset = 0;
@@ -106,8 +106,8 @@ std::unique_ptr<PrimitiveKernel> reorder(const Request& request, const Desc& fro
   return kernel;
 }
 
-// Copies between a packed part and its place within the whole; first fills the whole with zeros where that is the
-// result.
+// Copies between a packed part and its place within the whole; first fills the whole with zeros where that is
+// the result.
 class PartKernel final : public Kernel {
  public:
   PartKernel(int threads, std::int64_t offset, std::int64_t zeros, std::unique_ptr<Kernel> copy)

@@ -6,7 +6,7 @@
 
 #include "backends/onednn/check.hpp"
 #include "backends/onednn/layout.hpp"
-#include "harness/engine/kernel.hpp"
+#include "harness/engine/kernel_library.hpp"
 
 namespace assay::onednn {
 

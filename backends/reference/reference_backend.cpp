@@ -4,7 +4,7 @@
 
 #include "backends/reference/reference_library.hpp"
 #include "harness/engine/kernel_executable.hpp"
-#include "harness/worker/error.hpp"
+#include "harness/worker/backend.hpp"
 
 namespace assay::reference {
 

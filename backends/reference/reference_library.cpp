@@ -8,7 +8,7 @@
 #include "backends/reference/bf16.hpp"
 #include "backends/reference/body.hpp"
 #include "backends/reference/tf32.hpp"
-#include "harness/worker/error.hpp"
+#include "harness/worker/backend.hpp"
 
 namespace assay::reference {
 namespace {

@@ -65,6 +65,7 @@ class TensorflowAdapter(Adapter):
         """Say what is compiled; it is compiled when it is first called."""
         network, optimizer, variables = self._network, self._rule.keras, list(self._trained.values())
         loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        dropped = network.dropped
 
         def gradients_of(
             inputs: tf.Tensor, labels: tf.Tensor
@@ -82,7 +83,9 @@ class TensorflowAdapter(Adapter):
         self._step = self._compile(train_step)
         self._infer = self._compile(lambda inputs: network.model(inputs, training=False))
         self._gradients = self._compile(gradients_of)
-        self._drops = self._compile(lambda inputs: network.dropped(inputs, training=True))
+        self._drops = (
+            None if dropped is None else self._compile(lambda inputs: dropped(inputs, training=True))
+        )
 
     def set_state(self, tensors: Tensors) -> None:
         for value in self._program.parameters + self._program.states:
@@ -145,7 +148,8 @@ class TensorflowAdapter(Adapter):
         return float("nan") if self._loss is None else float(self._loss)
 
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
-        return self._infer(_batch(inputs)).numpy()
+        logits: np.ndarray = self._infer(_batch(inputs)).numpy()
+        return logits
 
     def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
         loss, logits, gradients = self._gradients(_batch(inputs), tf.constant(labels))
@@ -166,6 +170,8 @@ class TensorflowAdapter(Adapter):
             self._network.model.make_train_function(force=True)
 
     def draw_masks(self, slot: int) -> Tensors:
+        if self._drops is None:
+            return {}
         found = [images_to_ours(tensor.numpy()) for tensor in self._drops(self._slots[slot][0])]
         # What was 0 before is 0 afterwards, whether it was kept or not.
         return {

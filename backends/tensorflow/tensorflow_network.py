@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from assay_worker import Node, Program, Unsupported, Value
+from assay_worker import Node, Program, Unsupported, Value, required
 from keras import layers, ops
 
 # The operands of a node that are values of the program, in order; None where one is absent.
@@ -116,7 +116,7 @@ class Builder:
 
     def convolution(self, operands: Operands, stride: int, padding: int) -> Call:
         _, weight, bias = operands
-        channels, _, *kernel = weight.shape
+        channels, _, *kernel = required(weight).shape
         same = stride == 1 and all(size == 2 * padding + 1 for size in kernel)
         layer = layers.Conv2D(
             channels, kernel, stride, "same" if same else "valid", use_bias=bias is not None
@@ -126,7 +126,7 @@ class Builder:
 
     def linear(self, operands: Operands) -> Call:
         _, weight, bias = operands
-        layer = layers.Dense(weight.shape[0], use_bias=bias is not None)
+        layer = layers.Dense(required(weight).shape[0], use_bias=bias is not None)
         return self.keep(layer, operands, ("kernel", "bias"))
 
     def average_pool(self, operands: Operands, kernel: int, stride: int, padding: int) -> Call:
@@ -155,13 +155,14 @@ class Builder:
     def embedding(self, operands: Operands, sparse_gradient: bool = False) -> Call:
         if sparse_gradient:
             raise Unsupported("[embedding] Keras writes row-sparse gradients out: --embedding-gradient dense")
-        rows, width = operands[1].shape
-        self.as_it_is.add(operands[1].name)
+        weight = required(operands[1])
+        rows, width = weight.shape
+        self.as_it_is.add(weight.name)
         return self.keep(layers.Embedding(rows, width), operands, ("embeddings",))
 
     def lstm(self, operands: Operands, last: bool) -> Call:
         # Keras has the contract's order of gates: input, forget, candidate, output.
-        layer = layers.LSTM(operands[2].shape[1], return_sequences=not last)
+        layer = layers.LSTM(required(operands[2]).shape[1], return_sequences=not last)
         return self.keep(layer, operands, ("cell.kernel", "cell.recurrent_kernel", "cell.bias"))
 
     def dropout(self, operands: Operands, rate: float) -> Call:
@@ -275,9 +276,9 @@ class Network:
         dropped = []
         for node in graph.nodes[:-1]:
             operands = [graph.values.get(name) if name else None for name in node.inputs]
-            first = values.get(node.inputs[0])
-            if node.op == "flatten" and len(first.shape) == 4 and graph.feeds_only(node, "linear"):
-                run = builder.flatten_as_it_lies(first, [str(r.inputs[1]) for r in graph.readers(node)])
+            image = values.get(node.inputs[0]) if node.op == "flatten" else None
+            if image is not None and len(image.shape) == 4 and graph.feeds_only(node, "linear"):
+                run = builder.flatten_as_it_lies(image, [str(r.inputs[1]) for r in graph.readers(node)])
             else:
                 run = builder.translate(node, operands)
             values[node.outputs[0]] = run(*[values[name] for name in node.inputs if name in values])

@@ -32,7 +32,7 @@ class TensorflowOp(OpAdapter):
         self._plan = [(node, self._translate(node)) for node in self.graph.nodes]
         self._build()
         self._positions = [self.operands.index(name) for name in self.differentiated]
-        self._step = MODES[cell.mode](self._both_ways if self.train else self._forward)
+        self._step = MODES[cell.mode](self._both_ways if self.is_training else self._forward)
         self._last: Sequence[tf.Tensor] = ()
 
     def place(self, name: str, array: np.ndarray) -> tf.Tensor:
@@ -50,7 +50,7 @@ class TensorflowOp(OpAdapter):
         return images_to_ours(found) if self._images else found
 
     def compute(self, given: list[Any], cotangents: list[tf.Tensor]) -> Sequence[tf.Tensor]:
-        backward = (cotangents,) if self.train else ()
+        backward = (cotangents,) if self.is_training else ()
         self._last, self.states = self._step(self.states, given, *backward)
         return self._last
 
@@ -82,7 +82,8 @@ class TensorflowOp(OpAdapter):
     def _forward(
         self, states: dict[str, tf.Tensor], operands: list[Any]
     ) -> tuple[list[tf.Tensor], dict[str, tf.Tensor]]:
-        values: dict[str | None, Any] = {**states, **dict(zip(self.given, operands, strict=True))}
+        values: dict[str | None, Any] = dict(states.items())
+        values.update(zip(self.given, operands, strict=True))
         kept = self._builder.kept
         if not kept:
             self._walk(values)
@@ -97,7 +98,7 @@ class TensorflowOp(OpAdapter):
             fed = [
                 values[name] for name in node.inputs if name is not None and name not in self._builder.kept
             ]
-            how = {"training": self.train} if isinstance(run, layers.BatchNormalization) else {}
+            how = {"training": self.is_training} if isinstance(run, layers.BatchNormalization) else {}
             if isinstance(run, Dropout):  # as an op it drops in both tasks
                 how = {"training": True}
             values[node.outputs[0]] = run(*fed, **how)

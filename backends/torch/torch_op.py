@@ -58,7 +58,7 @@ class TorchOp(OpAdapter):
         return as_array(tensor)
 
     def compute(self, given: list[Any], cotangents: list[Any]) -> Sequence[Tensor]:
-        if not self.train:
+        if not self.is_training:
             with torch.inference_mode(), autocast(self.cell):
                 return self._forward(*given)
         with autocast(self.cell):
@@ -86,10 +86,10 @@ class TorchOp(OpAdapter):
         return lambda given: op(given).to(self._device)
 
     def _run(self, *given: Any) -> tuple[Tensor, ...]:
-        values: dict[str | None, Any] = {None: None, **self.states}
+        values: dict[str, Any] = {**self.states}
         values.update(zip(self.given, given, strict=True))
         for op, inputs, result in self._plan:
-            values[result] = op(*[values[name] for name in inputs])
+            values[result] = op(*[None if name is None else values[name] for name in inputs])
         return tuple(self._written(values[name]) for name in self._outputs)
 
     def _written(self, result: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The optimizers of harness/graph/program.hpp in PyTorch's own, whose forms are the same.
+"""The optimizers of docs/protocol.md in PyTorch's own, whose forms are the same.
 
 Adam adds epsilon after the bias correction, RMSprop after the root, SGD leaves the learning rate outside the
 velocity and starts it with the first gradient, which is what a zero velocity gives; weight decay is
@@ -109,5 +109,6 @@ class Optimizers:
         for optimizer in self._all:
             held = (other for group in optimizer.param_groups for other in group["params"])
             if any(parameter is other for other in held):
-                return optimizer.state[parameter]
+                state: dict[str, Tensor] = optimizer.state[parameter]
+                return state
         raise ValueError("no optimizer has this parameter")

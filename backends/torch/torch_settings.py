@@ -40,7 +40,8 @@ def autocast(cell: Cell) -> contextlib.AbstractContextManager[object]:
     """The precision policy of the cell as PyTorch has it."""
     if cell.precision != "bf16":
         return contextlib.nullcontext()
-    return torch.autocast(cell.device, torch.bfloat16)
+    policy: contextlib.AbstractContextManager[object] = torch.autocast(cell.device, torch.bfloat16)
+    return policy
 
 
 def observed(cell: Cell) -> dict[str, str]:

@@ -23,13 +23,13 @@ BlockPlan::BlockPlan(const ClockRequest& request, std::int64_t rows, std::vector
 
 std::int64_t BlockPlan::rows_needed(const ClockRequest& request,
                                     const std::vector<std::int64_t>& epoch_steps) {
-  if (request.kind == ClockRequest::Kind::epochs)
+  if (request.kind == ClockKind::epochs)
     return std::accumulate(epoch_steps.begin(), epoch_steps.end(), std::int64_t{0});
-  return 2 * (request.min_steps + request.steps.value_or(request.blocks));
+  return 2 * (request.warm_up.min_steps + request.steps.value_or(request.blocks));
 }
 
 PlannedBlock BlockPlan::next() {
-  current_ = request_.kind == ClockRequest::Kind::steps ? next_of_steps() : next_of_epochs();
+  current_ = request_.kind == ClockKind::steps ? next_of_steps() : next_of_epochs();
   current_.first_step = done_;
   return current_;
 }
@@ -58,7 +58,8 @@ PlannedBlock BlockPlan::next_of_steps() {
     }
   }
   if (!warm_) {
-    const std::int64_t steps = warm_up_blocks_ == 0 ? request_.min_steps : block_size(rows_ / 2 - done_);
+    const std::int64_t steps =
+        warm_up_blocks_ == 0 ? request_.warm_up.min_steps : block_size(rows_ / 2 - done_);
     return {PlannedBlock::Kind::warm_up, 0, steps, 0, {}};
   }
   if (timed_left_ == 0) return {};
@@ -67,14 +68,14 @@ PlannedBlock BlockPlan::next_of_steps() {
 
 bool BlockPlan::warm_up_is_over() {
   if (warm_up_blocks_ == 0) return false;
-  if (request_.min_seconds == 0) return true;
+  if (request_.warm_up.min_seconds == 0) return true;
   if (warm_up_blocks_ >= 3) {
     const double larger = std::max(step_seconds_, step_seconds_before_);
     const double smaller = std::min(step_seconds_, step_seconds_before_);
     steady_ = larger <= smaller * (1 + steady_within);
   }
-  if (warm_up_seconds_ >= patience * request_.min_seconds || done_ >= rows_ / 2) return true;
-  return warm_up_seconds_ >= request_.min_seconds && steady_.value_or(false);
+  if (warm_up_seconds_ >= patience * request_.warm_up.min_seconds || done_ >= rows_ / 2) return true;
+  return warm_up_seconds_ >= request_.warm_up.min_seconds && steady_.value_or(false);
 }
 
 std::int64_t BlockPlan::block_size(std::int64_t most) const {
@@ -89,7 +90,7 @@ void BlockPlan::ended(std::int64_t nanoseconds) {
   if (current_.kind == PlannedBlock::Kind::done || current_.kind == PlannedBlock::Kind::evaluate) return;
   done_ += current_.steps;
   if (current_.kind == PlannedBlock::Kind::timed) {
-    timed_left_ -= request_.kind == ClockRequest::Kind::steps ? current_.steps : 0;
+    timed_left_ -= request_.kind == ClockKind::steps ? current_.steps : 0;
     return;
   }
   const double seconds = static_cast<double>(std::max<std::int64_t>(nanoseconds, 0)) * 1e-9;
@@ -101,10 +102,10 @@ void BlockPlan::ended(std::int64_t nanoseconds) {
 }
 
 std::int64_t BlockPlan::planned() const {
-  if (request_.kind == ClockRequest::Kind::epochs) return rows_needed(request_, epoch_steps_);
+  if (request_.kind == ClockKind::epochs) return rows_needed(request_, epoch_steps_);
   if (warm_) return done_ + timed_left_;
-  if (warm_up_blocks_ == 0) return request_.min_steps + request_.steps.value_or(request_.blocks);
-  const double left = std::max(request_.min_seconds - warm_up_seconds_, 0.0);
+  if (warm_up_blocks_ == 0) return request_.warm_up.min_steps + request_.steps.value_or(request_.blocks);
+  const double left = std::max(request_.warm_up.min_seconds - warm_up_seconds_, 0.0);
   const double warming = step_seconds_ > 0 ? std::min(left / step_seconds_, static_cast<double>(rows_)) : 0;
   const std::int64_t size = block_size(std::max<std::int64_t>((rows_ - done_) / request_.blocks, 1));
   return done_ + static_cast<std::int64_t>(warming) + request_.steps.value_or(request_.blocks * size);

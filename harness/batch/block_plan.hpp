@@ -1,18 +1,21 @@
-// Which block comes next: a pure function of the request and of how long the blocks so far took.
+// Which block comes next: a pure function of the request and of how long the blocks so far took. The
+// normative text is docs/protocol.md, "Blocks"; this is its summary.
 //
 // A fork that counts steps:
-//   warm-up   The first block is `min_steps` steps. Further blocks take about `block_seconds` each, until at
-//   least `min_seconds`
-//             were spent and the last two blocks after the first agree within 10 % in time per step; or until
-//             4 `min_seconds` were spent (then it is not steady). `min_seconds` 0 asks for the first block
-//             alone.
-//   timed     `blocks` blocks of one size, chosen once from the last warm-up block so that each takes about
-//   `block_seconds`.
-//             With `steps`: so many timed steps in all, in blocks of that size, the last one shorter.
-//   Neither goes past the rows of the schedule: warm-up uses at most half of them, and timed blocks are
-//   shortened to fit.
-// A fork that counts epochs: one timed block an epoch, cold from the first, then an evaluation for each split
-// asked.
+//   warm-up  The first block has `min_steps` steps. Each later block is sized to take `block_seconds`.
+//            The warm-up ends as soon as one of these holds:
+//              - `min_seconds` is 0, after the first block;
+//              - `min_seconds` were spent, and the last two blocks, the first block not being one of them,
+//                agree within 10 % in time per step;
+//              - 4 `min_seconds` were spent;
+//              - half of the rows of the schedule are used.
+//   timed    `blocks` blocks of equal size, which is chosen once, from the last warm-up block, so that each
+//            takes `block_seconds`. With `steps`: exactly that many timed steps in blocks of that size; the
+//            last block may be shorter.
+//   No block goes past the rows of the schedule: timed blocks are made smaller to fit.
+//
+// A fork that counts epochs has no warm-up: each epoch is one timed block, followed by one evaluation of each
+// requested split.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/batch/request.hpp"
+#include "harness/protocol/request.hpp"
 
 namespace assay {
 

@@ -60,8 +60,10 @@ std::int64_t guarded(Action action) noexcept {
     return action();
   } catch (const std::bad_alloc&) {
     remember("[batch] out of memory: choose a smaller batch, fewer resident batches or less prefetch");
-  } catch (const std::exception& error) {
+  } catch (const std::runtime_error& error) {
     remember(error.what());
+  } catch (const std::exception& error) {
+    remember(assay::internal_error(error).c_str());
   } catch (...) {
     remember("[batch] unknown error");
   }
@@ -76,7 +78,7 @@ std::int64_t with(const char* call, assay_session* session, bool arguments, Acti
     const char* what = session == nullptr ? "got no session"
                        : !arguments       ? "got a null pointer"
                                           : "got a session that is not open";
-    throw std::invalid_argument(std::string("[") + call + "] " + what);
+    throw assay::CallError(std::string("[") + call + "] " + what);
   });
 }
 
@@ -89,9 +91,9 @@ const char* assay_last_error(void) { return last_error.data(); }
 assay_session* assay_open(const char* cell_folder) {
   assay_session* session = nullptr;
   guarded([&]() -> std::int64_t {
-    if (cell_folder == nullptr) throw std::invalid_argument("[assay_open] got no cell folder");
+    if (cell_folder == nullptr) throw assay::CallError("[assay_open] got no cell folder");
     auto opened = std::make_unique<assay_session>(cell_folder);
-    if (!enlist(opened.get())) throw std::runtime_error("[assay_open] too many sessions are open: close one");
+    if (!enlist(opened.get())) throw assay::CallError("[assay_open] too many sessions are open: close one");
     session = opened.release();
     return 0;
   });

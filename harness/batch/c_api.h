@@ -1,12 +1,15 @@
 /* The batch library: the one loader, the one clock and the one evaluator of every worker, in any language.
  *
- * A worker opens its cell folder and then does what assay_next_block() says until it says that all is done. Which steps are
- * warm-up, how long a block is, what is timed, which samples make a batch and how accuracy is counted are decided here,
- * once. All times come from CLOCK_MONOTONIC, so that the conductor's samples of the machine share the axis.
+ * A worker opens its cell folder and then does what assay_next_block() says until it says that all is done.
+ * Which steps are warm-up, how long a block is, what is timed, which samples make a batch and how accuracy is
+ * counted are decided here, once. All times come from CLOCK_MONOTONIC, so that the conductor's samples of the
+ * machine share the axis.
  *
- * Errors: a function that returns int gives 0 or more when it succeeds and -1 when it fails; one that returns a pointer
- * gives NULL. assay_last_error() then says what was seen, where, and the remedy (per thread, valid until the next call).
- * Threads: one session belongs to one thread; the loader's own threads are inside. No function allocates in a timed block. */
+ * Errors: a function that returns int gives 0 or more when it succeeds and -1 when it fails; one that returns
+ * a pointer gives NULL. assay_last_error() then says what was seen, where, and the remedy (per thread, valid
+ * until the next call).
+ * Threads: one session belongs to one thread; the loader's own threads are inside. No function allocates in a
+ * timed block. */
 #ifndef ASSAY_BATCH_C_API_H
 #define ASSAY_BATCH_C_API_H
 
@@ -23,9 +26,11 @@ typedef struct assay_session assay_session;
 int32_t assay_api_version(void);
 const char* assay_last_error(void);
 
-/* Reads request.json, schedule.npy and the data manifest of the cell folder, maps the arrays and starts the loader's threads. */
+/* Reads request.json, schedule.npy and the data manifest of the cell folder, maps the arrays and starts the
+ * loader's threads. */
 assay_session* assay_open(const char* cell_folder);
-/* Stops the threads, writes results/clock.json if anything was timed, and frees the session. NULL is allowed. */
+/* Stops the threads, writes results/clock.json if anything was timed, and frees the session. NULL is
+ * allowed. */
 int assay_close(assay_session* session);
 
 /* ---- the shape of a batch ---- */
@@ -38,20 +43,22 @@ typedef struct {
   int64_t sample_shape[8];
   int64_t sample_elements; /* product of sample_shape */
   int64_t classes;
-  int64_t
-      resident_batches; /* R > 0: read once with assay_read_resident and rotate, slot = step % R; 0: assay_next_batch each step */
+  /* R > 0: read once with assay_read_resident and rotate, slot = step % R; 0: assay_next_batch each step */
+  int64_t resident_batches;
   int64_t schedule_rows; /* steps that the schedule has */
   int64_t input_type; /* of the elements of a sample: ASSAY_F32, or ASSAY_I32 for tokens. Both have 4 bytes */
 } assay_layout;
 
 int assay_get_layout(assay_session* session, assay_layout* layout);
-/* float64 (schedule_rows, 2), row-major: learning rate, step count from 1. Owned by the session. Row i is for step i. */
+/* float64 (schedule_rows, 2), row-major: learning rate, step count from 1. Owned by the session. Row i is for
+ * step i. */
 const double* assay_schedule(assay_session* session);
 
 /* Fills inputs f32 or i32 (B, sample_shape...) and labels i32 (B). */
 int assay_read_resident(assay_session* session, int64_t slot, void* inputs, int32_t* labels);
-/* The next batch of the block in hand. Returns its true samples (fewer than B only in an evaluation, where the rest of
- * inputs is zero and of labels -1). The time spent waiting here is counted as the block's loader wait. */
+/* The next batch of the block in hand. Returns its true samples (fewer than B only in an evaluation, where
+ * the rest of inputs is zero and of labels -1). The time spent waiting here is counted as the block's loader
+ * wait. */
 int64_t assay_next_batch(assay_session* session, void* inputs, int32_t* labels);
 
 /* ---- the block clock ---- */
@@ -62,19 +69,20 @@ typedef struct {
   int32_t kind;
   int32_t epoch; /* from 1; 0 where the fork counts steps */
   int64_t steps; /* how many to run */
-  int64_t
-      first_step; /* global index of the first of them: row of the schedule, slot = (first_step + i) % R */
+  /* global index of the first of them: row of the schedule, slot = (first_step + i) % R */
+  int64_t first_step;
 } assay_block;
 
 /* Says what to do next; the clock of the block starts when this returns. */
 int assay_next_block(assay_session* session, assay_block* block);
-/* Call when every update of the block is there (the device is drained). `loss` is the mean loss of the last step; NaN where there is none. */
+/* Call when every update of the block is there (the device is drained). `loss` is the mean loss of the last
+ * step; NaN where there is none. */
 int assay_end_block(assay_session* session, double loss);
 /* Task infer: call after each step, once its result is there; stamps one latency. */
 int assay_lap(assay_session* session);
 
-/* Within an evaluation block: logits f32 (B, classes) of the batch in hand; rows past the true samples are left out.
- * Accumulates mean cross-entropy and accuracy (arg max, lowest index wins a tie) in double. */
+/* Within an evaluation block: logits f32 (B, classes) of the batch in hand; rows past the true samples are
+ * left out. Accumulates mean cross-entropy and accuracy (arg max, lowest index wins a tie) in double. */
 int assay_add_logits(assay_session* session, const float* logits);
 
 /* Steps done and steps planned, warm-up included: for a progress message between blocks. */

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
 
 namespace assay {

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 
 namespace assay {
 namespace {

@@ -1,20 +1,22 @@
-// data/manifest.json of a cell folder: where the arrays of a data set lie and how their bytes become f32.
+// data/manifest.json of a cell folder: where the arrays of a data set are and how their bytes become f32. The
+// normative text is docs/protocol.md, "The data set"; this is its summary.
 //
-//   {"schema": "assay-data/1", "name": "fashion-mnist", "kind": "array", "sample_shape": [1, 28, 28],
-//   "classes": 10,
+//   {"schema": "assay-data/1", "name": "fashion-mnist", "kind": "array",
+//    "sample_shape": [1, 28, 28], "classes": 10,
 //    "normalisation": {"scale": [0.00392156862745098], "shift": [0]},
-//    "splits": {"train": {"inputs": "…/train-inputs.npy", "labels": "…/train-labels.npy", "first": 0,
-//    "count": 48000}, …}}
+//    "splits": {"train": {"inputs": "…/train-inputs.npy", "labels": "…/train-labels.npy",
+//                         "first": 0, "count": 48000}, …}}
 //
-// inputs: u8 or f32 (N, sample_shape...), or i32 tokens where there is a "vocabulary": whole numbers in [0,
-// vocabulary), which are fed as they are; labels: i32 or u8 (N). A split is the samples [first, first +
-// count) of its arrays; a plan counts from the split's first. Normalisation: x = raw * scale[c] + shift[c] in
-// f32, c the first dimension of a sample, or one value for all. Paths are absolute or relative to the cell
-// folder.
+//   inputs         u8 or f32 (N, sample_shape...); with "vocabulary": i32 (N, sample_shape...), tokens in
+//                  [0, vocabulary), which are fed unchanged
+//   labels         i32 or u8 (N), in [0, classes)
+//   first, count   the split is the samples [first, first + count) of its arrays; plans count from `first`
+//   normalisation  x = raw * scale[c] + shift[c] in f32, where c is the index in the first dimension of a
+//                  sample; a list of one value applies to every c
 //
-// A set of kind "encoded" has JPEG files: "inputs" is a text, a folder in its first line and a file within it
-// in each of the others, and "resize" says how large a file becomes before a sample is cut out of it
-// (encoded_source.hpp).
+// Paths are absolute or relative to the cell folder. In a set of kind "encoded" the samples are JPEG files:
+// "inputs" is a text file whose first line is a folder and whose other lines are files in it, and "resize" is
+// the size to which an image is scaled before the sample is cut out of it (encoded_source.hpp).
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/npy.hpp"
 
 namespace assay {

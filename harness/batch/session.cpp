@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 
 namespace assay {
 namespace {
@@ -19,11 +19,11 @@ constexpr std::size_t most_plans = 64;                   // that a fork that cou
 constexpr std::int64_t save_every_ns = 1'000'000'000;
 
 [[noreturn]] void out_of_turn(std::string_view call, std::string_view what) {
-  throw std::logic_error(fmt::format("[{}] {}", call, what));
+  throw CallError(fmt::format("[{}] {}", call, what));
 }
 
-const char* name_of(PlannedBlock::Kind kind) {
-  return kind == PlannedBlock::Kind::warm_up ? "warm_up" : "timed";
+BlockKind recorded(PlannedBlock::Kind kind) {
+  return kind == PlannedBlock::Kind::warm_up ? BlockKind::warm_up : BlockKind::timed;
 }
 
 }  // namespace
@@ -31,17 +31,17 @@ const char* name_of(PlannedBlock::Kind kind) {
 BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
     : cell_folder_(std::filesystem::absolute(cell_folder)),
       now_(now),
-      request_(read_batch_request(cell_folder_)),
+      request_(read_request(cell_folder_ / "request.json")),
+      clock_(request_.clock.value_or(ClockRequest{})),
       opener_(std::make_unique<SourceOpener>(read_manifest(cell_folder_))),
       train_(opener_->open("train")),
       evaluator_(opener_->manifest().classes),
-      latencies_(request_.training || request_.op ? 0 : most_latencies) {
+      latencies_(training() || request_.op ? 0 : most_latencies) {
   const Manifest& manifest = opener_->manifest();
-  const ClockRequest& clock = request_.clock;
-  const bool epochs = clock.kind == ClockRequest::Kind::epochs;
+  const bool epochs = clock_.kind == ClockKind::epochs;
   // An epoch reads every sample once: there is nothing to rotate.
-  if (epochs && request_.loader.kind == "resident") request_.loader.kind = "harness";
-  const bool resident = request_.loader.kind == "resident";
+  if (epochs && request_.loader.kind == LoaderKind::resident) request_.loader.kind = LoaderKind::harness;
+  const bool resident = request_.loader.kind == LoaderKind::resident;
   if (!resident) request_.loader.resident_batches = 0;
 
   layout_.batch = request_.batch;
@@ -52,7 +52,7 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
   layout_.input_type = manifest.tokens() ? ASSAY_I32 : ASSAY_F32;
   layout_.resident_batches = request_.loader.resident_batches;
 
-  const std::size_t wanted = epochs ? static_cast<std::size_t>(clock.epochs) : most_plans;
+  const std::size_t wanted = epochs ? static_cast<std::size_t>(clock_.epochs) : most_plans;
   std::vector<std::int64_t> epoch_steps;
   for (std::size_t i = 0; i < wanted; ++i) {
     const std::filesystem::path path = plan_path(cell_folder_, static_cast<int>(i) + 1);
@@ -69,17 +69,25 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
     epoch_steps.push_back(rows / request_.batch);
   }
   std::vector<std::int64_t> evaluation_steps;
-  for (const std::string& split : clock.evaluate) {
+  for (const std::string& split : clock_.evaluate) {
     evaluated_.push_back(opener_->open(split));
+    if (!from_word<DataSplit>(split))
+      throw IoError(
+          "request", cell_folder_ / "request.json",
+          fmt::format("evaluates the split '{}', which is not one of {}", split, list_of_words<DataSplit>()));
     evaluation_steps.push_back((evaluated_.back()->samples() + request_.batch - 1) / request_.batch);
   }
-  open_schedule(BlockPlan::rows_needed(clock, epoch_steps));
+  open_schedule(BlockPlan::rows_needed(clock_, epoch_steps));
   const std::size_t blocks = epochs ? epoch_steps.size() * (1 + evaluation_steps.size()) : 0;
-  plan_.emplace(clock, request_.op ? endless : layout_.schedule_rows, std::move(epoch_steps),
+  plan_.emplace(clock_, request_.op ? endless : layout_.schedule_rows, std::move(epoch_steps),
                 std::move(evaluation_steps));
 
   results_.clock = measure_clock();
-  results_.loader = request_.loader;
+  const LoaderRequest& loader = request_.loader;
+  results_.loader = {.kind = loader.kind,
+                     .workers = loader.workers,
+                     .prefetch = loader.prefetch,
+                     .resident_batches = loader.resident_batches};
   if (resident) results_.loader.workers = results_.loader.prefetch = 0;
   results_.blocks.reserve(std::max<std::size_t>(blocks, 1024));
   const bool no_loader = resident && evaluated_.empty();
@@ -92,15 +100,15 @@ BatchSession::~BatchSession() = default;
 void BatchSession::open_schedule(std::int64_t needed) {
   if (request_.op) return;
   const std::filesystem::path path = cell_folder_ / "schedule.npy";
-  const bool epochs = request_.clock.kind == ClockRequest::Kind::epochs;
+  const bool epochs = clock_.kind == ClockKind::epochs;
   std::int64_t rows = 0;
-  if (request_.training || std::filesystem::exists(path)) {
+  if (training() || std::filesystem::exists(path)) {
     const MappedNpy array(path);
     if (array.type().dtype != DType::f64 || array.type().shape.size() != 2 || array.type().shape[1] != 2)
       throw IoError("schedule", path, fmt::format("is {}, wanted f64 (steps, 2)", to_string(array.type())));
     rows = array.type().shape[0];
     schedule_.assign(array.as<double>().begin(), array.as<double>().end());
-    if (request_.training && (rows == 0 || (epochs && rows < needed)))
+    if (training() && (rows == 0 || (epochs && rows < needed)))
       throw IoError("schedule", path, fmt::format("has {} rows, {} steps are asked for", rows, needed));
   }
   // How many steps fit into a time is not known beforehand, nor is the learning rate's course then of
@@ -164,17 +172,17 @@ assay_block BatchSession::next_block() {
 
 void BatchSession::start_block(const PlannedBlock& block) {
   if (block.kind == PlannedBlock::Kind::evaluate) {
-    const auto& splits = request_.clock.evaluate;
+    const auto& splits = clock_.evaluate;
     const auto index =
         static_cast<std::size_t>(std::find(splits.begin(), splits.end(), block.split) - splits.begin());
     evaluator_.reset();
     labels_.reserve(static_cast<std::size_t>(request_.batch));
     loader_->start({evaluated_[index].get(), request_.batch, layout_.sample_elements, block.steps, {}});
-  } else if (request_.loader.kind == "harness" && block.epoch > 0) {
+  } else if (request_.loader.kind == LoaderKind::harness && block.epoch > 0) {
     const MappedPlan& plan = plans_[static_cast<std::size_t>(block.epoch - 1)];
     plan.require_valid(train_->samples(), opener_->manifest().sample_shape);
     loader_->start(batches_of_plans({plan.rows()}, block.steps));
-  } else if (request_.loader.kind == "harness" && !streaming_) {
+  } else if (request_.loader.kind == LoaderKind::harness && !streaming_) {
     streaming_ = true;
     std::vector<std::span<const PlanRow>> all;
     for (const MappedPlan& plan : plans_) all.push_back(plan.rows());
@@ -186,8 +194,9 @@ std::int64_t BatchSession::next_batch(void* inputs, std::int32_t* labels) {
   const std::int64_t begin = now_();
   if (!open_) out_of_turn("assay_next_batch", "no block is in hand: call assay_next_block first");
   const bool evaluating = block_.kind == PlannedBlock::Kind::evaluate;
-  if (!evaluating && request_.loader.kind != "harness")
-    out_of_turn("assay_next_batch", fmt::format("the loader of this cell is '{}'", request_.loader.kind));
+  if (!evaluating && request_.loader.kind != LoaderKind::harness)
+    out_of_turn("assay_next_batch",
+                fmt::format("the loader of this cell is '{}'", to_string(request_.loader.kind)));
   if (batches_read_ == block_.steps)
     out_of_turn("assay_next_batch", fmt::format("all {} batches of the block were read", block_.steps));
   if (evaluating && !labels_.empty())
@@ -223,16 +232,17 @@ void BatchSession::end_block(double loss) {
   unsaved_ = true;
   if (block_.kind == PlannedBlock::Kind::evaluate) return end_evaluation(end);
   const Counters after = counter_reader_.read();
-  if (request_.loader.kind == "harness" && batches_read_ != block_.steps)
+  if (request_.loader.kind == LoaderKind::harness && batches_read_ != block_.steps)
     out_of_turn("assay_end_block",
                 fmt::format("{} of the {} batches of the block were read", batches_read_, block_.steps));
   open_ = false;
-  results_.blocks.push_back(
-      {name_of(block_.kind), block_.epoch, block_.steps, begin_ns_, end, wait_ns_,
-       after.cpu_ns - before_.cpu_ns, after.involuntary_switches - before_.involuntary_switches,
-       after.major_faults - before_.major_faults, after.steal_ns - before_.steal_ns, loss});
-  results_.batches += batches_read_;
-  results_.wait_ns += wait_ns_;
+  results_.blocks.push_back({recorded(block_.kind), block_.epoch, block_.steps, begin_ns_, end, wait_ns_,
+                             after.cpu_ns - before_.cpu_ns,
+                             after.involuntary_switches - before_.involuntary_switches,
+                             after.major_faults - before_.major_faults, after.steal_ns - before_.steal_ns,
+                             std::isfinite(loss) ? std::optional(loss) : std::nullopt});
+  results_.loader.batches += batches_read_;
+  results_.loader.wait_ns += wait_ns_;
   plan_->ended(end - begin_ns_);
 }
 
@@ -242,23 +252,22 @@ void BatchSession::end_evaluation(std::int64_t end) {
                 fmt::format("{} of the {} batches of the split '{}' were evaluated",
                             batches_read_ - (labels_.empty() ? 0 : 1), block_.steps, block_.split));
   open_ = false;
-  results_.evaluations.push_back({block_.epoch, block_.split, evaluator_.samples(), evaluator_.loss(),
-                                  evaluator_.accuracy(), static_cast<double>(end - begin_ns_) * 1e-9});
+  results_.evaluations.push_back({block_.epoch, from_word<DataSplit>(block_.split).value(),
+                                  evaluator_.samples(), evaluator_.loss(), evaluator_.accuracy(),
+                                  static_cast<double>(end - begin_ns_) * 1e-9});
   plan_->ended(end - begin_ns_);
 }
 
 void BatchSession::save() {
   if (!unsaved_) return;
-  results_.warm_up_steps = plan_->warm_up_steps();
-  results_.warm_up_seconds = plan_->warm_up_seconds();
-  results_.steady = plan_->steady();
+  results_.warm_up = {plan_->warm_up_steps(), plan_->warm_up_seconds(), plan_->steady()};
   results_.latencies_ns = latencies_.kept();
   results_.latencies_seen = latencies_.seen();
   const std::filesystem::path folder = cell_folder_ / "results";
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw IoError("results", folder, "cannot be created", error.value());
-  write_results(folder / "clock.json", results_);
+  write_clock_file(folder / "clock.json", results_);
   unsaved_ = false;
   saved_ns_ = now_();
 }

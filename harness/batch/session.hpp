@@ -15,14 +15,21 @@
 #include "harness/batch/latencies.hpp"
 #include "harness/batch/loader.hpp"
 #include "harness/batch/plan_file.hpp"
-#include "harness/batch/request.hpp"
-#include "harness/batch/results.hpp"
 #include "harness/batch/source.hpp"
+#include "harness/core/error.hpp"
+#include "harness/protocol/clock_file.hpp"
+#include "harness/protocol/request.hpp"
 
 namespace assay {
 
-// Belongs to one thread. The comments of c_api.h are the contract. Throws IoError for files, std::logic_error
-// for calls out of turn.
+// The backend calls out of turn or with arguments that cannot be.
+class CallError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Belongs to one thread. The comments of c_api.h are the contract. Throws IoError for files, CallError for calls
+// out of turn.
 class BatchSession {
  public:
   using Now = std::int64_t (*)();
@@ -48,6 +55,7 @@ class BatchSession {
   void save();
 
  private:
+  bool training() const { return request_.task == "train"; }
   void open_schedule(std::int64_t needed);
   void start_block(const PlannedBlock& block);
   void end_evaluation(std::int64_t end);
@@ -55,10 +63,11 @@ class BatchSession {
 
   std::filesystem::path cell_folder_;
   Now now_;
-  BatchRequest request_;
+  CellRequest request_;
+  ClockRequest clock_;
   std::unique_ptr<SourceOpener> opener_;
   std::unique_ptr<Source> train_;
-  std::vector<std::unique_ptr<Source>> evaluated_;  // as request_.clock.evaluate
+  std::vector<std::unique_ptr<Source>> evaluated_;  // as clock_.evaluate
   std::vector<MappedPlan> plans_;                   // by epoch, from 1
   std::vector<double> schedule_;
   assay_layout layout_ = {};
@@ -78,7 +87,7 @@ class BatchSession {
   std::vector<std::int32_t> labels_;  // of the evaluation batch in hand; empty when its logits were added
 
   bool streaming_ = false;  // the loader walks the plans of a fork that counts steps
-  ClockResults results_;
+  ClockFile results_;
   bool unsaved_ = false;
   std::int64_t saved_ns_ = 0;
   std::unique_ptr<Loader> loader_;  // last: it reads the sources and plans above until it is destroyed

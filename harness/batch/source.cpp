@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "harness/batch/encoded_source.hpp"
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 
 namespace assay {
 namespace {

@@ -1,22 +1,67 @@
 // The errors that several libraries throw.
+//
+// Error and the standard library's std::runtime_error (std::system_error, std::filesystem::filesystem_error)
+// report the state of the world: bad input, a missing file, a device that refuses. Everything else that can be
+// thrown (std::logic_error, std::bad_alloc, nlohmann's type errors) is our own bug or a lack of memory. Only the
+// boundaries of a program catch those, and they report them as internal errors.
 #pragma once
 
+#include <exception>
+#include <filesystem>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 
 namespace assay {
 
-// Bad operands, bad attributes or a malformed graph.json. The text names the op and the shapes:
-// "[linear] got x (32, 784) and weight (10, 128): inner dimensions differ".
-class GraphError : public std::runtime_error {
+// The base of all our errors. The text says what happened, where, and the remedy; it is shown to the user as it
+// is. Thrown itself where no caller needs to know more than the text.
+class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+};
+
+// Bad operands, bad attributes or a malformed graph.json. The text names the op and the shapes:
+// "[linear] got x (32, 784) and weight (10, 128): inner dimensions differ".
+class GraphError : public Error {
+ public:
+  using Error::Error;
 };
 
 // The user asked for something that cannot be done. The text says what, where and the remedy; the program exits
 // with 2.
-class ConfigError : public std::runtime_error {
+class ConfigError : public Error {
  public:
-  using std::runtime_error::runtime_error;
+  using Error::Error;
 };
+
+// An unknown data set, augmentation or initializer, or samples that cannot be made as asked.
+class DataError : public Error {
+ public:
+  using Error::Error;
+};
+
+// A file of a cell folder is missing or malformed, or does not fit the others.
+class CellError : public Error {
+ public:
+  using Error::Error;
+};
+
+// what(): "[npy] /cell/plan.npy: the header is cut short after 12 of 118 bytes". path() is the file that was
+// at fault.
+class IoError : public Error {
+ public:
+  IoError(std::string_view operation, std::filesystem::path path, std::string_view what);
+  // Adds the text of `error` (an errno) and, where there is one, the remedy.
+  IoError(std::string_view operation, std::filesystem::path path, std::string_view what, int error);
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// The text that a boundary shows for an exception that is neither of the two.
+std::string internal_error(const std::exception& error);
 
 }  // namespace assay

@@ -1,7 +1,9 @@
-// What a tensor is, apart from its bits: an element type and a shape.
+// Types of tensors, and tensors in host memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,5 +43,26 @@ struct TensorType {
 void check_shape(const Shape& shape);
 // "f32 (200, 10)"
 std::string to_string(const TensorType& type);
+
+// What safetensors files hold and what crosses the backend contract. Owns its bytes, row-major, 64-byte aligned is not promised.
+struct HostTensor {
+  std::string name;
+  TensorType type;
+  std::vector<std::byte> bytes;  // type.bytes() of them
+
+  static HostTensor zeros(std::string name, TensorType type);
+
+  template <typename T>
+  std::span<T> as() {
+    return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+  template <typename T>
+  std::span<const T> as() const {
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+};
+
+// The elements of a tensor of f32 or f64 in double. Throws CellError naming it for another type.
+std::vector<double> to_doubles(const HostTensor& tensor);
 
 }  // namespace assay

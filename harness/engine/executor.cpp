@@ -1,11 +1,17 @@
 #include "harness/engine/executor.hpp"
 
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
 #include <fmt/format.h>
 
-#include <cassert>
-#include <stdexcept>
-
+#include "harness/engine/lowered_graph.hpp"
 #include "harness/engine/memory.hpp"
+#include "harness/graph/memory_plan/placement.hpp"
 
 namespace assay {
 
@@ -39,8 +45,7 @@ Executor::Executor(LoweredGraph lowered, KernelLibrary& library, PersistentStore
 }
 
 void Executor::stage(std::int64_t slot, const HostBatch& batch) {
-  if (slot < spare_slot)
-    throw std::runtime_error(fmt::format("[stage] got slot {}: slots start from 0", slot));
+  if (slot < spare_slot) throw std::logic_error(fmt::format("[stage] got slot {}: slots start from 0", slot));
   const auto index = static_cast<std::size_t>(slot - spare_slot);
   if (index >= slots_.size()) slots_.resize(index + 1);
   Slot& place = slots_[index];
@@ -52,7 +57,7 @@ void Executor::stage(std::int64_t slot, const HostBatch& batch) {
   }
   for (std::size_t f = 0; f < feeds_.size(); ++f) {
     if (feeds_[f].label && batch.labels == nullptr)
-      throw std::runtime_error("[stage] got a batch without labels: the graph reads them");
+      throw std::logic_error("[stage] got a batch without labels: the graph reads them");
     // f32 and i32 alike take four bytes.
     const void* host = feeds_[f].label ? static_cast<const void*>(batch.labels)
                                        : static_cast<const std::byte*>(batch.inputs) + feeds_[f].offset * 4;
@@ -83,7 +88,7 @@ void Executor::set_seed(std::uint64_t seed) {
 void Executor::point_at(std::int64_t slot) {
   const auto index = static_cast<std::size_t>(slot - spare_slot);
   if (slot < spare_slot || index >= slots_.size() || slots_[index].size() != feeds_.size()) {
-    throw std::runtime_error(fmt::format("[step] got slot {}: no batch is staged there", slot));
+    throw std::logic_error(fmt::format("[step] got slot {}: no batch is staged there", slot));
   }
   for (std::size_t f = 0; f < feeds_.size(); ++f) {
     pointers_[static_cast<std::size_t>(feeds_[f].buffer)] = slots_[index][f].data();
@@ -104,11 +109,11 @@ void Executor::bind(LoweredStep& step, void* scratch) {
 HostTensor Executor::output(const std::string& name) {
   const auto place = lowered_.outputs.find(name);
   if (place == lowered_.outputs.end())
-    throw std::runtime_error(fmt::format("[output] the graph has no output '{}'", name));
+    throw std::logic_error(fmt::format("[output] the graph has no output '{}'", name));
   library_.synchronize();
   const void* pointer = pointers_[static_cast<std::size_t>(place->second.buffer)];
   if (pointer == nullptr)
-    throw std::runtime_error(fmt::format("[output] '{}' is asked for before a step ran", name));
+    throw std::logic_error(fmt::format("[output] '{}' is asked for before a step ran", name));
   return fetch(library_, name, place->second.type, place->second.format, pointer);
 }
 
@@ -124,6 +129,175 @@ std::map<std::string, std::int64_t> Executor::memory() const {
     for (const Storage& storage : slot) staged += storage.bytes();
   }
   return {{"staged", staged}};
+}
+
+namespace {
+
+struct Arena {
+  std::int64_t bytes = 0;
+  std::vector<std::int64_t> buffers;  // offset by buffer; -1 for what is not transient. Multiples of 64
+  std::vector<std::int64_t> scratch;  // offset by step; -1 where it asks for none
+};
+
+// In-place and co-share: a result may lie over an operand that its kernel is the last to read, where the
+// kernel allows it, and over anything that is dead. Outputs stay to the end of the step.
+Arena plan_arena(const LoweredGraph& lowered) {
+  std::vector<PlannedBuffer> buffers;
+  for (const Buffer& buffer : lowered.buffers) {
+    buffers.push_back({buffer.bytes, buffer.kind == Buffer::Kind::transient, buffer.output});
+  }
+  std::vector<PlannedStep> steps;
+  for (const LoweredStep& step : lowered.steps) {
+    steps.push_back({step.inputs, step.outputs, step.in_place, step.scratch_bytes});
+  }
+  Placement placement = place(buffers, steps, Sharing::co_share);
+  return {placement.bytes, std::move(placement.offset), std::move(placement.scratch_offset)};
+}
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+GraphExecutor::GraphExecutor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store,
+                             bool profile, const Packing& packing)
+    : Executor(std::move(lowered), library, store, profile, packing), scratch_(lowered_.steps.size()) {
+  const Arena arena = plan_arena(lowered_);
+  arena_ = Storage(library_.memory(), arena.bytes, "the planned arena");
+  arena_.clear();
+  auto* const base = static_cast<std::byte*>(arena_.data());
+  for (std::size_t b = 0; b < pointers_.size(); ++b) {
+    if (arena.buffers[b] >= 0) pointers_[b] = base + arena.buffers[b];
+  }
+  for (std::size_t s = 0; s < lowered_.steps.size(); ++s) {
+    LoweredStep& step = lowered_.steps[s];
+    if (arena.scratch[s] >= 0) scratch_[s] = base + arena.scratch[s];
+    const bool reads_batch = std::ranges::any_of(step.inputs, [this](int b) {
+      return b != none && pointers_[static_cast<std::size_t>(b)] == nullptr;
+    });
+    if (reads_batch) {
+      readers_.push_back(s);
+    } else {
+      bind(step, scratch_[s]);
+    }
+    scheduled_.push_back({step.kernel.get(), step.node, step.op});
+  }
+  library_.compact(scheduled_);
+  for (const Scheduled& entry : scheduled_) kernels_.push_back(entry.kernel);
+  times_.clear();
+  if (!profile_) return;
+  for (const Scheduled& entry : scheduled_) {
+    times_.push_back({entry.node, entry.op, 0, 0, std::string(entry.kernel->implementation())});
+  }
+}
+
+void GraphExecutor::run(std::int64_t slot) {
+  // A recording has the pointers of its slot, whatever the kernels are bound to.
+  const auto recording = recordings_.find(slot);
+  if (recording != recordings_.end()) {
+    point_at(slot);
+    return recording->second->run();
+  }
+  if (slot != slot_) {
+    point_at(slot);
+    for (const std::size_t s : readers_) bind(lowered_.steps[s], scratch_[s]);
+    slot_ = slot;
+  }
+  if (!profile_) return run_whole(slot);
+  for (std::size_t k = 0; k < kernels_.size(); ++k) {
+    const auto start = Clock::now();
+    library_.run({&kernels_[k], 1});
+    library_.synchronize();
+    times_[k].seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    ++times_[k].calls;
+  }
+}
+
+void GraphExecutor::run_whole(std::int64_t slot) {
+  if (has_run_) {
+    if (auto recording = library_.record(kernels_)) {
+      recording->run();
+      recordings_[slot] = std::move(recording);
+      return;
+    }
+  }
+  library_.run(kernels_);
+  has_run_ = true;
+}
+
+std::map<std::string, std::int64_t> GraphExecutor::memory() const {
+  auto memory = Executor::memory();
+  memory["planned_arena"] = arena_.bytes();
+  std::int64_t scratch = 0;
+  for (const LoweredStep& step : lowered_.steps) scratch = std::max(scratch, step.scratch_bytes);
+  memory["scratch"] = scratch;  // of the largest kernel; lies in the arena
+  return memory;
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+EagerExecutor::EagerExecutor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store,
+                             bool profile, const Packing& packing)
+    : Executor(std::move(lowered), library, store, profile, packing),
+      tensors_(lowered_.buffers.size()),
+      dead_(lowered_.steps.size()) {
+  std::vector<int> last(lowered_.buffers.size(), none);
+  for (std::size_t s = 0; s < lowered_.steps.size(); ++s) {
+    // A result that nobody reads dies with the step that made it.
+    for (const auto* buffers : {&lowered_.steps[s].inputs, &lowered_.steps[s].outputs}) {
+      for (const int b : *buffers) {
+        if (b != none) last[static_cast<std::size_t>(b)] = static_cast<int>(s);
+      }
+    }
+  }
+  for (std::size_t b = 0; b < last.size(); ++b) {
+    const Buffer& buffer = lowered_.buffers[b];
+    if (buffer.kind == Buffer::Kind::transient && !buffer.output && last[b] != none) {
+      dead_[static_cast<std::size_t>(last[b])].push_back(b);
+    }
+  }
+}
+
+void EagerExecutor::run(std::int64_t slot) {
+  point_at(slot);
+  for (std::size_t s = 0; s < lowered_.steps.size(); ++s) {
+    LoweredStep& step = lowered_.steps[s];
+    const auto start = profile_ ? Clock::now() : Clock::time_point{};
+    for (const int output : step.outputs) {
+      if (output == none) continue;
+      const auto b = static_cast<std::size_t>(output);
+      const Buffer& buffer = lowered_.buffers[b];
+      if (buffer.kind != Buffer::Kind::transient || tensors_[b].data() != nullptr) continue;
+      tensors_[b] = Storage(library_.memory(), buffer.bytes, "a tensor of eager mode");
+      pointers_[b] = tensors_[b].data();
+      live_ += buffer.bytes;
+    }
+    Storage scratch;
+    if (step.scratch_bytes > 0)
+      scratch = Storage(library_.memory(), step.scratch_bytes, "the scratch of an op");
+    peak_ = std::max(peak_, live_ + step.scratch_bytes);
+    bind(step, scratch.data());
+    Kernel* const kernel = step.kernel.get();
+    library_.run({&kernel, 1});
+    for (const std::size_t b : dead_[s]) {
+      live_ -= tensors_[b].bytes();
+      tensors_[b] = Storage();
+      pointers_[b] = nullptr;
+    }
+    if (!profile_) continue;
+    library_.synchronize();
+    times_[s].seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    ++times_[s].calls;
+  }
+}
+
+std::map<std::string, std::int64_t> EagerExecutor::memory() const {
+  auto memory = Executor::memory();
+  memory["tensor_peak"] = peak_;
+  return memory;
 }
 
 }  // namespace assay

@@ -8,6 +8,7 @@
 
 #include "harness/engine/memory.hpp"
 #include "harness/graph/passes/training_step.hpp"
+#include "harness/graph/passes/walk.hpp"
 
 namespace assay {
 namespace {
@@ -15,32 +16,17 @@ namespace {
 // The step up to its gradients: running statistics are updated, parameters and moments are not.
 Graph gradient_graph(const Program& program, const Precision& precision) {
   const Graph step = training_step(program, {precision, true, true});
-  Graph kept(step.name());
-  std::vector<ValueId> ids(step.values().size(), none);
-  const auto mapped = [&ids](ValueId v) { return v == none ? none : ids[static_cast<std::size_t>(v)]; };
-  for (std::size_t v = 0; v < ids.size(); ++v) {
-    const Value& value = step.values()[v];
-    if (value.producer == none)
-      ids[v] = kept.add_value(value.name, value.type, value.role, value.initializer);
-  }
-  for (const Node& node : step.nodes()) {
-    std::vector<ValueId> inputs;
-    for (const ValueId v : node.inputs) inputs.push_back(mapped(v));
-    std::vector<bool> wanted;
-    for (const ValueId v : node.outputs) wanted.push_back(v != none);
-    const NodeId copy = kept.add_node(*node.op, node.name, inputs, node.attributes, wanted);
-    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-      if (node.outputs[o] != none)
-        ids[static_cast<std::size_t>(node.outputs[o])] = kept.node(copy).outputs[o];
-    }
-  }
-  for (const Graph::Output& output : step.outputs()) kept.add_output(output.name, mapped(output.value));
+  GraphCopy copy(step);
+  for (std::size_t v = 0; v < step.values().size(); ++v)
+    if (step.values()[v].producer == none) copy.add_value(static_cast<ValueId>(v));
+  for (const Node& node : step.nodes()) copy.add_node(node);
+  copy.add_outputs();
   for (const Update& update : step.updates()) {
     const ValueId of_network = program.training.find(step.value(update.target).name);
     if (of_network == none || program.training.value(of_network).role == Role::parameter) continue;
-    kept.add_update(mapped(update.target), mapped(update.source));
+    copy.graph().add_update(copy.at(update.target), copy.at(update.source));
   }
-  return kept.pruned();
+  return copy.graph().pruned();
 }
 
 double scalar(const HostTensor& tensor) {

@@ -5,14 +5,43 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "harness/engine/format.hpp"
-#include "harness/engine/kernel.hpp"
 #include "harness/graph/graph.hpp"
 #include "harness/graph/op.hpp"
 
 namespace assay {
+
+// Two formats are the same layout iff their keys are equal. Cheap to copy.
+struct Format {
+  std::string key;         // "plain f32 (32, 784)", "AB16b64a f32 (128, 784)"; empty: undecided
+  std::int64_t bytes = 0;  // of the storage, padding included; a multiple of nothing in particular
+  std::shared_ptr<const void> detail;  // the library's own descriptor, may be null
+
+  bool decided() const { return !key.empty(); }
+  bool operator==(const Format& other) const { return key == other.key; }
+};
+
+// Used from one thread; what threads it uses inside is its own business. run() neither allocates nor
+// synchronises.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  // Where the operands are from now on: one pointer per operand and per result of the node, null where it is
+  // absent. Every pointer is 64-byte aligned. `scratch` has the bytes that the lowering asked for and holds
+  // nothing between runs. Called once in graph mode (again for kernels that read the batch, when the slot
+  // changes), before every run in eager mode: so it must be cheap, a few stores. Results may lie over
+  // operands where Lowered::in_place says so.
+  virtual void bind(std::span<void* const> inputs, std::span<void* const> outputs, void* scratch) = 0;
+
+  // Which of the library's implementations it is, for profiles: "brgconv:avx512_core". May be empty.
+  virtual std::string_view implementation() const { return {}; }
+
+  // Reads the operands, writes every byte of the results that a reader may look at.
+  virtual void run() = 0;
+};
 
 class Memory;
 
@@ -90,8 +119,8 @@ class KernelLibrary {
 
   // Runs a bound list in order. A library that opens one parallel region, or captures, does it here.
   virtual void run(std::span<Kernel* const> kernels);
-  // Graph mode: what run() would enqueue with the pointers that are bound now, to be repeated as a whole while
-  // the kernels may be bound anew. The list has been run before. Null: run() is all there is.
+  // Graph mode: what run() would enqueue with the pointers that are bound now, to be repeated as a whole
+  // while the kernels may be bound anew. The list has been run before. Null: run() is all there is.
   virtual std::unique_ptr<Recording> record(std::span<Kernel* const> kernels);
   // Returns when everything that was run is done.
   virtual void synchronize() {}

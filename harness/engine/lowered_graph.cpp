@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "harness/engine/memory.hpp"
-#include "harness/worker/error.hpp"
+#include "harness/worker/backend.hpp"
 
 namespace assay {
 namespace {

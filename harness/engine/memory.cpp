@@ -1,11 +1,11 @@
 #include "harness/engine/memory.hpp"
 
-#include <fmt/format.h>
-
 #include <cstdlib>
 #include <cstring>
 
-#include "harness/worker/error.hpp"
+#include <fmt/format.h>
+
+#include "harness/worker/backend.hpp"
 
 namespace assay {
 namespace {
@@ -39,5 +39,14 @@ Memory& host_memory() {
   static HostMemory memory;
   return memory;
 }
+
+Storage::Storage(std::int64_t bytes, const char* purpose) : Storage(host_memory(), bytes, purpose) {}
+
+Storage::Storage(Memory& memory, std::int64_t bytes, const char* purpose)
+    : data_(memory.allocate(bytes, purpose), Free{&memory}), bytes_(bytes) {}
+
+void Storage::clear() { data_.get_deleter().memory->clear(data_.get(), bytes_); }
+
+void Storage::Free::operator()(void* pointer) const { memory->release(pointer); }
 
 }  // namespace assay

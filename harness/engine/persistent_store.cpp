@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "harness/core/error.hpp"
 #include "harness/engine/transfer.hpp"
 
 namespace assay {
@@ -32,20 +33,19 @@ std::map<std::string, Format> PersistentStore::formats() const {
 PersistentStore::Entry& PersistentStore::find(const std::string& name) {
   const auto place = entries_.find(name);
   if (place == entries_.end())
-    throw std::runtime_error(fmt::format("[state] the program has no parameter or state '{}'", name));
+    throw CellError(fmt::format("[state] the program has no parameter or state '{}'", name));
   return place->second;
 }
 
 void PersistentStore::write(const HostTensor& tensor) {
   Entry& entry = find(tensor.name);
   if (tensor.type.shape != entry.type.shape) {
-    throw std::runtime_error(fmt::format("[state] got {} of shape {}: the program has {}", tensor.name,
-                                         to_string(tensor.type.shape), to_string(entry.type.shape)));
+    throw CellError(fmt::format("[state] got {} of shape {}: the program has {}", tensor.name,
+                                to_string(tensor.type.shape), to_string(entry.type.shape)));
   }
   if (tensor.bytes.size() != static_cast<std::size_t>(tensor.type.bytes())) {
-    throw std::runtime_error(fmt::format("[state] got {} bytes for {}: its type {} has {}",
-                                         tensor.bytes.size(), tensor.name, to_string(tensor.type),
-                                         tensor.type.bytes()));
+    throw CellError(fmt::format("[state] got {} bytes for {}: its type {} has {}", tensor.bytes.size(),
+                                tensor.name, to_string(tensor.type), tensor.type.bytes()));
   }
   Inlet(library_, entry.type, entry.format, tensor.type.dtype)
       .push(tensor.bytes.data(), entry.storage.data());
@@ -55,8 +55,8 @@ void PersistentStore::write(const HostTensor& tensor) {
 void PersistentStore::restart(const std::string& name) {
   const Entry& entry = find(name);
   if (entry.initializer != "zeros" && entry.initializer != "ones") {
-    throw std::runtime_error(fmt::format(
-        "[state] {} is not given and starts from '{}', which is not a constant", name, entry.initializer));
+    throw CellError(fmt::format("[state] {} is not given and starts from '{}', which is not a constant", name,
+                                entry.initializer));
   }
   HostTensor tensor{name, {DType::f32, entry.type.shape}, {}};
   tensor.bytes.resize(static_cast<std::size_t>(tensor.type.bytes()));

@@ -6,9 +6,9 @@
 #include <map>
 #include <string>
 
-#include "harness/core/io/host_tensor.hpp"
+#include "harness/core/tensor.hpp"
 #include "harness/engine/kernel_library.hpp"
-#include "harness/engine/storage.hpp"
+#include "harness/engine/memory.hpp"
 
 namespace assay {
 
@@ -21,10 +21,10 @@ class PersistentStore {
   void* provide(const Value& value, const Format& format);
   std::map<std::string, Format> formats() const;
 
-  // `tensor` in the contract's layout, of the value's shape; f32 and f64 convert. Throws std::runtime_error
+  // `tensor` in the contract's layout, of the value's shape; f32 and f64 convert. Throws CellError
   // naming it otherwise.
   void write(const HostTensor& tensor);
-  // To the constant of its initializer. Throws std::runtime_error when that is none ("glorot_uniform").
+  // To the constant of its initializer. Throws CellError when that is none ("glorot_uniform").
   void restart(const std::string& name);
   HostTensor read(const std::string& name);
   // Of parameters and state, and of masks.

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "harness/core/error.hpp"
 #include "harness/engine/memory.hpp"
 
 namespace assay {
@@ -55,7 +56,7 @@ void convert(const void* source, DType from, void* target, DType to, std::int64_
       static_cast<float*>(target)[i] = from_bf16(static_cast<const std::uint16_t*>(source)[i]);
     }
   } else {
-    throw std::runtime_error(
+    throw CellError(
         fmt::format("[convert] got {} for {}: no such conversion", to_string(from), to_string(to)));
   }
 }

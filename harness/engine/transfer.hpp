@@ -1,14 +1,14 @@
 // Between the host's plain tensors and a library's formats.
 #pragma once
 
-#include "harness/core/io/host_tensor.hpp"
+#include "harness/core/tensor.hpp"
 #include "harness/engine/kernel_library.hpp"
-#include "harness/engine/storage.hpp"
+#include "harness/engine/memory.hpp"
 
 namespace assay {
 
 // Writes `elements` of `from` (f32, f64 or i32) as `to` (f64, f32, i32 or bf16); from f32 to i32 they are
-// whole numbers. Throws std::runtime_error for other pairs.
+// whole numbers. Throws CellError for other pairs.
 void convert(const void* source, DType from, void* target, DType to, std::int64_t elements);
 
 // Keeps one way into one format: the reorder is made once, push() allocates nothing.

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "harness/core/error.hpp"
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/graph/passes/walk.hpp"
 
@@ -27,7 +27,7 @@ std::string output_name(const std::string& node, std::span<const Result> results
 void check_attributes(const Op& op, const Attributes& attributes) {
   const std::vector<std::string> known = op.attributes();
   for (const auto& [name, value] : attributes.values()) {
-    if (std::ranges::find(known, name) != known.end()) continue;
+    if (contains(known, name)) continue;
     throw GraphError(fmt::format("[{}] has no attribute '{}'{}", op.name(), name.substr(0, 40),
                                  known.empty() ? "; it has none" : suggestion(name, known)));
   }
@@ -226,33 +226,20 @@ Graph Graph::pruned() const {
   const std::vector<bool> needed = ancestors(*this, roots);
   const auto is_needed = [&](ValueId id) { return id != none && needed[static_cast<std::size_t>(id)]; };
 
-  Graph copy(name_);
-  std::vector<ValueId> moved(values_.size(), none);
-  const auto at = [&](ValueId id) { return id == none ? none : moved[static_cast<std::size_t>(id)]; };
-  const auto copy_value = [&](ValueId id) {
-    const Value& from = value(id);
-    moved[static_cast<std::size_t>(id)] = copy.add_value(from.name, from.type, from.role, from.initializer);
-  };
+  GraphCopy copy(*this);
   const auto copy_node = [&](NodeId id) {
-    const Node& from = node(id);
-    if (std::none_of(from.outputs.begin(), from.outputs.end(), is_needed)) return;
-    const std::vector<Result> results = from.op->results();
-    std::vector<ValueId> inputs;
-    for (const ValueId input : from.inputs) inputs.push_back(at(input));
-    std::vector<bool> wanted;
-    for (std::size_t i = 0; i < from.outputs.size(); ++i) {
-      const ValueId output = from.outputs[i];
-      wanted.push_back(output != none && (is_needed(output) || !result_at(results, i).optional));
+    Node kept = node(id);
+    if (std::none_of(kept.outputs.begin(), kept.outputs.end(), is_needed)) return;
+    const std::vector<Result> results = kept.op->results();
+    for (std::size_t i = 0; i < kept.outputs.size(); ++i) {
+      if (!is_needed(kept.outputs[i]) && result_at(results, i).optional) kept.outputs[i] = none;
     }
-    const Node& added = copy.node(copy.add_node(*from.op, from.name, inputs, from.attributes, wanted));
-    for (std::size_t i = 0; i < from.outputs.size(); ++i) {
-      if (from.outputs[i] != none) moved[static_cast<std::size_t>(from.outputs[i])] = added.outputs[i];
-    }
+    copy.add_node(kept);
   };
-  walk(*this, copy_value, copy_node);
-  for (const Output& output : outputs_) copy.add_output(output.name, at(output.value));
-  for (const Update& update : updates_) copy.add_update(at(update.target), at(update.source));
-  return copy;
+  walk(*this, [&](ValueId id) { copy.add_value(id); }, copy_node);
+  copy.add_outputs();
+  copy.add_updates();
+  return copy.take();
 }
 
 std::vector<TensorType> input_types(const Graph& graph, const Node& node) {

@@ -319,8 +319,6 @@ nlohmann::json to_json(const Program& program) {
 
 Graph graph_from_json(const nlohmann::json& json) { return GraphReader(json, "").take(); }
 
-OptimizerSpec optimizer_from_json(const nlohmann::json& json) { return read_optimizer(json, ""); }
-
 Program program_from_json(const nlohmann::json& json) {
   const std::string found = text(member(json, "schema", ""), "/schema");
   if (found != schema) fail("/schema", fmt::format("expected '{}', found '{}'", schema, found.substr(0, 80)));

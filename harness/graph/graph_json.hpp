@@ -14,6 +14,5 @@ nlohmann::json to_json(const OptimizerSpec& optimizer);
 // duplicate name.
 Graph graph_from_json(const nlohmann::json& json);
 Program program_from_json(const nlohmann::json& json);
-OptimizerSpec optimizer_from_json(const nlohmann::json& json);
 
 }  // namespace assay

@@ -6,19 +6,16 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view introduction =
-    "# Operators\n\n"
+constexpr std::string_view introduction[] = {
     "What each operator of a graph computes, so that backends can be held to it. The page is written from "
-    "the contracts in\n"
-    "`harness/graph/ops`; `ASSAY_WRITE_DOCS=1 build/dev/graph_test --gtest_filter='OperatorReference.*'` "
-    "writes it anew.\n\n"
+    "the contracts in `harness/graph/ops`; "
+    "`ASSAY_WRITE_DOCS=1 build/dev/graph_test --gtest_filter='OperatorReference.*'` writes it anew.",
     "Shapes are row-major with the outermost dimension first; images are (N, C, H, W). Operands and results "
-    "in brackets may\n"
-    "be absent. *Saved* results exist for the gradient alone; an *opaque* one has a form that only its "
-    "backend knows. Ops\n"
-    "whose names end in `gradient`, and the optimizers, are never in `graph.json`: autodiff and the training "
-    "step add them\n"
-    "for the backends that do not differentiate by themselves.\n";
+    "in brackets may be absent. *Saved* results exist for the gradient alone; an *opaque* one has a form "
+    "that only its backend knows. Ops whose names end in `gradient`, and the optimizers, are never in "
+    "`graph.json`: autodiff and the training step add them for the backends that do not differentiate by "
+    "themselves."};
+constexpr std::size_t line_width = 118;
 
 std::string wrapped(std::string_view text, std::size_t width) {
   std::string lines;
@@ -72,7 +69,7 @@ std::string signature(const Op& op) {
 
 std::string reference(const Op& op) {
   std::string text = fmt::format("## {}\n\n    {}\n\n", op.name(), signature(op));
-  text += wrapped(escaped(op.contract()), 118) + "\n";
+  text += wrapped(escaped(op.contract()), line_width) + "\n";
   std::vector<std::string> notes;
   if (!op.attributes().empty()) notes.push_back("Attributes: " + joined(op.attributes()) + ".");
   for (const Result& result : op.results()) {
@@ -85,12 +82,14 @@ std::string reference(const Op& op) {
                                 op.operands()[static_cast<std::size_t>(pair.input)].name));
   }
   if (op.view()) notes.push_back("A view: nothing needs to move.");
-  if (!notes.empty()) text += "\n" + wrapped(escaped(fmt::format("{}", fmt::join(notes, " "))), 118) + "\n";
+  if (!notes.empty())
+    text += "\n" + wrapped(escaped(fmt::format("{}", fmt::join(notes, " "))), line_width) + "\n";
   return text;
 }
 
 std::string operator_reference() {
-  std::string text(introduction);
+  std::string text = "# Operators\n";
+  for (const std::string_view paragraph : introduction) text += "\n" + wrapped(paragraph, line_width) + "\n";
   for (const Op* op : all_ops()) text += "\n" + reference(*op);
   return text;
 }

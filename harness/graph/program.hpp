@@ -10,20 +10,20 @@
 
 namespace assay {
 
-// Hyper-parameters that do not change while training; the learning rate is in the schedule.
-//   sgd      v = momentum v + g;  p -= lr v                       (lr outside the velocity; no dampening, no
-//   Nesterov) rmsprop  s = decay s + (1 - decay) g^2;  p -= lr g / (sqrt(s) + epsilon) adam     m = beta1 m +
-//   (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
-//            p -= lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)        (Kingma & Ba 2015,
-//            algorithm 1)
-//   lazy_adam  adam on the rows that a row-sparse gradient touches, the others keep parameter and moments;
-//   adam
-//            for what has a dense gradient. t counts the steps of the run.
-// weight_decay is the coupled L2 form, g += weight_decay p before the moments (not decoupled as in AdamW;
-// lazy_adam: on every touched row), for kernels alone: parameters of two dimensions or more, not biases nor
-// the scale and shift of a batch norm, as Keras's kernel_regularizer has it. Keras's l2(x) adds x p^2 to the
-// loss: that is a weight_decay of 2 x. A row-sparse gradient is written out for every kind but lazy_adam: the
-// result is that of the dense one.
+// Hyper-parameters that do not change during training; the learning rate lr and the step t are in the
+// schedule. The normative text is docs/protocol.md, "Optimizers"; this is its summary, for each element p of
+// a parameter:
+//
+//   every kind  g = gradient + decay_of(parameter) p
+//   sgd         v = momentum v + g;  p -= lr v
+//   rmsprop     s = decay s + (1 - decay) g^2;  p -= lr g / (sqrt(s) + epsilon)
+//   adam        m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
+//               p -= lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
+//   lazy_adam   a parameter with a row-sparse gradient: adam on the touched rows, the other rows keep
+//               parameter and moments; a parameter with a dense gradient: adam
+//
+// sgd: lr is outside the velocity; no dampening, no Nesterov. adam: Kingma & Ba 2015, algorithm 1. For every
+// kind but lazy_adam a row-sparse gradient is expanded to a dense one first, so the result is the same.
 struct OptimizerSpec {
   std::string kind = "adam";  // "sgd", "rmsprop", "adam", "lazy_adam"; empty: there is none (a single op)
   double momentum = 0.9;
@@ -33,14 +33,16 @@ struct OptimizerSpec {
   double epsilon = 1e-8;
   double weight_decay = 0;
 
-  // What holds for a parameter of that shape: weight_decay or 0.
+  // weight_decay for kernels (parameters of two dimensions or more), 0 for biases and for the scale and shift
+  // of a batch norm, as with Keras's kernel_regularizer. It is the coupled L2 form, not the decoupled one of
+  // AdamW. Keras's l2(x) adds x p^2 to the loss, which is a weight_decay of 2 x.
   double decay_of(const Shape& parameter) const { return parameter.size() >= 2 ? weight_decay : 0; }
 
   // Names of the moments kept per parameter: adam and lazy_adam {"m", "v"}, sgd {"momentum"} (none at
   // momentum 0), rmsprop {"square"}. The state value is called "<parameter>.<moment>".
   std::vector<std::string> moments() const;
-  // Whether a moment is a mean of squared gradients. Its root is what the update uses and what an error of the
-  // gradient moves in proportion.
+  // Whether a moment is a mean of squared gradients. Its root is what the update uses and what an error of
+  // the gradient moves in proportion.
   static bool is_square(std::string_view moment) { return moment == "v" || moment == "square"; }
 };
 

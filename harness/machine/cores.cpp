@@ -9,7 +9,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "harness/machine/topology.hpp"
+#include "harness/core/text.hpp"
+#include "harness/machine/cpu_info.hpp"
 
 namespace assay {
 namespace {
@@ -50,7 +51,7 @@ void leave_cores_to_worker(const std::vector<int>& taken) {
   cpu_set_t left;
   CPU_ZERO(&left);
   for (const int cpu : usable_cores()) {
-    if (std::find(taken.begin(), taken.end(), cpu) == taken.end()) CPU_SET(static_cast<unsigned>(cpu), &left);
+    if (!contains(taken, cpu)) CPU_SET(static_cast<unsigned>(cpu), &left);
   }
   if (CPU_COUNT(&left) == 0) {
     for (const int cpu : usable_cores()) CPU_SET(static_cast<unsigned>(cpu), &left);

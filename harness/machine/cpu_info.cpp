@@ -5,15 +5,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 
+#include <hwloc.h>
 #include <nlohmann/json.hpp>
 
 #include "harness/core/or_null.hpp"
 #include "harness/machine/system_files.hpp"
-#include "harness/machine/topology.hpp"
 
 namespace assay {
 namespace {
@@ -71,6 +73,94 @@ Json cpu_info(const fs::path& root) {
               {"maximum_hz", maximum ? Json(*maximum * 1000) : Json(nullptr)},
               {"boost", boost(cpus)}});
   return out;
+}
+
+namespace {
+
+using Json = nlohmann::json;
+
+struct Destroy {
+  void operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
+};
+using Topology = std::unique_ptr<hwloc_topology, Destroy>;
+
+Topology load() {
+  hwloc_topology_t made = nullptr;
+  if (hwloc_topology_init(&made) != 0) return nullptr;
+  Topology topology(made);
+  hwloc_topology_set_flags(made, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+  return hwloc_topology_load(made) == 0 ? std::move(topology) : nullptr;
+}
+
+Json count(const Topology& topology, hwloc_obj_type_t type) {
+  const int number = hwloc_get_nbobjs_by_type(topology.get(), type);
+  return number > 0 ? Json(number) : Json(nullptr);
+}
+
+template <typename Use>
+void for_each(const Topology& topology, hwloc_obj_type_t type, Use use) {
+  for (hwloc_obj_t object = nullptr; (object = hwloc_get_next_obj_by_type(topology.get(), type, object));)
+    use(object);
+}
+
+Json threads_per_core(const Topology& topology) {
+  std::set<int> each;
+  for_each(topology, HWLOC_OBJ_CORE,
+           [&](hwloc_obj_t core) { each.insert(hwloc_bitmap_weight(core->cpuset)); });
+  return each.size() == 1 ? Json(*each.begin()) : Json(nullptr);
+}
+
+// Alike caches once, with how many there are.
+Json caches(const Topology& topology) {
+  using Kind = std::tuple<unsigned, std::string, hwloc_uint64_t, unsigned, int>;
+  std::map<Kind, int> found;
+  for (const hwloc_obj_type_t type :
+       {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L1ICACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L2ICACHE, HWLOC_OBJ_L3CACHE,
+        HWLOC_OBJ_L3ICACHE, HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L5CACHE}) {
+    for_each(topology, type, [&](hwloc_obj_t object) {
+      const auto& cache = object->attr->cache;
+      const char* kind = cache.type == HWLOC_OBJ_CACHE_DATA          ? "Data"
+                         : cache.type == HWLOC_OBJ_CACHE_INSTRUCTION ? "Instruction"
+                                                                     : "Unified";
+      ++found[{cache.depth, kind, cache.size, cache.linesize, hwloc_bitmap_weight(object->cpuset)}];
+    });
+  }
+  Json out = Json::array();
+  for (const auto& [kind, number] : found) {
+    const auto& [level, type, bytes, line, shared] = kind;
+    out.push_back({{"level", level},
+                   {"type", type},
+                   {"bytes", bytes},
+                   {"line_bytes", line > 0 ? Json(line) : Json(nullptr)},
+                   {"shared_by", shared},
+                   {"count", number}});
+  }
+  return out;
+}
+
+}  // namespace
+
+Json topology_info() {
+  const Topology topology = load();
+  if (!topology) {
+    return {{"logical", nullptr},          {"cores", nullptr}, {"sockets", nullptr}, {"numa_nodes", nullptr},
+            {"threads_per_core", nullptr}, {"caches", nullptr}};
+  }
+  return {
+      {"logical", count(topology, HWLOC_OBJ_PU)},       {"cores", count(topology, HWLOC_OBJ_CORE)},
+      {"sockets", count(topology, HWLOC_OBJ_PACKAGE)},  {"numa_nodes", count(topology, HWLOC_OBJ_NUMANODE)},
+      {"threads_per_core", threads_per_core(topology)}, {"caches", caches(topology)}};
+}
+
+std::map<int, int> cores_of_cpus() {
+  std::map<int, int> cores;
+  const Topology topology = load();
+  if (!topology) return cores;
+  for_each(topology, HWLOC_OBJ_PU, [&](hwloc_obj_t cpu) {
+    const hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(topology.get(), HWLOC_OBJ_CORE, cpu);
+    cores[static_cast<int>(cpu->os_index)] = static_cast<int>((core ? core : cpu)->logical_index);
+  });
+  return cores;
 }
 
 }  // namespace assay

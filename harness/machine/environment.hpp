@@ -1,4 +1,5 @@
-// The machine on which numbers were made, and what on it makes them unsteady.
+// The machine on which numbers were made, what of it a container or a user's slice may use, and what on it
+// makes numbers unsteady.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 namespace assay {
 
 // Strict JSON: {"host", "kernel", "os", "cpu": {"model", "vendor", "architecture", "logical", "allowed",
-// "cores", "sockets", "numa_nodes", "threads_per_core", "instruction_sets", "caches" (topology.hpp), "smt",
+// "cores", "sockets", "numa_nodes", "threads_per_core", "instruction_sets", "caches" (cpu_info.hpp), "smt",
 // "governor", "driver", "boost", "maximum_hz", "microcode"}, "memory": {"total", "available", "swap_total",
 // "huge_pages", "huge_pages_defrag"}, "virtualised", "control_group": {"version", "cpu_quota",
 // "memory_limit"}, "address_randomisation", "load_average", "clock": {"source", "name", "resolution_ns",
@@ -21,5 +22,11 @@ nlohmann::json environment(const std::filesystem::path& root = "/");
 // Bytes of the caches of the highest level that `environment` names, all of that level together: what
 // operands must exceed to come from memory. 32 MiB where the machine does not say.
 std::int64_t last_level_cache(const nlohmann::json& environment);
+
+// {"version": 1 | 2 | null, "cpu_quota": cores | null, "memory_limit": bytes | null} of the control group of
+// this process: the tightest of its own limits and those of the groups around it. null: no limit, or none is
+// told. Version 1 where its cpu or memory controller is mounted, also beside version 2. Reads files below
+// `root`.
+nlohmann::json control_group_limits(const std::filesystem::path& root);
 
 }  // namespace assay

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/text.hpp"
 #include "harness/machine/system_files.hpp"
 
 namespace assay {
@@ -33,7 +34,7 @@ pid_t parent_of(pid_t process) {
 
 // The worker may have started a process after its tree was walked.
 bool belongs(pid_t process, std::span<const pid_t> worker) {
-  if (std::find(worker.begin(), worker.end(), process) != worker.end()) return true;
+  if (contains(worker, process)) return true;
   if (worker.empty()) return false;
   if (::getpgid(process) == worker.front()) return true;
   for (int i = 0; i < deepest_ancestry && process > 1; ++i) {
@@ -122,8 +123,8 @@ std::optional<GpuReading> GpuSampler::sample(std::span<const pid_t> worker, GpuP
   return reading;
 }
 
-// Until the worker is seen on the GPU for the first time its memory is not known: it may not have begun, or go
-// by another number there.
+// Until the worker is seen on the GPU for the first time its memory is not known: it may not have begun, or
+// go by another number there.
 void GpuSampler::look_at_processes(GpuReading& reading, std::span<const pid_t> worker, GpuPhase phase) {
   Told<std::vector<GpuProcess>> listed = gpu_->compute_processes();
   const bool told = listed.value.has_value();
@@ -177,10 +178,10 @@ GpuUse GpuSampler::use() const {
   if (gpu_ && !worker_seen_ && !lacks_.contains("gpu_worker_memory")) {
     use.missing["gpu_worker_memory"] =
         stranger_seen_
-            ? "NVML names processes that this system does not show, and not the worker: in a "
-              "container give it the host's process ids (--pid=host)"
-            : "NVML never named the worker among the processes on the GPU: it did not use it, or, in "
-              "a container, it needs the host's process ids (--pid=host)";
+            ? "NVML names processes that this system does not show, and not the worker: in a container give "
+              "it the host's process ids (--pid=host)"
+            : "NVML never named the worker among the processes on the GPU: it did not use it, or, in a "
+              "container, it needs the host's process ids (--pid=host)";
   }
   // A peak between looks that failed may have been missed.
   if (lacks_.contains("gpu_worker_memory")) use.worker_peak.reset();

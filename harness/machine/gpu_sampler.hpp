@@ -29,8 +29,8 @@ enum class GpuPhase {
   afterwards,   // nothing counts
 };
 
-// Borrows the library. Each look asks it a dozen times: a millisecond or so. Processes of the worker are those
-// that the caller names, those of the worker's process group, and those below it.
+// Borrows the library. Each look asks it a dozen times: a millisecond or so. Processes of the worker are
+// those that the caller names, those of the worker's process group, and those below it.
 class GpuSampler {
  public:
   GpuSampler(const NvmlAccess& access, const CudaVisibility& visible);
@@ -40,8 +40,8 @@ class GpuSampler {
 
   // All that was seen. `missing` names the fields as the report's samples do: "gpu_utilisation".
   GpuUse use() const;
-  // For who ran out of it: "of 81559 MiB on the GPU the worker held 80000 at the most, and 312 were free at the
-  // least". Empty where that is not known.
+  // For who ran out of it: "of 81559 MiB on the GPU the worker held 80000 at the most, and 312 were free at
+  // the least". Empty where that is not known.
   std::string memory_text() const;
 
  private:

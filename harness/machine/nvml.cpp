@@ -1,12 +1,19 @@
 #include "harness/machine/nvml.hpp"
 
+#include <array>
 #include <cstdlib>
 #include <map>
+#include <string>
+#include <utility>
 
+#include "harness/core/paths.hpp"
 #include "harness/machine/nvml_library.hpp"
 
 // A function's name and its address.
 #define ASSAY_NVML(function) #function, library_->functions.function
+// A function's name, its address and the device that it asks.
+#define ASSAY_NVML_DEVICE(function) \
+  #function, library_->functions.function, static_cast<nvml::Device>(handle_)
 
 namespace assay {
 
@@ -47,8 +54,8 @@ Told<Gpu> Nvml::gpu_by_uuid(const std::string& uuid) const {
 
 const NvmlAccess& nvml_access() {
   static std::map<std::string, NvmlAccess> loaded;
-  const char* named = std::getenv("ASSAY_NVML");
-  const std::string library = named && *named ? named : "libnvidia-ml.so.1";
+  const std::string named = environment_text("ASSAY_NVML");
+  const std::string library = named.empty() ? "libnvidia-ml.so.1" : named;
   const auto [entry, is_new] = loaded.try_emplace(library);
   NvmlAccess& access = entry->second;
   if (!is_new) return access;
@@ -58,6 +65,145 @@ const NvmlAccess& nvml_access() {
     access.reason = error.what();
   }
   return access;
+}
+
+namespace {
+
+using nvml::Clock;
+
+// nvmlClocksEventReasons, formerly nvmlClocksThrottleReasons. Idle is no reason to mistrust a number.
+constexpr std::array<std::pair<unsigned long long, const char*>, 8> throttle_names{
+    {{0x2, "applications_clocks_setting"},
+     {0x4, "sw_power_cap"},
+     {0x8, "hw_slowdown"},
+     {0x10, "sync_boost"},
+     {0x20, "sw_thermal_slowdown"},
+     {0x40, "hw_thermal_slowdown"},
+     {0x80, "hw_power_brake_slowdown"},
+     {0x100, "display_clock_setting"}}};
+
+constexpr std::array compute_modes{"default", "exclusive_thread", "prohibited", "exclusive_process"};
+
+template <typename To, typename From, typename F>
+Told<To> mapped(const Told<From>& from, F make) {
+  if (!from.value) return {std::nullopt, from.reason};
+  return {make(*from.value), ""};
+}
+
+double megahertz(unsigned value) { return 1e6 * value; }
+double milli(unsigned long long value) { return static_cast<double>(value) / 1000.0; }
+
+}  // namespace
+
+Told<std::string> Gpu::model() const { return library_->text(ASSAY_NVML_DEVICE(nvmlDeviceGetName)); }
+Told<std::string> Gpu::uuid() const { return library_->text(ASSAY_NVML_DEVICE(nvmlDeviceGetUUID)); }
+
+Told<std::string> Gpu::bus() const {
+  return mapped<std::string>(library_->number<nvml::PciInfo>(ASSAY_NVML_DEVICE(nvmlDeviceGetPciInfo_v3)),
+                             [](const nvml::PciInfo& info) {
+                               return std::string(info.bus_id, ::strnlen(info.bus_id, sizeof info.bus_id));
+                             });
+}
+
+Told<bool> Gpu::mig() const {
+  unsigned current = 0, pending = 0;
+  if (std::string why = library_->ask(ASSAY_NVML_DEVICE(nvmlDeviceGetMigMode), &current, &pending);
+      !why.empty())
+    return {std::nullopt, std::move(why)};
+  return {current != 0, ""};
+}
+
+Told<bool> Gpu::persistence() const {
+  return mapped<bool>(library_->number<int>(ASSAY_NVML_DEVICE(nvmlDeviceGetPersistenceMode)),
+                      [](int mode) { return mode != 0; });
+}
+
+Told<std::string> Gpu::compute_mode() const {
+  return mapped<std::string>(
+      library_->number<int>(ASSAY_NVML_DEVICE(nvmlDeviceGetComputeMode)), [](int mode) {
+        const auto known = static_cast<std::size_t>(mode) < compute_modes.size();
+        return known ? std::string(compute_modes[static_cast<std::size_t>(mode)]) : std::to_string(mode);
+      });
+}
+
+Told<double> Gpu::sm_clock_limit() const {
+  return mapped<double>(library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetMaxClockInfo), Clock::sm),
+                        megahertz);
+}
+Told<double> Gpu::memory_clock_limit() const {
+  return mapped<double>(
+      library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetMaxClockInfo), Clock::memory), megahertz);
+}
+Told<double> Gpu::sm_application_clock() const {
+  return mapped<double>(
+      library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetApplicationsClock), Clock::sm), megahertz);
+}
+Told<double> Gpu::power_limit() const {
+  return mapped<double>(library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetEnforcedPowerLimit)),
+                        milli);
+}
+
+Told<double> Gpu::utilisation() const {
+  return mapped<double>(library_->number<nvml::Utilization>(ASSAY_NVML_DEVICE(nvmlDeviceGetUtilizationRates)),
+                        [](const nvml::Utilization& rates) { return rates.gpu / 100.0; });
+}
+
+Told<GpuMemory> Gpu::memory() const {
+  const auto bytes = [](const auto& memory) {
+    return GpuMemory{static_cast<std::int64_t>(memory.total), static_cast<std::int64_t>(memory.used)};
+  };
+  nvml::MemoryV2 newer{};
+  newer.version = nvml::memory_v2;
+  if (library_->ask(ASSAY_NVML_DEVICE(nvmlDeviceGetMemoryInfo_v2), &newer).empty()) return {bytes(newer), ""};
+  return mapped<GpuMemory>(library_->number<nvml::Memory>(ASSAY_NVML_DEVICE(nvmlDeviceGetMemoryInfo)), bytes);
+}
+
+Told<std::vector<GpuProcess>> Gpu::compute_processes() const {
+  const nvml::Functions& f = library_->functions;
+  return library_->processes("nvmlDeviceGetComputeRunningProcesses", static_cast<nvml::Device>(handle_),
+                             f.nvmlDeviceGetComputeRunningProcesses,
+                             f.nvmlDeviceGetComputeRunningProcesses_v2,
+                             f.nvmlDeviceGetComputeRunningProcesses_v3);
+}
+Told<std::vector<GpuProcess>> Gpu::graphics_processes() const {
+  const nvml::Functions& f = library_->functions;
+  return library_->processes("nvmlDeviceGetGraphicsRunningProcesses", static_cast<nvml::Device>(handle_),
+                             f.nvmlDeviceGetGraphicsRunningProcesses,
+                             f.nvmlDeviceGetGraphicsRunningProcesses_v2,
+                             f.nvmlDeviceGetGraphicsRunningProcesses_v3);
+}
+
+Told<double> Gpu::sm_clock() const {
+  return mapped<double>(library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetClockInfo), Clock::sm),
+                        megahertz);
+}
+Told<double> Gpu::memory_clock() const {
+  return mapped<double>(library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetClockInfo), Clock::memory),
+                        megahertz);
+}
+Told<double> Gpu::power() const {
+  return mapped<double>(library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetPowerUsage)), milli);
+}
+Told<double> Gpu::energy() const {
+  return mapped<double>(
+      library_->number<unsigned long long>(ASSAY_NVML_DEVICE(nvmlDeviceGetTotalEnergyConsumption)), milli);
+}
+Told<double> Gpu::temperature() const {
+  return mapped<double>(
+      library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetTemperature), nvml::die_temperature),
+      [](unsigned degrees) { return static_cast<double>(degrees); });
+}
+
+Told<std::vector<std::string>> Gpu::throttle_reasons() const {
+  auto bits = library_->number<unsigned long long>(ASSAY_NVML_DEVICE(nvmlDeviceGetCurrentClocksEventReasons));
+  if (!library_->functions.nvmlDeviceGetCurrentClocksEventReasons)  // before driver 535
+    bits = library_->number<unsigned long long>(ASSAY_NVML_DEVICE(nvmlDeviceGetCurrentClocksThrottleReasons));
+  return mapped<std::vector<std::string>>(bits, [](unsigned long long set) {
+    std::vector<std::string> names;
+    for (const auto& [bit, name] : throttle_names)
+      if (set & bit) names.emplace_back(name);
+    return names;
+  });
 }
 
 }  // namespace assay

@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "harness/core/error.hpp"
 
 namespace assay {
 
@@ -20,8 +21,8 @@ struct Told {
   std::string reason;
 };
 
-struct NvmlError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+struct NvmlError : Error {
+  using Error::Error;
 };
 
 struct GpuMemory {
@@ -70,8 +71,8 @@ class Gpu {
 // Use from one thread.
 class Nvml {
  public:
-  // Loads and initialises. Throws NvmlError with what is wrong and what helps: no library, no driver, a library
-  // and a driver of different versions.
+  // Loads and initialises. Throws NvmlError with what is wrong and what helps: no library, no driver, a
+  // library and a driver of different versions.
   explicit Nvml(const std::string& library);
   ~Nvml();
   Nvml(const Nvml&) = delete;

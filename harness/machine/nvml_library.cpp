@@ -62,8 +62,8 @@ NvmlLibrary::NvmlLibrary(const std::string& file) : name(file) {
   handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     throw NvmlError(
-        fmt::format("NVML is not here ({}): it comes with NVIDIA's driver; ASSAY_NVML names it "
-                    "where the loader does not find it",
+        fmt::format("NVML is not here ({}): it comes with NVIDIA's driver; ASSAY_NVML names it where the "
+                    "loader does not find it",
                     ::dlerror()));
   const auto find = [&](const char* symbol) { return ::dlsym(handle, symbol); };
 #define ASSAY_NVML_FIND(function, arguments) \

@@ -4,73 +4,157 @@
 
 #include <cstdint>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
+
+#include "harness/core/error.hpp"
+#include "harness/core/json/fields.hpp"
+#include "harness/core/words.hpp"
 
 namespace assay::protocol {
 
 inline constexpr int version = 1;
 
 // What the other side sent is no message: the text shows what was seen, and what was expected.
-class ProtocolError : public std::runtime_error {
+class ProtocolError : public assay::Error {
  public:
-  using std::runtime_error::runtime_error;
+  using assay::Error::Error;
 };
 
 enum class Verb { compile, check, run, verify, oracle, quit };
-std::string_view to_string(Verb verb);
+enum class ErrorKind { unsupported, unavailable, out_of_memory, failed };
+
+}  // namespace assay::protocol
+
+namespace assay {
+
+template <>
+inline constexpr auto words<protocol::Verb> =
+    std::array{Word{protocol::Verb::compile, "compile"}, Word{protocol::Verb::check, "check"},
+               Word{protocol::Verb::run, "run"},         Word{protocol::Verb::verify, "verify"},
+               Word{protocol::Verb::oracle, "oracle"},   Word{protocol::Verb::quit, "quit"}};
+template <>
+inline constexpr auto words<protocol::ErrorKind> = std::array{
+    Word{protocol::ErrorKind::unsupported, "unsupported"},
+    Word{protocol::ErrorKind::unavailable, "unavailable"},
+    Word{protocol::ErrorKind::out_of_memory, "out_of_memory"}, Word{protocol::ErrorKind::failed, "failed"}};
+
+}  // namespace assay
+
+namespace assay::protocol {
 
 struct Command {
   Verb verb = Verb::quit;
-  bool check = false;  // of compile: gradients will be read
+  bool check = false;
 };
+constexpr auto describe(Of<Command>) {
+  return fields("command", "What the conductor asks.", field("command", &Command::verb, "The verb."),
+                field("check", &Command::check, "Of compile: gradients will be read.").optional());
+}
 
 using Memory = std::map<std::string, std::int64_t>;   // bytes by name
 using Settings = std::map<std::string, std::string>;  // as observed
 
+// A vendor library as it was loaded.
 struct Library {
-  std::string name, version, path;
+  std::string name{}, version{}, path{};
 };
+constexpr auto describe(Of<Library>) {
+  return fields(
+      "library", "A library as the worker loaded it.", field("name", &Library::name, "`oneDNN`."),
+      field("version", &Library::version,
+            "`3.2.0`, with its build where it has one; else `build-id` and the linker's mark of the file.")
+          .optional(),
+      field("path", &Library::path, "Of the shared object; empty when linked statically.").optional());
+}
 
 struct OperatorTime {
-  std::string node, op;
-  double seconds = 0;  // summed over the calls
+  std::string node{}, op{};
+  double seconds = 0;
   std::int64_t calls = 0;
-  std::string implementation{};  // of a library, by its own name; may be empty
+  std::string implementation{};
 };
+constexpr auto describe(Of<OperatorTime>) {
+  return fields("operator", "Time of one node over a profiled run.",
+                field("node", &OperatorTime::node, "Name in the graph."),
+                field("op", &OperatorTime::op, "Its op.").optional(),
+                field("seconds", &OperatorTime::seconds, "Summed over the calls.").at_least(0),
+                field("calls", &OperatorTime::calls, "How often it ran.").at_least(0),
+                field("implementation", &OperatorTime::implementation,
+                      "Which of the library's implementations ran, by the library's own name: "
+                      "`brgconv:avx512_core`.")
+                    .left_out_by_default());
+}
 
 struct Hello {
   int protocol = version;
-  std::string backend, version_of_backend;
-  std::vector<Library> libraries;
-  Settings settings;
+  std::string backend{}, version_of_backend{};
+  std::vector<Library> libraries{};
+  Settings settings{};
 };
+constexpr auto describe(Of<Hello>) {
+  return fields("hello", "Who the worker is.",
+                field("protocol", &Hello::protocol, "The version of the protocol that it speaks."),
+                field("backend", &Hello::backend, "Its name."),
+                field("version", &Hello::version_of_backend, "Its version.").optional(),
+                field("libraries", &Hello::libraries, "What it loaded.").optional(),
+                field("settings", &Hello::settings, "As observed.").optional());
+}
+
 struct Compiled {
   double seconds = 0;
-  Settings settings;
-  Memory memory;
+  Settings settings{};
+  Memory memory{};
 };
+constexpr auto describe(Of<Compiled>) {
+  return fields("compiled", "The program can run.", field("seconds", &Compiled::seconds, "What it took."),
+                field("settings", &Compiled::settings, "As observed.").optional(),
+                field("memory", &Compiled::memory, "Bytes by name.").optional());
+}
+
 struct Checked {};
-struct Ran {
-  Memory memory;
-  Settings settings;
-  std::vector<OperatorTime> operators;
-  std::string state_digest{};  // sha256 of the final state; may be empty
-};
 struct Verified {};
 struct Judged {};
 struct Bye {};
+constexpr auto describe(Of<Checked>) { return fields("checked", "The check's answers are written."); }
+constexpr auto describe(Of<Verified>) {
+  return fields("verified", "The verification's answers are written.");
+}
+constexpr auto describe(Of<Judged>) { return fields("judged", "The oracle's answers are written."); }
+constexpr auto describe(Of<Bye>) { return fields("bye", "The worker ends."); }
+
+struct Ran {
+  Memory memory{};
+  Settings settings{};
+  std::vector<OperatorTime> operators{};
+  std::string state_digest{};
+};
+constexpr auto describe(Of<Ran>) {
+  return fields(
+      "ran", "The steps are timed.", field("memory", &Ran::memory, "Bytes by name.").optional(),
+      field("settings", &Ran::settings, "As observed.").optional(),
+      field("operators", &Ran::operators, "The profile, if it was asked for.").optional(),
+      field("state_digest", &Ran::state_digest, "SHA-256 of the final state.").left_out_by_default());
+}
+
 struct Progress {
   std::int64_t done = 0, planned = 0;
 };
-enum class ErrorKind { unsupported, unavailable, out_of_memory, failed };
+constexpr auto describe(Of<Progress>) {
+  return fields("progress", "Steps.", field("done", &Progress::done, "So far."),
+                field("planned", &Progress::planned, "In all, as far as it is known."));
+}
+
 struct Error {
   ErrorKind kind = ErrorKind::failed;
-  std::string reason;
+  std::string reason{};
 };
+constexpr auto describe(Of<Error>) {
+  return fields("error", "A command could not be carried out.", field("kind", &Error::kind, "The status."),
+                field("reason", &Error::reason, "Why.").optional());
+}
 
 using Event = std::variant<Hello, Compiled, Checked, Ran, Verified, Judged, Bye, Progress, Error>;
 // "hello", "compiled", ...

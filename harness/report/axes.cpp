@@ -212,48 +212,4 @@ std::string axis_options(const Axes& axes) {
   return line;
 }
 
-void write_axes(Json& cell, const Axes& axes) {
-  const auto write = [&](const char* key, const auto& field) { cell[key] = field; };
-  for_each_axis(axes, write);
-  if (axes.is_op()) for_each_op_axis(axes, write);
-  cell["variant"] = axes.variant;
-}
-
-Json axes_schema() {
-  Json properties = Json::object(), required = Json::array();
-  for (const Axis& axis : axis_table()) {
-    if (!axis.has_field()) continue;
-    Json& field = properties[axis.key()];
-    field["description"] = axis.option.help;
-    switch (axis.option.type) {
-      case OptionType::text:
-        // A report may hold a word that no option takes, such as the oracle's precision.
-        field["type"] = "string";
-        break;
-      case OptionType::integer:
-        field["type"] = "integer";
-        field["minimum"] = 0;
-        break;
-      case OptionType::number:
-        field["type"] = "number";
-        break;
-      case OptionType::flag:
-        field["type"] = "boolean";
-        break;
-    }
-    if (axis.applies != AppliesTo::op) required.push_back(axis.key());
-  }
-  std::string names;
-  for (const Axis& axis : axis_table())
-    if (!axis.has_field()) names += fmt::format("{}`{}`", names.empty() ? "" : ", ", axis.name());
-  properties["variant"] = {
-      {"description",
-       fmt::format("The axes {} by the name of their option, where they differ from the default or the "
-                   "workload's own: `{{\"schedule\": \"every:10x0.9\"}}`.",
-                   names)},
-      {"type", "object"},
-      {"additionalProperties", {{"type", "string"}}}};
-  return {{"properties", std::move(properties)}, {"required", std::move(required)}};
-}
-
 }  // namespace assay

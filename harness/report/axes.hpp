@@ -80,9 +80,10 @@ struct Axis {
   std::string_view id = "/{1}={0}";
   std::string_view title = "{1} {0}";
   TitlePart part = TitlePart::own;
-  bool sweep = false;     // a curve is drawn over it: cells that differ only in it are one family
-  bool compared = false;  // in a round, cells that differ only in it run next to each other
-  bool request = false;   // a field of request.json; protocol.md names those that are not copied as they are
+  bool sweep = false;        // a curve is drawn over it: cells that differ only in it are one family
+  bool compared = false;     // in a round, cells that differ only in it run next to each other
+  bool other_words = false;  // a report may hold words that no option takes: the precision of the oracle
+  bool request = false;  // a field of request.json; protocol.md names those that are not copied as they are
 
   std::string_view name() const { return option.name; }
   std::string key() const;  // in the report, the CSV and request.json: "loader_workers"
@@ -122,33 +123,6 @@ std::vector<std::string> title_words(const Axes& axes);
 // follows from.
 std::string axis_options(const Axes& axes);
 
-// visit(key, field) of every axis with a field, by its key in the report: those of single ops, or all others.
-template <typename AnyAxes, typename Visit>
-void for_each_field(AnyAxes& axes, bool of_ops, const Visit& visit) {
-  for (const Axis& axis : axis_table()) {
-    if ((axis.applies == AppliesTo::op) != of_ops) continue;
-    std::visit(
-        [&](auto field) {
-          if constexpr (!std::is_same_v<decltype(field), std::monostate>)
-            visit(axis.key().c_str(), axes.*field);
-        },
-        axis.field);
-  }
-}
-// Of those that the report has for every cell.
-template <typename AnyAxes, typename Visit>
-void for_each_axis(AnyAxes& axes, const Visit& visit) {
-  for_each_field(axes, false, visit);
-}
-// Of those that the report has for single ops only.
-template <typename AnyAxes, typename Visit>
-void for_each_op_axis(AnyAxes& axes, const Visit& visit) {
-  for_each_field(axes, true, visit);
-}
-// The axes as fields of a cell's object in the report.
-void write_axes(nlohmann::json& cell, const Axes& axes);
-// {"properties": {…}, "required": […]}: the part of a JSON schema that describes those fields.
-nlohmann::json axes_schema();
 // docs/axes.md.
 std::string axis_reference();
 

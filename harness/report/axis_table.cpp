@@ -77,6 +77,7 @@ std::deque<Axis> make_table() {
        .id = "/{0}",
        .title = "{0}",
        .part = work,
+       .other_words = true,
        .request = true},
       {.option = {"layout", axis, text, "NAME,...", "native",
                   "Memory layout of activations, where a backend offers a choice"},
@@ -158,7 +159,8 @@ std::deque<Axis> make_table() {
        .identity = always,
        .id = "/{0}",
        .title = "{0}",
-       .part = work},
+       .part = work,
+       .other_words = true},
       {.option =
            {"embedding-gradient", axis, text, "dense|sparse", "",
             "Gradients of embeddings: the whole table, or the rows that a batch touches; dense without it", 0,

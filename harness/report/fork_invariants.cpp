@@ -22,8 +22,8 @@ void judge_blocks(Violations& violations, const Fork& fork) {
       add(fmt::format("waits {} ns for the loader, longer than it lasts", block.wait_ns));
     if (block.wait_ns < 0) add("waits a negative time");
     if (block.steps < 1) add(fmt::format("has {} steps", block.steps));
-    if (block.kind == "warm_up" && timed && block.epoch == 0) add("warms up after a timed block");
-    timed |= block.kind == "timed";
+    if (block.kind == BlockKind::warm_up && timed && block.epoch == 0) add("warms up after a timed block");
+    timed |= block.kind == BlockKind::timed;
     last_end = block.end_ns;
   }
 }
@@ -31,8 +31,8 @@ void judge_blocks(Violations& violations, const Fork& fork) {
 void judge_evaluations(Violations& violations, const Fork& fork) {
   for (const Evaluation& evaluation : fork.evaluations) {
     const auto add = [&](const std::string& what) {
-      violations.add(
-          fmt::format("evaluation of {} after epoch {}: {}", evaluation.split, evaluation.epoch, what));
+      violations.add(fmt::format("evaluation of {} after epoch {}: {}", to_string(evaluation.split),
+                                 evaluation.epoch, what));
     };
     if (!(evaluation.accuracy >= 0 && evaluation.accuracy <= 1))
       add(fmt::format("accuracy {} is outside 0 to 1", evaluation.accuracy));

@@ -10,7 +10,8 @@ namespace assay {
 std::vector<const Block*> timed_blocks(const Fork& fork) {
   std::vector<const Block*> timed;
   for (const Block& block : fork.blocks)
-    if (block.kind == "timed" && block.steps > 0 && block.end_ns > block.begin_ns) timed.push_back(&block);
+    if (block.kind == BlockKind::timed && block.steps > 0 && block.end_ns > block.begin_ns)
+      timed.push_back(&block);
   return timed;
 }
 

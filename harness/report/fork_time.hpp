@@ -17,8 +17,8 @@ inline double block_seconds(const Block& block) {
 
 // The timed blocks that lasted and had a step.
 std::vector<const Block*> timed_blocks(const Fork& fork);
-// Those behind step_time: of a fork that counts epochs the first one, which compiles and warms up, is left out
-// when there are more.
+// Those behind step_time: of a fork that counts epochs the first one, which compiles and warms up, is left
+// out when there are more.
 std::vector<const Block*> steady_blocks(const Fork& fork);
 
 struct ForkTime {

@@ -38,6 +38,21 @@ void judge_rounds(Violations& violations, const Report& report) {
             fmt::format("round {} has the seeds {} and {} ({})", fork.round, it->second, fork.seed, cell.id));
 }
 
+void judge_order(Violations& violations, const Report& report) {
+  const auto& run = report.run;
+  const std::size_t sessions =
+      run.contains("sessions") && run["sessions"].is_array() ? run["sessions"].size() : 0;
+  std::set<int> taken;
+  for (const CellReport& cell : report.cells)
+    for (const Fork& fork : cell.forks) {
+      if (fork.session && !(*fork.session >= 0 && static_cast<std::size_t>(*fork.session) < sessions))
+        violations.add(fmt::format("round {} of {} is of session {}, the run has {} of them", fork.round,
+                                   cell.id, *fork.session, sessions));
+      if (fork.order && !taken.insert(*fork.order).second)
+        violations.add(fmt::format("two forks have the order {} ({})", *fork.order, cell.id));
+    }
+}
+
 // A tenth above the measured peak is what the best of two honest products may differ by.
 void judge_peak(Violations& violations, const CellReport& cell) {
   constexpr double over_peak = 1.1;
@@ -62,6 +77,7 @@ std::vector<std::string> invariant_violations(const Report& report) {
   Violations all("report");
   judge_run(all, report);
   judge_rounds(all, report);
+  judge_order(all, report);
   std::set<std::string> ids;
   for (const CellReport& cell : report.cells) {
     Violations one(cell.id.substr(0, 200));

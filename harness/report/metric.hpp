@@ -1,16 +1,25 @@
 // A metric is data: printers know hints and no metric.
 #pragma once
 
+#include <array>
 #include <limits>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "harness/core/words.hpp"
+
 namespace assay {
 
 // How a value is best shown.
 enum class Hint { duration, rate, ratio, percentage, bytes, count, energy, power, number };
+
+template <>
+inline constexpr auto words<Hint> = std::array{
+    Word{Hint::duration, "duration"},     Word{Hint::rate, "rate"},   Word{Hint::ratio, "ratio"},
+    Word{Hint::percentage, "percentage"}, Word{Hint::bytes, "bytes"}, Word{Hint::count, "count"},
+    Word{Hint::energy, "energy"},         Word{Hint::power, "power"}, Word{Hint::number, "number"}};
 
 // One estimate with the interval that its forks allow. Serialised under its name, e.g. "samples_per_second".
 struct Metric {

@@ -1,5 +1,4 @@
-// The report as the program holds it. report_json.hpp reads and writes it;
-// results/schema/report-1.schema.json describes it.
+// The report as the program holds it. report_fields.hpp describes it, report_json.hpp reads and writes it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "harness/core/words.hpp"
 #include "harness/machine/gpu_reading.hpp"
+#include "harness/protocol/clock_file.hpp"
 #include "harness/report/axes.hpp"
 #include "harness/report/metric.hpp"
 
@@ -28,31 +29,16 @@ enum class Status {
   failed,
   interrupted
 };
-std::string_view to_string(Status status);
-
-// One timed or warm-up stretch of steps between two drains of the device.
-struct Block {
-  std::string kind{};  // "warm_up", "timed"
-  int epoch = 0;
-  std::int64_t steps = 0;
-  std::int64_t begin_ns = 0;  // CLOCK_MONOTONIC
-  std::int64_t end_ns = 0;
-  std::int64_t wait_ns = 0;  // waiting for the loader, within the block
-  std::int64_t cpu_ns = 0;
-  std::int64_t involuntary_switches = 0;
-  std::int64_t major_faults = 0;
-  std::int64_t steal_ns = 0;  // of the machine
-  std::optional<double> loss{};
-};
-
-struct Evaluation {
-  int epoch = 0;
-  std::string split{};  // "train", "validation", "test"
-  std::int64_t samples = 0;
-  double loss = 0;
-  double accuracy = 0;  // 0..1
-  double seconds = 0;
-};
+template <>
+inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
+                                                 Word{Status::unsupported, "unsupported"},
+                                                 Word{Status::unavailable, "unavailable"},
+                                                 Word{Status::wrong_result, "wrong_result"},
+                                                 Word{Status::out_of_memory, "out_of_memory"},
+                                                 Word{Status::crashed, "crashed"},
+                                                 Word{Status::timed_out, "timed_out"},
+                                                 Word{Status::failed, "failed"},
+                                                 Word{Status::interrupted, "interrupted"}};
 
 // A sample of the machine and the worker, by the conductor.
 struct MachineSample {
@@ -67,6 +53,9 @@ struct MachineSample {
 struct Fork {
   int round = 0;
   std::uint64_t seed = 0;
+  std::string start{};           // ISO 8601, UTC; empty in reports of before
+  std::optional<int> order{};    // place among all forks of the run, from 0
+  std::optional<int> session{};  // index into the run's sessions
   Status status = Status::failed;
   std::string reason{};
   std::string log_tail{};
@@ -76,12 +65,17 @@ struct Fork {
   std::vector<Block> blocks{};
   std::vector<Evaluation> evaluations{};
   std::vector<std::int64_t> latencies_ns{};
+  std::int64_t latencies_seen = 0;  // steps that `latencies_ns` is a sample of; 0: not known
+  std::optional<bool> steady{};     // whether the time of a step had settled when timing began
   std::vector<MachineSample> samples{};
   std::optional<GpuUse> gpu{};  // of a cell on cuda that was timed
   std::int64_t host_peak_rss = 0;
   std::map<std::string, std::int64_t> memory{};   // as the worker names it
   std::map<std::string, std::string> settings{};  // observed
-  std::string parameters_digest{};                // sha256 of the final state: equal forks are bit-identical
+  std::map<std::string, std::string>
+      variables{};                  // of the environment, that affect speed (machine/session.hpp)
+  nlohmann::json libraries{};       // where they are not those of the cell; else null
+  std::string parameters_digest{};  // sha256 of the final state: equal forks are bit-identical
   nlohmann::json operators = nlohmann::json::array();  // the per-op profile, where asked for
 };
 
@@ -92,11 +86,20 @@ struct TensorVerdict {
   double ratio = 0;  // the worse of the two errors over its bound; above 1 is wrong
 };
 
-// How near the check came to the kinks of an op: of `elements` (of ReLUs, windows of max-pools) so many fell on
-// another side in one of the oracle's perturbed runs at least.
+// How near the check came to the kinks of an op: of `elements` (of ReLUs, windows of max-pools) so many fell
+// on another side in one of the oracle's perturbed runs at least.
 struct Ties {
   std::string op{};  // "relu", "max_pool"
   std::int64_t tipped = 0, elements = 0;
+};
+
+// How the check was done.
+struct CheckSettings {
+  std::uint64_t seed = 0;      // of its parameters and inputs
+  std::int64_t distinct = 0;   // distinct samples in its batch
+  int perturbations = 0;       // perturbed runs of the oracle
+  int version = 0;             // of the check's rules
+  bool oracle_cached = false;  // the oracle's answers were not made in this run
 };
 
 struct Equivalence {
@@ -106,6 +109,7 @@ struct Equivalence {
   std::string reason{};
   std::vector<TensorVerdict> tensors{};
   std::vector<Ties> ties{};
+  std::optional<CheckSettings> settings{};
 };
 
 struct Published {
@@ -137,6 +141,7 @@ struct CellReport {
   std::vector<std::string> flags{};
   std::string reproduce{};                                     // a command line
   nlohmann::json hyper_parameters = nlohmann::json::object();  // learning rate, schedule, optimizer
+  nlohmann::json settings = nlohmann::json::object();          // all that was in force, given or by default
   std::string backend_version{};
   nlohmann::json libraries = nlohmann::json::array();
   Equivalence equivalence{};
@@ -145,7 +150,13 @@ struct CellReport {
   std::vector<Fork> forks{};
 };
 
+// The number of the rules by which flags and metrics are derived from forks. It rises when their meaning changes.
+inline constexpr int derivation_rules = 1;
+
 struct Report {
+  std::string schema{};  // of the file that it was read from
+  int schema_minor = 0;
+  int rules = derivation_rules;
   nlohmann::json run;          // command line, config, start, end, commit, dirty flag, version, complete
   nlohmann::json environment;  // measure/environment
   std::vector<CellReport> cells{};

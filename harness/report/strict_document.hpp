@@ -1,4 +1,5 @@
-// A JSON document that others wrote, parsed quickly and held compactly; the same strictness as strict_json.hpp.
+// A JSON document that others wrote, parsed quickly and held compactly; the same strictness as
+// strict_json.hpp.
 #pragma once
 
 #include <memory>

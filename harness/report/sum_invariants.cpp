@@ -45,7 +45,7 @@ void judge_range(Violations& violations, const CellReport& cell, const char* nam
                                *found->second.value, range.low, range.high));
 }
 
-Visit last_evaluation(const char* split) {
+Visit last_evaluation(DataSplit split) {
   return [split](const Fork& fork, Range& range) {
     for (auto it = fork.evaluations.rbegin(); it != fork.evaluations.rend(); ++it)
       if (it->split == split) return range.add(it->accuracy);
@@ -90,9 +90,9 @@ void judge_gpu(Violations& violations, const CellReport& cell) {
 
 void judge_sums(Violations& violations, const CellReport& cell) {
   judge_step_time(violations, cell);
-  judge_range(violations, cell, "test_accuracy", last_evaluation("test"));
-  judge_range(violations, cell, "validation_accuracy", last_evaluation("validation"));
-  judge_range(violations, cell, "train_accuracy", last_evaluation("train"));
+  judge_range(violations, cell, "test_accuracy", last_evaluation(DataSplit::test));
+  judge_range(violations, cell, "validation_accuracy", last_evaluation(DataSplit::validation));
+  judge_range(violations, cell, "train_accuracy", last_evaluation(DataSplit::train));
   judge_range(violations, cell, "compile_time",
               [](const Fork& fork, Range& range) { range.add(fork.compile_seconds); });
   judge_range(violations, cell, "host_peak_rss",

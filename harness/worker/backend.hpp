@@ -5,23 +5,44 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "harness/core/io/host_tensor.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/tensor.hpp"
 #include "harness/graph/passes/precision.hpp"
 #include "harness/graph/program.hpp"
+#include "harness/protocol/message.hpp"
 
 namespace assay {
 
-// A vendor library as it was loaded.
-struct Library {
-  std::string name;     // "oneDNN"
-  std::string version;  // "3.2.0 (commit)"
-  std::string path;     // of the shared object; empty when linked statically
+// What a backend throws when it cannot, as opposed to when it failed. The status `unsupported`: "[convolution] stride 3 has no kernel here".
+class Unsupported : public Error {
+ public:
+  using Error::Error;
 };
+
+// The status `unavailable`: what it runs on is not here.
+class Unavailable : public Error {
+ public:
+  using Error::Error;
+};
+
+// The status `out_of_memory`: says what was asked for. std::bad_alloc means the same.
+class OutOfMemory : public std::bad_alloc {
+ public:
+  explicit OutOfMemory(std::string reason) : reason_(std::move(reason)) {}
+  const char* what() const noexcept override { return reason_.c_str(); }
+
+ private:
+  std::string reason_;
+};
+
+using protocol::Library;
+using protocol::OperatorTime;
 
 struct BackendInfo {
   std::string name;
@@ -43,14 +64,6 @@ struct CompileOptions {
   std::int64_t memory_cap = 0;  // bytes, likewise
   bool check = false;           // gradients() will be called: keep what it needs
   bool profile = false;         // operator_times() will be called
-};
-
-struct OperatorTime {
-  std::string node;
-  std::string op;
-  double seconds = 0;  // summed over the calls
-  std::int64_t calls = 0;
-  std::string implementation{};  // which of the library's: "brgconv:avx512_core"; may be empty
 };
 
 // One batch in host memory. inputs: f32 (B, ...), or i32 where the program's inputs are tokens; labels: i32

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "harness/worker/error.hpp"
+#include "harness/worker/backend.hpp"
 
 namespace assay {
 namespace {

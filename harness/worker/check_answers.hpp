@@ -14,8 +14,8 @@ std::vector<HostTensor> check_answers(Executable& executable, const Program& pro
 // Of results/verify.safetensors, "losses" in F64. Leaves the executable after the k steps.
 std::vector<HostTensor> verify_answers(Executable& executable, const Program& program, std::string_view task,
                                        const CheckFeeds& feeds);
-// Of results/oracle.safetensors: gradient_answers() and verify_answers() in F64 under check/ and verify/ (the judge
-// recomputes the step), and bound/<name>.
+// Of results/oracle.safetensors: gradient_answers() and verify_answers() in F64 under check/ and verify/ (the
+// judge recomputes the step), and bound/<name>.
 std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program, CompileOptions options,
                                        const OracleOptions& oracle, const CheckFeeds& feeds);
 

@@ -1,17 +1,56 @@
 #include "harness/worker/checker.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <stdexcept>
 
+#include <fmt/format.h>
+
+#include "harness/core/error.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/worker/check_answers.hpp"
-#include "harness/worker/draws.hpp"
 
 namespace assay {
 namespace {
+
+// In a mask: the element was given as 0, so that nobody can tell whether it was kept.
+constexpr std::uint8_t unknown = 255;
+
+std::vector<HostTensor> drawn(Executable& executable, std::int64_t step) {
+  executable.step(0, 0, step);
+  return executable.masks();
+}
+
+HostTensor counted(const HostTensor& first, const HostTensor& second) {
+  double kept_first = 0, kept_second = 0, equal = 0, all = 0;
+  const auto a = first.as<std::uint8_t>(), b = second.as<std::uint8_t>();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == unknown || b[i] == unknown) continue;
+    kept_first += a[i] != 0;
+    kept_second += b[i] != 0;
+    equal += (a[i] != 0) == (b[i] != 0);
+    ++all;
+  }
+  HostTensor counts = HostTensor::zeros("draws/" + first.name, {DType::f32, {4}});
+  const double values[] = {kept_first, kept_second, equal, all};
+  for (std::size_t i = 0; i < 4; ++i) counts.as<float>()[i] = static_cast<float>(values[i]);
+  return counts;
+}
+
+// "draws/<mask>" F32 (4) for each mask of the program: over the elements of which it can be told in two
+// further steps, how many the first kept, how many the second kept, in how many the two agree, and how many
+// there are. On the executable as it stands, at learning rate 0 and on slot 0; it draws again afterwards.
+// Empty without dropout.
+std::vector<HostTensor> draw_answers(Executable& executable, const CheckFeeds& feeds) {
+  std::vector<HostTensor> answers;
+  if (feeds.masks.empty()) return answers;
+  executable.supply_masks({});
+  const std::int64_t next = feeds.step_count(feeds.steps() - 1) + 1;
+  const std::vector<HostTensor> first = drawn(executable, next);
+  const std::vector<HostTensor> second = drawn(executable, next + 1);
+  for (std::size_t i = 0; i < first.size(); ++i) answers.push_back(counted(first[i], second[i]));
+  return answers;
+}
 
 namespace fs = std::filesystem;
 
@@ -19,8 +58,8 @@ constexpr const char* masks_name = "masks.safetensors";
 
 HostTensor require(HostTensor tensor, const fs::path& path, DType dtype, std::size_t rank) {
   if (tensor.type.dtype != dtype || tensor.type.shape.size() < rank) {
-    throw std::runtime_error(fmt::format("[check] {} holds {} where {} of at least {} dimensions is asked",
-                                         path.string(), to_string(tensor.type), to_string(dtype), rank));
+    throw CellError(fmt::format("[check] {} holds {} where {} of at least {} dimensions is asked",
+                                path.string(), to_string(tensor.type), to_string(dtype), rank));
   }
   return tensor;
 }
@@ -67,13 +106,12 @@ CheckFeeds read_check(const fs::path& cell_folder) {
       read_array(folder / "labels.npy", DType::i32, 1), read_array(folder / "schedule.npy", DType::f64, 2),
       fs::exists(folder / masks_name) ? read_safetensors(folder / masks_name) : std::vector<HostTensor>()};
   if (feeds.labels.type.shape.front() != feeds.inputs.type.shape.front()) {
-    throw std::runtime_error(fmt::format("[check] {} has inputs {} and labels {}: the batches differ",
-                                         folder.string(), to_string(feeds.inputs.type),
-                                         to_string(feeds.labels.type)));
+    throw CellError(fmt::format("[check] {} has inputs {} and labels {}: the batches differ", folder.string(),
+                                to_string(feeds.inputs.type), to_string(feeds.labels.type)));
   }
   if (feeds.steps() < 1 || feeds.schedule.type.shape.back() != 2) {
-    throw std::runtime_error(fmt::format("[check] {} is {}: rows of learning rate and step count are asked",
-                                         (folder / "schedule.npy").string(), to_string(feeds.schedule.type)));
+    throw CellError(fmt::format("[check] {} is {}: rows of learning rate and step count are asked",
+                                (folder / "schedule.npy").string(), to_string(feeds.schedule.type)));
   }
   return feeds;
 }

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/core/io/host_tensor.hpp"
+#include "harness/core/tensor.hpp"
 #include "harness/worker/backend.hpp"
 
 namespace assay {
@@ -27,7 +27,7 @@ struct CheckFeeds {
   std::int64_t step_count(std::int64_t step) const;
 };
 
-// Throws std::runtime_error naming the file that is missing or malformed.
+// Throws CellError naming the file that is missing or malformed.
 CheckFeeds read_check(const std::filesystem::path& cell_folder);
 
 // Command check: evaluation, gradients and one step; writes results/check.safetensors. The executable was

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/core/io/host_tensor.hpp"
+#include "harness/core/tensor.hpp"
 #include "harness/graph/program.hpp"
 
 namespace assay {

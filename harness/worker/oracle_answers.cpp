@@ -6,7 +6,9 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "harness/core/error.hpp"
 #include "harness/core/io/philox.hpp"
+#include "harness/core/numerics.hpp"
 #include "harness/worker/check_answers.hpp"
 #include "harness/worker/kinks.hpp"
 
@@ -22,10 +24,6 @@ HostTensor as_f64(const HostTensor& tensor) {
   return result;
 }
 
-double roundoff_of(DType dtype) {
-  return dtype == DType::bf16 ? 0x1p-9 : dtype == DType::f32 ? 0x1p-24 : 0x1p-53;
-}
-
 // The check's feeds with every value moved by about its rounding and the samples in another order.
 class Perturbation {
  public:
@@ -37,8 +35,8 @@ class Perturbation {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     random_.shuffle(std::span(order_));
 
-    const double storage = precision.tf32 ? 0x1p-11 : roundoff_of(precision.storage);
-    const double master = roundoff_of(precision.master);
+    const double storage = precision.tf32 ? 0x1p-11 : unit_roundoff(precision.storage);
+    const double master = unit_roundoff(precision.master);
     for (HostTensor& tensor : feeds_.parameters) {
       const ValueId id = program.training.find(tensor.name);
       const bool parameter = id != none && program.training.value(id).role == Role::parameter;
@@ -144,28 +142,20 @@ void remove_shift(Answers& answers, const CheckFeeds& perturbed, const CheckFeed
   }
 }
 
-struct Seen {
-  double max = 0, l2 = 0;
-};
-
-void widen(std::map<std::string, Seen>& seen, const Answers& got, const Answers& exact) {
+void widen(std::map<std::string, ErrorNorms>& seen, const Answers& got, const Answers& exact) {
   for (const auto& [name, values] : exact) {
     const std::vector<double>& other = got.at(name);
-    double squares = 0, scale = 0;
-    Seen& bound = seen[name];
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const double error = std::abs(other.at(i) - values[i]);
-      bound.max = std::max(bound.max, error);
-      if (!std::isfinite(error)) {
-        throw std::runtime_error(
-            fmt::format("[oracle] {} is not finite at element {} ({} in fp64, {} emulated): the program "
-                        "has no answer that could be compared",
-                        name, i, values[i], other[i]));
-      }
-      squares += error * error;
-      scale += values[i] * values[i];
+      if (std::isfinite(other.at(i) - values[i])) continue;
+      throw CellError(
+          fmt::format("[oracle] {} is not finite at element {} ({} in fp64, {} emulated): the program "
+                      "has no answer that could be compared",
+                      name, i, values[i], other[i]));
     }
-    bound.l2 = std::max(bound.l2, std::sqrt(scale > 0 ? squares / scale : squares));
+    const ErrorNorms error = error_norms(other, values);
+    ErrorNorms& bound = seen[name];
+    bound.max = std::max(bound.max, error.max);
+    bound.l2 = std::max(bound.l2, error.l2);
   }
 }
 
@@ -189,7 +179,7 @@ std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program,
 
   options.precision = oracle.emulated;
   const std::unique_ptr<Executable> emulation = backend.compile(watched, options);
-  std::map<std::string, Seen> seen;
+  std::map<std::string, ErrorNorms> seen;
   std::vector<HostTensor> emulated = both_phases(*emulation, watched, options.task, feeds);
   kinks.take(emulated);
   widen(seen, by_name(emulated), exact);

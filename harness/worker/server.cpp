@@ -1,19 +1,25 @@
 #include "harness/worker/server.hpp"
 
-#include <fmt/format.h>
+#include <fcntl.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <exception>
 #include <fstream>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/core/cell_file.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/graph/graph_json.hpp"
+#include "harness/worker/backend.hpp"
 #include "harness/worker/checker.hpp"
-#include "harness/worker/error.hpp"
 #include "harness/worker/loaded_libraries.hpp"
 #include "harness/worker/session.hpp"
 #include "harness/worker/trainer.hpp"
@@ -24,21 +30,34 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 Program read_program(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  if (!stream) throw std::runtime_error(fmt::format("[worker] cannot read {}", file.string()));
-  try {
-    return program_from_json(nlohmann::json::parse(stream));
-  } catch (const std::exception& error) {
-    throw std::runtime_error(fmt::format("[worker] {}: {}", file.string(), error.what()));
-  }
+  return read_cell_json("worker", file, [](const nlohmann::json& json) { return program_from_json(json); });
+}
+
+CompileOptions compile_options(const CellRequest& request) {
+  return {.task = request.task,
+          .mode = request.mode,
+          .device = request.device,
+          .layout = request.layout,
+          .precision = parse_precision(request.precision),
+          .threads = request.threads,
+          .seed = request.seed,
+          .deterministic = request.deterministic,
+          .memory_fraction = request.memory_fraction.value_or(0),
+          .memory_cap = request.memory_cap_bytes.value_or(0),
+          .profile = request.profile};
+}
+
+OracleOptions oracle_options(const OracleRequest& request) {
+  return {.emulated = parse_precision(request.precision),
+          .perturbations = request.perturbations,
+          .seed = request.seed};
 }
 
 protocol::Hello hello(const BackendInfo& info) {
   protocol::Hello hello;
   hello.backend = info.name;
   hello.version_of_backend = info.version;
-  for (const Library& library : with_loaded_libraries(info.libraries))
-    hello.libraries.push_back({library.name, library.version, library.path});
+  hello.libraries = with_loaded_libraries(info.libraries);
   hello.settings = info.settings;
   return hello;
 }
@@ -77,8 +96,10 @@ void Server::serve() {
       event = failure(protocol::ErrorKind::unavailable, error);
     } catch (const std::bad_alloc& error) {
       event = failure(protocol::ErrorKind::out_of_memory, error);
-    } catch (const std::exception& error) {
+    } catch (const std::runtime_error& error) {
       event = failure(protocol::ErrorKind::failed, error);
+    } catch (const std::exception& error) {
+      event = protocol::Error{protocol::ErrorKind::failed, internal_error(error)};
     }
     send(event);
     if (std::holds_alternative<protocol::Bye>(event)) return;
@@ -93,17 +114,17 @@ protocol::Event Server::answer(const protocol::Command& command) {
       return run();
     case protocol::Verb::check:
       require_compiled();
-      write_check_results(*executable_, *program_, request_->options.task, folder_);
+      write_check_results(*executable_, *program_, options_.task, folder_);
       return protocol::Checked{};
     case protocol::Verb::verify:
       require_compiled();
-      write_verify_results(*executable_, *program_, request_->options.task, folder_);
+      write_verify_results(*executable_, *program_, options_.task, folder_);
       return protocol::Verified{};
     case protocol::Verb::oracle:
       prepare();
       if (!request_->oracle)
-        throw std::runtime_error("[oracle] request.json has no \"oracle\": this is not an oracle's cell");
-      write_oracle_results(backend_, *program_, request_->options, *request_->oracle, folder_);
+        throw CellError("[oracle] request.json has no \"oracle\": this is not an oracle's cell");
+      write_oracle_results(backend_, *program_, options_, oracle_options(*request_->oracle), folder_);
       return protocol::Judged{};
     case protocol::Verb::quit:
       break;
@@ -112,14 +133,18 @@ protocol::Event Server::answer(const protocol::Command& command) {
 }
 
 void Server::prepare() {
-  if (!request_) request_ = std::make_unique<Request>(read_request(folder_ / "request.json"));
+  if (!request_) {
+    const CellRequest request = read_request(folder_ / "request.json");
+    options_ = compile_options(request);
+    request_ = request;
+  }
   if (!program_) program_ = std::make_unique<Program>(read_program(folder_ / "graph.json"));
 }
 
 protocol::Event Server::compile(bool check) {
   prepare();
   parameters_ = read_safetensors(folder_ / "parameters.safetensors");
-  CompileOptions options = request_->options;
+  CompileOptions options = options_;
   options.check = check;
   if (std::string reason = backend_.unsupported(*program_, options); !reason.empty())
     throw Unsupported(reason);
@@ -127,7 +152,8 @@ protocol::Event Server::compile(bool check) {
   executable_.reset();
   executable_ = backend_.compile(*program_, options);
   executable_->set_state(parameters_);
-  if (request_->steps && !check) first_step();
+  const bool counts_steps = request_->clock && request_->clock->kind == ClockKind::steps;
+  if (counts_steps && !check) first_step();
   const std::chrono::duration<double> seconds = Clock::now() - start;
   return protocol::Compiled{seconds.count(), backend_.info().settings, executable_->memory()};
 }
@@ -135,8 +161,7 @@ protocol::Event Server::compile(bool check) {
 // Whatever a library does on first use it does now, on a batch of zeros; the state is set back.
 void Server::first_step() {
   // Zeros of either type.
-  std::vector<std::uint32_t> inputs(
-      static_cast<std::size_t>(input_elements(program_->graph(request_->options.task))));
+  std::vector<std::uint32_t> inputs(static_cast<std::size_t>(input_elements(program_->graph(options_.task))));
   std::vector<std::int32_t> labels;
   for (const Value& value : program_->training.values()) {
     if (value.role == Role::label) labels.resize(static_cast<std::size_t>(value.type.elements()));
@@ -158,9 +183,9 @@ protocol::Event Server::run() {
     told = now;
     send(protocol::Progress{done, planned});
   };
-  const Timed timed = program_->is_op()                   ? Timed::op
-                      : request_->options.task == "infer" ? Timed::inference
-                                                          : Timed::training;
+  const Timed timed = program_->is_op()          ? Timed::op
+                      : options_.task == "infer" ? Timed::inference
+                                                 : Timed::training;
   train(*executable_, session, timed, tell);
   session.close();
   // Of a single op the results are what a run leaves: they are read here, so that nobody may leave them out.
@@ -168,19 +193,48 @@ protocol::Event Server::run() {
                     backend_.info().settings,
                     {},
                     digest(timed == Timed::op ? executable_->results() : executable_->state())};
-  if (request_->options.profile) {
-    for (const OperatorTime& time : executable_->operator_times()) {
-      ran.operators.push_back({time.node, time.op, time.seconds, time.calls, time.implementation});
-    }
-  }
+  if (options_.profile) ran.operators = executable_->operator_times();
   return ran;
 }
 
 void Server::require_compiled() const {
   if (executable_) return;
-  throw std::runtime_error("[worker] got a command before the program is compiled: send compile first");
+  throw protocol::ProtocolError("[worker] got a command before the program is compiled: send compile first");
 }
 
 void Server::send(const protocol::Event& event) { channel_.write_line(protocol::write(event)); }
+
+namespace {
+
+constexpr int commands = 3;
+constexpr int events = 4;
+
+}  // namespace
+
+int worker_main(int argc, char** argv, Backend& backend) {
+  if (argc != 2) {
+    fmt::print(stderr, "usage: {} CELL_FOLDER\nA worker is started by assay; docs/protocol.md says how.\n",
+               argv[0]);
+    return 2;
+  }
+  if (::fcntl(commands, F_GETFD) < 0 || ::fcntl(events, F_GETFD) < 0) {
+    fmt::print(
+        stderr,
+        "{}: descriptors {} and {} are not open. A worker is started by assay; docs/protocol.md says how.\n",
+        argv[0], commands, events);
+    return 2;
+  }
+  try {
+    protocol::Channel channel(commands, events);
+    Server(argv[1], backend, channel).serve();
+  } catch (const std::runtime_error& error) {
+    fmt::print(stderr, "{}: {}\n", argv[0], error.what());
+    return 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", argv[0], internal_error(error));
+    return 1;
+  }
+  return 0;
+}
 
 }  // namespace assay

@@ -3,12 +3,13 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "harness/protocol/channel.hpp"
 #include "harness/protocol/message.hpp"
+#include "harness/protocol/request.hpp"
 #include "harness/worker/backend.hpp"
-#include "harness/worker/request.hpp"
 
 namespace assay {
 
@@ -34,7 +35,8 @@ class Server {
   std::filesystem::path folder_;
   Backend& backend_;
   protocol::Channel& channel_;
-  std::unique_ptr<Request> request_;
+  std::optional<CellRequest> request_;
+  CompileOptions options_;
   std::unique_ptr<Program> program_;
   std::vector<HostTensor> parameters_;
   std::unique_ptr<Executable> executable_;

@@ -4,10 +4,12 @@
 
 #include <stdexcept>
 
+#include "harness/core/error.hpp"
+
 namespace assay {
 namespace {
 
-[[noreturn]] void fail() { throw std::runtime_error(assay_last_error()); }
+[[noreturn]] void fail() { throw Error(assay_last_error()); }
 
 template <typename Integer>
 Integer must(Integer result) {
@@ -19,7 +21,7 @@ Integer must(Integer result) {
 
 Session::Session(const std::filesystem::path& cell_folder) {
   if (assay_api_version() != ASSAY_BATCH_API) {
-    throw std::runtime_error(
+    throw Error(
         fmt::format("[batch] the library that was loaded has version {} and this worker was built for {}: "
                     "build both anew",
                     assay_api_version(), ASSAY_BATCH_API));
@@ -51,8 +53,8 @@ void Session::lap() { must(assay_lap(session_.get())); }
 
 void Session::add_logits(const float* logits) { must(assay_add_logits(session_.get(), logits)); }
 
-Session::Progress Session::progress() {
-  Progress progress;
+protocol::Progress Session::progress() {
+  protocol::Progress progress;
   must(assay_progress(session_.get(), &progress.done, &progress.planned));
   return progress;
 }

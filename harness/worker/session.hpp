@@ -6,10 +6,11 @@
 #include <memory>
 
 #include "harness/batch/c_api.h"
+#include "harness/protocol/message.hpp"
 
 namespace assay {
 
-// Used from one thread. Every method throws std::runtime_error with the library's own words.
+// Used from one thread. Every method throws Error with the library's own words.
 class Session {
  public:
   explicit Session(const std::filesystem::path& cell_folder);
@@ -24,10 +25,7 @@ class Session {
   void end_block(double loss);
   void lap();
   void add_logits(const float* logits);
-  struct Progress {
-    std::int64_t done = 0, planned = 0;  // steps
-  };
-  Progress progress();
+  protocol::Progress progress();  // in steps
   // Writes results/clock.json. Without it the session is closed in silence when it goes.
   void close();
 

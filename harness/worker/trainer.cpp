@@ -7,12 +7,14 @@
 #include <stdexcept>
 #include <vector>
 
+#include "harness/core/error.hpp"
+
 namespace assay {
 namespace {
 
 class Trainer {
  public:
-  Trainer(Executable& executable, Session& session, Timed timed, const Progress& progress)
+  Trainer(Executable& executable, Session& session, Timed timed, const TellProgress& progress)
       : executable_(executable),
         session_(session),
         progress_(progress),
@@ -48,9 +50,9 @@ class Trainer {
     if (timed_ != Timed::training ||
         (block.first_step >= 0 && block.first_step + block.steps <= session_.layout().schedule_rows))
       return;
-    throw std::runtime_error(fmt::format("[train] a block has steps {} to {}: schedule.npy has {} rows",
-                                         block.first_step, block.first_step + block.steps,
-                                         session_.layout().schedule_rows));
+    throw CellError(fmt::format("[train] a block has steps {} to {}: schedule.npy has {} rows",
+                                block.first_step, block.first_step + block.steps,
+                                session_.layout().schedule_rows));
   }
 
   void steps(const assay_block& block) {
@@ -91,7 +93,7 @@ class Trainer {
 
   Executable& executable_;
   Session& session_;
-  const Progress& progress_;
+  const TellProgress& progress_;
   Timed timed_;
   std::int64_t resident_;
   std::vector<std::uint32_t> inputs_;  // the bits of f32 or i32
@@ -101,7 +103,7 @@ class Trainer {
 
 }  // namespace
 
-void train(Executable& executable, Session& session, Timed timed, const Progress& progress) {
+void train(Executable& executable, Session& session, Timed timed, const TellProgress& progress) {
   Trainer(executable, session, timed, progress).run();
 }
 

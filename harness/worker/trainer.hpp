@@ -9,7 +9,7 @@
 namespace assay {
 
 // Called after every block, while no clock runs.
-using Progress = std::function<void(std::int64_t done, std::int64_t planned)>;
+using TellProgress = std::function<void(std::int64_t done, std::int64_t planned)>;
 
 // What a cell times.
 enum class Timed {
@@ -20,6 +20,6 @@ enum class Timed {
 
 // Steps, epochs, evaluation and inference. With resident batches a step costs the harness two loads and a
 // virtual call. Leaves the state as the last step left it. Throws what the executable and the session throw.
-void train(Executable& executable, Session& session, Timed timed, const Progress& progress);
+void train(Executable& executable, Session& session, Timed timed, const TellProgress& progress);
 
 }  // namespace assay

@@ -23,12 +23,13 @@ from assay_plots.report import (
 )
 from assay_plots.text import clean
 
-SCHEMA = "assay-report/1"
+SCHEMAS = ("assay-report/1", "assay-report/2")
 AXES = (
     *("workload", "backend", "device", "mode", "task", "precision", "layout", "batch", "dataset", "loader"),
     *("loader_workers", "optimizer", "threads", "compile_cache", "deterministic", "measure", "size", "cache"),
 )
 TIMELINE_POINTS = 500
+NOT_FINITE = ("nan", "inf", "-inf")  # what a column has for such a number
 LARGEST = 1e100  # of the numbers that pictures take, so that no ratio or sum of them overflows
 T = TypeVar("T")
 
@@ -65,6 +66,8 @@ def _finite(value: float, name: str) -> float:
 
 
 def _number(of: dict[str, Any], name: str) -> float | None:
+    if of.get(name) in NOT_FINITE:
+        return None
     value = _get(of, name, (int, float), None)
     return None if value is None else _finite(value, name)
 
@@ -91,6 +94,24 @@ def _each(of: dict[str, Any], name: str, parse: Callable[[dict[str, Any]], T]) -
         except Malformed as error:
             raise Malformed(f"{name}[{i}].{error.place}".rstrip("."), str(error)) from None
     return out
+
+
+def _rows(of: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Read columns (a list per field, or one value for all rows) as rows; version 1 has rows."""
+    columns = of.get(name)
+    if columns is None or isinstance(columns, list):
+        return _each(of, name, dict)
+    inner = _object(of, name)
+    counts = {len(column) for column in inner.values() if isinstance(column, list)}
+    if len(counts) > 1 or (inner and not counts):
+        raise Malformed(name, "its columns differ in length")
+    count = next(iter(counts), 0)
+    lists = {key: c if isinstance(c, list) else [c] * count for key, c in inner.items()}
+    return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+
+
+def _each_row(of: dict[str, Any], name: str, parse: Callable[[dict[str, Any]], T]) -> list[T]:
+    return _each({name: _rows(of, name)}, name, parse)
 
 
 def _texts(of: dict[str, Any], name: str) -> tuple[str, ...]:
@@ -188,7 +209,7 @@ def _timeline(blocks: list[_Block], samples: list[dict[str, Any]]) -> Timeline |
 
 
 def _fork(of: dict[str, Any], keep: Callable[[Timeline | None, str, str], None]) -> Fork:
-    blocks = _each(of, "blocks", _Block)
+    blocks = _each_row(of, "blocks", _Block)
     timed = [block for block in blocks if block.timed and block.steps > 0 and block.seconds > 0]
     last = max((block.epoch for block in blocks), default=0)
     epochs: dict[int, float] = {}
@@ -197,7 +218,7 @@ def _fork(of: dict[str, Any], keep: Callable[[Timeline | None, str, str], None])
             epochs[block.epoch] = epochs.get(block.epoch, 0.0) + block.seconds
     steady = [b.seconds / b.steps for b in timed if not (last > 1 and b.epoch == 1)]
     status = _text(of, "status", 40)
-    samples: list[dict[str, Any]] = _each(of, "samples", dict)
+    samples = _rows(of, "samples")
     keep(_timeline(blocks, samples), status, _get(of, "log_tail", (str,), ""))
     return Fork(
         _whole(of, "round"),
@@ -207,7 +228,7 @@ def _fork(of: dict[str, Any], keep: Callable[[Timeline | None, str, str], None])
         array("d", steady),
         median(steady) if steady else None,
         epochs,
-        tuple(_each(of, "evaluations", _evaluation)),
+        tuple(_each_row(of, "evaluations", _evaluation)),
         _numbers(of, "memory"),
         _text(of, "reason", 600),
         _texts(of, "warnings")[:20],
@@ -249,16 +270,17 @@ def _cell(of: dict[str, Any]) -> Cell:
         if log and not logs:
             logs.append(clean(log[-2000:], 2000))
 
+    axes = _object(of, "axes") if "axes" in of else of  # version 1 has them in the cell
     for name in ("id", "workload", "backend", "mode", "status"):
-        if not isinstance(of.get(name), str):
+        if not isinstance((of if name in ("id", "status") else axes).get(name), str):
             raise Malformed(name, "it is missing, or no text")
     equivalence = _object(of, "equivalence")
-    variant = _object(of, "variant")
+    variant = _object(axes, "variant")
     forks = tuple(_each(of, "forks", lambda fork: _fork(fork, keep)))
     return Cell(
         id=_text(of, "id", 2000),
-        axes={name: _axis(of, name) for name in AXES},
-        batch=_whole(of, "batch"),
+        axes={name: _axis(axes, name) for name in AXES},
+        batch=_whole(axes, "batch"),
         variant={clean(key, 80): _text(variant, key, 80) for key in variant},
         kind=_text(of, "kind", 40),
         status=_text(of, "status", 40),
@@ -271,7 +293,7 @@ def _cell(of: dict[str, Any]) -> Cell:
         passed=_get(equivalence, "passed", (bool,), False),
         worst=_number(equivalence, "worst"),
         equivalence_reason=_text(equivalence, "reason", 600),
-        tensors=tuple(_each(equivalence, "tensors", _tensor)),
+        tensors=tuple(_each_row(equivalence, "tensors", _tensor)),
         published=tuple(_each(of, "published", _published)),
         metrics=_metrics(of),
         work=_numbers(of, "work"),
@@ -307,8 +329,9 @@ def read_report(path: Path, label: str, wanted: Callable[[str], bool] = lambda _
 
     head = read_json(path, take)
     schema = head.get("schema")
-    if schema != SCHEMA:
-        raise ReportError(f"{path}: its schema is {clean(repr(schema), 80)}; these pictures are of {SCHEMA}")
+    if schema not in SCHEMAS:
+        known = " and ".join(SCHEMAS)
+        raise ReportError(f"{path}: its schema is {clean(repr(schema), 80)}; these pictures are of {known}")
     for name in ("run", "environment"):
         if not isinstance(head.get(name), dict):
             raise ReportError(f"{path}: {name} is missing, or no object")

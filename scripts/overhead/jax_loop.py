@@ -40,7 +40,7 @@ def lenet5(p: Any, x: jax.Array) -> jax.Array:
     return dense(p, "fc3", jax.nn.relu(dense(p, "fc2", jax.nn.relu(dense(p, "fc1", x)))))
 
 
-SHAPES = {
+SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
     "mlp": {"fc1": (128, 784), "fc2": (10, 128)},
     "lenet5": {
         "conv1": (6, 1, 5, 5),

@@ -42,6 +42,6 @@ def make(workload: str, mode: str, batches: Batches) -> Callable[[int, int], flo
             loss.backward()
             optimizer.step()
             optimizer.zero_grad()
-        return loss.item()
+        return float(loss.item())
 
     return run

@@ -96,6 +96,9 @@ TEST(CliList, says_where_a_data_set_lies_how_large_it_is_and_its_checksum) {
   }
   const std::vector<std::string> text = {"list", "datasets", "--data", "/nowhere"};
   EXPECT_THAT(run(text).out, HasSubstr("cifar10: get it: scripts/fetch-data cifar10"));
+  EXPECT_THAT(run(text).out,
+              HasSubstr("imdb: get it: scripts/fetch-data imdb; to convert an imdb.npz that you "
+                        "have: scripts/fetch-data --convert imdb.npz"));
 }
 
 TEST(CliList, says_why_a_backend_is_unavailable_and_how_to_get_it) {

@@ -18,6 +18,7 @@ using test::read_text;
 using test::run;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::string golden() { return data_file("report.json").string(); }
 
@@ -139,18 +140,20 @@ TEST(CliShow, says_that_a_full_disk_took_nothing) {
 TEST(CliValidate, accepts_the_golden_report) {
   const Outcome outcome = run({"validate", golden()});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("valid (assay-report/1)"));
+  EXPECT_THAT(outcome.out, HasSubstr("valid (assay-report/2)"));
 }
 
 TEST(CliValidate, names_what_breaks_the_schema) {
   const test::TemporaryFolder folder;
   json report = json::parse(read_text(golden()));
-  report["cells"][1]["batch"] = 0;
+  report["cells"][1]["axes"]["batch"] = 0;
   report["cells"][0]["colour"] = "red";
-  const Outcome outcome = run({"validate", folder.file("r.json", report.dump())});
+  const std::string file = folder.file("r.json", report.dump());
+  const Outcome outcome = run({"validate", file});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("cells/1/batch"));
-  EXPECT_THAT(outcome.err, HasSubstr("colour"));
+  EXPECT_THAT(outcome.err, HasSubstr("cells/1/axes/batch"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("colour")));
+  EXPECT_THAT(run({"validate", "--strict", file}).err, HasSubstr("colour"));
 }
 
 TEST(CliValidate, names_what_breaks_an_invariant) {
@@ -167,6 +170,18 @@ TEST(CliValidate, judges_every_report_though_the_first_is_bad) {
   const Outcome outcome = run({"validate", folder.file("r.json", "{}"), golden()});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.out, HasSubstr("report.json: valid"));
+}
+
+TEST(CliValidate, writes_version_1_in_todays_version) {
+  const test::TemporaryFolder folder;
+  const std::string old =
+      (std::filesystem::path(ASSAY_SCHEMA_FILE) / "../../../tests/reports/1-first.json").lexically_normal();
+  const auto upgraded = folder / "2.json";
+  EXPECT_EQ(run({"validate", "--upgrade", upgraded, old}).code, 0);
+  EXPECT_EQ(json::parse(read_text(upgraded))["schema"], "assay-report/2");
+  EXPECT_EQ(run({"validate", "--strict", upgraded}).code, 0);
+  EXPECT_EQ(run({"show", "--format", "csv", upgraded}).out, run({"show", "--format", "csv", old}).out);
+  EXPECT_EQ(run({"validate", "--upgrade", upgraded, old, old}).code, 2);
 }
 
 TEST(CliValidate, prints_the_schema_that_stands_in_the_tree) {

@@ -148,7 +148,7 @@ TEST(CliRun, checks_times_and_shows_a_single_op) {
 TEST(CliRun, gives_stdout_to_the_report_alone_when_asked) {
   const Outcome outcome = test::assay({.arguments = with({"run", "--out", "-"}, small)});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(json::parse(outcome.out)["schema"], "assay-report/1");
+  EXPECT_EQ(json::parse(outcome.out)["schema"], "assay-report/2");
   EXPECT_THAT(outcome.err, HasSubstr("backend"));
 }
 

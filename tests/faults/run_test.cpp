@@ -279,6 +279,11 @@ TEST_F(RunTest, what_a_killed_conductor_left_is_swept_by_the_next_run) {
   EXPECT_TRUE(fs::is_empty(temporary));
 }
 
+TEST_F(RunTest, KeepsAWarmCompileCacheInTheCacheThatTheEnvironmentNames) {
+  run_to_end(request(R"("forks": 1, "mode": "good", "compile-cache": "warm")"));
+  EXPECT_TRUE(fs::is_directory(folder_ / "cache" / "warm"));
+}
+
 TEST_F(RunTest, its_folders_are_gone_afterwards) {
   const fs::path temporary = folder_ / "tmp";
   fs::create_directories(temporary);

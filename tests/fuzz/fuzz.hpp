@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <span>
 
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 
 namespace assay {
 

@@ -2,7 +2,6 @@
 #include "harness/conductor/print/summary.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
-#include "harness/report/schema.hpp"
 #include "harness/report/strict_document.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -11,7 +10,8 @@ ASSAY_FUZZ({
   try {
     const assay::StrictDocument document(
         std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), path.string());
-    assay::schema_violations(document);
+    std::vector<std::string> violations;
+    assay::report_from(document, true, violations);
     const assay::Report report = assay::report_from(document);
     assay::invariant_violations(report);
     assay::console(assay::summary(report), {});

@@ -70,7 +70,8 @@ def convolution(
     x: Array, weight: Array, bias: Array | None, stride: int, padding: int, **_: Any
 ) -> tuple[Array, Backward]:
     padded = _padded(x, padding)
-    windows = _windows(padded, *weight.shape[2:], stride)
+    _, _, rows, columns = weight.shape
+    windows = _windows(padded, rows, columns, stride)
     y = np.moveaxis(np.tensordot(windows, weight, ((1, 4, 5), (1, 2, 3))), 3, 1)
     if bias is not None:
         y = y + bias[:, None, None]
@@ -107,7 +108,7 @@ def softmax_cross_entropy(logits: Array, labels: Array, **_: Any) -> tuple[Array
     return -log_probabilities[rows, labels].mean(), backward
 
 
-OPS = {
+OPS: dict[str, Callable[..., tuple[Array, Backward]]] = {
     "add": add,
     "average_pool": average_pool,
     "convolution": convolution,

@@ -107,17 +107,18 @@ class NumpyAdapter(Adapter):
         loss = graph.outputs["loss"]
         found: Tensors = {loss: np.ones((), np.float32)}
         for node, backward in zip(reversed(graph.nodes), reversed(backwards), strict=True):
-            for name, gradient in zip(node.inputs, backward(found[node.outputs[0]]), strict=False):
+            for name, gradient in zip(node.inputs, backward(found[str(node.outputs[0])]), strict=False):
                 if name is not None and gradient is not None:
                     found[name] = found[name] + gradient if name in found else gradient
         gradients = {f"gradient/{value.name}": found[value.name] for value in self._program.parameters}
         return {"logits": values[graph.outputs["logits"]], "loss": values[loss], **gradients}
 
     def _forward(self, graph: Graph, feeds: Tensors) -> tuple[Tensors, list[Backward]]:
-        values, backwards = {**self._state, **feeds}, []
+        values = {**self._state, **feeds}
+        backwards: list[Backward] = []
         for node in graph.nodes:
             operands = [None if name is None else values[name] for name in node.inputs]
-            values[node.outputs[0]], backward = OPS[node.op](*operands, **node.attributes)
+            values[str(node.outputs[0])], backward = OPS[node.op](*operands, **node.attributes)
             backwards.append(backward)
         return values, backwards
 
@@ -168,7 +169,7 @@ class NumpyOp(OpAdapter):
             values |= drawn_masks(self.graph, self._random)
         operands = [None if name is None else values[name] for name in self._node.inputs]
         y, backward = OPS[self._node.op](*operands, **self._node.attributes)
-        if not self.train:
+        if not self.is_training:
             return [y]
         gradients = dict(zip(self._node.inputs, backward(cotangents[0]), strict=False))
         return [y, *(gradients[name] for name in self.differentiated)]

@@ -1,8 +1,9 @@
-// A stand-in for NVIDIA's management library that says what a script tells it: the JSON file that
-// $FAKE_NVML names, {"init": code, "driver", "version", "cuda", "gpus": [{field: value}]}. A value is a number,
-// {"error": code}, for the energy {"per_second": n}, or a list of such for one call after the other, whose last
-// one stays; a field that is not there is not supported. The process "worker" is the caller's first child.
-// Structs are written byte by byte, after the NVML API Reference Guide, so that they check what is read.
+// A stand-in for NVIDIA's management library that says what a script tells it: the JSON file that $FAKE_NVML
+// names, {"init": code, "driver", "version", "cuda", "gpus": [{field: value}]}. A value is a number,
+// {"error": code}, for the energy {"per_second": n}, or a list of such for one call after the other, whose
+// last one stays; a field that is not there is not supported. The process "worker" is the caller's first
+// child. Structs are written byte by byte, after the NVML API Reference Guide, so that they check what is
+// read.
 // FAKE_NVML_PROCESSES: the version of the functions that list processes (3: with the longer struct of driver
 // 535.43). FAKE_NVML_OLD: without what newer drivers added.
 #include <dirent.h>

@@ -14,7 +14,7 @@
 #include "harness/graph/builder.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/graph/passes/autodiff.hpp"
-#include "harness/worker/error.hpp"
+#include "harness/worker/backend.hpp"
 #include "tests/ops/guarded_run.hpp"
 #include "tests/ops/needed_device.hpp"
 #include "tests/ops/op_case.hpp"

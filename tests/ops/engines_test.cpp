@@ -1,5 +1,5 @@
-// Two engines time the operator suite, the block clock of the batch library and Google Benchmark: they time the
-// same cells, the same work, and say the same of the same steps.
+// Two engines time the operator suite, the block clock of the batch library and Google Benchmark: they time
+// the same cells, the same work, and say the same of the same steps.
 #include <benchmark/benchmark.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -117,9 +117,9 @@ TEST(Engines, leave_the_same_bits_behind) {
   }
 }
 
-// The very same steps under both clocks, so that nothing else on the machine can make them differ: a block holds
-// what the other engine times and the few calls between the two. Preemption just there happens to some blocks, and
-// not to all.
+// The very same steps under both clocks, so that nothing else on the machine can make them differ: a block
+// holds what the other engine times and the few calls between the two. Preemption just there happens to some
+// blocks, and not to all.
 TEST(Engines, say_the_same_time_of_the_same_steps) {
   constexpr int blocks = 20;
   for (const Kernel& kernel :

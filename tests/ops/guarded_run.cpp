@@ -7,7 +7,6 @@
 
 #include "harness/engine/lowered_graph.hpp"
 #include "harness/engine/memory.hpp"
-#include "harness/engine/storage.hpp"
 #include "harness/engine/transfer.hpp"
 
 namespace assay::ops {

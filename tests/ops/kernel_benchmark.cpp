@@ -1,5 +1,5 @@
-// The nodes of each network's step, each alone, as an ordinary Google Benchmark program: its flags, its JSON. It
-// shows what a kernel costs without the step around it.
+// The nodes of each network's step, each alone, as an ordinary Google Benchmark program: its flags, its JSON.
+// It shows what a kernel costs without the step around it.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 
 #include "harness/engine/lowered_graph.hpp"
 #include "harness/engine/memory.hpp"
-#include "harness/engine/storage.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/graph/passes/training_step.hpp"
 #include "harness/worker/backend.hpp"

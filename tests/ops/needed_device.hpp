@@ -8,7 +8,6 @@
 
 #include "harness/engine/kernel_library.hpp"
 #include "harness/worker/backend.hpp"
-#include "harness/worker/error.hpp"
 #include "tests/backend_under_test.hpp"
 
 namespace assay::ops {

@@ -9,7 +9,7 @@
 #include "harness/conductor/config/matrix.hpp"
 #include "harness/conductor/run/cell_folder.hpp"
 #include "harness/engine/kernel_executable.hpp"
-#include "harness/worker/error.hpp"
+#include "harness/worker/backend.hpp"
 
 namespace assay {
 namespace {

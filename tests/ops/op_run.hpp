@@ -1,5 +1,5 @@
-// One cell of the operator suite in this process, ready to be timed by any engine: what a worker does up to its
-// first block.
+// One cell of the operator suite in this process, ready to be timed by any engine: what a worker does up to
+// its first block.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,9 @@
 
 namespace assay {
 
-// Every cell of `assay run --workload op/* --backend NAME --mode graph --cache warm,cold` that can be: over the
-// sweep of each op, forwards, and backwards where there is a gradient. Their backend lives for the whole program.
+// Every cell of `assay run --workload op/* --backend NAME --mode graph --cache warm,cold` that can be: over
+// the sweep of each op, forwards, and backwards where there is a gradient. Their backend lives for the whole
+// program.
 std::vector<Cell> op_suite(const std::string& backend);
 
 class OpRun {

@@ -151,6 +151,8 @@ def make_cell(tmp_path: Path) -> Any:
             "backend": "numpy",
             "task": "train",
             "mode": "eager",
+            "precision": "fp32",
+            "batch": BATCH,
             "threads": 1,
             "clock": clock,
         }

@@ -16,14 +16,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from report_form import cell_1, columns, version_1
+
 GOLDEN = Path(__file__).resolve().parents[1] / "cli/data/report.json"
 AXES = ("workload", "backend", "device", "mode", "task", "precision", "layout")
 
 
 def identity(cell: dict[str, Any]) -> str:
-    axes = "/".join(cell[axis] for axis in AXES)
-    rest = f"b{cell['batch']}/{cell['dataset']}/{cell['loader']}/{cell['optimizer']}/t{cell['threads']}"
-    return f"{axes}/{rest}/{cell['measure']}"
+    axes = cell["axes"]
+    start = "/".join(axes[axis] for axis in AXES)
+    rest = f"b{axes['batch']}/{axes['dataset']}/{axes['loader']}/{axes['optimizer']}/t{axes['threads']}"
+    return f"{start}/{rest}/{axes['measure']}"
 
 
 def blocks_of(nanoseconds: Sequence[int], steps: int) -> list[dict[str, Any]]:
@@ -49,13 +52,10 @@ def blocks_of(nanoseconds: Sequence[int], steps: int) -> list[dict[str, Any]]:
 
 
 def set_metric(cell: dict[str, Any], name: str, values: list[float]) -> None:
-    cell["metrics"][name] |= {
-        "value": statistics.median(values),
-        "n": len(values),
-        "lower": None,
-        "upper": None,
-        "confidence": None,
-    }
+    metric = cell["metrics"][name]
+    metric |= {"value": statistics.median(values), "n": len(values)}
+    for bound in ("lower", "upper", "confidence"):
+        metric.pop(bound, None)
 
 
 def report_of(cells: Sequence[Sequence[Sequence[int]]], steps: int = 10) -> dict[str, Any]:
@@ -63,47 +63,49 @@ def report_of(cells: Sequence[Sequence[Sequence[int]]], steps: int = 10) -> dict
     golden = json.loads(GOLDEN.read_text())
     report = golden | {"cells": []}
     template = golden["cells"][0]
-    bare_fork = template["forks"][0] | {"blocks": [], "evaluations": []}
+    bare_fork = template["forks"][0] | {"evaluations": {}}
     for index, forks in enumerate(cells):
-        cell = copy.deepcopy(template) | {"batch": index + 1, "forks": []}
+        cell = copy.deepcopy(template) | {"forks": []}
+        cell["axes"]["batch"] = index + 1
         cell["id"] = identity(cell)
         for number, blocks in enumerate(forks):
-            fork = bare_fork | {"round": number, "seed": 42 + number, "blocks": blocks_of(blocks, steps)}
+            fork = bare_fork | {
+                "round": number,
+                "seed": 42 + number,
+                "blocks": columns(blocks_of(blocks, steps)),
+            }
             cell["forks"].append(fork)
         times = [1e-9 * statistics.median(blocks) for blocks in forks]
         set_metric(cell, "step_time", times)
-        set_metric(cell, "samples_per_second", [cell["batch"] / time for time in times])
+        set_metric(cell, "samples_per_second", [cell["axes"]["batch"] / time for time in times])
         set_metric(cell, "host_peak_rss", [bare_fork["host_peak_rss"]] * len(forks))
-        cell["metrics"]["test_accuracy"] |= {
-            "value": None,
-            "n": 0,
-            "lower": None,
-            "upper": None,
-            "confidence": None,
-            "reason": "evaluated only where epochs are run",
-        }
+        reason = "evaluated only where epochs are run"
+        none = {"value": None, "n": 0, "unit": "1", "hint": "percentage", "reason": reason}
+        cell["metrics"]["test_accuracy"] = none
         report["cells"].append(cell)
     report["run"]["complete"] = True
     return report
 
 
-def write_large(cells: int, out: TextIO, forks: int, blocks: int, seed: int = 1) -> None:
+def write_large(cells: int, out: TextIO, forks: int, blocks: int, seed: int = 1, version: int = 2) -> None:
     """Cell by cell, so that it takes no memory."""
     lot = random.Random(seed)
     head = report_of([])
+    if version == 1:
+        head = version_1(head)
     opening = {key: value for key, value in head.items() if key != "cells"}
     out.write(json.dumps(opening, indent=1)[:-2] + ',\n "cells": [\n')
     for index in range(cells):
         base = lot.uniform(1e5, 1e7)
         times = [[round(base * lot.lognormvariate(0, 0.02)) for _ in range(blocks)] for _ in range(forks)]
         cell = report_of([times])["cells"][0]
-        cell["batch"] = index + 1
+        cell["axes"]["batch"] = index + 1
         cell["id"] = identity(cell)
         per_fork = [1e-9 * statistics.median(each) for each in times]
-        set_metric(cell, "samples_per_second", [cell["batch"] / time for time in per_fork])
-        lines = json.dumps(cell).replace(
-            '{"kind"', '\n    {"kind"'
-        )  # a line for each block, as the program has it
+        set_metric(cell, "samples_per_second", [cell["axes"]["batch"] / time for time in per_fork])
+        lines = json.dumps(cell_1(cell) if version == 1 else cell)
+        # As the program has it: in version 1 a line for each block.
+        lines = lines.replace('{"kind"', '\n    {"kind"')
         out.write(("" if index == 0 else ",\n") + "  " + lines)
     out.write("\n ]\n}\n")
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
+from report_form import version_2
+
 Json = dict[str, Any]
 SECOND = 1_000_000_000
 WIDE = 6  # forks that give an interval
@@ -237,7 +239,7 @@ def report(cells: list[Json], **run: Any) -> Json:
     ]
     cpu = {"model": "a processor", "cores": 2, "caches": [{"level": 1, "bytes": 32768}]}
     environment: Json = {"cpu": cpu, "gpus": [], "unsteady": unsteady}
-    return {"schema": "assay-report/1", "run": about, "environment": environment, "cells": cells}
+    return version_2({"run": about, "environment": environment, "cells": cells})
 
 
 STEPS = {("onednn", "graph", "bare"): 1e-5, ("torch", "compile", "framework"): 2.2e-5}

@@ -38,7 +38,15 @@ def write_cell(folder: Path, raw: np.ndarray, plan: np.ndarray, loader: dict[str
     clock = {"kind": "epochs", "epochs": 1, "evaluate": ["train"]}
     if loader["kind"] == "resident":
         clock = {"kind": "steps", "blocks": 1}
-    request = {"batch": BATCH, "task": "train", "loader": loader, "clock": clock}
+    request = {
+        "protocol": 1,
+        "task": "train",
+        "mode": "eager",
+        "precision": "fp32",
+        "batch": BATCH,
+        "loader": loader,
+        "clock": clock,
+    }
     (folder / "request.json").write_text(json.dumps(request))
 
 

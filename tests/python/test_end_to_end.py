@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from framework import ENVIRONMENTS, FRAMEWORKS
+from report_form import rows
 from worker_under_test import ROOT
 
 BUILD = Path(os.environ.get("ASSAY_BUILD") or ROOT / "build/dev")
@@ -44,7 +45,7 @@ def run(out: Path, *arguments: object) -> dict[str, Any]:
 @numpy_only
 def test_a_backend_of_a_few_dozen_lines_is_checked_and_timed(tmp_path: Path) -> None:
     cell = run(tmp_path / "r.json", "--workload", "mlp", "--backend", "numpy", "--steps", 20)
-    timed = [block for block in cell["forks"][0]["blocks"] if block["kind"] == "timed"]
+    timed = [block for block in rows(cell["forks"][0]["blocks"]) if block["kind"] == "timed"]
     assert sum(block["steps"] for block in timed) == 20
     assert cell["metrics"]["step_time"]["value"] > 0
     assert len(cell["forks"][0]["parameters_digest"]) == 64
@@ -59,7 +60,7 @@ def test_plain_numpy_and_the_oracle_agree_on_convolutions(tmp_path: Path, worklo
 @numpy_only
 def test_epochs_and_inference_go_through_the_same_worker(tmp_path: Path) -> None:
     cell = run(tmp_path / "r.json", "--workload", "mlp", "--backend", "numpy", "--epochs", 1, "--batch", 512)
-    assert {e["split"] for e in cell["forks"][0]["evaluations"]} == {"train", "validation", "test"}
+    assert {e["split"] for e in rows(cell["forks"][0]["evaluations"])} == {"train", "validation", "test"}
     infer = ["--workload", "mlp", "--backend", "numpy", "--task", "infer", "--steps", 20]
     assert run(tmp_path / "i.json", *infer)["metrics"]["latency_p50"]["value"] > 0
 
@@ -123,8 +124,8 @@ def test_a_frameworks_own_loader_trains_as_well(
         pytest.skip(f"{backend} is not set up: scripts/setup --framework {backend}")
     options = ["--workload", "mlp", "--backend", backend, "--mode", mode, "--epochs", 1, "--samples", 3200]
     cell = run(tmp_path / "r.json", *options, "--loader", "native", "--loader-workers", workers)
-    assert cell["loader_workers"] == workers
-    (block,) = (block for block in cell["forks"][0]["blocks"] if block["kind"] == "timed")
+    assert cell["axes"]["loader_workers"] == workers
+    (block,) = (block for block in rows(cell["forks"][0]["blocks"]) if block["kind"] == "timed")
     assert block["steps"] == 100
     # A class has a picture of its own: what sees the right labels learns it.
     assert cell["metrics"]["train_accuracy"]["value"] > 0.5
@@ -136,5 +137,5 @@ def test_keras_fits_block_by_block(tmp_path: Path, loader: str) -> None:
         pytest.skip("tensorflow is not set up: scripts/setup --framework tensorflow")
     measure = ["--steps", 30] if loader == "resident" else ["--epochs", 2, "--samples", 320]
     cell = run(tmp_path / "r.json", "--workload", "mlp", "--backend", "tensorflow", "--mode", "fit", *measure)
-    timed = [block["steps"] for block in cell["forks"][0]["blocks"] if block["kind"] == "timed"]
+    timed = [block["steps"] for block in rows(cell["forks"][0]["blocks"]) if block["kind"] == "timed"]
     assert sum(timed) == (30 if loader == "resident" else 20)

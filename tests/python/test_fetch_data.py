@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,7 +76,7 @@ def publisher() -> Iterator[Publisher]:
     thread.join()
 
 
-def entry(publisher: Publisher, name: str, content: bytes, **more: str) -> dict[str, str]:
+def entry(publisher: Publisher, name: str, content: bytes, **more: Any) -> dict[str, Any]:
     publisher.files[name] = content
     return {"url": publisher.url(name), "sha256": hashlib.sha256(content).hexdigest(), **more}
 
@@ -184,6 +185,51 @@ def test_an_archive_is_unpacked_and_not_kept(tmp_path: Path, publisher: Publishe
     assert [p.name for p in (tmp_path / "data/set").iterdir()] == ["top"]
     assert run(tmp_path, table, "set").returncode == 0
     assert len(publisher.asked) == 1
+
+
+def reviews(folder: Path) -> bytes:
+    """Return an archive as Keras publishes it, with two texts in each half."""
+    first, second = np.empty(2, object), np.empty(2, object)
+    first[:], second[:] = [[1, 2], [3]], [[4], [5]]
+    path = folder / "made.npz"
+    np.savez(path, x_train=first, y_train=[0, 1], x_test=second, y_test=[1, 0])
+    return path.read_bytes()
+
+
+def test_an_archive_of_keras_is_converted_and_kept(tmp_path: Path, publisher: Publisher) -> None:
+    archive = reviews(tmp_path)
+    table = {"imdb": {"files": [entry(publisher, "imdb.npz", archive, convert={"train": 2, "test": 2})]}}
+    done = run(tmp_path, table, "imdb")
+    assert done.returncode == 0, done.stderr
+    home = tmp_path / "data/imdb"
+    names = ["imdb.npz", "inputs.npy", "labels.npy", "source.json"]
+    assert sorted(path.name for path in home.iterdir()) == names
+    assert np.load(home / "inputs.npy")[:, -2:].tolist() == [[4, 5], [1, 6], [1, 7], [1, 8]]
+    assert np.load(home / "labels.npy").tolist() == [0, 1, 1, 0]
+    source = json.loads((home / "source.json").read_text())
+    assert source["sha256"] == hashlib.sha256(archive).hexdigest()
+    (home / "imdb.npz").unlink()
+    assert run(tmp_path, table, "imdb").returncode == 0
+    assert publisher.asked == [""], "the arrays are there"
+
+
+def test_an_archive_that_is_already_there_is_converted(tmp_path: Path, publisher: Publisher) -> None:
+    archive = reviews(tmp_path)
+    table = {"imdb": {"files": [entry(publisher, "imdb.npz", archive, convert={"train": 2, "test": 2})]}}
+    (tmp_path / "data/imdb").mkdir(parents=True)
+    (tmp_path / "data/imdb/imdb.npz").write_bytes(archive)
+    assert run(tmp_path, table, "imdb").returncode == 0
+    assert np.load(tmp_path / "data/imdb/inputs.npy").shape == (4, 500)
+    assert publisher.asked == []
+
+
+def test_an_archive_with_other_counts_is_refused(tmp_path: Path, publisher: Publisher) -> None:
+    archive = reviews(tmp_path)
+    table = {"imdb": {"files": [entry(publisher, "imdb.npz", archive, convert={"train": 2, "test": 3})]}}
+    done = run(tmp_path, table, "imdb")
+    assert done.returncode == 1
+    assert "has 2 texts and 2 labels to test, wanted 3" in done.stderr
+    assert [path.name for path in (tmp_path / "data/imdb").iterdir()] == ["imdb.npz"]
 
 
 @pytest.mark.parametrize(

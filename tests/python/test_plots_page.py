@@ -45,8 +45,10 @@ def write_page(folder: Path, report: Json) -> Path:
 def hostile() -> Json:
     report = made_report.everything()
     for cell in report["cells"]:
-        for field in ("id", "workload", "backend", "mode", "reproduce", "backend_version", "dataset"):
+        for field in ("id", "reproduce", "backend_version"):
             cell[field] += EVIL
+        for axis in ("workload", "backend", "mode", "dataset"):
+            cell["axes"][axis] += EVIL
         cell["reason"] = EVIL if cell["status"] != "ok" else ""
         cell["flags"] = [flag + EVIL for flag in cell["flags"]]
         cell["libraries"] = [{"name": EVIL, "version": EVIL}]
@@ -54,8 +56,8 @@ def hostile() -> Json:
             name: metric | {"unit": metric["unit"]} for name, metric in cell["metrics"].items()
         }
         cell["metrics"][EVIL] = {"value": 1.0, "unit": EVIL[:9], "hint": "number", "n": 1}
-        for tensor in cell["equivalence"]["tensors"]:
-            tensor["name"] += EVIL
+        names = cell["equivalence"]["tensors"].get("name", [])
+        names[:] = [name + EVIL for name in names]
         for entry in cell["published"]:
             entry["source"] = entry["statement"] = EVIL
             entry["to"] = entry["to"] + EVIL if entry["to"] else None

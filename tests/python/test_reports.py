@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from kept_reports import GOLDEN, report_of, write_large
 from program import PROGRAM, assay
+from report_form import columns, rows, version_1
 from worker_under_test import ROOT
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
@@ -31,9 +32,36 @@ def test_reports_of_every_age_are_read(report: Path) -> None:
         assert done.stdout
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_both_versions_show_the_same(tmp_path: Path, version: int) -> None:
+    report = json.loads(GOLDEN.read_text())
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(version_1(report) if version == 1 else report))
+    for form in FORMATS["show"]:
+        assert assay("show", path, "--format", form).stdout == assay("show", GOLDEN, "--format", form).stdout
+    upgraded = tmp_path / "upgraded.json"
+    assert assay("validate", "--upgrade", upgraded, path).returncode == 0
+    assert assay("validate", "--strict", upgraded).returncode == 0
+
+
+def test_version_2_has_a_third_of_the_bytes(tmp_path: Path) -> None:
+    sizes = []
+    for version in (1, 2):
+        path = tmp_path / f"{version}.json"
+        with path.open("w") as file:
+            write_large(20, file, forks=3, blocks=20, version=version)
+        assert assay("validate", path).returncode == 0
+        sizes.append(path.stat().st_size)
+    assert 3 * sizes[1] < sizes[0]
+    upgraded = tmp_path / "upgraded.json"
+    assert assay("validate", "--upgrade", upgraded, tmp_path / "1.json").returncode == 0
+    assert 3 * upgraded.stat().st_size < sizes[0]
+
+
 def test_the_first_form_of_the_report_is_among_those_that_are_kept() -> None:
     (first,) = [file for file in KEPT if file.stem == "1-first"]
     cell = json.loads(first.read_text())["cells"][0]
+    assert "axes" not in cell
     assert "work" not in cell
     assert "variant" not in cell
 
@@ -109,7 +137,8 @@ def test_a_script_in_a_name_is_shown_and_never_run(tmp_path: Path, place: str) -
     evil = "<script>alert(1)</script>\x1b]0;owned\x07\n::error::owned\n|x|\"'&"
 
     def spoil(report: dict[str, Any]) -> None:
-        report["cells"][0][place] = evil
+        cell = report["cells"][0]
+        (cell["axes"] if place in cell["axes"] else cell)[place] = evil
         if place == "reason":
             report["cells"][0]["status"] = "crashed"
 
@@ -130,8 +159,9 @@ def test_a_script_in_a_name_is_shown_and_never_run(tmp_path: Path, place: str) -
 
 def test_numbers_at_the_edge_of_what_a_report_holds_do_not_fall_over(tmp_path: Path) -> None:
     def spoil(report: dict[str, Any]) -> None:
-        for block in report["cells"][0]["forks"][0]["blocks"]:
-            block |= {"begin_ns": -(2**63), "end_ns": 2**63 - 1, "steps": 2**63 - 1, "cpu_ns": 2**63 - 1}
+        edge = {"begin_ns": -(2**63), "end_ns": 2**63 - 1, "steps": 2**63 - 1, "cpu_ns": 2**63 - 1}
+        fork = report["cells"][0]["forks"][0]
+        fork["blocks"] = columns([block | edge for block in rows(fork["blocks"])])
         report["cells"][0]["metrics"]["step_time"]["value"] = 1.7e308
 
     path = spoilt(tmp_path, spoil)
@@ -149,7 +179,7 @@ def test_the_examples_with_jq_in_the_documentation_read_a_report(tmp_path: Path)
     cells = json.loads(GOLDEN.read_text())["cells"]
     lines = done.stdout.splitlines()
     assert lines[0].split("\t") == [cells[0]["id"], "ok", str(cells[0]["metrics"]["step_time"]["value"])]
-    timed = sum(b["kind"] == "timed" for c in cells for f in c["forks"] for b in f["blocks"])
+    timed = sum(b["kind"] == "timed" for c in cells for f in c["forks"] for b in rows(f["blocks"]))
     assert len(lines) == len(cells) + timed
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from kept_reports import report_of
 from program import BUILD, PROGRAM, assay, told
+from report_form import rows
 from scipy import stats
 from worker_under_test import ROOT
 
@@ -169,7 +170,9 @@ def step_times(cell: dict[str, Any], clean: bool = True) -> dict[int, float]:
     chosen = [fork for fork in cell["forks"] if not fork["flags"]] if clean else []
     times = {}
     for fork in chosen or cell["forks"]:
-        steps = [(b["end_ns"] - b["begin_ns"]) / b["steps"] for b in fork["blocks"] if b["kind"] == "timed"]
+        steps = [
+            (b["end_ns"] - b["begin_ns"]) / b["steps"] for b in rows(fork["blocks"]) if b["kind"] == "timed"
+        ]
         times[fork["round"]] = 1e-9 * statistics.median(steps)
     return times
 

@@ -105,8 +105,7 @@ void print_alarms(const std::vector<Series>& all, int comparisons, std::uint64_t
 void print_power(const std::vector<Series>& all, int trials, std::uint64_t seed) {
   fmt::print(
       "\n| recorded noise | change, threshold | compare | compare, calibrated | forks it asks for | ab | "
-      "rounds "
-      "of ab |\n"
+      "rounds of ab |\n"
       "|---|---|---|---|---|---|---|\n");
   for (const Series& series : all)
     for (const auto& [effect, threshold] : {std::pair{0.10, 0.05}, std::pair{0.05, 0.02}}) {

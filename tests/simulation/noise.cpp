@@ -2,10 +2,29 @@
 
 #include <cmath>
 
+#include "harness/core/json/decode.hpp"
 #include "harness/core/statistics.hpp"
-#include "harness/report/json_reader.hpp"
 
 namespace assay::simulation {
+namespace {
+
+struct RecordedSeries {
+  std::string name{}, kind{};
+  std::vector<std::vector<double>> forks{};  // seconds of blocks
+};
+constexpr auto describe(Of<RecordedSeries>) {
+  return fields("series", "Times of one cell.", field("name", &RecordedSeries::name, "Its name."),
+                field("kind", &RecordedSeries::kind, "quiet, tails, ..."),
+                field("forks", &RecordedSeries::forks, "Seconds of the blocks of each fork."));
+}
+struct Recording {
+  std::vector<RecordedSeries> series{};
+};
+constexpr auto describe(Of<Recording>) {
+  return fields("recording", "Recorded times.", field("series", &Recording::series, "Each of one cell."));
+}
+
+}  // namespace
 
 double Series::spread() const {
   double sum = 0, squares = 0;
@@ -31,22 +50,17 @@ Series scaled(const Series& series, double spread) {
 }
 
 std::vector<Series> read_noise(const std::filesystem::path& file) {
-  const StrictDocument document = read_strict_document(file);
-  const JsonReader in(document);
   std::vector<Series> all;
-  in.field("series").each([&](const JsonReader& item) {
-    Series series;
-    item.read("name", series.name);
-    item.read("kind", series.kind);
-    item.field("forks").each([&](const JsonReader& fork) {
-      std::vector<double> blocks;
-      fork.each([&](const JsonReader& block) { blocks.push_back(block.number()); });
-      if (blocks.empty()) fork.fail("has no block");
+  for (RecordedSeries& recorded : decoded<Recording>(read_strict_json(file), file.string()).series) {
+    Series& series = all.emplace_back();
+    series.name = std::move(recorded.name);
+    series.kind = std::move(recorded.kind);
+    for (std::vector<double>& blocks : recorded.forks) {
+      if (blocks.empty()) throw JsonError(file.string() + ": " + series.name + ": a fork has no block");
       series.values.push_back(median(blocks));
       series.forks.push_back(std::move(blocks));
-    });
-    all.push_back(std::move(series));
-  });
+    }
+  }
   return all;
 }
 

@@ -17,8 +17,8 @@ struct Design {
   double confidence = 0.99;
 };
 
-// How many recorded forks lie between two forks of a cell while the others have their turn: as many as let two
-// runs stand side by side in the recording.
+// How many recorded forks lie between two forks of a cell while the others have their turn: as many as let
+// two runs stand side by side in the recording.
 std::size_t turn(const Series& series, const Design& design);
 
 // What a run has of a cell that begins at `from`. At its end the recording begins anew.
@@ -44,11 +44,12 @@ CellVerdict by_compare(const TwoRuns& runs, const Design& design, double between
 // compare.py on the same runs: p < 0.05.
 bool flagged_by_u_test(const TwoRuns& runs);
 
-// What `assay calibrate --runs 5` of so many forks tells `assay compare` of each cell, from runs at places drawn by lot.
+// What `assay calibrate --runs 5` of so many forks tells `assay compare` of each cell, from runs at places
+// drawn by lot.
 std::vector<double> calibrated(const Series& series, const Design& design, Philox& lot);
 
-// `assay ab` of one cell: in each round two forks that follow each other, by lot the first or the second is B's,
-// which is `effect` slower. To its decision, or to what its last look left.
+// `assay ab` of one cell: in each round two forks that follow each other, by lot the first or the second is
+// B's, which is `effect` slower. To its decision, or to what its last look left.
 struct SequentialResult {
   CellVerdict verdict;
   int rounds = 0;

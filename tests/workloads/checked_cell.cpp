@@ -86,8 +86,9 @@ Judged judge_backend(Backend& backend, const Program& program, const CheckedCell
   TemporaryFolder folder;
   const fs::path path = folder.path() / "cell";
   fs::create_directories(path);
-  std::ofstream(path / "request.json") << nlohmann::json{
-      {"protocol", 1}, {"precision", cell.precision}, {"task", cell.task}, {"check", {{"perturbations", 4}}}};
+  std::ofstream(path / "request.json")
+      << nlohmann::json{{"protocol", 1}, {"task", cell.task},           {"mode", cell.mode},
+                        {"batch", 1},    {"precision", cell.precision}, {"check", {{"perturbations", 4}}}};
   write_check(path, program, 1, cell.distinct, cell.task);
   const OracleCache no_cache{fs::path()};
   const fs::path oracle =

@@ -18,8 +18,7 @@ OpWorkload convolution() {
   row.name = "op/convolution";
   row.description =
       "x (N, C, H, W), weight (K, C, R, S), padding p, stride t; without a bias. By default 64 channels of "
-      "28 x "
-      "28, 3 x 3, padded by 1";
+      "28 x 28, 3 x 3, padded by 1";
   row.dimensions = {{.name = "n"},
                     {.name = "c", .fallback = 64},
                     {.name = "h", .fallback = 28},
@@ -64,8 +63,7 @@ OpWorkload batch_norm() {
   row.name = "op/batch_norm";
   row.description =
       "x (N, C, H, W), in training with the statistics of the batch, in inference with the running ones. By "
-      "default "
-      "64 channels of 28 x 28";
+      "default 64 channels of 28 x 28";
   row.dimensions = image(64);
   row.sizes = {"n1c1h4", "n1c1", "n1", "n8", "n64", "n256"};
   row.default_size = "n8";

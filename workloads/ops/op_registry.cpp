@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "harness/core/error.hpp"
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 #include "workloads/ops/list.hpp"
 
 namespace assay {

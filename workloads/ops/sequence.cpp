@@ -26,8 +26,7 @@ OpWorkload lstm() {
   row.name = "op/lstm";
   row.description =
       "x (N, T, I) through one layer of H units, all steps y (N, T, H); t is 25, h is 128, i is h where it "
-      "is "
-      "not given";
+      "is not given";
   row.dimensions = {{.name = "n"},
                     {.name = "t", .fallback = 25},
                     {.name = "h", .fallback = 128},

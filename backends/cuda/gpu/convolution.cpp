@@ -10,7 +10,7 @@
 
 #include "backends/cuda/layout.hpp"
 #include "backends/cuda/own_products.hpp"
-#include "harness/worker/error.hpp"
+#include "harness/worker/backend.hpp"
 
 namespace assay::cuda {
 namespace {

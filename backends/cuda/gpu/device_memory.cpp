@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "backends/cuda/gpu/check.hpp"
-#include "harness/worker/error.hpp"
+#include "harness/worker/backend.hpp"
 
 namespace assay::cuda {
 

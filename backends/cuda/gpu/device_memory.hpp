@@ -1,5 +1,5 @@
-// Memory of the GPU, allocated in the order of a stream, and the way of batches to it: pinned on the host, copied on a
-// stream of its own, two of each, so that a copy runs beside the step before.
+// Memory of the GPU, allocated in the order of a stream, and the way of batches to it: pinned on the host,
+// copied on a stream of its own, two of each, so that a copy runs beside the step before.
 #pragma once
 
 #include <cuda_runtime_api.h>

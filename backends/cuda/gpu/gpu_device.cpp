@@ -15,7 +15,7 @@
 #include "backends/cuda/gpu/matmul.hpp"
 #include "backends/cuda/own_lstm.hpp"
 #include "backends/cuda/own_products.hpp"
-#include "harness/worker/error.hpp"
+#include "harness/worker/backend.hpp"
 
 namespace assay::cuda {
 namespace {

@@ -162,8 +162,8 @@ class CudnnLstm final : public Lstm {
     dx_ = gradient_.add(s_.places() * s_.features * element_);
   }
 
-  // cuDNN's "linear layers": 0 to 3 read x, 4 to 7 the state, each four in the order input, forget, new memory,
-  // output, which is ours. In a buffer at address 0 the addresses are offsets.
+  // cuDNN's "linear layers": 0 to 3 read x, 4 to 7 the state, each four in the order input, forget, new
+  // memory, output, which is ours. In a buffer at address 0 the addresses are offsets.
   void find_parameters() {
     packing_.units = s_.units;
     packing_.features = s_.features;

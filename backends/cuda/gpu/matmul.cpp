@@ -40,16 +40,16 @@ using Preference = Handle<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDe
 
 cudaDataType_t type_of(DType dtype) { return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
 
-// The largest power of two, 64 at most, that divides the bytes of a row and of a product: what an operand that
-// begins within a buffer is aligned to.
+// The largest power of two, 64 at most, that divides the bytes of a row and of a product: what an operand
+// that begins within a buffer is aligned to.
 std::uint32_t alignment(std::int64_t row, std::int64_t stride, DType dtype) {
   std::uint32_t bytes = 64;
   while (bytes > 1 && (row * size_of(dtype) % bytes != 0 || stride * size_of(dtype) % bytes != 0)) bytes /= 2;
   return bytes;
 }
 
-// cuBLASLt is column-major: the transposed product, c^T (n, m) = b^T a^T, whose operands are the row-major ones as
-// they lie.
+// cuBLASLt is column-major: the transposed product, c^T (n, m) = b^T a^T, whose operands are the row-major
+// ones as they lie.
 class LtMatmul final : public Matmul {
  public:
   LtMatmul(const MatmulSpec& spec, cublasLtHandle_t handle, cudaStream_t stream)

@@ -1,4 +1,5 @@
-// A device that is the host: its kernels are loops, its products our own. For tests of everything but the GPU.
+// A device that is the host: its kernels are loops, its products our own. For tests of everything but the
+// GPU.
 #include "backends/cuda/device.hpp"
 #include "backends/cuda/own_lstm.hpp"
 #include "backends/cuda/own_products.hpp"

@@ -5,8 +5,8 @@
 
 namespace assay::cuda {
 
-// Positions are taken in blocks; a position's rank among its equals is counted within its block, and the blocks
-// before it are added up.
+// Positions are taken in blocks; a position's rank among its equals is counted within its block, and the
+// blocks before it are added up.
 struct RankInBlock {
   const std::int32_t* indices;
   std::int32_t *rank, *counts;  // counts: (blocks, rows), zero before

@@ -28,8 +28,8 @@ inline Grid grid_of_rows(std::int64_t rows, std::int64_t width) {
   return {smaller(rows, largest_grid), threads};
 }
 
-// In how many parts `count` elements of each of `results` sums are summed: as many as fill the device, each of
-// 64 elements or more.
+// In how many parts `count` elements of each of `results` sums are summed: as many as fill the device, each
+// of 64 elements or more.
 inline std::int64_t parts_of_sum(std::int64_t results, std::int64_t count, std::int64_t threads_each = 1) {
   const std::int64_t wanted = ceil_div(many_threads, results * threads_each);
   return larger(1, smaller(wanted, count / (64 * threads_each)));

@@ -6,8 +6,8 @@
 namespace assay::cuda {
 namespace {
 
-// What the forward pass keeps, row (n, t) at n * steps + t: the gates after sigmoid and tanh, the cell, and the
-// state that went into the step, as the product reads it.
+// What the forward pass keeps, row (n, t) at n * steps + t: the gates after sigmoid and tanh, the cell, and
+// the state that went into the step, as the product reads it.
 struct Reserve {
   std::int64_t gates, c, h_before, bytes;  // offsets
   explicit Reserve(const LstmSpec& s) {

@@ -1,5 +1,5 @@
-// Average and maximum pooling in either layout: a thread an element of the result. A gradient gathers from the
-// windows that hold its element, so that its sum has one order.
+// Average and maximum pooling in either layout: a thread an element of the result. A gradient gathers from
+// the windows that hold its element, so that its sum has one order.
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {

@@ -68,8 +68,8 @@ struct Loops {
                           std::int64_t classes, float* probabilities, float* scratch);
   // Null where the instruction set has no kernel. x: (x_rows, x_columns); spread: (x_rows, x_pitch).
   void (*spread)(const FirstLayer&, const float* x, float* spread);
-  // y (rows, dy_pitch) = the convolution with taps (kernel_rows, kernel_columns, 16 * phases) plus a bias (16 *
-  // phases) behind them, not below 0 with `relu`. Square kernels.
+  // y (rows, dy_pitch) = the convolution with taps (kernel_rows, kernel_columns, 16 * phases) plus a bias
+  // (16 * phases) behind them, not below 0 with `relu`. Square kernels.
   void (*first_layer)(const FirstLayer&, const float* spread, const float* taps, bool relu, float* y);
   // Adds the products by lane to sums (kernel_rows, kernel_columns, 16 * phases) and bias_sums (16 * phases).
   void (*first_layer_gradient)(const FirstLayer&, const float* spread, const float* dy, float* sums,

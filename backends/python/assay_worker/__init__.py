@@ -3,13 +3,14 @@
 The contract is docs/protocol.md; harness/worker/backend.hpp is the same contract in C++.
 """
 
-from .adapter import Adapter, Cell, Info, Library, Unavailable, Unsupported
-from .libraries import loaded_libraries
+from .adapter import Adapter, Cell, Info
+from .errors import Unavailable, Unsupported
+from .libraries import Library, loaded_libraries
+from .loop import Loop
 from .op_adapter import OpAdapter
-from .program import Graph, Node, Optimizer, Program, Value
+from .program import Graph, Node, Optimizer, Program, Value, required
 from .samples import Samples
 from .serve import worker_main
-from .trainer import Loop
 
 __all__ = [
     "Adapter",
@@ -27,5 +28,6 @@ __all__ = [
     "Unsupported",
     "Value",
     "loaded_libraries",
+    "required",
     "worker_main",
 ]

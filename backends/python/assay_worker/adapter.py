@@ -6,33 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from .errors import Unsupported
+from .libraries import Library
+from .loop import Loop
 from .program import Program
+from .samples import Samples
 from .tensors import Tensors
-
-if TYPE_CHECKING:
-    from .samples import Samples
-    from .trainer import Loop
-
-
-class Unsupported(Exception):
-    """The backend cannot, as opposed to failed: "[convolution] stride 3 has no kernel here"."""
-
-
-class Unavailable(Exception):
-    """What the backend needs is not on this machine: "PyTorch finds no CUDA device"."""
-
-
-@dataclass(frozen=True)
-class Library:
-    """A vendor library as it was loaded."""
-
-    name: str
-    version: str
-    path: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,31 +37,31 @@ class Cell:
 
     @property
     def task(self) -> str:
-        return self.request.get("task", "train")
+        return str(self.request.get("task", "train"))
 
     @property
     def mode(self) -> str:
-        return self.request["mode"]
+        return str(self.request["mode"])
 
     @property
     def device(self) -> str:
-        return self.request.get("device", "cpu")
+        return str(self.request.get("device", "cpu"))
 
     @property
     def precision(self) -> str:
-        return self.request.get("precision", "fp32")
+        return str(self.request.get("precision", "fp32"))
 
     @property
     def layout(self) -> str:
-        return self.request.get("layout", "native")
+        return str(self.request.get("layout", "native"))
 
     @property
     def threads(self) -> int:
-        return self.request.get("threads", 1)
+        return int(self.request.get("threads", 1))
 
     @property
     def deterministic(self) -> bool:
-        return self.request.get("deterministic", False)
+        return bool(self.request.get("deterministic", False))
 
     @property
     def memory_fraction(self) -> float | None:
@@ -91,19 +74,19 @@ class Cell:
 
     @property
     def loader(self) -> str:
-        return self.request.get("loader", {}).get("kind", "resident")
+        return str(self.request.get("loader", {}).get("kind", "resident"))
 
     @property
     def loader_workers(self) -> int:
-        return self.request.get("loader", {}).get("workers", 0)
+        return int(self.request.get("loader", {}).get("workers", 0))
 
     @property
     def seed(self) -> int:
-        return self.request.get("seed", 1)
+        return int(self.request.get("seed", 1))
 
     @property
     def counts_steps(self) -> bool:
-        return self.request.get("clock", {}).get("kind") == "steps"
+        return bool(self.request.get("clock", {}).get("kind") == "steps")
 
 
 class Adapter(ABC):

@@ -84,7 +84,7 @@ def load_library(path: Path) -> ctypes.CDLL:
     return library
 
 
-def _floats(array: np.ndarray) -> ctypes._Pointer:
+def _floats(array: np.ndarray) -> ctypes._Pointer[c_float]:
     return array.ctypes.data_as(POINTER(c_float))
 
 

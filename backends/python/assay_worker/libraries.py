@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import os
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 
-from .adapter import Library
-
 NOTE, BUILD_ID = 4, 3
+
+
+@dataclass(frozen=True)
+class Library:
+    """A vendor library as it was loaded."""
+
+    name: str
+    version: str
+    path: str = ""
 
 
 def loaded_libraries(stems: dict[str, str], versions: dict[str, str] | None = None) -> list[Library]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .adapter import Adapter, Cell, Info, Unsupported
+from .adapter import Adapter, Cell, Info
+from .errors import Unsupported
 from .program import Program
 from .tensors import Tensors
 
@@ -32,7 +33,7 @@ class OpAdapter(Adapter):
 
     def __init__(self, program: Program, cell: Cell) -> None:
         self.program, self.cell = program, cell
-        self.train = cell.task == "train"
+        self.is_training = cell.task == "train"
         self.graph = graph = program.graph(cell.task)
         self._host = {str(node.inputs[0]): HOST[node.op] for node in graph.nodes if node.op in HOST}
         if self._host and cell.mode != "eager":
@@ -45,8 +46,8 @@ class OpAdapter(Adapter):
         fed = [value.name for value in graph.with_role("input")]
         self.operands = [name for name in fed if name not in cotangents]
         self.given = [*self.operands, *self.masks]
-        self.cotangents = [name for name in program.cotangents.values() if self.train]
-        self.differentiated = program.differentiated if self.train else []
+        self.cotangents = [name for name in program.cotangents.values() if self.is_training]
+        self.differentiated = program.differentiated if self.is_training else []
         self.states: dict[str, Any] = {}
         self._slots: dict[int, tuple[list[Any], list[Any]]] = {}
         self._found: Sequence[Any] = ()

@@ -91,7 +91,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """The forms are those of harness/graph/program.hpp; the learning rate is in the schedule."""
+    """The formulas are in docs/protocol.md, "Optimizers"; the learning rate is in the schedule."""
 
     kind: str
     momentum: float
@@ -133,13 +133,20 @@ class Program:
 
     training: Graph
     inference: Graph
-    optimizer: Optimizer | None  # None: a single op
+    update_rule: Optimizer | None  # None: a single op
     cotangents: dict[str, str] = field(default_factory=dict)  # of an op: output -> the input of its gradient
 
     @property
     def is_op(self) -> bool:
         """A single op has no parameters, no loss and no optimizer; every operand is an input."""
-        return self.optimizer is None
+        return self.update_rule is None
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """The update rule of a network; a single op has none, which is a ValueError."""
+        if self.update_rule is None:
+            raise ValueError(f"[{self.training.name}] a single op has no optimizer")
+        return self.update_rule
 
     def graph(self, task: str) -> Graph:
         """What a step of a task computes forwards."""
@@ -172,6 +179,13 @@ class Program:
     @property
     def classes(self) -> int:
         return self.inference.values[self.inference.outputs["logits"]].shape[1]
+
+
+def required(operand: Value | None) -> Value:
+    """Return an operand that an op cannot do without; raise ValueError where it is absent."""
+    if operand is None:
+        raise ValueError("[program] a node lacks an operand that its op needs")
+    return operand
 
 
 def read_program(path: Path) -> Program:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import signal
@@ -16,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from . import checks, trainer
-from .adapter import Adapter, Cell, Unavailable, Unsupported
+from .adapter import Adapter, Cell
 from .batch import Session, library_path
+from .errors import Unavailable, Unsupported
 from .libraries import with_loaded_libraries
 from .program import Program, read_program
 from .samples import Samples
@@ -201,7 +203,8 @@ def worker_main(adapter_type: Callable[[], type[Adapter]]) -> None:
     # Away from 3 and 4, and not inherited: what a framework starts must neither hold nor write them.
     commands, events = _moved(3), _moved(4)
     # What a library prints belongs to the log and may come at any time.
-    sys.stdout.reconfigure(line_buffering=True)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
 
     def make(emit: Callable[[Event], None]) -> Server:
         cell = Cell(folder, json.loads((folder / "request.json").read_text()))

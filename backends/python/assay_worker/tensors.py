@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-DTYPES = {"F64": np.dtype("<f8"), "F32": np.dtype("<f4"), "I32": np.dtype("<i4"), "U8": np.dtype("u1")}
+DTYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "I32": np.dtype("<i4"),
+    "U8": np.dtype("u1"),
+}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 Tensors = dict[str, np.ndarray]

@@ -3,70 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from .adapter import Adapter
-from .batch import DONE, EVALUATE, Block, Session
+from .batch import Block, Session
+from .loop import Loop, Progress
 from .samples import Samples
-
-Progress = Callable[[int, int], None]
-TELL_SECONDS = 0.2  # between two progress messages
-
-
-class Loop:
-    """The blocks of a run one after the other; between those that train it evaluates."""
-
-    def __init__(self, adapter: Adapter, session: Session, progress: Progress) -> None:
-        self.adapter, self.session = adapter, session
-        self._progress = progress
-        self._told = 0.0
-        self._rows: list[tuple[float, int]] = []
-        self._at = 0
-
-    def next_block(self) -> Block | None:
-        """Give the next block of steps, whose clock runs from now; None: all is done."""
-        while (block := self._block()).kind == EVALUATE:
-            for _ in range(block.steps):
-                self.session.next_batch()
-                self.session.add_logits(self.adapter.evaluate(self.session.inputs))
-            self.session.end_block(math.nan)
-        return None if block.kind == DONE else block
-
-    def rows(self, block: Block) -> list[tuple[float, int]]:
-        """Learning rate and number of each step of a block."""
-        first, end, schedule = block.first_step, block.first_step + block.steps, self.session.schedule
-        rows = schedule[first:end]
-        if len(rows) != block.steps:
-            raise RuntimeError(f"[train] steps {first} to {end}: the schedule has {len(schedule)} rows")
-        return rows
-
-    def begin_step(self) -> tuple[float, int] | None:
-        """For a framework with a loop of its own: what the next step is trained with; None: none is left."""
-        if self._at == len(self._rows):
-            block = self.next_block()
-            if block is None:
-                return None
-            self._rows, self._at = self.rows(block), 0
-        return self._rows[self._at]
-
-    @property
-    def last_of_block(self) -> bool:
-        return self._at + 1 == len(self._rows)
-
-    def end_step(self) -> None:
-        """The step that begin_step() told has been enqueued; at the end of a block the loss is read."""
-        self._at += 1
-        if self._at == len(self._rows):
-            self.adapter.synchronize()
-            self.session.end_block(self.adapter.loss())
-
-    def _block(self) -> Block:
-        if (now := time.monotonic()) - self._told > TELL_SECONDS:
-            self._told = now
-            self._progress(*self.session.progress())
-        return self.session.next_block()
 
 
 def run(adapter: Adapter, session: Session, task: str, progress: Progress, op: bool = False) -> None:
@@ -81,12 +24,13 @@ def run(adapter: Adapter, session: Session, task: str, progress: Progress, op: b
         return
     steps = _op if op else _infer if task == "infer" else _train
     while (block := loop.next_block()) is not None:
-        steps(loop, block, resident)
+        steps(adapter, loop, block, resident)
 
 
 def run_native(adapter: Adapter, session: Session, samples: Samples, progress: Progress) -> None:
     """Train on what the framework's own loader gives, in its own order."""
-    loop, given, epoch = Loop(adapter, session, progress), iter(()), 0
+    loop, epoch = Loop(adapter, session, progress), 0
+    given: Iterator[Any] = iter(())
     if adapter.own_loop:
         adapter.train(loop, samples)
         return
@@ -109,8 +53,8 @@ def _pass(adapter: Adapter, samples: Samples, epoch: int) -> Iterator[Any]:
     return iter(adapter.loader(samples))
 
 
-def _train(loop: Loop, block: Block, resident: int) -> None:
-    adapter, session, rows = loop.adapter, loop.session, loop.rows(block)
+def _train(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
+    session, rows = loop.session, loop.rows(block)
     step = adapter.step
     if resident:
         slot = block.first_step % resident
@@ -126,8 +70,8 @@ def _train(loop: Loop, block: Block, resident: int) -> None:
     session.end_block(adapter.loss())
 
 
-def _infer(loop: Loop, block: Block, resident: int) -> None:
-    adapter, session = loop.adapter, loop.session
+def _infer(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
+    session = loop.session
     for row in range(block.first_step, block.first_step + block.steps):
         slot = 0
         if resident:
@@ -141,13 +85,13 @@ def _infer(loop: Loop, block: Block, resident: int) -> None:
     session.end_block(math.nan)
 
 
-def _op(loop: Loop, block: Block, resident: int) -> None:
-    step = loop.adapter.step
+def _op(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
+    step = adapter.step
     if resident == 1:
         for row in range(block.first_step, block.first_step + block.steps):
             step(0, 0.0, row + 1)
     else:
         for row in range(block.first_step, block.first_step + block.steps):
             step(row % resident, 0.0, row + 1)
-    loop.adapter.synchronize()
+    adapter.synchronize()
     loop.session.end_block(math.nan)

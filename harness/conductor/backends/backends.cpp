@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,7 +10,8 @@
 #include "harness/conductor/backends/places.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/json/strict_json.hpp"
-#include "harness/core/nearest.hpp"
+#include "harness/core/paths.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -32,7 +32,7 @@ Placeholders placeholders_for(const fs::path& folder, const std::string& framewo
   std::string variable = "ASSAY_PYTHON_" + framework;
   std::transform(variable.begin(), variable.end(), variable.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  if (const char* set = std::getenv(variable.c_str()); set && *set) values.interpreter = set;
+  if (const std::string set = environment_text(variable.c_str()); !set.empty()) values.interpreter = set;
   if (const auto given = interpreters.find(framework); given != interpreters.end())
     values.interpreter = given->second;
   return values;
@@ -83,7 +83,7 @@ void refuse_unknown_keys(const Json& json, const std::string& where) {
       "name",  "description", "kind",       "oracle",  "command", "framework", "devices",      "modes",
       "tasks", "layouts",     "precisions", "loaders", "ops",     "requires",  "memory_limits"};
   for (const auto& [key, value] : json.items()) {
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
+    if (!contains(known, key)) {
       throw ConfigError(fmt::format("{}: unknown key '{}'{}", where, key, suggestion(key, known)));
     }
   }
@@ -238,7 +238,7 @@ BackendRegistry find_backends_in(const std::vector<fs::path>& folders, const Int
   for (const fs::path& file : descriptions_in(folders)) {
     try {
       add(registry, backend_from_json(read_strict_json(file, {1 << 20, 16}), file, interpreters));
-    } catch (const std::exception& error) {
+    } catch (const Error& error) {
       registry.faults.emplace_back(error.what());
     }
   }
@@ -265,7 +265,7 @@ void await_backend(BackendRegistry& registry, const std::string& name,
 
 BackendRegistry find_backends(const Interpreters& interpreters) {
   BackendRegistry registry = find_backends_in(backend_folders(), interpreters);
-  for (const fs::path& folder : colon_list("ASSAY_BACKENDS")) {
+  for (const fs::path& folder : environment_list("ASSAY_BACKENDS")) {
     if (!descriptions_in({folder}).empty()) continue;
     registry.faults.push_back(
         fmt::format("ASSAY_BACKENDS: {} has no backend: it should have a folder with a backend.json in it",

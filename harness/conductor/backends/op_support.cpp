@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/text.hpp"
+
 namespace assay {
 
 bool in_networks(const Op& op) {
@@ -12,13 +14,13 @@ bool in_networks(const Op& op) {
   const bool optimizer = !operands.empty() && operands.front().name == "schedule";
   static constexpr std::array<std::string_view, 4> made_by_passes{"cast", "constant", "dense_rows",
                                                                   "dropout_mask"};
-  const bool pass = std::ranges::find(made_by_passes, op.name()) != made_by_passes.end();
+  const bool pass = contains(made_by_passes, op.name());
   return !optimizer && !pass && !op.name().ends_with("gradient");
 }
 
 std::string support(const BackendDescription& backend, const Op& op) {
   if (backend.ops.empty()) return "?";
-  if (std::ranges::find(backend.ops, op.name()) != backend.ops.end()) return "yes";
+  if (contains(backend.ops, op.name())) return "yes";
   return backend.kind == "framework" && !in_networks(op) ? "own" : "no";
 }
 

@@ -11,9 +11,6 @@ namespace assay {
 // The folder of the running executable. In a build folder this is <source>/build/<preset>.
 std::filesystem::path executable_folder();
 
-// The parts of a colon list in the environment; empty parts are left out.
-std::vector<std::filesystem::path> colon_list(const char* variable);
-
 // Folders whose subfolders are backends, those added by $ASSAY_BACKENDS before those of the program: <exe
 // folder>/backends, <exe folder>/../libexec/assay/backends.
 std::vector<std::filesystem::path> backend_folders();
@@ -26,7 +23,5 @@ std::filesystem::path environment_of(std::string_view framework);
 // The batch library for workers that load it themselves: <exe folder>/libassay_batch.so, or in ../lib once
 // installed. The first where neither is there.
 std::filesystem::path batch_library();
-// ${XDG_CACHE_HOME:-$HOME/.cache}/assay, or a folder below the temporary one where there is no home.
-std::filesystem::path cache_folder();
 
 }  // namespace assay

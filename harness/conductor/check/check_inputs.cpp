@@ -3,17 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "harness/conductor/check/equivalence.hpp"
-#include "harness/conductor/check/rebatch.hpp"
+#include "harness/conductor/check/oracle.hpp"
 #include "harness/conductor/data/operands.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/core/io/safetensors.hpp"
+#include "harness/core/json/decode.hpp"
+#include "harness/core/json/encode.hpp"
 #include "harness/graph/op.hpp"
 
 namespace assay {
@@ -134,7 +135,7 @@ std::int64_t vocabulary_of(const Graph& graph, ValueId inputs) {
     if (node.op->name() == "embedding" && node.inputs[0] == inputs)
       return graph.value(node.inputs[1]).type.shape.front();
   }
-  throw std::invalid_argument(fmt::format(
+  throw GraphError(fmt::format(
       "[check] graph '{}': no embedding reads the tokens, so nobody knows how many there are", graph.name()));
 }
 
@@ -228,26 +229,18 @@ CheckBatch write_check(const fs::path& cell_folder, const Program& program, std:
   write_npy(folder / "schedule.npy", schedule_of(program.optimizer));
   const std::vector<HostTensor> masks = masks_of(graph, batch, seed);
   if (!masks.empty()) write_safetensors(folder / "masks.safetensors", masks);
-  const nlohmann::json json{{"batch", batch.batch}, {"distinct", batch.distinct}, {"row_of", batch.row_of}};
-  write_atomically(folder / "batch.json", json.dump() + "\n");
+  write_atomically(folder / "batch.json", encode(batch).dump() + "\n");
   return batch;
 }
 
 CheckBatch read_check_batch(const fs::path& cell_folder) {
   const fs::path path = cell_folder / "check" / "batch.json";
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error(fmt::format("[check] cannot read {}", path.string()));
-  try {
-    const nlohmann::json json = nlohmann::json::parse(file);
-    CheckBatch batch{json.at("batch"), json.at("distinct"), json.at("row_of")};
-    const bool fits = static_cast<std::int64_t>(batch.row_of.size()) == batch.batch &&
-                      std::all_of(batch.row_of.begin(), batch.row_of.end(),
-                                  [&](std::int64_t row) { return row >= 0 && row < batch.distinct; });
-    if (!fits) throw std::runtime_error("rows and samples do not fit together");
-    return batch;
-  } catch (const std::exception& error) {
-    throw std::runtime_error(fmt::format("[check] {} is malformed: {}", path.string(), error.what()));
-  }
+  const auto batch = decoded<CheckBatch>(read_strict_json(path), path.string());
+  const bool fits = static_cast<std::int64_t>(batch.row_of.size()) == batch.batch &&
+                    std::all_of(batch.row_of.begin(), batch.row_of.end(),
+                                [&](std::int64_t row) { return row >= 0 && row < batch.distinct; });
+  if (!fits) throw JsonError(fmt::format("{}: rows and samples do not fit together", path.string()));
+  return batch;
 }
 
 }  // namespace assay

@@ -4,36 +4,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "harness/conductor/check/draw_judge.hpp"
 #include "harness/conductor/check/expected_tensors.hpp"
 #include "harness/conductor/check/tensor_file.hpp"
 #include "harness/conductor/check/tolerance.hpp"
 #include "harness/conductor/check/update_judge.hpp"
+#include "harness/core/error.hpp"
+#include "harness/protocol/request.hpp"
 
 namespace assay {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Asked {
-  Precision precision;
-  std::string task;
-};
-
-Asked read_asked(const fs::path& cell_folder) {
-  const fs::path path = cell_folder / "request.json";
-  std::ifstream file(path);
-  try {
-    const nlohmann::json json = nlohmann::json::parse(file);
-    return {parse_precision(json.at("precision").get<std::string>()), json.value("task", "train")};
-  } catch (const std::exception& error) {
-    throw std::runtime_error(fmt::format("[check] {} names no precision: {}", path.string(), error.what()));
-  }
-}
 
 // The oracle ran the distinct samples alone: row r of the batch is its row row_of[r].
 std::vector<double> expanded(std::span<const double> samples, const CheckBatch& batch) {
@@ -99,7 +83,9 @@ Equivalence judge(const fs::path& cell_folder, const fs::path& oracle_file, std:
     throw std::invalid_argument(fmt::format("[check] no phase '{}'", phase));
   const TensorFile oracle = TensorFile::read(oracle_file);
   const CheckBatch batch = read_check_batch(cell_folder);
-  const auto [precision, task] = read_asked(cell_folder);
+  const CellRequest request = read_request(cell_folder / "request.json");
+  const Precision precision = parse_precision(request.precision);
+  const std::string& task = request.task;
   const std::string prefix = std::string(phase) + "/";
 
   Equivalence result;
@@ -107,7 +93,7 @@ Equivalence judge(const fs::path& cell_folder, const fs::path& oracle_file, std:
   const fs::path file = cell_folder / "results" / (std::string(phase) + ".safetensors");
   try {
     worker = TensorFile::read(file);
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
     add_failure(result, std::string(phase), fmt::format("has no answers: {}", error.what()));
     conclude(result);
     return result;
@@ -134,7 +120,7 @@ Equivalence judge(const fs::path& cell_folder, const fs::path& oracle_file, std:
       take_roots(got);
     }
     if (seen.size() != 2 || exact.size() != got.size()) {
-      throw std::runtime_error(
+      throw CellError(
           fmt::format("[check] {}: {} has another shape than this program asks", oracle_file.string(), name));
     }
     result.tensors.push_back(

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/core/json/fields.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/report/report.hpp"
 
@@ -21,6 +22,12 @@ struct CheckBatch {
 
   double repeats() const { return static_cast<double>(batch) / static_cast<double>(distinct); }
 };
+constexpr auto describe(Of<CheckBatch>) {
+  return fields("check_batch", "The check's batch.",
+                field("batch", &CheckBatch::batch, "Its rows.").at_least(1),
+                field("distinct", &CheckBatch::distinct, "Distinct samples among them.").at_least(1),
+                field("row_of", &CheckBatch::row_of, "The sample of each row."));
+}
 
 // How many distinct samples a batch is made of: the largest divisor of `batch` not above `asked`. Where that
 // is less than half of what was asked (a batch of 13), the smallest divisor above: a prime batch is all
@@ -34,14 +41,14 @@ std::int64_t distinct_samples(std::int64_t batch, std::int64_t asked);
 CheckBatch write_check(const std::filesystem::path& cell_folder, const Program& program, std::uint64_t seed,
                        std::int64_t distinct = 8, std::string_view task = "train");
 
-// Throws std::runtime_error naming the file when check/batch.json is missing or malformed.
+// Throws CellError naming the file when check/batch.json is missing or malformed.
 CheckBatch read_check_batch(const std::filesystem::path& cell_folder);
 
 // Reads results/check.safetensors (phase "check") or results/verify.safetensors (phase "verify") of the cell
 // folder and compares each tensor with the oracle's answers. A missing, misshapen or non-finite tensor, and a
 // file that is none, fail with words. Updates are judged apart from gradients: recomputed in fp64 from the
 // worker's own old state and gradient. The cell's precision and task are those of its request.json. Throws
-// std::runtime_error when the oracle's file or our own files are at fault.
+// CellError when the oracle's file or our own files are at fault.
 Equivalence judge(const std::filesystem::path& cell_folder, const std::filesystem::path& oracle_file,
                   std::string_view phase, const Program& program);
 

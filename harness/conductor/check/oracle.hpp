@@ -1,4 +1,5 @@
-// The oracle's answers for a cell: the folder in which they are made, and the cache that makes them once.
+// The oracle's answers for a cell: the same program for another number of samples a batch, the folder in which the
+// answers are made, and the cache that makes them once.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +7,19 @@
 #include <functional>
 #include <string>
 
+#include "harness/core/paths.hpp"
 #include "harness/graph/program.hpp"
 
 namespace assay {
+
+// Samples of a batch: the outermost dimension of the inputs. Throws GraphError when the program has none.
+std::int64_t batch_of(const Program& program);
+
+// Inputs and labels with `batch` rows, every other shape inferred again; names stay. Throws GraphError when
+// an op has the batch written into its attributes.
+Program with_batch(const Program& program, std::int64_t batch);
+// The number of the check's rules. It rises when the questions or the way of answering change and no digest shows it.
+inline constexpr int check_version = 2;
 
 // The worker that gives the answers: the backend whose backend.json says "oracle": true.
 struct OracleWorker {
@@ -21,12 +32,9 @@ struct OracleWorker {
 // Writes the folder in which an oracle answers for `cell_folder`: request.json (precision fp64, the batch of
 // the distinct samples, and "oracle": {"precision", "perturbations", "seed"}), graph.json,
 // parameters.safetensors and check/. The cell folder has its request.json and check/ already; `program` is
-// the cell's own. Throws std::runtime_error.
+// the cell's own. Throws CellError.
 void write_oracle_cell(const std::filesystem::path& oracle_folder, const std::filesystem::path& cell_folder,
                        const Program& program, const OracleWorker& worker);
-
-// ${ASSAY_CACHE}/oracle, else ${XDG_CACHE_HOME}/assay/oracle, else ~/.cache/assay/oracle.
-std::filesystem::path default_oracle_cache();
 
 // Answers by the digest of the oracle's folder, of its worker's executable and of the version of this check.
 // Several processes may share a cache: entries appear whole or not at all.
@@ -34,14 +42,14 @@ class OracleCache {
  public:
   // Makes the folder on first use; one that cannot be written is no error, the answers then stay in the
   // cell's folder.
-  explicit OracleCache(std::filesystem::path folder = default_oracle_cache());
+  explicit OracleCache(std::filesystem::path folder = cache_folder() / "oracle");
 
   // Runs the worker in the prepared folder: hello, {"command": "oracle"}, judged, quit. Throws when that
   // fails.
   using Run = std::function<void(const std::filesystem::path& oracle_folder)>;
 
   // The path of oracle.safetensors for this cell, from the cache or by `run` in `scratch` (made, and emptied
-  // before). An entry that is damaged is made again. Throws what `run` throws, and std::runtime_error when it
+  // before). An entry that is damaged is made again. Throws what `run` throws, and CellError when it
   // leaves no answers.
   std::filesystem::path answers(const std::filesystem::path& cell_folder, const Program& program,
                                 const OracleWorker& worker, const std::filesystem::path& scratch,

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "harness/core/error.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/safetensors.hpp"
 
@@ -37,8 +38,7 @@ const HostTensor* TensorFile::find(std::string_view name) const {
 
 std::vector<double> TensorFile::required(std::string_view name) const {
   const HostTensor* tensor = find(name);
-  if (tensor == nullptr)
-    throw std::runtime_error(fmt::format("[check] {} has no tensor '{}'", path_.string(), name));
+  if (tensor == nullptr) throw CellError(fmt::format("[check] {} has no tensor '{}'", path_.string(), name));
   return to_doubles(*tensor);
 }
 

@@ -8,14 +8,14 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/core/io/host_tensor.hpp"
+#include "harness/core/tensor.hpp"
 
 namespace assay {
 
 class TensorFile {
  public:
   TensorFile() = default;
-  // Throws std::runtime_error naming the file when it is missing or malformed.
+  // Throws CellError naming the file when it is missing or malformed.
   static TensorFile read(const std::filesystem::path& path);
   // A .npy of doubles.
   static std::vector<double> read_array(const std::filesystem::path& path);
@@ -23,7 +23,7 @@ class TensorFile {
   std::vector<std::string> names() const;  // ascending
   // Null when there is none of that name. Borrowed from this.
   const HostTensor* find(std::string_view name) const;
-  // Throws std::runtime_error when it is not there or not of floating point.
+  // Throws CellError when it is not there or not of floating point.
   std::vector<double> required(std::string_view name) const;
   // Empty, or in words why the tensor cannot be judged: missing, another type or shape, not finite. A scalar
   // may come as (1).

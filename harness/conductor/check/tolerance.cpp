@@ -1,7 +1,6 @@
 #include "harness/conductor/check/tolerance.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 
 namespace assay {
@@ -21,36 +20,8 @@ double ratio_of(double error, double bound) {
 
 }  // namespace
 
-double unit_roundoff(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return 0x1p-53;
-    case DType::f32:
-      return 0x1p-24;
-    case DType::bf16:
-      return 0x1p-9;
-    default:
-      return 0;
-  }
-}
-
-Bound error_of(std::span<const double> got, std::span<const double> exact) {
-  assert(got.size() == exact.size());
-  Bound error;
-  double squares = 0;
-  double scale = 0;
-  for (std::size_t i = 0; i < exact.size(); ++i) {
-    const double difference = std::abs(got[i] - exact[i]);
-    if (!std::isfinite(difference)) return {INFINITY, INFINITY};
-    error.max = std::max(error.max, difference);
-    squares += difference * difference;
-    scale += exact[i] * exact[i];
-  }
-  error.l2 = scale > 0 ? std::sqrt(squares / scale) : std::sqrt(squares);
-  return error;
-}
-
-Bound bound_of(const Bound& seen, std::span<const double> exact, const Precision& precision, double repeats) {
+Bound bound_of(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision,
+               double repeats) {
   const double count = std::max<double>(1, static_cast<double>(exact.size()));
   const double growth = std::sqrt(repeats);
   const bool stored_narrow = precision.storage != precision.master;
@@ -64,7 +35,7 @@ Bound bound_of(const Bound& seen, std::span<const double> exact, const Precision
 
 TensorVerdict compare(std::string name, std::span<const double> got, std::span<const double> exact,
                       const Bound& bound) {
-  const Bound error = error_of(got, exact);
+  const ErrorNorms error = error_norms(got, exact);
   TensorVerdict verdict{std::move(name), 0, bound.max, 0, bound.l2, 0};
   verdict.ratio = std::max(ratio_of(error.max, bound.max), ratio_of(error.l2, bound.l2));
   verdict.max_error = std::isfinite(error.max) ? error.max : beyond_measure;

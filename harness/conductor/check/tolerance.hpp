@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "harness/core/numerics.hpp"
 #include "harness/graph/passes/precision.hpp"
 #include "harness/report/report.hpp"
 
@@ -14,8 +15,8 @@ namespace assay {
 // does. A mistake is larger by orders of magnitude.
 inline constexpr double tolerance_factor = 8;
 inline constexpr double narrow_tolerance_factor = 3;
-// A tensor that is exactly zero but for rounding (the bias in front of a batch norm) may be off by this many times
-// more where storage is narrower: docs/equivalence.md says why its roundings can be alike.
+// A tensor that is exactly zero but for rounding (the bias in front of a batch norm) may be off by this many
+// times more where storage is narrower: docs/equivalence.md says why its roundings can be alike.
 inline constexpr double alike_roundings = 3;
 // The runs are few, so the error of a tensor of few elements is itself poorly known: n elements get
 // 1 + small_sample / sqrt(n) times as much.
@@ -27,26 +28,18 @@ inline constexpr double floor_roundings = 8;
 // strict JSON.
 inline constexpr double beyond_measure = 1e9;
 
-// Half the distance from one to the next larger number: 2^-24 for f32, 2^-9 for bf16.
-double unit_roundoff(DType dtype);
-
-struct Bound {
-  double max = 0;  // largest absolute error
-  double l2 = 0;   // relative L2 error
-};
+// What the two norms of an error may be.
+using Bound = ErrorNorms;
 
 // `seen` are the largest errors of the perturbed runs against `exact`. `repeats`: the tensor is summed over a
 // batch in which each sample stands that often, and the perturbed runs summed each but once. The rounding
 // errors of a sum grow as the root of its length, so the errors of the master type do by sqrt(repeats); those
 // of a narrower storage type do not, because every repetition of a sample is rounded alike.
-Bound bound_of(const Bound& seen, std::span<const double> exact, const Precision& precision,
+Bound bound_of(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision,
                double repeats = 1);
 
 // Errors of `got` against `exact` (equally long), with the ratio to the bound. Not finite: beyond_measure.
 TensorVerdict compare(std::string name, std::span<const double> got, std::span<const double> exact,
                       const Bound& bound);
-
-// max |got - exact| and ||got - exact|| / ||exact||; absolute where exact is all zero.
-Bound error_of(std::span<const double> got, std::span<const double> exact);
 
 }  // namespace assay

@@ -5,11 +5,63 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "harness/conductor/check/optimizer_step.hpp"
+#include <fmt/format.h>
+
 #include "harness/conductor/check/tolerance.hpp"
-#include "harness/conductor/check/touched_rows.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/io/npy.hpp"
+#include "harness/graph/op.hpp"
 
 namespace assay {
+
+OptimizerElement optimizer_step(const OptimizerSpec& optimizer, const OptimizerElement& before,
+                                double gradient, double learning_rate, std::int64_t step) {
+  const double g = gradient + optimizer.weight_decay * before.parameter;
+  OptimizerElement after = before;
+  if (optimizer.kind == "sgd") {
+    const double velocity = optimizer.momentum * before.moments[0] + g;
+    if (optimizer.momentum != 0) after.moments[0] = velocity;
+    after.parameter -= learning_rate * velocity;
+  } else if (optimizer.kind == "rmsprop") {
+    after.moments[0] = optimizer.decay * before.moments[0] + (1 - optimizer.decay) * g * g;
+    after.parameter -= learning_rate * g / (std::sqrt(after.moments[0]) + optimizer.epsilon);
+  } else if (optimizer.kind == "adam" || optimizer.kind == "lazy_adam") {
+    const double t = static_cast<double>(step);
+    after.moments[0] = optimizer.beta1 * before.moments[0] + (1 - optimizer.beta1) * g;
+    after.moments[1] = optimizer.beta2 * before.moments[1] + (1 - optimizer.beta2) * g * g;
+    const double m = after.moments[0] / (1 - std::pow(optimizer.beta1, t));
+    const double v = after.moments[1] / (1 - std::pow(optimizer.beta2, t));
+    after.parameter -= learning_rate * m / (std::sqrt(v) + optimizer.epsilon);
+  } else {
+    throw GraphError(
+        fmt::format("'{}' is no optimizer that the check knows; known are sgd, rmsprop, adam, lazy_adam",
+                    optimizer.kind));
+  }
+  return after;
+}
+
+std::vector<bool> touched_rows(const std::filesystem::path& cell_folder, const Program& program,
+                               ValueId parameter) {
+  if (program.optimizer.kind != "lazy_adam") return {};
+  const Graph& graph = program.training;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name() != "embedding" || node.inputs[1] != parameter) continue;
+    if (!node.attributes.get_or("sparse_gradient", false)) return {};
+    const std::filesystem::path path = cell_folder / "check" / "inputs.npy";
+    const HostTensor tokens = read_npy(path);
+    if (node.inputs[0] != graph.find("inputs") || tokens.type.dtype != DType::i32)
+      throw CellError(fmt::format("[check] {}: the tokens that '{}' looks up are not the inputs {}",
+                                  path.string(), node.name, to_string(tokens.type)));
+    std::vector<bool> touched(static_cast<std::size_t>(graph.value(parameter).type.shape.front()));
+    for (const std::int32_t token : tokens.as<std::int32_t>()) {
+      if (token >= 0 && static_cast<std::size_t>(token) < touched.size())
+        touched[static_cast<std::size_t>(token)] = true;
+    }
+    return touched;
+  }
+  return {};
+}
+
 namespace {
 
 // How much of an update the rounding of the hyper-parameters may cost: 1 - beta2 loses three digits when
@@ -117,6 +169,43 @@ std::vector<TensorVerdict> judge_updates(const std::filesystem::path& cell_folde
     verdicts.push_back(parameter_verdict.verdict("check/updated/" + name));
     for (std::size_t m = 0; m < moments.size(); ++m) {
       verdicts.push_back(moment_verdicts[m].verdict("check/updated/" + name + "." + moments[m]));
+    }
+  }
+  return verdicts;
+}
+
+namespace {
+
+constexpr double deviations = 6;        // one honest draw in 5e8 is further off
+constexpr double coarseness = 0x1p-14;  // of a generator's rate, and of counts kept in f32
+
+TensorVerdict judge(const std::string& name, const std::vector<double>& counts, double rate) {
+  TensorVerdict verdict{name, beyond_measure, 0, beyond_measure, 0, beyond_measure};
+  const double n = counts.at(3);
+  if (!(n >= 1)) return verdict;
+  const double kept = 1 - rate;
+  const double same = kept * kept + rate * rate;
+  const double expected[] = {kept, kept, same};
+  verdict = {name, 0, 0, 0, 0, 0};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double error = std::abs(counts[i] / n - expected[i]);
+    const double bound = deviations * std::sqrt(expected[i] * (1 - expected[i]) / n) + coarseness;
+    if (error / bound < verdict.ratio) continue;
+    verdict = {name, error, bound, error, bound, error / bound};
+  }
+  return verdict;
+}
+
+}  // namespace
+
+std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& program) {
+  std::vector<TensorVerdict> verdicts;
+  const Graph& graph = program.training;
+  for (const Node& node : graph.nodes()) {
+    for (const ValueId id : node.inputs) {
+      if (id == none || graph.value(id).role != Role::mask) continue;
+      const std::string name = "draws/" + graph.value(id).name;
+      verdicts.push_back(judge("verify/" + name, worker.required(name), node.attributes.number("rate")));
     }
   }
   return verdicts;

@@ -1,7 +1,6 @@
 #include "harness/conductor/cli/application.hpp"
 
 #include <csignal>
-#include <new>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -16,9 +15,7 @@
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/run/exit_code.hpp"
 #include "harness/core/error.hpp"
-#include "harness/core/io/error.hpp"
-#include "harness/core/json/strict_json.hpp"
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay::cli {
 namespace {
@@ -98,24 +95,14 @@ int explain_exception() noexcept {
   try {
     try {
       throw;
-    } catch (const UsageError& error) {
-      return warn(error.what()), bad_input;
-    } catch (const ConfigError& error) {
-      return warn(error.what()), bad_input;
-    } catch (const JsonError& error) {
-      return warn(error.what()), bad_input;
-    } catch (const GraphError& error) {
-      return warn(error.what()), bad_input;
-    } catch (const IoError& error) {
+    } catch (const Error& error) {
       return warn(error.what()), bad_input;
     } catch (const std::system_error& error) {
       // The reader of our output went away: nothing to explain, and nobody to explain it to.
       if (error.code() == std::errc::broken_pipe) return own_failure;
       return warn(error.what()), error.code() == std::errc::no_space_on_device ? bad_input : own_failure;
-    } catch (const std::bad_alloc&) {
-      return warn("out of memory"), own_failure;
     } catch (const std::exception& error) {
-      return warn(fmt::format("a fault of the program, please report it: {}", error.what())), own_failure;
+      return warn(internal_error(error)), own_failure;
     }
   } catch (...) {
     return own_failure;

@@ -5,7 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "harness/conductor/compare/fingerprint.hpp"
+#include "harness/conductor/cli/print.hpp"
+#include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/report/report_json.hpp"
 
 namespace assay::cli {
@@ -28,15 +29,18 @@ TwoReports from_folder(const fs::path& folder, const std::string& current) {
     two.base = load_report(file.string());
   else
     two.why = fmt::format(
-        "there is no baseline of this machine ({}): {} is not there. To make it one: assay "
-        "run … --out {}",
+        "there is no baseline of this machine ({}): {} is not there. To make it one: assay run … --out {}",
         machine_text(two.current.environment), file.string(), file.string());
   return two;
 }
 
 }  // namespace
 
-Report load_report(const std::string& file) { return read_report(file == "-" ? "/dev/stdin" : file); }
+Report load_report(const std::string& file) {
+  Report report = read_report(file == "-" ? "/dev/stdin" : file);
+  if (const std::string other = other_rules(report); !other.empty()) warn(file + ": " + other);
+  return report;
+}
 
 TwoReports load_two(const std::string& base, const std::string& current) {
   std::error_code ignored;

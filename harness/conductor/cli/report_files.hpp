@@ -8,7 +8,7 @@
 
 namespace assay::cli {
 
-// Throw JsonError.
+// Throw JsonError. Warns where other rules than this program's made its metrics.
 Report load_report(const std::string& file);
 
 struct TwoReports {

@@ -1,14 +1,14 @@
 // The command line, or a file that it names, is not what the program can use: exit code 2.
 #pragma once
 
-#include <stdexcept>
+#include "harness/core/error.hpp"
 
 namespace assay::cli {
 
 // The text says what was seen, where, and the remedy.
-class UsageError : public std::runtime_error {
+class UsageError : public Error {
  public:
-  using std::runtime_error::runtime_error;
+  using Error::Error;
 };
 
 }  // namespace assay::cli

@@ -11,9 +11,8 @@
 #include "harness/conductor/cli/print.hpp"
 #include "harness/conductor/cli/usage_error.hpp"
 #include "harness/conductor/compare/comparison_exports.hpp"
-#include "harness/conductor/compare/comparison_tables.hpp"
 #include "harness/core/json/strict_json.hpp"
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay::cli {
 
@@ -66,7 +65,7 @@ BreakageSettings VerdictOptions::breakage() const {
 
 void VerdictOptions::require_format() const {
   static const std::vector<std::string> formats{"console", "markdown", "json", "junit", "github"};
-  if (std::find(formats.begin(), formats.end(), format_) == formats.end())
+  if (!contains(formats, format_))
     throw UsageError(fmt::format("'{}' is no format{}", format_, suggestion(format_, formats)));
 }
 

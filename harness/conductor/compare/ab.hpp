@@ -26,8 +26,8 @@ struct AbSettings {
   BreakageSettings breakage;
 };
 
-// What is measured on a side: a request (its config laid over with what the side sets, its report's place) and
-// the backends of its build.
+// What is measured on a side: a request (its config laid over with what the side sets, its report's place)
+// and the backends of its build.
 struct AbArm {
   RunRequest request;
   BackendRegistry registry;
@@ -50,7 +50,8 @@ AbOutcome run_ab(const AbArm& a, const AbArm& b, const std::set<std::string>& fr
                  const AbSettings& settings, const std::function<nlohmann::json()>& machine,
                  Progress& progress);
 
-// As exit_code() of a comparison, but what is left undecided is 6 without being asked: the question was asked.
+// As exit_code() of a comparison, but what is left undecided is 6 without being asked: the question was
+// asked.
 int ab_exit_code(const AbOutcome& outcome);
 
 }  // namespace assay

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {

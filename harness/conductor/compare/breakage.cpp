@@ -7,7 +7,7 @@
 
 #include "harness/conductor/compare/fork_values.hpp"
 #include "harness/conductor/print/table.hpp"
-#include "harness/core/shift.hpp"
+#include "harness/core/statistics.hpp"
 
 namespace assay {
 namespace {

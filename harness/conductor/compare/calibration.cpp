@@ -3,19 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <ctime>
 #include <numbers>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include "harness/conductor/backends/places.hpp"
 #include "harness/conductor/compare/environment_difference.hpp"
-#include "harness/conductor/compare/fingerprint.hpp"
 #include "harness/conductor/compare/fork_values.hpp"
 #include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/config/options.hpp"
+#include "harness/core/paths.hpp"
 #include "harness/core/statistics.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -159,8 +157,8 @@ void require_one_machine(std::span<const Report> runs) {
     for (const EnvironmentDifference& one : environment_differences(runs.front(), run))
       if (one.hard)
         throw ConfigError(
-            fmt::format("[calibrate] {} differs between the reports: {} and {}: they are to be "
-                        "of one build on one machine",
+            fmt::format("[calibrate] {} differs between the reports: {} and {}: they are to be of one build "
+                        "on one machine",
                         one.what, one.base, one.current));
 }
 
@@ -224,7 +222,7 @@ std::optional<int> Calibration::rounds_for(const std::vector<std::string>& ids, 
   std::vector<double> known, all;
   for (const CellNoise& cell : cells) {
     all.push_back(cell.within_runs);
-    if (std::find(ids.begin(), ids.end(), cell.id) != ids.end()) known.push_back(cell.within_runs);
+    if (contains(ids, cell.id)) known.push_back(cell.within_runs);
   }
   if (all.empty()) return std::nullopt;
   const double spread = known.empty() ? median(all) : *std::max_element(known.begin(), known.end());
@@ -239,7 +237,7 @@ Calibration calibrate(std::span<const Report> runs, const CalibrationSettings& s
   Calibration calibration;
   calibration.fingerprint = machine_fingerprint(runs.front().environment).value_or("");
   calibration.machine = machine_text(runs.front().environment);
-  calibration.made = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  calibration.made = utc_now();
   calibration.threshold = settings.threshold;
   calibration.confidence = settings.confidence;
   calibration.runs = static_cast<int>(runs.size());

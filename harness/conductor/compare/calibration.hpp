@@ -11,6 +11,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "harness/conductor/print/table.hpp"
 #include "harness/report/report.hpp"
 
 namespace assay {
@@ -36,8 +37,8 @@ struct CalibrationSettings {
 };
 
 struct Calibration {
-  std::string fingerprint, machine;  // fingerprint.hpp
-  std::string made;                  // ISO 8601, UTC
+  std::string fingerprint, machine;
+  std::string made;  // ISO 8601, UTC
   double threshold = 0, confidence = 0;
   int runs = 0;
   std::vector<CellNoise> cells;  // in the order of the reports
@@ -74,5 +75,7 @@ Calibration read_calibration(const std::filesystem::path& file);
 
 // Where the calibration of a machine is looked for: <cache folder>/calibrations/<fingerprint>.json.
 std::filesystem::path calibration_place(std::string_view fingerprint);
+
+Table calibration_table(const Calibration& calibration);
 
 }  // namespace assay

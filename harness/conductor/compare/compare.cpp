@@ -13,8 +13,8 @@
 #include "harness/conductor/print/table.hpp"
 #include "harness/conductor/run/exit_code.hpp"
 #include "harness/conductor/run/metrics.hpp"
-#include "harness/core/nearest.hpp"
 #include "harness/core/statistics.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -51,7 +51,7 @@ std::map<std::string, Pair> pairs_of(const Report& base, const Report& current, 
 
 void require_metric(const std::string& metric) {
   const std::vector<std::string> known = metric_names();
-  if (metric.empty() || std::find(known.begin(), known.end(), metric) != known.end()) return;
+  if (metric.empty() || contains(known, metric)) return;
   throw ConfigError(fmt::format("[compare] '{}' is no metric{}", metric, suggestion(metric, known)));
 }
 

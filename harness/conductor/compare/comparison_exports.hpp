@@ -1,11 +1,14 @@
-// A comparison for programs: JSON, JUnit XML, annotations of GitHub Actions, the Markdown of a pull request.
+// A comparison for programs (JSON, JUnit XML, annotations of GitHub Actions, the Markdown of a pull request) and
+// for people (tables for a terminal or a pull request).
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "harness/conductor/compare/compare.hpp"
+#include "harness/conductor/print/table.hpp"
 
 namespace assay {
 
@@ -23,5 +26,9 @@ std::string comparison_annotations(const Comparison& comparison);
 // Below GitHub's limit of 65,536 characters: a marker by which a bot finds its own comment, the summary, the
 // cells that are not `same`, the rest folded away.
 std::string comparison_markdown(const Comparison& comparison);
+
+// Verdicts, worst first, and what differs between the environments. `most` rows (0: all); a note counts the
+// rest.
+std::vector<Table> comparison_tables(const Comparison& comparison, std::size_t most = 0);
 
 }  // namespace assay

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/core/shift.hpp"
+#include "harness/core/statistics.hpp"
 
 namespace assay {
 namespace {

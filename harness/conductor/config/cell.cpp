@@ -45,7 +45,8 @@ Program NetworkCell::program(const Axes& axes) const {
   workload.optimizer.weight_decay = weight_decay;
   const Dataset& dataset = find_dataset(axes.dataset);
   if (dataset.made_here() || dataset.classes == 0) {
-    // The shape that the workload was made for where nothing else is said (files that are not here: nobody will run it).
+    // The shape that the workload was made for where nothing else is said (files that are not here: nobody
+    // will run it).
     Shape sample = own_sample_shape.empty() ? workload.sample_shape : own_sample_shape;
     if (image_size > 0) sample = {sample.front(), image_size, image_size};
     const std::int64_t said = dataset.made_here() ? classes : own_classes;

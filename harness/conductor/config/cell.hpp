@@ -92,7 +92,8 @@ struct Cell {
   // Whether its rates are held to the machine's peak and copy bandwidth: those of single ops.
   bool has_roofline() const;
   bool has_loss() const;
-  // What training is done with, for the report: {"learning_rate", "schedule", "augmentation", "optimizer": {...}}.
+  // The training settings, for the report: {"learning_rate", "schedule", "augmentation", "optimizer": {...}};
+  // empty for task infer.
   nlohmann::json hyper_parameters() const;
   // A command line that measures this cell alone, with the parameters and the order of samples of that seed.
   std::string reproduce(std::uint64_t seed) const;

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/core/json/strict_json.hpp"
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {

@@ -30,8 +30,9 @@ struct ConfigRow {
 
 // {"name", "title", "source", <any option>, "awaits": {"<backend>": ["<mode>", ...]},
 //  "when-quick": {<axes and cell settings>},
-//  "cells": [{<axes and cell settings>, "published": [{"metric", "value", "unit", "to": {<axes>}, "source",
-//  "statement"}]}]}
+//  "cells": [{<axes and cell settings>,
+//             "published": [{"metric", "value", "unit", "to": {<axes>}, "source", "statement"}]}]}
+//
 // The cells of a backend without a folder are `unavailable` where the config awaits it, and an error where it
 // does not: a name that is misspelt in one of the two places is seen.
 struct RunConfig {

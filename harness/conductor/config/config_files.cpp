@@ -6,7 +6,7 @@
 
 #include "harness/conductor/backends/places.hpp"
 #include "harness/conductor/config/config.hpp"
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 

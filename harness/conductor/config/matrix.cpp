@@ -12,9 +12,8 @@
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
 #include "harness/core/error.hpp"
-#include "harness/core/io/error.hpp"
 #include "harness/core/io/philox.hpp"
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
 #include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
@@ -195,7 +194,7 @@ class Expander {
       refuse(row, error);
     } catch (const IoError& error) {  // the data set's files
       refuse(row, error);
-    } catch (const std::invalid_argument& error) {  // the data set, or the augmentation
+    } catch (const DataError& error) {  // the data set, or the augmentation
       refuse(row, error);
     }
   }

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {

@@ -24,7 +24,8 @@ using OptionValues = std::map<std::string, std::vector<std::string>, std::less<>
 
 // The parts of `text` between one `at` and the next; one part where there is none.
 std::vector<std::string> split(std::string_view text, char at);
-// What --filter asks: whether `id` holds one of the texts between the commas of `filter`. An empty filter wants all.
+// What --filter asks: whether `id` holds one of the texts between the commas of `filter`. An empty filter
+// wants all.
 bool is_wanted(std::string_view id, std::string_view filter);
 // Splits at commas where the option is an axis, checks each value and stores them in place of earlier ones (a
 // repeatable option adds). Throws ConfigError led by `where`.

@@ -1,19 +1,20 @@
-// The learning rate over the steps of a training run, in a word or two. With s steps and e whole epochs done
-// before a step (both 0 for the first one), and a base rate:
+// The learning rate of each step of a training run, written as one or two words. The normative text is
+// docs/protocol.md, "The learning rate"; this is its summary. s: steps done before this step, e = floor(s /
+// steps per epoch): epochs done before it (both 0 for the first step).
 //
-//   constant                   base
-//   step:81x0.1:121x0.01       base, times 0.1 once 81 epochs are done, times 0.01 once 121 are: factors are
-//   of
-//                              the base, not of each other. Keras's examples say `epoch > 80` of an epoch
-//                              counted from 0, which is 81 done
-//   every:10x0.9               base 0.9^floor(e / 10)
-//   cosine:200                 base (1 + cos(pi min(s / S, 1))) / 2 with S the steps of 200 epochs
-//   (Loshchilov &
-//                              Hutter 2017, without restarts); alone, `cosine` is over the epochs of the run
-//   decay:1e-6                 base / (1 + 1e-6 s): the argument `decay` of Keras's optimizers up to 2.2
-//   warmup:5+<one of these>    times min((s + 1) / W, 1) with W the steps of 5 epochs: linear, and at the
-//   whole
-//                              rate with the W-th step (Goyal et al. 2017); the other keeps its own epochs
+//   constant                  base
+//   step:81x0.1:121x0.01      base;  0.1 base from e = 81 on;  0.01 base from e = 121 on
+//   every:10x0.9              base 0.9^floor(e / 10)
+//   cosine:200                base (1 + cos(pi min(s / S, 1))) / 2,  S the number of steps in 200 epochs
+//                             (Loshchilov & Hutter 2017, without restarts); `cosine` without a number takes
+//                             the epochs of the run
+//   decay:1e-6                base / (1 + 1e-6 s), the argument `decay` of Keras's optimizers up to 2.2
+//   warmup:5+<one of these>   the rate of the other schedule times min((s + 1) / W, 1),  W the number of
+//                             steps in 5 epochs (Goyal et al. 2017): it rises linearly and is the full rate
+//                             from the W-th step on; the epochs of the other schedule count from the start of
+//                             the run
+//
+// Keras's examples write `epoch > 80`, where epoch counts from 0: that is 81 epochs done.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ class RateSchedule {
 
   // Reads back as the same schedule; two texts of one schedule give one.
   std::string text() const;
-  // `cosine` alone: it means something only where a number of epochs is run.
+  // True for `cosine` without a number: it has a meaning only where a number of epochs is run.
   bool lacks_epochs() const { return kind_ == Kind::cosine && epochs_ == 0; }
   // The same schedule with that number of epochs where it lacks one.
   RateSchedule over(std::int64_t epochs) const;

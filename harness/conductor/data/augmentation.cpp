@@ -5,13 +5,15 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/error.hpp"
+
 namespace assay {
 namespace {
 
 constexpr int most_padding = 256;
 
 [[noreturn]] void refuse(std::string_view text) {
-  throw std::invalid_argument(
+  throw DataError(
       fmt::format("[augmentation] got '{}': wanted none, crop:PIXELS (1 to {}), flip or crop:PIXELS+flip",
                   text.substr(0, 80), most_padding));
 }

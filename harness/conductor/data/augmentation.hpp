@@ -15,7 +15,7 @@ struct Augmentation {
   bool none() const { return crop == 0 && !flip; }
   // "none", "crop:4", "flip", "crop:4+flip".
   std::string text() const;
-  // What text() gives, in either order. Throws std::invalid_argument naming the forms.
+  // What text() gives, in either order. Throws DataError naming the forms.
   static Augmentation parse(std::string_view text);
   bool operator==(const Augmentation&) const = default;
 };

@@ -6,7 +6,7 @@
 
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
 
 namespace assay {

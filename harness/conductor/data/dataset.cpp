@@ -1,25 +1,19 @@
 #include "harness/conductor/data/dataset.hpp"
 
-#include <unistd.h>
-
 #include <array>
-#include <cstdlib>
 
 #include <fmt/format.h>
 
 #include "harness/conductor/data/format.hpp"
 #include "harness/conductor/data/text_tokens.hpp"
-#include "harness/core/nearest.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/paths.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
 
 constexpr std::int64_t train_samples = 48'000, validation_samples = 12'000, test_samples = 10'000;
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
 
 }  // namespace
 
@@ -53,14 +47,14 @@ std::span<const Dataset> datasets() {
        "scripts/fetch-data cifar10",
        &cifar10_format()},
       {"imdb",
-       "Film reviews in words by frequency (Maas et al. 2011), as Keras publishes them: imdb.npz",
+       "Film reviews in words by frequency (Maas et al. 2011), converted from Keras's imdb.npz",
        {token_length},
        2,
        25'000,
        12'500,
        12'500,
-       "scripts/fetch-data imdb",
-       &imdb_format(),
+       "scripts/fetch-data imdb; to convert an imdb.npz that you have: scripts/fetch-data --convert imdb.npz",
+       &own_arrays_format(),
        token_vocabulary},
       {"aclimdb",
        "The same film reviews as text (Maas et al. 2011): the folder aclImdb",
@@ -129,32 +123,18 @@ const Dataset& find_dataset(std::string_view name) {
     if (dataset.name == name) return dataset;
     names.push_back(dataset.name);
   }
-  throw std::invalid_argument(
+  throw DataError(
       fmt::format("[dataset] got '{}': there is no such data set{}", name, suggestion(name, names)));
 }
 
 std::vector<std::filesystem::path> dataset_folders(std::span<const std::filesystem::path> given) {
   std::vector<std::filesystem::path> folders(given.begin(), given.end());
-  const std::string data = variable("ASSAY_DATA");
-  for (std::size_t begin = 0; begin < data.size();) {
-    const std::size_t end = std::min(data.find(':', begin), data.size());
-    if (end > begin) folders.emplace_back(data.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  const std::string home = variable("HOME");
+  for (std::filesystem::path& folder : environment_list("ASSAY_DATA")) folders.push_back(std::move(folder));
+  const std::string home = environment_text("HOME");
   if (!home.empty()) folders.push_back(std::filesystem::path(home) / ".local/share/datasets");
   folders.emplace_back("/usr/local/share/datasets");
   folders.emplace_back("/usr/share/datasets");
   return folders;
-}
-
-std::filesystem::path default_cache() {
-  if (const std::string cache = variable("ASSAY_CACHE"); !cache.empty()) return cache;
-  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty())
-    return std::filesystem::path(cache) / "assay";
-  if (const std::string home = variable("HOME"); !home.empty())
-    return std::filesystem::path(home) / ".cache/assay";
-  return std::filesystem::temp_directory_path() / fmt::format("assay-{}", ::getuid());
 }
 
 std::optional<DatasetFiles> find_dataset_files(const Dataset& dataset,

@@ -5,19 +5,19 @@
 #include <filesystem>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "harness/core/error.hpp"
 #include "harness/core/tensor.hpp"
 
 namespace assay {
 
 // Known and not here. what(): where it was looked for and the command that brings it.
-class DatasetMissing : public std::runtime_error {
+class DatasetMissing : public Error {
  public:
-  using std::runtime_error::runtime_error;
+  using Error::Error;
 };
 
 class DatasetFormat;
@@ -39,14 +39,12 @@ struct Dataset {
 
 // In the order of dataset.cpp.
 std::span<const Dataset> datasets();
-// Throws std::invalid_argument naming the nearest and all that there are.
+// Throws DataError naming the nearest and all that there are.
 const Dataset& find_dataset(std::string_view name);
 
 // `given` (the --data folders, in order), $ASSAY_DATA (folders with colons), ~/.local/share/datasets,
 // /usr/local/share/datasets, /usr/share/datasets.
 std::vector<std::filesystem::path> dataset_folders(std::span<const std::filesystem::path> given);
-// $ASSAY_CACHE, else $XDG_CACHE_HOME/assay, else ~/.cache/assay.
-std::filesystem::path default_cache();
 
 // Where the files of a set lie.
 struct DatasetFiles {

@@ -84,7 +84,6 @@ class DatasetFormat {
 
 const DatasetFormat& idx_format();
 const DatasetFormat& cifar10_format();
-const DatasetFormat& imdb_format();
 const DatasetFormat& aclimdb_format();
 const DatasetFormat& own_arrays_format();
 const DatasetFormat& jpeg_folder_format();

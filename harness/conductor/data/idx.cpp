@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
-#include "harness/core/io/error.hpp"
-#include "harness/core/io/gzip_file.hpp"
+#include "harness/core/io/file.hpp"
 
 namespace assay {
 namespace {

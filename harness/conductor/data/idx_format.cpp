@@ -7,7 +7,7 @@
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
 #include "harness/conductor/data/idx.hpp"
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 
 namespace assay {
 namespace {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/error.hpp"
 #include "harness/core/io/philox.hpp"
 
 namespace assay {
@@ -40,7 +41,7 @@ HostTensor initial_value(std::string_view name, const Shape& shape, std::string_
   } else if (initializer == "uniform_fan_in") {
     uniform(1 / std::sqrt(fan_in));
   } else {
-    throw std::invalid_argument(
+    throw DataError(
         fmt::format("[initial_value] got '{}' for {}: there are zeros, ones, glorot_uniform, he_normal and "
                     "uniform_fan_in",
                     initializer, name));

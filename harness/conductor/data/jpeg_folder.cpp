@@ -10,7 +10,7 @@
 #include "harness/batch/jpeg.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
 
 namespace assay {

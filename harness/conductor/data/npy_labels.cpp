@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "harness/core/io/error.hpp"
-#include "harness/core/io/npy_header.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/io/npy.hpp"
 
 namespace assay {
 namespace {

@@ -8,6 +8,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "harness/core/error.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/graph/program.hpp"
 
@@ -21,7 +22,7 @@ std::int64_t below(std::string_view fill) {
   std::int64_t bound = 0;
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), bound);
   if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() || bound < 1)
-    throw std::invalid_argument(fmt::format("[operands] got '{}': below:N asks for an N from 1", fill));
+    throw DataError(fmt::format("[operands] got '{}': below:N asks for an N from 1", fill));
   return bound;
 }
 
@@ -50,7 +51,7 @@ void fill(std::span<float> elements, const Value& value, Philox& random) {
           real ? signal(random) : static_cast<float>(std::floor(17 * random.uniform_double()) - 8);
     }
   } else {
-    throw std::invalid_argument(
+    throw DataError(
         fmt::format("[operands] got '{}' for {}: there are signal, weight, positive, below:N and number",
                     word, value.name));
   }

@@ -1,4 +1,6 @@
-// Arrays of one's own: inputs.npy, u8 or f32 (N, ...), and labels.npy, whole numbers (N).
+// Arrays in two files: inputs.npy, u8 or f32 (N, ...), and labels.npy, whole numbers (N). If the data set has
+// a vocabulary, inputs.npy is i32 tokens (N, T), and the samples are in the order training, validation, test.
+// Otherwise i % 10 selects the split of sample i.
 #include <algorithm>
 #include <cstring>
 
@@ -7,19 +9,18 @@
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
 #include "harness/conductor/data/npy_labels.hpp"
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
 #include "harness/core/io/npy.hpp"
-#include "harness/core/io/npy_header.hpp"
 
 namespace assay {
 namespace {
 
-constexpr std::int64_t fewest = 10;
-constexpr std::int32_t most_classes = 1 << 24;
+constexpr std::int64_t min_samples = 10;
+constexpr std::int32_t max_classes = 1 << 24;
 
-LoadedArrays pick(const HostTensor& inputs, std::span<const std::int32_t> labels,
-                  bool (*wanted)(std::size_t)) {
+template <typename Wanted>
+LoadedArrays pick(const HostTensor& inputs, std::span<const std::int32_t> labels, Wanted wanted) {
   const std::size_t bytes = inputs.bytes.size() / labels.size();
   LoadedArrays arrays;
   for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -43,17 +44,39 @@ void check_inputs(const NpyHeader& header, const std::filesystem::path& path) {
                               header.descr.substr(0, 40), to_string(header.shape)));
   for (const std::int64_t extent : header.shape)
     if (extent < 1) throw IoError("npy", path, "is empty");
-  if (header.shape[0] < fewest)
+  if (header.shape[0] < min_samples)
     throw IoError(
         "npy", path,
-        fmt::format("holds {} samples; {} are needed to part them in three", header.shape[0], fewest));
+        fmt::format("holds {} samples; {} are needed to part them in three", header.shape[0], min_samples));
+}
+
+void check_tokens(const NpyHeader& header, const Dataset& dataset, const std::filesystem::path& path) {
+  const std::int64_t samples = dataset.train + dataset.validation + dataset.test;
+  Shape wanted = {samples};
+  wanted.insert(wanted.end(), dataset.sample_shape.begin(), dataset.sample_shape.end());
+  if (header.descr != "<i4" || header.fortran_order || header.shape != wanted)
+    throw IoError(
+        "npy", path,
+        fmt::format("holds '{}' {}; {} wants tokens: i32 {} in C order; {}", header.descr.substr(0, 40),
+                    to_string(header.shape), dataset.name, to_string(wanted), dataset.remedy));
+}
+
+void check_range(const HostTensor& tokens, std::int64_t vocabulary, const std::filesystem::path& path) {
+  const std::span<const std::int32_t> values = tokens.as<std::int32_t>();
+  const auto bad = std::find_if(values.begin(), values.end(),
+                                [&](std::int32_t token) { return token < 0 || token >= vocabulary; });
+  if (bad == values.end()) return;
+  const std::int64_t length = tokens.type.shape[1];
+  throw IoError("npy", path,
+                fmt::format("sample {} holds the token {}; the vocabulary is {}",
+                            (bad - values.begin()) / length, *bad, vocabulary));
 }
 
 std::vector<std::int32_t> read_labels(const std::filesystem::path& path) {
   const MappedFile file(path);
   std::vector<std::int32_t> labels = read_npy_labels(file.bytes(), path);
   for (std::size_t i = 0; i < labels.size(); ++i)
-    if (labels[i] < 0 || labels[i] >= most_classes)
+    if (labels[i] < 0 || labels[i] >= max_classes)
       throw IoError("npy", path, fmt::format("label {} is {}", i, labels[i]));
   return labels;
 }
@@ -83,25 +106,56 @@ class OwnArraysFormat : public DatasetFormat {
             std::max<std::int64_t>(2, classes_of(read_labels(folder / "labels.npy")))};
   }
 
-  LoadedDataset read(const Dataset&, std::span<const std::filesystem::path> files) const override {
+  LoadedDataset read(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
     {
       const MappedFile file(files[0]);
-      check_inputs(parse_npy_header(file.bytes(), files[0]), files[0]);
+      const NpyHeader header = parse_npy_header(file.bytes(), files[0]);
+      if (dataset.vocabulary > 0)
+        check_tokens(header, dataset, files[0]);
+      else
+        check_inputs(header, files[0]);
     }
     const HostTensor inputs = read_npy(files[0]);
     const std::vector<std::int32_t> labels = read_labels(files[1]);
     if (static_cast<std::int64_t>(labels.size()) != inputs.type.shape[0])
       throw IoError("npy", files[1],
                     fmt::format("holds {} labels for {} inputs", labels.size(), inputs.type.shape[0]));
+    LoadedDataset loaded =
+        dataset.vocabulary > 0 ? texts(dataset, inputs, labels, files) : split_by_number(inputs, labels);
+    loaded.sample_shape = sample_of(inputs.type.shape);
+    return loaded;
+  }
+
+ private:
+  static LoadedDataset split_by_number(const HostTensor& inputs, std::span<const std::int32_t> labels) {
     LoadedDataset loaded;
     loaded.arrays["train"] = pick(inputs, labels, [](std::size_t i) { return i % 10 < 8; });
     loaded.arrays["validation"] = pick(inputs, labels, [](std::size_t i) { return i % 10 == 8; });
     loaded.arrays["test"] = pick(inputs, labels, [](std::size_t i) { return i % 10 == 9; });
     for (const auto& [split, arrays] : loaded.arrays)
       loaded.splits[split] = {split, 0, static_cast<std::int64_t>(arrays.labels.size())};
-    loaded.sample_shape = sample_of(inputs.type.shape);
     loaded.classes = std::max<std::int64_t>(2, classes_of(labels));
     if (inputs.type.dtype == DType::u8) loaded.scale = {1.0f / 255};
+    return loaded;
+  }
+
+  static LoadedDataset texts(const Dataset& dataset, const HostTensor& inputs,
+                             std::span<const std::int32_t> labels,
+                             std::span<const std::filesystem::path> files) {
+    check_range(inputs, dataset.vocabulary, files[0]);
+    for (std::size_t i = 0; i < labels.size(); ++i)
+      if (labels[i] >= dataset.classes)
+        throw IoError("npy", files[1],
+                      fmt::format("label {} is {}; there are {} classes", i, labels[i], dataset.classes));
+    const auto train = static_cast<std::size_t>(dataset.train);
+    LoadedDataset loaded;
+    loaded.arrays["train"] = pick(inputs, labels, [&](std::size_t i) { return i < train; });
+    loaded.arrays["test"] = pick(inputs, labels, [&](std::size_t i) { return i >= train; });
+    loaded.splits["train"] = {"train", 0, dataset.train};
+    loaded.splits["validation"] = {"test", 0, dataset.validation};
+    loaded.splits["test"] = {"test", dataset.validation, dataset.test};
+    loaded.classes = dataset.classes;
+    loaded.vocabulary = dataset.vocabulary;
     return loaded;
   }
 };

@@ -11,8 +11,8 @@
 #include "harness/conductor/data/format.hpp"
 #include "harness/conductor/data/synthetic.hpp"
 #include "harness/conductor/data/synthetic_tokens.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
-#include "harness/core/io/error.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/sha256.hpp"
 

@@ -10,6 +10,7 @@
 #include "harness/batch/manifest.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/provenance.hpp"
+#include "harness/core/paths.hpp"
 
 namespace assay {
 
@@ -20,7 +21,7 @@ struct PreparedDataset {
 
 struct PrepareOptions {
   std::vector<std::filesystem::path> folders = dataset_folders({});
-  std::filesystem::path cache = default_cache();
+  std::filesystem::path cache = cache_folder();
   // What a synthetic set should look like, and how large JPEG files become; another set is as it is. Empty
   // and 0: as fashion-mnist.
   Shape sample_shape;
@@ -29,7 +30,7 @@ struct PrepareOptions {
 };
 
 // Reads, checks and converts the set unless the cache has it. A cached set is keyed by the checksum of its
-// source files; it appears whole, also when two processes prepare it at once. Throws std::invalid_argument
+// source files; it appears whole, also when two processes prepare it at once. Throws DataError
 // (no such set), DatasetMissing (not found, with the remedy) or IoError (damaged files, cache not writable).
 // About 1 s the first time, 0.1 s later.
 PreparedDataset prepare_dataset(std::string_view name, const PrepareOptions& options);

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/data/format.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
-#include "harness/core/io/error.hpp"
 #include "harness/core/io/file.hpp"
 #include "harness/core/io/sha256.hpp"
 

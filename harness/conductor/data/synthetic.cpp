@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/error.hpp"
 #include "harness/core/io/philox.hpp"
 
 namespace assay {
@@ -78,8 +79,7 @@ void draw(const Extents& size, std::span<const std::uint8_t> values, std::int64_
 
 SyntheticData make_synthetic(const SyntheticSpec& spec, const std::string& stream) {
   if (spec.classes < 1 || spec.classes > most_classes)
-    throw std::invalid_argument(
-        fmt::format("[synthetic] got {} classes: 1 to {} are made", spec.classes, most_classes));
+    throw DataError(fmt::format("[synthetic] got {} classes: 1 to {} are made", spec.classes, most_classes));
   const auto elements = static_cast<std::size_t>(element_count(spec.sample_shape));
   const auto samples = static_cast<std::size_t>(spec.samples);
 

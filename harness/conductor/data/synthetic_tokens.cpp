@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "harness/conductor/data/synthetic.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/philox.hpp"
 
 namespace assay {
@@ -20,11 +21,10 @@ std::int32_t word(std::uint64_t index) { return static_cast<std::int32_t>(index)
 }  // namespace
 
 SyntheticTokens make_synthetic_tokens(const SyntheticTokensSpec& spec, const std::string& stream) {
-  if (spec.classes < 1) throw std::invalid_argument(fmt::format("[synthetic] got {} classes", spec.classes));
+  if (spec.classes < 1) throw DataError(fmt::format("[synthetic] got {} classes", spec.classes));
   if (spec.vocabulary < first_word + spec.classes + 1)
-    throw std::invalid_argument(
-        fmt::format("[synthetic] got a vocabulary of {} for {} classes: there must be {}", spec.vocabulary,
-                    spec.classes, first_word + spec.classes + 1));
+    throw DataError(fmt::format("[synthetic] got a vocabulary of {} for {} classes: there must be {}",
+                                spec.vocabulary, spec.classes, first_word + spec.classes + 1));
   const auto classes = static_cast<std::uint64_t>(spec.classes);
   const auto words = static_cast<std::uint64_t>(spec.vocabulary) - first_word;
   const std::uint64_t own = std::max<std::uint64_t>(1, words / (shares * classes));  // words of a class

@@ -25,7 +25,7 @@ struct SyntheticTokens {
 // begins each text; 2 is not used; words are 3 and up. A text has a quarter of the length or more. Each class
 // has an eighth of its share of the words for its own; where it can be learnt one word in four is of some
 // class's own, four in five of these of the label's class. All other words belong to nobody. Throws
-// std::invalid_argument where the vocabulary is too small for that.
+// DataError where the vocabulary is too small for that.
 SyntheticTokens make_synthetic_tokens(const SyntheticTokensSpec& spec, const std::string& stream);
 
 }  // namespace assay

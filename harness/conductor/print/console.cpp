@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "harness/core/paths.hpp"
+
 namespace assay {
 namespace {
 
@@ -74,14 +76,13 @@ std::string padded(const std::string& text, std::size_t width, Align align, std:
 
 ConsoleStyle console_style(int descriptor) {
   ConsoleStyle style;
-  const auto set = [](const char* name) {
-    const char* value = std::getenv(name);
-    return value && *value ? value : "";
-  };
-  const std::string_view terminal = set("TERM");
+  const std::string terminal = environment_text("TERM");
   const bool is_terminal = isatty(descriptor) == 1;
-  style.colour = is_terminal && *set("NO_COLOR") == 0 && terminal != "dumb" && !terminal.empty();
-  std::string locale = *set("LC_ALL") ? set("LC_ALL") : *set("LC_CTYPE") ? set("LC_CTYPE") : set("LANG");
+  style.colour =
+      is_terminal && environment_text("NO_COLOR").empty() && terminal != "dumb" && !terminal.empty();
+  std::string locale;
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
+    if (locale.empty()) locale = environment_text(name);
   std::transform(locale.begin(), locale.end(), locale.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   style.utf8 = locale.find("utf-8") != locale.npos || locale.find("utf8") != locale.npos;

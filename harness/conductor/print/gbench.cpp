@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/statistics.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
 
@@ -49,10 +50,6 @@ struct Repetitions {
 
 double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-double middle(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return 0.5 * (values[(values.size() - 1) / 2] + values[values.size() / 2]);
 }
 double deviation(const std::vector<double>& values) {
   const double centre = mean(values);
@@ -127,7 +124,7 @@ void add_cell(Json& rows, const CellReport& cell, std::size_t family) {
   const auto ratio = [](double part, double whole) { return whole > 0 ? part / whole : 0.0; };
   const double real = deviation(all.real), cpu = deviation(all.cpu);
   rows.push_back(aggregate(cell, family, n, "mean", "time", mean(all.real), mean(all.cpu)));
-  rows.push_back(aggregate(cell, family, n, "median", "time", middle(all.real), middle(all.cpu)));
+  rows.push_back(aggregate(cell, family, n, "median", "time", median(all.real), median(all.cpu)));
   rows.push_back(aggregate(cell, family, n, "stddev", "time", real, cpu));
   rows.push_back(
       aggregate(cell, family, n, "cv", "percentage", ratio(real, mean(all.real)), ratio(cpu, mean(all.cpu))));

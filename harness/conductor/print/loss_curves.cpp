@@ -23,7 +23,7 @@ Curve curve_of(const CellReport& cell) {
     if (fork.status != Status::ok) continue;
     ++forks;
     for (const Evaluation& evaluation : fork.evaluations) {
-      if (evaluation.split == "train" && evaluation.epoch > 0)
+      if (evaluation.split == DataSplit::train && evaluation.epoch > 0)
         losses[evaluation.epoch].push_back(evaluation.loss);
     }
   }

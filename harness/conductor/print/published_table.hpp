@@ -10,8 +10,8 @@ namespace assay {
 bool is_quick(const Report& report);
 
 // One row for each published entry; none for a quick run, and a note where the command line changed what the
-// config says; without rows when nothing was published. A published ratio stands beside
-// the ratio of the same two cells, whose direction is that of the metric: of times, of rates, of accuracies.
+// config says; without rows when nothing was published. A published ratio stands beside the ratio of the same
+// two cells, whose direction is that of the metric: of times, of rates, of accuracies.
 Table published_table(const Report& report);
 
 }  // namespace assay

@@ -12,8 +12,9 @@
 
 #include <fmt/format.h>
 
-#include "harness/conductor/process/worker_death.hpp"
+#include "harness/conductor/process/worker_process.hpp"
 #include "harness/conductor/process/worker_sampler.hpp"
+#include "harness/core/text.hpp"
 #include "harness/machine/nvml.hpp"
 
 namespace assay {
@@ -69,8 +70,7 @@ GpuReading merged(const GpuReading& first, const GpuReading& second) {
   both.device_memory = std::max(first.device_memory, second.device_memory);
   if (first.throttle && second.throttle) {
     for (const std::string& reason : *first.throttle)
-      if (std::find(both.throttle->begin(), both.throttle->end(), reason) == both.throttle->end())
-        both.throttle->push_back(reason);
+      if (!contains(*both.throttle, reason)) both.throttle->push_back(reason);
   }
   return both;
 }
@@ -225,7 +225,7 @@ class Conversation {
         case Reading::too_long:
           fail(Status::failed,
                fmt::format("the worker sent more than {} bytes without a newline, beginning with: {}",
-                           protocol::max_line_bytes, printable(line.text)));
+                           protocol::max_line_bytes, quoted(line.text)));
       }
     }
   }
@@ -271,7 +271,7 @@ class Conversation {
       worker_.log().drain();
     }
     const std::string half = line.reading == Reading::truncated
-                                 ? fmt::format(", half way through the line {}", printable(line.text))
+                                 ? fmt::format(", half way through the line {}", quoted(line.text))
                                  : "";
     if (!exit)
       fail(Status::failed, fmt::format("the worker closed its channel {}{} and lived on", doing, half));
@@ -295,11 +295,7 @@ class Conversation {
     }
   }
 
-  static std::string printable(std::string_view text) {
-    std::string result;
-    for (const char c : text.substr(0, 120)) result += c >= 32 && c < 127 ? c : '?';
-    return "'" + result + "'";
-  }
+  static std::string quoted(std::string_view text) { return "'" + printable(text, 120) + "'"; }
 
   [[noreturn]] static void fail(Status status, std::string reason) {
     throw Ended{{status, std::move(reason)}};

@@ -37,8 +37,8 @@ struct ConversationWatch {
 struct ConversationResult {
   Status status = Status::failed;
   std::string reason;  // empty when ok
-  std::optional<protocol::Verb>
-      failed_at;  // the command that was not answered; absent: before the first, or ok
+  // The command that was not answered; absent: before the first, or ok.
+  std::optional<protocol::Verb> failed_at;
   std::string log_tail;
   std::optional<protocol::Hello> hello;
   std::optional<protocol::Compiled> compiled;

@@ -13,33 +13,18 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "harness/core/io/file.hpp"
+
 extern char** environ;
 
 namespace assay {
 namespace {
-
-// A descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int value = -1) : value_(value) {}
-  ~Descriptor() { reset(); }
-  Descriptor(Descriptor&& other) noexcept : value_(other.release()) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  int get() const { return value_; }
-  int release() { return std::exchange(value_, -1); }
-  void reset() {
-    if (value_ >= 0) ::close(value_);
-    value_ = -1;
-  }
-
- private:
-  int value_;
-};
 
 struct Pipe {
   Descriptor read, write;
@@ -210,6 +195,57 @@ WorkerExit WorkerProcess::wait_or_kill(std::chrono::milliseconds patience) {
     ::poll(&log, 1, 5);
     log_->drain();
   }
+}
+
+namespace {
+
+// What the usual allocators print when they have no more.
+constexpr std::string_view exhaustion[] = {"std::bad_alloc",        "MemoryError", "out of memory",
+                                           "Out of memory",         "OutOfMemory", "RESOURCE_EXHAUSTED",
+                                           "Cannot allocate memory"};
+
+bool speaks_of_exhaustion(std::string_view log) {
+  for (const std::string_view phrase : exhaustion) {
+    if (log.find(phrase) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+// The last line with something on it: most runtimes put the cause there.
+std::string last_line(std::string_view log) {
+  while (!log.empty() && (log.back() == '\n' || log.back() == ' ')) log.remove_suffix(1);
+  const std::size_t newline = log.rfind('\n');
+  if (newline != std::string_view::npos) log.remove_prefix(newline + 1);
+  return std::string(log.substr(0, 300));
+}
+
+}  // namespace
+
+std::int64_t oom_kills() {
+  std::ifstream file("/proc/vmstat");
+  std::string name;
+  std::int64_t value = 0;
+  while (file >> name >> value) {
+    if (name == "oom_kill") return value;
+  }
+  return 0;
+}
+
+Verdict explain_death(const WorkerExit& exit, std::string_view doing, std::string_view log, bool oom_struck) {
+  const std::string what = fmt::format("the worker {} {}", to_string(exit), doing);
+  const std::string said = last_line(log);
+  const std::string quote = said.empty() ? "" : fmt::format("; its last words: {}", said);
+  if (exit.signal == SIGKILL && oom_struck) {
+    return {Status::out_of_memory, what + "; the kernel's out-of-memory killer struck meanwhile"};
+  }
+  if ((exit.signal == SIGABRT || exit.code != 0) && speaks_of_exhaustion(log)) {
+    return {Status::out_of_memory, what + quote};
+  }
+  if (exit.signal == SIGKILL || exit.signal == SIGTERM) {
+    return {Status::crashed, what + ": killed from outside" + quote};
+  }
+  if (exit.signal != 0) return {Status::crashed, what + quote};
+  return {Status::failed, what + quote};
 }
 
 }  // namespace assay

@@ -1,4 +1,5 @@
-// One worker as a child process: started with its descriptors, bounded, watched and ended for sure.
+// One worker as a child process: started with its descriptors, bounded, watched and ended for sure. Why a worker
+// ended too early, from what it left behind.
 #pragma once
 
 #include <sys/types.h>
@@ -10,10 +11,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/conductor/process/worker_log.hpp"
 #include "harness/protocol/channel.hpp"
+#include "harness/report/report.hpp"
 
 namespace assay {
 
@@ -61,5 +64,17 @@ class WorkerProcess {
   std::unique_ptr<WorkerLog> log_;
   std::optional<WorkerExit> exit_;
 };
+
+struct Verdict {
+  Status status = Status::failed;
+  std::string reason;
+};
+
+// How often the kernel's out-of-memory killer has struck since boot; 0 where it cannot be read.
+std::int64_t oom_kills();
+
+// `doing`: "before hello", "during compile". `log`: the end of what it printed. `oom_struck`: the killer
+// struck meanwhile.
+Verdict explain_death(const WorkerExit& exit, std::string_view doing, std::string_view log, bool oom_struck);
 
 }  // namespace assay

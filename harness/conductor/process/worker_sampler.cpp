@@ -16,8 +16,8 @@
 namespace assay {
 namespace {
 
-// The kernel counts CPU time in ticks, mostly of 10 ms: a rate over less than some of them is noise, and the one
-// before stands.
+// The kernel counts CPU time in ticks, mostly of 10 ms: a rate over less than some of them is noise, and the
+// one before stands.
 constexpr std::int64_t least_rate_ns = 50'000'000;
 
 // A tree that grows while it is walked ends here.

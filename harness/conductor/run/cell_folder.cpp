@@ -10,9 +10,11 @@
 #include "harness/conductor/data/epoch_plan.hpp"
 #include "harness/conductor/data/initial_values.hpp"
 #include "harness/conductor/data/operands.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/safetensors.hpp"
+#include "harness/core/paths.hpp"
 #include "harness/graph/graph_json.hpp"
 #include "harness/protocol/message.hpp"
 #include "workloads/workload.hpp"
@@ -23,7 +25,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int prefetched_batches = 4;
-constexpr int perturbations = 4;
 
 Json clock_json(const MeasurePlan& measure) {
   if (measure.epochs > 0) {
@@ -53,8 +54,8 @@ void write_data(const std::filesystem::path& folder, const NetworkCell& network,
   write_manifest(folder, manifest);
   const std::int64_t samples = manifest.splits.at("train").count;
   if (samples < cell.axes.batch) {
-    throw std::runtime_error(fmt::format("[data] {} has {} training samples: fewer than a batch of {}",
-                                         data.manifest.name, samples, cell.axes.batch));
+    throw ConfigError(fmt::format("[data] {} has {} training samples: fewer than a batch of {}",
+                                  data.manifest.name, samples, cell.axes.batch));
   }
   write_epoch_plans(folder, samples, static_cast<int>(std::max<std::int64_t>(1, cell.measure.epochs)), seed,
                     network.augmentation);
@@ -84,14 +85,15 @@ void write_data(const std::filesystem::path& folder, const OpCell&, const Cell& 
 
 void add_to_request(Json&, const NetworkCell&, const Axes&) {}
 void add_to_request(Json& request, const OpCell&, const Axes& axes) {
-  for_each_op_axis(axes, [&](const char* key, const auto& value) { request["op"][key] = value; });
+  for (const Axis& axis : axis_table())
+    if (axis.applies == AppliesTo::op && axis.has_field()) request["op"][axis.key()] = axis_json(axis, axes);
 }
 
 }  // namespace
 
 DatasetShelf::DatasetShelf(std::vector<std::filesystem::path> folders) {
   options_.folders = dataset_folders(folders);
-  options_.cache = default_cache();
+  options_.cache = cache_folder();
 }
 
 const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& program) {
@@ -130,6 +132,16 @@ Json request_json(const Cell& cell, std::uint64_t seed) {
     if (axis.request) json[axis.key()] = axis_json(axis, axes);
   std::visit([&](const auto& subject) { add_to_request(json, subject, axes); }, cell.subject);
   return json;
+}
+
+Json settings_in_force(const Cell& cell) {
+  Json settings = Json::object(), request = request_json(cell, 0);
+  for (const char* key :
+       {"clock", "loader", "check", "threads", "profile", "memory_fraction", "memory_cap_bytes"})
+    settings[key] = std::move(request[key]);
+  settings["check"]["asked"] = cell.check;
+  settings["samples"] = cell.samples > 0 ? Json(cell.samples) : Json(nullptr);
+  return settings;
 }
 
 void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,

@@ -26,7 +26,11 @@ class DatasetShelf {
   std::map<std::string, PreparedDataset> sets_;
 };
 
+inline constexpr int perturbations = 4;  // perturbed runs of the oracle
+
 nlohmann::json request_json(const Cell& cell, std::uint64_t seed);
+// How the cell is timed, loaded, checked and limited, given or by default: for the report.
+nlohmann::json settings_in_force(const Cell& cell);
 
 // What the folder is for: the check alone needs no data set.
 enum class FolderPurpose { check, run };

@@ -25,6 +25,7 @@ CellReport planned_report(const Cell& cell, std::uint64_t seed) {
   row.published = cell.published;
   row.work = work_of(cell);
   row.hyper_parameters = cell.hyper_parameters();
+  row.settings = settings_in_force(cell);
   row.equivalence.reason = cell.check ? "not reached" : "not asked for (--check false)";
   row.metrics = metrics_of(row);
   row.metrics.merge(plan_metrics(cell));
@@ -48,10 +49,16 @@ void take_earlier(CellReport& row, const Report& earlier) {
 
 void take_hello(CellReport& row, const protocol::Hello& hello) {
   row.backend_version = hello.version_of_backend;
-  row.libraries = nlohmann::json::array();
+  nlohmann::json loaded = nlohmann::json::array();
   for (const auto& library : hello.libraries) {
-    row.libraries.push_back({{"name", library.name}, {"version", library.version}, {"path", library.path}});
+    loaded.push_back({{"name", library.name}, {"version", library.version}, {"path", library.path}});
   }
+  // The forks so far had those that the row has now.
+  if (row.libraries != loaded) {
+    for (Fork& fork : row.forks)
+      if (fork.libraries.is_null()) fork.libraries = row.libraries;
+  }
+  row.libraries = std::move(loaded);
 }
 
 void take_failed_check(CellReport& row, const CheckOutcome& outcome, std::uint64_t seed) {
@@ -128,7 +135,7 @@ std::string fork_summary(const Fork& fork) {
   if (const auto time = fork_time(fork))
     text += fmt::format(", {} a step", duration_text(time->step_seconds));
   for (auto it = fork.evaluations.rbegin(); it != fork.evaluations.rend(); ++it) {
-    if (it->split != "test") continue;
+    if (it->split != DataSplit::test) continue;
     text += fmt::format(", test accuracy {:.4f}", it->accuracy);
     break;
   }

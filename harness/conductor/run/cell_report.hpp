@@ -15,6 +15,7 @@ CellReport planned_report(const Cell& cell, std::uint64_t seed);
 // Takes over from an earlier report what need not be run again: forks that were not interrupted, and the
 // check.
 void take_earlier(CellReport& row, const Report& earlier);
+// The libraries of the row become those that the hello names; earlier forks keep theirs.
 void take_hello(CellReport& row, const protocol::Hello& hello);
 // A check that failed stands as the fork of round 0, with its log.
 void take_failed_check(CellReport& row, const CheckOutcome& outcome, std::uint64_t seed);

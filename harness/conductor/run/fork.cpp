@@ -14,8 +14,11 @@
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/run/clock_file.hpp"
 #include "harness/conductor/run/quality.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/sha256.hpp"
+#include "harness/core/paths.hpp"
 #include "harness/machine/cores.hpp"
+#include "harness/machine/session.hpp"
 
 namespace assay {
 namespace {
@@ -71,9 +74,9 @@ std::map<std::string, std::string> worker_environment(const Cell& cell, int thre
                                                {"TRITON_CACHE_DIR", (cache / "triton").string()},
                                                {"ASSAY_BATCH_LIBRARY", batch_library().string()},
                                                {"PYTHONUNBUFFERED", "1"}};
-  if (!timed && !std::getenv("OMP_WAIT_POLICY")) result["OMP_WAIT_POLICY"] = "passive";
+  if (!timed && !environment_variable("OMP_WAIT_POLICY")) result["OMP_WAIT_POLICY"] = "passive";
   // As NVML counts GPUs, so that the one that is sampled is the one that the worker calls its first.
-  if (cell.axes.device == "cuda" && !std::getenv("CUDA_DEVICE_ORDER"))
+  if (cell.axes.device == "cuda" && !environment_variable("CUDA_DEVICE_ORDER"))
     result["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   return result;
 }
@@ -81,8 +84,16 @@ std::map<std::string, std::string> worker_environment(const Cell& cell, int thre
 // What a variable is in the worker: its own, or the conductor's.
 std::optional<std::string> worker_variable(const WorkerStart& worker, const char* name) {
   if (const auto set = worker.environment.find(name); set != worker.environment.end()) return set->second;
-  const char* inherited = std::getenv(name);
-  return inherited ? std::optional<std::string>(inherited) : std::nullopt;
+  return environment_variable(name);
+}
+
+// The variables that affect speed and that the worker has otherwise than this process.
+std::map<std::string, std::string> own_variables(const WorkerStart& worker) {
+  std::map<std::string, std::string> own;
+  for (const auto& [name, value] : worker.environment) {
+    if (affects_speed(name) && environment_variable(name.c_str()) != value) own.emplace(name, value);
+  }
+  return own;
 }
 
 // How the OpenMP runtimes of a worker were told to wait.
@@ -115,27 +126,34 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   return plan;
 }
 
+struct OracleAnswers {
+  fs::path file;
+  bool cached = true;  // they were made in an earlier run
+};
+
 // The oracle answers in a conversation of its own; its failure is not the cell's, and says so.
-fs::path oracle_answers(const Cell& cell, const Program& program, const fs::path& folder,
-                        const fs::path& scratch, const BackendDescription& oracle,
-                        const ForkContext& context) {
+OracleAnswers oracle_answers(const Cell& cell, const Program& program, const fs::path& folder,
+                             const fs::path& scratch, const BackendDescription& oracle,
+                             const ForkContext& context) {
   OracleWorker worker;
   worker.backend = oracle.name;
   worker.mode = oracle.modes.front();
   worker.executable = oracle.command.front();
   worker.threads = cell.axes.threads;
+  OracleAnswers answers;
   const auto run = [&](const fs::path& oracle_folder) {
+    answers.cached = false;
     Cell own = cell;
     own.axes.loader_workers = 0;
     const ConversationPlan plan = plan_for(own, oracle, oracle_folder, {Command{Verb::oracle}}, context);
     const ConversationResult result = converse(plan, context.watch);
-    if (result.status == Status::interrupted) throw std::runtime_error(result.reason);
+    if (result.status == Status::interrupted) throw Error(result.reason);
     if (!result.ok()) {
-      throw std::runtime_error(
-          fmt::format("the oracle '{}' gave no answers: {}", oracle.name, result.reason));
+      throw Error(fmt::format("the oracle '{}' gave no answers: {}", oracle.name, result.reason));
     }
   };
-  return OracleCache().answers(folder, program, worker, scratch, run);
+  answers.file = OracleCache().answers(folder, program, worker, scratch, run);
+  return answers;
 }
 
 Equivalence compare_with_oracle(const Cell& cell, const Program& program, const fs::path& folder,
@@ -145,9 +163,16 @@ Equivalence compare_with_oracle(const Cell& cell, const Program& program, const 
     return {false, false, 0, "no oracle is available: build the backend that says \"oracle\": true", {}};
   try {
     const Scratch scratch(context.scratch / "oracle", context.keep_folders);
-    return judge(folder, oracle_answers(cell, program, folder, scratch.path() / "cell", *oracle, context),
-                 phase, program);
-  } catch (const std::exception& error) {
+    const OracleAnswers answers =
+        oracle_answers(cell, program, folder, scratch.path() / "cell", *oracle, context);
+    Equivalence equivalence = judge(folder, answers.file, phase, program);
+    equivalence.settings = CheckSettings{.seed = context.settings.seed,
+                                         .distinct = read_check_batch(folder).distinct,
+                                         .perturbations = perturbations,
+                                         .version = check_version,
+                                         .oracle_cached = answers.cached};
+    return equivalence;
+  } catch (const std::runtime_error& error) {
     return {false, false, 0, error.what(), {}};
   }
 }
@@ -180,7 +205,8 @@ void take_over(Fork& fork, ConversationResult& result) {
   }
 }
 
-// Files that we could not make or read are our failure or the machine's; the row says so and the run goes on.
+// Files that we could not make or read are our failure or the machine's, and so is a bug of ours: the row
+// reports it and the run goes on.
 template <typename F>
 void guarded(Fork& fork, F body) {
   try {
@@ -188,9 +214,12 @@ void guarded(Fork& fork, F body) {
   } catch (const DatasetMissing& error) {
     fork.status = Status::unavailable;
     fork.reason = error.what();
-  } catch (const std::exception& error) {
+  } catch (const std::runtime_error& error) {
     fork.status = Status::failed;
     fork.reason = error.what();
+  } catch (const std::exception& error) {
+    fork.status = Status::failed;
+    fork.reason = internal_error(error);
   }
 }
 
@@ -256,6 +285,7 @@ TimedOutcome time_cell(const Cell& cell, int round, bool verify, const ForkConte
     take_over(fork, result);
     fork.settings["affinity"] = plan.worker.cores.empty() ? "inherited" : cores_text(plan.worker.cores);
     fork.settings["wait_policy"] = wait_policy(plan.worker);
+    fork.variables = own_variables(plan.worker);
     if (!result.ok()) return;
     read_clock(folder / "results/clock.json", cell.has_loss(), fork);
     add_quality_flags(fork, cell);

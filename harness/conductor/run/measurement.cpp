@@ -1,7 +1,6 @@
 #include "harness/conductor/run/measurement.hpp"
 
 #include <algorithm>
-#include <ctime>
 
 #include <fmt/format.h>
 
@@ -14,7 +13,9 @@
 #include "harness/conductor/run/journal.hpp"
 #include "harness/conductor/run/quick_budget.hpp"
 #include "harness/conductor/run/roofline.hpp"
+#include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
+#include "harness/machine/session.hpp"
 
 namespace assay {
 namespace {
@@ -23,13 +24,12 @@ namespace fs = std::filesystem;
 
 constexpr double quick_seconds = 120;  // of each backend
 
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
+nlohmann::json settings_json(const RunSettings& settings) {
+  nlohmann::json folders = nlohmann::json::array();
+  for (const fs::path& folder : settings.data) folders.push_back(folder.string());
+  return {{"forks", settings.forks},   {"seed", settings.seed},       {"time_limit", settings.time_limit},
+          {"quick", settings.quick},   {"profile", settings.profile}, {"roofline", settings.roofline},
+          {"data", std::move(folders)}};
 }
 
 // The settings whose change makes earlier forks another experiment.
@@ -109,7 +109,9 @@ struct Measurement::Parts {
         {"complete", false},
         {"quick", settings_.quick},
         {"datasets", nlohmann::json::array()}};
+    report_.run["settings"] = settings_json(settings_);
     report_.environment = request_.environment;
+    note_session();
     if (request_.resume && request_.resume->run.contains("start")) {
       report_.run["resumed"] = report_.run["start"];
       report_.run["start"] = request_.resume->run["start"];
@@ -118,6 +120,34 @@ struct Measurement::Parts {
       report_.cells.push_back(planned_report(cell, settings_.seed));
       if (request_.resume) take_earlier(report_.cells.back(), *request_.resume);
     }
+  }
+
+  // Adds this start of the program to those of the earlier report.
+  void note_session() {
+    const BuildInfo& build = build_info();
+    nlohmann::json sessions = nlohmann::json::array();
+    if (request_.resume) {
+      if (const auto earlier = request_.resume->run.find("sessions");
+          earlier != request_.resume->run.end() && earlier->is_array())
+        sessions = *earlier;
+      for (const CellReport& cell : request_.resume->cells)
+        for (const Fork& fork : cell.forks) next_order_ = std::max(next_order_, fork.order.value_or(-1) + 1);
+    }
+    session_ = static_cast<int>(sessions.size());
+    sessions.push_back({{"start", report_.run["start"]},
+                        {"commit", build.commit},
+                        {"dirty", build.dirty},
+                        {"version", build.version},
+                        {"boot_id", boot_id()},
+                        {"variables", speed_variables()}});
+    report_.run["sessions"] = std::move(sessions);
+  }
+
+  // When, where in the order of the run and in which session the fork was measured.
+  void stamp(Fork& fork, std::string start) {
+    fork.start = std::move(start);
+    fork.order = next_order_++;
+    fork.session = session_;
   }
 
   // A set that is missing makes rows; one that is damaged is bad input and ends the run before it began.
@@ -161,12 +191,14 @@ struct Measurement::Parts {
     const QuickBudget::Stopwatch stopwatch(budget_, cell.axes.backend);
     context_.deadline = budget_.deadline(cell.axes.backend);
     progress_.begin(cell.id + " check");
+    std::string start = utc_now();
     const CheckOutcome outcome = check_cell(cell, context_);
     if (outcome.hello) take_hello(row, *outcome.hello);
     if (outcome.status != Status::interrupted) row.equivalence = outcome.equivalence;
     if (outcome.status != Status::ok && outcome.status != Status::interrupted) {
       if (!row.equivalence.checked) row.equivalence.reason = outcome.reason;
       take_failed_check(row, outcome, settings_.seed);
+      stamp(row.forks.back(), std::move(start));
       take_unavailable(index, outcome.status, outcome.reason);
     }
     progress_.end(check_summary(outcome.status, outcome.reason, row.equivalence), false);
@@ -174,8 +206,8 @@ struct Measurement::Parts {
     save();
   }
 
-  // What this machine has not for one cell of a backend and device it has for none: they are not tried. (A data
-  // set that is missing was found out before.)
+  // What this machine has not for one cell of a backend and device it has for none: they are not tried. (A
+  // data set that is missing was found out before.)
   void take_unavailable(std::size_t index, Status status, const std::string& reason) {
     if (status != Status::unavailable) return;
     const Axes& found = cells_[index].axes;
@@ -234,11 +266,13 @@ struct Measurement::Parts {
     const QuickBudget::Stopwatch stopwatch(budget_, cell.axes.backend);
     context_.deadline = budget_.deadline(cell.axes.backend);
     progress_.begin(fmt::format("{} fork {} of {}", cell.id, planned.round + 1, settings_.forks));
+    std::string start = utc_now();
     TimedOutcome outcome = time_cell(cell, planned.round, cell.check && row.equivalence.checked, context_);
     if (outcome.hello) take_hello(row, *outcome.hello);
     if (outcome.verified.checked || !outcome.verified.reason.empty()) {
       row.equivalence = merged(row.equivalence, outcome.verified);
     }
+    stamp(outcome.fork, std::move(start));
     progress_.end(fork_summary(outcome.fork), true);
     hold_to_rooflines(cell, row, outcome.fork);
     row.forks.push_back(std::move(outcome.fork));
@@ -255,7 +289,7 @@ struct Measurement::Parts {
   void save() {
     try {
       journal_.save(report_);
-    } catch (const std::exception& error) {
+    } catch (const std::runtime_error& error) {
       progress_.note(fmt::format("warning: the report could not be written: {}", error.what()));
     }
   }
@@ -281,6 +315,8 @@ struct Measurement::Parts {
   ForkContext context_;
   Rooflines rooflines_;
   Report report_;
+  int session_ = 0;
+  int next_order_ = 0;
 };
 
 Measurement::Measurement(const RunRequest& request, const BackendRegistry& registry, Progress& progress,

@@ -56,7 +56,7 @@ Sample epoch_time(const Fork& fork) {
   return {sum / static_cast<double>(each.size() - 1), ""};
 }
 
-Sample last_evaluation(const Fork& fork, const char* split, double Evaluation::* field) {
+Sample last_evaluation(const Fork& fork, DataSplit split, double Evaluation::* field) {
   for (auto it = fork.evaluations.rbegin(); it != fork.evaluations.rend(); ++it) {
     if (it->split == split)
       return std::isfinite((*it).*field) ? Sample{(*it).*field, ""} : Sample{{}, "not finite"};
@@ -79,7 +79,7 @@ Sample latency(const Fork& fork, double p) {
 
 Sample first_epoch_accuracy(const Fork& fork) {
   for (const Evaluation& evaluation : fork.evaluations) {
-    if (evaluation.epoch == 1 && evaluation.split == "validation")
+    if (evaluation.epoch == 1 && evaluation.split == DataSplit::validation)
       return std::isfinite(evaluation.accuracy) ? Sample{evaluation.accuracy, ""} : Sample{{}, "not finite"};
   }
   return {{}, "evaluated only where epochs are run"};
@@ -148,7 +148,7 @@ std::vector<Row> rows_for(const Axes& axes, const Work& work) {
       return Sample{{}, device == "cpu" ? "the cell runs on the CPU" : "NVML knows CUDA's devices alone"};
     };
   };
-  const auto evaluated = [](const char* split, double Evaluation::* field) {
+  const auto evaluated = [](DataSplit split, double Evaluation::* field) {
     return [split, field](const Fork& fork) { return last_evaluation(fork, split, field); };
   };
   return {
@@ -178,13 +178,13 @@ std::vector<Row> rows_for(const Axes& axes, const Work& work) {
       {"training_time", "s", Hint::duration, training_time},
       {"first_epoch_time", "s", Hint::duration, first_epoch_time},
       {"epoch_time", "s", Hint::duration, epoch_time},
-      {"train_accuracy", "1", Hint::percentage, evaluated("train", &Evaluation::accuracy)},
+      {"train_accuracy", "1", Hint::percentage, evaluated(DataSplit::train, &Evaluation::accuracy)},
       {"first_epoch_accuracy", "1", Hint::percentage, first_epoch_accuracy},
-      {"validation_accuracy", "1", Hint::percentage, evaluated("validation", &Evaluation::accuracy)},
-      {"test_accuracy", "1", Hint::percentage, evaluated("test", &Evaluation::accuracy)},
-      {"train_loss", "1", Hint::number, evaluated("train", &Evaluation::loss)},
-      {"validation_loss", "1", Hint::number, evaluated("validation", &Evaluation::loss)},
-      {"test_loss", "1", Hint::number, evaluated("test", &Evaluation::loss)},
+      {"validation_accuracy", "1", Hint::percentage, evaluated(DataSplit::validation, &Evaluation::accuracy)},
+      {"test_accuracy", "1", Hint::percentage, evaluated(DataSplit::test, &Evaluation::accuracy)},
+      {"train_loss", "1", Hint::number, evaluated(DataSplit::train, &Evaluation::loss)},
+      {"validation_loss", "1", Hint::number, evaluated(DataSplit::validation, &Evaluation::loss)},
+      {"test_loss", "1", Hint::number, evaluated(DataSplit::test, &Evaluation::loss)},
       {"latency_p50", "s", Hint::duration, [](const Fork& fork) { return latency(fork, 0.5); }},
       {"latency_p90", "s", Hint::duration, [](const Fork& fork) { return latency(fork, 0.9); }},
       {"latency_p99", "s", Hint::duration, [](const Fork& fork) { return latency(fork, 0.99); }},

@@ -10,6 +10,7 @@
 
 #include "harness/conductor/run/gpu_metrics.hpp"
 #include "harness/core/statistics.hpp"
+#include "harness/core/text.hpp"
 #include "harness/report/fork_time.hpp"
 
 namespace assay {
@@ -59,9 +60,8 @@ template <typename Reasons>
 int throttles(const std::vector<const MachineSample*>& samples, const Reasons& reasons) {
   return static_cast<int>(std::count_if(samples.begin(), samples.end(), [&](const MachineSample* sample) {
     if (!sample->gpu->throttle) return false;
-    return std::any_of(sample->gpu->throttle->begin(), sample->gpu->throttle->end(), [&](const auto& told) {
-      return std::find(reasons.begin(), reasons.end(), told) != reasons.end();
-    });
+    return std::any_of(sample->gpu->throttle->begin(), sample->gpu->throttle->end(),
+                       [&](const auto& told) { return contains(reasons, told); });
   }));
 }
 
@@ -108,11 +108,10 @@ bool drifts(const std::vector<const Block*>& timed) {
 void add_quality_flags(Fork& fork, const Cell& cell) {
   std::vector<const Block*> timed;
   for (const Block& block : fork.blocks) {
-    if (block.kind == "timed") timed.push_back(&block);
+    if (block.kind == BlockKind::timed) timed.push_back(&block);
   }
   const auto add = [&](bool holds, const char* flag) {
-    if (holds && std::find(fork.flags.begin(), fork.flags.end(), flag) == fork.flags.end())
-      fork.flags.emplace_back(flag);
+    if (holds && !contains(fork.flags, flag)) fork.flags.emplace_back(flag);
   };
   add(preempted(timed, cell.axes.threads), "preempted");
   add(stolen(timed), "stolen");

@@ -6,6 +6,7 @@
 
 #include "harness/conductor/run/work.hpp"
 #include "harness/core/statistics.hpp"
+#include "harness/core/text.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/report/fork_time.hpp"
 
@@ -21,10 +22,6 @@ std::vector<double> steps_of(const Fork& fork) {
   for (const Block* block : timed_blocks(fork))
     steps.push_back(block_seconds(*block) / static_cast<double>(block->steps));
   return steps;
-}
-
-bool has(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 // Operands of twice the last-level cache: 16 Mi elements at the least.
@@ -48,8 +45,8 @@ std::vector<Cell> Rooflines::probes(const Axes& axes, const std::string& workloa
   for (const bool oracle : {false, true}) {
     for (const BackendDescription& backend : context_.registry.backends) {
       const bool wanted = oracle ? backend.oracle : backend.kind == "bare";
-      if (!wanted || !backend.available() || !has(backend.devices, axes.device) ||
-          !has(backend.precisions, precision))
+      if (!wanted || !backend.available() || !contains(backend.devices, axes.device) ||
+          !contains(backend.precisions, precision))
         continue;
       const RunConfig config = config_of({{"workload", {workload}},
                                           {"backend", {backend.name}},
@@ -119,15 +116,13 @@ std::string beyond_roofline(const Axes& axes, const Work& work, double input_byt
   if (work.peak_flops > 0 && flops > over_peak * work.peak_flops) {
     return fmt::format(
         "it claims {:.3g} FLOP/s, and the largest matrix product of this machine did {:.3g}: it cannot have "
-        "computed "
-        "what it says, or the clock is wrong",
+        "computed what it says, or the clock is wrong",
         flops, work.peak_flops);
   }
   if (axes.cache == "cold" && work.copy_bandwidth > 0 && bytes > over_copy * work.copy_bandwidth) {
     return fmt::format(
         "it claims to read {:.3g} bytes/s of operands that no cache holds, and this machine copied {:.3g}: "
-        "it cannot "
-        "have read them all, or the cache is larger than the machine says",
+        "it cannot have read them all, or the cache is larger than the machine says",
         bytes, work.copy_bandwidth);
   }
   return {};

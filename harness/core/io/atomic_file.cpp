@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
 
 namespace assay {
 namespace {
@@ -29,8 +29,8 @@ void synchronise_folder(const std::filesystem::path& folder) {
     throw IoError("write", folder, "cannot be synchronised", errno);
 }
 
-// Marks the file as written by somebody alive. False where a sweeper was faster; a file system without locks is
-// no reason not to write.
+// Marks the file as written by somebody alive. False where a sweeper was faster; a file system without locks
+// is no reason not to write.
 bool claim(int file) {
   if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
   struct stat status{};

@@ -38,8 +38,9 @@ void write_atomically(const std::filesystem::path& path, std::span<const std::by
                       bool durable = true);
 void write_atomically(const std::filesystem::path& path, std::string_view text, bool durable = true);
 
-// Removes the temporary files beside `path` that a writer left who was killed before it could rename or remove
-// them. Those of a living writer are locked, and stay. Gives how many; what cannot be removed is no error.
+// Removes the temporary files beside `path` that a writer left who was killed before it could rename or
+// remove them. Those of a living writer are locked, and stay. Gives how many; what cannot be removed is no
+// error.
 std::size_t remove_abandoned(const std::filesystem::path& path);
 
 // Throws IoError when a file could not be written at `path`, without leaving one: to be asked before a long

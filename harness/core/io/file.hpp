@@ -1,4 +1,4 @@
-// Whole files: read into memory or mapped read-only.
+// Files that are read: mapped, whole or unpacked.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace assay {
@@ -15,12 +17,14 @@ class Descriptor {
  public:
   Descriptor() = default;
   explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
   Descriptor& operator=(Descriptor&& other) noexcept;
   ~Descriptor() { reset(); }
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
+  // Gives the descriptor away; -1 if there is none.
+  int release() { return std::exchange(fd_, -1); }
   // Returns what close() said.
   int reset();
 
@@ -52,5 +56,17 @@ class MappedFile {
 std::vector<std::byte> read_file(const std::filesystem::path& path,
                                  std::uint64_t limit = std::uint64_t{1} << 36);
 std::string read_text(const std::filesystem::path& path, std::uint64_t limit = std::uint64_t{1} << 30);
+
+// The content of a file, inflated when it starts with gzip's magic number (whatever its name). Several
+// members are read as one. Throws IoError naming the file: absent, truncated, corrupt, trailing bytes that
+// are no gzip, or more than `limit` bytes.
+std::vector<std::byte> read_gzip_or_plain(const std::filesystem::path& path,
+                                          std::uint64_t limit = std::uint64_t{1} << 34);
+
+// For tests and fixtures.
+void write_gzip(const std::filesystem::path& path, std::span<const std::byte> bytes);
+inline void write_gzip(const std::filesystem::path& path, std::string_view text) {
+  write_gzip(path, std::as_bytes(std::span(text)));
+}
 
 }  // namespace assay

@@ -10,11 +10,136 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
-#include "harness/core/io/error.hpp"
-#include "harness/core/io/npy_header.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
+namespace {
+
+constexpr std::size_t longest_header = 65536;
+constexpr std::size_t most_dimensions = 16;
+
+// Reads the Python literal {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }: exactly these keys,
+// in any order.
+class Parser {
+ public:
+  Parser(std::string_view text, const std::filesystem::path& path) : text_(text), path_(path) {}
+
+  NpyHeader parse() {
+    bool descr = false, order = false, shape = false;
+    NpyHeader header;
+    expect('{');
+    while (!accept('}')) {
+      const std::string_view key = quoted();
+      expect(':');
+      if (key == "descr" && !std::exchange(descr, true)) {
+        header.descr = printable(quoted(), 40);
+      } else if (key == "fortran_order" && !std::exchange(order, true)) {
+        const std::string_view value = word();
+        if (value != "False" && value != "True") fail("'fortran_order' is neither True nor False");
+        header.fortran_order = value == "True";
+      } else if (key == "shape" && !std::exchange(shape, true)) {
+        header.shape = tuple();
+      } else {
+        fail(fmt::format("the header has an unknown or repeated key '{}'", printable(key, 40)));
+      }
+      if (!accept(',')) {
+        expect('}');
+        break;
+      }
+    }
+    skip_space();
+    if (at_ != text_.size()) fail("bytes follow the dictionary of the header");
+    if (!descr || !order || !shape) fail("the header lacks 'descr', 'fortran_order' or 'shape'");
+    return header;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view what) const { throw IoError("npy", path_, what); }
+
+  void skip_space() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
+  }
+  bool accept(char c) {
+    skip_space();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c)) fail(fmt::format("the header has no '{}' at its byte {}", c, at_));
+  }
+  std::string_view quoted() {
+    skip_space();
+    const char quote = at_ < text_.size() ? text_[at_] : '\0';
+    if (quote != '\'' && quote != '"') fail(fmt::format("the header has no string at its byte {}", at_));
+    const std::size_t end = text_.find(quote, at_ + 1);
+    if (end == std::string_view::npos) fail("a string in the header has no end");
+    const std::string_view value = text_.substr(at_ + 1, end - at_ - 1);
+    at_ = end + 1;
+    return value;
+  }
+  std::string_view word() {
+    skip_space();
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && std::isalpha(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
+    return text_.substr(begin, at_ - begin);
+  }
+  Shape tuple() {
+    Shape shape;
+    expect('(');
+    while (!accept(')')) {
+      skip_space();
+      std::int64_t extent = 0;
+      const std::size_t begin = at_;
+      for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_)
+        if (__builtin_mul_overflow(extent, 10, &extent) ||
+            __builtin_add_overflow(extent, text_[at_] - '0', &extent))
+          fail("a dimension is too large");
+      if (at_ == begin) fail(fmt::format("the shape has no number at byte {} of the header", at_));
+      shape.push_back(extent);
+      if (shape.size() > most_dimensions) fail(fmt::format("has more than {} dimensions", most_dimensions));
+      if (!accept(',')) {
+        expect(')');
+        break;
+      }
+    }
+    return shape;
+  }
+
+  std::string_view text_;
+  const std::filesystem::path& path_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text.size() < 10)
+    throw IoError("npy", path, fmt::format("is truncated: {} bytes hold no header", text.size()));
+  if (!text.starts_with(npy_magic))
+    throw IoError("npy", path, "does not begin with \\x93NUMPY: it is no .npy file");
+  const auto byte = [&](std::size_t i) { return std::size_t{static_cast<unsigned char>(text[i])}; };
+  const std::size_t major = byte(6);
+  if (major < 1 || major > 3)
+    throw IoError("npy", path, fmt::format("has format version {}; 1 to 3 are read", major));
+  const std::size_t prefix = major == 1 ? 10 : 12;
+  if (text.size() < prefix) throw IoError("npy", path, "is truncated within its header");
+  std::size_t length = byte(8) | (byte(9) << 8);
+  if (major > 1) length |= (byte(10) << 16) | (byte(11) << 24);
+  if (length > longest_header)
+    throw IoError("npy", path, fmt::format("has a header of {} bytes, more than {}", length, longest_header));
+  if (text.size() - prefix < length)
+    throw IoError("npy", path,
+                  fmt::format("is truncated: {} of the {} bytes of its header are there",
+                              text.size() - prefix, length));
+  NpyHeader header = Parser(text.substr(prefix, length), path).parse();
+  header.offset = prefix + length;
+  return header;
+}
+
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "files are little-endian and read in place");

@@ -2,14 +2,30 @@
 // i32 and u8.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "harness/core/io/file.hpp"
-#include "harness/core/io/host_tensor.hpp"
 #include "harness/core/tensor.hpp"
 
 namespace assay {
+
+// What every .npy file begins with.
+inline constexpr std::string_view npy_magic("\x93NUMPY", 6);
+
+struct NpyHeader {
+  std::string descr;  // "<f4", "|O"
+  bool fortran_order = false;
+  Shape shape;
+  std::size_t offset = 0;  // of the data
+};
+
+// Reads the header alone: the caller compares type, order and the bytes that follow. Throws IoError naming
+// `path`.
+NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::filesystem::path& path);
 
 // Atomic. bytes: type.bytes() of them, row-major. The data begins at a multiple of 64 bytes. `durable` as in
 // AtomicFile::commit.

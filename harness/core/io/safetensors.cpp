@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
-#include "harness/core/io/error.hpp"
 #include "harness/core/io/file.hpp"
 
 namespace assay {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/core/io/host_tensor.hpp"
+#include "harness/core/tensor.hpp"
 
 namespace assay {
 

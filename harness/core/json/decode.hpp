@@ -2,15 +2,21 @@
 // nlohmann::json; report/json_document.hpp has one for simdjson. Every error names the JSON path.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "harness/core/json/fields.hpp"
@@ -66,8 +72,13 @@ class TreeNode {
 struct DecodeOptions {
   // Refuse fields that no description has; otherwise they are ignored, so that older readers read newer files.
   bool refuse_unknown = false;
+  // Reads what older formats had: lists of objects for columns, and fields in the owner's object.
+  bool older_forms = true;
+  // Checks JSON that is kept as it is against the struct that its description names (Field::shaped_as).
+  bool shapes = true;
   // Where violations go, each with its path. nullptr: the first one throws JsonError.
   std::vector<std::string>* violations = nullptr;
+  std::size_t most_violations = 20;  // no more of them are kept
 };
 
 // Where the decoder is: a chain on the stack, so that a path costs nothing until an error needs it.
@@ -104,10 +115,7 @@ class Decoder {
     if (!node.get(out)) mistyped(node, place, "true or false");
   }
   void read(const Node& node, const JsonPlace& place, double& out) const {
-    std::string_view word;
-    if (node.get(out)) return;
-    if (node.get(word) && from_not_finite(word, out)) return;
-    mistyped(node, place, "a number");
+    if (!node.get(out)) mistyped(node, place, "a number");
   }
   template <std::integral T>
     requires(!std::same_as<T, bool>)
@@ -159,6 +167,18 @@ class Decoder {
       read(item, JsonPlace(place, key), out[std::string(key)]);
     });
   }
+  template <std::integral K, typename T>
+  void read(const Node& node, const JsonPlace& place, std::map<K, T>& out) const {
+    if (!node.is_object()) return mistyped(node, place, "an object");
+    out.clear();
+    node.each_member([&](std::string_view key, const Node& item) {
+      K number{};
+      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
+      if (error != std::errc{} || end != key.data() + key.size())
+        return fail(JsonPlace(place, key), "is not a whole number");
+      read(item, JsonPlace(place, key), out[number]);
+    });
+  }
   template <Described T>
   void read(const Node& node, const JsonPlace& place, T& out) const {
     if (!node.is_object()) return mistyped(node, place, "an object");
@@ -171,20 +191,31 @@ class Decoder {
         known = seen[index] = true;
         read_field(node, item, JsonPlace(place, key), field, out);
       });
-      if (!known && options_.refuse_unknown) fail(JsonPlace(place, key), "this field is not known");
+      if (!known && options_.refuse_unknown) refuse_unknown(JsonPlace(place, key), key);
     });
     description.each([&](const auto& field, std::size_t index) {
-      if (!seen[index] && !field.rules.may_be_missing)
-        fail(place, fmt::format("the field \"{}\" is missing", field.key));
+      if (seen[index] || field.rules.may_be_missing) return;
+      if (field.rules.inline_before && options_.older_forms) return read(node, place, field.of(out));
+      fail(place, fmt::format("the field \"{}\" is missing", field.key));
     });
+  }
+  // A type with a function of its own.
+  template <typename T>
+    requires requires(const Decoder& decoder, const Node& node, const JsonPlace& place, T& out) {
+      decode_with(decoder, node, place, out);
+    }
+  void read(const Node& node, const JsonPlace& place, T& out) const {
+    decode_with(*this, node, place, out);
   }
   // {"steps": [3, 4], "loss": [0.5, 0.4]}, or a list of objects.
   template <Described T>
   void read_columns(const Node& node, const JsonPlace& place, std::vector<T>& out) const {
-    if (node.is_array()) return read(node, place, out);
+    if (node.is_array() && options_.older_forms) return read(node, place, out);
     if (!node.is_object()) return mistyped(node, place, "an object of columns");
     out.clear();
-    bool sized = false;
+    const std::optional<std::size_t> rows = rows_of<T>(node, place);
+    if (!rows) return;
+    out.resize(*rows);
     constexpr auto description = describe(Of<T>{});
     bool seen[description.size + 1] = {};
     node.each_member([&](std::string_view key, const Node& column) {
@@ -193,30 +224,49 @@ class Decoder {
       description.each([&](const auto& field, std::size_t index) {
         if (known || field.key != key) return;
         known = seen[index] = true;
-        if (!column.is_array()) return mistyped(column, at, "a list");
-        if (!std::exchange(sized, true)) out.resize(column.size());
-        if (column.size() != out.size())
-          return fail(at, fmt::format("has {} entries, the other columns {}", column.size(), out.size()));
-        std::size_t row = 0;
-        column.each_item([&](const Node& item) {
-          const JsonPlace entry(at, row);
-          read_value(item, entry, field, out[row].*field.member);
-          ++row;
-        });
+        read_column(column, at, field, out);
       });
-      if (!known && options_.refuse_unknown) fail(at, "this field is not known");
+      if (!known && options_.refuse_unknown) refuse_unknown(at, key);
     });
     description.each([&](const auto& field, std::size_t index) {
-      if (!seen[index] && !field.rules.may_be_missing)
+      if (!seen[index] && !field.rules.may_be_missing && node.size() > 0)
         fail(place, fmt::format("the column \"{}\" is missing", field.key));
     });
+  }
+
+  bool refuses_unknown() const { return options_.refuse_unknown; }
+  void refuse_unknown(const JsonPlace& place, std::string_view key) const {
+    if (!key.starts_with("x_")) fail(place, "this field is not known");
+  }
+  // What rules say of a value that was read.
+  template <typename Member>
+  void check_rules(const JsonPlace& place, const FieldRules& rules, const Member& member) const {
+    if constexpr (is_optional<Member>) {
+      if (member) check_rules(place, rules, *member);
+    } else if constexpr (std::same_as<Member, std::string>) {
+      if (member.size() < rules.min_length) fail(place, "is empty");
+      if (const auto choices = used(rules.choices);
+          !choices.empty() && std::ranges::find(choices, member) == choices.end())
+        fail(place, fmt::format("\"{}\" is not one of {}", member.substr(0, 80), fmt::join(choices, ", ")));
+    } else if constexpr (std::same_as<Member, nlohmann::json>) {
+      if (rules.object && !member.is_object())
+        fail(place, fmt::format("should be an object, is {}", member.type_name()));
+    } else if constexpr (std::same_as<Member, std::vector<std::string>>) {
+      if (rules.unique && std::set<std::string_view>(member.begin(), member.end()).size() != member.size())
+        fail(place, "an entry is there twice");
+    } else if constexpr (std::is_arithmetic_v<Member> && !std::same_as<Member, bool>) {
+      const double value = static_cast<double>(member);
+      if (value < rules.minimum) fail(place, fmt::format("{} is below {}", member, rules.minimum));
+      if (value > rules.maximum) fail(place, fmt::format("{} is above {}", member, rules.maximum));
+    }
   }
 
   void fail(const JsonPlace& place, std::string_view what) const {
     const std::string path = place.path();
     std::string text = path.empty() ? std::string(what) : fmt::format("{}: {}", path, what);
     if (!options_.violations) throw JsonError(text);
-    options_.violations->push_back(std::move(text));
+    if (options_.violations->size() < options_.most_violations)
+      options_.violations->push_back(std::move(text));
   }
 
  private:
@@ -225,10 +275,13 @@ class Decoder {
   }
   static bool from_not_finite(std::string_view word, double& out) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    if (word == "nan") out = std::numeric_limits<double>::quiet_NaN();
-    if (word == "inf") out = infinity;
-    if (word == "-inf") out = -infinity;
-    return word == "nan" || word == "inf" || word == "-inf";
+    constexpr std::array values{std::numeric_limits<double>::quiet_NaN(), infinity, -infinity};
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (word == not_finite_words[i]) return out = values[i], true;
+    return false;
+  }
+  static std::span<const std::string_view> used(const std::array<std::string_view, 4>& choices) {
+    return {choices.begin(), std::ranges::find(choices, std::string_view())};
   }
   // What {"not_finite": {"loss": "nan"}} next to a null says of it.
   static bool noted(const Node& object, std::string_view key, double& out) {
@@ -243,21 +296,75 @@ class Decoder {
     return found;
   }
 
+  // How many rows the columns have; nothing where they are at odds.
+  template <typename T>
+  std::optional<std::size_t> rows_of(const Node& node, const JsonPlace& place) const {
+    std::optional<std::size_t> rows;
+    bool fits = true, any = false;
+    node.each_member([&](std::string_view key, const Node& column) {
+      bool known = false;
+      describe(Of<T>{}).each([&](const auto& field, std::size_t) { known = known || field.key == key; });
+      any = any || known;
+      if (!known || !fits || !column.is_array()) return;
+      const std::size_t size = column.size();
+      fits = size == rows.value_or(size);
+      if (!fits)
+        fail(JsonPlace(place, key), fmt::format("has {} entries, the other columns {}", size, *rows));
+      rows = size;
+    });
+    if (!fits) return std::nullopt;
+    if (!rows && any)
+      return fail(place, "no column is a list: how many rows there are is not known"), std::nullopt;
+    return rows.value_or(0);
+  }
+  template <typename Field, typename T>
+  void read_column(const Node& column, const JsonPlace& at, const Field& field, std::vector<T>& out) const {
+    if (!column.is_array()) {  // one value for all rows
+      if (out.empty()) return;
+      read_entry(column, at, field, out.front());
+      for (std::size_t row = 1; row < out.size(); ++row)
+        if (!(Field::in_part && column.is_null())) field.of(out[row]) = field.of(out.front());
+      return;
+    }
+    std::size_t row = 0;
+    column.each_item([&](const Node& item) {
+      read_entry(item, JsonPlace(at, row), field, out[row]);
+      ++row;
+    });
+  }
+  template <typename Field, typename Owner>
+  void read_entry(const Node& item, const JsonPlace& place, const Field& field, Owner& owner) const {
+    if (Field::in_part && item.is_null()) return;
+    using Member = typename Field::Member;
+    if constexpr (std::same_as<Member, double> || std::same_as<Member, std::optional<double>>) {
+      std::string_view word;
+      double value = 0;
+      if (item.get(word) && from_not_finite(word, value)) {
+        field.of(owner) = value;
+        return;
+      }
+    }
+    read_value(item, place, field, field.of(owner));
+  }
   template <typename Field, typename Owner>
   void read_field(const Node& object, const Node& item, const JsonPlace& place, const Field& field,
                   Owner& owner) const {
-    auto& member = owner.*field.member;
-    using Member = std::remove_cvref_t<decltype(member)>;
+    using Member = typename Field::Member;
     if constexpr (std::same_as<Member, double> || std::same_as<Member, std::optional<double>>) {
       double value = 0;
       if (item.is_null() && noted(object, field.key, value)) {
-        member = value;
+        field.of(owner) = value;
         return;
       }
       if (item.is_null() && std::same_as<Member, double> && !field.rules.null_is_nan)
         return fail(place, "is null, and no \"not_finite\" says why");
     }
-    read_value(item, place, field, member);
+    if (Field::in_part && item.is_null()) return;
+    if constexpr (!std::is_void_v<typename Field::Shape>) {
+      typename Field::Shape shape{};
+      if (options_.shapes) read(item, place, shape);
+    }
+    read_value(item, place, field, field.of(owner));
   }
   template <typename Field, typename Member>
   void read_value(const Node& item, const JsonPlace& place, const Field& field, Member& member) const {
@@ -272,18 +379,6 @@ class Decoder {
     }
     read(item, place, member);
     check_rules(place, field.rules, member);
-  }
-  template <typename Member>
-  void check_rules(const JsonPlace& place, const FieldRules& rules, const Member& member) const {
-    if constexpr (is_optional<Member>) {
-      if (member) check_rules(place, rules, *member);
-    } else if constexpr (std::same_as<Member, std::string>) {
-      if (member.size() < rules.min_length) fail(place, "is empty");
-    } else if constexpr (std::is_arithmetic_v<Member> && !std::same_as<Member, bool>) {
-      const double value = static_cast<double>(member);
-      if (value < rules.minimum) fail(place, fmt::format("{} is below {}", member, rules.minimum));
-      if (value > rules.maximum) fail(place, fmt::format("{} is above {}", member, rules.maximum));
-    }
   }
 
   DecodeOptions options_;

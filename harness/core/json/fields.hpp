@@ -9,10 +9,12 @@
 //   }
 //
 // Members may be bool, integers, double, std::string, enums with words (core/words.hpp), nlohmann::json (any
-// value), described structs, and std::optional, std::vector and std::map<std::string, …> of these. An absent
-// optional is null in JSON.
+// value), described structs, and std::optional, std::vector and std::map<std::string, …> of these, and maps from integers. An absent
+// optional is null in JSON. A type that no description fits has functions of its own instead: encode(const T&),
+// schema_of(Of<T>) and decode_with(const Decoder<Node>&, const Node&, const JsonPlace&, T&), found next to it.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <limits>
@@ -31,21 +33,63 @@ struct FieldRules {
   bool may_be_missing = false;
   // … unless it is left out where it is equal to that of a default-constructed struct.
   bool left_out_by_default = false;
-  // A list of structs stored as columns: {"steps": [3, 4], "loss": [0.5, 0.4]}. A list of objects is read, too.
+  // A list of structs stored as columns: {"steps": [3, 4], "loss": [0.5, 0.4]}. A column whose entries are all the
+  // same is stored as that one value. A list of objects is read, too (DecodeOptions::older_forms).
   bool columns = false;
+  // Where the key is missing, its fields are read from the owner's object: older formats had them there.
+  bool inline_before = false;
+  bool object = false;  // of a nlohmann::json: it is an object
+  bool unique = false;  // of a list of texts
   // Reads null as NaN, where the format has no other way to say that a number is not finite.
   bool null_is_nan = false;
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  std::size_t min_length = 0;  // of a text
+  std::size_t min_length = 0;                 // of a text
+  std::array<std::string_view, 4> choices{};  // of a text, where not all are empty
 };
 
-template <typename Owner, typename Member>
-struct Field {
-  std::string_view key;
+// Where a field is: a member of its owner, …
+template <typename Struct, typename Value>
+struct MemberOf {
+  using Owner = Struct;
+  using Member = Value;
+  static constexpr bool in_part = false;
   Member Owner::* member;
+
+  constexpr const Member& of(const Owner& owner) const { return owner.*member; }
+  constexpr Member& of(Owner& owner) const { return owner.*member; }
+};
+// … or a member of an optional part of the owner, whose fields are in the owner's object. The part is there when
+// one of its fields is not null.
+template <typename Struct, typename Part, typename Value>
+struct MemberOfPart {
+  using Owner = Struct;
+  using Member = Value;
+  static constexpr bool in_part = true;
+  std::optional<Part> Owner::* part;
+  Member Part::* member;
+
+  Member of(const Owner& owner) const { return owner.*part ? (*(owner.*part)).*member : Member{}; }
+  Member& of(Owner& owner) const {
+    std::optional<Part>& there = owner.*part;
+    return there ? (*there).*member : there.emplace().*member;
+  }
+};
+
+// ShapeOf: of a nlohmann::json, the described struct as which it is checked and put into the schema.
+template <typename Place, typename ShapeOf = void>
+struct Field {
+  using Owner = typename Place::Owner;
+  using Member = typename Place::Member;
+  using Shape = ShapeOf;
+  static constexpr bool in_part = Place::in_part;
+  std::string_view key;
+  Place place;
   std::string_view doc;
   FieldRules rules{};
+
+  constexpr decltype(auto) of(const Owner& owner) const { return place.of(owner); }
+  constexpr Member& of(Owner& owner) const { return place.of(owner); }
 
   constexpr Field optional() const {
     return with([](FieldRules& r) { r.may_be_missing = true; });
@@ -68,6 +112,23 @@ struct Field {
   constexpr Field not_empty() const {
     return with([](FieldRules& r) { r.min_length = 1; });
   }
+  constexpr Field inline_before() const {
+    return with([](FieldRules& r) { r.inline_before = true; });
+  }
+  constexpr Field object() const {
+    return with([](FieldRules& r) { r.object = true; });
+  }
+  constexpr Field unique() const {
+    return with([](FieldRules& r) { r.unique = true; });
+  }
+  template <typename... Words>
+  constexpr Field one_of(Words... words) const {
+    return with([&](FieldRules& r) { r.choices = {words...}; });
+  }
+  template <typename T>
+  constexpr Field<Place, T> shaped_as() const {
+    return {key, place, doc, rules};
+  }
 
  private:
   template <typename Change>
@@ -79,8 +140,15 @@ struct Field {
 };
 
 template <typename Owner, typename Member>
-constexpr Field<Owner, Member> field(std::string_view key, Member Owner::* member, std::string_view doc) {
-  return {key, member, doc};
+constexpr Field<MemberOf<Owner, Member>> field(std::string_view key, Member Owner::* member,
+                                               std::string_view doc) {
+  return {key, {member}, doc};
+}
+template <typename Owner, typename Part, typename Member>
+constexpr Field<MemberOfPart<Owner, Part, Member>> field(std::string_view key,
+                                                         std::optional<Part> Owner::* part,
+                                                         Member Part::* member, std::string_view doc) {
+  return {key, {part, member}, doc};
 }
 
 template <typename... Fields>
@@ -105,6 +173,9 @@ constexpr Description<Fields...> fields(std::string_view name, std::string_view 
 
 template <typename T>
 concept Described = requires { describe(Of<T>{}); };
+
+// What a number that is not finite is in a column, where a note next to it has no place.
+inline constexpr std::array<std::string_view, 3> not_finite_words{"nan", "inf", "-inf"};
 
 template <typename T>
 inline constexpr bool is_optional = false;

@@ -28,7 +28,7 @@ class SchemaMaker {
     constexpr auto description = describe(Of<T>{});
     nlohmann::json properties = nlohmann::json::object(), required = nlohmann::json::array();
     description.each([&](const auto& field, std::size_t) {
-      properties[field.key] = of_field(field);
+      properties[field.key] = described(of_field(field), field);
       if (!field.rules.may_be_missing) required.push_back(field.key);
     });
     return {{"description", description.doc},
@@ -42,7 +42,9 @@ class SchemaMaker {
   nlohmann::json make(Of<double>) { return {{"type", {"number", "null"}}}; }
   template <std::integral T>
   nlohmann::json make(Of<T>) {
-    return {{"type", "integer"}};
+    nlohmann::json schema{{"type", "integer"}};
+    if (std::unsigned_integral<T>) schema["minimum"] = 0;
+    return schema;
   }
   nlohmann::json make(Of<std::string>) { return {{"type", "string"}}; }
   nlohmann::json make(Of<nlohmann::json>) { return nlohmann::json::object(); }
@@ -51,6 +53,11 @@ class SchemaMaker {
     nlohmann::json list = nlohmann::json::array();
     for (const auto& word : words<E>) list.push_back(word.text);
     return {{"enum", std::move(list)}};
+  }
+  template <typename T>
+    requires requires(Of<T> type) { schema_of(type); }
+  nlohmann::json make(Of<T> type) {
+    return schema_of(type);
   }
   template <typename T>
   nlohmann::json make(Of<std::optional<T>>) {
@@ -70,6 +77,10 @@ class SchemaMaker {
   nlohmann::json make(Of<std::map<std::string, T, Order>>) {
     return {{"type", "object"}, {"additionalProperties", make(Of<T>{})}};
   }
+  template <std::integral K, typename T>
+  nlohmann::json make(Of<std::map<K, T>>) {
+    return make(Of<std::map<std::string, T>>{});
+  }
   template <Described T>
   nlohmann::json make(Of<T>) {
     const std::string name(describe(Of<T>{}).name);
@@ -81,32 +92,75 @@ class SchemaMaker {
   }
   template <Described T>
   nlohmann::json columns(Of<std::vector<T>>) {
-    nlohmann::json schema = object<T>();
-    for (auto& [key, column] : schema["properties"].items()) {
-      nlohmann::json entry = column;
-      entry.erase("description");
-      column = {{"description", column["description"]}, {"type", "array"}, {"items", std::move(entry)}};
-    }
-    const std::string name = std::string(describe(Of<T>{}).name) + "_columns";
-    definitions_[name] = std::move(schema);
+    constexpr auto description = describe(Of<T>{});
+    const std::string name = std::string(description.name) + "_columns";
+    nlohmann::json properties = nlohmann::json::object();
+    description.each([&](const auto& field, std::size_t) {
+      nlohmann::json entry = of_entry(field);
+      nlohmann::json list{{"type", "array"}, {"items", entry}};
+      using Member = typename std::remove_cvref_t<decltype(field)>::Member;
+      const bool of_lists = requires { typename Member::value_type::value_type; };
+      properties[field.key] = described(of_lists ? list : nlohmann::json{{"anyOf", {list, entry}}}, field);
+    });
+    nlohmann::json required = nlohmann::json::array();
+    description.each([&](const auto& field, std::size_t) {
+      if (!field.rules.may_be_missing) required.push_back(field.key);
+    });
+    definitions_[name] = {{"description", description.doc},
+                          {"type", "object"},
+                          {"properties", std::move(properties)},
+                          {"anyOf", {{{"maxProperties", 0}}, {{"required", std::move(required)}}}}};
     return {{"$ref", "#/definitions/" + name}};
   }
+  // An entry of a column: a number that is not finite is a word there.
+  template <typename Field>
+  nlohmann::json of_entry(const Field& field) {
+    using Member = typename Field::Member;
+    nlohmann::json entry = of_field(field);
+    if constexpr (std::same_as<Member, double> || std::same_as<Member, std::optional<double>>) {
+      nlohmann::json words(not_finite_words);
+      if constexpr (is_optional<Member>) words.push_back(nullptr);
+      entry["type"] = "number";
+      return {{"anyOf", {std::move(entry), {{"enum", std::move(words)}}}}};
+    }
+    return entry;
+  }
 
-  template <typename Owner, typename Member>
-  nlohmann::json of_field(const Field<Owner, Member>& field) {
+  template <typename Field>
+  nlohmann::json of_field(const Field& field) {
+    using Member = typename Field::Member;
+    const FieldRules& rules = field.rules;
     nlohmann::json schema;
-    if constexpr (requires { columns(Of<Member>{}); })
-      schema = field.rules.columns ? columns(Of<Member>{}) : make(Of<Member>{});
-    else
+    if constexpr (!std::is_void_v<typename Field::Shape>) {
+      schema = make(Of<typename Field::Shape>{});
+    } else if constexpr (requires { columns(Of<Member>{}); }) {
+      schema = rules.columns ? columns(Of<Member>{}) : make(Of<Member>{});
+    } else {
       schema = make(Of<Member>{});
-    if (std::isfinite(field.rules.minimum)) schema["minimum"] = number(field.rules.minimum);
-    if (std::isfinite(field.rules.maximum)) schema["maximum"] = number(field.rules.maximum);
-    if (field.rules.min_length > 0) schema["minLength"] = field.rules.min_length;
+    }
+    add_rules(schema, rules);
+    return schema;
+  }
+  template <typename Field>
+  static nlohmann::json described(nlohmann::json schema, const Field& field) {
     // Draft 7 ignores what is next to a $ref, so a reference with a description is wrapped.
     if (schema.contains("$ref")) schema = {{"allOf", {std::move(schema)}}};
     schema["description"] = field.doc;
     return schema;
   }
+
+ public:
+  static void add_rules(nlohmann::json& schema, const FieldRules& rules) {
+    if (std::isfinite(rules.minimum)) schema["minimum"] = number(rules.minimum);
+    if (std::isfinite(rules.maximum)) schema["maximum"] = number(rules.maximum);
+    if (rules.min_length > 0) schema["minLength"] = rules.min_length;
+    if (rules.object && !schema.contains("$ref")) schema["type"] = "object";
+    if (rules.unique) schema["uniqueItems"] = true;
+    for (const std::string_view choice : rules.choices)
+      if (!choice.empty()) schema["enum"].push_back(choice);
+  }
+
+ private:
   static nlohmann::json number(double value) {
     if (value == std::floor(value) && std::abs(value) < 1e15) return static_cast<std::int64_t>(value);
     return value;

@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/text.hpp"
+
 namespace assay {
 namespace {
 
@@ -50,8 +52,8 @@ class Builder : public nlohmann::json_sax<Json> {
                    const nlohmann::detail::exception& error) override {
     const std::string_view text = error.what();
     const auto said = text.find("; ");  // what stands before is the library's own code and position
-    fail(fmt::format("not valid JSON at byte {}, near \"{}\": {}", position, printable(token),
-                     printable(said == text.npos ? text : text.substr(said + 2))));
+    fail(fmt::format("not valid JSON at byte {}, near \"{}\": {}", position, excerpt(token),
+                     excerpt(said == text.npos ? text : text.substr(said + 2))));
   }
 
  private:
@@ -90,10 +92,8 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  static std::string printable(std::string_view text) {
-    std::string out;
-    for (const char c : text.substr(0, 200)) out += c >= ' ' && c <= '~' ? c : '?';
-    return out.size() > 60 && text.size() > 200 ? out + "..." : out;
+  static std::string excerpt(std::string_view text) {
+    return printable(text, 200) + (text.size() > 200 ? "..." : "");
   }
   [[noreturn]] void fail(const std::string& what) const {
     std::string at;

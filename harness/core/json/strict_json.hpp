@@ -3,18 +3,19 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "harness/core/error.hpp"
+
 namespace assay {
 
 // The text says where: "run.json: at cells/2/forks: the key \"seed\" stands twice".
-class JsonError : public std::runtime_error {
+class JsonError : public Error {
  public:
-  using std::runtime_error::runtime_error;
+  using Error::Error;
 };
 
 struct JsonLimits {

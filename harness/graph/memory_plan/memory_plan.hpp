@@ -5,7 +5,6 @@
 #include <functional>
 #include <vector>
 
-#include "harness/graph/memory_plan/liveness.hpp"
 #include "harness/graph/memory_plan/placement.hpp"
 
 namespace assay {

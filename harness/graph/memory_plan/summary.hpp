@@ -1,4 +1,5 @@
-// What `assay inspect` shows: a program's layers, parameters, FLOPs, and its memory under each plan.
+// What `assay inspect` shows: a program's layers, parameters, FLOPs, its memory under each plan, and what bounds
+// a plan: the bytes that are alive at once, value by value.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +7,26 @@
 #include <string>
 #include <vector>
 
+#include "harness/graph/memory_plan/memory_plan.hpp"
 #include "harness/graph/passes/training_step.hpp"
 
 namespace assay {
+
+struct LiveValue {
+  ValueId value = none;
+  std::int64_t bytes = 0;     // of its storage, in units of the alignment
+  NodeId last_reader = none;  // why it is still there; none: it is kept to the end of the step
+};
+
+// The moment of a step at which the most bytes are alive under the in-place rules.
+struct Peak {
+  NodeId node = none;  // that runs then
+  std::int64_t bytes = 0;
+  std::vector<LiveValue> live;  // the largest first, equals in the order in which they were made
+};
+
+// `bytes` of the peak is MemoryPlan::lower_bound of the co-share plan without scratch.
+Peak peak_of(const Graph& graph, const ByteSize& bytes);
 
 struct NodeSummary {
   std::string name;

@@ -9,9 +9,8 @@ class Add final : public Op {
   std::string_view name() const override { return "add"; }
   std::string_view contract() const override {
     return "y = a + b, elementwise, without broadcasting: a residual connection, or two gradients of one "
-           "value. a, b"
-           " and y have one shape and type. Attribute activation \"relu\" (written by fusion): y is max(y, "
-           "0).";
+           "value. a, b and y have one shape and type. Attribute activation \"relu\" (written by fusion): y "
+           "is max(y, 0).";
   }
   std::vector<Operand> operands() const override {
     return {{"a", false, Kind::any}, {"b", false, Kind::any}};

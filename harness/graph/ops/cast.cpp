@@ -10,8 +10,7 @@ class Cast final : public Op {
   std::string_view name() const override { return "cast"; }
   std::string_view contract() const override {
     return "y = x in the floating type of the attribute dtype, rounded to nearest, ties to even; overflow "
-           "becomes"
-           " infinity.";
+           "becomes infinity.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
   std::vector<std::string> attributes() const override { return {"dtype"}; }

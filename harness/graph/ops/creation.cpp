@@ -10,8 +10,7 @@ class FromArray final : public Op {
   std::string_view name() const override { return "from_array"; }
   std::string_view contract() const override {
     return "y = x, copied into memory of the backend's own: what a framework does with an array that a "
-           "program "
-           "hands to it (numpy in Python). x and y have one type and one shape. It has no gradient.";
+           "program hands to it (numpy in Python). x and y have one type and one shape. It has no gradient.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
   std::vector<Result> results() const override { return {{"y"}}; }
@@ -31,12 +30,10 @@ class FromList final : public Op {
   std::string_view name() const override { return "from_list"; }
   std::string_view contract() const override {
     return "y[i] = the number i of a list of boxed numbers. numbers (N, 2) holds a tag and a value each: tag "
-           "0 says "
-           "that the value is whole, 1 that it is real; y (N) is f32 (f64 where numbers are). A Python "
-           "worker builds "
-           "the list of int and float objects when the operands are staged and converts the list in the "
-           "step; one in "
-           "C++ reads each tag and converts by it, as it would a variant. It has no gradient.";
+           "0 says that the value is whole, 1 that it is real; y (N) is f32 (f64 where numbers are). A "
+           "Python worker builds the list of int and float objects when the operands are staged and converts "
+           "the list in the step; one in C++ reads each tag and converts by it, as it would a variant. It "
+           "has no gradient.";
   }
   std::vector<Operand> operands() const override { return {{"numbers", false, Kind::master}}; }
   std::vector<Result> results() const override { return {{"y"}}; }

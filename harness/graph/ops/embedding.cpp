@@ -92,8 +92,7 @@ class EmbeddingRowGradient final : public Op {
            "other rows are zero. touched are the different indices in [0, rows), ascending, then -1; values "
            "past the last of them are zero. Duplicates are summed: values[k] = the sum of dy[s] over all s "
            "with indices[s] = touched[k]. indices i32 (S...), dy (S..., D); values (K, D), touched i32 (K), "
-           "K "
-           "= the smaller of rows and the number of indices. The sums are f32 beside bf16.";
+           "K = the smaller of rows and the number of indices. The sums are f32 beside bf16.";
   }
   std::vector<Operand> operands() const override { return {{"indices", false, Kind::index}, {"dy"}}; }
   std::vector<std::string> attributes() const override { return {"rows"}; }

@@ -11,8 +11,7 @@ class Flatten final : public Op {
   std::string_view name() const override { return "flatten"; }
   std::string_view contract() const override {
     return "y (N, the product of the other dimensions of x) with the elements of x in row-major order: "
-           "channel, then"
-           " row, then column. y has the type of x.";
+           "channel, then row, then column. y has the type of x.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
   std::vector<Result> results() const override { return {{"y"}}; }
@@ -41,8 +40,7 @@ class Reshape final : public Op {
   std::string_view name() const override { return "reshape"; }
   std::string_view contract() const override {
     return "y of the attribute shape with the elements of x in row-major order; the counts are equal. y has "
-           "the type"
-           " of x.";
+           "the type of x.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
   std::vector<std::string> attributes() const override { return {"shape"}; }

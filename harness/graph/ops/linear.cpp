@@ -15,9 +15,8 @@ class Linear final : public Op {
   std::string_view name() const override { return "linear"; }
   std::string_view contract() const override {
     return "y = x weight^T + bias. x (N, I), weight (O, I), bias (O); y (N, O). x, weight and y have one "
-           "type; the"
-           " bias and the sums are f32 beside bf16. Attribute activation \"relu\" (written by fusion): y is"
-           " max(y, 0).";
+           "type; the bias and the sums are f32 beside bf16. Attribute activation \"relu\" (written by "
+           "fusion): y is max(y, 0).";
   }
   std::vector<Operand> operands() const override { return {{"x"}, {"weight"}, {"bias", true, Kind::master}}; }
   std::vector<std::string> attributes() const override { return {"activation"}; }
@@ -59,10 +58,8 @@ class LinearInputGradient final : public Op {
   std::string_view name() const override { return "linear_input_gradient"; }
   std::string_view contract() const override {
     return "dx = dy weight. dy (N, O), weight (O, I); dx (N, I). All have one type; sums are f32 beside "
-           "bf16. The"
-           " optional operand mask (written by fusion, of the shape and type of dx) is the output of the "
-           "ReLU before:"
-           " dx is 0 where mask <= 0.";
+           "bf16. The optional operand mask (written by fusion, of the shape and type of dx) is the output "
+           "of the ReLU before: dx is 0 where mask <= 0.";
   }
   std::vector<Operand> operands() const override { return {{"dy"}, {"weight"}, {"mask", true}}; }
   std::vector<Result> results() const override { return {{"dx"}}; }
@@ -89,8 +86,7 @@ class LinearWeightGradient final : public Op {
   std::string_view name() const override { return "linear_weight_gradient"; }
   std::string_view contract() const override {
     return "dweight = dy^T x; bias_gradient[o] = sum over n of dy[n,o]. x (N, I), dy (N, O); dweight (O, I). "
-           "x and dy"
-           " have one type; the results are what the sums are kept in, f32 beside bf16.";
+           "x and dy have one type; the results are what the sums are kept in, f32 beside bf16.";
   }
   std::vector<Operand> operands() const override { return {{"x"}, {"dy"}}; }
   std::vector<Result> results() const override { return {{"dweight"}, {"bias_gradient", true}}; }

@@ -15,14 +15,11 @@ class Normalise final : public Op {
   std::string_view name() const override { return "normalise"; }
   std::string_view contract() const override {
     return "y = x / max(n, epsilon), n the Euclidean norm of x over the dimensions axes, for each index of "
-           "the "
-           "others: a matrix over [0, 1] is divided by its Frobenius norm, over [1] each row by its own. The "
-           "study that has a matrix normalisation among its operators does not say which one it is; this is "
-           "ours. epsilon is a bound and not an addend (PyTorch's F.normalize; TensorFlow's l2_normalize "
-           "bounds "
-           "the square), so that zeros stay zeros. The saved result norm is n, without the dimensions axes. "
-           "y "
-           "has the type of x; norm and sums are f32 beside bf16.";
+           "the others: a matrix over [0, 1] is divided by its Frobenius norm, over [1] each row by its own. "
+           "The study that has a matrix normalisation among its operators does not say which one it is; this "
+           "is ours. epsilon is a bound and not an addend (PyTorch's F.normalize; TensorFlow's l2_normalize "
+           "bounds the square), so that zeros stay zeros. The saved result norm is n, without the dimensions "
+           "axes. y has the type of x; norm and sums are f32 beside bf16.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
   std::vector<std::string> attributes() const override { return {"axes", "epsilon"}; }

@@ -54,12 +54,9 @@ class ReduceGradient final : public Op {
   std::string_view name() const override { return "reduce_gradient"; }
   std::string_view contract() const override {
     return "dx of the attribute shape, dy repeated along the dimensions axes. sum: dx = dy; mean: dx = dy / "
-           "the "
-           "number of elements that were averaged; max: dx = dy / t where x = y and 0 elsewhere, t the "
-           "number "
-           "of elements that share the maximum (PyTorch's amax; max_pool gives all to the first). x and y "
-           "are "
-           "operand and result of the reduce, there for max alone. All have one type.";
+           "the number of elements that were averaged; max: dx = dy / t where x = y and 0 elsewhere, t the "
+           "number of elements that share the maximum (PyTorch's amax; max_pool gives all to the first). x "
+           "and y are operand and result of the reduce, there for max alone. All have one type.";
   }
   std::vector<Operand> operands() const override {
     return {{"dy", false, Kind::any}, {"x", true, Kind::any}, {"y", true, Kind::any}};

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 #include "harness/graph/ops/op_list.hpp"
 
 namespace assay {

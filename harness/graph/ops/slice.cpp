@@ -12,8 +12,7 @@ class Slice final : public Op {
   std::string_view name() const override { return "slice"; }
   std::string_view contract() const override {
     return "The elements of x whose index along the dimension axis is in [begin, end), 0 <= begin < end. y "
-           "has "
-           "as many dimensions and the type of x.";
+           "has as many dimensions and the type of x.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
   std::vector<std::string> attributes() const override { return {"axis", "begin", "end"}; }
@@ -52,8 +51,7 @@ class SliceGradient final : public Op {
   std::string_view name() const override { return "slice_gradient"; }
   std::string_view contract() const override {
     return "dx is dy from the index begin on along the dimension axis, and 0 elsewhere. Attribute size is "
-           "that "
-           "of the dimension in dx. dx has the type of dy.";
+           "that of the dimension in dx. dx has the type of dy.";
   }
   std::vector<Operand> operands() const override { return {{"dy", false, Kind::any}}; }
   std::vector<std::string> attributes() const override { return {"axis", "begin", "size"}; }

@@ -14,8 +14,7 @@ class Softmax final : public Op {
   std::string_view name() const override { return "softmax"; }
   std::string_view contract() const override {
     return "y = e^(x - m) / sum of e^(x - m) over the last dimension of x, m the maximum there. y has the "
-           "shape "
-           "and type of x; sums are f32 beside bf16.";
+           "shape and type of x; sums are f32 beside bf16.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
   std::vector<Result> results() const override { return {{"y"}}; }
@@ -43,8 +42,7 @@ class SoftmaxGradient final : public Op {
   std::string_view name() const override { return "softmax_gradient"; }
   std::string_view contract() const override {
     return "dx = y * (dy - the sum of dy * y over the last dimension). y is the output of the softmax. y, dy "
-           "and "
-           "dx have one shape and type; sums are f32 beside bf16.";
+           "and dx have one shape and type; sums are f32 beside bf16.";
   }
   std::vector<Operand> operands() const override {
     return {{"y", false, Kind::any}, {"dy", false, Kind::any}};

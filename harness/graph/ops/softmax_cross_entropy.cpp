@@ -21,10 +21,8 @@ class SoftmaxCrossEntropy final : public Op {
   std::string_view name() const override { return "softmax_cross_entropy"; }
   std::string_view contract() const override {
     return "loss = the mean over the batch of -log(softmax(logits[n])[labels[n]]), a scalar, computed with "
-           "the row's"
-           " maximum subtracted. logits (N, C) in f32 or f64, labels i32 (N) in [0, C). The saved result "
-           "probabilities"
-           " (N, C) is softmax(logits).";
+           "the row's maximum subtracted. logits (N, C) in f32 or f64, labels i32 (N) in [0, C). The saved "
+           "result probabilities (N, C) is softmax(logits).";
   }
   std::vector<Operand> operands() const override {
     return {{"logits", false, Kind::master}, {"labels", false, Kind::index}};
@@ -59,8 +57,7 @@ class SoftmaxCrossEntropyGradient final : public Op {
   std::string_view name() const override { return "softmax_cross_entropy_gradient"; }
   std::string_view contract() const override {
     return "dlogits[n,c] = (probabilities[n,c] - (labels[n] == c ? 1 : 0)) * dloss / N. dloss is a scalar of "
-           "the same"
-           " type, 1 where it is absent.";
+           "the same type, 1 where it is absent.";
   }
   std::vector<Operand> operands() const override {
     return {{"probabilities", false, Kind::master},

@@ -1,8 +1,193 @@
 #include "harness/graph/passes/fuse.hpp"
 
-#include "harness/graph/passes/fuse/passes.hpp"
+#include <algorithm>
+
+#include "harness/graph/op.hpp"
+#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/passes/rewrite.hpp"
 
 namespace assay {
+namespace {
+
+Graph fuse_activations(const Graph& graph, const std::set<std::string>& ops) {
+  Rewrite rewrite(graph);
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    const Node& relu = graph.node(id);
+    if (relu.op != &relu_op()) continue;
+    const ValueId x = relu.inputs[0];
+    const NodeId producer = graph.value(x).producer;
+    if (producer == none || !rewrite.only_read_by(x, id)) continue;
+    Node& node = rewrite.node(producer);
+    if (node.outputs[0] != x || node.attributes.has("activation") ||
+        !ops.contains(std::string(node.op->name())))
+      continue;
+    node.attributes.set("activation", std::string("relu"));
+    rewrite.replace(id, relu.outputs[0], x);
+  }
+  return rewrite.result();
+}
+
+// The operand "mask" of a gradient op; -1 for an op without.
+int mask_operand(const Op& op) {
+  const std::vector<Operand> operands = op.operands();
+  const auto mask = std::ranges::find(operands, "mask", &Operand::name);
+  return mask == operands.end() ? -1 : static_cast<int>(mask - operands.begin());
+}
+
+// `y` itself, or the view of it that has the type of `like` and is there before node `before`; `none` without
+// one.
+ValueId seen_as(const Rewrite& rewrite, ValueId y, ValueId like, NodeId before) {
+  const Graph& graph = rewrite.graph();
+  const auto fits = [&](ValueId id) {
+    return graph.value(id).type == graph.value(like).type && graph.value(id).producer < before;
+  };
+  if (fits(y)) return y;
+  for (const NodeId reader : rewrite.readers(y)) {
+    const Node& node = graph.node(reader);
+    if (node.op->view() && fits(node.outputs[0])) return node.outputs[0];
+  }
+  return none;
+}
+
+Graph fuse_masks(const Graph& graph, const std::set<std::string>& ops) {
+  Rewrite rewrite(graph);
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    const Node& gradient = graph.node(id);
+    if (gradient.op != &relu_gradient_op()) continue;
+    const ValueId dy = gradient.inputs[1];
+    ValueId dx = dy;  // of the op that gets the mask
+    NodeId reader = id;
+    NodeId producer = graph.value(dx).producer;
+    if (producer != none && graph.node(producer).op->view() && rewrite.only_read_by(dx, reader)) {
+      reader = producer;
+      dx = graph.node(producer).inputs[0];
+      producer = graph.value(dx).producer;
+    }
+    if (producer == none || !rewrite.only_read_by(dx, reader)) continue;
+    Node& node = rewrite.node(producer);
+    const int mask = mask_operand(*node.op);
+    if (mask < 0 || node.outputs[0] != dx || node.inputs[index(mask)] != none) continue;
+    if (!ops.contains(std::string(node.op->name()))) continue;
+    const ValueId y = seen_as(rewrite, gradient.inputs[0], dx, producer);
+    if (y == none) continue;
+    node.inputs[index(mask)] = y;
+    rewrite.replace(id, gradient.outputs[0], dy);
+  }
+  return rewrite.result();
+}
+
+// Operands and results of the two ops.
+constexpr std::size_t norm_bias = 2, norm_residual = 5;
+constexpr std::size_t gradient_dy = 4, gradient_bias = 5, gradient_activated = 6, gradient_addend = 7;
+constexpr std::size_t result_dx_sum = 3, result_dy_total = 4;
+
+const Node* producer(const Graph& graph, ValueId value, const Op& op) {
+  const NodeId id = graph.value(value).producer;
+  return id != none && graph.node(id).op == &op && graph.node(id).outputs[0] == value ? &graph.node(id)
+                                                                                      : nullptr;
+}
+
+// The bias of the batch norm of `x` whose ReLU gave `y`; `none` where y is another's, or more was added to
+// it.
+ValueId bias_behind(const Graph& graph, ValueId y, ValueId x) {
+  const Node* norm = producer(graph, y, batch_norm_op());
+  const bool alone = norm != nullptr && norm->inputs[0] == x && norm->inputs[norm_residual] == none;
+  return alone && norm->attributes.has("activation") ? norm->inputs[norm_bias] : none;
+}
+
+// `relu` is the ReLU's gradient that `id`, a batch norm's, reads as dy.
+void take_relu(Rewrite& rewrite, NodeId id, NodeId relu_id) {
+  const Graph& graph = rewrite.graph();
+  const Node& relu = graph.node(relu_id);
+  const ValueId dy = relu.outputs[0], y = relu.inputs[0], before = relu.inputs[1];
+  const auto later = [id](NodeId reader) { return reader >= id; };
+  if (rewrite.visible(dy) || !std::ranges::all_of(rewrite.readers(dy), later)) return;
+  Node& node = rewrite.node(id);
+  if (std::ranges::count(node.inputs, dy) != 1) return;
+  const bool shared = !rewrite.only_read_by(dy, id);
+  const ValueId bias = bias_behind(graph, y, node.inputs[0]);
+  node.inputs[bias == none ? gradient_activated : gradient_bias] = bias == none ? y : bias;
+  node.inputs[gradient_dy] = before;
+  rewrite.drop(relu_id);
+  if (shared) node.outputs[result_dy_total] = dy;
+  const Node* sum = producer(graph, before, add_op());
+  if (sum == nullptr || sum->attributes.has("activation") || !rewrite.only_read_by(before, relu_id)) return;
+  node.inputs[gradient_dy] = sum->inputs[0];
+  node.inputs[gradient_addend] = sum->inputs[1];
+  rewrite.drop(graph.value(before).producer);
+}
+
+// Of the convolution whose output is normalised: it has dx for its own dy.
+void take_bias_gradient(Rewrite& rewrite, NodeId id) {
+  Node& node = rewrite.node(id);
+  for (const NodeId reader : rewrite.readers(node.outputs[0])) {
+    Node& weight = rewrite.node(reader);
+    if (weight.op != &convolution_weight_gradient_op() || weight.inputs[1] != node.outputs[0]) continue;
+    if (weight.outputs[1] == none || node.outputs[result_dx_sum] != none) continue;
+    node.outputs[result_dx_sum] = weight.outputs[1];
+    weight.outputs[1] = none;
+  }
+}
+
+Graph fuse_norm_residuals(const Graph& graph) {
+  Rewrite rewrite(graph);
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    const Node& add = graph.node(id);
+    if (add.op != &add_op()) continue;
+    for (const std::size_t i : {1U, 0U}) {
+      const ValueId y = add.inputs[i], other = add.inputs[1 - i];
+      if (producer(graph, y, batch_norm_op()) == nullptr || !rewrite.only_read_by(y, id)) continue;
+      const NodeId norm = graph.value(y).producer;
+      Node& node = rewrite.node(norm);
+      if (node.attributes.has("activation") || node.inputs[norm_residual] != none) continue;
+      if (graph.value(other).producer >= norm) continue;
+      node.inputs[norm_residual] = other;
+      if (add.attributes.has("activation")) node.attributes.set("activation", std::string("relu"));
+      rewrite.replace(id, add.outputs[0], y);
+      break;
+    }
+  }
+  return rewrite.result();
+}
+
+Graph fuse_norm_gradients(const Graph& graph) {
+  Rewrite rewrite(graph);
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    if (graph.node(id).op != &batch_norm_gradient_op()) continue;
+    const NodeId relu = graph.value(graph.node(id).inputs[gradient_dy]).producer;
+    if (relu != none && graph.node(relu).op == &relu_gradient_op() && !rewrite.dropped(relu))
+      take_relu(rewrite, id, relu);
+    take_bias_gradient(rewrite, id);
+  }
+  return rewrite.result();
+}
+
+Graph group_optimizers(const Graph& graph) {
+  Rewrite rewrite(graph);
+  std::vector<std::vector<NodeId>> groups;
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    const Node& node = graph.node(id);
+    if (node.op->repeats() == 0 || !node.op->results_repeat()) continue;
+    const auto is_read = [&](ValueId output) { return output != none && !rewrite.readers(output).empty(); };
+    if (std::ranges::any_of(node.outputs, is_read)) continue;
+    const auto alike = [&](const std::vector<NodeId>& group) {
+      const Node& first = graph.node(group.front());
+      return first.op == node.op && first.attributes == node.attributes && first.inputs[0] == node.inputs[0];
+    };
+    const auto group = std::ranges::find_if(groups, alike);
+    if (group == groups.end()) {
+      groups.push_back({id});
+    } else {
+      group->push_back(id);
+    }
+  }
+  for (const std::vector<NodeId>& group : groups) {
+    if (group.size() > 1) rewrite.merge(group);
+  }
+  return rewrite.result();
+}
+
+}  // namespace
 
 Graph fuse(const Graph& graph, const FusionRules& rules) {
   Graph fused = fuse_activations(graph, rules.activation);

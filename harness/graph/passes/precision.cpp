@@ -6,7 +6,7 @@
 #include <map>
 
 #include "harness/core/error.hpp"
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/graph/ops/op_list.hpp"
 #include "harness/graph/passes/walk.hpp"
@@ -24,45 +24,43 @@ const std::array<Precision, 4>& policies() {
 class Conversion {
  public:
   Conversion(const Graph& from, const Precision& precision)
-      : from_(from), precision_(precision), to_(from.name()), moved_(from.values().size(), none) {
+      : from_(from), precision_(precision), copy_(from) {
     walk(from_, [&](ValueId id) { copy_value(id); }, [&](NodeId id) { copy_node(from_.node(id)); });
     for (const Graph::Output& output : from_.outputs())
-      to_.add_output(output.name, as(output.value, precision_.master));
-    for (const Update& update : from_.updates()) {
-      to_.add_update(at(update.target), as(update.source, precision_.master));
-    }
+      copy_.graph().add_output(output.name, as(output.value, precision_.master));
+    for (const Update& update : from_.updates())
+      copy_.graph().add_update(copy_.at(update.target), as(update.source, precision_.master));
   }
 
-  Graph take() { return std::move(to_); }
+  Graph take() { return copy_.take(); }
 
  private:
-  ValueId at(ValueId id) const { return id == none ? none : moved_[static_cast<std::size_t>(id)]; }
-  DType dtype(ValueId id) const { return to_.value(at(id)).type.dtype; }
+  DType dtype(ValueId id) { return copy_.graph().value(copy_.at(id)).type.dtype; }
 
   void copy_value(ValueId id) {
-    const Value& value = from_.value(id);
-    TensorType type = value.type;
+    TensorType type = from_.value(id).type;
     if (is_floating(type.dtype)) type.dtype = precision_.master;
-    moved_[static_cast<std::size_t>(id)] =
-        to_.add_value(value.name, std::move(type), value.role, value.initializer);
+    copy_.add_value(id, std::move(type));
   }
 
   // The value as an operand or output of a type, cast where it is of another.
   ValueId as(ValueId id, DType wanted) {
-    if (id == none || !is_floating(dtype(id)) || from_.value(id).opaque || dtype(id) == wanted) return at(id);
+    if (id == none || !is_floating(dtype(id)) || from_.value(id).opaque || dtype(id) == wanted)
+      return copy_.at(id);
     const auto [place, fresh] = casts_.try_emplace({id, wanted}, none);
     if (fresh) {
       const std::string name = fmt::format("{}.{}", from_.value(id).name, to_string(wanted));
-      const std::array inputs{at(id)};
-      place->second =
-          to_.node(to_.add_node(cast_op(), name, inputs, {{"dtype", std::string(to_string(wanted))}}))
-              .outputs[0];
+      const std::array inputs{copy_.at(id)};
+      Graph& graph = copy_.graph();
+      const NodeId cast =
+          graph.add_node(cast_op(), name, inputs, {{"dtype", std::string(to_string(wanted))}});
+      place->second = graph.node(cast).outputs[0];
     }
     return place->second;
   }
 
   // What operands of Kind::any get: their own type, or where they disagree the storage type.
-  DType common_type(const Node& node, const std::vector<Operand>& operands) const {
+  DType common_type(const Node& node, const std::vector<Operand>& operands) {
     DType common = precision_.storage;
     bool seen = false;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -92,24 +90,19 @@ class Conversion {
           inputs.push_back(as(node.inputs[i], common));
           break;
         case Kind::index:
-          inputs.push_back(at(node.inputs[i]));
+          inputs.push_back(copy_.at(node.inputs[i]));
           break;
       }
     }
-    Attributes attributes = node.attributes;
-    if (node.op == &constant_op()) attributes.set("dtype", std::string(to_string(precision_.master)));
-    std::vector<bool> wanted;
-    for (const ValueId id : node.outputs) wanted.push_back(id != none);
-    const Node& added = to_.node(to_.add_node(*node.op, node.name, inputs, std::move(attributes), wanted));
-    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] != none) moved_[static_cast<std::size_t>(node.outputs[i])] = added.outputs[i];
-    }
+    if (node.op != &constant_op()) return copy_.add_node(node, inputs);
+    Node constant = node;
+    constant.attributes.set("dtype", std::string(to_string(precision_.master)));
+    copy_.add_node(constant, inputs);
   }
 
   const Graph& from_;
   const Precision& precision_;
-  Graph to_;
-  std::vector<ValueId> moved_;
+  GraphCopy copy_;
   std::map<std::pair<ValueId, DType>, ValueId> casts_;
 };
 

@@ -28,4 +28,35 @@ std::vector<std::vector<NodeId>> consumers(const Graph& graph) {
   return readers;
 }
 
+GraphCopy::GraphCopy(const Graph& from)
+    : from_(from), to_(from.name()), copies_(from.values().size(), none) {}
+
+void GraphCopy::add_value(ValueId id, TensorType type) {
+  const Value& value = from_.value(id);
+  copies_[index(id)] = to_.add_value(value.name, std::move(type), value.role, value.initializer);
+}
+
+void GraphCopy::add_node(const Node& node) {
+  std::vector<ValueId> inputs;
+  for (const ValueId id : node.inputs) inputs.push_back(at(id));
+  add_node(node, inputs);
+}
+
+void GraphCopy::add_node(const Node& node, std::span<const ValueId> inputs) {
+  std::vector<bool> wanted;
+  for (const ValueId id : node.outputs) wanted.push_back(id != none);
+  const Node& added = to_.node(to_.add_node(*node.op, node.name, inputs, node.attributes, std::move(wanted)));
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i] != none) copies_[index(node.outputs[i])] = added.outputs[i];
+  }
+}
+
+void GraphCopy::add_outputs() {
+  for (const Graph::Output& output : from_.outputs()) to_.add_output(output.name, at(output.value));
+}
+
+void GraphCopy::add_updates() {
+  for (const Update& update : from_.updates()) to_.add_update(at(update.target), at(update.source));
+}
+
 }  // namespace assay

@@ -1,6 +1,8 @@
 // What the passes over a graph share: its items in order, and which of them a value needs.
 #pragma once
 
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "harness/graph/graph.hpp"
@@ -34,5 +36,35 @@ std::vector<bool> ancestors(const Graph& graph, const std::vector<ValueId>& root
 
 // The nodes that read each value; a node that reads it twice stands twice.
 std::vector<std::vector<NodeId>> consumers(const Graph& graph);
+
+// A copy of a graph that a pass makes value by value and node by node, changing some of them. Borrows the
+// original.
+class GraphCopy {
+ public:
+  explicit GraphCopy(const Graph& from);
+
+  // The copy so far: a pass may add values and nodes of its own.
+  Graph& graph() { return to_; }
+  // The copy of a value; `none` of `none`.
+  ValueId at(ValueId id) const { return id == none ? none : copies_.at(index(id)); }
+
+  // Copies a value that is fed or persistent, as it is or with another type.
+  void add_value(ValueId id) { add_value(id, from_.value(id).type); }
+  void add_value(ValueId id, TensorType type);
+  // Copies a node of the original, which a pass may have changed; an output of `none` is left out. `inputs` are
+  // of the copy; without them the node reads the copies of what it read.
+  void add_node(const Node& node);
+  void add_node(const Node& node, std::span<const ValueId> inputs);
+  void add_outputs();
+  void add_updates();
+
+  // The finished copy.
+  Graph take() { return std::move(to_); }
+
+ private:
+  const Graph& from_;
+  Graph to_;
+  std::vector<ValueId> copies_;
+};
 
 }  // namespace assay

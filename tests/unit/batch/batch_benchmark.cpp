@@ -42,7 +42,10 @@ struct Cell {
     write_epoch_plans(folder.path(), samples, 1, 1);
     const std::vector<double> schedule = {0.001, 1};
     write_npy(folder / "schedule.npy", {DType::f64, {1, 2}}, std::span(schedule));
-    const nlohmann::json request = {{"batch", batch},
+    const nlohmann::json request = {{"protocol", 1},
+                                    {"mode", "graph"},
+                                    {"precision", "fp32"},
+                                    {"batch", batch},
                                     {"task", task},
                                     {"loader", {{"kind", loader}, {"workers", workers}, {"prefetch", 4}}},
                                     {"clock",

@@ -12,8 +12,8 @@ using Kind = PlannedBlock::Kind;
 
 ClockRequest steps_request() {
   ClockRequest request;
-  request.min_steps = 10;
-  request.min_seconds = 0.5;
+  request.warm_up.min_steps = 10;
+  request.warm_up.min_seconds = 0.5;
   request.block_seconds = 0.1;
   request.blocks = 5;
   return request;
@@ -88,7 +88,7 @@ TEST(BlockPlan, says_that_a_machine_never_got_steady) {
 
 TEST(BlockPlan, asks_for_the_first_block_alone_when_no_seconds_are_asked) {
   ClockRequest request = steps_request();
-  request.min_seconds = 0;
+  request.warm_up.min_seconds = 0;
   BlockPlan plan(request, 1'000'000);
   const auto blocks = run(plan, [](std::int64_t) { return 0.01; });
   EXPECT_EQ(count(blocks, Kind::warm_up), 10);
@@ -98,7 +98,7 @@ TEST(BlockPlan, asks_for_the_first_block_alone_when_no_seconds_are_asked) {
 
 TEST(BlockPlan, times_exactly_the_steps_asked_for) {
   ClockRequest request = steps_request();
-  request.min_seconds = 0;
+  request.warm_up.min_seconds = 0;
   request.steps = 77;
   BlockPlan plan(request, 1'000'000);
   const auto blocks = run(plan, [](std::int64_t) { return 0.01; });
@@ -124,7 +124,7 @@ TEST(BlockPlan, never_goes_past_the_schedule) {
 
 TEST(BlockPlan, makes_one_block_an_epoch_followed_by_its_evaluations) {
   ClockRequest request;
-  request.kind = ClockRequest::Kind::epochs;
+  request.kind = ClockKind::epochs;
   request.epochs = 2;
   request.evaluate = {"train", "test"};
   BlockPlan plan(request, 100, {7, 7}, {8, 2});

@@ -74,7 +74,7 @@ TEST(BatchLibrary, knows_a_session_that_was_closed) {
 TEST(BatchLibrary, says_what_is_wrong_with_a_folder) {
   EXPECT_EQ(assay_open("/nowhere"), nullptr);
   EXPECT_THAT(assay_last_error(), HasSubstr("/nowhere/request.json"));
-  EXPECT_THAT(assay_last_error(), HasSubstr("No such file"));
+  EXPECT_THAT(assay_last_error(), HasSubstr("no such file"));
   EXPECT_EQ(assay_open(""), nullptr);
   EXPECT_EQ(assay_open(std::string(100'000, 'x').c_str()), nullptr);
 }

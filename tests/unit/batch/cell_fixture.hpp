@@ -20,8 +20,11 @@ struct Cell {
   static constexpr std::int64_t train = 23, validation = 10, elements = 12, classes = 5;
 
   TemporaryFolder folder;
-  nlohmann::json request = {{"batch", 4},
+  nlohmann::json request = {{"protocol", 1},
                             {"task", "train"},
+                            {"mode", "graph"},
+                            {"precision", "fp32"},
+                            {"batch", 4},
                             {"loader", {{"kind", "harness"}, {"workers", 2}, {"prefetch", 3}}},
                             {"clock", {{"kind", "epochs"}, {"epochs", 2}, {"evaluate", {"validation"}}}}};
 

@@ -9,7 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/json/strict_json.hpp"
 #include "tests/unit/batch/cell_fixture.hpp"
 
 namespace assay {
@@ -198,8 +199,8 @@ TEST(Session, gives_resident_batches_from_the_first_plan_and_wraps_when_samples_
   session.read_resident(5, batch.inputs.data(), batch.labels.data());
   for (std::size_t r = 0; r < 4; ++r)
     EXPECT_EQ(batch.labels[r], Cell::label(Cell::plan(1)[(20 + r) % 23].sample));
-  EXPECT_THROW(session.read_resident(6, batch.inputs.data(), batch.labels.data()), std::logic_error);
-  EXPECT_THROW(session.read_resident(-1, batch.inputs.data(), batch.labels.data()), std::logic_error);
+  EXPECT_THROW(session.read_resident(6, batch.inputs.data(), batch.labels.data()), CallError);
+  EXPECT_THROW(session.read_resident(-1, batch.inputs.data(), batch.labels.data()), CallError);
 }
 
 TEST(Session, continues_the_schedule_of_a_steps_fork_with_its_last_learning_rate) {
@@ -254,33 +255,35 @@ TEST(Session, does_not_grow_over_ten_thousand_steps) {
   EXPECT_EQ(steps, 10'003);
   ASSERT_GT(before, 0u);
   // What may grow is the record: the latencies, and a line a block in a vector that doubles.
-  EXPECT_LT(allocated(), before + (std::size_t{1} << 18) + 3 * blocks * sizeof(TimedBlock));
+  EXPECT_LT(allocated(), before + (std::size_t{1} << 18) + 3 * blocks * sizeof(Block));
 }
 
 TEST(Session, refuses_calls_out_of_turn) {
   const Cell cell;
   BatchSession session(cell.path());
   Batch batch{std::vector<float>(4 * Cell::elements), std::vector<std::int32_t>(4)};
-  EXPECT_THROW(session.end_block(0), std::logic_error);
-  EXPECT_THROW(session.lap(), std::logic_error);
-  EXPECT_THROW(read(session), std::logic_error);
-  EXPECT_THROW(session.add_logits(batch.inputs.data()), std::logic_error);
+  EXPECT_THROW(session.end_block(0), CallError);
+  EXPECT_THROW(session.lap(), CallError);
+  EXPECT_THROW(read(session), CallError);
+  EXPECT_THROW(session.add_logits(batch.inputs.data()), CallError);
   const assay_block block = session.next_block();
-  EXPECT_THROW(session.next_block(), std::logic_error);
-  EXPECT_THROW(session.end_block(0), std::logic_error) << "no batch was read";
+  EXPECT_THROW(session.next_block(), CallError);
+  EXPECT_THROW(session.end_block(0), CallError) << "no batch was read";
   for (std::int64_t i = 0; i < block.steps; ++i) read(session);
-  EXPECT_THROW(read(session), std::logic_error);
+  EXPECT_THROW(read(session), CallError);
   session.end_block(0);
   session.next_block();
   read(session);
-  EXPECT_THROW(read(session), std::logic_error) << "the logits are missing";
-  EXPECT_THROW(session.end_block(0), std::logic_error) << "the evaluation is not whole";
+  EXPECT_THROW(read(session), CallError) << "the logits are missing";
+  EXPECT_THROW(session.end_block(0), CallError) << "the evaluation is not whole";
 }
 
 std::string refusal(const Cell& cell) {
   try {
     BatchSession session(cell.path());
   } catch (const IoError& error) {
+    return error.what();
+  } catch (const JsonError& error) {
     return error.what();
   }
   return "opened";
@@ -294,18 +297,19 @@ TEST(Session, says_which_field_of_the_request_is_wrong) {
     return refusal(cell);
   };
   EXPECT_EQ(with({{"batch", 5}}), "opened");
-  EXPECT_THAT(with({{"batch", nullptr}}), HasSubstr("'batch' is missing"));
-  EXPECT_THAT(with({{"batch", 0}}), HasSubstr("'batch' is 0"));
-  EXPECT_THAT(with({{"batch", -3}}), HasSubstr("'batch' is -3"));
-  EXPECT_THAT(with({{"batch", 1.5}}), HasSubstr("'batch' is 1.5"));
-  EXPECT_THAT(with({{"batch", 18446744073709551615u}}), HasSubstr("'batch'"));
+  EXPECT_THAT(with({{"batch", nullptr}}), HasSubstr("the field \"batch\" is missing"));
+  EXPECT_THAT(with({{"batch", 0}}), HasSubstr("/batch: 0 is below 1"));
+  EXPECT_THAT(with({{"batch", -3}}), HasSubstr("/batch: -3 is below 1"));
+  EXPECT_THAT(with({{"batch", 1.5}}), HasSubstr("/batch: should be an integer"));
+  EXPECT_THAT(with({{"batch", 18446744073709551615u}}),
+              HasSubstr("/batch: 18446744073709551615 is out of range"));
   EXPECT_THAT(with({{"batch", 24}}), HasSubstr("23 samples, fewer than a batch of 24"));
-  EXPECT_THAT(with({{"task", "dance"}}), HasSubstr("'task' is \"dance\""));
-  EXPECT_THAT(with({{"loader", {{"workers", -1}}}}), HasSubstr("'loader.workers'"));
-  EXPECT_THAT(with({{"loader", {{"prefetch", 1000000}}}}), HasSubstr("'loader.prefetch'"));
-  EXPECT_THAT(with({{"loader", 3}}), HasSubstr("'loader.' is no object"));
-  EXPECT_THAT(with({{"clock", {{"kind", "moon"}}}}), HasSubstr("'clock.kind'"));
-  EXPECT_THAT(with({{"clock", {{"epochs", 0}}}}), HasSubstr("'clock.epochs'"));
+  EXPECT_THAT(with({{"task", "dance"}}), HasSubstr("/task: \"dance\" is not one of"));
+  EXPECT_THAT(with({{"loader", {{"workers", -1}}}}), HasSubstr("/loader/workers: -1"));
+  EXPECT_THAT(with({{"loader", {{"prefetch", 1000000}}}}), HasSubstr("/loader/prefetch: 1000000"));
+  EXPECT_THAT(with({{"loader", 3}}), HasSubstr("/loader: should be an object"));
+  EXPECT_THAT(with({{"clock", {{"kind", "moon"}}}}), HasSubstr("/clock/kind: \"moon\""));
+  EXPECT_THAT(with({{"clock", {{"epochs", 0}}}}), HasSubstr("/clock/epochs: 0"));
   EXPECT_THAT(with({{"clock", {{"epochs", 3}}}}), HasSubstr("0003.plan.npy"));
   EXPECT_THAT(with({{"clock", {{"evaluate", {"exam"}}}}}), HasSubstr("no split 'exam'"));
 }

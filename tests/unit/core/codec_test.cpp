@@ -22,6 +22,46 @@ constexpr auto describe(Of<Point>) {
                 field("y", &Point::y, "Up."), field("z", &Point::z, "Out.").left_out_by_default());
 }
 
+struct Shade {
+  double depth = 0;
+  std::optional<std::vector<std::string>> tones{};
+  bool operator==(const Shade&) const = default;
+};
+struct Dot {
+  int at = 0;
+  Color color = Color::red;
+  std::optional<Shade> shade{};
+  bool operator==(const Dot&) const = default;
+};
+constexpr auto describe(Of<Dot>) {
+  return fields("dot", "A dot.", field("at", &Dot::at, "Where."), field("color", &Dot::color, "Its color."),
+                field("depth", &Dot::shade, &Shade::depth, "Of its shade.").left_out_by_default(),
+                field("tones", &Dot::shade, &Shade::tones, "Of its shade.").left_out_by_default());
+}
+struct Frame {
+  std::int64_t width = 0;
+};
+constexpr auto describe(Of<Frame>) {
+  return fields("frame", "A frame.", field("width", &Frame::width, "Its width.").at_least(1));
+}
+// With the fields that older formats had elsewhere, or as something else.
+struct Page {
+  Frame frame{};
+  std::vector<Dot> dots{};
+  nlohmann::json back{{"width", 1}};
+  std::string paper = "white";
+  std::vector<std::string> tags{};
+  std::map<int, double> prices{};
+};
+constexpr auto describe(Of<Page>) {
+  return fields("page", "A page.", field("frame", &Page::frame, "Around it.").inline_before(),
+                field("dots", &Page::dots, "On it.").in_columns(),
+                field("back", &Page::back, "Its other side.").shaped_as<Frame>().object().optional(),
+                field("paper", &Page::paper, "Of which color.").one_of("white", "gray").optional(),
+                field("tags", &Page::tags, "Words.").unique().optional(),
+                field("prices", &Page::prices, "By year.").optional());
+}
+
 struct Drawing {
   std::string title{};
   Color color = Color::red;
@@ -147,6 +187,89 @@ TEST(Codec, CollectsEveryViolationWhenAsked) {
                                       "points/0/x: -1 is below 0", "the field \"title\" is missing"));
 }
 
+TEST(Codec, KeepsNoMoreViolationsThanAsked) {
+  std::vector<std::string> violations;
+  decoded<Drawing>(changed("/points", Json(100, 1)), "", {.violations = &violations, .most_violations = 3});
+  EXPECT_THAT(violations, ElementsAre("points/0: should be an object, is number", HasSubstr("points/1"),
+                                      HasSubstr("points/2")));
+}
+
+std::string page_error(const Json& json, DecodeOptions options = {}) {
+  try {
+    decoded<Page>(json, "", options);
+  } catch (const JsonError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Codec, WritesAColumnOfOneValueAsThatValue) {
+  const Page page{.frame = {3}, .dots = {{1, Color::green, {}}, {2, Color::green, {}}}};
+  const Json json = encode(page);
+  EXPECT_EQ(json["dots"], Json({{"at", {1, 2}}, {"color", "green"}}));
+  EXPECT_EQ(decoded<Page>(json).dots, page.dots);
+  const Page same{.frame = {3}, .dots = {{1, Color::red, {}}, {1, Color::red, {}}}};
+  EXPECT_EQ(encode(same)["dots"], Json({{"at", {1, 1}}, {"color", "red"}}));
+  EXPECT_EQ(decoded<Page>(encode(same)).dots, same.dots);
+  EXPECT_EQ(encode(Page{})["dots"], Json::object());
+  EXPECT_TRUE(decoded<Page>(encode(Page{.frame = {1}})).dots.empty());
+}
+
+TEST(Codec, WritesAPartNextToTheFieldsOfItsOwner) {
+  const Page page{.frame = {3},
+                  .dots = {{1, Color::red, Shade{0.5, std::vector<std::string>{"low"}}},
+                           {2, Color::green, Shade{0.5, std::vector<std::string>{}}},
+                           {3, Color::green, {}}}};
+  const Json json = encode(page);
+  EXPECT_EQ(json["dots"]["tones"], Json({{"low"}, Json::array(), nullptr}));
+  EXPECT_EQ(decoded<Page>(json).dots[0], page.dots[0]);
+  EXPECT_EQ(decoded<Page>(json).dots[1], page.dots[1]);
+}
+
+TEST(Codec, ReadsWordsForNumbersOnlyInColumns) {
+  Drawing drawing = sample();
+  drawing.path[0].y = nan;
+  EXPECT_EQ(encode(drawing)["path"]["y"][0], "nan");
+  EXPECT_THAT(error_of(changed("/points/0/y", "nan")),
+              HasSubstr("points/0/y: should be a number, is string"));
+}
+
+TEST(Codec, ReadsOlderFormsOnlyWhereAllowed) {
+  const Json older{{"width", 3}, {"dots", {{{"at", 1}, {"color", "red"}}}}};
+  EXPECT_EQ(decoded<Page>(older).frame.width, 3);
+  EXPECT_EQ(decoded<Page>(older).dots.size(), 1U);
+  EXPECT_EQ(page_error(older, {.older_forms = false}), "dots: should be an object of columns, is array");
+  EXPECT_EQ(page_error({{"width", 3}, {"dots", Json::object()}}, {.older_forms = false}),
+            "the field \"frame\" is missing");
+  EXPECT_EQ(page_error({{"dots", Json::object()}}), "the field \"width\" is missing");
+}
+
+TEST(Codec, ChecksEachRule) {
+  const Json good{{"frame", {{"width", 1}}}, {"dots", Json::object()}};
+  const auto with = [&](const char* key, const Json& value) {
+    Json json = good;
+    json[key] = value;
+    return page_error(json);
+  };
+  EXPECT_EQ(page_error(good), "");
+  EXPECT_EQ(with("frame", {{"width", 0}}), "frame/width: 0 is below 1");
+  EXPECT_EQ(with("back", {{"width", 0}}), "back/width: 0 is below 1");
+  EXPECT_EQ(with("back", {{"width", 5}, {"more", 1}}), "");
+  EXPECT_EQ(with("back", 3), "back: should be an object, is number");
+  EXPECT_EQ(with("paper", "red"), "paper: \"red\" is not one of white, gray");
+  EXPECT_EQ(with("tags", {"a", "a"}), "tags: an entry is there twice");
+  EXPECT_EQ(with("prices", {{"2020", 1.5}}), "");
+  EXPECT_EQ(with("prices", {{"soon", 1.5}}), "prices/soon: is not a whole number");
+  EXPECT_EQ(with("dots", {{"color", "red"}}),
+            "dots: no column is a list: how many rows there are is not known");
+  EXPECT_EQ(with("dots", {{"at", {1, 2}}}), "dots: the column \"color\" is missing");
+}
+
+TEST(Codec, AcceptsUnknownFieldsWhoseNameSaysThatTheyAre) {
+  const Json json{{"frame", {{"width", 1}, {"x_depth", 2}}}, {"dots", Json::object()}, {"x_notes", "mine"}};
+  EXPECT_EQ(page_error(json, {.refuse_unknown = true}), "");
+}
+
 TEST(Codec, ShortensKeysThatSomebodyElseWrote) {
   Json json = encode(sample());
   json["counts"][std::string(500, 'k')] = "x";
@@ -164,9 +287,24 @@ TEST(Schema, IsMadeOfTheDescription) {
   const Json& point = maker.definitions().at("point");
   EXPECT_EQ(point["properties"]["x"], Json({{"description", "Along."}, {"type", "integer"}, {"minimum", 0}}));
   EXPECT_EQ(point["required"], Json({"x", "y"}));
-  EXPECT_EQ(
-      maker.definitions().at("point_columns")["properties"]["x"],
-      Json({{"description", "Along."}, {"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}}));
+  EXPECT_EQ(maker.definitions().at("point_columns")["properties"]["x"],
+            Json({{"description", "Along."},
+                  {"anyOf",
+                   {{{"type", "array"}, {"items", {{"type", "integer"}, {"minimum", 0}}}},
+                    {{"type", "integer"}, {"minimum", 0}}}}}));
+}
+
+TEST(Schema, SaysTheRulesOfEachField) {
+  SchemaMaker maker;
+  const Json page = maker.object<Page>()["properties"];
+  EXPECT_EQ(page["paper"]["enum"], Json({"white", "gray"}));
+  EXPECT_EQ(page["tags"]["uniqueItems"], true);
+  EXPECT_EQ(page["prices"]["additionalProperties"], Json({{"type", {"number", "null"}}}));
+  EXPECT_EQ(page["back"]["allOf"], Json({{{"$ref", "#/definitions/frame"}}}));
+  const Json& dots = maker.definitions().at("dot_columns");
+  EXPECT_EQ(dots["anyOf"], Json({{{"maxProperties", 0}}, {{"required", {"at", "color"}}}}));
+  EXPECT_EQ(dots["properties"]["depth"]["anyOf"][1],
+            Json({{"anyOf", {{{"type", "number"}}, {{"enum", {"nan", "inf", "-inf"}}}}}}));
 }
 
 }  // namespace

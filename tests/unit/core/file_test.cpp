@@ -9,12 +9,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
-#include "harness/core/io/bf16.hpp"
-#include "harness/core/io/error.hpp"
-#include "harness/core/io/gzip_file.hpp"
+#include "harness/core/io/file.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/core/io/sha256.hpp"
+#include "harness/core/numerics.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace assay {

@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
-#include "harness/core/io/error.hpp"
 #include "harness/core/io/philox.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -1,4 +1,4 @@
-#include "harness/core/shift.hpp"
+#include "harness/core/statistics.hpp"
 
 #include <stdexcept>
 #include <vector>

@@ -6,7 +6,8 @@
 #include <limits>
 
 #include "backends/reference/tf32.hpp"
-#include "harness/worker/error.hpp"
+#include "harness/core/error.hpp"
+#include "harness/worker/backend.hpp"
 #include "tests/unit/engine/programs.hpp"
 
 namespace assay {
@@ -206,23 +207,22 @@ TEST(KernelExecutable, refuses_a_state_that_is_not_its_own) {
   const auto executable = compile(p, options("graph"));
   auto state = parameters(p, 1);
   state.front().type.shape = {784, 128};
-  EXPECT_THROW(executable->set_state(state), std::runtime_error);
+  EXPECT_THROW(executable->set_state(state), CellError);
   state = parameters(p, 1);
   state.erase(state.begin());
-  EXPECT_THROW(executable->set_state(state), std::runtime_error)
-      << "a parameter has no constant to start from";
+  EXPECT_THROW(executable->set_state(state), CellError) << "a parameter has no constant to start from";
   state = parameters(p, 1);
   state.front().name = "other";
-  EXPECT_THROW(executable->set_state(state), std::runtime_error);
+  EXPECT_THROW(executable->set_state(state), CellError);
 }
 
 TEST(KernelExecutable, refuses_a_slot_that_holds_no_batch) {
   const Program p = find_workload("mlp").build(4);
   for (const char* mode : {"graph", "eager"}) {
     const auto executable = compile(p, options(mode));
-    EXPECT_THROW(executable->step(0, 1e-3, 1), std::runtime_error);
+    EXPECT_THROW(executable->step(0, 1e-3, 1), std::logic_error);
     executable->stage(1, batch(p, 1).host());
-    EXPECT_THROW(executable->step(0, 1e-3, 1), std::runtime_error);
+    EXPECT_THROW(executable->step(0, 1e-3, 1), std::logic_error);
     executable->step(1, 1e-3, 1);
   }
 }

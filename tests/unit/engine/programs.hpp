@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/reference/reference_backend.hpp"
-#include "harness/core/io/host_tensor.hpp"
+#include "harness/core/tensor.hpp"
 #include "harness/graph/builder.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/worker/backend.hpp"

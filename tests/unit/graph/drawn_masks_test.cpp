@@ -1,4 +1,4 @@
-#include "harness/graph/passes/drawn_masks.hpp"
+#include "harness/graph/passes/training_step.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,6 @@
 #include "harness/core/error.hpp"
 #include "harness/graph/builder.hpp"
 #include "harness/graph/op.hpp"
-#include "harness/graph/passes/training_step.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay {

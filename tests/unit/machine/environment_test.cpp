@@ -9,9 +9,8 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/machine/limits.hpp"
+#include "harness/machine/cpu_info.hpp"
 #include "harness/machine/system_files.hpp"
-#include "harness/machine/topology.hpp"
 
 namespace assay {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/onednn/library.hpp"
-#include "harness/worker/error.hpp"
+#include "harness/worker/backend.hpp"
 
 namespace assay::onednn {
 namespace {

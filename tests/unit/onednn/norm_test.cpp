@@ -112,17 +112,19 @@ TEST(NormBlocks, are_what_the_convolutions_leave) {
   CompileOptions options = testing::options("graph", "fp32", 1);
   options.profile = true;
   const auto executable = backend.compile(program, options);
+  // With AVX2 oneDNN's convolutions choose other layouts for their weights than the optimizer has.
+  const bool avx512 = backend.info().settings.at("instruction_set").starts_with("avx512");
   int norms = 0;
   for (const OperatorTime& time : executable->operator_times()) {
     // Of the weights, which the pass to the input wants in another order.
-    EXPECT_TRUE(time.op != "reorder" || time.node.ends_with("input_gradient")) << time.node;
+    if (avx512) {
+      EXPECT_TRUE(time.op != "reorder" || time.node.ends_with("input_gradient")) << time.node;
+    }
     if (!time.op.starts_with("batch_norm")) continue;
     ++norms;
-#if defined(__x86_64__)
-    if (backend.info().settings.at("instruction_set").starts_with("avx512")) {
+    if (avx512) {
       EXPECT_EQ(time.implementation, "own:block") << time.node;
     }
-#endif
   }
   EXPECT_EQ(norms, 14);
 }

@@ -1,14 +1,14 @@
 #include <cstdlib>
 #include <fstream>
-#include <set>
 #include <sstream>
 #include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "harness/report/axes.hpp"
-#include "harness/report/schema.hpp"
+#include "harness/report/report_schema.hpp"
 
 namespace assay {
 namespace {
@@ -51,11 +51,14 @@ TEST(AxisTable, FieldsKeepTheValuesThatAreSet) {
 
 TEST(AxisTable, SchemaOfTheReportHasItsFields) {
   const nlohmann::json cell = nlohmann::json::parse(report_schema_text()).at("definitions").at("cell");
-  const nlohmann::json axes = axes_schema();
-  for (const auto& [key, field] : axes.at("properties").items())
-    EXPECT_TRUE(cell.at("properties").contains(key)) << key;
-  const auto required = cell.at("required").get<std::set<std::string>>();
-  for (const auto& key : axes.at("required")) EXPECT_TRUE(required.contains(key.get<std::string>())) << key;
+  const std::string axes = cell.at("properties").at("axes").dump();
+  for (const Axis& axis : axis_table()) {
+    const auto field = ::testing::HasSubstr("\"" + axis.key() + "\":{");
+    if (axis.has_field())
+      EXPECT_THAT(axes, field);
+    else
+      EXPECT_THAT(axes, ::testing::HasSubstr("`" + std::string(axis.name()) + "`"));
+  }
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ Fork sample_fork(int round, double step_seconds) {
   fork.compile_seconds = 0.5 + 0.01 * round;
   std::int64_t now = 1'000'000'000LL * (round + 1);
   for (int i = 0; i < 4; ++i) {
-    Block block{.kind = i == 0 ? "warm_up" : "timed", .steps = 50, .begin_ns = now};
+    Block block{.kind = i == 0 ? BlockKind::warm_up : BlockKind::timed, .steps = 50, .begin_ns = now};
     now += std::llround(50e9 * step_seconds);
     block.end_ns = now;
     block.wait_ns = 1000;
@@ -35,8 +35,12 @@ Fork sample_fork(int round, double step_seconds) {
     now += 1000;
     fork.blocks.push_back(block);
   }
-  fork.evaluations.push_back(
-      {.epoch = 0, .split = "test", .samples = 1000, .loss = 0.4, .accuracy = 0.875, .seconds = 0.1});
+  fork.evaluations.push_back({.epoch = 0,
+                              .split = DataSplit::test,
+                              .samples = 1000,
+                              .loss = 0.4,
+                              .accuracy = 0.875,
+                              .seconds = 0.1});
   fork.samples = {{.time_ns = 1, .worker_cpu = 1.9, .worker_rss = 90'000'000, .frequency_hz = 2.5e9},
                   {.time_ns = 2, .worker_cpu = 2.0, .worker_rss = 91'000'000, .frequency_hz = 2.5e9}};
   fork.host_peak_rss = 91'000'000;

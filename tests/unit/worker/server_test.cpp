@@ -32,6 +32,16 @@ class Hungry final : public Backend {
   }
 };
 
+// A backend with a bug.
+class Mistaken final : public Backend {
+ public:
+  BackendInfo info() const override { return {"mistaken", "1", {}, {}}; }
+  std::string unsupported(const Program&, const CompileOptions&) const override { return {}; }
+  std::unique_ptr<Executable> compile(const Program&, const CompileOptions&) override {
+    throw std::logic_error("no row 3");
+  }
+};
+
 Program small_program() {
   Program program{Graph("small"), Graph("small"), {}};
   for (Graph* graph : {&program.training, &program.inference}) {
@@ -176,6 +186,14 @@ TEST(Server, says_out_of_memory_when_there_is_none) {
   const json hello = with.hear();
   EXPECT_EQ(hello["libraries"][0]["path"], "/lib/x.so");
   EXPECT_EQ(with.ask(R"({"command": "compile"})")["kind"], "out_of_memory");
+}
+
+TEST(Server, ReportsABugOfTheBackendAsAnInternalError) {
+  Conversation with(json::object(), std::make_unique<Mistaken>());
+  with.hear();
+  const json event = with.ask(R"({"command": "compile"})");
+  EXPECT_EQ(event["kind"], "failed");
+  EXPECT_EQ(event["reason"], "a fault of the program, please report it: no row 3");
 }
 
 TEST(Server, names_the_file_that_is_wrong) {

@@ -57,7 +57,8 @@ class Witness final : public Executable {
   bool drained = true;
 };
 
-void train_in(const Cell& cell, Witness& witness, const std::string& task, const Progress& progress = {}) {
+void train_in(const Cell& cell, Witness& witness, const std::string& task,
+              const TellProgress& progress = {}) {
   Session session(cell.path());
   train(witness, session, task == "infer" ? Timed::inference : Timed::training, progress);
   session.close();

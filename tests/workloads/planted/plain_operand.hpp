@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "harness/engine/kernel_library.hpp"
-#include "harness/engine/storage.hpp"
+#include "harness/engine/memory.hpp"
 
 namespace assay {
 

@@ -1,7 +1,7 @@
 // A worker whose modes are mistakes, and one that makes none. "onednn_<mistake>" makes it in oneDNN's graph
 // mode instead of the reference's.
 #include "backends/reference/reference_backend.hpp"
-#include "harness/worker/error.hpp"
+#include "harness/worker/backend.hpp"
 #include "tests/workloads/planted/planted_backend.hpp"
 
 namespace assay {

@@ -1,11 +1,9 @@
 // assay ab: two builds, backends or settings, measured side by side until it is clear.
-#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -17,9 +15,10 @@
 #include "harness/conductor/cli/verdict_options.hpp"
 #include "harness/conductor/compare/ab.hpp"
 #include "harness/conductor/compare/calibration.hpp"
-#include "harness/conductor/compare/fingerprint.hpp"
+#include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/conductor/compare/trial.hpp"
 #include "harness/conductor/run/exit_code.hpp"
+#include "harness/core/text.hpp"
 #include "harness/machine/environment.hpp"
 
 namespace assay::cli {
@@ -35,9 +34,7 @@ struct AbOptions {
   bool dry_run = false;
 };
 
-fs::path default_folder() {
-  return fs::path("reports") / fmt::format("ab-{:%Y%m%dT%H%M%SZ}", fmt::gmtime(std::time(nullptr)));
-}
+fs::path default_folder() { return fs::path("reports") / ("ab-" + utc_now_for_file()); }
 
 AbArm arm(const AbOptions& options, const AbSide& side, const Context& context) {
   AbArm made;

@@ -15,7 +15,6 @@
 #include "harness/conductor/cli/usage_error.hpp"
 #include "harness/conductor/cli/verdict_options.hpp"
 #include "harness/conductor/compare/calibration.hpp"
-#include "harness/conductor/compare/calibration_table.hpp"
 #include "harness/conductor/run/exit_code.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/json/strict_json.hpp"
@@ -101,7 +100,7 @@ void add_calibrate(CLI::App& app, Context& context) {
   command
       ->add_option("--out", options->run.out,
                    "Where the calibration goes; - is stdout "
-                   "[${XDG_CACHE_HOME:-~/.cache}/assay/calibrations/<machine>.json]")
+                   "[${ASSAY_CACHE:-~/.cache/assay}/calibrations/<machine>.json]")
       ->type_name("FILE");
   command->add_flag("--json", options->json, "The calibration instead of a table");
   options->run.add(*command, false);

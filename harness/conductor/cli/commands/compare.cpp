@@ -14,7 +14,7 @@
 #include "harness/conductor/cli/verdict_options.hpp"
 #include "harness/conductor/compare/calibration.hpp"
 #include "harness/conductor/compare/compare.hpp"
-#include "harness/conductor/compare/fingerprint.hpp"
+#include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/conductor/run/exit_code.hpp"
 
 namespace assay::cli {

@@ -10,7 +10,7 @@
 #include "harness/conductor/backends/build_info.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/cli/print.hpp"
-#include "harness/conductor/compare/fingerprint.hpp"
+#include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/conductor/run/exit_code.hpp"
 #include "harness/machine/environment.hpp"
 

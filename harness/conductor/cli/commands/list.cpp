@@ -21,8 +21,10 @@
 #include "harness/conductor/data/provenance.hpp"
 #include "harness/conductor/run/dataset_json.hpp"
 #include "harness/conductor/run/exit_code.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/json/strict_json.hpp"
-#include "harness/core/nearest.hpp"
+#include "harness/core/paths.hpp"
+#include "harness/core/text.hpp"
 #include "harness/graph/op.hpp"
 #include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
@@ -71,8 +73,7 @@ Listing list_workloads(const OptionValues&, bool) {
   }
   out.table.notes.push_back(
       "op/* are all single ops: --size and --cache instead of a batch and a data set; task train is forward "
-      "and "
-      "backward.");
+      "and backward.");
   return out;
 }
 
@@ -105,8 +106,7 @@ Listing list_ops(const OptionValues& given, bool) {
   }
   out.table.notes.push_back(
       "? optional, * kept for the gradient alone, own: a framework's own gradient or optimizer. "
-      "docs/operators.md has "
-      "each op's contract.");
+      "docs/operators.md has each op's contract.");
   return out;
 }
 
@@ -164,7 +164,7 @@ Listing list_configs(const OptionValues&, bool) {
                            {"source", config.source},
                            {"rows", config.rows.size()}});
       out.table.rows.push_back({{file.stem().string()}, {config.title}, {config.source}});
-    } catch (const std::exception& error) {  // one bad file must not hide the others
+    } catch (const Error& error) {  // one bad file must not hide the others
       out.items.push_back({{"name", file.stem().string()}, {"file", file.string()}, {"fault", error.what()}});
       out.table.notes.push_back(error.what());
     }
@@ -213,12 +213,12 @@ Listing list_datasets(const OptionValues& given, bool alone) {
     if (alone && place.here && !dataset.made_here()) {
       try {
         if (const auto files = find_dataset_files(dataset, folders)) {
-          const Provenance provenance = provenance_of(dataset, *files, default_cache());
+          const Provenance provenance = provenance_of(dataset, *files, cache_folder());
           item["provenance"] = provenance_json(provenance);
           size = size_text(provenance.bytes);
           checksum = provenance.checksum.substr(0, 16);
         }
-      } catch (const std::exception& error) {  // one set that cannot be read must not hide the others
+      } catch (const std::runtime_error& error) {  // one set that cannot be read must not hide the others
         item["fault"] = error.what();
         out.table.notes.push_back(error.what());
       }
@@ -260,7 +260,7 @@ int list(const ListOptions& options) {
   const OptionValues given = options.table.values();
   std::vector<std::string> known;
   for (const Kind& kind : kinds) known.emplace_back(kind.name);
-  if (!options.kind.empty() && std::find(known.begin(), known.end(), options.kind) == known.end())
+  if (!options.kind.empty() && !contains(known, options.kind))
     throw UsageError(
         fmt::format("list: '{}' is not a kind of thing{}", options.kind, suggestion(options.kind, known)));
 

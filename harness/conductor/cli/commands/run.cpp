@@ -3,12 +3,10 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <string>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -19,7 +17,8 @@
 #include "harness/conductor/print/console.hpp"
 #include "harness/conductor/print/summary.hpp"
 #include "harness/conductor/run/exit_code.hpp"
-#include "harness/core/io/error.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/text.hpp"
 #include "harness/report/report_json.hpp"
 
 namespace assay::cli {
@@ -42,8 +41,7 @@ fs::path default_report(const RunConfig& config) {
   for (char& c : name)
     if (c == '/') c = '-';
   fs::create_directories("reports");
-  return fs::path("reports") /
-         fmt::format("{}-{:%Y%m%dT%H%M%SZ}.json", name, fmt::gmtime(std::time(nullptr)));
+  return fs::path("reports") / fmt::format("{}-{}.json", name, utc_now_for_file());
 }
 
 // A device takes a report only at the end, when it is too late to hear that it is full. A line feed before

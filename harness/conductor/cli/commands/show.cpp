@@ -16,7 +16,7 @@
 #include "harness/conductor/print/markdown.hpp"
 #include "harness/conductor/print/summary.hpp"
 #include "harness/conductor/run/exit_code.hpp"
-#include "harness/core/nearest.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay::cli {
 namespace {

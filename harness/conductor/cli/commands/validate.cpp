@@ -1,4 +1,4 @@
-// assay validate: the schema, and the invariants that a schema cannot say.
+// assay validate: the fields of a report, and the invariants that its fields' types cannot say.
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,11 +8,12 @@
 
 #include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/cli/print.hpp"
-#include "harness/conductor/cli/report_files.hpp"
+#include "harness/conductor/cli/usage_error.hpp"
 #include "harness/conductor/run/exit_code.hpp"
+#include "harness/core/io/atomic_file.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
-#include "harness/report/schema.hpp"
+#include "harness/report/report_schema.hpp"
 #include "harness/report/strict_document.hpp"
 
 namespace assay::cli {
@@ -21,19 +22,26 @@ namespace {
 struct ValidateOptions {
   std::vector<std::string> files;
   bool schema = false;
+  bool strict = false;
+  std::string upgrade;
 };
 
-std::vector<std::string> faults_of(const std::string& file) {
+struct Judged {
+  Report report;
+  std::vector<std::string> faults;
+};
+
+Judged judge(const std::string& file, bool strict) {
+  Judged judged;
   try {
     const StrictDocument document = read_strict_document(file == "-" ? "/dev/stdin" : file);
-    require_report_schema(document);
-    std::vector<std::string> faults = schema_violations(document);
-    if (faults.empty()) faults = invariant_violations(report_from(document));
-    for (std::string& fault : faults) fault = file + ": " + fault;
-    return faults;
+    judged.report = report_from(document, strict, judged.faults);
+    if (judged.faults.empty()) judged.faults = invariant_violations(judged.report);
+    for (std::string& fault : judged.faults) fault = file + ": " + fault;
   } catch (const JsonError& error) {
-    return {error.what()};
+    judged.faults = {error.what()};
   }
+  return judged;
 }
 
 int validate(const ValidateOptions& options) {
@@ -41,14 +49,19 @@ int validate(const ValidateOptions& options) {
     print(report_schema_text());
     return fine;
   }
+  if (!options.upgrade.empty() && options.files.size() != 1)
+    throw UsageError("validate: --upgrade takes one REPORT");
   int code = fine;
   for (const std::string& file : options.files) {
-    const auto faults = faults_of(file);
-    for (const std::string& fault : faults) warn(fault);
-    if (faults.empty())
-      print(fmt::format("{}: valid ({})\n", file, report_schema));
-    else
+    const Judged judged = judge(file, options.strict);
+    for (const std::string& fault : judged.faults) warn(fault);
+    if (!judged.faults.empty()) {
       code = bad_input;
+      continue;
+    }
+    if (const std::string other = other_rules(judged.report); !other.empty()) warn(file + ": " + other);
+    print(fmt::format("{}: valid ({})\n", file, judged.report.schema));
+    if (!options.upgrade.empty()) write_atomically(options.upgrade, report_text(judged.report));
   }
   return code;
 }
@@ -61,6 +74,10 @@ void add_validate(CLI::App& app, Context& context) {
       app.add_subcommand("validate", "Check reports against the schema and the invariants it cannot say");
   CLI::Option* files = command->add_option("REPORT", options->files, "Reports; - is standard input");
   command->add_flag("--schema", options->schema, "Print the JSON Schema instead")->excludes(files);
+  command->add_flag("--strict", options->strict,
+                    "Refuse fields that the schema does not have (except x_...)");
+  command->add_option("--upgrade", options->upgrade,
+                      "Write the report to this file in today's version, if valid");
   command->callback([options, files, &context] {
     if (!options->schema && files->empty()) throw CLI::RequiredError("REPORT");
     context.action = [options] { return validate(*options); };

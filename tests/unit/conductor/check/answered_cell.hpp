@@ -13,8 +13,8 @@
 
 #include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/check/expected_tensors.hpp"
-#include "harness/conductor/check/optimizer_step.hpp"
 #include "harness/conductor/check/tensor_file.hpp"
+#include "harness/conductor/check/update_judge.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/graph/builder.hpp"
 #include "tests/temporary_folder.hpp"
@@ -41,11 +41,9 @@ inline Program tiny_program(std::int64_t batch, OptimizerSpec optimizer = {}) {
 inline void write_request(const std::filesystem::path& folder, const std::string& precision,
                           const std::string& task) {
   std::filesystem::create_directories(folder);
-  std::ofstream(folder / "request.json")
-      << nlohmann::json{{"protocol", 1},
-                        {"precision", precision},
-                        {"task", task},
-                        {"check", {{"distinct", 4}, {"perturbations", 2}}}};
+  std::ofstream(folder / "request.json") << nlohmann::json{
+      {"protocol", 1},          {"task", task}, {"mode", "graph"},
+      {"precision", precision}, {"batch", 8},   {"check", {{"distinct", 4}, {"perturbations", 2}}}};
 }
 
 class AnsweredCell {

@@ -4,7 +4,8 @@
 #include <cmath>
 #include <set>
 
-#include "harness/conductor/check/rebatch.hpp"
+#include "harness/conductor/check/oracle.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/npy.hpp"
 #include "tests/unit/conductor/check/answered_cell.hpp"
 
@@ -103,9 +104,9 @@ TEST_F(WrittenCheck, is_read_back) {
   EXPECT_EQ(read.distinct, 8);
   EXPECT_EQ(read.row_of, batch_.row_of);
   std::ofstream(check("batch.json")) << R"({"batch": 3, "distinct": 1, "row_of": [0, 0, 7]})";
-  EXPECT_THROW(read_check_batch(folder_.path()), std::runtime_error);
+  EXPECT_THROW(read_check_batch(folder_.path()), CellError);
   std::ofstream(check("batch.json")) << "[";
-  EXPECT_THROW(read_check_batch(folder_.path()), std::runtime_error);
+  EXPECT_THROW(read_check_batch(folder_.path()), CellError);
 }
 
 TEST(Rebatch, changes_the_rows_and_nothing_else) {

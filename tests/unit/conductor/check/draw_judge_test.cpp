@@ -1,4 +1,4 @@
-#include "harness/conductor/check/draw_judge.hpp"
+#include "harness/conductor/check/update_judge.hpp"
 
 #include <gtest/gtest.h>
 

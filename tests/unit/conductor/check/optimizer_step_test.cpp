@@ -1,4 +1,4 @@
-#include "harness/conductor/check/optimizer_step.hpp"
+#include "harness/conductor/check/update_judge.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,6 @@
 #include <fstream>
 
 #include "harness/conductor/check/oracle.hpp"
-#include "harness/conductor/check/rebatch.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/graph/graph_json.hpp"
 #include "tests/unit/conductor/check/answered_cell.hpp"

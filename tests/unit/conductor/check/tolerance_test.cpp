@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "harness/core/io/bf16.hpp"
+#include "harness/core/numerics.hpp"
 
 namespace assay {
 namespace {
@@ -65,9 +65,9 @@ TEST(Tolerance, is_wider_where_narrow_storage_holds_nothing_but_rounding) {
   EXPECT_NEAR(bound_of({1e-3, 1}, rounding, fp32).max, bound_of({1e-3, 1}, exact, fp32).max, 1e-5);
 }
 
-// Root mean square over draws of what is left of the sum of a batch norm's gradient, which is zero but for the
-// bf16 that each element is stored in. `scale` is weight / deviation; the gradient that comes in is bf16, too,
-// and zero in a third of the places, where a ReLU did not let it pass.
+// Root mean square over draws of what is left of the sum of a batch norm's gradient, which is zero but for
+// the bf16 that each element is stored in. `scale` is weight / deviation; the gradient that comes in is bf16,
+// too, and zero in a third of the places, where a ReLU did not let it pass.
 double left_of_the_sum(double scale) {
   const int elements = 8192, draws = 40;
   std::mt19937 random(7);

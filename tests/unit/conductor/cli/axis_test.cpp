@@ -8,6 +8,7 @@
 #include "harness/conductor/config/matrix.hpp"
 #include "harness/conductor/print/csv.hpp"
 #include "harness/conductor/run/cell_folder.hpp"
+#include "harness/report/axes_json.hpp"
 #include "harness/report/report_json.hpp"
 
 namespace assay {
@@ -121,7 +122,7 @@ TEST_F(OneRow, IsInTheReportAndTheCsv) {
   EXPECT_EQ(again.axes.integer("warp-factor"), 7);
   EXPECT_EQ(cell_id(again.axes), cell.id);
   EXPECT_THAT(csv({report}), HasSubstr(",warp-factor=7,"));
-  EXPECT_THAT(axes_schema().dump(), HasSubstr("`warp-factor`"));
+  EXPECT_THAT(schema_of(Of<Axes>{}).dump(), HasSubstr("`warp-factor`"));
 }
 
 TEST_F(OneRow, IsInTheReproduceLine) {

@@ -1,12 +1,13 @@
 #include "harness/conductor/compare/calibration.hpp"
 
 #include <cmath>
+#include <cstdlib>
 #include <random>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/compare/fingerprint.hpp"
+#include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/core/json/strict_json.hpp"
 #include "tests/unit/report/sample_report.hpp"
@@ -105,6 +106,12 @@ TEST(Calibrate, refuses_one_run_two_machines_and_a_damaged_file) {
   json["cells"][0]["between_runs"] = -1;
   EXPECT_THROW(parse_calibration(json.dump(), "c.json"), JsonError);
   EXPECT_THROW(parse_calibration("{}", "c.json"), JsonError);
+}
+
+TEST(Calibration, IsKeptInTheCacheThatTheEnvironmentNames) {
+  ::setenv("ASSAY_CACHE", "/elsewhere", 1);
+  EXPECT_EQ(calibration_place("0123456789ab"), "/elsewhere/calibrations/0123456789ab.json");
+  ::unsetenv("ASSAY_CACHE");
 }
 
 TEST(Fingerprint, is_of_the_machine_and_not_of_its_name_or_clock) {

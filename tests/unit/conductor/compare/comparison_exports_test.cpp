@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/compare/comparison_tables.hpp"
 #include "harness/conductor/print/console.hpp"
 
 namespace assay {

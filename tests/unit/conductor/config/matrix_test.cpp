@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/error.hpp"
 #include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
 
@@ -274,7 +275,7 @@ TEST_F(MatrixTest, an_augmentation_is_part_of_the_identity_and_is_refused_where_
   EXPECT_EQ(made[1].hyper_parameters()["augmentation"], "crop:4+flip");
   EXPECT_THAT(made[1].reproduce(1), HasSubstr(" --augmentation crop:4+flip "));
   for (const char* bad : {"crop", "crop:0", "crop:4+", "flip+flip", "crop:1+crop:2", "", "crop:4x", "turn"})
-    EXPECT_THROW(Augmentation::parse(bad), std::invalid_argument) << bad;
+    EXPECT_THROW(Augmentation::parse(bad), DataError) << bad;
   EXPECT_THAT(error_of(R"({"workload": "lenet5", "backend": "fast", "augmentation": "flop"})"),
               HasSubstr("wanted none, crop:PIXELS"));
 }

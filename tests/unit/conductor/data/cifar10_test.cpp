@@ -5,8 +5,8 @@
 
 #include "harness/conductor/data/format.hpp"
 #include "harness/conductor/data/preparation.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
-#include "harness/core/io/error.hpp"
 #include "harness/core/io/npy.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
-#include "harness/core/io/error.hpp"
-#include "harness/core/io/gzip_file.hpp"
+#include "harness/core/io/file.hpp"
 #include "harness/core/io/philox.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/conductor/data/epoch_plan.hpp"
+#include "harness/core/error.hpp"
 
 namespace assay {
 namespace {
@@ -55,7 +56,7 @@ TEST(InitialValues, have_the_bounds_and_the_variance_of_their_distribution) {
   EXPECT_NEAR(mean_square(initial_value("a", shape, "uniform_fan_in", 1)), 1.0 / 900, 0.02 / 900);
   EXPECT_EQ(mean_square(initial_value("a", shape, "zeros", 1)), 0);
   EXPECT_EQ(mean_square(initial_value("a", shape, "ones", 1)), 1);
-  EXPECT_THROW(initial_value("a", shape, "magic", 1), std::invalid_argument);
+  EXPECT_THROW(initial_value("a", shape, "magic", 1), DataError);
 }
 
 TEST(EpochPlan, is_a_permutation_that_the_epoch_and_the_seed_determine) {

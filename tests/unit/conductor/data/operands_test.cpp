@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "harness/core/error.hpp"
 #include "harness/graph/program.hpp"
 
 namespace assay {
@@ -68,9 +69,9 @@ TEST(Operands, numbers_are_tagged_and_whole_where_the_tag_says_so) {
 }
 
 TEST(Operands, of_an_unknown_kind_are_refused) {
-  EXPECT_THROW(draw_operands(graph_of("sparkling"), 1, 1, "a"), std::invalid_argument);
-  EXPECT_THROW(draw_operands(graph_of("below:x"), 1, 1, "a"), std::invalid_argument);
-  EXPECT_THROW(draw_operands(graph_of("below:0"), 1, 1, "a"), std::invalid_argument);
+  EXPECT_THROW(draw_operands(graph_of("sparkling"), 1, 1, "a"), DataError);
+  EXPECT_THROW(draw_operands(graph_of("below:x"), 1, 1, "a"), DataError);
+  EXPECT_THROW(draw_operands(graph_of("below:0"), 1, 1, "a"), DataError);
 }
 
 }  // namespace

@@ -1,17 +1,22 @@
+#include <algorithm>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "harness/conductor/data/format.hpp"
 #include "harness/conductor/data/npy_labels.hpp"
 #include "harness/conductor/data/preparation.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
-#include "harness/core/io/error.hpp"
 #include "harness/core/io/npy.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/unit/conductor/data/reason_of.hpp"
 
 namespace assay {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -92,6 +97,113 @@ TEST(OwnArrays, refuse_what_does_not_fit) {
   const std::vector<std::uint8_t> few(9);
   write_npy(own.folder / "npy" / "inputs.npy", {DType::u8, {9, 1}}, std::span<const std::uint8_t>(few));
   EXPECT_THAT(own.reason(), HasSubstr("9 samples; 10 are needed"));
+}
+
+// What scripts/fetch-data makes of a Keras archive with two training texts and two test texts
+// (tests/python/test_keras_imdb.py): tokens and labels, in the order training, validation, test.
+struct ConvertedReviews {
+  TemporaryFolder folder;
+  Dataset dataset{"imdb", "", {500}, 2, 2, 1, 1, "fetch and convert it", &own_arrays_format(), 5000};
+  PrepareOptions options;
+  std::vector<std::int32_t> tokens = std::vector<std::int32_t>(4 * 500);
+
+  ConvertedReviews() {
+    options.folders = {folder.path()};
+    options.cache = folder / "cache";
+    std::filesystem::create_directories(folder / "imdb");
+    put(0, {1, 4, 17, 303, 2});
+    put(1, {1});
+    put(2, {1, 5});
+    put(3, {1, 6});
+    write_inputs();
+    write_labels({1, 0, 0, 1});
+  }
+  void put(std::size_t sample, const std::vector<std::int32_t>& text) {
+    std::copy_backward(text.begin(), text.end(),
+                       tokens.begin() + static_cast<std::ptrdiff_t>((sample + 1) * 500));
+  }
+  void write_inputs() const {
+    write_npy(folder / "imdb" / "inputs.npy", {DType::i32, {4, 500}}, std::span<const std::int32_t>(tokens));
+  }
+  void write_labels(const std::vector<std::int32_t>& labels) const {
+    write_npy(folder / "imdb" / "labels.npy", {DType::i32, {static_cast<std::int64_t>(labels.size())}},
+              std::span<const std::int32_t>(labels));
+  }
+  Manifest prepare() const { return prepare_stored_dataset(dataset, options).manifest; }
+  std::string reason() const {
+    return reason_of([&] { prepare(); });
+  }
+};
+
+// The tokens of a sample without its padding.
+std::vector<std::int32_t> text_of(const MappedNpy& inputs, std::int64_t sample) {
+  const auto row = inputs.as<std::int32_t>().subspan(static_cast<std::size_t>(sample) * 500, 500);
+  const auto begin = std::find_if(row.begin(), row.end(), [](std::int32_t token) { return token != 0; });
+  return {begin, row.end()};
+}
+
+TEST(ImdbArrays, are_read_in_the_order_training_validation_test) {
+  const ConvertedReviews reviews;
+  const Manifest manifest = reviews.prepare();
+  const Split &train = manifest.splits.at("train"), &validation = manifest.splits.at("validation"),
+              &test = manifest.splits.at("test");
+  EXPECT_EQ(manifest.vocabulary, 5000);
+  EXPECT_EQ(manifest.classes, 2);
+  EXPECT_EQ(manifest.sample_shape, Shape{500});
+  EXPECT_EQ(train.first, 0);
+  EXPECT_EQ(train.count, 2);
+  EXPECT_EQ(validation.first, 0);
+  EXPECT_EQ(validation.count, 1);
+  EXPECT_EQ(test.first, 1);
+  EXPECT_EQ(test.count, 1);
+  EXPECT_EQ(validation.inputs, test.inputs) << "the two halves of the publisher: two arrays";
+  const MappedNpy inputs(train.inputs), held(test.inputs);
+  EXPECT_EQ(inputs.type().shape, (Shape{2, 500}));
+  EXPECT_EQ(held.type().shape, (Shape{2, 500}));
+  EXPECT_THAT(text_of(inputs, 0), ElementsAre(1, 4, 17, 303, 2));
+  EXPECT_THAT(text_of(inputs, 1), ElementsAre(1));
+  EXPECT_THAT(text_of(held, validation.first), ElementsAre(1, 5));
+  EXPECT_THAT(text_of(held, test.first), ElementsAre(1, 6));
+  const MappedNpy labels(train.labels), held_labels(test.labels);
+  EXPECT_THAT(labels.as<std::int32_t>(), ElementsAre(1, 0));
+  EXPECT_THAT(held_labels.as<std::int32_t>(), ElementsAre(0, 1));
+}
+
+TEST(ImdbArrays, refuse_what_no_conversion_writes) {
+  ConvertedReviews reviews;
+  reviews.write_labels({1, 0, 0, 2});
+  EXPECT_THAT(reviews.reason(), HasSubstr("label 3 is 2; there are 2 classes"));
+  reviews.write_labels({1, 0, 0});
+  EXPECT_THAT(reviews.reason(), HasSubstr("3 labels for 4 inputs"));
+  reviews.write_labels({1, 0, 0, 1});
+  for (const std::int32_t bad : {5000, -1}) {
+    reviews.tokens[2 * 500 + 7] = bad;
+    reviews.write_inputs();
+    EXPECT_THAT(reviews.reason(), HasSubstr(fmt::format("sample 2 holds the token {};", bad)));
+  }
+  const auto path = reviews.folder / "imdb" / "inputs.npy";
+  const std::vector<std::int32_t> words(5 * 500);
+  write_npy(path, {DType::i32, {5, 500}}, std::span<const std::int32_t>(words));
+  EXPECT_THAT(reviews.reason(), AllOf(HasSubstr("'<i4' (5, 500)"), HasSubstr("i32 (4, 500)"),
+                                      HasSubstr("fetch and convert it")));
+  write_npy(path, {DType::i32, {4, 400}}, std::span<const std::int32_t>(words).first(1600));
+  EXPECT_THAT(reviews.reason(), HasSubstr("'<i4' (4, 400)"));
+  const std::vector<float> numbers(4 * 500);
+  write_npy(path, {DType::f32, {4, 500}}, std::span<const float>(numbers));
+  EXPECT_THAT(reviews.reason(), HasSubstr("'<f4' (4, 500)"));
+  EXPECT_FALSE(std::filesystem::exists(reviews.folder / "cache" / "datasets"));
+}
+
+TEST(ImdbArrays, name_the_conversion_where_only_the_archive_is_there) {
+  const ConvertedReviews reviews;
+  std::filesystem::remove_all(reviews.folder / "imdb");
+  std::filesystem::create_directories(reviews.folder / "imdb");
+  write_atomically(reviews.folder / "imdb" / "imdb.npz", "PK", false);
+  EXPECT_THROW(prepare_dataset("imdb", reviews.options), DatasetMissing);
+  EXPECT_THAT(
+      reason_of([&] { prepare_dataset("imdb", reviews.options); }),
+      AllOf(HasSubstr((reviews.folder / "imdb").string()), HasSubstr("inputs.npy and labels.npy"),
+            HasSubstr("scripts/fetch-data imdb"), HasSubstr("scripts/fetch-data --convert imdb.npz")));
 }
 
 }  // namespace

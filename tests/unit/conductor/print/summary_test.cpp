@@ -191,7 +191,7 @@ TEST(Summary, shows_the_curve_of_the_training_loss_of_five_epochs_or_more) {
     fork.evaluations.clear();
     for (int epoch = 1; epoch <= 20; ++epoch) {
       const double loss = 10.0 * fork.round + 1.0 / epoch;
-      fork.evaluations.push_back({.epoch = epoch, .split = "train", .samples = 10, .loss = loss});
+      fork.evaluations.push_back({.epoch = epoch, .split = DataSplit::train, .samples = 10, .loss = loss});
     }
   }
   const Table table = loss_curves(report, comparison_groups(report).at(0));

@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 
 constexpr std::int64_t second = 1'000'000'000;
 
-Block block_at(const char* kind, double begin, double end, int epoch = 0) {
+Block block_at(BlockKind kind, double begin, double end, int epoch = 0) {
   Block made;
   made.kind = kind;
   made.epoch = epoch;
@@ -24,8 +24,8 @@ Block block_at(const char* kind, double begin, double end, int epoch = 0) {
   return made;
 }
 
-// A second of warm-up and two of timed blocks, with a look each quarter of a second from 0 to 4 s. The GPU draws
-// 100 W, and 300 W in the timed blocks; a sample tells of the second before it.
+// A second of warm-up and two of timed blocks, with a look each quarter of a second from 0 to 4 s. The GPU
+// draws 100 W, and 300 W in the timed blocks; a sample tells of the second before it.
 Fork fork_of_steps() {
   Fork fork;
   fork.status = Status::ok;
@@ -33,7 +33,8 @@ Fork fork_of_steps() {
   fork.gpu->model = "A Card";
   fork.gpu->worker_peak = 300;
   fork.gpu->device_peak = 400;
-  fork.blocks = {block_at("warm_up", 1, 2), block_at("timed", 2, 3), block_at("timed", 3, 4)};
+  fork.blocks = {block_at(BlockKind::warm_up, 1, 2), block_at(BlockKind::timed, 2, 3),
+                 block_at(BlockKind::timed, 3, 4)};
   double joules = 5000;
   for (int i = 0; i <= 16; ++i) {
     MachineSample sample;
@@ -62,22 +63,22 @@ TEST(GpuMetrics, power_is_that_of_the_timed_blocks_and_energy_that_of_a_step) {
   EXPECT_NEAR(*gpu_power(fork_of_steps()).value, 300, 1e-9);
   EXPECT_NEAR(*gpu_energy(fork_of_steps()).value, 300 * 2.0 / 20, 1e-9);
   Fork between = fork_of_steps();  // half of what lies between two looks
-  between.blocks = {block_at("timed", 1.875, 2.875)};
+  between.blocks = {block_at(BlockKind::timed, 1.875, 2.875)};
   EXPECT_NEAR(*gpu_power(between).value, 0.125 * 100 + 0.875 * 300, 1e-9);
 }
 
 TEST(GpuMetrics, of_epochs_leave_out_the_first) {
   Fork fork = fork_of_steps();
-  fork.blocks = {block_at("timed", 0, 2, 1), block_at("timed", 2, 4, 2)};
+  fork.blocks = {block_at(BlockKind::timed, 0, 2, 1), block_at(BlockKind::timed, 2, 4, 2)};
   EXPECT_NEAR(*gpu_power(fork).value, 300, 1e-9);
 }
 
 TEST(GpuMetrics, of_steps_that_are_too_short_are_null) {
   Fork fork = fork_of_steps();
-  fork.blocks = {block_at("warm_up", 2, 2.1), block_at("timed", 2.1, 2.3)};
+  fork.blocks = {block_at(BlockKind::warm_up, 2, 2.1), block_at(BlockKind::timed, 2.1, 2.3)};
   EXPECT_THAT(gpu_utilisation(fork).reason, HasSubstr("too short"));
   EXPECT_THAT(gpu_power(fork).reason, HasSubstr("too short"));
-  fork.blocks = {block_at("timed", 3, 9)};
+  fork.blocks = {block_at(BlockKind::timed, 3, 9)};
   EXPECT_THAT(gpu_energy(fork).reason, HasSubstr("outside the samples"));
 }
 

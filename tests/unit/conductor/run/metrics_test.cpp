@@ -11,7 +11,7 @@
 namespace assay {
 namespace {
 
-Block block(const char* kind, int epoch, std::int64_t begin_ms, std::int64_t milliseconds,
+Block block(BlockKind kind, int epoch, std::int64_t begin_ms, std::int64_t milliseconds,
             std::int64_t steps = 10) {
   Block made;
   made.kind = kind;
@@ -29,8 +29,9 @@ Fork steps_fork(int round, std::int64_t milliseconds) {
   fork.round = round;
   fork.seed = static_cast<std::uint64_t>(round) + 1;
   fork.status = Status::ok;
-  fork.blocks = {block("warm_up", 0, 0, 500), block("timed", 0, 600, milliseconds),
-                 block("timed", 0, 1600, milliseconds), block("timed", 0, 2600, 2 * milliseconds)};
+  fork.blocks = {block(BlockKind::warm_up, 0, 0, 500), block(BlockKind::timed, 0, 600, milliseconds),
+                 block(BlockKind::timed, 0, 1600, milliseconds),
+                 block(BlockKind::timed, 0, 2600, 2 * milliseconds)};
   return fork;
 }
 
@@ -98,8 +99,9 @@ TEST(Metrics, epochs_are_reported_first_apart_from_the_rest) {
   Fork fork;
   fork.status = Status::ok;
   fork.compile_seconds = 2;
-  fork.blocks = {block("timed", 1, 0, 3000), block("timed", 2, 4000, 1000), block("timed", 3, 6000, 2000)};
-  fork.evaluations = {{1, "test", 100, 0.9, 0.5, 0.1}, {3, "test", 100, 0.4, 0.8, 0.1}};
+  fork.blocks = {block(BlockKind::timed, 1, 0, 3000), block(BlockKind::timed, 2, 4000, 1000),
+                 block(BlockKind::timed, 3, 6000, 2000)};
+  fork.evaluations = {{1, DataSplit::test, 100, 0.9, 0.5, 0.1}, {3, DataSplit::test, 100, 0.4, 0.8, 0.1}};
   const Metrics metrics = cell({fork}).metrics;
   EXPECT_DOUBLE_EQ(*metrics.at("first_epoch_time").value, 5);
   EXPECT_DOUBLE_EQ(*metrics.at("epoch_time").value, 1.5);
@@ -148,8 +150,9 @@ TEST(Metrics, percentiles_have_intervals_over_forks) {
 TEST(Metrics, the_accuracy_after_the_first_epoch_stands_beside_the_last) {
   Fork fork;
   fork.status = Status::ok;
-  fork.blocks = {block("timed", 1, 0, 3000), block("timed", 2, 4000, 1000)};
-  fork.evaluations = {{1, "validation", 100, 0.9, 0.5, 0.1}, {2, "validation", 100, 0.4, 0.8, 0.1}};
+  fork.blocks = {block(BlockKind::timed, 1, 0, 3000), block(BlockKind::timed, 2, 4000, 1000)};
+  fork.evaluations = {{1, DataSplit::validation, 100, 0.9, 0.5, 0.1},
+                      {2, DataSplit::validation, 100, 0.4, 0.8, 0.1}};
   EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("first_epoch_accuracy").value, 0.5);
   EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("validation_accuracy").value, 0.8);
 }
@@ -197,8 +200,8 @@ TEST(Quality, disturbances_are_named) {
   throttled.samples = {{1, 1, 1, 3e9}, {2, 1, 1, 2e9}};
   EXPECT_THAT(flags_of(throttled), ::testing::ElementsAre("throttled"));
   Fork drifting = fork;
-  drifting.blocks = {block("timed", 0, 0, 100), block("timed", 0, 200, 100), block("timed", 0, 400, 150),
-                     block("timed", 0, 600, 150)};
+  drifting.blocks = {block(BlockKind::timed, 0, 0, 100), block(BlockKind::timed, 0, 200, 100),
+                     block(BlockKind::timed, 0, 400, 150), block(BlockKind::timed, 0, 600, 150)};
   EXPECT_THAT(flags_of(drifting), ::testing::ElementsAre("not_steady"));
 }
 

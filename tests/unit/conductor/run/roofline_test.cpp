@@ -42,10 +42,10 @@ TEST(Roofline, refuses_nothing_where_it_was_not_measured) {
 
 TEST(Roofline, a_fork_has_the_median_of_its_timed_blocks) {
   Fork fork;
-  fork.blocks = {{.kind = "warm_up", .steps = 1, .begin_ns = 0, .end_ns = 1'000'000'000},
-                 {.kind = "timed", .steps = 10, .begin_ns = 0, .end_ns = 10'000},
-                 {.kind = "timed", .steps = 10, .begin_ns = 0, .end_ns = 20'000},
-                 {.kind = "timed", .steps = 10, .begin_ns = 0, .end_ns = 90'000}};
+  fork.blocks = {{.kind = BlockKind::warm_up, .steps = 1, .begin_ns = 0, .end_ns = 1'000'000'000},
+                 {.kind = BlockKind::timed, .steps = 10, .begin_ns = 0, .end_ns = 10'000},
+                 {.kind = BlockKind::timed, .steps = 10, .begin_ns = 0, .end_ns = 20'000},
+                 {.kind = BlockKind::timed, .steps = 10, .begin_ns = 0, .end_ns = 90'000}};
   EXPECT_DOUBLE_EQ(median_step(fork), 2e-6);
   EXPECT_EQ(median_step({}), 0);
 }

@@ -9,7 +9,6 @@
 #include <map>
 #include <sstream>
 
-#include "harness/graph/memory_plan/peak.hpp"
 #include "harness/graph/memory_plan/summary.hpp"
 #include "harness/graph/op.hpp"
 #include "workloads/workload.hpp"
@@ -69,20 +68,15 @@ std::string bound_table(const std::string& name, const char* task, const Graph& 
 constexpr std::string_view introduction =
     "# Memory plans\n\n"
     "The arena of one step in MiB: fp32, each workload's own batch, the unfused graph with plain layouts. "
-    "*Naive* gives every "
-    "tensor bytes of its own;\n"
+    "*Naive* gives every tensor bytes of its own;\n"
     "*in place* writes a result over an operand that dies there; *co-share* lets tensors that never live "
-    "together have "
-    "the same bytes. Parameters,\n"
+    "together have the same bytes. Parameters,\n"
     "moments, running statistics and dropout masks persist and are not counted. No plan of these in-place "
-    "rules and this "
-    "order of nodes is below the\n"
+    "rules and this order of nodes is below the\n"
     "last column, the most bytes alive at once. MXNet's documents (2015) claim 2x for training and 4x for "
-    "prediction over "
-    "networks like AlexNet, VGG\n"
+    "prediction over networks like AlexNet, VGG\n"
     "and Inception. The page is written by `ASSAY_WRITE_DOCS=1 build/dev/memory_plan_test "
-    "--gtest_filter='MemoryPage.*'`; "
-    "`assay inspect WORKLOAD` and every\n"
+    "--gtest_filter='MemoryPage.*'`; `assay inspect WORKLOAD` and every\n"
     "report have the same numbers, `assay run configs/mxnet-memory.json` beside the claims.\n\n"
     "| workload | batch | task | naive | in place | in place + co-share | saving | claimed | no plan is "
     "below |\n"
@@ -91,17 +85,13 @@ constexpr std::string_view introduction =
 constexpr std::string_view bounds =
     "\n## What bounds them\n\n"
     "Where a saving is below the claim the plan is at its bound, or nearly: what is alive at the peak, by "
-    "the op that made "
-    "it and the one that reads\n"
+    "the op that made it and the one that reads\n"
     "it last. In prediction two neighbouring layers are alive at once, so a network of few layers cannot "
-    "save more than "
-    "their share of the whole. In\n"
+    "save more than their share of the whole. In\n"
     "training every activation that a gradient reads must outlive the forward pass: behind a convolution and "
-    "a ReLU that is "
-    "one tensor (the gradient of\n"
+    "a ReLU that is one tensor (the gradient of\n"
     "a ReLU reads its result, and so does the next layer's weight gradient), with a batch norm between them "
-    "two. A small "
-    "batch, as that of the MLP, leaves mostly\n"
+    "two. A small batch, as that of the MLP, leaves mostly\n"
     "the gradients of the parameters, which live until the update.\n";
 
 std::string written() {

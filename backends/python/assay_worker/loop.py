@@ -1,0 +1,79 @@
+"""The blocks and steps of a run, for the worker's own loop and for a framework that has a loop of its own."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from .batch import DONE, EVALUATE, Block, Session
+
+Progress = Callable[[int, int], None]
+TELL_SECONDS = 0.2  # between two progress messages
+
+
+class Trained(Protocol):
+    """The part of an adapter that the loop calls between blocks."""
+
+    def evaluate(self, inputs: np.ndarray) -> np.ndarray: ...
+
+    def synchronize(self) -> None: ...
+
+    def loss(self) -> float: ...
+
+
+class Loop:
+    """The blocks of a run one after the other; between those that train it evaluates."""
+
+    def __init__(self, adapter: Trained, session: Session, progress: Progress) -> None:
+        self._adapter, self.session = adapter, session
+        self._progress = progress
+        self._told = 0.0
+        self._rows: list[tuple[float, int]] = []
+        self._at = 0
+
+    def next_block(self) -> Block | None:
+        """Give the next block of steps, whose clock runs from now; None: all is done."""
+        while (block := self._block()).kind == EVALUATE:
+            for _ in range(block.steps):
+                self.session.next_batch()
+                self.session.add_logits(self._adapter.evaluate(self.session.inputs))
+            self.session.end_block(math.nan)
+        return None if block.kind == DONE else block
+
+    def rows(self, block: Block) -> list[tuple[float, int]]:
+        """Learning rate and number of each step of a block."""
+        first, end, schedule = block.first_step, block.first_step + block.steps, self.session.schedule
+        rows = schedule[first:end]
+        if len(rows) != block.steps:
+            raise RuntimeError(f"[train] steps {first} to {end}: the schedule has {len(schedule)} rows")
+        return rows
+
+    def begin_step(self) -> tuple[float, int] | None:
+        """For a framework with a loop of its own: what the next step is trained with; None: none is left."""
+        if self._at == len(self._rows):
+            block = self.next_block()
+            if block is None:
+                return None
+            self._rows, self._at = self.rows(block), 0
+        return self._rows[self._at]
+
+    @property
+    def last_of_block(self) -> bool:
+        return self._at + 1 == len(self._rows)
+
+    def end_step(self) -> None:
+        """The step that begin_step() told has been enqueued; at the end of a block the loss is read."""
+        self._at += 1
+        if self._at == len(self._rows):
+            self._adapter.synchronize()
+            self.session.end_block(self._adapter.loss())
+
+    def _block(self) -> Block:
+        if (now := time.monotonic()) - self._told > TELL_SECONDS:
+            self._told = now
+            self._progress(*self.session.progress())
+        return self.session.next_block()

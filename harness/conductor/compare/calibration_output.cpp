@@ -1,0 +1,126 @@
+#include "harness/conductor/compare/calibration.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/core/json/decode.hpp"
+#include "harness/core/json/encode.hpp"
+
+namespace assay {
+namespace {
+
+constexpr std::string_view schema = "assay-calibration/1";
+constexpr JsonLimits limits{std::size_t{1} << 26, 8};
+constexpr double most_forks = 1e6;
+constexpr double most_spread = 10;  // of logarithms
+
+}  // namespace
+
+constexpr auto describe(Of<CellNoise>) {
+  return fields(
+      "cell_noise", "How noisy a cell is.", field("id", &CellNoise::id, "Of the cell."),
+      field("metric", &CellNoise::metric, "Which one scatters."), field("runs", &CellNoise::runs, "Runs."),
+      field("forks", &CellNoise::forks, "Of the run with the fewest."),
+      field("within_runs", &CellNoise::within_runs, "Between forks of a run.").between(0, most_spread),
+      field("between_runs", &CellNoise::between_runs, "Between runs.").between(0, most_spread),
+      field("floor", &CellNoise::floor, "Largest ratio - 1 that two runs of one build may show."),
+      field("comparisons", &CellNoise::comparisons, "Of two runs each."),
+      field("alarms", &CellNoise::alarms, "False ones among them."),
+      field("visible", &CellNoise::visible, "Changes that show, by forks a side."),
+      field("forks_wanted", &CellNoise::forks_wanted, "A side, that show the threshold.")
+          .between(1, most_forks));
+}
+constexpr auto describe(Of<Calibration>) {
+  return fields("calibration", "How noisy a machine is.",
+                field("fingerprint", &Calibration::fingerprint, "Of the machine."),
+                field("machine", &Calibration::machine, "In words."),
+                field("made", &Calibration::made, "ISO 8601, UTC."),
+                field("threshold", &Calibration::threshold, "A change of which alarms are about."),
+                field("confidence", &Calibration::confidence, "Of all cells together."),
+                field("runs", &Calibration::runs, "Runs."),
+                field("suggested_forks", &Calibration::forks, "A side.").between(1, most_forks),
+                field("suggested_threshold", &Calibration::suggested_threshold, "That 12 forks show."),
+                field("cells", &Calibration::cells, "In the order of the reports."));
+}
+
+nlohmann::json to_json(const Calibration& calibration) {
+  nlohmann::json out = encode(calibration);
+  out["schema"] = schema;
+  out["comparisons"] = calibration.comparisons();
+  out["alarms"] = calibration.alarms();
+  return out;
+}
+
+Calibration parse_calibration(std::string text, std::string_view where) {
+  const nlohmann::json json = parse_strict_json(text, where, limits);
+  const std::string said = json.is_object() && json.contains("schema") && json["schema"].is_string()
+                               ? json["schema"].get<std::string>()
+                               : std::string();
+  if (said != schema)
+    throw JsonError(fmt::format("{}: not a calibration: its \"schema\" is \"{}\", not \"{}\"", where,
+                                said.substr(0, 80), schema));
+  return decoded<Calibration>(json, where);
+}
+
+Calibration read_calibration(const std::filesystem::path& file) {
+  return parse_calibration(read_json_text(file, limits), file.string());
+}
+
+namespace {
+
+std::string percent(double share) { return fmt::format("{:.2g} %", 100 * share); }
+
+std::string visible(const CellNoise& cell) {
+  std::string text;
+  for (const auto& [forks, change] : cell.visible)
+    if (forks <= 32) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", forks, percent(change));
+  return text;
+}
+
+}  // namespace
+
+Table calibration_table(const Calibration& calibration) {
+  Table table;
+  table.title = fmt::format("Noise of {} ({})", calibration.machine, calibration.fingerprint);
+  table.columns = {{"cell"},
+                   {"metric"},
+                   {"runs", Align::right},
+                   {"between forks", Align::right},
+                   {"between runs", Align::right},
+                   {"floor", Align::right},
+                   {"alarms", Align::right},
+                   {"forks and the change they see"},
+                   {fmt::format("forks for {}", percent(calibration.threshold)), Align::right}};
+  for (const CellNoise& cell : calibration.cells)
+    table.rows.push_back(
+        {{cell.id},
+         {cell.metric},
+         {fmt::format("{} x {}", cell.runs, cell.forks)},
+         {percent(cell.within_runs)},
+         {percent(cell.between_runs)},
+         {percent(cell.floor)},
+         {fmt::format("{}/{}", cell.alarms, cell.comparisons), cell.alarms > 0 ? Tone::bad : Tone::plain},
+         {visible(cell)},
+         {cell.forks_wanted ? fmt::format("{}", *cell.forks_wanted) : "none: assay ab",
+          cell.forks_wanted ? Tone::plain : Tone::doubtful}});
+  table.notes.push_back(
+      fmt::format("False alarms: {} of {} comparisons of two runs of the same build, each "
+                  "without what the runs differ by.",
+                  calibration.alarms(), calibration.comparisons()));
+  table.notes.push_back(
+      calibration.forks
+          ? fmt::format("Suggested: --forks {} for a threshold of {}.", *calibration.forks,
+                        percent(calibration.threshold))
+          : fmt::format("No number of forks shows {} in nine of ten cells here: ask `assay ab`, or take a "
+                        "larger threshold.",
+                        percent(calibration.threshold)));
+  if (calibration.suggested_threshold)
+    table.notes.push_back(fmt::format("With 12 forks a side a threshold of {} is seen in nine of ten cells.",
+                                      percent(*calibration.suggested_threshold)));
+  table.notes.push_back(
+      "Between forks and between runs: standard deviations of ln(time). Floor: the largest change that two "
+      "runs of one build are to be expected to show.");
+  return table;
+}
+
+}  // namespace assay

@@ -1,0 +1,45 @@
+#include "harness/core/error.hpp"
+
+#include <cerrno>
+#include <new>
+#include <system_error>
+
+#include <fmt/format.h>
+
+namespace assay {
+
+std::string internal_error(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return "out of memory";
+  return std::string("a fault of the program, please report it: ") + error.what();
+}
+
+namespace {
+
+std::string_view remedy(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "; free some space or choose another place";
+    case EFBIG:
+      return "; the limit on file sizes was met (ulimit -f)";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "; choose a place that you may write to, or mend its permissions";
+    case EMFILE:
+      return "; raise the limit on open files (ulimit -n)";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+IoError::IoError(std::string_view operation, std::filesystem::path path, std::string_view what)
+    : Error(fmt::format("[{}] {}: {}", operation, path.string(), what)), path_(std::move(path)) {}
+
+IoError::IoError(std::string_view operation, std::filesystem::path path, std::string_view what, int error)
+    : IoError(operation, std::move(path),
+              fmt::format("{}: {}{}", what, std::generic_category().message(error), remedy(error))) {}
+
+}  // namespace assay

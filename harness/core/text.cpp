@@ -1,0 +1,64 @@
+#include "harness/core/text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <ctime>
+#include <numeric>
+
+namespace assay {
+namespace {
+
+std::string formatted_now(const char* format) {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, format, &parts)};
+}
+
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  // Three rows of the table: the one in hand and the two above it.
+  std::vector<std::size_t> row(b.size() + 1), above, before(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  above = row;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    before.swap(above);
+    above.swap(row);
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+  }
+  return row.back();
+}
+
+std::string suggestion(std::string_view name, const std::vector<std::string>& known) {
+  // Names come from files, too: a long one is near to nothing.
+  constexpr std::size_t longest = 64;
+  if (name.size() <= longest && !known.empty()) {
+    const auto nearest = std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
+      return edit_distance(name, a) < edit_distance(name, b);
+    });
+    if (edit_distance(name, *nearest) <= std::max<std::size_t>(1, name.size() / 3)) {
+      return fmt::format("; did you mean '{}'?", *nearest);
+    }
+  }
+  return fmt::format("; known are {}", fmt::join(known, ", "));
+}
+
+std::string printable(std::string_view text, std::size_t max_bytes) {
+  std::string clean(text.substr(0, max_bytes));
+  std::ranges::replace_if(clean, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return clean;
+}
+
+std::string utc_now() { return formatted_now("%Y-%m-%dT%H:%M:%SZ"); }
+std::string utc_now_for_file() { return formatted_now("%Y%m%dT%H%M%SZ"); }
+
+}  // namespace assay

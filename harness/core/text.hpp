@@ -1,0 +1,30 @@
+// Small helpers for names, text and time stamps.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace assay {
+
+template <typename Range, typename T>
+bool contains(const Range& range, const T& item) {
+  return std::ranges::find(range, item) != std::ranges::end(range);
+}
+
+// The fewest insertions, deletions and replacements of a character, and swaps of two neighbours, that turn
+// `a` into `b`.
+std::size_t edit_distance(std::string_view a, std::string_view b);
+// "; did you mean 'lenet5'?" when a name is near enough, else "; known are lenet5, mlp".
+std::string suggestion(std::string_view name, const std::vector<std::string>& known);
+
+// At most `max_bytes` of a text that somebody else wrote, with '?' for all but printable ASCII.
+std::string printable(std::string_view text, std::size_t max_bytes);
+
+// The time now: "2026-01-31T12:00:00Z".
+std::string utc_now();
+// The same for the name of a file: "20260131T120000Z".
+std::string utc_now_for_file();
+
+}  // namespace assay

@@ -1,0 +1,36 @@
+#include "harness/machine/session.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+
+namespace assay {
+
+std::string boot_id() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  return id;
+}
+
+bool affects_speed(std::string_view variable) {
+  static constexpr std::array<std::string_view, 23> prefixes{
+      "OMP_",  "GOMP_",  "KMP_",     "MKL_",     "DNNL_",   "ONEDNN_",        "OPENBLAS_", "BLIS_",
+      "CUDA_", "CUDNN_", "CUBLAS_",  "NVIDIA_",  "NCCL_",   "XLA_",           "TF_",       "MXNET_",
+      "JAX_",  "TORCH",  "PYTORCH_", "NUMEXPR_", "MALLOC_", "GLIBC_TUNABLES", "LD_"};
+  return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return variable.starts_with(prefix); });
+}
+
+std::map<std::string, std::string> speed_variables() {
+  std::map<std::string, std::string> found;
+  for (char** entry = ::environ; entry && *entry; ++entry) {
+    const std::string_view text(*entry);
+    const std::size_t equals = text.find('=');
+    if (equals == text.npos || !affects_speed(text.substr(0, equals))) continue;
+    found.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return found;
+}
+
+}  // namespace assay

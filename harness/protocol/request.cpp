@@ -1,0 +1,22 @@
+#include "harness/protocol/request.hpp"
+
+#include <fmt/format.h>
+
+#include "harness/core/json/decode.hpp"
+#include "harness/protocol/message.hpp"
+
+namespace assay {
+
+CellRequest read_request(const std::filesystem::path& file) {
+  constexpr JsonLimits limits{.bytes = 1 << 20};
+  const nlohmann::json json = read_strict_json(file, limits);
+  const auto request = decoded<CellRequest>(json, file.string());
+  if (request.protocol != protocol::version)
+    throw JsonError(fmt::format("{}/protocol: is version {}; this build speaks version {}", file.string(),
+                                request.protocol, protocol::version));
+  if (request.task != "train" && request.task != "infer")
+    throw JsonError(fmt::format("{}/task: \"{}\" is not one of train, infer", file.string(), request.task));
+  return request;
+}
+
+}  // namespace assay

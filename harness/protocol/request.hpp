@@ -1,0 +1,165 @@
+// request.json of a cell folder as a type (docs/protocol.md): the conductor writes it, the worker and the batch
+// library read it. Fields that it does not have are ignored, so that both sides may grow.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/core/json/fields.hpp"
+#include "harness/core/words.hpp"
+
+namespace assay {
+
+enum class LoaderKind { resident, harness, native };
+template <>
+inline constexpr auto words<LoaderKind> =
+    std::array{Word{LoaderKind::resident, "resident"}, Word{LoaderKind::harness, "harness"},
+               Word{LoaderKind::native, "native"}};
+
+enum class ClockKind { steps, epochs };
+template <>
+inline constexpr auto words<ClockKind> =
+    std::array{Word{ClockKind::steps, "steps"}, Word{ClockKind::epochs, "epochs"}};
+
+struct LoaderRequest {
+  LoaderKind kind = LoaderKind::resident;
+  int workers = 1;
+  int prefetch = 4;
+  std::int64_t resident_batches = 8;
+};
+constexpr auto describe(Of<LoaderRequest>) {
+  return fields(
+      "loader_request", "Where batches come from.",
+      field("kind", &LoaderRequest::kind, "resident, harness or native.").optional(),
+      field("workers", &LoaderRequest::workers, "Threads that load.").between(0, 256).optional(),
+      field("prefetch", &LoaderRequest::prefetch, "Batches loaded ahead.").between(1, 1024).optional(),
+      field("resident_batches", &LoaderRequest::resident_batches,
+            "Batches that stay in memory and are rotated.")
+          .between(1, 100'000)
+          .optional());
+}
+
+struct WarmUpRequest {
+  std::int64_t min_steps = 10;
+  double min_seconds = 0.5;
+};
+constexpr auto describe(Of<WarmUpRequest>) {
+  return fields(
+      "warm_up_request", "How long steps go untimed before the first block.",
+      field("min_steps", &WarmUpRequest::min_steps, "Minimum of steps.").between(1, 10'000'000).optional(),
+      field("min_seconds", &WarmUpRequest::min_seconds, "Minimum of seconds.").between(0, 86'400).optional());
+}
+
+struct ClockRequest {
+  ClockKind kind = ClockKind::steps;
+  // steps
+  WarmUpRequest warm_up{};
+  double block_seconds = 0.1;
+  std::int64_t blocks = 10;
+  std::optional<std::int64_t> steps{};  // exactly that many timed steps, instead of `blocks`
+  // epochs
+  int epochs = 1;
+  std::vector<std::string> evaluate{};  // splits, after each epoch
+};
+constexpr auto describe(Of<ClockRequest>) {
+  return fields(
+      "clock_request", "What is timed.", field("kind", &ClockRequest::kind, "steps or epochs.").optional(),
+      field("warm_up", &ClockRequest::warm_up, "Of kind steps: the warm-up.").optional(),
+      field("block_seconds", &ClockRequest::block_seconds, "Of kind steps: length of a block.")
+          .between(0, 86'400)
+          .optional(),
+      field("blocks", &ClockRequest::blocks, "Of kind steps: timed blocks.").between(1, 100'000).optional(),
+      field("steps", &ClockRequest::steps, "Of kind steps: timed steps in all, instead of `blocks`.")
+          .between(1, 10'000'000)
+          .optional(),
+      field("epochs", &ClockRequest::epochs, "Of kind epochs: how many.").between(1, 100'000).optional(),
+      field("evaluate", &ClockRequest::evaluate, "Of kind epochs: splits evaluated after each.").optional());
+}
+
+struct CheckRequest {
+  std::int64_t distinct = 8;
+  int perturbations = 4;
+};
+constexpr auto describe(Of<CheckRequest>) {
+  return fields(
+      "check_request", "The equivalence check.",
+      field("distinct", &CheckRequest::distinct, "Distinct samples in its batch.").optional(),
+      field("perturbations", &CheckRequest::perturbations, "Perturbed runs of the oracle.").optional());
+}
+
+struct OracleRequest {
+  std::string precision{};
+  int perturbations = 4;
+  std::uint64_t seed = 1;
+};
+constexpr auto describe(Of<OracleRequest>) {
+  return fields(
+      "oracle_request", "Of an oracle's cell.",
+      field("precision", &OracleRequest::precision, "The precision that its perturbed runs emulate."),
+      field("perturbations", &OracleRequest::perturbations, "Perturbed runs.").between(0, 1000).optional(),
+      field("seed", &OracleRequest::seed, "Of the perturbations.").optional());
+}
+
+struct OpRequest {
+  std::string size{}, cache{};
+};
+constexpr auto describe(Of<OpRequest>) {
+  return fields("op_request", "Of a single op.", field("size", &OpRequest::size, "Its shapes.").optional(),
+                field("cache", &OpRequest::cache, "warm or cold operands.").optional());
+}
+
+struct CellRequest {
+  int protocol = 0;
+  std::string backend{}, workload{};
+  std::string task{}, mode{};
+  std::string device = "cpu";
+  std::string precision{};
+  std::string layout = "native";
+  std::int64_t batch = 0;
+  int threads = 1;
+  std::uint64_t seed = 1;
+  bool deterministic = false;
+  bool profile = false;
+  std::optional<double> memory_fraction{};         // of the device's memory; absent: no limit
+  std::optional<std::int64_t> memory_cap_bytes{};  // absent: no limit
+  LoaderRequest loader{};
+  std::optional<ClockRequest> clock{};
+  CheckRequest check{};
+  std::optional<OracleRequest> oracle{};
+  std::optional<OpRequest> op{};
+};
+constexpr auto describe(Of<CellRequest>) {
+  return fields(
+      "request", "A cell, and how to run it.",
+      field("protocol", &CellRequest::protocol, "Version of the protocol."),
+      field("backend", &CellRequest::backend, "Its name.").optional(),
+      field("workload", &CellRequest::workload, "Its name.").optional(),
+      field("task", &CellRequest::task, "train or infer."),
+      field("mode", &CellRequest::mode, "eager, graph, ..."),
+      field("device", &CellRequest::device, "cpu or cuda.").optional(),
+      field("precision", &CellRequest::precision, "fp64, fp32, tf32 or bf16."),
+      field("layout", &CellRequest::layout, "Of activations; native: the backend's own.").optional(),
+      field("batch", &CellRequest::batch, "Samples in a step.").between(1, 1 << 24),
+      field("threads", &CellRequest::threads, "That compute.").between(1, 1 << 16).optional(),
+      field("seed", &CellRequest::seed, "Of parameters and plans.").optional(),
+      field("deterministic", &CellRequest::deterministic, "Bit-identical results are asked for.").optional(),
+      field("profile", &CellRequest::profile, "Each operator is timed, too.").optional(),
+      field("memory_fraction", &CellRequest::memory_fraction, "Of the device's memory; null: no limit.")
+          .optional(),
+      field("memory_cap_bytes", &CellRequest::memory_cap_bytes, "Of the device's memory; null: no limit.")
+          .optional(),
+      field("loader", &CellRequest::loader, "Where batches come from.").optional(),
+      field("clock", &CellRequest::clock, "What is timed.").optional(),
+      field("check", &CellRequest::check, "The equivalence check.").optional(),
+      field("oracle", &CellRequest::oracle, "Of an oracle's cell.").optional(),
+      field("op", &CellRequest::op, "Of a single op.").optional());
+}
+
+// Throws JsonError with the file and the field that is missing, of another type or out of its range, also where
+// the protocol has another version or the task is unknown.
+CellRequest read_request(const std::filesystem::path& file);
+
+}  // namespace assay

@@ -1,0 +1,48 @@
+// The axes as an object of the report: {"workload": "lenet5", "backend": "onednn", …}.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "harness/core/json/decode.hpp"
+#include "harness/core/json/fields.hpp"
+#include "harness/report/axes.hpp"
+
+namespace assay {
+
+nlohmann::json encode(const Axes& axes);
+nlohmann::json schema_of(Of<Axes>);
+// What holds for an axis apart from its type.
+FieldRules axis_rules(const Axis& axis);
+
+template <typename Node>
+void decode_with(const Decoder<Node>& decoder, const Node& node, const JsonPlace& place, Axes& axes) {
+  if (!node.is_object()) return decoder.fail(place, "should be an object");
+  std::set<std::string, std::less<>> seen;
+  node.each_member([&](std::string_view key, const Node& item) {
+    const JsonPlace at(place, key);
+    if (key == "variant") return decoder.read(item, at, axes.variant);
+    for (const Axis& axis : axis_table()) {
+      if (!axis.has_field() || axis.key() != key) continue;
+      seen.emplace(key);
+      return std::visit(
+          [&](auto field) {
+            if constexpr (!std::is_same_v<decltype(field), std::monostate>) {
+              decoder.read(item, at, axes.*field);
+              decoder.check_rules(at, axis_rules(axis), axes.*field);
+            }
+          },
+          axis.field);
+    }
+    if (decoder.refuses_unknown()) decoder.refuse_unknown(at, key);
+  });
+  for (const Axis& axis : axis_table()) {
+    if (axis.has_field() && axis.applies != AppliesTo::op && !seen.contains(axis.key()))
+      decoder.fail(place, fmt::format("the field \"{}\" is missing", axis.key()));
+  }
+}
+
+}  // namespace assay

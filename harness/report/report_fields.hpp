@@ -1,0 +1,430 @@
+// What each struct of the report is in JSON: from these it is written and read, and its schema and docs/report.md
+// are made. Block and Evaluation are described in protocol/clock_file.hpp.
+#pragma once
+
+#include "harness/protocol/message.hpp"
+#include "harness/report/axes_json.hpp"
+#include "harness/report/report.hpp"
+
+namespace assay {
+
+constexpr auto describe(Of<Metric>) {
+  return fields(
+      "metric", "One estimate over the forks of a cell, with the interval that they allow.",
+      field("value", &Metric::value,
+            "Median over the clean forks, of a flagged cell over all that are ok; null with a reason."),
+      field("unit", &Metric::unit, "`s`, `1/s`, `FLOP/s`, `B/s`, `B`, `1`, `W`, `J`."),
+      field("lower", &Metric::lower,
+            "Lower bound of the median: exact and distribution-free; absent below six forks.")
+          .left_out_by_default(),
+      field("upper", &Metric::upper, "Upper bound of the median; absent below six forks.")
+          .left_out_by_default(),
+      field("confidence", &Metric::confidence,
+            "What the bounds attain, such as 0.96875; absent without bounds.")
+          .between(0, 1)
+          .left_out_by_default(),
+      field("n", &Metric::n, "Forks behind the value.").at_least(0),
+      field("hint", &Metric::hint, "How the value is best shown."),
+      field("reason", &Metric::reason, "Why the value is null; absent where there is a value.")
+          .not_empty()
+          .left_out_by_default());
+}
+
+constexpr auto describe(Of<MachineSample>) {
+  return fields(
+      "sample", "The machine and the worker at one moment, seen by the conductor.",
+      field("time_ns", &MachineSample::time_ns, "CLOCK_MONOTONIC, in nanoseconds."),
+      field("worker_cpu", &MachineSample::worker_cpu,
+            "Cores busy in the worker and the processes below it since the sample before; with the time of "
+            "children that were waited for."),
+      field("worker_rss", &MachineSample::worker_rss,
+            "Resident bytes of the worker and the processes below it, summed: shared pages count in each.")
+          .at_least(0),
+      field("processes", &MachineSample::processes, "How many processes those are; 1 where it is absent.")
+          .at_least(1)
+          .left_out_by_default(),
+      field("frequency_hz", &MachineSample::frequency_hz,
+            "Clock of the first core; 0 where the machine does not report it."),
+      field(
+          "gpu_utilisation", &MachineSample::gpu, &GpuReading::utilisation,
+          "Share of NVML's last sample period (1/6 s to 1 s, by the GPU) in which a kernel ran. It and the fields "
+          "below are of cells on `cuda`; null as `missing` of the fork's `gpu` says.")
+          .between(0, 1)
+          .left_out_by_default(),
+      field(
+          "gpu_worker_memory", &MachineSample::gpu, &GpuReading::worker_memory,
+          "Bytes that the worker and the processes below it hold on the GPU; null until NVML names one of them "
+          "there.")
+          .at_least(0)
+          .left_out_by_default(),
+      field("gpu_device_memory", &MachineSample::gpu, &GpuReading::device_memory,
+            "Bytes in use on the whole GPU, by any process.")
+          .at_least(0)
+          .left_out_by_default(),
+      field("gpu_sm_clock_hz", &MachineSample::gpu, &GpuReading::sm_clock_hz, "Clock of its multiprocessors.")
+          .at_least(0)
+          .left_out_by_default(),
+      field("gpu_memory_clock_hz", &MachineSample::gpu, &GpuReading::memory_clock_hz, "Clock of its memory.")
+          .at_least(0)
+          .left_out_by_default(),
+      field("gpu_power_watts", &MachineSample::gpu, &GpuReading::power_watts,
+            "Power of the whole board, as the driver averages it.")
+          .at_least(0)
+          .left_out_by_default(),
+      field("gpu_energy_joules", &MachineSample::gpu, &GpuReading::energy_joules,
+            "A counter of the whole board: energy since the driver was loaded.")
+          .at_least(0)
+          .left_out_by_default(),
+      field("gpu_temperature_celsius", &MachineSample::gpu, &GpuReading::temperature_celsius, "Of its die.")
+          .left_out_by_default(),
+      field("gpu_throttle", &MachineSample::gpu, &GpuReading::throttle,
+            "Why its clocks are below the maximum, by NVML's names: `sw_power_cap`, `hw_thermal_slowdown`. "
+            "Empty: nothing limits them.")
+          .left_out_by_default());
+}
+
+constexpr auto describe(Of<ForeignProcess>) {
+  return fields("foreign_process", "A process on the GPU that is not of the worker.",
+                field("pid", &ForeignProcess::pid, "As NVML names it."),
+                field("name", &ForeignProcess::name,
+                      "Of its program; empty where this system does not show the process."),
+                field("memory", &ForeignProcess::memory,
+                      "The most bytes that it was seen to hold; null where NVML does not report it.")
+                    .at_least(0));
+}
+
+constexpr auto describe(Of<GpuUse>) {
+  return fields(
+      "gpu", "The GPU that a worker used, by NVML, over the worker's life.",
+      field("model", &GpuUse::model, "Its name; empty where NVML does not report it."),
+      field("uuid", &GpuUse::uuid, "Of the GPU, or of the instance of one."),
+      field("reason", &GpuUse::reason, "Why nothing was sampled; empty: it was."),
+      field("missing", &GpuUse::missing,
+            "Why samples lack a field, by its name, with the count of looks where it was not all of them."),
+      field(
+          "worker_peak", &GpuUse::worker_peak,
+          "The most bytes that the worker and the processes below it were seen to hold, up to the end of their "
+          "steps.")
+          .at_least(0),
+      field("device_peak", &GpuUse::device_peak,
+            "The most bytes that were seen in use on the whole GPU, up to the end of the steps.")
+          .at_least(0),
+      field("foreign", &GpuUse::foreign,
+            "Processes on it, while steps ran, that are neither the worker nor below it."));
+}
+
+constexpr auto describe(Of<Fork>) {
+  return fields(
+      "fork", "One fresh execution of the cell: the unit of replication.",
+      field("round", &Fork::round, "Forks of one round ran adjacent in time and share a seed.").at_least(0),
+      field("seed", &Fork::seed, "Of parameters and epoch plans."),
+      field("start", &Fork::start, "When its worker was started: ISO 8601, UTC.").left_out_by_default(),
+      field("order", &Fork::order, "Its place among all forks of the run in the order of time, from 0.")
+          .at_least(0)
+          .left_out_by_default(),
+      field("session", &Fork::session, "In which of the run's sessions it was measured, from 0.")
+          .at_least(0)
+          .left_out_by_default(),
+      field("status", &Fork::status, "How it ended."),
+      field("reason", &Fork::reason, "Why the status is not `ok`.").left_out_by_default(),
+      field("log_tail", &Fork::log_tail,
+            "The end of the worker's stdout and stderr, where the status is not `ok`.")
+          .left_out_by_default(),
+      field("flags", &Fork::flags,
+            "What disturbed it: `throttled`, `preempted`, `stolen`, `not_steady`, `not_finite`, `profiled`. "
+            "Empty: clean.")
+          .unique(),
+      field(
+          "warnings", &Fork::warnings,
+          "What else was seen that may have moved its numbers, and costs it no rank: foreign processes on the "
+          "GPU, its clocks not locked, its power capped; each with what helps.")
+          .left_out_by_default(),
+      field("compile_seconds", &Fork::compile_seconds, "From the program to an executable that has run.")
+          .at_least(0),
+      field("steady", &Fork::steady,
+            "Whether the time of a step had settled when timing began; absent: too few steps to tell.")
+          .left_out_by_default(),
+      field("blocks", &Fork::blocks, "In the order of time.").in_columns(),
+      field("evaluations", &Fork::evaluations, "In the order of time.").in_columns().left_out_by_default(),
+      field("latencies_ns", &Fork::latencies_ns,
+            "Task `infer`: of timed steps, a uniform sample where there are many.")
+          .left_out_by_default(),
+      field("latencies_seen", &Fork::latencies_seen, "Steps that `latencies_ns` is a sample of.")
+          .at_least(0)
+          .left_out_by_default(),
+      field("samples", &Fork::samples, "In the order of time.").in_columns().left_out_by_default(),
+      field("gpu", &Fork::gpu, "The GPU that the worker used.").left_out_by_default(),
+      field(
+          "host_peak_rss", &Fork::host_peak_rss,
+          "Largest resident size, in bytes, as the kernel saw it in the worker or in one child that it waited "
+          "for; where the worker had children, the largest sum over them in a sample, if that is more. 0 where "
+          "it was not seen.")
+          .at_least(0),
+      field(
+          "memory", &Fork::memory,
+          "Bytes as the worker names them: `planned_arena`, `persistent`, `framework_peak` (the most that the "
+          "framework's allocator held).")
+          .left_out_by_default(),
+      field("settings", &Fork::settings,
+            "What was observed in the worker: threads, math mode, instruction set.")
+          .left_out_by_default(),
+      field("variables", &Fork::variables,
+            "Environment variables of the worker that affect speed, where they are not those of the session: "
+            "the harness sets some of them.")
+          .left_out_by_default(),
+      field("libraries", &Fork::libraries, "What the worker had loaded, where it is not that of the cell.")
+          .shaped_as<std::vector<protocol::Library>>()
+          .left_out_by_default(),
+      field("parameters_digest", &Fork::parameters_digest,
+            "SHA-256 of the state at the end; equal digests are equal bits. Absent where none was taken.")
+          .left_out_by_default(),
+      field("operators", &Fork::operators, "The per-op profile of `--profile`.")
+          .shaped_as<std::vector<protocol::OperatorTime>>()
+          .left_out_by_default());
+}
+
+constexpr auto describe(Of<TensorVerdict>) {
+  return fields(
+      "tensor", "One tensor compared with the oracle's.",
+      field("name", &TensorVerdict::name,
+            "`check/gradient/conv1.weight`, `verify/losses`: the phase and the tensor."),
+      field("max_error", &TensorVerdict::max_error, "Largest absolute error."),
+      field("max_bound", &TensorVerdict::max_bound, "Its limit."),
+      field("l2_error", &TensorVerdict::l2_error, "Relative L2 error."),
+      field("l2_bound", &TensorVerdict::l2_bound, "Its limit."),
+      field("ratio", &TensorVerdict::ratio, "The worse of the two errors over its bound; above 1 is wrong."));
+}
+
+constexpr auto describe(Of<Ties>) {
+  return fields(
+      "ties", "How near the check came to the kinks of an op.",
+      field("op", &Ties::op, "`relu` or `max_pool`."),
+      field("tipped", &Ties::tipped,
+            "Elements of ReLUs, windows of max-pools, that fell on another side of the kink in at least "
+            "one of the oracle's perturbed runs.")
+          .at_least(0),
+      field("elements", &Ties::elements, "How many there are.").at_least(0));
+}
+
+constexpr auto describe(Of<CheckSettings>) {
+  return fields(
+      "check_settings", "How the check was done.",
+      field("seed", &CheckSettings::seed, "Of its parameters and inputs."),
+      field("distinct", &CheckSettings::distinct, "Distinct samples in its batch.").at_least(1),
+      field("perturbations", &CheckSettings::perturbations, "Perturbed runs of the oracle.").at_least(0),
+      field("version", &CheckSettings::version, "Of the check's rules.").at_least(0),
+      field("oracle_cached", &CheckSettings::oracle_cached,
+            "The oracle's answers were in the cache: they were made in an earlier run."));
+}
+
+constexpr auto describe(Of<Equivalence>) {
+  return fields(
+      "equivalence", "Whether the cell computes the same as the oracle.",
+      field("checked", &Equivalence::checked, "False: `reason` says why there is no verdict."),
+      field("passed", &Equivalence::passed, "Every tensor stays within its bound."),
+      field("worst", &Equivalence::worst, "The largest ratio of error to bound."),
+      field("reason", &Equivalence::reason, "Why it was not checked, or which tensor failed.")
+          .left_out_by_default(),
+      field("tensors", &Equivalence::tensors, "Each tensor compared.").in_columns().left_out_by_default(),
+      field("ties", &Equivalence::ties, "For each op with a kink; none where nothing is trained.")
+          .left_out_by_default(),
+      field("settings", &Equivalence::settings, "How the check was done.").left_out_by_default());
+}
+
+constexpr auto describe(Of<Published>) {
+  return fields(
+      "published", "What others published about this cell: a value, a ratio to another cell, or a statement.",
+      field("metric", &Published::metric, "The metric of this cell that it is about."),
+      field("value", &Published::value, "The published number; null where there is only a statement."),
+      field("unit", &Published::unit, "Its unit; `1` for a ratio."),
+      field("to", &Published::to, "Where the value is a ratio: the id of the cell that it is relative to."),
+      field("source", &Published::source, "Citation."),
+      field("statement", &Published::statement, "The words, where there is no number."));
+}
+
+constexpr auto describe(Of<Work>) {
+  return fields(
+      "work",
+      "The minimum that one step does, by its graph, and the maximum that the machine did in this run.",
+      field("flops", &Work::flops,
+            "Floating-point operations of the step's graph; a multiply-add counts two.")
+          .at_least(0),
+      field("bytes", &Work::bytes,
+            "Of a single op: each operand read once and each result written once. 0: not counted.")
+          .at_least(0),
+      field("peak_flops", &Work::peak_flops,
+            "The largest rate of a large matrix product in this run, with the cell's device, precision "
+            "and threads. 0: not measured.")
+          .at_least(0),
+      field("copy_bandwidth", &Work::copy_bandwidth,
+            "Bytes read and written a second by a copy that no cache holds, in this run. 0: not "
+            "measured.")
+          .at_least(0));
+}
+
+constexpr auto describe(Of<CellReport>) {
+  return fields(
+      "cell", "One point of the matrix.",
+      field("id", &CellReport::id, "Made of the axes; unique in the report.").not_empty(),
+      field("axes", &CellReport::axes, "What the id is made of.").inline_before(),
+      field("work", &CellReport::work, "What a step does, and what the machine can do.")
+          .left_out_by_default(),
+      field("kind", &CellReport::kind, "Of the backend.").one_of("bare", "framework", "oracle"),
+      field("status", &CellReport::status, "How it ended."),
+      field("reason", &CellReport::reason, "Why the status is not `ok`."),
+      field(
+          "flags", &CellReport::flags,
+          "Quality: empty where at least half of its forks are clean, and only such rows are ranked; else every "
+          "flag of its forks.")
+          .unique(),
+      field("reproduce", &CellReport::reproduce, "A command line that repeats the cell."),
+      field(
+          "hyper_parameters", &CellReport::hyper_parameters,
+          "How training was done: base `learning_rate`, `schedule` (as `--schedule` names it), `augmentation` and "
+          "the `optimizer`'s constants; absent for task `infer`.")
+          .object()
+          .left_out_by_default(),
+      field(
+          "settings", &CellReport::settings,
+          "Everything that was in force, given or by default: how steps were timed, loaded, checked and limited.")
+          .object()
+          .left_out_by_default(),
+      field("backend_version", &CellReport::backend_version, "As the worker said; empty where none started."),
+      field("libraries", &CellReport::libraries,
+            "What its last worker had loaded; a fork says where it had others.")
+          .shaped_as<std::vector<protocol::Library>>(),
+      field("equivalence", &CellReport::equivalence, "Whether it computes the same as the oracle."),
+      field("published", &CellReport::published, "What others measured.").left_out_by_default(),
+      field("metrics", &CellReport::metrics, "By name."),
+      field("forks", &CellReport::forks, "Raw, in the order of their rounds."));
+}
+
+// The run, as far as its fields are known; reports keep it as JSON, and further fields with it.
+struct BuildShape {
+  std::string compiler{}, type{}, flags{};
+};
+constexpr auto describe(Of<BuildShape>) {
+  return fields("build", "How this program was built: all that is ours and not a vendor's.",
+                field("compiler", &BuildShape::compiler, "Name and version."),
+                field("type", &BuildShape::type, "CMake's, such as `Release`."),
+                field("flags", &BuildShape::flags, "With which C++ was compiled."));
+}
+struct DatasetFileShape {
+  std::string name{}, sha256{};
+  std::int64_t bytes = 0;
+};
+constexpr auto describe(Of<DatasetFileShape>) {
+  return fields("dataset_file", "A file of a data set.",
+                field("name", &DatasetFileShape::name, "Relative to the folder."),
+                field("bytes", &DatasetFileShape::bytes, "Its length.").at_least(0),
+                field("sha256", &DatasetFileShape::sha256, "Of its content."));
+}
+struct DatasetShape {
+  std::string name{}, folder{}, checksum_of{};
+  std::vector<std::int64_t> sample_shape{};
+  std::int64_t classes = 0, bytes = 0, file_count = 0;
+  std::map<std::string, std::int64_t> splits{};
+  std::optional<std::string> checksum{};
+  std::vector<DatasetFileShape> files{};
+};
+constexpr auto describe(Of<DatasetShape>) {
+  return fields(
+      "dataset", "What samples were read from, so that others can tell whether theirs are the same.",
+      field("name", &DatasetShape::name, "As `--dataset` names it."),
+      field("sample_shape", &DatasetShape::sample_shape, "Of one sample."),
+      field("classes", &DatasetShape::classes, "How many there are.").at_least(1),
+      field("splits", &DatasetShape::splits, "Samples of each split."),
+      field("folder", &DatasetShape::folder, "Of the publisher's files; empty for sets that are made here."),
+      field("bytes", &DatasetShape::bytes, "Of all files together.").at_least(0),
+      field("file_count", &DatasetShape::file_count, "Files.").at_least(0),
+      field(
+          "checksum", &DatasetShape::checksum,
+          "SHA-256 of the lines `<sha256>  <name>` of all files, as `sha256sum FILES | sha256sum` prints it; of "
+          "something else where `checksum_of` says so."),
+      field("checksum_of", &DatasetShape::checksum_of,
+            "`contents`; of JPEG folders `names and lengths`; of a synthetic set its description."),
+      field("files", &DatasetShape::files, "Each file, where there are at most 64."));
+}
+struct SessionShape {
+  std::string start{}, commit{}, version{}, boot_id{};
+  bool dirty = false;
+  std::map<std::string, std::string> variables{};
+};
+constexpr auto describe(Of<SessionShape>) {
+  return fields("session", "One start of the program: the run, and each `--resume` of it.",
+                field("start", &SessionShape::start, "ISO 8601, UTC."),
+                field("commit", &SessionShape::commit, "Of this program; empty outside a repository."),
+                field("dirty", &SessionShape::dirty, "Built from files that differ from the commit."),
+                field("version", &SessionShape::version, "Of this program."),
+                field("boot_id", &SessionShape::boot_id,
+                      "Of the system: it changes with every boot. Empty where the system has none."),
+                field("variables", &SessionShape::variables,
+                      "Environment variables of the caller that affect speed, such as `OMP_WAIT_POLICY`."));
+}
+struct RunShape {
+  std::vector<std::string> command_line{};
+  nlohmann::json config{};
+  std::string start{}, commit{}, version{};
+  std::optional<std::string> end{};
+  bool dirty = false, complete = false, quick = false;
+  std::map<std::string, double> quick_seconds{};
+  nlohmann::json settings{};
+  BuildShape build{};
+  std::vector<SessionShape> sessions{};
+  std::vector<DatasetShape> datasets{};
+};
+constexpr auto describe(Of<RunShape>) {
+  return fields(
+      "run", "How the report came to be.",
+      field("command_line", &RunShape::command_line, "As it was called."),
+      field("config", &RunShape::config,
+            "What was asked for: the config with the options of the command line over it."),
+      field("settings", &RunShape::settings,
+            "What holds for the whole run, given or by default; a cell's `settings` has the rest.")
+          .object()
+          .optional(),
+      field("start", &RunShape::start, "ISO 8601, UTC."),
+      field("end", &RunShape::end, "ISO 8601, UTC; null while it is running."),
+      field("commit", &RunShape::commit, "Of this program; empty outside a repository."),
+      field("dirty", &RunShape::dirty, "Built from files that differ from the commit."),
+      field("version", &RunShape::version, "Of this program."),
+      field("build", &RunShape::build, "Compiler, build type and flags of this program.").optional(),
+      field("sessions", &RunShape::sessions, "Each start of the program, in the order of time.").optional(),
+      field("complete", &RunShape::complete, "Every fork that was planned has its row."),
+      field(
+          "quick", &RunShape::quick,
+          "Shrunk by `--quick`: to see that it works. Not a measurement, and never the protocol of its config.")
+          .optional(),
+      field("quick_seconds", &RunShape::quick_seconds,
+            "Of a quick run: how much it took of each backend's two minutes.")
+          .optional(),
+      field("datasets", &RunShape::datasets, "The data sets that were read, once for each shape.")
+          .optional());
+}
+
+constexpr auto describe(Of<Report>) {
+  return fields(
+      "report", "What one run of Assay measured.",
+      field("schema", &Report::schema,
+            "The version of this format. Readers ignore fields that they do not know."),
+      field("schema_minor", &Report::schema_minor,
+            "Rises when fields are added that older readers can ignore.")
+          .at_least(0)
+          .optional(),
+      field(
+          "rules", &Report::rules,
+          "The number of the rules by which flags and metrics were derived from the forks. A reader that has other "
+          "rules says so.")
+          .at_least(0)
+          .optional(),
+      field("run", &Report::run, "How the report came to be.").shaped_as<RunShape>(),
+      field(
+          "environment", &Report::environment,
+          "The machine and its clocks, as `assay env --json` prints them: processor, topology and caches (by hwloc), "
+          "governor, SMT, memory and its huge pages, limits of the control group, address randomisation, load, the "
+          "GPUs and their driver (by NVML), and what of it makes numbers unsteady.")
+          .object(),
+      field("cells", &Report::cells, "In the order in which they were planned."));
+}
+
+}  // namespace assay

@@ -1,0 +1,90 @@
+#include "harness/report/report_json.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "harness/core/json/encode.hpp"
+#include "harness/report/document_node.hpp"
+#include "harness/report/report_fields.hpp"
+
+namespace assay {
+namespace {
+
+using Json = nlohmann::json;
+
+// The schema that the document names. Throws JsonError when it is not one of a report that this program reads.
+std::string_view schema_of(const StrictDocument& document) {
+  const auto fail = [&](const std::string& what) {
+    throw JsonError(fmt::format("{}: {}", document.where(), what));
+  };
+  std::string_view schema;
+  if (document.root()["schema"].get(schema) != simdjson::SUCCESS)
+    fail(fmt::format("not an Assay report: it has no \"schema\": \"{}\"", report_schema));
+  if (schema == report_schema || schema == first_report_schema) return schema;
+  schema = schema.substr(0, 80);
+  if (schema.starts_with("assay-report/"))
+    fail(fmt::format("has the schema {}, and this program reads {} and {}: use the Assay that wrote it",
+                     schema, first_report_schema, report_schema));
+  fail(fmt::format("has the schema \"{}\", not \"{}\"", schema, report_schema));
+  return {};
+}
+
+Report read(const StrictDocument& document, std::string_view where, DecodeOptions options) {
+  options.older_forms = schema_of(document) == first_report_schema;
+  options.refuse_unknown = options.refuse_unknown && !options.older_forms;
+  Report report;
+  Decoder<DocumentNode>(options).read(DocumentNode(document.root()), JsonPlace(where), report);
+  return report;
+}
+
+// An estimate that is not finite is none: it has a reason instead.
+void settle(Json& metric) {
+  const auto finite = [&](const char* key) {
+    return metric.contains(key) && metric[key].is_number() && std::isfinite(metric[key].get<double>());
+  };
+  if (!finite("value") || !finite("lower") || !finite("upper"))
+    for (const char* key : {"lower", "upper", "confidence"}) metric.erase(key);
+  if (finite("value") || metric["value"].is_null()) return;
+  if (!metric.contains("reason"))
+    metric["reason"] = fmt::format("not finite: {}", metric["value"].get<double>());
+  metric["value"] = nullptr;
+}
+
+}  // namespace
+
+Json to_json(const Report& report) {
+  Json out = encode(report);
+  out["schema"] = report_schema;
+  out["schema_minor"] = report_schema_minor;
+  for (const char* key : {"run", "environment"})
+    if (!out[key].is_object()) out[key] = Json::object();
+  for (Json& cell : out["cells"])
+    for (Json& metric : cell["metrics"]) settle(metric);
+  return out;
+}
+
+std::string report_text(const Report& report) { return strict_json_text(to_json(report)); }
+
+Report report_from(const StrictDocument& document) {
+  return read(document, document.where(), {.shapes = false});
+}
+
+Report report_from(const StrictDocument& document, bool strict, std::vector<std::string>& violations) {
+  return read(document, "", {.refuse_unknown = strict, .violations = &violations});
+}
+
+Report parse_report(std::string text, std::string_view where) {
+  return report_from(StrictDocument(std::move(text), where));
+}
+
+Report read_report(const std::filesystem::path& file) { return report_from(read_strict_document(file)); }
+
+std::string other_rules(const Report& report) {
+  if (report.rules == derivation_rules) return {};
+  return fmt::format(
+      "its flags and metrics follow rules {}, this program has rules {}: they may mean something else",
+      report.rules, derivation_rules);
+}
+
+}  // namespace assay

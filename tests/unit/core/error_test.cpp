@@ -1,0 +1,65 @@
+#include "harness/core/error.hpp"
+
+#include <new>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/core/cell_file.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace assay {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+TEST(InternalError, ReportsABugAsAFaultOfTheProgram) {
+  EXPECT_EQ(internal_error(std::logic_error("no row 3")),
+            "a fault of the program, please report it: no row 3");
+}
+
+TEST(InternalError, ReportsMissingMemoryAsSuch) {
+  EXPECT_EQ(internal_error(std::bad_alloc()), "out of memory");
+}
+
+class CellFileTest : public testing::Test {
+ protected:
+  int read(const std::string& text) {
+    std::ofstream(file_) << text;
+    return read_cell_json("worker", file_, [](const nlohmann::json& json) {
+      if (!json.contains("batch")) throw GraphError("there is no batch");
+      return json["batch"].get<int>();
+    });
+  }
+
+  TemporaryFolder folder_;
+  std::filesystem::path file_ = folder_.path() / "request.json";
+};
+
+TEST_F(CellFileTest, ReturnsWhatTheReaderReturns) { EXPECT_EQ(read(R"({"batch": 32})"), 32); }
+
+TEST_F(CellFileTest, NamesTheFileThatIsMissing) {
+  const auto none = [](const nlohmann::json&) { return 0; };
+  EXPECT_THAT([&] { read_cell_json("check", file_, none); },
+              ThrowsMessage<CellError>("[check] cannot read " + file_.string() + ": is this a cell folder?"));
+}
+
+TEST_F(CellFileTest, NamesTheFileThatIsMalformed) {
+  const auto says = [&](const char* words) {
+    return ThrowsMessage<CellError>(AllOf(HasSubstr("[worker] " + file_.string()), HasSubstr(words)));
+  };
+  EXPECT_THAT([&] { read("{"); }, says("parse error"));
+  EXPECT_THAT([&] { read(R"({"batch": "many"})"); }, says("must be number"));
+  EXPECT_THAT([&] { read("{}"); }, says("there is no batch"));
+}
+
+TEST_F(CellFileTest, LeavesBugsOfTheReaderAlone) {
+  std::ofstream(file_) << "{}";
+  const auto broken = [](const nlohmann::json&) -> int { throw std::logic_error("a bug"); };
+  EXPECT_THAT([&] { read_cell_json("check", file_, broken); }, ThrowsMessage<std::logic_error>("a bug"));
+}
+
+}  // namespace
+}  // namespace assay
