@@ -25,9 +25,9 @@ using protocol::Reading;
 using protocol::Verb;
 using Clock = std::chrono::steady_clock;
 
-// Ends the conversation with a verdict.
+// Ends the conversation.
 struct Ended {
-  Verdict verdict;
+  WorkerEnding ending;
 };
 
 constexpr std::array closing_events = {
@@ -104,8 +104,8 @@ class Conversation {
       result_.failed_at.reset();
       quit();
     } catch (const Ended& ended) {
-      result_.status = ended.verdict.status;
-      result_.reason = ended.verdict.reason;
+      result_.status = ended.ending.status;
+      result_.reason = ended.ending.reason;
     }
     result_.exit = worker_.wait_or_kill(std::chrono::milliseconds(0));
     result_.peak_rss = std::max(result_.exit.peak_rss, sampler_.peak_rss());

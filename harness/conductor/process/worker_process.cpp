@@ -231,7 +231,8 @@ std::int64_t oom_kills() {
   return 0;
 }
 
-Verdict explain_death(const WorkerExit& exit, std::string_view doing, std::string_view log, bool oom_struck) {
+WorkerEnding explain_death(const WorkerExit& exit, std::string_view doing, std::string_view log,
+                           bool oom_struck) {
   const std::string what = fmt::format("the worker {} {}", to_string(exit), doing);
   const std::string said = last_line(log);
   const std::string quote = said.empty() ? "" : fmt::format("; its last words: {}", said);

@@ -65,7 +65,8 @@ class WorkerProcess {
   std::optional<WorkerExit> exit_;
 };
 
-struct Verdict {
+// How a conversation with a worker ended before its time.
+struct WorkerEnding {
   Status status = Status::failed;
   std::string reason;
 };
@@ -75,6 +76,7 @@ std::int64_t oom_kills();
 
 // `doing`: "before hello", "during compile". `log`: the end of what it printed. `oom_struck`: the killer
 // struck meanwhile.
-Verdict explain_death(const WorkerExit& exit, std::string_view doing, std::string_view log, bool oom_struck);
+WorkerEnding explain_death(const WorkerExit& exit, std::string_view doing, std::string_view log,
+                           bool oom_struck);
 
 }  // namespace assay

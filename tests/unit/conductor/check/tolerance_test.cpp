@@ -14,7 +14,7 @@ namespace {
 const std::vector<double> exact{1, -2, 2};
 
 TEST(Tolerance, measures_the_largest_and_the_relative_l2_error) {
-  const Bound error = error_of(std::vector<double>{1, -2, 2.3}, exact);
+  const Bound error = error_norms(std::vector<double>{1, -2, 2.3}, exact);
   EXPECT_NEAR(error.max, 0.3, 1e-15);
   EXPECT_NEAR(error.l2, 0.1, 1e-15);
 }
