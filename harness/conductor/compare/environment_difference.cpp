@@ -54,7 +54,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-struct Field {
+struct ComparedField {
   const char* what;
   const char* pointer;
   bool hard;
@@ -62,7 +62,7 @@ struct Field {
 };
 constexpr const char* gpu_driver = "the GPUs' driver";
 // Never a host name, a frequency or an uptime: they split one machine into many.
-constexpr Field fields[] = {
+constexpr ComparedField compared_rows[] = {
     {"the processor", "/cpu/model", true},
     {"its architecture", "/cpu/architecture", true},
     {"the logical CPUs that may be used", "/cpu/allowed", true},
@@ -82,7 +82,7 @@ std::string shown(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-Json compared(const Json& environment, const Field& field) {
+Json compared(const Json& environment, const ComparedField& field) {
   Json value = field_at(environment, field.pointer);
   if (!field.of_each || !value.is_array()) return value;
   for (Json& entry : value) entry = field_at(entry, field.of_each);
@@ -120,13 +120,13 @@ std::set<std::string> shared_ids(const Report& base, const Report& current) {
 
 std::vector<std::string> compared_fields() {
   std::vector<std::string> pointers;
-  for (const Field& field : fields) pointers.emplace_back(field.pointer);
+  for (const ComparedField& field : compared_rows) pointers.emplace_back(field.pointer);
   return pointers;
 }
 
 std::vector<EnvironmentDifference> machine_differences(const Json& base, const Json& current) {
   std::vector<EnvironmentDifference> found;
-  for (const Field& field : fields) {
+  for (const ComparedField& field : compared_rows) {
     const Json was = compared(base, field), is = compared(current, field);
     if (was != is) found.push_back({field.what, shown(was), shown(is), field.hard});
   }

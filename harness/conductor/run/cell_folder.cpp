@@ -140,7 +140,8 @@ Json settings_in_force(const Cell& cell) {
        {"clock", "loader", "check", "threads", "profile", "memory_fraction", "memory_cap_bytes"})
     settings[key] = std::move(request[key]);
   settings["check"]["asked"] = cell.check;
-  settings["samples"] = cell.samples > 0 ? Json(cell.samples) : Json(nullptr);
+  const std::int64_t samples = cell.axes.integer("samples");
+  settings["samples"] = samples > 0 ? Json(samples) : Json(nullptr);
   return settings;
 }
 
