@@ -44,17 +44,26 @@ struct Block {
 constexpr auto describe(Of<Block>) {
   return fields("block", "A stretch of steps between two drains of the device.",
                 field("kind", &Block::kind, "`warm_up` blocks come first and count in no metric."),
-                field("epoch", &Block::epoch, "From 1; 0 where the fork counts steps.").at_least(0),
+                field("epoch", &Block::epoch, "From 1; 0 where the fork counts steps.")
+                    .at_least(0)
+                    .left_out_of_columns(),
                 field("steps", &Block::steps, "Steps in the block.").at_least(1),
                 field("begin_ns", &Block::begin_ns, "CLOCK_MONOTONIC, in nanoseconds."),
                 field("end_ns", &Block::end_ns, "CLOCK_MONOTONIC, in nanoseconds."),
-                field("wait_ns", &Block::wait_ns, "Waiting for the loader, within the block.").at_least(0),
+                field("wait_ns", &Block::wait_ns, "Waiting for the loader, within the block.")
+                    .at_least(0)
+                    .left_out_of_columns(),
                 field("cpu_ns", &Block::cpu_ns, "CPU time of the worker's process.").at_least(0),
                 field("involuntary_switches", &Block::involuntary_switches,
                       "Times the worker's threads were preempted.")
-                    .at_least(0),
-                field("major_faults", &Block::major_faults, "Page faults that read from disk.").at_least(0),
-                field("steal_ns", &Block::steal_ns, "Time the hypervisor took from the machine.").at_least(0),
+                    .at_least(0)
+                    .left_out_of_columns(),
+                field("major_faults", &Block::major_faults, "Page faults that read from disk.")
+                    .at_least(0)
+                    .left_out_of_columns(),
+                field("steal_ns", &Block::steal_ns, "Time the hypervisor took from the machine.")
+                    .at_least(0)
+                    .left_out_of_columns(),
                 field("loss", &Block::loss, "Mean loss of the last step; null where there is none."));
 }
 

@@ -53,7 +53,7 @@ class DocumentNode {
     const auto fit = [&](auto number) {
       if (!std::in_range<T>(number)) return IntegerFault::out_of_range;
       out = static_cast<T>(number);
-      return IntegerFault::fine;
+      return IntegerFault::fits;
     };
     if (value_.is<std::int64_t>()) return fit(value_.get_int64().value_unsafe());
     if (value_.is<std::uint64_t>()) return fit(value_.get_uint64().value_unsafe());

@@ -173,10 +173,10 @@ TEST(CliValidate, judges_every_report_though_the_first_is_bad) {
 }
 
 TEST(CliValidate, writes_version_1_in_todays_version) {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string old =
       (std::filesystem::path(ASSAY_SCHEMA_FILE) / "../../../tests/reports/1-first.json").lexically_normal();
-  const auto upgraded = folder / "2.json";
+  const std::string upgraded = folder / "2.json";
   EXPECT_EQ(run({"validate", "--upgrade", upgraded, old}).code, 0);
   EXPECT_EQ(json::parse(read_text(upgraded))["schema"], "assay-report/2");
   EXPECT_EQ(run({"validate", "--strict", upgraded}).code, 0);

@@ -11,6 +11,7 @@ AXES = (
     *("size", "cache"),
 )  # fmt: skip
 COLUMNS = ("blocks", "evaluations", "samples")
+OFTEN_ZERO = ("wait_ns", "involuntary_switches", "major_faults", "steal_ns")
 
 
 def columns(rows: list[Json]) -> Json:
@@ -19,6 +20,7 @@ def columns(rows: list[Json]) -> Json:
     same = {name: all(entry == column[0] for entry in column) for name, column in lists.items()}
     if len(rows) < 2 or all(same.values()):
         return lists
+    lists = {name: column for name, column in lists.items() if name not in OFTEN_ZERO or any(column)}
     return {name: column[0] if same[name] else column for name, column in lists.items()}
 
 
@@ -44,7 +46,7 @@ def cell_1(cell: Json) -> Json:
     out.setdefault("published", [])
     empty = {"reason": "", "log_tail": "", "latencies_ns": [], "memory": {}, "settings": {}}
     empty |= {"parameters_digest": "", "operators": []}
-    zeros = {"loss": None}
+    zeros: Json = {"loss": None, "epoch": 0} | dict.fromkeys(OFTEN_ZERO, 0)
     forks = []
     for fork in cell["forks"]:
         lists = {name: rows(fork.get(name, {})) for name in COLUMNS}

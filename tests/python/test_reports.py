@@ -53,9 +53,6 @@ def test_version_2_has_a_third_of_the_bytes(tmp_path: Path) -> None:
         assert assay("validate", path).returncode == 0
         sizes.append(path.stat().st_size)
     assert 3 * sizes[1] < sizes[0]
-    upgraded = tmp_path / "upgraded.json"
-    assert assay("validate", "--upgrade", upgraded, tmp_path / "1.json").returncode == 0
-    assert 3 * upgraded.stat().st_size < sizes[0]
 
 
 def test_the_first_form_of_the_report_is_among_those_that_are_kept() -> None:

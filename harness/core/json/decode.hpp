@@ -25,8 +25,8 @@
 
 namespace assay {
 
-// Why an integer could not be read.
-enum class IntegerFault { fine, not_an_integer, out_of_range };
+// Whether an integer could be read, and why not.
+enum class IntegerFault { fits, not_an_integer, out_of_range };
 
 // A value in a tree of nlohmann::json; borrows from it.
 class TreeNode {
@@ -48,7 +48,7 @@ class TreeNode {
     const auto fit = [&](auto number) {
       if (!std::in_range<T>(number)) return IntegerFault::out_of_range;
       out = static_cast<T>(number);
-      return IntegerFault::fine;
+      return IntegerFault::fits;
     };
     if (value_->is_number_unsigned()) return fit(value_->get<std::uint64_t>());
     if (value_->is_number_integer()) return fit(value_->get<std::int64_t>());
@@ -121,7 +121,7 @@ class Decoder {
     requires(!std::same_as<T, bool>)
   void read(const Node& node, const JsonPlace& place, T& out) const {
     switch (node.get_integer(out)) {
-      case IntegerFault::fine:
+      case IntegerFault::fits:
         return;
       case IntegerFault::not_an_integer:
         return mistyped(node, place, "an integer");

@@ -96,7 +96,8 @@ nlohmann::json encode_columns(const std::vector<T>& list) {
   constexpr auto description = describe(Of<T>{});
   description.each([&](const auto& field, std::size_t) {
     const auto is_initial = [&](const T& item) { return is_default(field.of(item), field.of(initial)); };
-    if (field.rules.left_out_by_default && std::all_of(list.begin(), list.end(), is_initial)) return;
+    const bool optional = field.rules.left_out_by_default || field.rules.left_out_of_columns;
+    if (optional && std::all_of(list.begin(), list.end(), is_initial)) return;
     nlohmann::json column = column_of(field);
     const auto is_first = [&](const nlohmann::json& entry) { return entry == column.front(); };
     const bool list_like =

@@ -33,6 +33,7 @@ struct FieldRules {
   bool may_be_missing = false;
   // … unless it is left out where it is equal to that of a default-constructed struct.
   bool left_out_by_default = false;
+  bool left_out_of_columns = false;  // the same, but only where the struct is stored as columns
   // A list of structs stored as columns: {"steps": [3, 4], "loss": [0.5, 0.4]}. A column whose entries are all the
   // same is stored as that one value. A list of objects is read, too (DecodeOptions::older_forms).
   bool columns = false;
@@ -96,6 +97,9 @@ struct Field {
   }
   constexpr Field left_out_by_default() const {
     return with([](FieldRules& r) { r.may_be_missing = r.left_out_by_default = true; });
+  }
+  constexpr Field left_out_of_columns() const {
+    return with([](FieldRules& r) { r.may_be_missing = r.left_out_of_columns = true; });
   }
   constexpr Field in_columns() const {
     return with([](FieldRules& r) { r.columns = true; });

@@ -100,7 +100,9 @@ class SchemaMaker {
       nlohmann::json list{{"type", "array"}, {"items", entry}};
       using Member = typename std::remove_cvref_t<decltype(field)>::Member;
       const bool of_lists = requires { typename Member::value_type::value_type; };
-      properties[field.key] = described(of_lists ? list : nlohmann::json{{"anyOf", {list, entry}}}, field);
+      if (of_lists) entry = {{"type", "null"}};  // a list is a column, never one value for all rows
+      nlohmann::json column{{"anyOf", {list, std::move(entry)}}};
+      properties[field.key] = described(of_lists && !is_optional<Member> ? list : column, field);
     });
     nlohmann::json required = nlohmann::json::array();
     description.each([&](const auto& field, std::size_t) {
@@ -119,7 +121,7 @@ class SchemaMaker {
     nlohmann::json entry = of_field(field);
     if constexpr (std::same_as<Member, double> || std::same_as<Member, std::optional<double>>) {
       nlohmann::json words(not_finite_words);
-      if constexpr (is_optional<Member>) words.push_back(nullptr);
+      if (is_optional<Member> || field.rules.null_is_nan) words.push_back(nullptr);
       entry["type"] = "number";
       return {{"anyOf", {std::move(entry), {{"enum", std::move(words)}}}}};
     }

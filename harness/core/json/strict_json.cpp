@@ -134,6 +134,8 @@ void make_finite(Json& json) {
   }
 }
 
+constexpr std::size_t line_length = 110;
+
 // What a reader looks for first stands first, then the plain fields, then lists and objects, and the longest
 // last.
 int rank(const std::string& key, const Json& value) {
@@ -146,6 +148,25 @@ int rank(const std::string& key, const Json& value) {
 }
 
 std::string scalar(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+bool is_number_list(const Json& json) {
+  return json.is_array() &&
+         std::all_of(json.begin(), json.end(), [](const Json& item) { return item.is_number(); });
+}
+
+// Whether the value is at most `room` characters long on one line; what is left of them.
+bool fits(const Json& json, std::size_t& room) {
+  const auto take = [&](std::size_t length) {
+    if (length > room) return false;
+    room -= length;
+    return true;
+  };
+  if (!json.is_structured()) return take(scalar(json).size());
+  if (json.size() > room) return false;
+  for (auto item = json.begin(); item != json.end(); ++item)
+    if (!take(json.is_object() ? item.key().size() + 6 : 2) || !fits(*item, room)) return false;
+  return take(2);
+}
 
 void append(std::string& out, const Json& json, std::size_t depth) {
   if (!json.is_structured()) {
@@ -162,14 +183,16 @@ void append(std::string& out, const Json& json, std::size_t depth) {
     std::stable_sort(items.begin(), items.end(), [](const auto& a, const auto& b) {
       return rank(a.first, *a.second) < rank(b.first, *b.second);
     });
+  if (std::size_t room = line_length; nested && fits(json, room)) nested = false;
   const std::string line = nested ? "\n" + std::string(depth + 1, ' ') : "";
+  const bool numbers = is_number_list(json);
   std::string separator = line;
   out += json.is_array() ? '[' : '{';
   for (const auto& [key, value] : items) {
     out += separator;
     if (json.is_object()) out += scalar(key) + ": ";
     append(out, *value, depth + 1);
-    separator = "," + (nested ? line : " ");
+    separator = nested ? "," + line : numbers ? "," : ", ";
   }
   if (nested) out += '\n' + std::string(depth, ' ');
   out += json.is_array() ? ']' : '}';

@@ -31,7 +31,7 @@ nlohmann::json parse_strict_json(std::string_view text, std::string_view where, 
 // Throws JsonError naming the file when it cannot be read or is not strict JSON.
 nlohmann::json read_strict_json(const std::filesystem::path& file, JsonLimits limits = {});
 
-// One line for each small object or list of numbers, indented above that: diffs and eyes can follow it. What
+// One line for each small value or list of numbers, indented above that: diffs and eyes can follow it. What
 // is not finite becomes null, with "not_finite": {"<key>": "nan"} beside it in the same object; text that is
 // not UTF-8 is mended.
 std::string strict_json_text(nlohmann::json json);

@@ -38,6 +38,13 @@ constexpr auto describe(Of<Dot>) {
                 field("depth", &Dot::shade, &Shade::depth, "Of its shade.").left_out_by_default(),
                 field("tones", &Dot::shade, &Shade::tones, "Of its shade.").left_out_by_default());
 }
+struct Tick {
+  int at = 0, count = 0;
+};
+constexpr auto describe(Of<Tick>) {
+  return fields("tick", "A tick.", field("at", &Tick::at, "When."),
+                field("count", &Tick::count, "How many.").left_out_of_columns());
+}
 struct Frame {
   std::int64_t width = 0;
 };
@@ -213,6 +220,12 @@ TEST(Codec, WritesAColumnOfOneValueAsThatValue) {
   EXPECT_EQ(decoded<Page>(encode(same)).dots, same.dots);
   EXPECT_EQ(encode(Page{})["dots"], Json::object());
   EXPECT_TRUE(decoded<Page>(encode(Page{.frame = {1}})).dots.empty());
+}
+
+TEST(Codec, LeavesOutColumnsOfDefaultsWhereAsked) {
+  EXPECT_EQ(encode_columns(std::vector<Tick>{{1, 0}, {2, 0}}), Json({{"at", {1, 2}}}));
+  EXPECT_EQ(encode_columns(std::vector<Tick>{{1, 0}, {2, 3}}), Json({{"at", {1, 2}}, {"count", {0, 3}}}));
+  EXPECT_EQ(encode(Tick{1, 0}), Json({{"at", 1}, {"count", 0}}));
 }
 
 TEST(Codec, WritesAPartNextToTheFieldsOfItsOwner) {
