@@ -1,4 +1,4 @@
-#include "workloads/list.hpp"
+#include "workloads/registry.hpp"
 
 namespace assay {
 
@@ -14,7 +14,9 @@ Workload alexnet() {
       .dataset = "synthetic",
       .sample_shape = {3, 224, 224},
       .classes = 1000,
+      .parameters = 61100840,
       .batch = 128,
+      .small = {.batch = 4, .sample_shape = {3, 63, 63}, .classes = 10},
       .optimizer = {.kind = "sgd", .momentum = 0},
       .learning_rate = 1e-3,
       .network = [](GraphBuilder& b, ValueId x, std::int64_t classes) {

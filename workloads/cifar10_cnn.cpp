@@ -1,4 +1,4 @@
-#include "workloads/list.hpp"
+#include "workloads/registry.hpp"
 
 namespace assay {
 namespace {
@@ -26,7 +26,9 @@ Workload cifar10_cnn() {
       .dataset = "cifar10",
       .sample_shape = {3, 32, 32},
       .classes = 10,
+      .parameters = 1250858,  // as Keras's summary() says
       .batch = 256,
+      .small = {.batch = 16},
       .optimizer = {.kind = "rmsprop", .decay = 0.9, .epsilon = 1e-7},
       .learning_rate = 1e-4,
       .schedule = "decay:1e-06",

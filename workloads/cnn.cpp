@@ -1,4 +1,4 @@
-#include "workloads/list.hpp"
+#include "workloads/registry.hpp"
 
 namespace assay {
 
@@ -10,6 +10,7 @@ Workload cnn() {
           .dataset = "fashion-mnist",
           .sample_shape = {1, 28, 28},
           .classes = 10,
+          .parameters = (64 * 9 + 64) + (32 * 64 * 9 + 32) + (32 * 24 * 24 * 10 + 10),
           .batch = 32,
           .optimizer = {.kind = "adam"},
           .learning_rate = 1e-3,

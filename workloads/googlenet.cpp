@@ -2,7 +2,7 @@
 #include <string>
 
 #include "harness/core/error.hpp"
-#include "workloads/list.hpp"
+#include "workloads/registry.hpp"
 
 namespace assay {
 namespace {
@@ -75,7 +75,9 @@ Workload googlenet() {
       .dataset = "synthetic",
       .sample_shape = {3, 224, 224},
       .classes = 1000,
+      .parameters = 0,
       .batch = 128,
+      .small = {.batch = 4, .sample_shape = {3, 64, 64}, .classes = 10},
       .optimizer = {.kind = "adam"},
       .learning_rate = 1e-3,
       .network = network};

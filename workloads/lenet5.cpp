@@ -1,4 +1,4 @@
-#include "workloads/list.hpp"
+#include "workloads/registry.hpp"
 
 namespace assay {
 
@@ -9,6 +9,7 @@ Workload lenet5() {
           .dataset = "fashion-mnist",
           .sample_shape = {1, 28, 28},
           .classes = 10,
+          .parameters = 156 + 880 + 48120 + 10164 + 850,
           .batch = 200,
           .optimizer = {.kind = "adam"},
           .learning_rate = 1e-3,

@@ -1,4 +1,4 @@
-#include "workloads/list.hpp"
+#include "workloads/registry.hpp"
 
 namespace assay {
 
@@ -10,7 +10,9 @@ Workload lstm() {
           .sample_shape = {500},
           .vocabulary = 5000,
           .classes = 2,
+          .parameters = 5000 * 128 + 512 * 128 + 512 * 128 + 512 + 2 * 128 + 2,
           .batch = 32,
+          .small = {.batch = 8, .sample_shape = {40}, .classes = 2},
           .optimizer = {.kind = "adam"},
           .learning_rate = 1e-3,
           .network = [](GraphBuilder& b, ValueId x, std::int64_t classes) {

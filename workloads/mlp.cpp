@@ -1,4 +1,4 @@
-#include "workloads/list.hpp"
+#include "workloads/registry.hpp"
 
 namespace assay {
 
@@ -9,6 +9,7 @@ Workload mlp() {
           .dataset = "fashion-mnist",
           .sample_shape = {1, 28, 28},
           .classes = 10,
+          .parameters = 784 * 128 + 128 + 128 * 10 + 10,
           .batch = 32,
           .optimizer = {.kind = "adam"},
           .learning_rate = 1e-3,

@@ -1,4 +1,4 @@
-#include "workloads/list.hpp"
+#include "workloads/registry.hpp"
 
 namespace assay {
 
@@ -13,7 +13,9 @@ Workload overfeat() {
           .dataset = "synthetic",
           .sample_shape = {3, 231, 231},
           .classes = 1000,
+          .parameters = 145920872,
           .batch = 128,
+          .small = {.batch = 4, .sample_shape = {3, 75, 75}, .classes = 10},
           .optimizer = {.kind = "sgd", .momentum = 0},
           .learning_rate = 1e-3,
           .network = [](GraphBuilder& b, ValueId x, std::int64_t classes) {

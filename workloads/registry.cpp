@@ -4,13 +4,14 @@
 
 #include "harness/core/error.hpp"
 #include "harness/core/text.hpp"
-#include "workloads/list.hpp"
+#include "workloads/registry.hpp"
 
 namespace assay {
 
 std::span<const Workload> all_workloads() {
-  static const std::array workloads{mlp(),         lenet5(),  cnn(),      resnet56(), resnet50(), lstm(),
-                                    cifar10_cnn(), alexnet(), overfeat(), vgg_a(),    googlenet()};
+#define ASSAY_CALL(name) name(),
+  static const std::array workloads{ASSAY_WORKLOADS(ASSAY_CALL)};
+#undef ASSAY_CALL
   return workloads;
 }
 

@@ -1,4 +1,4 @@
-#include "workloads/list.hpp"
+#include "workloads/registry.hpp"
 
 #include <fmt/format.h>
 
@@ -64,7 +64,9 @@ Workload resnet50() {
           .dataset = "synthetic",
           .sample_shape = {3, 224, 224},
           .classes = 1000,
+          .parameters = 25557032,  // as the paper says
           .batch = 32,
+          .small = {.batch = 4, .sample_shape = {3, 32, 32}, .classes = 10},
           .optimizer = {.kind = "sgd"},
           .learning_rate = 0.1,
           .network = network};

@@ -1,4 +1,4 @@
-#include "workloads/list.hpp"
+#include "workloads/registry.hpp"
 
 #include <fmt/format.h>
 
@@ -67,7 +67,9 @@ Workload resnet56() {
       .dataset = "cifar10",
       .sample_shape = {3, 32, 32},
       .classes = 10,
+      .parameters = 861770 - 4064,  // Keras's summary() minus the running statistics
       .batch = 32,
+      .small = {.batch = 4},
       .optimizer = {.kind = "adam"},
       .learning_rate = 1e-3,
       .network = network};

@@ -1,6 +1,6 @@
 #include <string>
 
-#include "workloads/list.hpp"
+#include "workloads/registry.hpp"
 
 namespace assay {
 
@@ -15,7 +15,9 @@ Workload vgg_a() {
           .dataset = "synthetic",
           .sample_shape = {3, 224, 224},
           .classes = 1000,
+          .parameters = 132863336,
           .batch = 64,
+          .small = {.batch = 4, .sample_shape = {3, 32, 32}, .classes = 10},
           .optimizer = {.kind = "sgd", .momentum = 0},
           .learning_rate = 1e-3,
           .network = [](GraphBuilder& b, ValueId x, std::int64_t classes) {

@@ -30,4 +30,9 @@ Program Workload::build(std::int64_t batch_size, const Shape& sample, std::int64
   return program;
 }
 
+Program Workload::build_small() const {
+  return build(small.batch, small.sample_shape.empty() ? sample_shape : small.sample_shape,
+               small.classes > 0 ? small.classes : classes);
+}
+
 }  // namespace assay

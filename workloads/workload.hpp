@@ -12,6 +12,13 @@
 
 namespace assay {
 
+// The size of a network that tests check against the oracle.
+struct SmallForm {
+  std::int64_t batch = 0;   // 0: the network as it is
+  Shape sample_shape = {};  // empty: the default one
+  std::int64_t classes = 0;
+};
+
 struct Workload {
   std::string name;              // "lenet5"
   std::string description = {};  // one line
@@ -20,7 +27,9 @@ struct Workload {
   Shape sample_shape;            // of one sample: (1, 28, 28)
   std::int64_t vocabulary = 0;   // above 0: samples are i32 tokens below it, otherwise f32
   std::int64_t classes = 0;
-  std::int64_t batch = 0;                   // the default
+  std::int64_t parameters = 0;  // expected, with the default samples and classes; tests hold the graph to it
+  std::int64_t batch = 0;       // the default
+  SmallForm small = {};         // of a network that is too deep or too large to be checked quickly
   bool sparse_embedding_gradients = false;  // row-sparse, for the tables of all embeddings
   OptimizerSpec optimizer = {};
   double learning_rate = 0;           // the base rate of the schedule
@@ -34,6 +43,7 @@ struct Workload {
   // GraphError when the batch or the shape does not fit.
   Program build(std::int64_t batch_size) const { return build(batch_size, sample_shape, classes); }
   Program build(std::int64_t batch_size, const Shape& sample, std::int64_t class_count) const;
+  Program build_small() const;
 };
 
 // In the order of registry.cpp; alive for the whole program.

@@ -17,18 +17,7 @@ namespace {
 Program program_of(const std::string& name, const OptimizerSpec& optimizer = {}) {
   if (name == "traps") return trap_program(24, optimizer);
   const Workload& workload = find_workload(name);
-  // Deep and large networks in small: the layers are the same, and the batch norms still have 4 elements a
-  // channel.
-  if (name == "resnet56") return workload.build(4);
-  if (name == "resnet50") return workload.build(4, {3, 32, 32}, 10);
-  if (name == "lstm")
-    return workload.build(8, {40}, 2);  // its length alone is less: 500 steps take their time
-  if (name == "cifar10-cnn") return workload.build(16);
-  if (name == "alexnet") return workload.build(4, {3, 63, 63}, 10);
-  if (name == "overfeat") return workload.build(4, {3, 75, 75}, 10);
-  if (name == "googlenet") return workload.build(4, {3, 64, 64}, 10);
-  if (name == "vgg_a") return workload.build(4, {3, 32, 32}, 10);
-  return workload.build(workload.batch);
+  return workload.small.batch > 0 ? workload.build_small() : workload.build(workload.batch);
 }
 
 struct Case {

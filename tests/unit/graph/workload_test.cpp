@@ -15,6 +15,11 @@ std::int64_t parameter_count(const Graph& graph) {
   return count;
 }
 
+TEST(Workload, each_has_the_parameters_that_its_file_says) {
+  for (const Workload& workload : all_workloads())
+    EXPECT_EQ(parameter_count(workload.build(2).training), workload.parameters) << workload.name;
+}
+
 TEST(Workload, lenet5_has_the_layers_that_its_source_names) {
   const Program program = find_workload("lenet5").build(200);
   const Graph& graph = program.training;

@@ -1,0 +1,26 @@
+// The networks of this build: one line each, in the order in which they are listed. Each is a function
+// `Workload <name>()` in workloads/<name>.cpp.
+#pragma once
+
+#include "workloads/workload.hpp"
+
+#define ASSAY_WORKLOADS(X) \
+  X(mlp)                   \
+  X(lenet5)                \
+  X(cnn)                   \
+  X(resnet56)              \
+  X(resnet50)              \
+  X(lstm)                  \
+  X(cifar10_cnn)           \
+  X(alexnet)               \
+  X(overfeat)              \
+  X(vgg_a)                 \
+  X(googlenet)
+
+namespace assay {
+
+#define ASSAY_DECLARE(name) Workload name();
+ASSAY_WORKLOADS(ASSAY_DECLARE)
+#undef ASSAY_DECLARE
+
+}  // namespace assay
