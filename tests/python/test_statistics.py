@@ -198,7 +198,8 @@ def test_ratios_are_paired_within_rounds_with_the_binomial_interval(tmp_path: Pa
     base, new = forks(count, 2e-3, 0.1, 3), forks(count, 5e-3, 0.1, 4)
     report = report_of([base, new])
     for cell, backend, kind in zip(report["cells"], ("onednn", "torch"), ("bare", "framework"), strict=True):
-        cell |= {"batch": 1, "backend": backend, "kind": kind}
+        cell["axes"] |= {"batch": 1, "backend": backend}
+        cell["kind"] = kind
         cell["id"] = identity(cell)
     path = tmp_path / "report.json"
     path.write_text(json.dumps(report))

@@ -52,7 +52,7 @@ Json metric_json(const Metric& metric) {
 
 Json evaluation_json(const AnalyzedFork& fork, const Evaluation& evaluation) {
   return {{"epoch", evaluation.epoch},
-          {"split", evaluation.split},
+          {"split", to_string(evaluation.split)},
           {"loss", evaluation.loss},
           {"accuracy", evaluation.accuracy},
           {"after_seconds", fork.seconds_until(evaluation.epoch)}};

@@ -37,7 +37,8 @@ TEST(AnalysisJson, HoldsRatiosRanksAndGroups) {
   EXPECT_EQ(torch["ratio"]["n"], 6);
   EXPECT_EQ(torch["metrics"]["gpu_utilisation"]["value"], nullptr);
   EXPECT_EQ(torch["axes"]["batch"], 200);
-  EXPECT_EQ(torch["forks"].size(), 6u);
+  ASSERT_EQ(torch["forks"].size(), 6u);
+  EXPECT_EQ(torch["forks"][0]["evaluations"][0]["split"], "test");
 }
 
 TEST(AnalysisJson, HoldsTheMetricTable) {
