@@ -75,7 +75,7 @@ Workload googlenet() {
       .dataset = "synthetic",
       .sample_shape = {3, 224, 224},
       .classes = 1000,
-      .parameters = 0,
+      .parameters = 6998552,
       .batch = 128,
       .small = {.batch = 4, .sample_shape = {3, 64, 64}, .classes = 10},
       .optimizer = {.kind = "adam"},

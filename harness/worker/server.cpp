@@ -134,8 +134,13 @@ protocol::Event Server::answer(const protocol::Command& command) {
 
 void Server::prepare() {
   if (!request_) {
-    const CellRequest request = read_request(folder_ / "request.json");
-    options_ = compile_options(request);
+    const std::filesystem::path file = folder_ / "request.json";
+    const CellRequest request = read_request(file);
+    try {
+      options_ = compile_options(request);
+    } catch (const GraphError& error) {
+      throw CellError(fmt::format("[worker] {}/precision: {}", file.string(), error.what()));
+    }
     request_ = request;
   }
   if (!program_) program_ = std::make_unique<Program>(read_program(folder_ / "graph.json"));

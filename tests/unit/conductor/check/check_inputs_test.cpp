@@ -7,6 +7,7 @@
 #include "harness/conductor/check/oracle.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/npy.hpp"
+#include "harness/core/json/strict_json.hpp"
 #include "tests/unit/conductor/check/answered_cell.hpp"
 
 namespace assay {
@@ -104,9 +105,9 @@ TEST_F(WrittenCheck, is_read_back) {
   EXPECT_EQ(read.distinct, 8);
   EXPECT_EQ(read.row_of, batch_.row_of);
   std::ofstream(check("batch.json")) << R"({"batch": 3, "distinct": 1, "row_of": [0, 0, 7]})";
-  EXPECT_THROW(read_check_batch(folder_.path()), CellError);
+  EXPECT_THROW(read_check_batch(folder_.path()), JsonError);
   std::ofstream(check("batch.json")) << "[";
-  EXPECT_THROW(read_check_batch(folder_.path()), CellError);
+  EXPECT_THROW(read_check_batch(folder_.path()), JsonError);
 }
 
 TEST(Rebatch, changes_the_rows_and_nothing_else) {

@@ -117,6 +117,7 @@ TEST_F(OneRow, IsInTheReportAndTheCsv) {
   CellReport cell;
   cell.id = warped().id;
   cell.axes = warped().axes;
+  cell.kind = "bare";
   report.cells.push_back(cell);
   const CellReport again = parse_report(report_text(report), "test").cells.at(0);
   EXPECT_EQ(again.axes.integer("warp-factor"), 7);
