@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from report_rows import rows
+
 Json = dict[str, Any]
 AXES = (
     *("workload", "backend", "device", "mode", "task", "precision", "layout", "batch", "dataset", "loader"),
@@ -22,12 +24,6 @@ def columns(rows: list[Json]) -> Json:
         return lists
     lists = {name: column for name, column in lists.items() if name not in OFTEN_ZERO or any(column)}
     return {name: column[0] if same[name] else column for name, column in lists.items()}
-
-
-def rows(columns: Json) -> list[Json]:
-    """Read columns as a list of objects."""
-    count = next((len(column) for column in columns.values() if isinstance(column, list)), 0)
-    return [{name: c[i] if isinstance(c, list) else c for name, c in columns.items()} for i in range(count)]
 
 
 def cell_2(cell: Json) -> Json:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from framework import ENVIRONMENTS, FRAMEWORKS
-from report_form import rows
+from report_rows import rows
 from worker_under_test import ROOT
 
 BUILD = Path(os.environ.get("ASSAY_BUILD") or ROOT / "build/dev")
@@ -80,13 +80,13 @@ def ops(out: Path, *arguments: object) -> list[dict[str, Any]]:
 def test_single_ops_run_forwards_and_backwards_in_numpy(tmp_path: Path) -> None:
     both_ways = "op/relu,op/add,op/linear,op/dropout"
     cells = ops(tmp_path / "r.json", "--workload", both_ways, "--size", 4, "--backend", "numpy")
-    assert {cell["task"] for cell in cells} == {"infer", "train"}
+    assert {cell["axes"]["task"] for cell in cells} == {"infer", "train"}
     made = ops(
         tmp_path / "m.json", "--workload", "op/from_array,op/from_list", "--size", 16, "--backend", "numpy"
     )
     assert len(made) == 2
     cold = ["--workload", "op/relu", "--size", 4096, "--cache", "cold", "--backend", "numpy"]
-    assert {cell["cache"] for cell in ops(tmp_path / "c.json", *cold)} == {"cold"}
+    assert {cell["axes"]["cache"] for cell in ops(tmp_path / "c.json", *cold)} == {"cold"}
 
 
 @torch_only

@@ -399,7 +399,7 @@ def changed(path: str, value: str) -> str:
         ("cells.0", '"a"', "string"),
         ("cells", "{}", "object"),
         ("schema", '"assay-report/99"', "assay-report/99"),
-        ("environment", "[]", "environment is missing, or no object"),
+        ("environment", "[]", "should be an object, is array"),
         ("environment", "[" * 100_000 + "]" * 100_000, "deep"),
     ],
 )

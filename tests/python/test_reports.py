@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from kept_reports import GOLDEN, report_of, write_large
 from program import PROGRAM, assay
-from report_form import columns, rows, version_1
+from report_form import columns, version_1
+from report_rows import rows
 from worker_under_test import ROOT
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from kept_reports import identity, report_of
 from program import BUILD, PROGRAM, assay, told
-from report_form import rows
+from report_rows import rows
 from scipy import stats
 from worker_under_test import ROOT
 
