@@ -168,8 +168,10 @@ def run_numpy(out: Path, *arguments: object) -> list[dict[str, Any]]:
 
 def step_times(cell: dict[str, Any], clean: bool = True) -> dict[int, float]:
     chosen = [fork for fork in cell["forks"] if not fork["flags"]] if clean else []
+    if 2 * len(chosen) < len(cell["forks"]):  # then all of them count
+        chosen = cell["forks"]
     times = {}
-    for fork in chosen or cell["forks"]:
+    for fork in chosen:
         steps = [
             (b["end_ns"] - b["begin_ns"]) / b["steps"] for b in rows(fork["blocks"]) if b["kind"] == "timed"
         ]
