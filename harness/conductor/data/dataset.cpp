@@ -1,6 +1,6 @@
 #include "harness/conductor/data/dataset.hpp"
 
-#include <array>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ constexpr std::int64_t train_samples = 48'000, validation_samples = 12'000, test
 }  // namespace
 
 std::span<const Dataset> datasets() {
-  static const std::array<Dataset, 10> all = {{
+  static const std::vector<Dataset> all = {
       {"mnist",
        "Handwritten digits (LeCun et al. 1998)",
        {1, 28, 28},
@@ -111,7 +111,7 @@ std::span<const Dataset> datasets() {
        test_samples,
        "",
        nullptr},
-  }};
+  };
   return all;
 }
 

@@ -1,7 +1,7 @@
 #include <string>
 
-#include "harness/graph/ops/op_list.hpp"
 #include "harness/graph/ops/optimizer_rule.hpp"
+#include "harness/graph/ops/registry.hpp"
 
 namespace assay {
 namespace {
@@ -10,12 +10,10 @@ class Adam final : public Op {
  public:
   std::string_view name() const override { return "adam"; }
   std::string_view contract() const override {
-    static const std::string text =
-        std::string(
-            "m' = beta1 m + (1 - beta1) g; v' = beta2 v + (1 - beta2) g^2; parameter' = parameter - lr (m' /"
-            " (1 - beta1^t)) / (sqrt(v' / (1 - beta2^t)) + epsilon): epsilon is added after the root and the"
-            " bias correction (Kingma & Ba 2015, algorithm 1).") +
-        optimizer_contract;
+    static const std::string text = optimizer_text(
+        "m' = beta1 m + (1 - beta1) g; v' = beta2 v + (1 - beta2) g^2; parameter' = parameter - lr (m' /"
+        " (1 - beta1^t)) / (sqrt(v' / (1 - beta2^t)) + epsilon): epsilon is added after the root and the"
+        " bias correction (Kingma & Ba 2015, algorithm 1).");
     return text;
   }
   std::vector<Operand> operands() const override { return optimizer_operands({"m", "v"}); }

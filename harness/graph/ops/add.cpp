@@ -1,4 +1,4 @@
-#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/ops/registry.hpp"
 #include "harness/graph/ops/rules.hpp"
 
 namespace assay {

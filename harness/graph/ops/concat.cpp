@@ -1,5 +1,5 @@
 #include "harness/graph/builder.hpp"
-#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/ops/registry.hpp"
 #include "harness/graph/ops/rules.hpp"
 
 namespace assay {

@@ -1,6 +1,6 @@
 // Two-dimensional convolution and its gradients.
 #include "harness/graph/builder.hpp"
-#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/ops/registry.hpp"
 #include "harness/graph/ops/rules.hpp"
 
 namespace assay {

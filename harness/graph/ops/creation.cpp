@@ -1,5 +1,5 @@
 // Making a tensor from what a program has: an array, or a list of numbers.
-#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/ops/registry.hpp"
 #include "harness/graph/ops/rules.hpp"
 
 namespace assay {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "harness/graph/builder.hpp"
-#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/ops/registry.hpp"
 #include "harness/graph/ops/rules.hpp"
 
 namespace assay {

@@ -1,6 +1,6 @@
 // Changes of shape that move nothing: the elements keep their row-major order.
 #include "harness/graph/builder.hpp"
-#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/ops/registry.hpp"
 #include "harness/graph/ops/rules.hpp"
 
 namespace assay {

@@ -1,7 +1,7 @@
 #include <string>
 
-#include "harness/graph/ops/op_list.hpp"
 #include "harness/graph/ops/optimizer_rule.hpp"
+#include "harness/graph/ops/registry.hpp"
 
 namespace assay {
 namespace {

@@ -1,6 +1,6 @@
 // One layer of long short-term memory over whole sequences, and its gradient.
 #include "harness/graph/builder.hpp"
-#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/ops/registry.hpp"
 #include "harness/graph/ops/rules.hpp"
 
 namespace assay {

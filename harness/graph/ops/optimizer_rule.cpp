@@ -1,8 +1,19 @@
 #include "harness/graph/ops/optimizer_rule.hpp"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 namespace assay {
+
+std::string optimizer_text(std::string_view formulas) {
+  return fmt::format(
+      "{} schedule (2) holds the learning rate lr and the step t (1 for the first) and is read from memory at "
+      "each step. weight_decay is the coupled L2 form: g = gradient + weight_decay * parameter. The operands "
+      "after the schedule repeat, and the results with them: one node may update many tensors. All of a group "
+      "have one shape and the type of the schedule.",
+      formulas);
+}
 
 std::vector<Operand> optimizer_operands(std::initializer_list<const char*> moments, bool optional) {
   std::vector<Operand> operands;

@@ -9,12 +9,8 @@
 
 namespace assay {
 
-// What their contracts have in common.
-inline constexpr const char* optimizer_contract =
-    "schedule (2) holds the learning rate lr and the step t (1 for the first) and is read from memory at "
-    "each step. weight_decay is the coupled L2 form: g = gradient + weight_decay * parameter. The operands "
-    "after the schedule repeat, and the results with them: one node may update many tensors. All of a group "
-    "have one shape and the type of the schedule.";
+// The contract of an optimizer: its formulas, then what all of them have in common.
+std::string optimizer_text(std::string_view formulas);
 
 // schedule, parameter, gradient and one operand for each moment; and the new parameter and moments.
 std::vector<Operand> optimizer_operands(std::initializer_list<const char*> moments, bool optional = false);

@@ -1,8 +1,8 @@
 #include <limits>
 #include <string>
 
-#include "harness/graph/ops/op_list.hpp"
 #include "harness/graph/ops/optimizer_rule.hpp"
+#include "harness/graph/ops/registry.hpp"
 
 namespace assay {
 namespace {
@@ -13,12 +13,10 @@ class Rmsprop final : public Op {
  public:
   std::string_view name() const override { return "rmsprop"; }
   std::string_view contract() const override {
-    static const std::string text =
-        std::string(
-            "s' = decay s + (1 - decay) g^2; parameter' = parameter - lr g / (sqrt(s') + epsilon): epsilon is"
-            " added after the root (Keras adds it before); no momentum, not centred. s is the operand "
-            "square.") +
-        optimizer_contract;
+    static const std::string text = optimizer_text(
+        "s' = decay s + (1 - decay) g^2; parameter' = parameter - lr g / (sqrt(s') + epsilon): epsilon is"
+        " added after the root (Keras adds it before); no momentum, not centred. s is the operand "
+        "square.");
     return text;
   }
   std::vector<Operand> operands() const override { return optimizer_operands({"square"}); }

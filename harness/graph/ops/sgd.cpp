@@ -1,8 +1,8 @@
 #include <limits>
 #include <string>
 
-#include "harness/graph/ops/op_list.hpp"
 #include "harness/graph/ops/optimizer_rule.hpp"
+#include "harness/graph/ops/registry.hpp"
 
 namespace assay {
 namespace {
@@ -13,12 +13,10 @@ class Sgd final : public Op {
  public:
   std::string_view name() const override { return "sgd"; }
   std::string_view contract() const override {
-    static const std::string text =
-        std::string(
-            "v' = momentum v + g; parameter' = parameter - lr v': the learning rate stays outside of the"
-            " velocity; no dampening, no Nesterov. v is the operand momentum; it and its result are absent"
-            " where the attribute momentum is 0, and then parameter' = parameter - lr g.") +
-        optimizer_contract;
+    static const std::string text = optimizer_text(
+        "v' = momentum v + g; parameter' = parameter - lr v': the learning rate stays outside of the"
+        " velocity; no dampening, no Nesterov. v is the operand momentum; it and its result are absent"
+        " where the attribute momentum is 0, and then parameter' = parameter - lr g.");
     return text;
   }
   std::vector<Operand> operands() const override { return optimizer_operands({"momentum"}, true); }

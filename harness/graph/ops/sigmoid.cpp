@@ -1,6 +1,6 @@
 #include "harness/graph/builder.hpp"
 #include "harness/graph/ops/elementwise.hpp"
-#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/ops/registry.hpp"
 
 namespace assay {
 namespace {

@@ -5,7 +5,7 @@
 #include "harness/core/error.hpp"
 #include "harness/graph/builder.hpp"
 #include "harness/graph/op.hpp"
-#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/ops/registry.hpp"
 #include "harness/graph/passes/walk.hpp"
 
 namespace assay {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "harness/graph/op.hpp"
-#include "harness/graph/ops/op_list.hpp"
+#include "harness/graph/ops/registry.hpp"
 #include "harness/graph/passes/rewrite.hpp"
 
 namespace assay {

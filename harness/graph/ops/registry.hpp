@@ -1,0 +1,71 @@
+// The ops of this build: one line each, in the order in which they are listed. Each is a function
+// `const Op& <name>_op()` in a file of this folder.
+#pragma once
+
+#include "harness/graph/op.hpp"
+
+#define ASSAY_OPS(X)                \
+  X(convolution)                    \
+  X(convolution_input_gradient)     \
+  X(convolution_weight_gradient)    \
+  X(linear)                         \
+  X(linear_input_gradient)          \
+  X(linear_weight_gradient)         \
+  X(relu)                           \
+  X(relu_gradient)                  \
+  X(sigmoid)                        \
+  X(sigmoid_gradient)               \
+  X(tanh)                           \
+  X(tanh_gradient)                  \
+  X(softplus)                       \
+  X(softplus_gradient)              \
+  X(softsign)                       \
+  X(softsign_gradient)              \
+  X(average_pool)                   \
+  X(average_pool_gradient)          \
+  X(max_pool)                       \
+  X(max_pool_gradient)              \
+  X(flatten)                        \
+  X(reshape)                        \
+  X(add)                            \
+  X(multiply)                       \
+  X(dot)                            \
+  X(matmul)                         \
+  X(normalise)                      \
+  X(normalise_gradient)             \
+  X(concat)                         \
+  X(slice)                          \
+  X(slice_gradient)                 \
+  X(transpose)                      \
+  X(reduce)                         \
+  X(reduce_gradient)                \
+  X(softmax)                        \
+  X(softmax_gradient)               \
+  X(batch_norm)                     \
+  X(batch_norm_gradient)            \
+  X(softmax_cross_entropy)          \
+  X(softmax_cross_entropy_gradient) \
+  X(dropout)                        \
+  X(dropout_mask)                   \
+  X(cast)                           \
+  X(constant)                       \
+  X(embedding)                      \
+  X(embedding_gradient)             \
+  X(embedding_row_gradient)         \
+  X(dense_rows)                     \
+  X(lstm)                           \
+  X(lstm_gradient)                  \
+  X(from_array)                     \
+  X(from_list)                      \
+  X(sgd)                            \
+  X(rmsprop)                        \
+  X(adam)                           \
+  X(lazy_adam)
+
+namespace assay {
+
+#define ASSAY_DECLARE(name) const Op& name##_op();
+ASSAY_OPS(ASSAY_DECLARE)
+#undef ASSAY_DECLARE
+
+}  // namespace assay
