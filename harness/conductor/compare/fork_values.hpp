@@ -13,7 +13,7 @@ namespace assay {
 std::vector<double> fork_values(const CellReport& cell, std::string_view metric);
 
 // What a cell is judged by when nothing is asked for: "epoch_time" where epochs are counted and there are two
-// or more, "training_time" where there is one, "latency_p50" of task infer, else "step_time".
+// or more, "training_time" where there is one, "latency_p50" of a network in task infer, else "step_time".
 std::string main_metric(const Axes& axes);
 
 }  // namespace assay

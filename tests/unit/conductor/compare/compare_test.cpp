@@ -1,4 +1,5 @@
 #include "harness/conductor/compare/compare.hpp"
+#include "harness/conductor/compare/fork_values.hpp"
 
 #include <algorithm>
 
@@ -31,6 +32,16 @@ CellReport lenet(double step_seconds, int forks = 12) {
 CellVerdict only(const Comparison& comparison) {
   EXPECT_EQ(comparison.cells.size(), 1U);
   return comparison.cells.front();
+}
+
+TEST(MainMetric, IsOneThatTheCellHas) {
+  Axes axes;
+  axes.measure = "steps";
+  EXPECT_EQ(main_metric(axes), "step_time");
+  axes.task = "infer";
+  EXPECT_EQ(main_metric(axes), "latency_p50");
+  axes.size = "4096";  // a single op
+  EXPECT_EQ(main_metric(axes), "step_time");
 }
 
 TEST(Compare, a_slower_cell_is_a_regression) {
