@@ -101,6 +101,11 @@ std::string Axis::key() const {
   return key;
 }
 
+bool Axis::has_key(std::string_view text) const {
+  return std::ranges::equal(name(), text,
+                            [](char of_name, char c) { return c == (of_name == '-' ? '_' : of_name); });
+}
+
 bool Axis::applies_to(CellKind kind) const {
   return applies == AppliesTo::every || (applies == AppliesTo::op) == (kind == CellKind::op);
 }

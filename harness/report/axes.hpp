@@ -86,7 +86,8 @@ struct Axis {
   bool request = false;  // a field of request.json; protocol.md names those that are not copied as they are
 
   std::string_view name() const { return option.name; }
-  std::string key() const;  // in the report, the CSV and request.json: "loader_workers"
+  std::string key() const;                    // in the report, the CSV and request.json: "loader_workers"
+  bool has_key(std::string_view text) const;  // the same as key() == text, for each field of each cell
   bool has_field() const { return field.index() != 0; }
   bool applies_to(CellKind kind) const;
   bool matters_to(const Axes& axes) const { return applies_to(axes.kind()) && (!matters || matters(axes)); }

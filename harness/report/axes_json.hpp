@@ -1,9 +1,9 @@
 // The axes as an object of the report: {"workload": "lenet5", "backend": "onednn", …}.
 #pragma once
 
-#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -21,13 +21,15 @@ FieldRules axis_rules(const Axis& axis);
 template <typename Node>
 void decode_with(const Decoder<Node>& decoder, const Node& node, const JsonPlace& place, Axes& axes) {
   if (!node.is_object()) return decoder.fail(place, "should be an object");
-  std::set<std::string, std::less<>> seen;
+  const auto& table = axis_table();
+  std::vector<bool> seen(table.size());
   node.each_member([&](std::string_view key, const Node& item) {
     const JsonPlace at(place, key);
     if (key == "variant") return decoder.read(item, at, axes.variant);
-    for (const Axis& axis : axis_table()) {
-      if (!axis.has_field() || axis.key() != key) continue;
-      seen.emplace(key);
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      const Axis& axis = table[i];
+      if (!axis.has_field() || !axis.has_key(key)) continue;
+      seen[i] = true;
       return std::visit(
           [&](auto field) {
             if constexpr (!std::is_same_v<decltype(field), std::monostate>) {
@@ -39,9 +41,9 @@ void decode_with(const Decoder<Node>& decoder, const Node& node, const JsonPlace
     }
     if (decoder.refuses_unknown()) decoder.refuse_unknown(at, key);
   });
-  for (const Axis& axis : axis_table()) {
-    if (axis.has_field() && axis.applies != AppliesTo::op && !seen.contains(axis.key()))
-      decoder.fail(place, fmt::format("the field \"{}\" is missing", axis.key()));
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    if (table[i].has_field() && table[i].applies != AppliesTo::op && !seen[i])
+      decoder.fail(place, fmt::format("the field \"{}\" is missing", table[i].key()));
   }
 }
 

@@ -83,12 +83,6 @@ void write_data(const std::filesystem::path& folder, const OpCell&, const Cell& 
   write_epoch_plans(folder, sets, 1, seed);
 }
 
-void add_to_request(Json&, const NetworkCell&, const Axes&) {}
-void add_to_request(Json& request, const OpCell&, const Axes& axes) {
-  for (const Axis& axis : axis_table())
-    if (axis.applies == AppliesTo::op && axis.has_field()) request["op"][axis.key()] = axis_json(axis, axes);
-}
-
 }  // namespace
 
 DatasetShelf::DatasetShelf(std::vector<std::filesystem::path> folders) {
@@ -128,9 +122,12 @@ Json request_json(const Cell& cell, std::uint64_t seed) {
               {"resident_batches", cell.measure.resident_batches}}},
             {"clock", clock_json(cell.measure)},
             {"check", {{"distinct", cell.distinct}, {"perturbations", perturbations}}}};
-  for (const Axis& axis : axis_table())
+  for (const Axis& axis : axis_table()) {
     if (axis.request) json[axis.key()] = axis_json(axis, axes);
-  std::visit([&](const auto& subject) { add_to_request(json, subject, axes); }, cell.subject);
+    // The axes of single ops only are an object of their own.
+    if (axis.applies == AppliesTo::op && axis.has_field() && axis.applies_to(axes.kind()))
+      json["op"][axis.key()] = axis_json(axis, axes);
+  }
   return json;
 }
 
