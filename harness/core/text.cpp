@@ -38,18 +38,19 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-std::string suggestion(std::string_view name, const std::vector<std::string>& known) {
+std::string nearest(std::string_view name, const std::vector<std::string>& known) {
   // Names come from files, too: a long one is near to nothing.
   constexpr std::size_t longest = 64;
-  if (name.size() <= longest && !known.empty()) {
-    const auto nearest = std::min_element(known.begin(), known.end(), [&](const auto& a, const auto& b) {
-      return edit_distance(name, a) < edit_distance(name, b);
-    });
-    if (edit_distance(name, *nearest) <= std::max<std::size_t>(1, name.size() / 3)) {
-      return fmt::format("; did you mean '{}'?", *nearest);
-    }
-  }
-  return fmt::format("; known are {}", fmt::join(known, ", "));
+  if (name.size() > longest || known.empty()) return "";
+  const auto best = std::ranges::min_element(
+      known, {}, [&](const std::string& candidate) { return edit_distance(name, candidate); });
+  if (edit_distance(name, *best) > std::max<std::size_t>(1, name.size() / 3)) return "";
+  return fmt::format("; did you mean '{}'?", *best);
+}
+
+std::string suggestion(std::string_view name, const std::vector<std::string>& known) {
+  const std::string hint = nearest(name, known);
+  return hint.empty() ? fmt::format("; known are {}", fmt::join(known, ", ")) : hint;
 }
 
 std::string printable(std::string_view text, std::size_t max_bytes) {

@@ -16,7 +16,9 @@ bool contains(const Range& range, const T& item) {
 // The fewest insertions, deletions and replacements of a character, and swaps of two neighbours, that turn
 // `a` into `b`.
 std::size_t edit_distance(std::string_view a, std::string_view b);
-// "; did you mean 'lenet5'?" when a name is near enough, else "; known are lenet5, mlp".
+// "; did you mean 'lenet5'?" when a name is near enough, else nothing.
+std::string nearest(std::string_view name, const std::vector<std::string>& known);
+// The same, but "; known are lenet5, mlp" when none is near.
 std::string suggestion(std::string_view name, const std::vector<std::string>& known);
 
 // At most `max_bytes` of a text that somebody else wrote, with '?' for all but printable ASCII.

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <set>
@@ -21,57 +22,17 @@
 
 #include "harness/core/json/fields.hpp"
 #include "harness/core/json/strict_json.hpp"
+#include "harness/core/json/tree_node.hpp"
+#include "harness/core/text.hpp"
 #include "harness/core/words.hpp"
 
 namespace assay {
 
-// Whether an integer could be read, and why not.
-enum class IntegerFault { fits, not_an_integer, out_of_range };
-
-// A value in a tree of nlohmann::json; borrows from it.
-class TreeNode {
- public:
-  explicit TreeNode(const nlohmann::json& value) : value_(&value) {}
-
-  bool is_null() const { return value_->is_null(); }
-  bool is_array() const { return value_->is_array(); }
-  bool is_object() const { return value_->is_object(); }
-  const char* type_name() const { return value_->type_name(); }
-  std::size_t size() const { return value_->size(); }
-  bool get(bool& out) const { return value_->is_boolean() && (out = value_->get<bool>(), true); }
-  bool get(double& out) const { return value_->is_number() && (out = value_->get<double>(), true); }
-  bool get(std::string_view& out) const {
-    return value_->is_string() && (out = value_->get_ref<const std::string&>(), true);
-  }
-  template <typename T>
-  IntegerFault get_integer(T& out) const {
-    const auto fit = [&](auto number) {
-      if (!std::in_range<T>(number)) return IntegerFault::out_of_range;
-      out = static_cast<T>(number);
-      return IntegerFault::fits;
-    };
-    if (value_->is_number_unsigned()) return fit(value_->get<std::uint64_t>());
-    if (value_->is_number_integer()) return fit(value_->get<std::int64_t>());
-    return IntegerFault::not_an_integer;
-  }
-  template <typename Visit>
-  void each_item(const Visit& visit) const {
-    for (const nlohmann::json& item : *value_) visit(TreeNode(item));
-  }
-  template <typename Visit>
-  void each_member(const Visit& visit) const {
-    for (auto item = value_->begin(); item != value_->end(); ++item)
-      visit(std::string_view(item.key()), TreeNode(*item));
-  }
-  nlohmann::json copy() const { return *value_; }
-
- private:
-  const nlohmann::json* value_;
-};
-
 struct DecodeOptions {
   // Refuse fields that no description has; otherwise they are ignored, so that older readers read newer files.
   bool refuse_unknown = false;
+  bool allow_extensions =
+      true;  // with refuse_unknown: fields whose name begins with "x_" are ignored all the same
   // Reads what older formats had: lists of objects for columns, and fields in the owner's object.
   bool older_forms = true;
   // Checks JSON that is kept as it is against the struct that its description names (Field::shaped_as).
@@ -79,28 +40,6 @@ struct DecodeOptions {
   // Where violations go, each with its path. nullptr: the first one throws JsonError.
   std::vector<std::string>* violations = nullptr;
   std::size_t most_violations = 20;  // no more of them are kept
-};
-
-// Where the decoder is: a chain on the stack, so that a path costs nothing until an error needs it.
-class JsonPlace {
- public:
-  explicit JsonPlace(std::string_view root) : key_(root) {}
-  JsonPlace(const JsonPlace& parent, std::string_view key) : parent_(&parent), key_(key) {}
-  JsonPlace(const JsonPlace& parent, std::size_t index) : parent_(&parent), index_(index) {}
-
-  // "run.json/cells/3/forks/0"
-  std::string path() const {
-    if (!parent_) return std::string(key_);
-    constexpr std::size_t shown = 80;  // of a key that somebody else wrote
-    const std::string step = key_.data() ? std::string(key_.substr(0, shown)) : std::to_string(index_);
-    const std::string above = parent_->path();
-    return above.empty() ? step : above + "/" + step;
-  }
-
- private:
-  const JsonPlace* parent_ = nullptr;
-  std::string_view key_;
-  std::size_t index_ = 0;
 };
 
 template <typename Node>
@@ -133,6 +72,18 @@ class Decoder {
     std::string_view text;
     if (!node.get(text)) return mistyped(node, place, "text");
     out = text;
+  }
+  void read(const Node& node, const JsonPlace& place, std::filesystem::path& out) const {
+    std::string text;
+    read(node, place, text);
+    out = text;
+  }
+  void read(const Node& node, const JsonPlace& place, float& out) const {
+    double value = out;
+    read(node, place, value);
+    if (std::abs(value) > std::numeric_limits<float>::max())
+      return fail(place, fmt::format("{} is out of range", value));
+    out = static_cast<float>(value);
   }
   template <Worded E>
   void read(const Node& node, const JsonPlace& place, E& out) const {
@@ -191,7 +142,7 @@ class Decoder {
         known = seen[index] = true;
         read_field(node, item, JsonPlace(place, key), field, out);
       });
-      if (!known && options_.refuse_unknown) refuse_unknown(JsonPlace(place, key), key);
+      if (!known && options_.refuse_unknown) refuse_unknown<T>(JsonPlace(place, key), key);
     });
     description.each([&](const auto& field, std::size_t index) {
       if (seen[index] || field.rules.may_be_missing) return;
@@ -226,7 +177,7 @@ class Decoder {
         known = seen[index] = true;
         read_column(column, at, field, out);
       });
-      if (!known && options_.refuse_unknown) refuse_unknown(at, key);
+      if (!known && options_.refuse_unknown) refuse_unknown<T>(at, key);
     });
     description.each([&](const auto& field, std::size_t index) {
       if (!seen[index] && !field.rules.may_be_missing && node.size() > 0)
@@ -235,8 +186,9 @@ class Decoder {
   }
 
   bool refuses_unknown() const { return options_.refuse_unknown; }
-  void refuse_unknown(const JsonPlace& place, std::string_view key) const {
-    if (!key.starts_with("x_")) fail(place, "this field is not known");
+  void refuse_unknown(const JsonPlace& place, std::string_view key, std::string_view hint = {}) const {
+    if (options_.allow_extensions && key.starts_with("x_")) return;
+    fail(place, fmt::format("this field is not known{}", hint));
   }
   // What rules say of a value that was read.
   template <typename Member>
@@ -252,8 +204,14 @@ class Decoder {
       if (rules.object && !member.is_object())
         fail(place, fmt::format("should be an object, is {}", member.type_name()));
     } else if constexpr (std::same_as<Member, std::vector<std::string>>) {
+      if (member.size() < rules.min_length) fail(place, "is empty");
       if (rules.unique && std::set<std::string_view>(member.begin(), member.end()).size() != member.size())
         fail(place, "an entry is there twice");
+    } else if constexpr (std::same_as<Member, std::filesystem::path>) {
+      if (member.native().size() < rules.min_length) fail(place, "is empty");
+    } else if constexpr (std::same_as<Member, std::vector<std::int64_t>>) {
+      if (member.size() < rules.min_length) fail(place, "is empty");
+      for (std::size_t i = 0; i < member.size(); ++i) check_rules(JsonPlace(place, i), rules, member[i]);
     } else if constexpr (std::is_arithmetic_v<Member> && !std::same_as<Member, bool>) {
       const double value = static_cast<double>(member);
       if (value < rules.minimum) fail(place, fmt::format("{} is below {}", member, rules.minimum));
@@ -270,6 +228,12 @@ class Decoder {
   }
 
  private:
+  template <Described T>
+  void refuse_unknown(const JsonPlace& place, std::string_view key) const {
+    std::vector<std::string> known;
+    describe(Of<T>{}).each([&](const auto& field, std::size_t) { known.emplace_back(field.key); });
+    refuse_unknown(place, key, nearest(key, known));
+  }
   void mistyped(const Node& node, const JsonPlace& place, std::string_view expected) const {
     fail(place, fmt::format("should be {}, is {}", expected, node.type_name()));
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ namespace assay {
 
 inline nlohmann::json encode(const nlohmann::json& value) { return value; }
 inline nlohmann::json encode(const std::string& value) { return value; }
+inline nlohmann::json encode(const std::filesystem::path& value) { return value.string(); }
 template <typename T>
   requires std::is_arithmetic_v<T>
 nlohmann::json encode(T value) {
@@ -115,6 +117,7 @@ nlohmann::json encode(const T& value) {
   nlohmann::json out = nlohmann::json::object();
   [[maybe_unused]] static const T initial{};
   describe(Of<T>{}).each([&](const auto& field, std::size_t) {
+    if (field.written && !field.written(value)) return;
     const auto& member = field.of(value);
     if (field.rules.left_out_by_default && is_default(member, field.of(initial))) return;
     if constexpr (requires { encode_columns(member); }) {

@@ -8,7 +8,7 @@
 //                   field("loss", &Block::loss, "Mean loss of its steps."));
 //   }
 //
-// Members may be bool, integers, double, std::string, enums with words (core/words.hpp), nlohmann::json (any
+// Members may be bool, integers, double, float, std::string, std::filesystem::path, enums with words (core/words.hpp), nlohmann::json (any
 // value), described structs, and std::optional, std::vector and std::map<std::string, …> of these, and maps from integers. An absent
 // optional is null in JSON. A type that no description fits has functions of its own instead: encode(const T&),
 // schema_of(Of<T>) and decode_with(const Decoder<Node>&, const Node&, const JsonPlace&, T&), found next to it.
@@ -43,9 +43,10 @@ struct FieldRules {
   bool unique = false;  // of a list of texts
   // Reads null as NaN, where the format has no other way to say that a number is not finite.
   bool null_is_nan = false;
+  // Of a number, or of each number of a list.
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  std::size_t min_length = 0;                 // of a text
+  std::size_t min_length = 0;                 // of a text, a path or a list
   std::array<std::string_view, 4> choices{};  // of a text, where not all are empty
 };
 
@@ -88,6 +89,7 @@ struct Field {
   Place place;
   std::string_view doc;
   FieldRules rules{};
+  bool (*written)(const Owner&) = nullptr;  // whether the field is written; nullptr: always
 
   constexpr decltype(auto) of(const Owner& owner) const { return place.of(owner); }
   constexpr Member& of(Owner& owner) const { return place.of(owner); }
@@ -97,6 +99,12 @@ struct Field {
   }
   constexpr Field left_out_by_default() const {
     return with([](FieldRules& r) { r.may_be_missing = r.left_out_by_default = true; });
+  }
+  // For fields that only some values of their owner have. May be missing in what is read.
+  constexpr Field written_if(bool (*applies)(const Owner&)) const {
+    Field changed = optional();
+    changed.written = applies;
+    return changed;
   }
   constexpr Field left_out_of_columns() const {
     return with([](FieldRules& r) { r.may_be_missing = r.left_out_of_columns = true; });
@@ -131,7 +139,7 @@ struct Field {
   }
   template <typename T>
   constexpr Field<Place, T> shaped_as() const {
-    return {key, place, doc, rules};
+    return {key, place, doc, rules, written};
   }
 
  private:
@@ -162,6 +170,11 @@ struct Description {
   std::tuple<Fields...> list;
 
   static constexpr std::size_t size = sizeof...(Fields);
+  // Of a struct with a base: its own fields, then those of the base.
+  template <typename... Others>
+  constexpr Description<Fields..., Others...> followed_by(const Description<Others...>& base) const {
+    return {name, doc, std::tuple_cat(list, base.list)};
+  }
   // visit(field, index) of each, in order.
   template <typename Visit>
   constexpr void each(const Visit& visit) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -39,7 +40,9 @@ class SchemaMaker {
 
  private:
   nlohmann::json make(Of<bool>) { return {{"type", "boolean"}}; }
+  nlohmann::json make(Of<std::filesystem::path>) { return {{"type", "string"}}; }
   nlohmann::json make(Of<double>) { return {{"type", {"number", "null"}}}; }
+  nlohmann::json make(Of<float>) { return {{"type", "number"}}; }
   template <std::integral T>
   nlohmann::json make(Of<T>) {
     nlohmann::json schema{{"type", "integer"}};
@@ -153,9 +156,11 @@ class SchemaMaker {
 
  public:
   static void add_rules(nlohmann::json& schema, const FieldRules& rules) {
-    if (std::isfinite(rules.minimum)) schema["minimum"] = number(rules.minimum);
-    if (std::isfinite(rules.maximum)) schema["maximum"] = number(rules.maximum);
-    if (rules.min_length > 0) schema["minLength"] = rules.min_length;
+    const bool list = schema.value("type", nlohmann::json()) == "array";
+    nlohmann::json& numbers = list ? schema["items"] : schema;
+    if (std::isfinite(rules.minimum)) numbers["minimum"] = number(rules.minimum);
+    if (std::isfinite(rules.maximum)) numbers["maximum"] = number(rules.maximum);
+    if (rules.min_length > 0) schema[list ? "minItems" : "minLength"] = rules.min_length;
     if (rules.object && !schema.contains("$ref")) schema["type"] = "object";
     if (rules.unique) schema["uniqueItems"] = true;
     for (const std::string_view choice : rules.choices)
