@@ -63,20 +63,29 @@ struct ClockRequest {
   // epochs
   int epochs = 1;
   std::vector<std::string> evaluate{};  // splits, after each epoch
+
+  static constexpr bool in_steps(const ClockRequest& clock) { return clock.kind == ClockKind::steps; }
+  static constexpr bool in_epochs(const ClockRequest& clock) { return clock.kind == ClockKind::epochs; }
 };
 constexpr auto describe(Of<ClockRequest>) {
   return fields(
       "clock_request", "What is timed.", field("kind", &ClockRequest::kind, "steps or epochs.").optional(),
-      field("warm_up", &ClockRequest::warm_up, "Of kind steps: the warm-up.").optional(),
+      field("warm_up", &ClockRequest::warm_up, "Of kind steps: the warm-up.")
+          .written_if(&ClockRequest::in_steps),
       field("block_seconds", &ClockRequest::block_seconds, "Of kind steps: length of a block.")
           .between(0, 86'400)
-          .optional(),
-      field("blocks", &ClockRequest::blocks, "Of kind steps: timed blocks.").between(1, 100'000).optional(),
+          .written_if(&ClockRequest::in_steps),
+      field("blocks", &ClockRequest::blocks, "Of kind steps: timed blocks.")
+          .between(1, 100'000)
+          .written_if(&ClockRequest::in_steps),
       field("steps", &ClockRequest::steps, "Of kind steps: timed steps in all, instead of `blocks`.")
           .between(1, 10'000'000)
-          .optional(),
-      field("epochs", &ClockRequest::epochs, "Of kind epochs: how many.").between(1, 100'000).optional(),
-      field("evaluate", &ClockRequest::evaluate, "Of kind epochs: splits evaluated after each.").optional());
+          .left_out_by_default(),
+      field("epochs", &ClockRequest::epochs, "Of kind epochs: how many.")
+          .between(1, 100'000)
+          .written_if(&ClockRequest::in_epochs),
+      field("evaluate", &ClockRequest::evaluate, "Of kind epochs: splits evaluated after each.")
+          .written_if(&ClockRequest::in_epochs));
 }
 
 struct CheckRequest {
@@ -152,10 +161,10 @@ constexpr auto describe(Of<CellRequest>) {
       field("memory_cap_bytes", &CellRequest::memory_cap_bytes, "Of the device's memory; null: no limit.")
           .optional(),
       field("loader", &CellRequest::loader, "Where batches come from.").optional(),
-      field("clock", &CellRequest::clock, "What is timed.").optional(),
+      field("clock", &CellRequest::clock, "What is timed.").left_out_by_default(),
       field("check", &CellRequest::check, "The equivalence check.").optional(),
-      field("oracle", &CellRequest::oracle, "Of an oracle's cell.").optional(),
-      field("op", &CellRequest::op, "Of a single op.").optional());
+      field("oracle", &CellRequest::oracle, "Of an oracle's cell.").left_out_by_default(),
+      field("op", &CellRequest::op, "Of a single op.").left_out_by_default());
 }
 
 // Throws JsonError with the file and the field that is missing, of another type or out of its range, also where

@@ -14,9 +14,12 @@
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/safetensors.hpp"
+#include "harness/core/json/decode.hpp"
+#include "harness/core/json/encode.hpp"
 #include "harness/core/paths.hpp"
 #include "harness/graph/graph_json.hpp"
 #include "harness/protocol/message.hpp"
+#include "harness/protocol/request.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay {
@@ -26,16 +29,29 @@ using Json = nlohmann::json;
 
 constexpr int prefetched_batches = 4;
 
-Json clock_json(const MeasurePlan& measure) {
+ClockRequest clock_request(const MeasurePlan& measure) {
   if (measure.epochs > 0) {
-    return {{"kind", "epochs"}, {"epochs", measure.epochs}, {"evaluate", {"train", "validation", "test"}}};
+    return {.kind = ClockKind::epochs,
+            .epochs = static_cast<int>(measure.epochs),
+            .evaluate = {"train", "validation", "test"}};
   }
-  Json clock{{"kind", "steps"},
-             {"warm_up", {{"min_steps", measure.warm_up_steps}, {"min_seconds", measure.warm_up_seconds}}},
-             {"block_seconds", measure.block_seconds},
-             {"blocks", measure.blocks}};
-  if (measure.steps > 0) clock["steps"] = measure.steps;
-  return clock;
+  return {.kind = ClockKind::steps,
+          .warm_up = {.min_steps = measure.warm_up_steps, .min_seconds = measure.warm_up_seconds},
+          .block_seconds = measure.block_seconds,
+          .blocks = measure.blocks,
+          .steps = measure.steps > 0 ? std::optional(measure.steps) : std::nullopt};
+}
+
+// The rows of the table of axes that request.json copies.
+Json requested_axes(const Axes& axes) {
+  Json json = Json::object();
+  for (const Axis& axis : axis_table()) {
+    if (axis.request) json[axis.key()] = axis_json(axis, axes);
+    // The axes of single ops only are an object of their own.
+    if (axis.applies == AppliesTo::op && axis.has_field() && axis.applies_to(axes.kind()))
+      json["op"][axis.key()] = axis_json(axis, axes);
+  }
+  return json;
 }
 
 // The folder lives for one fork: no fsync.
@@ -108,26 +124,22 @@ const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& progra
 }
 
 Json request_json(const Cell& cell, std::uint64_t seed) {
-  const Axes& axes = cell.axes;
-  const double memory_cap = axes.number("memory-cap");
-  Json json{{"protocol", protocol::version},
-            {"threads", cell.compute_threads()},
-            {"seed", seed},
-            {"profile", cell.profile},
-            {"memory_cap_bytes", memory_cap > 0 ? Json(std::llround(memory_cap * 0x1p30)) : Json(nullptr)},
-            {"loader",
-             {{"kind", axes.loader},
-              {"workers", axes.loader_workers},
-              {"prefetch", prefetched_batches},
-              {"resident_batches", cell.measure.resident_batches}}},
-            {"clock", clock_json(cell.measure)},
-            {"check", {{"distinct", cell.distinct}, {"perturbations", perturbations}}}};
-  for (const Axis& axis : axis_table()) {
-    if (axis.request) json[axis.key()] = axis_json(axis, axes);
-    // The axes of single ops only are an object of their own.
-    if (axis.applies == AppliesTo::op && axis.has_field() && axis.applies_to(axes.kind()))
-      json["op"][axis.key()] = axis_json(axis, axes);
-  }
+  const double memory_cap = cell.axes.number("memory-cap");
+  Json axes = requested_axes(cell.axes);
+  axes["protocol"] = protocol::version;
+  auto request = decoded<CellRequest>(axes, "request.json");
+  request.threads = cell.compute_threads();
+  request.seed = seed;
+  request.profile = cell.profile;
+  if (memory_cap > 0) request.memory_cap_bytes = std::llround(memory_cap * 0x1p30);
+  request.loader = {.kind = from_word<LoaderKind>(cell.axes.text("loader")).value(),
+                    .workers = cell.axes.loader_workers,
+                    .prefetch = prefetched_batches,
+                    .resident_batches = cell.measure.resident_batches};
+  request.clock = clock_request(cell.measure);
+  request.check = {.distinct = cell.distinct, .perturbations = perturbations};
+  Json json = encode(request);
+  json.update(axes);  // an added axis is written even though CellRequest does not have it
   return json;
 }
 
