@@ -9,9 +9,8 @@
 
 #include "harness/conductor/backends/places.hpp"
 #include "harness/core/error.hpp"
-#include "harness/core/json/strict_json.hpp"
+#include "harness/core/json/decode.hpp"
 #include "harness/core/paths.hpp"
-#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -56,60 +55,18 @@ std::string substitute(std::string text, const Placeholders& values, const std::
   return text;
 }
 
-const Json& require(const Json& json, const char* key, const std::string& where) {
-  const auto found = json.find(key);
-  if (found == json.end()) throw ConfigError(fmt::format("{}: \"{}\" is missing", where, key));
-  return *found;
-}
-
-std::string text(const Json& json, const char* key, const std::string& where, bool required = true) {
-  if (!required && !json.contains(key)) return "";
-  const Json& value = require(json, key, where);
-  if (!value.is_string()) throw ConfigError(fmt::format("{}: \"{}\" should be text", where, key));
-  return value.get<std::string>();
-}
-
-std::vector<std::string> names(const Json& json, const char* key, const std::string& where) {
-  const Json& list = require(json, key, where);
-  const bool good = list.is_array() && !list.empty() &&
-                    std::all_of(list.begin(), list.end(), [](const Json& item) { return item.is_string(); });
-  if (!good)
-    throw ConfigError(fmt::format("{}: \"{}\" should be a list of names with at least one", where, key));
-  return list.get<std::vector<std::string>>();
-}
-
-void refuse_unknown_keys(const Json& json, const std::string& where) {
-  static const std::vector<std::string> known = {
-      "name",  "description", "kind",       "oracle",  "command", "framework", "devices",      "modes",
-      "tasks", "layouts",     "precisions", "loaders", "ops",     "requires",  "memory_limits"};
-  for (const auto& [key, value] : json.items()) {
-    if (!contains(known, key)) {
-      throw ConfigError(fmt::format("{}: unknown key '{}'{}", where, key, suggestion(key, known)));
-    }
-  }
-}
-
 // Quick: looks whether files are there and starts nothing.
-void check_requirements(BackendDescription& backend, const Json& json, const Placeholders& values,
-                        const std::string& where) {
-  if (json.contains("requires")) {
-    const Json& list = json["requires"];
-    if (!list.is_array()) throw ConfigError(fmt::format("{}: \"requires\" should be a list", where));
-    for (const Json& item : list) {
-      if (!item.is_object())
-        throw ConfigError(fmt::format("{}: \"requires\" should be a list of objects", where));
-      std::string file = text(item, "file", where);
-      // A Python that was named by hand stands for the environment: what the environment would have had is
-      // his business.
-      const std::string own = environment_of(backend.framework).string() + "/bin/python";
-      if (file == "${environment}/bin/python" && values.interpreter != own) file = "${interpreter}";
-      const std::string path = substitute(file, values, where);
-      std::error_code error;
-      if (fs::exists(path, error)) continue;
-      backend.unavailable = fmt::format("{}: {} is not there", text(item, "reason", where), path);
-      backend.remedy = text(item, "remedy", where);
-      return;
-    }
+void check_requirements(BackendDescription& backend, const Placeholders& values, const std::string& where) {
+  // A Python that the user named replaces the one of the environment, and need not be in there.
+  const std::string own = environment_of(backend.framework).string() + "/bin/python";
+  for (const Requirement& requirement : backend.requirements) {
+    const bool replaced = requirement.file == "${environment}/bin/python" && values.interpreter != own;
+    const std::string path = substitute(replaced ? "${interpreter}" : requirement.file, values, where);
+    std::error_code error;
+    if (fs::exists(path, error)) continue;
+    backend.unavailable = fmt::format("{}: {} is not there", requirement.reason, path);
+    backend.remedy = requirement.remedy;
+    return;
   }
   const std::string& program = backend.command.front();
   if (program.find('/') != std::string::npos && ::access(program.c_str(), X_OK) != 0) {
@@ -185,37 +142,16 @@ Interpreters parse_interpreters(const std::vector<std::string>& given) {
 BackendDescription backend_from_json(const Json& json, const fs::path& file,
                                      const Interpreters& interpreters) {
   const std::string where = file.string();
-  if (!json.is_object())
-    throw ConfigError(fmt::format("{}: should be an object, is {}", where, json.type_name()));
-  refuse_unknown_keys(json, where);
-  BackendDescription backend;
-  backend.folder = file.parent_path();
-  backend.name = text(json, "name", where);
+  auto backend =
+      decoded<BackendDescription>(json, where, {.refuse_unknown = true, .allow_extensions = false});
   if (backend.name.empty() || backend.name.find_first_of("/, \n") != std::string::npos) {
     throw ConfigError(
         fmt::format("{}: the name '{}' must be one word without slash or comma", where, backend.name));
   }
-  backend.description = text(json, "description", where, false);
-  backend.kind = text(json, "kind", where);
-  backend.framework = text(json, "framework", where, false);
-  if (json.contains("oracle")) {
-    if (!json["oracle"].is_boolean())
-      throw ConfigError(fmt::format("{}: \"oracle\" should be true or false", where));
-    backend.oracle = json["oracle"].get<bool>();
-  }
+  backend.folder = file.parent_path();
   const Placeholders values = placeholders_for(backend.folder, backend.framework, interpreters);
-  for (const std::string& part : names(json, "command", where)) {
-    backend.command.push_back(substitute(part, values, where));
-  }
-  backend.devices = names(json, "devices", where);
-  backend.modes = names(json, "modes", where);
-  backend.tasks = names(json, "tasks", where);
-  backend.precisions = names(json, "precisions", where);
-  backend.layouts = names(json, "layouts", where);
-  backend.loaders = names(json, "loaders", where);
-  if (json.contains("memory_limits")) backend.memory_limits = names(json, "memory_limits", where);
-  if (json.contains("ops")) backend.ops = names(json, "ops", where);
-  check_requirements(backend, json, values, where);
+  for (std::string& part : backend.command) part = substitute(part, values, where);
+  check_requirements(backend, values, where);
   return backend;
 }
 

@@ -9,7 +9,21 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "harness/core/json/fields.hpp"
+
 namespace assay {
+
+// A file without which a backend cannot be started.
+struct Requirement {
+  std::string file;  // with placeholders
+  std::string reason, remedy;
+};
+constexpr auto describe(Of<Requirement>) {
+  return fields("requirement", "A file that the backend needs.",
+                field("file", &Requirement::file, "Its path."),
+                field("reason", &Requirement::reason, "What is missing when it is not there."),
+                field("remedy", &Requirement::remedy, "How to get it."));
+}
 
 struct BackendDescription {
   std::string name;
@@ -21,6 +35,7 @@ struct BackendDescription {
   std::vector<std::string> devices, modes, tasks, precisions, layouts, loaders;
   std::vector<std::string> memory_limits;  // devices on which it keeps to --memory-fraction and --memory-cap
   std::vector<std::string> ops;            // that it has; empty: it does not say
+  std::vector<Requirement> requirements;
   std::filesystem::path folder;
   // Named by a config that awaits it; there is no folder, and what it will offer is not known.
   bool awaited = false;
@@ -29,12 +44,33 @@ struct BackendDescription {
 
   bool available() const { return unavailable.empty(); }
 };
+// backend.json. The normative text is docs/protocol.md.
+constexpr auto describe(Of<BackendDescription>) {
+  using B = BackendDescription;
+  return fields(
+      "backend", "What a backend offers, and how it is started.",
+      field("name", &B::name, "One word without slash or comma."),
+      field("description", &B::description, "A line for lists.").optional(),
+      field("kind", &B::kind, "framework, bare or oracle."),
+      field("oracle", &B::oracle, "Whether it answers checks.").optional(),
+      field("command", &B::command, "Its worker and arguments.").not_empty(),
+      field("framework", &B::framework, "Whose environment it lives in.").optional(),
+      field("devices", &B::devices, "That it runs on.").not_empty(),
+      field("modes", &B::modes, "In which it executes.").not_empty(),
+      field("tasks", &B::tasks, "train, infer.").not_empty(),
+      field("precisions", &B::precisions, "That it computes in.").not_empty(),
+      field("layouts", &B::layouts, "Of activations.").not_empty(),
+      field("loaders", &B::loaders, "That feed it.").not_empty(),
+      field("memory_limits", &B::memory_limits, "Devices whose memory it limits.").not_empty().optional(),
+      field("ops", &B::ops, "That it has.").not_empty().optional(),
+      field("requires", &B::requirements, "Files that it needs.").optional());
+}
 
 using Interpreters = std::map<std::string, std::string, std::less<>>;  // framework -> Python
 // "torch=/usr/bin/python3" each. Throws ConfigError.
 Interpreters parse_interpreters(const std::vector<std::string>& given);
 
-// Throws ConfigError naming the file and the field.
+// Throws JsonError naming the file and the field, and ConfigError for a name or placeholder that is not allowed.
 BackendDescription backend_from_json(const nlohmann::json& json, const std::filesystem::path& file,
                                      const Interpreters& interpreters);
 
