@@ -45,8 +45,8 @@ class EncodedSource : public Source {
         labels_(std::move(labels)),
         first_(split.first) {
     for (std::size_t c = 0; c < 3; ++c) {
-      scale_[c] = manifest.scale[manifest.scale.size() == 1 ? 0 : c];
-      shift_[c] = manifest.shift[manifest.shift.size() == 1 ? 0 : c];
+      scale_[c] = manifest.normalisation.scale[manifest.normalisation.scale.size() == 1 ? 0 : c];
+      shift_[c] = manifest.normalisation.shift[manifest.normalisation.shift.size() == 1 ? 0 : c];
     }
     read_list(split);
   }

@@ -21,36 +21,85 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "harness/core/json/fields.hpp"
 #include "harness/core/tensor.hpp"
+#include "harness/core/words.hpp"
 
 namespace assay {
 
 struct Split {
-  std::filesystem::path inputs;
-  std::filesystem::path labels;
+  std::filesystem::path inputs{};
+  std::filesystem::path labels{};
   std::int64_t first = 0;
   std::int64_t count = 0;
 };
+constexpr auto describe(Of<Split>) {
+  constexpr double most = std::numeric_limits<std::int32_t>::max();
+  return fields("split", "A part of the set.", field("inputs", &Split::inputs, "Samples.").not_empty(),
+                field("labels", &Split::labels, "Of the samples.").not_empty(),
+                field("first", &Split::first, "Its first sample in the arrays.").between(0, most),
+                field("count", &Split::count, "Samples.").between(1, most));
+}
 
-struct Manifest {
-  std::string name;
-  std::string kind = "array";
-  Shape sample_shape;  // (C, H, W)
-  std::int64_t classes = 0;
-  std::int64_t vocabulary = 0;     // above 0: samples are i32 tokens below it, not normalised
-  std::int64_t resize = 0;         // of "encoded": pixels of the shorter side
+struct Normalisation {
   std::vector<float> scale = {1};  // one per channel, or one
   std::vector<float> shift = {0};
-  std::map<std::string, Split> splits;  // "train", "validation", "test"
+  bool operator==(const Normalisation&) const = default;
+};
+constexpr auto describe(Of<Normalisation>) {
+  return fields("normalisation", "x = raw * scale[c] + shift[c].",
+                field("scale", &Normalisation::scale, "Of each channel, or of all."),
+                field("shift", &Normalisation::shift, "Of each channel, or of all."));
+}
+
+enum class StorageKind { array, encoded };
+template <>
+inline constexpr auto words<StorageKind> =
+    std::array{Word{StorageKind::array, "array"}, Word{StorageKind::encoded, "encoded"}};
+
+struct Manifest {
+  static constexpr std::string_view version = "assay-data/1";
+  static constexpr std::int64_t max_elements = std::int64_t{1} << 31;  // of a sample
+  static constexpr std::int64_t max_side = 1 << 14;
+
+  std::string schema{version};
+  std::string name{};
+  StorageKind kind = StorageKind::array;
+  Shape sample_shape{};  // (C, H, W)
+  std::int64_t classes = 0;
+  std::int64_t vocabulary = 0;  // above 0: samples are i32 tokens below it, not normalised
+  std::int64_t resize = 0;      // of "encoded": pixels of the shorter side
+  Normalisation normalisation{};
+  std::map<std::string, Split> splits{};  // "train", "validation", "test"
 
   bool tokens() const { return vocabulary > 0; }
 };
+constexpr auto describe(Of<Manifest>) {
+  constexpr double most_tokens = std::numeric_limits<std::int32_t>::max();
+  return fields("manifest", "A data set in a cell folder.",
+                field("schema", &Manifest::schema, "The version of this format.").one_of(Manifest::version),
+                field("name", &Manifest::name, "As --dataset names it.").not_empty(),
+                field("kind", &Manifest::kind, "array or encoded."),
+                field("sample_shape", &Manifest::sample_shape, "Of one sample.")
+                    .not_empty()
+                    .between(1, static_cast<double>(Manifest::max_elements)),
+                field("classes", &Manifest::classes, "How many there are.").between(1, 1 << 24),
+                field("vocabulary", &Manifest::vocabulary, "Of sets of tokens: how many there are.")
+                    .between(1, most_tokens)
+                    .left_out_by_default(),
+                field("resize", &Manifest::resize, "Of kind encoded: pixels of the shorter side.")
+                    .between(1, static_cast<double>(Manifest::max_side))
+                    .left_out_by_default(),
+                field("normalisation", &Manifest::normalisation, "How bytes become numbers."),
+                field("splits", &Manifest::splits, "By name."));
+}
 
-// Every field is checked; paths are made absolute with `cell_folder`. Throws IoError.
+// Every field is checked; paths are made absolute with `cell_folder`. Throws JsonError.
 Manifest read_manifest(const std::filesystem::path& cell_folder);
 // Writes data/manifest.json, making the folder. Throws IoError.
 void write_manifest(const std::filesystem::path& cell_folder, const Manifest& manifest);

@@ -24,10 +24,14 @@ class ArraySource : public Source {
       width_ = manifest.sample_shape[2];
     }
     for (std::int64_t c = 0; c < channels_; ++c) {
-      scale_.push_back(manifest.scale[manifest.scale.size() == 1 ? 0 : static_cast<std::size_t>(c)]);
-      shift_.push_back(manifest.shift[manifest.shift.size() == 1 ? 0 : static_cast<std::size_t>(c)]);
+      scale_.push_back(
+          manifest.normalisation
+              .scale[manifest.normalisation.scale.size() == 1 ? 0 : static_cast<std::size_t>(c)]);
+      shift_.push_back(
+          manifest.normalisation
+              .shift[manifest.normalisation.shift.size() == 1 ? 0 : static_cast<std::size_t>(c)]);
     }
-    as_is_ = manifest.scale == std::vector<float>{1} && manifest.shift == std::vector<float>{0};
+    as_is_ = manifest.normalisation == Normalisation{};
   }
 
   std::int64_t samples() const override { return count_; }
@@ -158,8 +162,9 @@ std::unique_ptr<Source> SourceOpener::open(const std::string& name) {
     throw IoError("source", split.labels,
                   fmt::format("split '{}' is samples {} to {}, there are {} labels", name, split.first,
                               split.first + split.count, labels->type().shape[0]));
-  std::unique_ptr<Source> source =
-      manifest_.kind == "encoded" ? open_encoded(manifest_, split, labels) : open_array(name, split, labels);
+  std::unique_ptr<Source> source = manifest_.kind == StorageKind::encoded
+                                       ? open_encoded(manifest_, split, labels)
+                                       : open_array(name, split, labels);
   for (std::int64_t i = 0; i < source->samples(); ++i)
     if (source->label(i) < 0 || source->label(i) >= manifest_.classes)
       throw IoError("source", split.labels,

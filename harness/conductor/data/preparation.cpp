@@ -36,7 +36,7 @@ std::optional<Manifest> kept(const std::filesystem::path& folder) {
     SourceOpener opener(read_manifest(folder));
     for (const auto& [name, split] : opener.manifest().splits) opener.open(name);
     return opener.manifest();
-  } catch (const IoError&) {
+  } catch (const Error&) {
     return std::nullopt;
   }
 }
@@ -78,12 +78,11 @@ void keep(const std::filesystem::path& folder, const std::string& name, const Lo
   manifest.sample_shape = loaded.sample_shape;
   manifest.classes = loaded.classes;
   manifest.vocabulary = loaded.vocabulary;
-  manifest.scale = loaded.scale;
-  manifest.shift = loaded.shift;
+  manifest.normalisation = {loaded.scale, loaded.shift};
   const bool encoded = !loaded.arrays.begin()->second.files.empty();
   if (encoded) {
     // 256 for 224, as is the custom.
-    manifest.kind = "encoded";
+    manifest.kind = StorageKind::encoded;
     manifest.resize = (std::max(loaded.sample_shape[1], loaded.sample_shape[2]) * 8 + 3) / 7;
   }
   for (const auto& [split, of] : loaded.splits)
@@ -157,6 +156,15 @@ PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options
 
 }  // namespace
 
+DatasetRecord PreparedDataset::record(const std::string& name) const {
+  DatasetRecord record{provenance};
+  record.name = name;
+  record.sample_shape = manifest.sample_shape;
+  record.classes = manifest.classes;
+  for (const auto& [split, of] : manifest.splits) record.splits[split] = of.count;
+  return record;
+}
+
 PreparedDataset prepare_stored_dataset(const Dataset& dataset, const PrepareOptions& options) {
   std::vector<std::filesystem::path> looked_in;
   const auto found = find_dataset_files(dataset, options.folders, &looked_in);
@@ -169,8 +177,8 @@ PreparedDataset prepare_stored_dataset(const Dataset& dataset, const PrepareOpti
   Provenance provenance = provenance_of(dataset, *found, options.cache);
   Dataset wanted = dataset;
   if (wanted.sample_shape.empty()) wanted.sample_shape = options.sample_shape;
-  const std::string key = fmt::format("{} {} {} {}", version, dataset.format->name(), provenance.checksum,
-                                      to_string(wanted.sample_shape));
+  const std::string key = fmt::format("{} {} {} {}", version, dataset.format->name(),
+                                      provenance.checksum.value(), to_string(wanted.sample_shape));
   PreparedDataset prepared =
       prepare(dataset.name, options, key, [&] { return dataset.format->read(wanted, found->files); });
   prepared.provenance = std::move(provenance);

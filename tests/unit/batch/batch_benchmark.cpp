@@ -36,7 +36,7 @@ struct Cell {
     manifest.name = "synthetic";
     manifest.sample_shape = {1, 28, 28};
     manifest.classes = 10;
-    manifest.scale = {1.0f / 255};
+    manifest.normalisation.scale = {1.0f / 255};
     manifest.splits["train"] = {"data/inputs.npy", "data/labels.npy", 0, samples};
     write_manifest(folder.path(), manifest);
     write_epoch_plans(folder.path(), samples, 1, 1);

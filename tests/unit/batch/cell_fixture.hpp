@@ -42,8 +42,8 @@ struct Cell {
     manifest.name = "little";
     manifest.sample_shape = {2, 2, 3};
     manifest.classes = classes;
-    manifest.scale = {0.5f, 2.0f};
-    manifest.shift = {0, -1};
+    manifest.normalisation.scale = {0.5f, 2.0f};
+    manifest.normalisation.shift = {0, -1};
     manifest.splits["train"] = {"data/inputs.npy", "data/labels.npy", 0, train};
     manifest.splits["validation"] = {"data/inputs.npy", "data/labels.npy", train, validation};
     write_manifest(folder.path(), manifest);
@@ -75,8 +75,8 @@ struct Cell {
     Manifest manifest = read_manifest(folder.path());
     manifest.sample_shape = {elements};
     manifest.vocabulary = 251;
-    manifest.scale = {1};
-    manifest.shift = {0};
+    manifest.normalisation.scale = {1};
+    manifest.normalisation.shift = {0};
     write_manifest(folder.path(), manifest);
   }
 

@@ -77,7 +77,7 @@ TEST(Cifar10, is_read_as_the_publisher_lays_it_out) {
       EXPECT_EQ(inputs.as<std::uint8_t>()[at + 1], sample + 50 * channel + 1);
     }
   EXPECT_EQ(MappedNpy(manifest.splits.at("test").labels).as<std::int32_t>()[3], 8);
-  EXPECT_THAT(manifest.shift, testing::ElementsAre(-0.4914f, -0.4822f, -0.4465f));
+  EXPECT_THAT(manifest.normalisation.shift, testing::ElementsAre(-0.4914f, -0.4822f, -0.4465f));
 }
 
 TEST(Cifar10, is_found_without_the_folder_of_the_archive_too) {

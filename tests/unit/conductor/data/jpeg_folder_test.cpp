@@ -53,7 +53,7 @@ struct Folders {
 TEST(JpegFolder, classes_are_the_folders_in_the_order_of_their_bytes) {
   const Folders folders;
   const Manifest manifest = folders.prepare();
-  EXPECT_EQ(manifest.kind, "encoded");
+  EXPECT_EQ(manifest.kind, StorageKind::encoded);
   EXPECT_EQ(manifest.classes, 3);
   EXPECT_EQ(manifest.resize, 18) << "16 * 8 / 7";
   EXPECT_EQ(manifest.splits.at("train").count, 36);
@@ -69,8 +69,9 @@ TEST(JpegFolder, classes_are_the_folders_in_the_order_of_their_bytes) {
     const float raw[] = {i / 12 == 1 ? 200.f : 0.f, static_cast<float>(10 * (i % 12) + 5),
                          i / 12 == 0 ? 200.f : 0.f};
     for (std::size_t c = 0; c < 3; ++c)
-      EXPECT_NEAR(sample[c * 256 + 100], raw[c] * manifest.scale[c] + manifest.shift[c],
-                  3 * manifest.scale[c]);
+      EXPECT_NEAR(sample[c * 256 + 100],
+                  raw[c] * manifest.normalisation.scale[c] + manifest.normalisation.shift[c],
+                  3 * manifest.normalisation.scale[c]);
   }
 }
 

@@ -63,7 +63,7 @@ TEST(OwnArrays, are_split_by_their_numbers_and_say_shape_and_classes_themselves)
   const Manifest manifest = prepare_dataset("npy", own.options).manifest;
   EXPECT_EQ(manifest.sample_shape, (Shape{1, 2, 3}));
   EXPECT_EQ(manifest.classes, 4);
-  EXPECT_THAT(manifest.scale, ElementsAre(1.0f));
+  EXPECT_THAT(manifest.normalisation.scale, ElementsAre(1.0f));
   EXPECT_EQ(manifest.splits.at("train").count, 21);
   EXPECT_EQ(manifest.splits.at("validation").count, 2);
   EXPECT_EQ(manifest.splits.at("test").count, 2);

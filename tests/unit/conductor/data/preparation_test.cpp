@@ -72,13 +72,13 @@ TEST(Preparation, splits_the_training_images_in_two_and_keeps_the_test_images_ap
   EXPECT_EQ(inputs.as<std::uint8_t>()[20], 21);
   EXPECT_EQ(MappedNpy(splits.at("test").labels).as<std::int32_t>()[2], 2);
   EXPECT_EQ(prepared.provenance.folder, little.home());
-  EXPECT_EQ(prepared.provenance.checksum.size(), 64u);
+  EXPECT_EQ(prepared.provenance.checksum.value().size(), 64u);
 
   write_manifest(little.folder / "cell", prepared.manifest);
   const Manifest read = read_manifest(little.folder / "cell");
   EXPECT_EQ(read.splits.at("test").inputs, splits.at("test").inputs);
   EXPECT_EQ(read.sample_shape, (Shape{1, 4, 3}));
-  EXPECT_EQ(read.scale, (std::vector<float>{1.0f / 255}));
+  EXPECT_EQ(read.normalisation.scale, (std::vector<float>{1.0f / 255}));
 }
 
 TEST(Preparation, takes_what_the_cache_has_and_makes_anew_what_is_damaged_or_was_made_of_other_files) {
