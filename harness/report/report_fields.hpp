@@ -5,6 +5,7 @@
 #include "harness/protocol/message.hpp"
 #include "harness/report/axes_json.hpp"
 #include "harness/report/report.hpp"
+#include "harness/report/run_record.hpp"
 
 namespace assay {
 
@@ -299,109 +300,6 @@ constexpr auto describe(Of<CellReport>) {
       field("forks", &CellReport::forks, "Raw, in the order of their rounds."));
 }
 
-// The run, as far as its fields are known; reports keep it as JSON, and further fields with it.
-struct BuildShape {
-  std::string compiler{}, type{}, flags{};
-};
-constexpr auto describe(Of<BuildShape>) {
-  return fields("build", "How this program was built: all that is ours and not a vendor's.",
-                field("compiler", &BuildShape::compiler, "Name and version."),
-                field("type", &BuildShape::type, "CMake's, such as `Release`."),
-                field("flags", &BuildShape::flags, "With which C++ was compiled."));
-}
-struct DatasetFileShape {
-  std::string name{}, sha256{};
-  std::int64_t bytes = 0;
-};
-constexpr auto describe(Of<DatasetFileShape>) {
-  return fields("dataset_file", "A file of a data set.",
-                field("name", &DatasetFileShape::name, "Relative to the folder."),
-                field("bytes", &DatasetFileShape::bytes, "Its length.").at_least(0),
-                field("sha256", &DatasetFileShape::sha256, "Of its content."));
-}
-struct DatasetShape {
-  std::string name{}, folder{}, checksum_of{};
-  std::vector<std::int64_t> sample_shape{};
-  std::int64_t classes = 0, bytes = 0, file_count = 0;
-  std::map<std::string, std::int64_t> splits{};
-  std::optional<std::string> checksum{};
-  std::vector<DatasetFileShape> files{};
-};
-constexpr auto describe(Of<DatasetShape>) {
-  return fields(
-      "dataset", "What samples were read from, so that others can tell whether theirs are the same.",
-      field("name", &DatasetShape::name, "As `--dataset` names it."),
-      field("sample_shape", &DatasetShape::sample_shape, "Of one sample."),
-      field("classes", &DatasetShape::classes, "How many there are.").at_least(1),
-      field("splits", &DatasetShape::splits, "Samples of each split."),
-      field("folder", &DatasetShape::folder, "Of the publisher's files; empty for sets that are made here."),
-      field("bytes", &DatasetShape::bytes, "Of all files together.").at_least(0),
-      field("file_count", &DatasetShape::file_count, "Files.").at_least(0),
-      field(
-          "checksum", &DatasetShape::checksum,
-          "SHA-256 of the lines `<sha256>  <name>` of all files, as `sha256sum FILES | sha256sum` prints it; of "
-          "something else where `checksum_of` says so."),
-      field("checksum_of", &DatasetShape::checksum_of,
-            "`contents`; of JPEG folders `names and lengths`; of a synthetic set its description."),
-      field("files", &DatasetShape::files, "Each file, where there are at most 64."));
-}
-struct SessionShape {
-  std::string start{}, commit{}, version{}, boot_id{};
-  bool dirty = false;
-  std::map<std::string, std::string> variables{};
-};
-constexpr auto describe(Of<SessionShape>) {
-  return fields("session", "One start of the program: the run, and each `--resume` of it.",
-                field("start", &SessionShape::start, "ISO 8601, UTC."),
-                field("commit", &SessionShape::commit, "Of this program; empty outside a repository."),
-                field("dirty", &SessionShape::dirty, "Built from files that differ from the commit."),
-                field("version", &SessionShape::version, "Of this program."),
-                field("boot_id", &SessionShape::boot_id,
-                      "Of the system: it changes with every boot. Empty where the system has none."),
-                field("variables", &SessionShape::variables,
-                      "Environment variables of the caller that affect speed, such as `OMP_WAIT_POLICY`."));
-}
-struct RunShape {
-  std::vector<std::string> command_line{};
-  nlohmann::json config{};
-  std::string start{}, commit{}, version{};
-  std::optional<std::string> end{};
-  bool dirty = false, complete = false, quick = false;
-  std::map<std::string, double> quick_seconds{};
-  nlohmann::json settings{};
-  BuildShape build{};
-  std::vector<SessionShape> sessions{};
-  std::vector<DatasetShape> datasets{};
-};
-constexpr auto describe(Of<RunShape>) {
-  return fields(
-      "run", "How the report came to be.",
-      field("command_line", &RunShape::command_line, "As it was called."),
-      field("config", &RunShape::config,
-            "What was asked for: the config with the options of the command line over it."),
-      field("settings", &RunShape::settings,
-            "What holds for the whole run, given or by default; a cell's `settings` has the rest.")
-          .object()
-          .optional(),
-      field("start", &RunShape::start, "ISO 8601, UTC."),
-      field("end", &RunShape::end, "ISO 8601, UTC; null while it is running."),
-      field("commit", &RunShape::commit, "Of this program; empty outside a repository."),
-      field("dirty", &RunShape::dirty, "Built from files that differ from the commit."),
-      field("version", &RunShape::version, "Of this program."),
-      field("build", &RunShape::build, "Compiler, build type and flags of this program.").optional(),
-      field("sessions", &RunShape::sessions, "Each start of the program, in the order of time.").optional(),
-      field("complete", &RunShape::complete, "Every fork that was planned has its row."),
-      field(
-          "quick", &RunShape::quick,
-          "Shrunk by `--quick`: to see that it works. Not a measurement, and never the protocol of its config.")
-          .optional(),
-      field("quick_seconds", &RunShape::quick_seconds,
-            "Of a quick run: how much it took of each backend's two minutes.")
-          .optional(),
-      field("datasets", &RunShape::datasets, "The data sets that were read, once for each shape.")
-          .optional());
-}
-
 constexpr auto describe(Of<Report>) {
   return fields(
       "report", "What one run of Assay measured.",
@@ -417,7 +315,7 @@ constexpr auto describe(Of<Report>) {
           "rules says so.")
           .at_least(0)
           .optional(),
-      field("run", &Report::run, "How the report came to be.").shaped_as<RunShape>(),
+      field("run", &Report::run, "How the report came to be.").shaped_as<RunRecord>(),
       field(
           "environment", &Report::environment,
           "The machine and its clocks, as `assay env --json` prints them: processor, topology and caches (by hwloc), "

@@ -17,6 +17,9 @@ namespace assay {
 struct PreparedDataset {
   Manifest manifest;      // paths into the cache
   Provenance provenance;  // of the publisher's files; of a synthetic set its description alone
+
+  // For the report. `name`: as --dataset names it.
+  DatasetRecord record(const std::string& name) const;
 };
 
 struct PrepareOptions {

@@ -8,11 +8,11 @@
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/process/scratch_root.hpp"
 #include "harness/conductor/run/cell_report.hpp"
-#include "harness/conductor/run/dataset_json.hpp"
 #include "harness/conductor/run/fork.hpp"
 #include "harness/conductor/run/journal.hpp"
 #include "harness/conductor/run/quick_budget.hpp"
 #include "harness/conductor/run/roofline.hpp"
+#include "harness/core/json/encode.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/machine/session.hpp"
@@ -97,18 +97,18 @@ struct Measurement::Parts {
 
   void prepare_report() {
     const BuildInfo& build = build_info();
-    report_.run = {
-        {"command_line", request_.command_line},
-        {"config", to_json(request_.config)},
-        {"start", utc_now()},
-        {"end", nullptr},
-        {"commit", build.commit},
-        {"dirty", build.dirty},
-        {"version", build.version},
-        {"build", {{"compiler", build.compiler}, {"type", build.build_type}, {"flags", build.flags}}},
-        {"complete", false},
-        {"quick", settings_.quick},
-        {"datasets", nlohmann::json::array()}};
+    report_.run = {{"command_line", request_.command_line},
+                   {"config", to_json(request_.config)},
+                   {"start", utc_now()},
+                   {"end", nullptr},
+                   {"commit", build.commit},
+                   {"dirty", build.dirty},
+                   {"version", build.version},
+                   {"build", encode(BuildRecord{std::string(build.compiler), std::string(build.build_type),
+                                                std::string(build.flags)})},
+                   {"complete", false},
+                   {"quick", settings_.quick},
+                   {"datasets", nlohmann::json::array()}};
     report_.run["settings"] = settings_json(settings_);
     report_.environment = request_.environment;
     note_session();
@@ -134,12 +134,12 @@ struct Measurement::Parts {
         for (const Fork& fork : cell.forks) next_order_ = std::max(next_order_, fork.order.value_or(-1) + 1);
     }
     session_ = static_cast<int>(sessions.size());
-    sessions.push_back({{"start", report_.run["start"]},
-                        {"commit", build.commit},
-                        {"dirty", build.dirty},
-                        {"version", build.version},
-                        {"boot_id", boot_id()},
-                        {"variables", speed_variables()}});
+    sessions.push_back(encode(SessionRecord{.start = report_.run["start"],
+                                            .commit = std::string(build.commit),
+                                            .version = std::string(build.version),
+                                            .boot_id = boot_id(),
+                                            .dirty = build.dirty,
+                                            .variables = speed_variables()}));
     report_.run["sessions"] = std::move(sessions);
   }
 
@@ -166,7 +166,7 @@ struct Measurement::Parts {
 
   // Once for each set and shape.
   void note_dataset(const Cell& cell, const PreparedDataset& data) {
-    nlohmann::json entry = dataset_json(cell.axes.dataset, data);
+    nlohmann::json entry = encode(data.record(cell.axes.dataset));
     nlohmann::json& all = report_.run["datasets"];
     if (std::find(all.begin(), all.end(), entry) == all.end()) all.push_back(std::move(entry));
   }

@@ -19,9 +19,9 @@
 #include "harness/conductor/config/config.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/provenance.hpp"
-#include "harness/conductor/run/dataset_json.hpp"
 #include "harness/conductor/run/exit_code.hpp"
 #include "harness/core/error.hpp"
+#include "harness/core/json/encode.hpp"
 #include "harness/core/json/strict_json.hpp"
 #include "harness/core/paths.hpp"
 #include "harness/core/text.hpp"
@@ -214,9 +214,9 @@ Listing list_datasets(const OptionValues& given, bool alone) {
       try {
         if (const auto files = find_dataset_files(dataset, folders)) {
           const Provenance provenance = provenance_of(dataset, *files, cache_folder());
-          item["provenance"] = provenance_json(provenance);
+          item["provenance"] = encode(provenance);
           size = size_text(provenance.bytes);
-          checksum = provenance.checksum.substr(0, 16);
+          checksum = provenance.checksum.value().substr(0, 16);
         }
       } catch (const std::runtime_error& error) {  // one set that cannot be read must not hide the others
         item["fault"] = error.what();
