@@ -35,7 +35,7 @@ struct Workload {
   double learning_rate = 0;           // the base rate of the schedule
   std::string schedule = "constant";  // harness/conductor/config/rate_schedule.hpp has the forms
   std::string augmentation =
-      "none";  // of the training images: harness/conductor/data/augmentation.hpp has the forms
+      "none";  // of the training images: harness/conductor/data/epoch_plan.hpp has the forms
   // Adds the layers to the builder, from `inputs` (N, sample_shape...) to logits (N, classes).
   std::function<ValueId(GraphBuilder& builder, ValueId inputs, std::int64_t classes)> network;
 

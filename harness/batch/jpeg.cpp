@@ -1,4 +1,4 @@
-#include "harness/batch/jpeg.hpp"
+#include "harness/batch/encoded_source.hpp"
 
 #include <array>
 #include <csetjmp>

@@ -1,4 +1,4 @@
-#include "harness/graph/graph_json.hpp"
+#include "harness/graph/program.hpp"
 
 #include <fmt/format.h>
 

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "harness/graph/graph.hpp"
 
 namespace assay {
@@ -79,5 +81,14 @@ std::vector<ValueId> differentiated_inputs(const Program& program);
 void check_optimizer(const OptimizerSpec& optimizer);
 // Throws GraphError unless both graphs have their outputs and feeds and agree on the persistent values.
 void check_program(const Program& program);
+
+// graph.json: the program on disk. write(read(text)) == text; the format is described in docs/protocol.md.
+nlohmann::json to_json(const Graph& graph);
+nlohmann::json to_json(const Program& program);
+nlohmann::json to_json(const OptimizerSpec& optimizer);
+// Throw GraphError with the JSON path of what is wrong: unknown op, shape that does not follow, a cycle, a
+// duplicate name.
+Graph graph_from_json(const nlohmann::json& json);
+Program program_from_json(const nlohmann::json& json);
 
 }  // namespace assay

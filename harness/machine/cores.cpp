@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "harness/core/text.hpp"
-#include "harness/machine/cpu_info.hpp"
+#include "harness/machine/hardware_info.hpp"
 
 namespace assay {
 namespace {

@@ -1,4 +1,4 @@
-#include "harness/machine/cpu_info.hpp"
+#include "harness/machine/hardware_info.hpp"
 
 #include <sched.h>
 #include <sys/utsname.h>
@@ -14,7 +14,7 @@
 #include <hwloc.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/core/or_null.hpp"
+#include "harness/core/json/encode.hpp"
 #include "harness/machine/system_files.hpp"
 
 namespace assay {
@@ -61,15 +61,15 @@ Json cpu_info(const fs::path& root) {
   utsname system{};
   uname(&system);
   Json out = topology_info();
-  out.update({{"model", or_null(field_of(described, "model name"))},
-              {"vendor", or_null(field_of(described, "vendor_id"))},
-              {"microcode", or_null(field_of(described, "microcode"))},
+  out.update({{"model", encode(field_of(described, "model name"))},
+              {"vendor", encode(field_of(described, "vendor_id"))},
+              {"microcode", encode(field_of(described, "microcode"))},
               {"architecture", system.machine},
               {"allowed", allowed()},
               {"instruction_sets", instruction_sets(flags.value_or(""))},
-              {"smt", or_null(file_text(cpus / "smt/control"))},
-              {"governor", or_null(file_text(cpus / "cpu0/cpufreq/scaling_governor"))},
-              {"driver", or_null(file_text(cpus / "cpu0/cpufreq/scaling_driver"))},
+              {"smt", encode(file_text(cpus / "smt/control"))},
+              {"governor", encode(file_text(cpus / "cpu0/cpufreq/scaling_governor"))},
+              {"driver", encode(file_text(cpus / "cpu0/cpufreq/scaling_driver"))},
               {"maximum_hz", maximum ? Json(*maximum * 1000) : Json(nullptr)},
               {"boost", boost(cpus)}});
   return out;

@@ -14,9 +14,8 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/core/clock.hpp"
-#include "harness/core/or_null.hpp"
-#include "harness/machine/cpu_info.hpp"
-#include "harness/machine/gpu_info.hpp"
+#include "harness/core/json/encode.hpp"
+#include "harness/machine/hardware_info.hpp"
 #include "harness/machine/nvml.hpp"
 #include "harness/machine/system_files.hpp"
 
@@ -106,8 +105,8 @@ Json control_group_limits(const fs::path& root) {
   return {{"version", v1   ? Json(1)
                       : v2 ? Json(2)
                            : Json(nullptr)},
-          {"cpu_quota", or_null(quota)},
-          {"memory_limit", or_null(memory)}};
+          {"cpu_quota", encode(quota)},
+          {"memory_limit", encode(memory)}};
 }
 
 namespace {
@@ -138,11 +137,11 @@ Json memory(const fs::path& root) {
 
 Json clock(const fs::path& root) {
   const ClockQuality quality = measure_clock();
-  return {{"source",
-           or_null(file_text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource"))},
-          {"name", quality.name},
-          {"resolution_ns", quality.resolution_ns},
-          {"cost_ns", quality.cost_ns}};
+  return {
+      {"source", encode(file_text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource"))},
+      {"name", quality.name},
+      {"resolution_ns", quality.resolution_ns},
+      {"cost_ns", quality.cost_ns}};
 }
 
 Json load_average(const fs::path& root) {
@@ -214,7 +213,7 @@ Json environment(const fs::path& root) {
   Json out{
       {"host", system.nodename},
       {"kernel", fmt::format("{} {}", system.sysname, system.release)},
-      {"os", or_null(field_of(file_text(root / "etc/os-release").value_or(""), "PRETTY_NAME"))},
+      {"os", encode(field_of(file_text(root / "etc/os-release").value_or(""), "PRETTY_NAME"))},
       {"cpu", cpu_info(root)},
       {"memory", memory(root)},
       {"virtualised",

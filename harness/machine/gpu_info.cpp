@@ -1,11 +1,11 @@
-#include "harness/machine/gpu_info.hpp"
+#include "harness/machine/hardware_info.hpp"
 
 #include <string>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/core/or_null.hpp"
+#include "harness/core/json/encode.hpp"
 #include "harness/machine/system_files.hpp"
 
 namespace assay {
@@ -18,7 +18,7 @@ class Described {
  public:
   template <typename T>
   void add(const char* field, const Told<T>& told) {
-    out_[field] = or_null(told.value);
+    out_[field] = encode(told.value);
     if (!told.value) out_["not_told"][field] = told.reason;
   }
   void add(const char* field, Json value) { out_[field] = std::move(value); }
@@ -35,8 +35,8 @@ Json processes_on(const Gpu& gpu) {
     for (const GpuProcess& process : *told.value) {
       const fs::path folder = fs::path("/proc") / std::to_string(process.pid);
       found.push_back({{"pid", process.pid},
-                       {"name", or_null(file_text(folder / "comm"))},
-                       {"memory", or_null(process.memory)}});
+                       {"name", encode(file_text(folder / "comm"))},
+                       {"memory", encode(process.memory)}});
     }
   }
   return found;
@@ -67,9 +67,9 @@ Json described(const Gpu& gpu, unsigned index) {
 Json nvml_info(const NvmlAccess& access) {
   if (!access.nvml)
     return {{"driver", nullptr}, {"version", nullptr}, {"cuda", nullptr}, {"reason", access.reason}};
-  return {{"driver", or_null(access.nvml->driver().value)},
-          {"version", or_null(access.nvml->version().value)},
-          {"cuda", or_null(access.nvml->cuda().value)}};
+  return {{"driver", encode(access.nvml->driver().value)},
+          {"version", encode(access.nvml->version().value)},
+          {"cuda", encode(access.nvml->cuda().value)}};
 }
 
 Json gpu_info(const NvmlAccess& access, const fs::path& root) {
@@ -78,7 +78,7 @@ Json gpu_info(const NvmlAccess& access, const fs::path& root) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(root / "proc/driver/nvidia/gpus", error)) {
       const auto text = file_text(entry.path() / "information");
-      found.push_back({{"model", or_null(field_of(text.value_or(""), "Model"))},
+      found.push_back({{"model", encode(field_of(text.value_or(""), "Model"))},
                        {"bus", entry.path().filename().string()}});
     }
     return found;

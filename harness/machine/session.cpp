@@ -1,4 +1,4 @@
-#include "harness/machine/session.hpp"
+#include "harness/machine/environment.hpp"
 
 #include <unistd.h>
 

@@ -9,13 +9,38 @@
 #include <string>
 #include <vector>
 
-#include "harness/report/comparison.hpp"
+#include "harness/report/axes.hpp"
 #include "harness/report/fork_time.hpp"
-#include "harness/report/heading.hpp"
 #include "harness/report/report.hpp"
-#include "harness/report/timeline.hpp"
 
 namespace assay {
+
+// What the work of a cell is called in plain words, for pictures and pages.
+struct Heading {
+  std::string title;  // "lenet5, training, batch 200"
+  std::string about;  // what else was set: "fp32, fashion-mnist, adam, cpu, 2 threads, …, steps"
+};
+
+// Of a network with its batch, of a single op at all of its sizes.
+Heading group_heading(const Axes& axes);
+// The same without the batch.
+Heading family_heading(const Axes& axes);
+
+// Which cells may be compared, and by how much they differ: paired ratios within rounds.
+
+// A ratio of times, a / b, over the rounds in which both have a clean fork.
+struct PairedRatio {
+  double value = 0;               // median over rounds
+  std::optional<double> lower{};  // absent below six rounds
+  std::optional<double> upper{};
+  std::optional<double> confidence{};
+  int n = 0;  // rounds
+};
+// Time a step of `a` over that of `b`; nothing where no round is shared or a cell is not clean.
+std::optional<PairedRatio> time_ratio(const CellReport& a, const CellReport& b);
+
+// Median time a step over the clean forks; nothing unless the cell may be ranked.
+std::optional<double> ranked_time(const CellReport& cell);
 
 struct AnalyzedFork {
   const Fork* fork = nullptr;

@@ -6,7 +6,6 @@
 
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
-#include "harness/report/violations.hpp"
 
 namespace assay {
 namespace {

@@ -1,4 +1,4 @@
-#include "harness/report/comparison.hpp"
+#include "harness/report/analysis.hpp"
 
 #include <map>
 #include <vector>

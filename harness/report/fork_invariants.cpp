@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "harness/report/fork_time.hpp"
-#include "harness/report/violations.hpp"
+#include "harness/report/invariants.hpp"
 
 namespace assay {
 namespace {

@@ -1,4 +1,4 @@
-// The time of one fork, from its raw blocks: which of them count, and which forks do.
+// The time of one fork: from its raw blocks, and over its course.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,8 @@
 #include "harness/report/report.hpp"
 
 namespace assay {
+
+// From its raw blocks: which of them count, and which forks do.
 
 // Without overflow, whatever a report says.
 inline double block_seconds(const Block& block) {
@@ -35,5 +37,24 @@ std::vector<std::string> quality_flags(const std::vector<Fork>& forks);
 
 // The forks behind the metrics of a cell: the clean ones, or of a flagged cell all that are ok.
 std::vector<const Fork*> counted_forks(const CellReport& cell);
+
+// What the processor and the GPU did over the time of one fork, thin enough to be drawn.
+
+// Blocks of one kind without another between them. Seconds since the fork's first event.
+struct Phase {
+  std::string kind;  // "warm up", "timed", "epoch 3"
+  double begin = 0, end = 0;
+};
+
+// Of neighboring samples that share a point the highest counts.
+struct Timeline {
+  std::vector<Phase> phases;
+  std::vector<double> times;  // seconds since the fork's first event
+  std::vector<double> cpu;    // cores
+  std::vector<double> gpu;    // 0..1; empty where no GPU was sampled
+};
+
+// At most 500 points and phases. Nothing where fewer than two samples were taken.
+std::optional<Timeline> timeline(const Fork& fork);
 
 }  // namespace assay

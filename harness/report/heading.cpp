@@ -1,4 +1,4 @@
-#include "harness/report/heading.hpp"
+#include "harness/report/analysis.hpp"
 
 #include <charconv>
 #include <string_view>

@@ -6,8 +6,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/report/violations.hpp"
-
 namespace assay {
 namespace {
 

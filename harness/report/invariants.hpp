@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/report/report.hpp"
@@ -16,5 +17,31 @@ bool is_clean(const Fork& fork);
 // Whether the cell may be ranked against others: ok, proven equivalent (or the oracle itself), no quality
 // flag.
 bool is_clean(const CellReport& cell);
+
+// The invariants by the thing that they judge; invariants.cpp calls them all.
+
+// Collects what is wrong under the name of what is judged.
+class Violations {
+ public:
+  explicit Violations(std::string subject) : subject_(std::move(subject)) {}
+
+  void add(std::string what) { found_.push_back(subject_ + ": " + std::move(what)); }
+  Violations within(const std::string& part) const { return Violations(subject_ + ": " + part); }
+  void take(const Violations& other) {
+    found_.insert(found_.end(), other.found_.begin(), other.found_.end());
+  }
+  const std::vector<std::string>& found() const { return found_; }
+
+ private:
+  std::string subject_;
+  std::vector<std::string> found_;
+};
+
+void judge_fork(Violations& violations, const Fork& fork);
+void judge_cell(Violations& violations, const CellReport& cell);
+void judge_metric(Violations& violations, const std::string& name, const Metric& metric);
+void judge_equivalence(Violations& violations, const CellReport& cell);
+// The metrics against the raw blocks and evaluations that they were made of.
+void judge_sums(Violations& violations, const CellReport& cell);
 
 }  // namespace assay

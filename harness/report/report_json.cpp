@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "harness/core/json/encode.hpp"
+#include "harness/core/json/schema.hpp"
 #include "harness/report/document_node.hpp"
 #include "harness/report/report_fields.hpp"
 
@@ -85,6 +86,17 @@ std::string other_rules(const Report& report) {
   return fmt::format(
       "its flags and metrics follow rules {}, this program has rules {}: they may mean something else",
       report.rules, derivation_rules);
+}
+
+std::string report_schema_text() {
+  SchemaMaker maker;
+  nlohmann::json schema = maker.object<Report>();
+  schema["$schema"] = "http://json-schema.org/draft-07/schema#";
+  schema["$id"] = "assay-report-2";
+  schema["title"] = "Assay report";
+  schema["properties"]["schema"]["const"] = report_schema;
+  schema["definitions"] = maker.definitions();
+  return strict_json_text(schema);
 }
 
 }  // namespace assay

@@ -39,4 +39,7 @@ Report report_from(const StrictDocument& document, bool strict, std::vector<std:
 // Empty, or a sentence: its flags and metrics were derived by other rules than this program's.
 std::string other_rules(const Report& report);
 
+// The text of results/schema/report-2.schema.json.
+std::string report_schema_text();
+
 }  // namespace assay

@@ -9,7 +9,6 @@
 #include "harness/core/statistics.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
-#include "harness/report/violations.hpp"
 
 namespace assay {
 namespace {

@@ -1,4 +1,4 @@
-#include "harness/report/timeline.hpp"
+#include "harness/report/fork_time.hpp"
 
 #include <algorithm>
 #include <cstdint>

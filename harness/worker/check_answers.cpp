@@ -1,4 +1,4 @@
-#include "harness/worker/check_answers.hpp"
+#include "harness/worker/checker.hpp"
 
 #include <utility>
 

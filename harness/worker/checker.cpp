@@ -8,7 +8,6 @@
 #include "harness/core/error.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/safetensors.hpp"
-#include "harness/worker/check_answers.hpp"
 
 namespace assay {
 namespace {

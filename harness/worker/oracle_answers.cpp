@@ -9,7 +9,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/core/numerics.hpp"
-#include "harness/worker/check_answers.hpp"
+#include "harness/worker/checker.hpp"
 #include "harness/worker/kinks.hpp"
 
 namespace assay {

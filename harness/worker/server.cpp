@@ -17,7 +17,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/core/io/sha256.hpp"
-#include "harness/graph/graph_json.hpp"
+#include "harness/graph/program.hpp"
 #include "harness/worker/backend.hpp"
 #include "harness/worker/checker.hpp"
 #include "harness/worker/loaded_libraries.hpp"

@@ -1,4 +1,4 @@
-#include "harness/conductor/data/cifar10.hpp"
+#include "harness/conductor/data/sample_files.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 ASSAY_FUZZ(

@@ -1,5 +1,5 @@
-#include "harness/conductor/print/console.hpp"
-#include "harness/conductor/print/summary.hpp"
+#include "harness/conductor/print/printers.hpp"
+#include "harness/conductor/print/report_tables.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
 #include "harness/report/strict_document.hpp"

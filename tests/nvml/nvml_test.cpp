@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/machine/environment.hpp"
-#include "harness/machine/gpu_info.hpp"
+#include "harness/machine/hardware_info.hpp"
 #include "tests/nvml/script.hpp"
 
 namespace assay {

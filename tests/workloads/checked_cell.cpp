@@ -10,8 +10,8 @@
 #include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/check/oracle.hpp"
 #include "harness/conductor/check/tensor_file.hpp"
-#include "harness/conductor/data/operands.hpp"
-#include "harness/graph/graph_json.hpp"
+#include "harness/conductor/data/initial_values.hpp"
+#include "harness/graph/program.hpp"
 #include "harness/worker/checker.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -52,7 +52,7 @@ class OperandBuilder {
 
   bool training() const { return builder_.training(); }
   GraphBuilder& graph() { return builder_; }
-  // An operand of the op, filled as harness/conductor/data/operands.hpp says: "signal", "weight", "positive",
+  // An operand of the op, filled as harness/conductor/data/initial_values.hpp says: "signal", "weight", "positive",
   // "below:N", "number".
   ValueId input(std::string name, Shape shape, std::string fill, DType dtype = DType::f32);
   // Running statistics and the like: kept between steps.

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/backends/places.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/json/decode.hpp"
 #include "harness/core/paths.hpp"

@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "harness/core/json/fields.hpp"
+#include "harness/graph/op.hpp"
 
 namespace assay {
 
@@ -94,5 +95,36 @@ void await_backend(BackendRegistry& registry, const std::string& name, const std
 BackendRegistry find_backends(const Interpreters& interpreters = {});
 BackendRegistry find_backends_in(const std::vector<std::filesystem::path>& folders,
                                  const Interpreters& interpreters);
+
+// Which backend has which op, as each backend.json says: what `assay list ops` and the README show.
+
+// Whether graph.json may hold the op. The others, gradients, casts and optimizers, are added by the training
+// step of a backend that does not differentiate by itself: a framework has its own.
+bool in_networks(const Op& op);
+
+// "yes"; "own" for a framework and an op that it never sees; "no"; "?" for a backend that does not say its
+// ops.
+std::string support(const BackendDescription& backend, const Op& op);
+
+// A Markdown table of the ops in networks, a column for each backend that says its ops.
+std::string support_page(const std::vector<BackendDescription>& backends);
+
+// Where the program finds what it did not build in: backends, configs, environments.
+
+// The folder of the running executable. In a build folder this is <source>/build/<preset>.
+std::filesystem::path executable_folder();
+
+// Folders whose subfolders are backends, those added by $ASSAY_BACKENDS before those of the program: <exe
+// folder>/backends, <exe folder>/../libexec/assay/backends.
+std::vector<std::filesystem::path> backend_folders();
+// $ASSAY_CONFIGS, <exe folder>/configs, <exe folder>/../share/assay/configs, <exe folder>/../../configs (a
+// build in its tree).
+std::vector<std::filesystem::path> config_folders();
+// A framework's virtual environment:
+// ${ASSAY_ENVIRONMENTS:-${XDG_DATA_HOME:-$HOME/.local/share}/assay/environments}/<framework>.
+std::filesystem::path environment_of(std::string_view framework);
+// The batch library for workers that load it themselves: <exe folder>/libassay_batch.so, or in ../lib once
+// installed. The first where neither is there.
+std::filesystem::path batch_library();
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-#include "harness/conductor/backends/op_support.hpp"
+#include "harness/conductor/backends/backends.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "harness/conductor/backends/places.hpp"
+#include "harness/conductor/backends/backends.hpp"
 
 #include <system_error>
 

@@ -8,7 +8,7 @@
 
 #include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/check/oracle.hpp"
-#include "harness/conductor/data/operands.hpp"
+#include "harness/conductor/data/initial_values.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/philox.hpp"

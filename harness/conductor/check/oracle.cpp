@@ -18,8 +18,8 @@
 #include "harness/core/io/safetensors.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/core/json/encode.hpp"
-#include "harness/graph/graph_json.hpp"
 #include "harness/graph/passes/walk.hpp"
+#include "harness/graph/program.hpp"
 #include "harness/protocol/message.hpp"
 #include "harness/protocol/request.hpp"
 

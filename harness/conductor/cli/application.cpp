@@ -9,11 +9,10 @@
 #include <CLI/CLI.hpp>
 
 #include "harness/conductor/backends/build_info.hpp"
+#include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
-#include "harness/conductor/cli/print.hpp"
-#include "harness/conductor/cli/usage_error.hpp"
 #include "harness/conductor/config/options.hpp"
-#include "harness/conductor/run/exit_code.hpp"
+#include "harness/conductor/run/run.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/text.hpp"
 

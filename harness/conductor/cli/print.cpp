@@ -1,4 +1,4 @@
-#include "harness/conductor/cli/print.hpp"
+#include "harness/conductor/cli/command_io.hpp"
 
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/print/console.hpp"
+#include "harness/conductor/print/printers.hpp"
 #include "harness/core/json/strict_json.hpp"
 
 namespace assay::cli {

@@ -1,11 +1,10 @@
-#include "harness/conductor/cli/report_files.hpp"
+#include "harness/conductor/cli/command_io.hpp"
 
 #include <filesystem>
 #include <future>
 
 #include <fmt/format.h>
 
-#include "harness/conductor/cli/print.hpp"
 #include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/report/report_json.hpp"
 

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "harness/conductor/cli/print.hpp"
-#include "harness/conductor/cli/report_files.hpp"
-#include "harness/conductor/cli/usage_error.hpp"
-#include "harness/conductor/print/summary.hpp"
+#include "harness/conductor/cli/command_io.hpp"
+#include "harness/conductor/print/report_tables.hpp"
 #include "harness/machine/environment.hpp"
 
 namespace assay::cli {

@@ -8,8 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/cli/print.hpp"
-#include "harness/conductor/cli/usage_error.hpp"
+#include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/compare/comparison_exports.hpp"
 #include "harness/core/json/strict_json.hpp"
 #include "harness/core/text.hpp"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "harness/conductor/compare/breakage.hpp"
+#include "harness/conductor/compare/cell_judge.hpp"
 #include "harness/conductor/compare/compare.hpp"
 
 namespace CLI {

@@ -9,13 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/compare/cell_judge.hpp"
-#include "harness/conductor/compare/fork_values.hpp"
 #include "harness/conductor/compare/trial.hpp"
 #include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/run/cell_report.hpp"
-#include "harness/conductor/run/exit_code.hpp"
 #include "harness/conductor/run/measurement.hpp"
 #include "harness/conductor/run/metrics.hpp"
+#include "harness/conductor/run/run.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/report/metric_table.hpp"

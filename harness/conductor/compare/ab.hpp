@@ -9,7 +9,7 @@
 
 #include "harness/conductor/backends/backends.hpp"
 #include "harness/conductor/compare/ab_sides.hpp"
-#include "harness/conductor/compare/breakage.hpp"
+#include "harness/conductor/compare/cell_judge.hpp"
 #include "harness/conductor/compare/compare.hpp"
 #include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/run/run.hpp"

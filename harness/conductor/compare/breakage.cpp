@@ -1,11 +1,10 @@
-#include "harness/conductor/compare/breakage.hpp"
+#include "harness/conductor/compare/cell_judge.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "harness/conductor/compare/fork_values.hpp"
 #include "harness/conductor/print/table.hpp"
 #include "harness/core/statistics.hpp"
 

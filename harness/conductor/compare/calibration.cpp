@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/conductor/compare/cell_judge.hpp"
 #include "harness/conductor/compare/environment_difference.hpp"
-#include "harness/conductor/compare/fork_values.hpp"
 #include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/core/paths.hpp"

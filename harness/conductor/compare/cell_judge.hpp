@@ -1,15 +1,42 @@
-// What two rows of one cell say about each other before any clock is asked, and how a clock's verdict is
-// filled in.
+// The verdict about one cell of two reports: what is broken in it, which numbers are compared, and the result.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "harness/conductor/compare/breakage.hpp"
 #include "harness/conductor/compare/verdict.hpp"
 #include "harness/report/report.hpp"
 
 namespace assay {
+
+// What is broken in a cell that a speed cannot excuse: a status that got worse, an answer that is no longer
+// right, an accuracy that fell, memory that grew.
+struct BreakageSettings {
+  double memory_threshold = 0.10;    // growth of planned arena, host and device peak
+  double accuracy_threshold = 0.01;  // fall of an accuracy (0..1) that counts once its interval shows it
+  double confidence = 0.95;
+};
+
+// A sentence, or nothing. An accuracy fell when the interval of its change over forks lies below 0 and the
+// estimate below -accuracy_threshold; with too few forks for an interval, when every fork lies below all of
+// the baseline's and the medians differ by more than the threshold. Memory is compared by medians: it does
+// not scatter.
+std::optional<std::string> breakage(const CellReport& base, const CellReport& current,
+                                    const BreakageSettings& settings);
+
+// One number a fork: what the gate compares.
+
+// The metric of each fork that counts, see counted_forks(). Empty where one of them has no such value.
+std::vector<double> fork_values(const CellReport& cell, std::string_view metric);
+
+// What a cell is judged by when nothing is asked for: "epoch_time" where epochs are counted and there are two
+// or more, "training_time" where there is one, "latency_p50" of a network in task infer, else "step_time".
+std::string main_metric(const Axes& axes);
+
+// What two rows of one cell show before times are compared.
 
 // `judge` is asked where both are ok. What is broken is so however fast; what was not ok in the baseline is
 // new where it is ok now, and unmeasured where it is not.

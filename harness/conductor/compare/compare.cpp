@@ -7,11 +7,10 @@
 #include <fmt/format.h>
 
 #include "harness/conductor/compare/cell_judge.hpp"
-#include "harness/conductor/compare/fork_values.hpp"
 #include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/print/table.hpp"
-#include "harness/conductor/run/exit_code.hpp"
+#include "harness/conductor/run/run.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/metric_table.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/conductor/compare/breakage.hpp"
+#include "harness/conductor/compare/cell_judge.hpp"
 #include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/conductor/compare/verdict.hpp"
 

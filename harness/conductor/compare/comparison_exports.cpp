@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/print/markdown.hpp"
-#include "harness/core/or_null.hpp"
+#include "harness/conductor/print/printers.hpp"
+#include "harness/core/json/encode.hpp"
 
 namespace assay {
 namespace {
@@ -114,14 +114,14 @@ Json to_json(const CellVerdict& cell) {
           {"reason", cell.reason},
           {"metric", cell.metric},
           {"unit", cell.unit},
-          {"base", {{"value", or_null(cell.base)}, {"forks", cell.base_forks}}},
-          {"new", {{"value", or_null(cell.current)}, {"forks", cell.current_forks}}},
-          {"ratio", or_null(cell.ratio)},
-          {"lower", or_null(cell.lower)},
-          {"upper", or_null(cell.upper)},
-          {"confidence", or_null(cell.confidence)},
-          {"forks_needed", or_null(cell.forks_needed)},
-          {"looks", or_null(cell.looks)}};
+          {"base", {{"value", encode(cell.base)}, {"forks", cell.base_forks}}},
+          {"new", {{"value", encode(cell.current)}, {"forks", cell.current_forks}}},
+          {"ratio", encode(cell.ratio)},
+          {"lower", encode(cell.lower)},
+          {"upper", encode(cell.upper)},
+          {"confidence", encode(cell.confidence)},
+          {"forks_needed", encode(cell.forks_needed)},
+          {"looks", encode(cell.looks)}};
 }
 
 // XML 1.0 has no control characters, escaped or not.

@@ -4,8 +4,8 @@
 #include <array>
 #include <optional>
 #include <string>
-#include <string_view>
 
+#include "harness/core/words.hpp"
 #include "harness/report/metric.hpp"
 
 namespace assay {
@@ -20,7 +20,13 @@ enum class Verdict {
   broken,        // it worked, or was right, or fitted into memory, and is no longer so
   unmeasured,    // ok on neither side: there is nothing to compare
 };
-std::string_view to_string(Verdict verdict);
+template <>
+inline constexpr auto words<Verdict> =
+    std::array{Word{Verdict::faster, "faster"},   Word{Verdict::slower, "slower"},
+               Word{Verdict::same, "same"},       Word{Verdict::inconclusive, "inconclusive"},
+               Word{Verdict::missing, "missing"}, Word{Verdict::added, "new"},
+               Word{Verdict::broken, "broken"},   Word{Verdict::unmeasured, "unmeasured"}};
+
 // In the order in which they ask for attention.
 inline constexpr std::array verdicts{Verdict::broken,       Verdict::slower,     Verdict::missing,
                                      Verdict::inconclusive, Verdict::unmeasured, Verdict::faster,

@@ -7,8 +7,8 @@
 
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/core/error.hpp"
-#include "harness/graph/graph_json.hpp"
 #include "harness/graph/op.hpp"
+#include "harness/graph/program.hpp"
 #include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
 

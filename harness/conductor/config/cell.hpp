@@ -11,7 +11,7 @@
 #include "harness/conductor/backends/backends.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/config/rate_schedule.hpp"
-#include "harness/conductor/data/augmentation.hpp"
+#include "harness/conductor/data/epoch_plan.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/report/report.hpp"
 
@@ -98,5 +98,15 @@ struct Cell {
   // A command line that measures this cell alone, with the parameters and the order of samples of that seed.
   std::string reproduce(std::uint64_t seed) const;
 };
+
+// The schedule: one row a step, learning rate and step count, float64.
+
+// How many steps a fork may take: exact for epochs; for blocks sized by time what the fastest conceivable
+// step allows.
+std::int64_t schedule_rows(const MeasurePlan& measure, std::int64_t batch, std::int64_t training_samples);
+
+// (rows, 2), row-major: the rate of each step and its count 1, 2, 3, ...
+std::vector<double> training_schedule(const RateSchedule& schedule, double base_rate, std::int64_t rows,
+                                      std::int64_t steps_per_epoch);
 
 }  // namespace assay

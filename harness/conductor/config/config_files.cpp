@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/conductor/backends/places.hpp"
+#include "harness/conductor/backends/backends.hpp"
 #include "harness/conductor/config/config.hpp"
 #include "harness/core/text.hpp"
 

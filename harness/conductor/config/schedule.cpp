@@ -1,4 +1,4 @@
-#include "harness/conductor/config/schedule.hpp"
+#include "harness/conductor/config/cell.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "harness/conductor/data/augmentation.hpp"
+#include "harness/conductor/data/epoch_plan.hpp"
 
 #include <charconv>
 #include <stdexcept>

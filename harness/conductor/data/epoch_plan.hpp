@@ -1,14 +1,31 @@
-// The order of the samples of an epoch, made once for all backends.
+// The order and the random views of the samples of an epoch, made once for all backends.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/batch/plan_file.hpp"
-#include "harness/conductor/data/augmentation.hpp"
 
 namespace assay {
+
+// How the training images of an epoch are varied: random crops and mirroring, drawn into the epoch's plan.
+
+// He et al. 2015, section 4.2: "4 pixels are padded on each side, and a 32x32 crop is randomly sampled from
+// the padded image or its horizontal flip".
+struct Augmentation {
+  int crop = 0;       // padding on each side: the crop's offset is drawn from [-crop, crop], each way
+  bool flip = false;  // mirrored left to right, half of the time
+
+  bool none() const { return crop == 0 && !flip; }
+  // "none", "crop:4", "flip", "crop:4+flip".
+  std::string text() const;
+  // What text() gives, in either order. Throws DataError naming the forms.
+  static Augmentation parse(std::string_view text);
+  bool operator==(const Augmentation&) const = default;
+};
 
 // A permutation of [0, samples) by Philox(seed, "epoch/<n>"), whatever the augmentation is. Crops and
 // mirroring by Philox(seed, "epoch/<n>/augmentation"): for each row in turn dx, then dy from [-crop, crop]

@@ -1,4 +1,4 @@
-#include "harness/conductor/data/idx.hpp"
+#include "harness/conductor/data/sample_files.hpp"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
-#include "harness/conductor/data/idx.hpp"
+#include "harness/conductor/data/sample_files.hpp"
 #include "harness/core/error.hpp"
 
 namespace assay {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/batch/jpeg.hpp"
+#include "harness/batch/encoded_source.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
 #include "harness/core/error.hpp"

@@ -1,4 +1,4 @@
-#include "harness/conductor/data/npy_labels.hpp"
+#include "harness/conductor/data/sample_files.hpp"
 
 #include <cstring>
 #include <limits>

@@ -8,7 +8,7 @@
 
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
-#include "harness/conductor/data/npy_labels.hpp"
+#include "harness/conductor/data/sample_files.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/file.hpp"
 #include "harness/core/io/npy.hpp"

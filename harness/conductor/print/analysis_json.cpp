@@ -1,4 +1,4 @@
-#include "harness/conductor/print/analysis_json.hpp"
+#include "harness/conductor/print/printers.hpp"
 
 #include <algorithm>
 #include <string_view>

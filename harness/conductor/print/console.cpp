@@ -1,4 +1,4 @@
-#include "harness/conductor/print/console.hpp"
+#include "harness/conductor/print/printers.hpp"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

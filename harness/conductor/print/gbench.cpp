@@ -1,4 +1,4 @@
-#include "harness/conductor/print/gbench.hpp"
+#include "harness/conductor/print/printers.hpp"
 
 #include <cmath>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "harness/conductor/print/loss_curves.hpp"
+#include "harness/conductor/print/report_tables.hpp"
 
 #include <algorithm>
 #include <set>

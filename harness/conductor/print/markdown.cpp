@@ -1,4 +1,4 @@
-#include "harness/conductor/print/markdown.hpp"
+#include "harness/conductor/print/printers.hpp"
 
 #include <string_view>
 

@@ -1,4 +1,4 @@
-#include "harness/conductor/print/op_tables.hpp"
+#include "harness/conductor/print/report_tables.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "harness/conductor/print/published_table.hpp"
+#include "harness/conductor/print/report_tables.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "harness/conductor/print/summary.hpp"
+#include "harness/conductor/print/report_tables.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,9 +9,6 @@
 #include <fmt/ranges.h>
 
 #include "harness/conductor/print/entries.hpp"
-#include "harness/conductor/print/loss_curves.hpp"
-#include "harness/conductor/print/op_tables.hpp"
-#include "harness/conductor/print/published_table.hpp"
 #include "harness/report/analysis.hpp"
 #include "harness/report/metric_table.hpp"
 

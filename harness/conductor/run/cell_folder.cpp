@@ -1,15 +1,15 @@
 #include "harness/conductor/run/cell_folder.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/check/equivalence.hpp"
-#include "harness/conductor/config/schedule.hpp"
+#include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/data/epoch_plan.hpp"
 #include "harness/conductor/data/initial_values.hpp"
-#include "harness/conductor/data/operands.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
@@ -17,7 +17,8 @@
 #include "harness/core/json/decode.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/core/paths.hpp"
-#include "harness/graph/graph_json.hpp"
+#include "harness/graph/program.hpp"
+#include "harness/protocol/clock_file.hpp"
 #include "harness/protocol/message.hpp"
 #include "harness/protocol/request.hpp"
 #include "workloads/workload.hpp"
@@ -165,6 +166,22 @@ void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, co
   if (purpose != FolderPurpose::run) return;
   std::visit([&](const auto& subject) { write_data(folder, subject, cell, program, seed, data); },
              cell.subject);
+}
+
+void read_clock(const std::filesystem::path& file, bool has_loss, Fork& fork) {
+  ClockFile clock = read_clock_file(file);
+  fork.blocks = std::move(clock.blocks);
+  for (Block& block : fork.blocks) {
+    if (!has_loss)
+      block.loss.reset();
+    else if (!block.loss)
+      block.loss = std::numeric_limits<double>::quiet_NaN();
+  }
+  fork.evaluations = std::move(clock.evaluations);
+  fork.latencies_ns = std::move(clock.latencies_ns);
+  fork.latencies_seen = clock.latencies_seen;
+  fork.steady = clock.warm_up.steady;
+  if (fork.steady == false) fork.flags.emplace_back("not_steady");
 }
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// Writes what docs/protocol.md says a worker finds.
+// A cell folder (docs/protocol.md): writes what a worker finds there, and reads what it measured.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "harness/batch/manifest.hpp"
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/data/preparation.hpp"
+#include "harness/report/report.hpp"
 
 namespace assay {
 
@@ -41,5 +42,12 @@ enum class FolderPurpose { check, run };
 void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
                        FolderPurpose purpose, std::uint64_t seed, std::uint64_t check_seed,
                        DatasetShelf& data);
+
+// results/clock.json: what the batch library measured in the worker.
+
+// Fills blocks, evaluations and latencies of the fork; a warm-up that never became steady sets its flag.
+// has_loss: task train; a loss that is null was not finite then. Throws JsonError naming the file and the
+// field: a worker that did not close its session leaves none.
+void read_clock(const std::filesystem::path& file, bool has_loss, Fork& fork);
 
 }  // namespace assay

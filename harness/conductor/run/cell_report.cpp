@@ -6,9 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/run/metrics.hpp"
-#include "harness/conductor/run/plan_metrics.hpp"
 #include "harness/conductor/run/progress.hpp"
-#include "harness/conductor/run/work.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
 

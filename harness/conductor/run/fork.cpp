@@ -8,17 +8,17 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/backends/places.hpp"
+#include "harness/conductor/backends/backends.hpp"
 #include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/check/oracle.hpp"
 #include "harness/conductor/data/dataset.hpp"
-#include "harness/conductor/run/clock_file.hpp"
+#include "harness/conductor/run/cell_folder.hpp"
 #include "harness/conductor/run/quality.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/core/paths.hpp"
 #include "harness/machine/cores.hpp"
-#include "harness/machine/session.hpp"
+#include "harness/machine/environment.hpp"
 
 namespace assay {
 namespace {

@@ -9,13 +9,13 @@
 #include "harness/conductor/process/scratch_root.hpp"
 #include "harness/conductor/run/cell_report.hpp"
 #include "harness/conductor/run/fork.hpp"
-#include "harness/conductor/run/journal.hpp"
+#include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/run/quick_budget.hpp"
 #include "harness/conductor/run/roofline.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
-#include "harness/machine/session.hpp"
+#include "harness/machine/environment.hpp"
 
 namespace assay {
 namespace {

@@ -1,4 +1,4 @@
-#include "harness/conductor/run/plan_metrics.hpp"
+#include "harness/conductor/run/metrics.hpp"
 
 #include <utility>
 

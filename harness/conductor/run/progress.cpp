@@ -1,5 +1,8 @@
 #include "harness/conductor/run/progress.hpp"
 
+#include "harness/core/io/atomic_file.hpp"
+#include "harness/report/report_json.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -85,6 +88,22 @@ std::string duration_text(double seconds) {
   const long whole = std::lround(seconds);
   if (whole < 5400) return fmt::format("{} min {} s", whole / 60, whole % 60);
   return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
+}
+
+Journal::Journal(std::filesystem::path file) : file_(std::move(file)) {
+  if (file_.empty()) return;
+  require_writable(file_);
+  remove_abandoned(file_);  // by a run of this report that was killed while it wrote
+  std::error_code error;
+  regular_ = !std::filesystem::exists(file_, error) || std::filesystem::is_regular_file(file_, error);
+}
+
+void Journal::save(const Report& report) {
+  if (!file_.empty() && regular_) write_atomically(file_, report_text(report));
+}
+
+void Journal::finish(const Report& report) {
+  if (!file_.empty()) write_atomically(file_, report_text(report));
 }
 
 }  // namespace assay

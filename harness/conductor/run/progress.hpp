@@ -1,15 +1,18 @@
-// What a person sees while a run goes on: a line that renews itself on a terminal, plain lines elsewhere.
-// Always on stderr.
+// What shows how far a run is: a line for a person, and the report on disk.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
+#include "harness/report/report.hpp"
+
 namespace assay {
 
+// For a person: a line that renews itself on a terminal, plain lines elsewhere. Always on stderr.
 class Progress {
  public:
   // `terminal`: the line renews itself. quiet(): says nothing.
@@ -44,5 +47,21 @@ class Progress {
 
 // "2.13 ms", "41 s", "3 min 20 s"
 std::string duration_text(double seconds);
+
+// The report on disk while the run goes on: at any moment it is whole, valid and true.
+class Journal {
+ public:
+  // Empty: nothing is written. Throws IoError when no file could be written there, before anything is run.
+  explicit Journal(std::filesystem::path file);
+
+  // Replaces the file by the report as it stands. What is no regular file (a pipe, /dev/stdout) waits for
+  // finish(). Throws IoError.
+  void save(const Report& report);
+  void finish(const Report& report);
+
+ private:
+  std::filesystem::path file_;
+  bool regular_ = true;
+};
 
 }  // namespace assay

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/conductor/run/work.hpp"
+#include "harness/conductor/run/metrics.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/environment.hpp"

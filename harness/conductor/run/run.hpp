@@ -18,6 +18,17 @@
 
 namespace assay {
 
+// What the program exits with; docs/report.md and `assay --help` say the same.
+enum ExitCode : int {
+  fine = 0,
+  own_failure = 1,
+  bad_input = 2,
+  regression = 3,
+  incomplete = 4,  // a cell is missing or not ok
+  not_comparable = 5,
+  inconclusive = 6,
+};
+
 struct RunRequest {
   RunConfig config;
   std::filesystem::path out;              // of the report; empty: none is written

@@ -1,6 +1,6 @@
 #include "harness/graph/builder.hpp"
-#include "harness/graph/ops/pool_rule.hpp"
 #include "harness/graph/ops/registry.hpp"
+#include "harness/graph/ops/rules.hpp"
 
 namespace assay {
 namespace {

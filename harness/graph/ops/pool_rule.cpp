@@ -1,4 +1,4 @@
-#include "harness/graph/ops/pool_rule.hpp"
+#include "harness/graph/ops/rules.hpp"
 
 namespace assay {
 

@@ -6,7 +6,7 @@
 #include <benchmark/benchmark.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/batch/jpeg.hpp"
+#include "harness/batch/encoded_source.hpp"
 #include "harness/batch/loader.hpp"
 #include "harness/batch/manifest.hpp"
 #include "harness/batch/session.hpp"

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "harness/core/error.hpp"
-#include "harness/graph/graph_json.hpp"
 #include "harness/graph/passes/training_step.hpp"
+#include "harness/graph/program.hpp"
 
 namespace assay {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "harness/core/error.hpp"
 #include "harness/graph/builder.hpp"
-#include "harness/graph/graph_json.hpp"
 #include "harness/graph/op.hpp"
+#include "harness/graph/program.hpp"
 
 namespace assay {
 namespace {

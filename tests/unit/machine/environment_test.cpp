@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/machine/cpu_info.hpp"
+#include "harness/machine/hardware_info.hpp"
 #include "harness/machine/system_files.hpp"
 
 namespace assay {

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include "harness/report/comparison.hpp"
 #include "tests/unit/report/sample_report.hpp"
 
 namespace assay {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/report/axes.hpp"
-#include "harness/report/report_schema.hpp"
+#include "harness/report/report_json.hpp"
 
 namespace assay {
 namespace {

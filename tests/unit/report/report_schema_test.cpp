@@ -8,7 +8,6 @@
 
 #include "harness/core/json/strict_json.hpp"
 #include "harness/report/report_json.hpp"
-#include "harness/report/report_schema.hpp"
 #include "harness/report/strict_document.hpp"
 #include "tests/unit/report/sample_report.hpp"
 #include "tests/unit/report/schema_judge.hpp"

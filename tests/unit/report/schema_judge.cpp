@@ -6,7 +6,7 @@
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
-#include "harness/report/report_schema.hpp"
+#include "harness/report/report_json.hpp"
 
 namespace assay::test {
 

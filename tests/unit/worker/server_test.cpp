@@ -11,7 +11,7 @@
 #include "backends/reference/reference_backend.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/graph/builder.hpp"
-#include "harness/graph/graph_json.hpp"
+#include "harness/graph/program.hpp"
 #include "tests/unit/batch/cell_fixture.hpp"
 
 namespace assay {

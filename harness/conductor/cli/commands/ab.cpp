@@ -8,16 +8,15 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
-#include "harness/conductor/cli/print.hpp"
 #include "harness/conductor/cli/run_options.hpp"
-#include "harness/conductor/cli/usage_error.hpp"
 #include "harness/conductor/cli/verdict_options.hpp"
 #include "harness/conductor/compare/ab.hpp"
 #include "harness/conductor/compare/calibration.hpp"
 #include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/conductor/compare/trial.hpp"
-#include "harness/conductor/run/exit_code.hpp"
+#include "harness/conductor/run/run.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/environment.hpp"
 

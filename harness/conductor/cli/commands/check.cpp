@@ -5,11 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
-#include "harness/conductor/cli/print.hpp"
 #include "harness/conductor/cli/run_options.hpp"
-#include "harness/conductor/print/summary.hpp"
-#include "harness/conductor/run/exit_code.hpp"
+#include "harness/conductor/print/report_tables.hpp"
+#include "harness/conductor/run/run.hpp"
 #include "harness/report/report_json.hpp"
 
 namespace assay::cli {

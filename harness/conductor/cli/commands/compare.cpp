@@ -7,15 +7,13 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
-#include "harness/conductor/cli/print.hpp"
-#include "harness/conductor/cli/report_files.hpp"
-#include "harness/conductor/cli/usage_error.hpp"
 #include "harness/conductor/cli/verdict_options.hpp"
 #include "harness/conductor/compare/calibration.hpp"
 #include "harness/conductor/compare/compare.hpp"
 #include "harness/conductor/compare/environment_difference.hpp"
-#include "harness/conductor/run/exit_code.hpp"
+#include "harness/conductor/run/run.hpp"
 
 namespace assay::cli {
 namespace {

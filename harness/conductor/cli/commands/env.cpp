@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/backends/build_info.hpp"
+#include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
-#include "harness/conductor/cli/print.hpp"
 #include "harness/conductor/compare/environment_difference.hpp"
-#include "harness/conductor/run/exit_code.hpp"
+#include "harness/conductor/run/run.hpp"
 #include "harness/machine/environment.hpp"
 
 namespace assay::cli {

@@ -7,14 +7,13 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
-#include "harness/conductor/cli/print.hpp"
 #include "harness/conductor/cli/table_options.hpp"
-#include "harness/conductor/cli/usage_error.hpp"
-#include "harness/conductor/run/exit_code.hpp"
-#include "harness/graph/graph_json.hpp"
+#include "harness/conductor/run/run.hpp"
 #include "harness/graph/memory_plan/summary.hpp"
 #include "harness/graph/passes/precision.hpp"
+#include "harness/graph/program.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay::cli {

@@ -11,15 +11,13 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/backends/backends.hpp"
-#include "harness/conductor/backends/op_support.hpp"
+#include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
-#include "harness/conductor/cli/print.hpp"
 #include "harness/conductor/cli/table_options.hpp"
-#include "harness/conductor/cli/usage_error.hpp"
 #include "harness/conductor/config/config.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/provenance.hpp"
-#include "harness/conductor/run/exit_code.hpp"
+#include "harness/conductor/run/run.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/core/json/strict_json.hpp"

@@ -11,12 +11,12 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
-#include "harness/conductor/cli/print.hpp"
 #include "harness/conductor/cli/run_options.hpp"
-#include "harness/conductor/print/console.hpp"
-#include "harness/conductor/print/summary.hpp"
-#include "harness/conductor/run/exit_code.hpp"
+#include "harness/conductor/print/printers.hpp"
+#include "harness/conductor/print/report_tables.hpp"
+#include "harness/conductor/run/run.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/report_json.hpp"

@@ -10,17 +10,12 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
-#include "harness/conductor/cli/print.hpp"
-#include "harness/conductor/cli/report_files.hpp"
-#include "harness/conductor/cli/usage_error.hpp"
 #include "harness/conductor/config/options.hpp"
-#include "harness/conductor/print/analysis_json.hpp"
-#include "harness/conductor/print/csv.hpp"
-#include "harness/conductor/print/gbench.hpp"
-#include "harness/conductor/print/markdown.hpp"
-#include "harness/conductor/print/summary.hpp"
-#include "harness/conductor/run/exit_code.hpp"
+#include "harness/conductor/print/printers.hpp"
+#include "harness/conductor/print/report_tables.hpp"
+#include "harness/conductor/run/run.hpp"
 #include "harness/core/text.hpp"
 
 namespace assay::cli {

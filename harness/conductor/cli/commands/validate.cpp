@@ -6,14 +6,12 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
-#include "harness/conductor/cli/print.hpp"
-#include "harness/conductor/cli/usage_error.hpp"
-#include "harness/conductor/run/exit_code.hpp"
+#include "harness/conductor/run/run.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
-#include "harness/report/report_schema.hpp"
 #include "harness/report/strict_document.hpp"
 
 namespace assay::cli {

@@ -1,5 +1,5 @@
 // The table of support in the README against what the backends of this tree say.
-#include "harness/conductor/backends/op_support.hpp"
+#include "harness/conductor/backends/backends.hpp"
 
 #include <cstdlib>
 #include <filesystem>

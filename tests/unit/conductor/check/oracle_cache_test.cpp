@@ -5,7 +5,7 @@
 
 #include "harness/conductor/check/oracle.hpp"
 #include "harness/core/io/npy.hpp"
-#include "harness/graph/graph_json.hpp"
+#include "harness/graph/program.hpp"
 #include "tests/unit/conductor/check/answered_cell.hpp"
 
 namespace assay {

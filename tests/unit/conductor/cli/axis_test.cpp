@@ -6,7 +6,7 @@
 #include "harness/conductor/cli/table_options.hpp"
 #include "harness/conductor/compare/ab_sides.hpp"
 #include "harness/conductor/config/matrix.hpp"
-#include "harness/conductor/print/csv.hpp"
+#include "harness/conductor/print/printers.hpp"
 #include "harness/conductor/run/cell_folder.hpp"
 #include "harness/report/axes_json.hpp"
 #include "harness/report/report_json.hpp"

@@ -1,5 +1,5 @@
 #include "harness/conductor/compare/compare.hpp"
-#include "harness/conductor/compare/fork_values.hpp"
+#include "harness/conductor/compare/cell_judge.hpp"
 
 #include <algorithm>
 

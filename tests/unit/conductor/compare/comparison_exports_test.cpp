@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/print/console.hpp"
+#include "harness/conductor/print/printers.hpp"
 
 namespace assay {
 namespace {

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/config/options.hpp"
-#include "harness/conductor/config/schedule.hpp"
 
 namespace assay {
 namespace {

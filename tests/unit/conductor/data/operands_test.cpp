@@ -1,4 +1,4 @@
-#include "harness/conductor/data/operands.hpp"
+#include "harness/conductor/data/initial_values.hpp"
 
 #include <gmock/gmock.h>
 

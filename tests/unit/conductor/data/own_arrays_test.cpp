@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "harness/conductor/data/format.hpp"
-#include "harness/conductor/data/npy_labels.hpp"
 #include "harness/conductor/data/preparation.hpp"
+#include "harness/conductor/data/sample_files.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"

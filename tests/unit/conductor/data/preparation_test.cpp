@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/conductor/data/format.hpp"
-#include "harness/conductor/data/idx.hpp"
+#include "harness/conductor/data/sample_files.hpp"
 #include "harness/conductor/data/synthetic.hpp"
 #include "harness/conductor/data/synthetic_tokens.hpp"
 #include "harness/core/error.hpp"

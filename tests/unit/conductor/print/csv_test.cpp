@@ -1,4 +1,4 @@
-#include "harness/conductor/print/csv.hpp"
+#include "harness/conductor/print/printers.hpp"
 
 #include <algorithm>
 #include <sstream>

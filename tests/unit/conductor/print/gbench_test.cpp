@@ -1,4 +1,4 @@
-#include "harness/conductor/print/gbench.hpp"
+#include "harness/conductor/print/printers.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>

@@ -1,13 +1,11 @@
-#include "harness/conductor/print/summary.hpp"
+#include "harness/conductor/print/report_tables.hpp"
 
 #include <cmath>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/print/console.hpp"
-#include "harness/conductor/print/loss_curves.hpp"
-#include "harness/conductor/print/published_table.hpp"
+#include "harness/conductor/print/printers.hpp"
 #include "harness/report/analysis.hpp"
 #include "tests/unit/report/sample_report.hpp"
 

@@ -4,8 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "harness/conductor/print/console.hpp"
-#include "harness/conductor/print/markdown.hpp"
+#include "harness/conductor/print/printers.hpp"
 
 namespace assay {
 namespace {

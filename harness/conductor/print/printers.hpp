@@ -1,0 +1,60 @@
+// Prints tables and reports: for a terminal, as Markdown, CSV, JSON and in the format of google/benchmark.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/conductor/print/table.hpp"
+#include "harness/report/analysis.hpp"
+#include "harness/report/report.hpp"
+
+namespace assay {
+
+// Tables for a person at a terminal, or a log file.
+struct ConsoleStyle {
+  bool colour = false;
+  bool utf8 = true;       // false: other characters are replaced by ASCII
+  std::size_t width = 0;  // notes are wrapped to it; 0: not at all
+};
+
+// What stream `descriptor` of this process can show: colours on a terminal alone and never with $NO_COLOR or
+// TERM=dumb, UTF-8 by the locale of the environment, the terminal's width.
+ConsoleStyle console_style(int descriptor);
+
+std::string console(const Table& table, const ConsoleStyle& style);
+std::string console(const std::vector<Table>& tables, const ConsoleStyle& style);
+// One sentence in the style: wrapped, in ASCII where it must be.
+std::string console_note(std::string_view text, const ConsoleStyle& style);
+
+// Tables as GitHub-flavoured Markdown.
+
+// What Markdown or HTML would read as markup is escaped.
+std::string markdown(const Table& table);
+std::string markdown(const std::vector<Table>& tables);
+
+// The metrics as tidy CSV (RFC 4180, LF line ends): one row per cell and metric.
+
+// A cell without metrics has one row, so that no cell is lost. Numbers keep every bit; null is an empty
+// field.
+std::string csv(const std::vector<Report>& reports);
+
+// A text field: quoted where it must be. A field that a spreadsheet would run as a formula gets an apostrophe
+// in front.
+std::string csv_field(std::string_view text);
+
+// The analysis of reports as JSON, for programs that draw it or look something up: docs/analysis.md.
+inline constexpr const char* analysis_schema = "assay-analysis/1";
+
+// Strict JSON, one line for each cell, group and family. What is not finite is null.
+std::string analysis_text(const Analysis& all);
+
+// The report in the shape of google/benchmark's JSON, so that its compare.py and what else reads that format
+// can be used.
+
+// One repetition a fork, named by the cell's id, in nanoseconds a step, then mean, median, stddev and cv over
+// the clean forks. A cell that is not ok is a benchmark with error_occurred and its reason. Only clean forks
+// are listed.
+std::string gbench_text(const Report& report);
+
+}  // namespace assay
