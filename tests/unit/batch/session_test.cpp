@@ -314,6 +314,36 @@ TEST(Session, says_which_field_of_the_request_is_wrong) {
   EXPECT_THAT(with({{"clock", {{"evaluate", {"exam"}}}}}), HasSubstr("no split 'exam'"));
 }
 
+TEST(Session, says_which_field_of_the_manifest_is_wrong) {
+  const auto with = [](const nlohmann::json& patch) {
+    const Cell cell;
+    const std::filesystem::path file = cell.folder / "data/manifest.json";
+    nlohmann::json manifest = nlohmann::json::parse(read_text(file));
+    manifest.merge_patch(patch);
+    write_atomically(file, manifest.dump(), false);
+    return refusal(cell);
+  };
+  EXPECT_EQ(with({{"name", "another"}}), "opened");
+  EXPECT_THAT(with({{"schema", "assay-data/2"}}), HasSubstr("manifest.json/schema: \"assay-data/2\""));
+  EXPECT_THAT(with({{"name", ""}}), HasSubstr("manifest.json/name: is empty"));
+  EXPECT_THAT(with({{"kind", "tape"}}), HasSubstr("/kind: \"tape\" is not one of array, encoded"));
+  EXPECT_THAT(with({{"kind", "encoded"}}), HasSubstr("/resize: is missing"));
+  EXPECT_THAT(with({{"kind", "encoded"}, {"resize", 8}}), HasSubstr("/sample_shape: should be (3, H, W)"));
+  EXPECT_THAT(with({{"resize", 16385}}), HasSubstr("/resize: 16385 is above 16384"));
+  EXPECT_THAT(with({{"sample_shape", nlohmann::json::array()}}), HasSubstr("/sample_shape: is empty"));
+  EXPECT_THAT(with({{"sample_shape", {2, 0, 3}}}), HasSubstr("/sample_shape/1: 0 is below 1"));
+  EXPECT_THAT(with({{"sample_shape", {1, 1, 1, 1, 1, 1, 1, 1, 1}}}), HasSubstr("/sample_shape: has 9"));
+  EXPECT_THAT(with({{"sample_shape", {65536, 65536}}}), HasSubstr("has more than 2147483648 elements"));
+  EXPECT_THAT(with({{"classes", 0}}), HasSubstr("/classes: 0 is below 1"));
+  EXPECT_THAT(with({{"vocabulary", 0}}), HasSubstr("/vocabulary: 0 is below 1"));
+  EXPECT_THAT(with({{"normalisation", {{"scale", {1, 2, 3}}}}}),
+              HasSubstr("/normalisation/scale: has 3 numbers, should have 1 or 2"));
+  EXPECT_THAT(with({{"normalisation", {{"shift", {1e39}}}}}), HasSubstr("/normalisation/shift/0"));
+  EXPECT_THAT(with({{"splits", {{"train", {{"inputs", ""}}}}}}), HasSubstr("/splits/train/inputs: is empty"));
+  EXPECT_THAT(with({{"splits", {{"train", {{"count", nullptr}}}}}}),
+              HasSubstr("/splits/train: the field \"count\" is missing"));
+}
+
 TEST(Session, says_which_file_of_the_cell_is_missing_or_damaged) {
   for (const char* name : {"request.json", "schedule.npy", "data/manifest.json", "data/inputs.npy",
                            "data/labels.npy", "epochs/0001.plan.npy"}) {

@@ -69,6 +69,30 @@ constexpr auto describe(Of<Page>) {
                 field("prices", &Page::prices, "By year.").optional());
 }
 
+struct Outline {
+  std::filesystem::path file{"a.svg"};
+  std::vector<float> widths{};
+  std::vector<std::int64_t> sizes{1};
+  bool closed = false;
+  double area = 2;
+
+  static constexpr bool is_closed(const Outline& outline) { return outline.closed; }
+};
+constexpr auto describe(Of<Outline>) {
+  return fields("outline", "An outline.", field("file", &Outline::file, "Where it is.").not_empty(),
+                field("widths", &Outline::widths, "Of its lines.").optional(),
+                field("sizes", &Outline::sizes, "Of its sides.").not_empty().between(1, 9),
+                field("closed", &Outline::closed, "Whether it has an inside.").optional(),
+                field("area", &Outline::area, "Of its inside.").written_if(&Outline::is_closed));
+}
+struct SignedOutline : Outline {
+  std::string author{};
+};
+constexpr auto describe(Of<SignedOutline>) {
+  return fields("signed_outline", "With a name.", field("author", &SignedOutline::author, "Who drew it."))
+      .followed_by(describe(Of<Outline>{}));
+}
+
 struct Drawing {
   std::string title{};
   Color color = Color::red;
@@ -283,6 +307,61 @@ TEST(Codec, AcceptsUnknownFieldsWhoseNameSaysThatTheyAre) {
   EXPECT_EQ(page_error(json, {.refuse_unknown = true}), "");
 }
 
+std::string outline_error(const Json& json, DecodeOptions options = {}) {
+  try {
+    decoded<Outline>(json, "o.json", options);
+  } catch (const JsonError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Codec, WritesAFieldOnlyWhereItApplies) {
+  EXPECT_FALSE(encode(Outline{}).contains("area"));
+  EXPECT_EQ(encode(Outline{.closed = true})["area"], 2.0);
+  EXPECT_EQ(decoded<Outline>({{"file", "b"}, {"sizes", {3}}, {"area", 5}}).area, 5);
+  EXPECT_EQ(decoded<Outline>({{"file", "b"}, {"sizes", {3}}}).area, 2);
+}
+
+TEST(Codec, WritesTheFieldsOfABase) {
+  SignedOutline outline;
+  outline.author = "me";
+  outline.widths = {0.5f};
+  const Json json = encode(outline);
+  EXPECT_EQ(
+      json,
+      Json({{"author", "me"}, {"file", "a.svg"}, {"widths", {0.5}}, {"sizes", {1}}, {"closed", false}}));
+  const auto back = decoded<SignedOutline>(json);
+  EXPECT_EQ(back.author, "me");
+  EXPECT_EQ(back.file, "a.svg");
+  EXPECT_EQ(back.widths, outline.widths);
+}
+
+TEST(Codec, ChecksListsAndTheirEntries) {
+  const auto with = [](const char* key, const Json& value) {
+    Json json{{"file", "b"}, {"sizes", {3}}};
+    json[key] = value;
+    return outline_error(json);
+  };
+  EXPECT_EQ(with("sizes", {1, 9}), "");
+  EXPECT_EQ(with("sizes", Json::array()), "o.json/sizes: is empty");
+  EXPECT_EQ(with("sizes", {1, 10}), "o.json/sizes/1: 10 is above 9");
+  EXPECT_EQ(with("file", ""), "o.json/file: is empty");
+  EXPECT_EQ(with("widths", {0, 1e39}), "o.json/widths/1: 1e+39 is out of range");
+  EXPECT_EQ(with("widths", {"thin"}), "o.json/widths/0: should be a number, is string");
+}
+
+TEST(Codec, NamesTheFieldNextToAnUnknownOne) {
+  const DecodeOptions strict{.refuse_unknown = true, .allow_extensions = false};
+  const Json good{{"file", "b"}, {"sizes", {3}}};
+  Json near = good, extension = good;
+  near["closd"] = true;
+  extension["x_closed"] = true;
+  EXPECT_EQ(outline_error(good, strict), "");
+  EXPECT_EQ(outline_error(near, strict), "o.json/closd: this field is not known; did you mean 'closed'?");
+  EXPECT_THAT(outline_error(extension, strict), HasSubstr("o.json/x_closed: this field is not known"));
+}
+
 TEST(Codec, ShortensKeysThatSomebodyElseWrote) {
   Json json = encode(sample());
   json["counts"][std::string(500, 'k')] = "x";
@@ -309,6 +388,11 @@ TEST(Schema, IsMadeOfTheDescription) {
 
 TEST(Schema, SaysTheRulesOfEachField) {
   SchemaMaker maker;
+  EXPECT_EQ(maker.object<Outline>()["properties"]["sizes"],
+            Json({{"description", "Of its sides."},
+                  {"type", "array"},
+                  {"minItems", 1},
+                  {"items", {{"type", "integer"}, {"minimum", 1}, {"maximum", 9}}}}));
   const Json page = maker.object<Page>()["properties"];
   EXPECT_EQ(page["paper"]["enum"], Json({"white", "gray"}));
   EXPECT_EQ(page["tags"]["uniqueItems"], true);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/config/options.hpp"
+#include "harness/core/json/strict_json.hpp"
 
 namespace assay {
 namespace {
@@ -124,6 +125,29 @@ TEST_F(BackendsTest, an_added_backend_becomes_no_oracle_beside_the_one_that_is_t
   EXPECT_EQ(registry.oracle()->name, "reference");
   ASSERT_EQ(registry.faults.size(), 1U);
   EXPECT_THAT(registry.faults[0], AllOf(HasSubstr("another"), HasSubstr("not asked")));
+}
+
+TEST_F(BackendsTest, says_which_field_of_the_description_is_wrong) {
+  const auto with = [](const nlohmann::json& patch) -> std::string {
+    auto changed = description();
+    changed.merge_patch(patch);
+    try {
+      backend_from_json(changed, "x/backend.json", {});
+    } catch (const JsonError& error) {
+      return error.what();
+    }
+    return "read";
+  };
+  EXPECT_EQ(with({{"memory_limits", {"cpu"}}}), "read");
+  EXPECT_EQ(with({{"precision", {"fp32"}}}),
+            "x/backend.json/precision: this field is not known; did you mean 'precisions'?");
+  EXPECT_EQ(with({{"x_notes", 1}}), "x/backend.json/x_notes: this field is not known");
+  EXPECT_EQ(with({{"kind", nullptr}}), "x/backend.json: the field \"kind\" is missing");
+  EXPECT_EQ(with({{"modes", nlohmann::json::array()}}), "x/backend.json/modes: is empty");
+  EXPECT_EQ(with({{"ops", {"relu", 3}}}), "x/backend.json/ops/1: should be text, is number");
+  EXPECT_EQ(with({{"oracle", "yes"}}), "x/backend.json/oracle: should be true or false, is string");
+  EXPECT_EQ(with({{"requires", {{{"file", "a"}, {"reason", "b"}}}}}),
+            "x/backend.json/requires/0: the field \"remedy\" is missing");
 }
 
 TEST_F(BackendsTest, unknown_placeholders_and_interpreters_are_refused) {
