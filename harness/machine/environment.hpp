@@ -13,11 +13,11 @@
 namespace assay {
 
 // Strict JSON: {"host", "kernel", "os", "cpu": {"model", "vendor", "architecture", "logical", "allowed",
-// "cores", "sockets", "numa_nodes", "threads_per_core", "instruction_sets", "caches" (cpu_info.hpp), "smt",
+// "cores", "sockets", "numa_nodes", "threads_per_core", "instruction_sets", "caches" (hardware_info.hpp), "smt",
 // "governor", "driver", "boost", "maximum_hz", "microcode"}, "memory": {"total", "available", "swap_total",
 // "huge_pages", "huge_pages_defrag"}, "virtualised", "control_group": {"version", "cpu_quota",
 // "memory_limit"}, "address_randomisation", "load_average", "clock": {"source", "name", "resolution_ns",
-// "cost_ns"}, "nvml", "gpus" (gpu_info.hpp), "unsteady": [{"what", "remedy"}]}. What the machine does not
+// "cost_ns"}, "nvml", "gpus" (hardware_info.hpp), "unsteady": [{"what", "remedy"}]}. What the machine does not
 // tell is null. Bytes, Hz, ns. Reads files below `root` (tests give one of their own), but for the topology,
 // which is hwloc's, and the GPUs, which are NVML's; some milliseconds.
 nlohmann::json environment(const std::filesystem::path& root = "/");

@@ -73,7 +73,7 @@ struct Fork {
   std::map<std::string, std::int64_t> memory{};   // as the worker names it
   std::map<std::string, std::string> settings{};  // observed
   std::map<std::string, std::string>
-      variables{};                  // of the environment, that affect speed (machine/session.hpp)
+      variables{};                  // of the environment, that affect speed (machine/environment.hpp)
   nlohmann::json libraries{};       // where they are not those of the cell; else null
   std::string parameters_digest{};  // sha256 of the final state: equal forks are bit-identical
   nlohmann::json operators = nlohmann::json::array();  // the per-op profile, where asked for

@@ -1,4 +1,4 @@
-// A table as data; console.hpp and markdown.hpp print it. Printers know hints and no metric.
+// A table as data; printers.hpp prints it. Printers know hints and no metric.
 #pragma once
 
 #include <optional>

@@ -20,7 +20,7 @@ namespace assay {
 //               blocks the GPU gave as the reason for its clocks sw_thermal_slowdown, hw_thermal_slowdown,
 //               hw_slowdown or hw_power_brake_slowdown
 //   not_steady  with four or more timed blocks: the medians of the time per step in the first and the second
-//               half differ by more than 10 %. (clock_file.cpp also sets it if the warm-up did not become
+//               half differ by more than 10 %. (cell_folder.cpp also sets it if the warm-up did not become
 //               steady.)
 //   profiled    operators were timed, which slows the steps
 void add_quality_flags(Fork& fork, const Cell& cell);
