@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/core/domain.hpp"
 #include "harness/graph/graph.hpp"
 
 namespace assay {
@@ -66,7 +67,7 @@ struct Program {
 
   bool is_op() const { return optimizer.kind.empty(); }
   // What a step of a task computes forwards.
-  const Graph& graph(std::string_view task) const { return task == "train" ? training : inference; }
+  const Graph& graph(Task task) const { return task == Task::train ? training : inference; }
 };
 
 // Where each input of a graph begins in what is fed, in elements; a network has one, at 0.

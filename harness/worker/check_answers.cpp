@@ -51,14 +51,14 @@ std::vector<HostTensor> op_answers(Executable& executable, const CheckFeeds& fee
 
 }  // namespace
 
-std::vector<HostTensor> gradient_answers(Executable& executable, const Program& program,
-                                         std::string_view task, const CheckFeeds& feeds) {
+std::vector<HostTensor> gradient_answers(Executable& executable, const Program& program, Task task,
+                                         const CheckFeeds& feeds) {
   if (program.is_op()) return op_answers(executable, feeds);
   std::vector<HostTensor> answers;
-  if (task == "train") executable.supply_masks(feeds.masks);
+  if (task == Task::train) executable.supply_masks(feeds.masks);
   executable.set_state(feeds.parameters);
   answers.push_back(evaluated(executable, program, feeds, "evaluation/logits"));
-  if (task == "infer") return answers;
+  if (task == Task::infer) return answers;
 
   for (HostTensor& tensor : executable.gradients(feeds.batch())) {
     if (tensor.name == "logits" || tensor.name == "loss") tensor.name = "training/" + tensor.name;
@@ -72,10 +72,10 @@ std::vector<HostTensor> gradient_answers(Executable& executable, const Program& 
   return answers;
 }
 
-std::vector<HostTensor> check_answers(Executable& executable, const Program& program, std::string_view task,
+std::vector<HostTensor> check_answers(Executable& executable, const Program& program, Task task,
                                       const CheckFeeds& feeds) {
   std::vector<HostTensor> answers = gradient_answers(executable, program, task, feeds);
-  if (program.is_op() || task == "infer") return answers;
+  if (program.is_op() || task == Task::infer) return answers;
   executable.set_state(feeds.parameters);
   executable.stage(0, feeds.batch());
   train_one(executable, feeds, 0);
@@ -88,14 +88,14 @@ std::vector<HostTensor> check_answers(Executable& executable, const Program& pro
   return answers;
 }
 
-std::vector<HostTensor> verify_answers(Executable& executable, const Program& program, std::string_view task,
+std::vector<HostTensor> verify_answers(Executable& executable, const Program& program, Task task,
                                        const CheckFeeds& feeds) {
   if (program.is_op()) return op_answers(executable, feeds);
-  if (task == "train") executable.supply_masks(feeds.masks);
+  if (task == Task::train) executable.supply_masks(feeds.masks);
   executable.set_state(feeds.parameters);
   executable.stage(0, feeds.batch());
   std::vector<HostTensor> answers;
-  if (task == "infer") {
+  if (task == Task::infer) {
     train_one(executable, feeds,
               0);  // the timed path has run on this batch before it is asked for its logits
     executable.synchronize();

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <string_view>
 #include <vector>
 
 #include "harness/core/tensor.hpp"
@@ -32,13 +31,13 @@ CheckFeeds read_check(const std::filesystem::path& cell_folder);
 
 // Command check: evaluation, gradients and one step; writes results/check.safetensors. The executable was
 // compiled with options.check (task infer: need not be). Its state afterwards is the check's.
-void write_check_results(Executable& executable, const Program& program, std::string_view task,
+void write_check_results(Executable& executable, const Program& program, Task task,
                          const std::filesystem::path& cell_folder);
 
 // Command verify, on the executable that was timed: sets the check's parameters and moments, runs the k
 // steps of check/schedule.npy, writes results/verify.safetensors; then, with dropout, two steps that draw.
 // Its state and slot 0 afterwards are the check's.
-void write_verify_results(Executable& executable, const Program& program, std::string_view task,
+void write_verify_results(Executable& executable, const Program& program, Task task,
                           const std::filesystem::path& cell_folder);
 
 // `oracle` of request.json.

@@ -27,8 +27,8 @@ HostTensor as_f64(const HostTensor& tensor) {
 // The check's feeds with every value moved by about its rounding and the samples in another order.
 class Perturbation {
  public:
-  Perturbation(const CheckFeeds& feeds, const Program& program, const Precision& precision,
-               std::string_view task, std::uint64_t seed, int run)
+  Perturbation(const CheckFeeds& feeds, const Program& program, const Precision& precision, Task task,
+               std::uint64_t seed, int run)
       : random_(seed, fmt::format("perturbation/{}", run)),
         feeds_(feeds),
         order_(static_cast<std::size_t>(feeds.labels.type.shape.front())) {
@@ -82,7 +82,7 @@ class Perturbation {
   }
 
   // Tokens stay what they are, and whole numbers among the operands of a single op.
-  void move_inputs(const Program& program, std::string_view task, double roundoff) {
+  void move_inputs(const Program& program, Task task, double roundoff) {
     if (!is_floating(feeds_.inputs.type.dtype)) return;
     const std::span<float> values = feeds_.inputs.as<float>();
     if (!program.is_op()) return move(values, roundoff);
@@ -101,7 +101,7 @@ class Perturbation {
 };
 
 // Both phases under their prefixes; without the step, which is judged by recomputing it.
-std::vector<HostTensor> both_phases(Executable& executable, const Program& program, std::string_view task,
+std::vector<HostTensor> both_phases(Executable& executable, const Program& program, Task task,
                                     const CheckFeeds& feeds) {
   std::vector<HostTensor> all;
   for (HostTensor& tensor : gradient_answers(executable, program, task, feeds)) {
@@ -169,7 +169,7 @@ CheckFeeds in_f64(CheckFeeds feeds) {
 std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program, CompileOptions options,
                                        const OracleOptions& oracle, const CheckFeeds& feeds) {
   options.check = true;
-  options.precision = parse_precision("fp64");
+  options.precision = precision_of(PrecisionKind::fp64);
   Kinks kinks(program);
   const Program& watched = kinks.watched();
   std::vector<HostTensor> tensors =

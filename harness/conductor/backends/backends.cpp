@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -76,6 +77,19 @@ std::vector<std::string> names(const Json& json, const char* key, const std::str
   if (!good)
     throw ConfigError(fmt::format("{}: \"{}\" should be a list of names with at least one", where, key));
   return list.get<std::vector<std::string>>();
+}
+
+template <Worded E>
+std::vector<E> values_in(const Json& json, const char* key, const std::string& where) {
+  std::vector<E> values;
+  for (const std::string& name : names(json, key, where)) {
+    const std::optional<E> value = from_word<E>(name);
+    if (!value)
+      throw ConfigError(fmt::format("{}: \"{}\" has '{}', which is not one of {}", where, key,
+                                    name.substr(0, 80), list_of_words<E>()));
+    values.push_back(*value);
+  }
+  return values;
 }
 
 void refuse_unknown_keys(const Json& json, const std::string& where) {
@@ -207,13 +221,14 @@ BackendDescription backend_from_json(const Json& json, const fs::path& file,
   for (const std::string& part : names(json, "command", where)) {
     backend.command.push_back(substitute(part, values, where));
   }
-  backend.devices = names(json, "devices", where);
+  backend.devices = values_in<DeviceKind>(json, "devices", where);
   backend.modes = names(json, "modes", where);
-  backend.tasks = names(json, "tasks", where);
-  backend.precisions = names(json, "precisions", where);
+  backend.tasks = values_in<Task>(json, "tasks", where);
+  backend.precisions = values_in<PrecisionKind>(json, "precisions", where);
   backend.layouts = names(json, "layouts", where);
-  backend.loaders = names(json, "loaders", where);
-  if (json.contains("memory_limits")) backend.memory_limits = names(json, "memory_limits", where);
+  backend.loaders = values_in<LoaderKind>(json, "loaders", where);
+  if (json.contains("memory_limits"))
+    backend.memory_limits = values_in<DeviceKind>(json, "memory_limits", where);
   if (json.contains("ops")) backend.ops = names(json, "ops", where);
   check_requirements(backend, json, values, where);
   return backend;

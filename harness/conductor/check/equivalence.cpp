@@ -84,8 +84,8 @@ Equivalence judge(const fs::path& cell_folder, const fs::path& oracle_file, std:
   const TensorFile oracle = TensorFile::read(oracle_file);
   const CheckBatch batch = read_check_batch(cell_folder);
   const CellRequest request = read_request(cell_folder / "request.json");
-  const Precision precision = parse_precision(request.precision);
-  const std::string& task = request.task;
+  const Precision precision = precision_of(request.precision);
+  const Task task = request.task;
   const std::string prefix = std::string(phase) + "/";
 
   Equivalence result;
@@ -127,13 +127,13 @@ Equivalence judge(const fs::path& cell_folder, const fs::path& oracle_file, std:
         compare(name, got, exact,
                 bound_of({seen[0], seen[1]}, exact, precision, expected.rows ? 1 : batch.repeats())));
   }
-  if (phase == "check" && task == "train" && !program.is_op() && result.reason.empty()) {
+  if (phase == "check" && task == Task::train && !program.is_op() && result.reason.empty()) {
     for (TensorVerdict& verdict :
          judge_updates(cell_folder, oracle, worker, program, precision, batch.repeats())) {
       result.tensors.push_back(std::move(verdict));
     }
   }
-  if (phase == "verify" && (task == "train" || program.is_op()) && result.reason.empty()) {
+  if (phase == "verify" && (task == Task::train || program.is_op()) && result.reason.empty()) {
     for (TensorVerdict& verdict : judge_draws(worker, program)) result.tensors.push_back(std::move(verdict));
   }
   if (phase == "check") result.ties = ties_of(oracle);

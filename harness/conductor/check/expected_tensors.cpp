@@ -4,13 +4,12 @@ namespace assay {
 
 namespace {
 
-std::vector<ExpectedTensor> expected_of_op(const Program& program, std::string_view task,
-                                           std::string_view phase) {
+std::vector<ExpectedTensor> expected_of_op(const Program& program, Task task, std::string_view phase) {
   const Graph& graph = program.graph(task);
   std::vector<ExpectedTensor> tensors;
   for (const Graph::Output& output : graph.outputs())
     tensors.push_back({"result/" + output.name, graph.value(output.value).type.shape});
-  if (task == "train") {
+  if (task == Task::train) {
     for (const ValueId id : differentiated_inputs(program))
       tensors.push_back({"gradient/" + graph.value(id).name, graph.value(id).type.shape});
   }
@@ -24,13 +23,13 @@ std::vector<ExpectedTensor> expected_of_op(const Program& program, std::string_v
 
 }  // namespace
 
-std::vector<ExpectedTensor> expected_tensors(const Program& program, std::string_view task,
-                                             std::string_view phase, std::int64_t steps) {
+std::vector<ExpectedTensor> expected_tensors(const Program& program, Task task, std::string_view phase,
+                                             std::int64_t steps) {
   if (program.is_op()) return expected_of_op(program, task, phase);
   const bool check = phase == "check";
   const Graph& graph = program.training;
   const Shape logits = graph.value(graph.output("logits")).type.shape;
-  if (task == "infer") return {{check ? "evaluation/logits" : "logits", logits, true}};
+  if (task == Task::infer) return {{check ? "evaluation/logits" : "logits", logits, true}};
 
   std::vector<ExpectedTensor> tensors;
   if (check) {

@@ -20,8 +20,8 @@ struct ExpectedTensor {
   bool square = false;  // a mean of squares: judged by its root
 };
 
-// task: "train" or "infer"; phase: "check" or "verify"; steps: rows of check/schedule.npy.
-std::vector<ExpectedTensor> expected_tensors(const Program& program, std::string_view task,
-                                             std::string_view phase, std::int64_t steps);
+// phase: "check" or "verify"; steps: rows of check/schedule.npy.
+std::vector<ExpectedTensor> expected_tensors(const Program& program, Task task, std::string_view phase,
+                                             std::int64_t steps);
 
 }  // namespace assay

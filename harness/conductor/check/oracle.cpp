@@ -95,7 +95,7 @@ void write_oracle_cell(const fs::path& oracle_folder, const fs::path& cell_folde
       .workload = asked.workload,
       .task = asked.task,
       .mode = worker.mode,
-      .precision = "fp64",
+      .precision = PrecisionKind::fp64,
       .batch = batch.distinct,
       .threads = worker.threads,
       .deterministic = true,

@@ -116,7 +116,7 @@ Json request_json(const Cell& cell, std::uint64_t seed) {
             {"profile", cell.profile},
             {"memory_cap_bytes", memory_cap > 0 ? Json(std::llround(memory_cap * 0x1p30)) : Json(nullptr)},
             {"loader",
-             {{"kind", axes.loader},
+             {{"kind", to_string(axes.loader)},
               {"workers", axes.loader_workers},
               {"prefetch", prefetched_batches},
               {"resident_batches", cell.measure.resident_batches}}},
