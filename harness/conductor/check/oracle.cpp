@@ -55,7 +55,7 @@ std::int64_t batch_of(const Program& program) {
 }
 
 Program with_batch(const Program& program, std::int64_t batch) {
-  if (program.is_op()) return program;
+  if (batch == batch_of(program)) return program;
   return {with_batch(program.training, batch), with_batch(program.inference, batch), program.optimizer};
 }
 
