@@ -76,16 +76,17 @@ BackendInfo OnednnBackend::info() const {
 }
 
 std::string OnednnBackend::unsupported(const Program& program, const CompileOptions& options) const {
-  const std::string& precision = options.precision.name;
-  if (options.device != "cpu") return fmt::format("device '{}': this backend runs on cpu", options.device);
+  const PrecisionKind precision = options.precision.kind;
+  if (options.device != DeviceKind::cpu)
+    return fmt::format("device '{}': this backend runs on cpu", to_string(options.device));
   if (options.mode != "eager" && options.mode != "graph") {
     return fmt::format("mode '{}': this backend has eager and graph", options.mode);
   }
   if (options.layout != "native") return fmt::format("layout '{}': this backend has native", options.layout);
-  if (precision != "fp32" && precision != "bf16") {
-    return fmt::format("precision '{}': this backend has fp32 and bf16", precision);
+  if (precision != PrecisionKind::fp32 && precision != PrecisionKind::bf16) {
+    return fmt::format("precision '{}': this backend has fp32 and bf16", to_string(precision));
   }
-  if (precision == "bf16" && !has_bf16()) {
+  if (precision == PrecisionKind::bf16 && !has_bf16()) {
     return fmt::format("precision 'bf16': this CPU has {} at best, bf16 wants AVX-512 BF16 or AMX",
                        isa_name(dnnl_get_effective_cpu_isa()));
   }

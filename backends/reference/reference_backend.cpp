@@ -21,7 +21,8 @@ std::string ReferenceBackend::unsupported(const Program& program, const CompileO
   if (options.mode != "eager" && options.mode != "graph") {
     return fmt::format("[reference] mode '{}' is not one of eager, graph", options.mode);
   }
-  if (options.device != "cpu") return fmt::format("[reference] device '{}' is not cpu", options.device);
+  if (options.device != DeviceKind::cpu)
+    return fmt::format("[reference] device '{}' is not cpu", to_string(options.device));
   if (options.layout != "native") return fmt::format("[reference] layout '{}' is not native", options.layout);
   ReferenceLibrary library(1, options.precision.tf32);
   return first_unsupported(program, options, library);

@@ -55,7 +55,7 @@ class BatchSession {
   void save();
 
  private:
-  bool training() const { return request_.task == "train"; }
+  bool training() const { return request_.task == Task::train; }
   void open_schedule(std::int64_t needed);
   void start_block(const PlannedBlock& block);
   void end_evaluation(std::int64_t end);

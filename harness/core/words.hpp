@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace assay {
 
@@ -44,6 +45,22 @@ constexpr std::optional<E> from_word(std::string_view text) {
   for (const auto& word : words<E>)
     if (word.text == text) return word.value;
   return std::nullopt;
+}
+
+// The words without their values: {"train", "infer"}.
+template <Worded E>
+inline constexpr auto word_texts = [] {
+  std::array<std::string_view, words<E>.size()> texts;
+  for (std::size_t i = 0; i < texts.size(); ++i) texts[i] = words<E>[i].text;
+  return texts;
+}();
+
+// {"train", "infer"} of a list of values.
+template <Worded E>
+std::vector<std::string_view> texts_of(const std::vector<E>& values) {
+  std::vector<std::string_view> texts;
+  for (const E value : values) texts.push_back(to_string(value));
+  return texts;
 }
 
 // "train, infer"

@@ -39,7 +39,7 @@ double scalar(const HostTensor& tensor) {
 KernelExecutable::KernelExecutable(const Program& program, const CompileOptions& options,
                                    std::unique_ptr<KernelLibrary> library)
     : program_(program), options_(options), library_(std::move(library)), store_(*library_) {
-  const bool train = options.task == "train";
+  const bool train = options.task == Task::train;
   packing_ = {input_offsets(program_.graph(options.task)), program_.is_op()};
   main_ = make(train ? training_step(program_, {options_.precision, false, false})
                      : inference_step(program_, options_.precision),
@@ -113,7 +113,7 @@ std::vector<HostTensor> KernelExecutable::results() {
 }
 
 Executor& KernelExecutable::evaluation() {
-  if (options_.task != "train") return *main_;
+  if (options_.task != Task::train) return *main_;
   if (!evaluation_) evaluation_ = make(inference_step(program_, options_.precision), false);
   return *evaluation_;
 }
@@ -128,7 +128,7 @@ void KernelExecutable::evaluate(const HostBatch& batch, float* logits) {
 }
 
 std::vector<HostTensor> KernelExecutable::gradients(const HostBatch& batch) {
-  if (!options_.check || options_.task != "train") {
+  if (!options_.check || options_.task != Task::train) {
     throw std::logic_error("[gradients] the program was compiled without check");
   }
   if (!gradients_) gradients_ = make(gradient_graph(program_, options_.precision), false);
@@ -150,7 +150,8 @@ std::map<std::string, std::int64_t> KernelExecutable::memory() const {
 
 std::string first_unsupported(const Program& program, const CompileOptions& options, KernelLibrary& library) {
   std::vector<Graph> graphs{inference_step(program, options.precision)};
-  if (options.task == "train") graphs.push_back(training_step(program, {options.precision, false, false}));
+  if (options.task == Task::train)
+    graphs.push_back(training_step(program, {options.precision, false, false}));
   for (const Graph& graph : graphs) {
     const Graph lowered = options.mode == "eager" ? graph : library.fuse(graph);
     for (const Node& node : lowered.nodes()) {

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "harness/core/domain.hpp"
 #include "harness/graph/graph.hpp"
 
 namespace assay {
@@ -68,7 +69,7 @@ struct Program {
 
   bool is_op() const { return optimizer.kind.empty(); }
   // What a step of a task computes forwards.
-  const Graph& graph(std::string_view task) const { return task == "train" ? training : inference; }
+  const Graph& graph(Task task) const { return task == Task::train ? training : inference; }
 };
 
 // Where each input of a graph begins in what is fed, in elements; a network has one, at 0.

@@ -14,8 +14,6 @@ CellRequest read_request(const std::filesystem::path& file) {
   if (request.protocol != protocol::version)
     throw JsonError(fmt::format("{}/protocol: is version {}; this build speaks version {}", file.string(),
                                 request.protocol, protocol::version));
-  if (request.task != "train" && request.task != "infer")
-    throw JsonError(fmt::format("{}/task: \"{}\" is not one of train, infer", file.string(), request.task));
   return request;
 }
 

@@ -8,16 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "harness/core/domain.hpp"
 #include "harness/core/json/fields.hpp"
-#include "harness/core/words.hpp"
 
 namespace assay {
-
-enum class LoaderKind { resident, harness, native };
-template <>
-inline constexpr auto words<LoaderKind> =
-    std::array{Word{LoaderKind::resident, "resident"}, Word{LoaderKind::harness, "harness"},
-               Word{LoaderKind::native, "native"}};
 
 enum class ClockKind { steps, epochs };
 template <>
@@ -100,7 +94,7 @@ constexpr auto describe(Of<CheckRequest>) {
 }
 
 struct OracleRequest {
-  std::string precision{};
+  PrecisionKind precision = PrecisionKind::fp32;
   int perturbations = 4;
   std::uint64_t seed = 1;
 };
@@ -113,7 +107,8 @@ constexpr auto describe(Of<OracleRequest>) {
 }
 
 struct OpRequest {
-  std::string size{}, cache{};
+  std::string size{};
+  std::optional<CacheState> cache{};
 };
 constexpr auto describe(Of<OpRequest>) {
   return fields("op_request", "Of a single op.", field("size", &OpRequest::size, "Its shapes.").optional(),
@@ -123,9 +118,10 @@ constexpr auto describe(Of<OpRequest>) {
 struct CellRequest {
   int protocol = 0;
   std::string backend{}, workload{};
-  std::string task{}, mode{};
-  std::string device = "cpu";
-  std::string precision{};
+  Task task = Task::train;
+  std::string mode{};
+  DeviceKind device = DeviceKind::cpu;
+  PrecisionKind precision = PrecisionKind::fp32;
   std::string layout = "native";
   std::int64_t batch = 0;
   int threads = 1;
@@ -168,7 +164,7 @@ constexpr auto describe(Of<CellRequest>) {
 }
 
 // Throws JsonError with the file and the field that is missing, of another type or out of its range, also where
-// the protocol has another version or the task is unknown.
+// the protocol has another version.
 CellRequest read_request(const std::filesystem::path& file);
 
 }  // namespace assay

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -294,9 +295,9 @@ void add_published(Analysis& all) {
 // ---- memory plans
 
 void add_plans(Analysis& all) {
-  using Program = std::vector<std::string>;
+  using Program = std::tuple<std::string, Task, PrecisionKind, std::int64_t, std::string>;
   const auto program_of = [](const Axes& axes) {
-    return Program{axes.workload, axes.task, axes.precision, std::to_string(axes.batch), axes.optimizer};
+    return Program{axes.workload, axes.task, axes.precision, axes.batch, axes.optimizer};
   };
   std::map<Program, std::int64_t> persistent;
   for (const AnalyzedCell& cell : all.cells)

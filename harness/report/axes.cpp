@@ -39,6 +39,27 @@ template <std::integral T>
 void set_field(T& field, std::string_view text) {
   field = number_in<T>(text);
 }
+template <Worded E>
+void set_field(E& field, std::string_view text) {
+  field = from_word<E>(text).value();
+}
+template <typename T>
+void set_field(std::optional<T>& field, std::string_view text) {
+  set_field(field.emplace(), text);
+}
+
+template <typename T>
+std::string field_text(const T& value) {
+  return fmt::format("{}", value);
+}
+template <Worded E>
+std::string field_text(const E& value) {
+  return std::string(to_string(value));
+}
+template <typename T>
+std::string field_text(const std::optional<T>& value) {
+  return value ? field_text(*value) : std::string();
+}
 
 // Whether the id and the title of a cell name the axis.
 bool is_named(const Axis& axis, const Axes& axes) {
@@ -122,7 +143,7 @@ std::string axis_text(const Axis& axis, const Axes& axes) {
           const auto found = axes.variant.find(std::string(axis.name()));
           return found == axes.variant.end() ? one_spelling(axis, axis.option.default_value) : found->second;
         } else {
-          return fmt::format("{}", axes.*field);
+          return field_text(axes.*field);
         }
       },
       axis.field);
@@ -132,7 +153,10 @@ void set_axis(const Axis& axis, Axes& axes, std::string_view text) {
   std::visit(
       [&](auto field) {
         if constexpr (!std::is_same_v<decltype(field), std::monostate>) {
-          set_field(axes.*field, text);
+          if (text.empty())
+            axes.*field = Axes().*field;
+          else
+            set_field(axes.*field, text);
         } else if (const std::string value = one_spelling(axis, text);
                    value == one_spelling(axis, axis.option.default_value)) {
           axes.variant.erase(std::string(axis.name()));

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -14,6 +15,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "harness/core/domain.hpp"
 #include "harness/core/option.hpp"
 
 namespace assay {
@@ -23,16 +25,22 @@ enum class CellKind { network, op };
 
 // The values of a cell's axes.
 struct Axes {
-  std::string workload{}, backend{}, device = "cpu", mode{}, task = "train", precision = "fp32",
-                                     layout = "native";
+  std::string workload{}, backend{};
+  DeviceKind device = DeviceKind::cpu;
+  std::string mode{};
+  Task task = Task::train;
+  PrecisionKind precision = PrecisionKind::fp32;
+  std::string layout = "native";
   std::int64_t batch = 0;
-  std::string dataset{}, loader = "resident";
+  std::string dataset{};
+  LoaderKind loader = LoaderKind::resident;
   int loader_workers = 1;
-  std::string size{};   // "m1760n16k1760"
-  std::string cache{};  // "warm": one set of operands, "cold": sets that the last-level cache cannot hold
+  std::string size{};  // "m1760n16k1760"
+  // Of a single op. Warm: one set of operands; cold: sets that the last-level cache cannot hold.
+  std::optional<CacheState> cache{};
   std::string optimizer{};
   int threads = 1;
-  std::string compile_cache = "cold";
+  CacheState compile_cache = CacheState::cold;
   bool deterministic = false;
   std::string measure{};  // "steps" or "epochs:15"
   // The axes without a field of their own, by name, where they differ from the default or from the workload's own:
@@ -63,13 +71,14 @@ enum class Identity {
 // The part of a group's title that names an axis: parts are separated by commas, words within a part by spaces.
 enum class TitlePart { hidden, work, machine, operands, setup, own };
 
-// Where an axis keeps its value; none: in Axes::variant.
-using AxisField =
-    std::variant<std::monostate, std::string Axes::*, std::int64_t Axes::*, int Axes::*, bool Axes::*>;
+// Where an axis keeps its value; none: in Axes::variant. An enum needs its words, and is text in options and reports.
+using AxisField = std::variant<std::monostate, std::string Axes::*, std::int64_t Axes::*, int Axes::*,
+                               bool Axes::*, Task Axes::*, PrecisionKind Axes::*, DeviceKind Axes::*,
+                               LoaderKind Axes::*, CacheState Axes::*, std::optional<CacheState> Axes::*>;
 
 // One row of the table.
 struct Axis {
-  Option option;                  // its name, type, default, limits and help
+  Option option;                  // its name, type, default, limits and help; choices: of an enum its words
   std::string_view derived = {};  // not an option itself: the settings that it follows from
   AppliesTo applies = AppliesTo::every;
   std::string_view depends_on = {};  // the axis whose value decides whether this one makes a difference …
@@ -80,10 +89,9 @@ struct Axis {
   std::string_view id = "/{1}={0}";
   std::string_view title = "{1} {0}";
   TitlePart part = TitlePart::own;
-  bool sweep = false;        // a curve is drawn over it: cells that differ only in it are one family
-  bool compared = false;     // in a round, cells that differ only in it run next to each other
-  bool other_words = false;  // a report may hold words that no option takes: the precision of the oracle
-  bool request = false;  // a field of request.json; protocol.md names those that are not copied as they are
+  bool sweep = false;     // a curve is drawn over it: cells that differ only in it are one family
+  bool compared = false;  // in a round, cells that differ only in it run next to each other
+  bool request = false;   // a field of request.json; protocol.md names those that are not copied as they are
 
   std::string_view name() const { return option.name; }
   std::string key() const;                    // in the report, the CSV and request.json: "loader_workers"

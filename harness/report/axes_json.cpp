@@ -4,15 +4,26 @@
 
 namespace assay {
 
+namespace {
+
+nlohmann::json schema_of_field(SchemaMaker&, std::monostate) { return nlohmann::json::object(); }
+template <typename T>
+nlohmann::json schema_of_field(SchemaMaker& maker, T Axes::*) {
+  return maker.of<T>();
+}
+// Where there is no value there is no field either.
+template <typename T>
+nlohmann::json schema_of_field(SchemaMaker& maker, std::optional<T> Axes::*) {
+  return maker.of<T>();
+}
+
+}  // namespace
+
 FieldRules axis_rules(const Axis& axis) {
-  const Option& option = axis.option;
   FieldRules rules;
-  if (option.type == OptionType::text) {
-    rules.min_length = axis.applies == AppliesTo::network ? 0 : 1;
-    if (!axis.other_words) std::copy(option.choices.begin(), option.choices.end(), rules.choices.begin());
-  } else if (option.type == OptionType::integer) {
-    rules.minimum = option.min;
-  }
+  if (std::holds_alternative<std::string Axes::*>(axis.field) && axis.applies != AppliesTo::network)
+    rules.min_length = 1;
+  if (axis.option.type == OptionType::integer) rules.minimum = axis.option.min;
   return rules;
 }
 
@@ -35,20 +46,7 @@ nlohmann::json schema_of(Of<Axes>) {
       continue;
     }
     nlohmann::json& schema = properties[axis.key()];
-    switch (axis.option.type) {
-      case OptionType::text:
-        schema = maker.of<std::string>();
-        break;
-      case OptionType::integer:
-        schema = maker.of<std::int64_t>();
-        break;
-      case OptionType::number:
-        schema = maker.of<double>();
-        break;
-      case OptionType::flag:
-        schema = maker.of<bool>();
-        break;
-    }
+    schema = std::visit([&](auto field) { return schema_of_field(maker, field); }, axis.field);
     SchemaMaker::add_rules(schema, axis_rules(axis));
     schema["description"] = axis.option.help;
     if (axis.applies != AppliesTo::op) required.push_back(axis.key());

@@ -33,8 +33,13 @@ void decode_with(const Decoder<Node>& decoder, const Node& node, const JsonPlace
       return std::visit(
           [&](auto field) {
             if constexpr (!std::is_same_v<decltype(field), std::monostate>) {
-              decoder.read(item, at, axes.*field);
-              decoder.check_rules(at, axis_rules(axis), axes.*field);
+              auto& value = axes.*field;
+              // A field that is there has a value.
+              if constexpr (is_optional<std::remove_reference_t<decltype(value)>>)
+                decoder.read(item, at, value.emplace());
+              else
+                decoder.read(item, at, value);
+              decoder.check_rules(at, axis_rules(axis), value);
             }
           },
           axis.field);

@@ -1,22 +1,21 @@
 // The rows of the table of axes.
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "harness/report/axes.hpp"
 
 namespace assay {
 namespace {
 
-constexpr std::array<std::string_view, 2> tasks{"train", "infer"};
-constexpr std::array<std::string_view, 3> loaders{"resident", "harness", "native"};
 constexpr std::array<std::string_view, 4> optimizers{"sgd", "rmsprop", "adam", "lazy_adam"};
 constexpr std::array<std::string_view, 2> gradients{"dense", "sparse"};
-constexpr std::array<std::string_view, 2> compile_caches{"cold", "warm"};
-constexpr std::array<std::string_view, 2> operand_caches{"warm", "cold"};
-constexpr std::array<std::string_view, 3> precisions{"fp32", "tf32", "bf16"};
+// Without fp64, which is the oracle's.
+constexpr std::array precisions{to_string(PrecisionKind::fp32), to_string(PrecisionKind::tf32),
+                                to_string(PrecisionKind::bf16)};
 
-bool loads(const Axes& axes) { return axes.loader != "resident"; }
-bool trains(const Axes& axes) { return axes.task == "train"; }
+bool loads(const Axes& axes) { return axes.loader != LoaderKind::resident; }
+bool trains(const Axes& axes) { return axes.task == Task::train; }
 
 // `using enum` in here, so that it does not reach the files that this one is compiled with.
 std::deque<Axis> make_table() {
@@ -62,8 +61,7 @@ std::deque<Axis> make_table() {
       {.option =
            {"task", axis, text, "train|infer", "",
             "A training step, or inference alone; of a single op forward and backward, or forward alone. "
-            "train without it, and both for a single op",
-            0, 0, tasks},
+            "train without it, and both for a single op"},
        .field = &Axes::task,
        .identity = always,
        .id = "/{0}",
@@ -77,7 +75,6 @@ std::deque<Axis> make_table() {
        .id = "/{0}",
        .title = "{0}",
        .part = work,
-       .other_words = true,
        .request = true},
       {.option = {"layout", axis, text, "NAME,...", "native",
                   "Memory layout of activations, where a backend offers a choice"},
@@ -108,8 +105,7 @@ std::deque<Axis> make_table() {
       {.option =
            {"loader", axis, text, "KIND,...", "",
             "resident rotates a few batches in memory (pure compute), harness loads each batch, native is the "
-            "framework's own; resident for steps and harness for epochs without it",
-            0, 0, loaders},
+            "framework's own; resident for steps and harness for epochs without it"},
        .applies = network,
        .field = &Axes::loader,
        .identity = always,
@@ -141,8 +137,7 @@ std::deque<Axis> make_table() {
       {.option =
            {"cache", axis, text, "warm|cold", "",
             "Of a single op: the same operands in every step, or sets of them that the last-level cache cannot "
-            "hold; warm without it",
-            0, 0, operand_caches},
+            "hold; warm without it"},
        .applies = op,
        .field = &Axes::cache,
        .identity = always,
@@ -159,8 +154,7 @@ std::deque<Axis> make_table() {
        .identity = always,
        .id = "/{0}",
        .title = "{0}",
-       .part = work,
-       .other_words = true},
+       .part = work},
       {.option =
            {"embedding-gradient", axis, text, "dense|sparse", "",
             "Gradients of embeddings: the whole table, or the rows that a batch touches; dense without it", 0,
@@ -224,8 +218,7 @@ std::deque<Axis> make_table() {
                   "Take only the first N samples of each split; all without it", 1, 1e12},
        .applies = network},
       {.option = {"compile-cache", axis, text, "cold|warm", "cold",
-                  "Whether a framework's caches on disk start empty in each fork or are kept between forks",
-                  0, 0, compile_caches},
+                  "Whether a framework's caches on disk start empty in each fork or are kept between forks"},
        .field = &Axes::compile_cache,
        .id = "/cache-{0}",
        .title = "cache-{0}",
@@ -247,9 +240,31 @@ std::deque<Axis> make_table() {
   };
 }
 
+template <typename T>
+std::span<const std::string_view> words_of(T Axes::*) {
+  return {};
+}
+template <Worded E>
+std::span<const std::string_view> words_of(E Axes::*) {
+  return word_texts<E>;
+}
+template <Worded E>
+std::span<const std::string_view> words_of(std::optional<E> Axes::*) {
+  return word_texts<E>;
+}
+std::span<const std::string_view> words_of(std::monostate) { return {}; }
+
+// An axis of an enum takes all of its words, unless its row says which.
+std::deque<Axis> with_words(std::deque<Axis> rows) {
+  for (Axis& axis : rows)
+    if (axis.option.choices.empty())
+      axis.option.choices = std::visit([](auto field) { return words_of(field); }, axis.field);
+  return rows;
+}
+
 // The rows, and pointers to them in the order of the id.
 struct Table {
-  std::deque<Axis> rows = make_table();
+  std::deque<Axis> rows = with_words(make_table());
   std::vector<const Axis*> order = sorted();
 
   std::vector<const Axis*> sorted() const {

@@ -14,15 +14,9 @@ std::string plural(int count, std::string_view one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
-std::string task_words(const Axes& axes) {
-  if (axes.task == "train") return axes.is_op() ? "forward and backward" : "training";
-  if (axes.task == "infer") return axes.is_op() ? "forward" : "prediction";
-  return axes.task;
-}
-
 std::string loader_words(const Axes& axes) {
-  if (axes.loader == "resident") return "batches resident in memory";
-  return axes.loader + " loader" +
+  if (axes.loader == LoaderKind::resident) return "batches resident in memory";
+  return fmt::format("{} loader", to_string(axes.loader)) +
          (axes.loader_workers > 0 ? " with " + plural(axes.loader_workers, "worker") : "");
 }
 
@@ -35,30 +29,46 @@ std::string measure_words(std::string_view measure) {
 }
 
 std::string joined(const Axes& axes, std::vector<std::string> words) {
-  if (axes.compile_cache != "cold" && !axes.compile_cache.empty())
-    words.push_back(axes.compile_cache + " compile cache");
+  if (axes.compile_cache != CacheState::cold)
+    words.push_back(fmt::format("{} compile cache", to_string(axes.compile_cache)));
   if (axes.deterministic) words.emplace_back("deterministic");
   for (const auto& [option, value] : axes.variant) words.push_back(option + " " + value);
   std::erase_if(words, [](const std::string& word) { return word.empty(); });
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-Heading heading(const Axes& axes, const std::string& batch) {
-  const std::string machine = axes.device + ", " + plural(axes.threads, "thread");
-  std::string title = axes.workload + ", " + task_words(axes) + batch;
-  if (axes.precision != "fp32") title += ", " + axes.precision;
-  if (axes.is_op()) return {title, joined(axes, {axes.precision, machine, axes.cache + " cache"})};
-  if (axes.device != "cpu") title += ", on " + axes.device;
-  return {title, joined(axes, {axes.precision, axes.dataset, axes.optimizer, machine, loader_words(axes),
-                               measure_words(axes.measure)})};
+std::string machine_words(const Axes& axes) {
+  return fmt::format("{}, {}", to_string(axes.device), plural(axes.threads, "thread"));
+}
+
+// fp32 is not worth a word in the title.
+std::string titled(const Axes& axes, std::string_view task) {
+  std::string title = fmt::format("{}, {}", axes.workload, task);
+  if (axes.precision != PrecisionKind::fp32) title += fmt::format(", {}", to_string(axes.precision));
+  return title;
+}
+
+Heading op_heading(const Axes& axes) {
+  return {titled(axes, axes.task == Task::train ? "forward and backward" : "forward"),
+          joined(axes, {axes.text("precision"), machine_words(axes), axes.text("cache") + " cache"})};
+}
+
+Heading network_heading(const Axes& axes, std::string_view batch) {
+  const std::string_view task = axes.task == Task::train ? "training" : "prediction";
+  std::string title = titled(axes, fmt::format("{}{}", task, batch));
+  if (axes.device != DeviceKind::cpu) title += fmt::format(", on {}", to_string(axes.device));
+  return {title, joined(axes, {axes.text("precision"), axes.dataset, axes.optimizer, machine_words(axes),
+                               loader_words(axes), measure_words(axes.measure)})};
+}
+
+// Of a single op without the batch.
+Heading heading(const Axes& axes, std::string_view batch) {
+  return axes.is_op() ? op_heading(axes) : network_heading(axes, batch);
 }
 
 }  // namespace
 
-Heading group_heading(const Axes& axes) {
-  return heading(axes, axes.is_op() ? "" : fmt::format(", batch {}", axes.batch));
-}
-
+Heading group_heading(const Axes& axes) { return heading(axes, fmt::format(", batch {}", axes.batch)); }
 Heading family_heading(const Axes& axes) { return heading(axes, ""); }
 
 }  // namespace assay

@@ -52,9 +52,9 @@ struct BackendInfo {
 };
 
 struct CompileOptions {
-  std::string task = "train";  // "train", "infer"
-  std::string mode;            // one of the backend's own
-  std::string device = "cpu";
+  Task task = Task::train;
+  std::string mode;  // one of the backend's own
+  DeviceKind device = DeviceKind::cpu;
   std::string layout = "native";
   Precision precision;
   int threads = 1;

@@ -115,20 +115,21 @@ CheckFeeds read_check(const fs::path& cell_folder) {
   return feeds;
 }
 
-void write_check_results(Executable& executable, const Program& program, std::string_view task,
+void write_check_results(Executable& executable, const Program& program, Task task,
                          const fs::path& cell_folder) {
   write_results(cell_folder, "check.safetensors",
-                check_answers(executable, program, task, read_check(cell_folder)));
+                answers_of(program, task)->check(executable, read_check(cell_folder)));
 }
 
-void write_verify_results(Executable& executable, const Program& program, std::string_view task,
+void write_verify_results(Executable& executable, const Program& program, Task task,
                           const fs::path& cell_folder) {
   const CheckFeeds feeds = read_check(cell_folder);
-  std::vector<HostTensor> answers = verify_answers(executable, program, task, feeds);
+  const std::unique_ptr<Answers> asked = answers_of(program, task);
+  std::vector<HostTensor> answers = asked->verify(executable, feeds);
   for (HostTensor& tensor : answers) {
     if (tensor.name == "losses") tensor = in_f32(tensor);
   }
-  if (task == "train" || program.is_op()) {
+  if (asked->draws_masks()) {
     for (HostTensor& draws : draw_answers(executable, feeds)) answers.push_back(std::move(draws));
   }
   write_results(cell_folder, "verify.safetensors", answers);

@@ -5,7 +5,8 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <string_view>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "harness/core/tensor.hpp"
@@ -32,13 +33,13 @@ CheckFeeds read_check(const std::filesystem::path& cell_folder);
 
 // Command check: evaluation, gradients and one step; writes results/check.safetensors. The executable was
 // compiled with options.check (task infer: need not be). Its state afterwards is the check's.
-void write_check_results(Executable& executable, const Program& program, std::string_view task,
+void write_check_results(Executable& executable, const Program& program, Task task,
                          const std::filesystem::path& cell_folder);
 
 // Command verify, on the executable that was timed: sets the check's parameters and moments, runs the k
 // steps of check/schedule.npy, writes results/verify.safetensors; then, with dropout, two steps that draw.
 // Its state and slot 0 afterwards are the check's.
-void write_verify_results(Executable& executable, const Program& program, std::string_view task,
+void write_verify_results(Executable& executable, const Program& program, Task task,
                           const std::filesystem::path& cell_folder);
 
 // `oracle` of request.json.
@@ -56,17 +57,28 @@ void write_oracle_results(Backend& backend, const Program& program, CompileOptio
 
 // The tensors of the checks, made on an executable: docs/protocol.md, "What the checks write".
 
-// Of results/check.safetensors what comes before the step: logits, loss, gradients, running statistics.
-std::vector<HostTensor> gradient_answers(Executable& executable, const Program& program,
-                                         std::string_view task, const CheckFeeds& feeds);
-// All of results/check.safetensors. Leaves the executable after one step from the check's state.
-std::vector<HostTensor> check_answers(Executable& executable, const Program& program, std::string_view task,
-                                      const CheckFeeds& feeds);
-// Of results/verify.safetensors, "losses" in F64. Leaves the executable after the k steps.
-std::vector<HostTensor> verify_answers(Executable& executable, const Program& program, std::string_view task,
-                                       const CheckFeeds& feeds);
-// Of results/oracle.safetensors: gradient_answers() and verify_answers() in F64 under check/ and verify/ (the
-// judge recomputes the step), and bound/<name>.
+// What a program answers to the check: a network and a single op do it differently.
+class Answers {
+ public:
+  virtual ~Answers() = default;
+
+  // All of results/check.safetensors. Leaves the executable after one step from the check's state.
+  virtual std::vector<HostTensor> check(Executable& executable, const CheckFeeds& feeds) const = 0;
+  // Of results/verify.safetensors all but the draws, "losses" in F64. Leaves the executable after the k steps.
+  virtual std::vector<HostTensor> verify(Executable& executable, const CheckFeeds& feeds) const = 0;
+  // Of results/oracle.safetensors what is compared, under check/ and verify/. The updated values are not in it: the
+  // judge recomputes the step.
+  virtual std::vector<HostTensor> oracle(Executable& executable, const CheckFeeds& feeds) const = 0;
+  // Whether the timed step draws the masks, where the program has any.
+  virtual bool draws_masks() const = 0;
+  // The parts of `inputs` that stand for real numbers: what a perturbation moves.
+  virtual std::vector<std::span<float>> real_inputs(HostTensor& inputs) const = 0;
+};
+
+// Borrows the program.
+std::unique_ptr<Answers> answers_of(const Program& program, Task task);
+
+// Of results/oracle.safetensors: Answers::oracle() in F64, and bound/<name>.
 std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program, CompileOptions options,
                                        const OracleOptions& oracle, const CheckFeeds& feeds);
 

@@ -15,7 +15,7 @@
 namespace assay {
 namespace {
 
-using Answers = std::map<std::string, std::vector<double>>;
+using Values = std::map<std::string, std::vector<double>>;  // by the name of the answer
 
 HostTensor as_f64(const HostTensor& tensor) {
   HostTensor result = HostTensor::zeros(tensor.name, {DType::f64, tensor.type.shape});
@@ -27,8 +27,8 @@ HostTensor as_f64(const HostTensor& tensor) {
 // The check's feeds with every value moved by about its rounding and the samples in another order.
 class Perturbation {
  public:
-  Perturbation(const CheckFeeds& feeds, const Program& program, const Precision& precision,
-               std::string_view task, std::uint64_t seed, int run)
+  Perturbation(const CheckFeeds& feeds, const Program& program, const Answers& answers,
+               const Precision& precision, std::uint64_t seed, int run)
       : random_(seed, fmt::format("perturbation/{}", run)),
         feeds_(feeds),
         order_(static_cast<std::size_t>(feeds.labels.type.shape.front())) {
@@ -49,7 +49,7 @@ class Perturbation {
       feeds_.labels.as<std::int32_t>()[r] = feeds.labels.as<std::int32_t>()[order_[r]];
     }
     for (std::size_t m = 0; m < feeds_.masks.size(); ++m) permute(feeds.masks[m], feeds_.masks[m]);
-    move_inputs(program, task, storage);
+    for (const std::span<float> values : answers.real_inputs(feeds_.inputs)) move(values, storage);
   }
 
   const CheckFeeds& feeds() const { return feeds_; }
@@ -81,48 +81,18 @@ class Perturbation {
     }
   }
 
-  // Tokens stay what they are, and whole numbers among the operands of a single op.
-  void move_inputs(const Program& program, std::string_view task, double roundoff) {
-    if (!is_floating(feeds_.inputs.type.dtype)) return;
-    const std::span<float> values = feeds_.inputs.as<float>();
-    if (!program.is_op()) return move(values, roundoff);
-    const Graph& graph = program.graph(task);
-    for (const auto& [name, offset] : input_offsets(graph)) {
-      const TensorType& type = graph.value(graph.find(name)).type;
-      if (type.dtype != DType::f32) continue;
-      move(values.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(type.elements())),
-           roundoff);
-    }
-  }
-
   Philox random_;
   CheckFeeds feeds_;
   std::vector<std::size_t> order_;
 };
-
-// Both phases under their prefixes; without the step, which is judged by recomputing it.
-std::vector<HostTensor> both_phases(Executable& executable, const Program& program, std::string_view task,
-                                    const CheckFeeds& feeds) {
-  std::vector<HostTensor> all;
-  for (HostTensor& tensor : gradient_answers(executable, program, task, feeds)) {
-    tensor.name = "check/" + tensor.name;
-    all.push_back(std::move(tensor));
-  }
-  if (program.is_op()) return all;  // the same before timing and after
-  for (HostTensor& tensor : verify_answers(executable, program, task, feeds)) {
-    tensor.name = "verify/" + tensor.name;
-    all.push_back(std::move(tensor));
-  }
-  return all;
-}
 
 bool is_square_moment(std::string_view name) {
   return name.starts_with("verify/moment/") && OptimizerSpec::is_square(name.substr(name.rfind('.') + 1));
 }
 
 // As they are compared: of a mean of squares the root.
-Answers by_name(const std::vector<HostTensor>& tensors) {
-  Answers answers;
+Values by_name(const std::vector<HostTensor>& tensors) {
+  Values answers;
   for (const HostTensor& tensor : tensors) {
     std::vector<double>& values = answers[tensor.name] = to_doubles(tensor);
     if (!is_square_moment(tensor.name)) continue;
@@ -132,7 +102,7 @@ Answers by_name(const std::vector<HostTensor>& tensors) {
 }
 
 // What a perturbed parameter started from is no error of the steps: it is taken off again.
-void remove_shift(Answers& answers, const CheckFeeds& perturbed, const CheckFeeds& feeds) {
+void remove_shift(Values& answers, const CheckFeeds& perturbed, const CheckFeeds& feeds) {
   for (std::size_t i = 0; i < feeds.parameters.size(); ++i) {
     const auto found = answers.find("verify/parameter/" + feeds.parameters[i].name);
     if (found == answers.end()) continue;
@@ -142,7 +112,7 @@ void remove_shift(Answers& answers, const CheckFeeds& perturbed, const CheckFeed
   }
 }
 
-void widen(std::map<std::string, ErrorNorms>& seen, const Answers& got, const Answers& exact) {
+void widen(std::map<std::string, ErrorNorms>& seen, const Values& got, const Values& exact) {
   for (const auto& [name, values] : exact) {
     const std::vector<double>& other = got.at(name);
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -169,25 +139,25 @@ CheckFeeds in_f64(CheckFeeds feeds) {
 std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program, CompileOptions options,
                                        const OracleOptions& oracle, const CheckFeeds& feeds) {
   options.check = true;
-  options.precision = parse_precision("fp64");
+  options.precision = precision_of(PrecisionKind::fp64);
   Kinks kinks(program);
   const Program& watched = kinks.watched();
-  std::vector<HostTensor> tensors =
-      both_phases(*backend.compile(watched, options), watched, options.task, in_f64(feeds));
+  const std::unique_ptr<Answers> asked = answers_of(watched, options.task);
+  std::vector<HostTensor> tensors = asked->oracle(*backend.compile(watched, options), in_f64(feeds));
   kinks.take(tensors);
-  const Answers exact = by_name(tensors);
+  const Values exact = by_name(tensors);
 
   options.precision = oracle.emulated;
   const std::unique_ptr<Executable> emulation = backend.compile(watched, options);
   std::map<std::string, ErrorNorms> seen;
-  std::vector<HostTensor> emulated = both_phases(*emulation, watched, options.task, feeds);
+  std::vector<HostTensor> emulated = asked->oracle(*emulation, feeds);
   kinks.take(emulated);
   widen(seen, by_name(emulated), exact);
   for (int run = 0; run < oracle.perturbations; ++run) {
-    const Perturbation perturbation(feeds, program, oracle.emulated, options.task, oracle.seed, run);
-    std::vector<HostTensor> moved = both_phases(*emulation, watched, options.task, perturbation.feeds());
+    const Perturbation perturbation(feeds, program, *asked, oracle.emulated, oracle.seed, run);
+    std::vector<HostTensor> moved = asked->oracle(*emulation, perturbation.feeds());
     kinks.take(moved, [&](const std::vector<double>& rows) { return perturbation.ordered(rows); });
-    Answers answers = by_name(moved);
+    Values answers = by_name(moved);
     for (auto& [name, values] : answers) {
       if (name.ends_with("logits")) values = perturbation.ordered(values);
     }

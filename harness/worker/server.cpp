@@ -38,7 +38,7 @@ CompileOptions compile_options(const CellRequest& request) {
           .mode = request.mode,
           .device = request.device,
           .layout = request.layout,
-          .precision = parse_precision(request.precision),
+          .precision = precision_of(request.precision),
           .threads = request.threads,
           .seed = request.seed,
           .deterministic = request.deterministic,
@@ -48,7 +48,7 @@ CompileOptions compile_options(const CellRequest& request) {
 }
 
 OracleOptions oracle_options(const OracleRequest& request) {
-  return {.emulated = parse_precision(request.precision),
+  return {.emulated = precision_of(request.precision),
           .perturbations = request.perturbations,
           .seed = request.seed};
 }
@@ -134,14 +134,8 @@ protocol::Event Server::answer(const protocol::Command& command) {
 
 void Server::prepare() {
   if (!request_) {
-    const std::filesystem::path file = folder_ / "request.json";
-    const CellRequest request = read_request(file);
-    try {
-      options_ = compile_options(request);
-    } catch (const GraphError& error) {
-      throw CellError(fmt::format("[worker] {}/precision: {}", file.string(), error.what()));
-    }
-    request_ = request;
+    request_ = read_request(folder_ / "request.json");
+    options_ = compile_options(*request_);
   }
   if (!program_) program_ = std::make_unique<Program>(read_program(folder_ / "graph.json"));
 }
@@ -188,9 +182,9 @@ protocol::Event Server::run() {
     told = now;
     send(protocol::Progress{done, planned});
   };
-  const Timed timed = program_->is_op()          ? Timed::op
-                      : options_.task == "infer" ? Timed::inference
-                                                 : Timed::training;
+  const Timed timed = program_->is_op()              ? Timed::op
+                      : options_.task == Task::infer ? Timed::inference
+                                                     : Timed::training;
   train(*executable_, session, timed, tell);
   session.close();
   // Of a single op the results are what a run leaves: they are read here, so that nobody may leave them out.

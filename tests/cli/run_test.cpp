@@ -44,6 +44,10 @@ TEST(CliRun, refuses_bad_input_before_anything_is_run) {
   expect_refused({.arguments = {"run", "--workload", "mlp", "--backend", "referense"}},
                  "did you mean 'reference'?");
   expect_refused({.arguments = {"run", "--workload", "mlp", "--batch", "0"}}, "[batch] got 0");
+  expect_refused({.arguments = {"run", "--workload", "mlp", "--device", "gpu"}},
+                 "[device] got 'gpu': must be one of cpu, cuda");
+  expect_refused({.arguments = {"run", "--workload", "mlp", "--precision", "fp64"}},
+                 "[precision] got 'fp64': must be one of fp32, tf32, bf16");
   expect_refused({.arguments = {"run", "--workload", "mlp", "--forks", "-1"}}, "forks");
   expect_refused(
       {.arguments = {"run", "--workload", "mlp", "--backend", "reference", "--dataset", "fashion"}},
@@ -63,6 +67,8 @@ TEST(CliRun, names_file_and_key_of_a_config_that_is_wrong) {
                  "unknown key 'bacth'; did you mean 'batch'?");
   expect_refused({.arguments = {"run", config(R"({"workload": "mlp", "batch": 0})")}}, "[batch] got 0");
   expect_refused({.arguments = {"run", config(R"({"workload": "mlp", "workload": "cnn"})")}}, "stands twice");
+  expect_refused({.arguments = {"run", config(R"({"workload": "mlp", "device": ["cpu", "gpu"]})")}},
+                 "[device] got 'gpu': must be one of cpu, cuda");
   expect_refused({.arguments = {"run", config("{")}}, "not valid JSON");
   expect_refused({.arguments = {"run", config(R"({"cells": [{"workload": "mlp", "forks": 3}]})")}},
                  "whole run");

@@ -112,7 +112,7 @@ TEST_F(RunTest, a_device_that_is_not_here_is_asked_for_once) {
   std::size_t asked = 0;
   ASSERT_EQ(report.cells.size(), 6U);
   for (const CellReport& cell : report.cells) {
-    if (cell.axes.device == "cpu") {
+    if (cell.axes.device == DeviceKind::cpu) {
       EXPECT_EQ(cell.status, Status::ok) << cell.id << ": " << cell.reason;
       continue;
     }

@@ -24,10 +24,10 @@ namespace {
 
 constexpr int threads = 2;
 
-std::unique_ptr<KernelLibrary> library_for(const std::string& precision) {
+std::unique_ptr<KernelLibrary> library_for(PrecisionKind precision) {
   CompileOptions options;
   options.mode = "graph";
-  options.precision = parse_precision(precision);
+  options.precision = precision_of(precision);
   options.threads = threads;
   options.deterministic = true;  // a kernel is run twice and must say the same
   return under_test::make_kernel_library(options);
@@ -38,7 +38,7 @@ double epsilon(DType dtype) {
   return dtype == DType::bf16 ? 0x1p-8 : static_cast<double>(std::numeric_limits<float>::epsilon());
 }
 
-void compare(const OpCase& row, const std::string& precision, const Graph& graph, const GuardedRun& found,
+void compare(const OpCase& row, PrecisionKind precision, const Graph& graph, const GuardedRun& found,
              const GuardedRun& expected) {
   EXPECT_EQ(found.faults, std::vector<std::string>());
   ASSERT_EQ(found.results.size(), expected.results.size());
@@ -60,7 +60,7 @@ void compare(const OpCase& row, const std::string& precision, const Graph& graph
     EXPECT_LT(zeros, values.size() * 9 / 10 + 1) << name << " is mostly zeros: the row proves nothing";
     // What a bf16 operand or result loses when it is stored is not the kernel's doing.
     const DType dtype = graph.value(graph.output(name)).type.dtype;
-    const bool narrow = precision == "bf16";
+    const bool narrow = precision == PrecisionKind::bf16;
     const double bound = (row.tolerance + (narrow ? 2 : 0)) * epsilon(narrow ? DType::bf16 : dtype) * largest;
     EXPECT_LE(worst, bound) << name << "[" << where << "] is " << got[where] << " and should be "
                             << values[where];
@@ -82,18 +82,18 @@ TEST_P(Conformance, agrees_with_the_reference_in_fp64) {
   for (const OpCase& row : all_cases()) {
     if (row.op != GetParam()) continue;
     reference::ReferenceLibrary oracle(1);
-    const GuardedRun expected = run_guarded(row, parse_precision("fp64"), oracle, true);
-    for (const char* precision : {"fp32", "bf16"}) {
+    const GuardedRun expected = run_guarded(row, precision_of(PrecisionKind::fp64), oracle, true);
+    for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16}) {
       const auto library = library_for(precision);
-      const Graph graph = graph_of(row, parse_precision(precision));
+      const Graph graph = graph_of(row, precision_of(precision));
       if (const std::string reason = reason_against(*library, graph); !reason.empty()) {
         refused = reason;
         continue;
       }
       for (const bool plain : {true, false}) {
-        SCOPED_TRACE(fmt::format("{} in {}, formats {}", row.id(), precision, plain ? "plain" : "chosen"));
-        compare(row, precision, graph, run_guarded(row, parse_precision(precision), *library, plain),
-                expected);
+        SCOPED_TRACE(
+            fmt::format("{} in {}, formats {}", row.id(), to_string(precision), plain ? "plain" : "chosen"));
+        compare(row, precision, graph, run_guarded(row, precision_of(precision), *library, plain), expected);
         ++compared;
       }
     }
@@ -124,12 +124,12 @@ TEST(Suite, names_each_row_once) {
 class Support : public NeedsDevice<::testing::Test> {};
 
 TEST_F(Support, is_told_in_words) {
-  const auto library = library_for("fp32");
+  const auto library = library_for(PrecisionKind::fp32);
   for (const OpCase& row : all_cases()) {
-    for (const char* precision : {"fp32", "bf16"}) {
-      const Graph graph = graph_of(row, parse_precision(precision));
+    for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16}) {
+      const Graph graph = graph_of(row, precision_of(precision));
       const std::string reason = reason_against(*library, graph);
-      fmt::print("{:<48} {:<5} {}\n", row.id(), precision, reason.empty() ? "yes" : reason);
+      fmt::print("{:<48} {:<5} {}\n", row.id(), to_string(precision), reason.empty() ? "yes" : reason);
       EXPECT_TRUE(reason.empty() || reason.starts_with("[")) << reason;
     }
   }
@@ -137,10 +137,11 @@ TEST_F(Support, is_told_in_words) {
 
 // The ops of which some row runs, as a list of JSON, wrapped.
 std::string list_of_ops() {
-  const auto library = library_for("fp32");
+  const auto library = library_for(PrecisionKind::fp32);
   std::set<std::string> found;
   for (const OpCase& row : all_cases()) {
-    if (reason_against(*library, graph_of(row, parse_precision("fp32"))).empty()) found.insert(row.op);
+    if (reason_against(*library, graph_of(row, precision_of(PrecisionKind::fp32))).empty())
+      found.insert(row.op);
   }
   std::string text = "[";
   std::size_t column = std::string("  \"ops\": [").size();

@@ -38,8 +38,7 @@ std::vector<Row> benchmarked() {
   return reporter.kept;
 }
 
-Cell cell_of(std::string_view op, std::string_view size, std::string_view task,
-             std::string_view cache = "warm") {
+Cell cell_of(std::string_view op, std::string_view size, Task task, CacheState cache = CacheState::warm) {
   for (const Cell& cell : op_suite(under_test::backend)) {
     const Axes& axes = cell.axes;
     if (axes.workload == op && axes.size == size && axes.task == task && axes.cache == cache) return cell;
@@ -57,13 +56,14 @@ Cell short_blocks(Cell cell, int blocks) {
 }
 
 struct Kernel {
-  const char *op, *size, *task;
+  const char *op, *size;
+  Task task;
 };
 TEST(Engines, the_suite_has_each_op_at_each_size_of_its_sweep_in_each_direction) {
   std::set<std::string> warm;
   for (const Cell& cell : op_suite(under_test::backend)) {
-    if (cell.axes.cache == "warm")
-      warm.insert(cell.axes.workload + " " + cell.axes.size + " " + cell.axes.task);
+    if (cell.axes.cache == CacheState::warm)
+      warm.insert(cell.axes.workload + " " + cell.axes.size + " " + cell.axes.text("task"));
   }
   std::set<std::string> expected;
   for (const OpWorkload& op : all_op_workloads()) {
@@ -78,7 +78,7 @@ TEST(Engines, the_suite_has_each_op_at_each_size_of_its_sweep_in_each_direction)
 TEST(Engines, every_op_runs_as_a_benchmark_named_as_its_cell_with_the_work_of_a_step) {
   std::vector<Cell> cells;
   for (const OpWorkload& op : all_op_workloads()) {
-    cells.push_back(cell_of(op.name, op.sizes.front(), op.differentiable ? "train" : "infer"));
+    cells.push_back(cell_of(op.name, op.sizes.front(), op.differentiable ? Task::train : Task::infer));
     register_op(cells.back())->Iterations(3);
   }
   const std::vector<Row> runs = benchmarked();
@@ -101,8 +101,9 @@ TEST(Engines, every_op_runs_as_a_benchmark_named_as_its_cell_with_the_work_of_a_
 
 // Both start from the cell folder of one seed.
 TEST(Engines, leave_the_same_bits_behind) {
-  for (const Kernel& kernel : {Kernel{"op/relu", "65536", "infer"}, Kernel{"op/linear", "m64", "train"},
-                               Kernel{"op/dropout", "4096", "train"}}) {
+  for (const Kernel& kernel :
+       {Kernel{"op/relu", "65536", Task::infer}, Kernel{"op/linear", "m64", Task::train},
+        Kernel{"op/dropout", "4096", Task::train}}) {
     SCOPED_TRACE(kernel.op);
     const Cell cell = short_blocks(cell_of(kernel.op, kernel.size, kernel.task), 4);
     OpRun blocks(cell), plain(cell);
@@ -123,7 +124,7 @@ TEST(Engines, leave_the_same_bits_behind) {
 TEST(Engines, say_the_same_time_of_the_same_steps) {
   constexpr int blocks = 20;
   for (const Kernel& kernel :
-       {Kernel{"op/linear", "m256", "train"}, Kernel{"op/softmax", "n1024", "infer"}}) {
+       {Kernel{"op/linear", "m256", Task::train}, Kernel{"op/softmax", "n1024", Task::infer}}) {
     SCOPED_TRACE(kernel.op);
     OpRun run(short_blocks(cell_of(kernel.op, kernel.size, kernel.task), blocks));
     const assay_block warm_up = run.session().next_block();

@@ -51,7 +51,7 @@ struct Outcome {
   std::size_t nodes = SIZE_MAX;  // of the smallest graph that was fused
 };
 
-Outcome train(const Program& program, const std::string& precision, const FusionRules& rules) {
+Outcome train(const Program& program, PrecisionKind precision, const FusionRules& rules) {
   Outcome outcome;
   const CompileOptions options = testing::options("graph", precision);
   KernelExecutable executable(program, options, std::make_unique<Fusing>(rules, &outcome.nodes, options));
@@ -119,12 +119,12 @@ class Fusion : public ::testing::TestWithParam<std::string> {
 
 TEST_P(Fusion, changes_no_bit_of_three_training_steps) {
   std::mt19937 random(11);
-  for (const char* precision : {"fp32", "bf16", "fp64"}) {
+  for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16, PrecisionKind::fp64}) {
     const Outcome plain = train(program(), precision, {});
     for (int draw = 0; draw < 4; ++draw) {
-      SCOPED_TRACE(std::string(precision) + " draw " + std::to_string(draw));
+      SCOPED_TRACE(std::string(to_string(precision)) + " draw " + std::to_string(draw));
       const Outcome fused = train(program(), precision, some_rules(random, draw == 0));
-      if (precision == std::string("bf16") && GetParam() == "residual") {
+      if (precision == PrecisionKind::bf16 && GetParam() == "residual") {
         expect_near(fused.gradients, plain.gradients, 0.05);
       } else {
         expect_same_bits(fused.state, plain.state);

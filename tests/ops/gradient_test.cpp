@@ -31,7 +31,7 @@ struct Problem {
 };
 
 Problem problem_of(const OpCase& row) {
-  Problem problem{graph_of(row, parse_precision("fp64")), {}, none};
+  Problem problem{graph_of(row, precision_of(PrecisionKind::fp64)), {}, none};
   Graph& graph = problem.graph;
   GraphBuilder builder(graph);
   const ValueId result = graph.output("result0");

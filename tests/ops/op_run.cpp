@@ -21,12 +21,12 @@ const BackendRegistry& registry(const std::string& name) {
     BackendDescription here;
     here.name = name;
     here.kind = "bare";
-    here.devices = {"cpu"};
+    here.devices = {DeviceKind::cpu};
     here.modes = {"graph"};
-    here.tasks = {"infer", "train"};
-    here.precisions = {"fp32"};
+    here.tasks = {Task::infer, Task::train};
+    here.precisions = {PrecisionKind::fp32};
     here.layouts = {"native"};
-    here.loaders = {"resident"};
+    here.loaders = {LoaderKind::resident};
     BackendRegistry all;
     all.backends = {here};
     return all;

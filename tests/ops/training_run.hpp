@@ -31,7 +31,7 @@ class TrainingRun {
 
  private:
   static CompileOptions options(const std::string& mode, int threads) {
-    CompileOptions options = testing::options(mode, "fp32", threads);
+    CompileOptions options = testing::options(mode, PrecisionKind::fp32, threads);
     options.deterministic = true;
     return options;
   }

@@ -34,7 +34,7 @@ class Traps : public NeedsDevice<::testing::TestWithParam<std::string>> {
   }
 
   static CompileOptions options() {
-    CompileOptions options = testing::options(GetParam(), "fp32", 1);
+    CompileOptions options = testing::options(GetParam(), PrecisionKind::fp32, 1);
     options.check = true;
     return options;
   }

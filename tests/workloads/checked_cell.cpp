@@ -12,6 +12,7 @@
 #include "harness/conductor/check/tensor_file.hpp"
 #include "harness/conductor/data/initial_values.hpp"
 #include "harness/graph/program.hpp"
+#include "harness/protocol/request.hpp"
 #include "harness/worker/checker.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -27,21 +28,19 @@ nlohmann::json read_json(const fs::path& path) {
 
 // What the oracle's worker does with the folder.
 void answer(const fs::path& folder, int threads) {
-  const nlohmann::json request = read_json(folder / "request.json");
-  const nlohmann::json& asked = request.at("oracle");
+  const CellRequest request = read_request(folder / "request.json");
   reference::ReferenceBackend oracle;
   CompileOptions options;
-  options.task = request.at("task");
-  options.mode = request.at("mode");
+  options.task = request.task;
+  options.mode = request.mode;
   options.threads = threads;
-  write_oracle_results(oracle, program_from_json(read_json(folder / "graph.json")), options,
-                       {parse_precision(asked.at("precision").get<std::string>()), asked.at("perturbations"),
-                        asked.at("seed")},
-                       folder);
+  write_oracle_results(
+      oracle, program_from_json(read_json(folder / "graph.json")), options,
+      {precision_of(request.oracle->precision), request.oracle->perturbations, request.oracle->seed}, folder);
 }
 
 // Parameters that are not the check's, and steps on a batch that is not the check's.
-void run_as_if_timed(Executable& executable, const Program& program, const std::string& task) {
+void run_as_if_timed(Executable& executable, const Program& program, Task task) {
   if (program.is_op()) {
     const std::vector<float> operands = draw_operands(program.graph(task), 2, 7, "as if timed");
     for (const std::int64_t slot : {0, 1})
@@ -86,9 +85,9 @@ Judged judge_backend(Backend& backend, const Program& program, const CheckedCell
   TemporaryFolder folder;
   const fs::path path = folder.path() / "cell";
   fs::create_directories(path);
-  std::ofstream(path / "request.json")
-      << nlohmann::json{{"protocol", 1}, {"task", cell.task},           {"mode", cell.mode},
-                        {"batch", 1},    {"precision", cell.precision}, {"check", {{"perturbations", 4}}}};
+  std::ofstream(path / "request.json") << nlohmann::json{
+      {"protocol", 1}, {"task", to_string(cell.task)},           {"mode", cell.mode},
+      {"batch", 1},    {"precision", to_string(cell.precision)}, {"check", {{"perturbations", 4}}}};
   write_check(path, program, 1, cell.distinct, cell.task);
   const OracleCache no_cache{fs::path()};
   const fs::path oracle =
@@ -99,7 +98,7 @@ Judged judge_backend(Backend& backend, const Program& program, const CheckedCell
   options.task = cell.task;
   options.mode = cell.mode;
   options.threads = cell.threads;
-  options.precision = parse_precision(cell.precision);
+  options.precision = precision_of(cell.precision);
   options.check = true;
   write_check_results(*backend.compile(program, options), program, cell.task, path);
   options.check = false;

@@ -11,9 +11,9 @@
 namespace assay {
 
 struct CheckedCell {
-  std::string task = "train";
+  Task task = Task::train;
   std::string mode = "graph";
-  std::string precision = "fp32";
+  PrecisionKind precision = PrecisionKind::fp32;
   int threads = 1;
   std::int64_t distinct = 8;
 };

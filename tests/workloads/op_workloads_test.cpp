@@ -20,11 +20,11 @@ class CheckedOp : public ::testing::TestWithParam<std::string> {};
 TEST_P(CheckedOp, agrees_with_the_oracle_forwards_and_backwards) {
   const std::unique_ptr<Backend> backend = make_backend(GetParam());
   for (const OpWorkload& op : all_op_workloads()) {
-    for (const char* task : {"infer", "train"}) {
-      if (task == std::string("train") && !op.differentiable) continue;
+    for (const Task task : {Task::infer, Task::train}) {
+      if (task == Task::train && !op.differentiable) continue;
       for (const char* mode : {"graph", "eager"}) {
         for (std::size_t size = 0; size < 2; ++size) {
-          SCOPED_TRACE(op.name + " " + op.sizes.at(size) + " " + task + " " + mode);
+          SCOPED_TRACE(op.name + " " + op.sizes.at(size) + " " + std::string(to_string(task)) + " " + mode);
           const Program program = op.program(op.sizes[size]);
           CompileOptions options;
           options.task = task;
@@ -32,7 +32,7 @@ TEST_P(CheckedOp, agrees_with_the_oracle_forwards_and_backwards) {
           const std::string reason = backend->unsupported(program, options);
           EXPECT_TRUE(reason.empty() || GetParam() != "reference") << reason;
           if (!reason.empty()) continue;
-          const Judged judged = judge_backend(*backend, program, {task, mode, "fp32", 1});
+          const Judged judged = judge_backend(*backend, program, {task, mode, PrecisionKind::fp32, 1});
           EXPECT_TRUE(judged.passed()) << judged.text();
         }
       }
@@ -79,8 +79,8 @@ class StaleBackend final : public Backend {
 
 TEST(CheckedOps, an_op_that_stops_computing_while_it_is_timed_is_caught_afterwards) {
   StaleBackend stale;
-  const Judged judged =
-      judge_backend(stale, find_op_workload("op/linear").program("m4"), {"train", "graph", "fp32", 1});
+  const Judged judged = judge_backend(stale, find_op_workload("op/linear").program("m4"),
+                                      {Task::train, "graph", PrecisionKind::fp32, 1});
   EXPECT_TRUE(judged.check.passed) << judged.text();
   EXPECT_FALSE(judged.verify.passed);
   EXPECT_GT(judged.verify.worst, 100);
@@ -88,8 +88,8 @@ TEST(CheckedOps, an_op_that_stops_computing_while_it_is_timed_is_caught_afterwar
 
 TEST(CheckedOps, results_and_gradients_are_compared_by_name) {
   reference::ReferenceBackend backend;
-  const Judged judged =
-      judge_backend(backend, find_op_workload("op/linear").program("m4n3k5"), {"train", "graph", "fp32", 1});
+  const Judged judged = judge_backend(backend, find_op_workload("op/linear").program("m4n3k5"),
+                                      {Task::train, "graph", PrecisionKind::fp32, 1});
   for (const char* name :
        {"check/result/y", "check/gradient/x", "check/gradient/weight", "check/gradient/bias"})
     EXPECT_THAT(judged.check.tensors, Contains(Field(&TensorVerdict::name, name)));

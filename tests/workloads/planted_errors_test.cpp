@@ -26,8 +26,8 @@ int expect_caught(const Plant& plant, const Wronged& wronged) {
   int modes = 0;
   for (const char* mode : {"eager", "graph"}) {
     PlantedBackend backend(plant, wronged);
-    const Judged judged =
-        judge_backend(backend, trap_program(batch, optimizer_of(plant, plant.optimizer)), {"train", mode});
+    const Judged judged = judge_backend(backend, trap_program(batch, optimizer_of(plant, plant.optimizer)),
+                                        {Task::train, mode});
     if (backend.planted() == 0) {
       EXPECT_TRUE(judged.passed()) << plant.what << " in mode " << mode << '\n' << judged.text();
       continue;
@@ -59,7 +59,7 @@ TEST(PlantedErrors, in_the_optimizer_and_the_fused_ops_are_in_what_onednn_runs_a
        {"fused_relu", "stale_gradient", "double_update", "batch_size", "padding", "tf32"}) {
     const Plant& plant = find_plant(name);
     PlantedBackend backend(plant, wronged_onednn());
-    const Judged judged = judge_backend(backend, trap_program(batch, {}), {"train", "graph"});
+    const Judged judged = judge_backend(backend, trap_program(batch, {}), {Task::train, "graph"});
     EXPECT_GT(backend.planted(), 0) << name;
     EXPECT_FALSE(judged.passed()) << name;
   }
@@ -73,7 +73,7 @@ TEST(PlantedErrors, are_all_that_is_wrong_with_the_wrapped_kernels_of_onednn) {
       [](PlantedCall& call) { call.run(); }};
   for (const char* mode : {"eager", "graph"}) {
     PlantedBackend backend(nothing, wronged_onednn());
-    const Judged judged = judge_backend(backend, trap_program(batch, {}), {"train", mode});
+    const Judged judged = judge_backend(backend, trap_program(batch, {}), {Task::train, mode});
     EXPECT_GT(backend.planted(), 0);
     EXPECT_TRUE(judged.passed()) << mode << '\n' << judged.text();
   }
@@ -92,13 +92,13 @@ INSTANTIATE_TEST_SUITE_P(Plants, PlantedError, ::testing::ValuesIn(names()),
 TEST(PlantedErrors, are_all_that_is_wrong_with_the_network) {
   reference::ReferenceBackend backend;
   for (const char* kind : {"adam", "sgd", "rmsprop"}) {
-    for (const char* precision : {"fp32", "bf16"}) {
+    for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16}) {
       OptimizerSpec optimizer;
       optimizer.kind = kind;
       optimizer.weight_decay = 0.1;
       const Judged judged =
-          judge_backend(backend, trap_program(batch, optimizer), {"train", "graph", precision});
-      EXPECT_TRUE(judged.passed()) << kind << ' ' << precision << '\n' << judged.text();
+          judge_backend(backend, trap_program(batch, optimizer), {Task::train, "graph", precision});
+      EXPECT_TRUE(judged.passed()) << kind << ' ' << to_string(precision) << '\n' << judged.text();
     }
   }
 }
@@ -123,7 +123,7 @@ TEST(PlantedErrors, are_caught_under_the_wide_bounds_of_bf16) {
     const Plant& plant = find_plant(name);
     PlantedBackend backend(plant);
     const Program program = trap_program(batch, optimizer_of(plant, plant.optimizer));
-    const Judged judged = judge_backend(backend, program, {"train", "graph", "bf16"});
+    const Judged judged = judge_backend(backend, program, {Task::train, "graph", PrecisionKind::bf16});
     EXPECT_FALSE(judged.passed()) << name << '\n' << judged.text();
     EXPECT_GT(judged.worst(), 3) << name << ": caught by a hair\n" << judged.text();
   }
@@ -132,7 +132,8 @@ TEST(PlantedErrors, are_caught_under_the_wide_bounds_of_bf16) {
 // The weights that strict fp32 calls wrong are what this policy is.
 TEST(PlantedErrors, are_told_from_the_rounding_of_tf32) {
   PlantedBackend rounded(find_plant("tf32"));
-  const Judged honest = judge_backend(rounded, trap_program(batch, {}), {"train", "graph", "tf32"});
+  const Judged honest =
+      judge_backend(rounded, trap_program(batch, {}), {Task::train, "graph", PrecisionKind::tf32});
   EXPECT_TRUE(honest.passed()) << honest.text();
   EXPECT_GT(honest.worst(), 0.02) << "bounds that nothing can reach hold nothing";
   for (const char* name :
@@ -141,7 +142,7 @@ TEST(PlantedErrors, are_told_from_the_rounding_of_tf32) {
     const Plant& plant = find_plant(name);
     PlantedBackend backend(plant);
     const Judged judged = judge_backend(backend, trap_program(batch, optimizer_of(plant, plant.optimizer)),
-                                        {"train", "graph", "tf32"});
+                                        {Task::train, "graph", PrecisionKind::tf32});
     EXPECT_FALSE(judged.passed()) << name << '\n' << judged.text();
     EXPECT_GT(judged.worst(), 3) << name << ": caught by a hair\n" << judged.text();
   }
@@ -151,7 +152,7 @@ TEST(PlantedErrors, are_caught_in_inference) {
   for (const char* name : {"fused_path", "batch_size", "pool_divisor", "batch_norm_epsilon", "tf32"}) {
     const Plant& plant = find_plant(name);
     PlantedBackend backend(plant);
-    const Judged judged = judge_backend(backend, trap_program(batch, {}), {"infer"});
+    const Judged judged = judge_backend(backend, trap_program(batch, {}), {Task::infer});
     EXPECT_FALSE(judged.passed()) << name << '\n' << judged.text();
     EXPECT_EQ(judged.check.passed, plant.timed_only);
   }

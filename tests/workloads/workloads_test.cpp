@@ -22,15 +22,16 @@ Program program_of(const std::string& name, const OptimizerSpec& optimizer = {})
 
 struct Case {
   std::string backend, program;
-  const char* precision;
+  PrecisionKind precision;
 };
 
 void PrintTo(const Case& c, std::ostream* stream) {
-  *stream << c.backend << ' ' << c.program << ' ' << c.precision;
+  *stream << c.backend << ' ' << c.program << ' ' << to_string(c.precision);
 }
 
 std::string name_of(const ::testing::TestParamInfo<Case>& test) {
-  std::string name = test.param.backend + "_" + test.param.program + "_" + test.param.precision;
+  std::string name =
+      test.param.backend + "_" + test.param.program + "_" + std::string(to_string(test.param.precision));
   std::ranges::replace(name, '-', '_');
   return name;
 }
@@ -43,10 +44,10 @@ bool is_deep(const Workload& workload) {
 std::vector<Case> networks() {
   std::vector<Case> all;
 #ifndef ASSAY_DEEP_NETWORKS
-  all.push_back({"reference", "traps", "tf32"});
+  all.push_back({"reference", "traps", PrecisionKind::tf32});
 #endif
   for (const std::string& backend : our_backends()) {
-    for (const char* precision : {"fp32", "bf16"}) {
+    for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16}) {
 #ifdef ASSAY_DEEP_NETWORKS
       const bool wanted = true;
 #else
@@ -54,7 +55,7 @@ std::vector<Case> networks() {
       all.push_back({backend, "traps", precision});
 #endif
       for (const Workload& workload : all_workloads()) {
-        const bool slow = workload.name == "cnn" && precision == std::string("bf16");  // lenet5 says as much
+        const bool slow = workload.name == "cnn" && precision == PrecisionKind::bf16;  // lenet5 says as much
         if (!slow && is_deep(workload) == wanted) all.push_back({backend, workload.name, precision});
       }
     }
@@ -72,13 +73,13 @@ class Checked : public ::testing::TestWithParam<Case> {
     return slow ? std::vector<const char*>{"graph"} : std::vector<const char*>{"graph", "eager"};
   }
   // Empty, or why this backend cannot.
-  std::string judge(const Program& program, const char* task, const char* mode, Judged& judged) {
+  std::string judge(const Program& program, Task task, const char* mode, Judged& judged) {
     const std::unique_ptr<Backend> backend = make_backend(GetParam().backend);
     const CheckedCell cell{task, mode, GetParam().precision, small() ? 1 : 2};
     CompileOptions options;
     options.task = task;
     options.mode = mode;
-    options.precision = parse_precision(cell.precision);
+    options.precision = precision_of(cell.precision);
     options.threads = cell.threads;
     if (std::string reason = backend->unsupported(program, options); !reason.empty()) return reason;
     judged = judge_backend(*backend, program, cell);
@@ -91,12 +92,12 @@ class Checked : public ::testing::TestWithParam<Case> {
 class CheckedWorkload : public Checked {};
 
 TEST_P(CheckedWorkload, agrees_with_the_oracle) {
-  for (const char* task : {"train", "infer"}) {
+  for (const Task task : {Task::train, Task::infer}) {
     for (const char* mode : modes()) {
       Judged judged;
       const std::string reason = judge(program_of(GetParam().program), task, mode, judged);
       if (!reason.empty()) GTEST_SKIP() << reason;
-      EXPECT_TRUE(judged.passed()) << task << ' ' << mode << '\n' << judged.text();
+      EXPECT_TRUE(judged.passed()) << to_string(task) << ' ' << mode << '\n' << judged.text();
     }
   }
 }
@@ -118,7 +119,7 @@ TEST_P(CheckedOptimizers, agree_with_the_oracle) {
     optimizer.kind = kind;
     optimizer.weight_decay = 0.1;
     Judged judged;
-    const std::string reason = judge(program_of("traps", optimizer), "train", "graph", judged);
+    const std::string reason = judge(program_of("traps", optimizer), Task::train, "graph", judged);
     if (!reason.empty()) GTEST_SKIP() << reason;
     EXPECT_TRUE(judged.passed()) << kind << '\n' << judged.text();
   }
@@ -134,7 +135,7 @@ Program sparse_lstm(const char* optimizer) {
 TEST_P(CheckedOptimizers, agree_with_the_oracle_on_row_sparse_gradients) {
   for (const char* kind : {"adam", "lazy_adam", "sgd"}) {
     Judged judged;
-    const std::string reason = judge(sparse_lstm(kind), "train", "graph", judged);
+    const std::string reason = judge(sparse_lstm(kind), Task::train, "graph", judged);
     if (!reason.empty()) GTEST_SKIP() << reason;
     EXPECT_TRUE(judged.passed()) << kind << '\n' << judged.text();
   }
@@ -160,7 +161,7 @@ TEST(CheckedSteps, leave_something_to_learn_of_two_samples) {
   for (const char* workload : {"mlp", "lenet5", "cnn"}) {
     const Program program = find_workload(workload).build(4);
     reference::ReferenceBackend backend;
-    const Judged judged = judge_backend(backend, program, {"train", "graph", "fp32", 2, 2});
+    const Judged judged = judge_backend(backend, program, {Task::train, "graph", PrecisionKind::fp32, 2, 2});
     ASSERT_EQ(judged.losses.size(), 3U) << workload;
     EXPECT_GT(judged.losses[1], judged.losses[0] / 30) << workload;
     EXPECT_GT(judged.losses[2], judged.losses[0] / 3000) << workload;
@@ -200,7 +201,8 @@ Program dropping(double rate) {
 TEST(Dropout, passes_the_check_and_its_draws_are_judged) {
   for (const std::string& name : our_backends()) {
     for (const char* mode : {"graph", "eager"}) {
-      const Judged judged = judge_backend(*make_backend(name), dropping(0.25), {"train", mode, "fp32", 1});
+      const Judged judged =
+          judge_backend(*make_backend(name), dropping(0.25), {Task::train, mode, PrecisionKind::fp32, 1});
       EXPECT_TRUE(judged.passed()) << name << ' ' << mode << '\n' << judged.text();
       EXPECT_TRUE(std::ranges::any_of(judged.verify.tensors, [](const TensorVerdict& tensor) {
         return tensor.name == "verify/draws/drop.mask" && tensor.ratio > 0;
@@ -211,7 +213,8 @@ TEST(Dropout, passes_the_check_and_its_draws_are_judged) {
 
 TEST(Dropout, of_another_rate_is_found_before_timing_and_by_its_draws) {
   Altered backend(dropping(0.5));
-  const Judged judged = judge_backend(backend, dropping(0.25), {"train", "graph", "fp32", 1});
+  const Judged judged =
+      judge_backend(backend, dropping(0.25), {Task::train, "graph", PrecisionKind::fp32, 1});
   EXPECT_GT(judged.check.worst, 1);
   const auto draws = std::ranges::find(judged.verify.tensors, "verify/draws/drop.mask", &TensorVerdict::name);
   ASSERT_NE(draws, judged.verify.tensors.end());

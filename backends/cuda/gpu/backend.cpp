@@ -49,15 +49,17 @@ BackendInfo CudaBackend::info() const {
 }
 
 std::string CudaBackend::unsupported(const Program& program, const CompileOptions& options) const {
-  const std::string& precision = options.precision.name;
-  if (options.device != "cuda") return fmt::format("device '{}': this backend runs on cuda", options.device);
+  const PrecisionKind precision = options.precision.kind;
+  if (options.device != DeviceKind::cuda)
+    return fmt::format("device '{}': this backend runs on cuda", to_string(options.device));
   if (options.mode != "eager" && options.mode != "graph")
     return fmt::format("mode '{}': this backend has eager and graph", options.mode);
   if (options.layout != "native") return fmt::format("layout '{}': this backend has native", options.layout);
-  if (precision != "fp32" && precision != "tf32" && precision != "bf16")
-    return fmt::format("precision '{}': this backend has fp32, tf32 and bf16", precision);
+  if (precision == PrecisionKind::fp64)
+    return fmt::format("precision '{}': this backend has fp32, tf32 and bf16", to_string(precision));
   std::vector<Graph> graphs{inference_step(program, options.precision)};
-  if (options.task == "train") graphs.push_back(training_step(program, {options.precision, false, false}));
+  if (options.task == Task::train)
+    graphs.push_back(training_step(program, {options.precision, false, false}));
   for (const Graph& graph : graphs) {
     const Graph lowered = options.mode == "eager" ? graph : fused(graph);
     for (const Node& node : lowered.nodes()) {

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "harness/core/domain.hpp"
 #include "harness/core/json/fields.hpp"
 #include "harness/graph/op.hpp"
 
@@ -33,9 +34,14 @@ struct BackendDescription {
   bool oracle = false;
   std::vector<std::string> command;  // placeholders substituted; the cell folder is added when it is started
   std::string framework;             // whose environment it lives in; empty for a program
-  std::vector<std::string> devices, modes, tasks, precisions, layouts, loaders;
-  std::vector<std::string> memory_limits;  // devices on which it keeps to --memory-fraction and --memory-cap
-  std::vector<std::string> ops;            // that it has; empty: it does not say
+  std::vector<DeviceKind> devices;
+  std::vector<std::string> modes;
+  std::vector<Task> tasks;
+  std::vector<PrecisionKind> precisions;
+  std::vector<std::string> layouts;
+  std::vector<LoaderKind> loaders;
+  std::vector<DeviceKind> memory_limits;  // on which it keeps to --memory-fraction and --memory-cap
+  std::vector<std::string> ops;           // that it has; empty: it does not say
   std::vector<Requirement> requirements;
   std::filesystem::path folder;
   // Named by a config that awaits it; there is no folder, and what it will offer is not known.

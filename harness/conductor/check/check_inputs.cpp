@@ -206,7 +206,7 @@ std::int64_t distinct_samples(std::int64_t batch, std::int64_t asked) {
 }
 
 CheckBatch write_check(const fs::path& cell_folder, const Program& program, std::uint64_t seed,
-                       std::int64_t distinct, std::string_view task) {
+                       std::int64_t distinct, Task task) {
   const Graph& graph = program.training;
   CheckBatch batch{batch_of(program), 0, {}};
   batch.distinct = distinct_samples(batch.batch, distinct);

@@ -84,8 +84,7 @@ Equivalence judge(const fs::path& cell_folder, const fs::path& oracle_file, std:
   const TensorFile oracle = TensorFile::read(oracle_file);
   const CheckBatch batch = read_check_batch(cell_folder);
   const CellRequest request = read_request(cell_folder / "request.json");
-  const Precision precision = parse_precision(request.precision);
-  const std::string& task = request.task;
+  const Precision precision = precision_of(request.precision);
   const std::string prefix = std::string(phase) + "/";
 
   Equivalence result;
@@ -101,7 +100,8 @@ Equivalence judge(const fs::path& cell_folder, const fs::path& oracle_file, std:
 
   const std::int64_t steps =
       static_cast<std::int64_t>(TensorFile::read_array(cell_folder / "check" / "schedule.npy").size()) / 2;
-  for (const ExpectedTensor& expected : expected_tensors(program, task, phase, steps)) {
+  const std::vector<ExpectedTensor> tensors = expected_tensors(program, request.task, phase, steps);
+  for (const ExpectedTensor& expected : tensors) {
     const std::string name = prefix + expected.name;
     const std::string refusal = worker.refusal(expected.name, {DType::f32, expected.shape});
     if (!refusal.empty()) {
@@ -109,11 +109,9 @@ Equivalence judge(const fs::path& cell_folder, const fs::path& oracle_file, std:
       continue;
     }
     if (expected.update || expected.draws) continue;  // judged below, from the worker's own answers
-    // Of a single op the oracle answers once for both phases.
-    const std::string answer = program.is_op() ? "check/" + expected.name : name;
-    std::vector<double> exact = oracle.required(answer);
+    std::vector<double> exact = oracle.required(expected.answer);
     if (expected.rows) exact = expanded(exact, batch);
-    const std::vector<double> seen = oracle.required("bound/" + answer);
+    const std::vector<double> seen = oracle.required("bound/" + expected.answer);
     std::vector<double> got = worker.required(expected.name);
     if (expected.square) {
       take_roots(exact);
@@ -127,13 +125,13 @@ Equivalence judge(const fs::path& cell_folder, const fs::path& oracle_file, std:
         compare(name, got, exact,
                 bound_of({seen[0], seen[1]}, exact, precision, expected.rows ? 1 : batch.repeats())));
   }
-  if (phase == "check" && task == "train" && !program.is_op() && result.reason.empty()) {
+  if (std::ranges::any_of(tensors, &ExpectedTensor::update) && result.reason.empty()) {
     for (TensorVerdict& verdict :
          judge_updates(cell_folder, oracle, worker, program, precision, batch.repeats())) {
       result.tensors.push_back(std::move(verdict));
     }
   }
-  if (phase == "verify" && (task == "train" || program.is_op()) && result.reason.empty()) {
+  if (std::ranges::any_of(tensors, &ExpectedTensor::draws) && result.reason.empty()) {
     for (TensorVerdict& verdict : judge_draws(worker, program)) result.tensors.push_back(std::move(verdict));
   }
   if (phase == "check") result.ties = ties_of(oracle);

@@ -39,7 +39,7 @@ std::int64_t distinct_samples(std::int64_t batch, std::int64_t asked);
 // parameter is zero or one; the labels of the distinct samples are spread over the classes. Of a single op
 // the batch is one sample with the operands of `task`.
 CheckBatch write_check(const std::filesystem::path& cell_folder, const Program& program, std::uint64_t seed,
-                       std::int64_t distinct = 8, std::string_view task = "train");
+                       std::int64_t distinct = 8, Task task = Task::train);
 
 // Throws CellError naming the file when check/batch.json is missing or malformed.
 CheckBatch read_check_batch(const std::filesystem::path& cell_folder);

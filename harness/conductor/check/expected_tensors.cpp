@@ -1,16 +1,17 @@
 #include "harness/conductor/check/expected_tensors.hpp"
 
+#include <fmt/format.h>
+
 namespace assay {
 
 namespace {
 
-std::vector<ExpectedTensor> expected_of_op(const Program& program, std::string_view task,
-                                           std::string_view phase) {
+std::vector<ExpectedTensor> expected_of_op(const Program& program, Task task, std::string_view phase) {
   const Graph& graph = program.graph(task);
   std::vector<ExpectedTensor> tensors;
   for (const Graph::Output& output : graph.outputs())
     tensors.push_back({"result/" + output.name, graph.value(output.value).type.shape});
-  if (task == "train") {
+  if (task == Task::train) {
     for (const ValueId id : differentiated_inputs(program))
       tensors.push_back({"gradient/" + graph.value(id).name, graph.value(id).type.shape});
   }
@@ -22,15 +23,12 @@ std::vector<ExpectedTensor> expected_of_op(const Program& program, std::string_v
   return tensors;
 }
 
-}  // namespace
-
-std::vector<ExpectedTensor> expected_tensors(const Program& program, std::string_view task,
-                                             std::string_view phase, std::int64_t steps) {
-  if (program.is_op()) return expected_of_op(program, task, phase);
+std::vector<ExpectedTensor> expected_of_network(const Program& program, Task task, std::string_view phase,
+                                                std::int64_t steps) {
   const bool check = phase == "check";
   const Graph& graph = program.training;
   const Shape logits = graph.value(graph.output("logits")).type.shape;
-  if (task == "infer") return {{check ? "evaluation/logits" : "logits", logits, true}};
+  if (task == Task::infer) return {{check ? "evaluation/logits" : "logits", logits, true}};
 
   std::vector<ExpectedTensor> tensors;
   if (check) {
@@ -55,6 +53,19 @@ std::vector<ExpectedTensor> expected_tensors(const Program& program, std::string
   for (const ValueId id : graph.with_role(Role::state)) {
     tensors.push_back({"running/" + graph.value(id).name, graph.value(id).type.shape});
   }
+  return tensors;
+}
+
+}  // namespace
+
+std::vector<ExpectedTensor> expected_tensors(const Program& program, Task task, std::string_view phase,
+                                             std::int64_t steps) {
+  const bool op = program.is_op();
+  std::vector<ExpectedTensor> tensors =
+      op ? expected_of_op(program, task, phase) : expected_of_network(program, task, phase, steps);
+  // Of a single op the oracle answers once for both phases.
+  for (ExpectedTensor& tensor : tensors)
+    tensor.answer = fmt::format("{}/{}", op ? "check" : phase, tensor.name);
   return tensors;
 }
 

@@ -55,7 +55,7 @@ std::int64_t batch_of(const Program& program) {
 }
 
 Program with_batch(const Program& program, std::int64_t batch) {
-  if (program.is_op()) return program;
+  if (batch == batch_of(program)) return program;
   return {with_batch(program.training, batch), with_batch(program.inference, batch), program.optimizer};
 }
 
@@ -95,7 +95,7 @@ void write_oracle_cell(const fs::path& oracle_folder, const fs::path& cell_folde
       .workload = asked.workload,
       .task = asked.task,
       .mode = worker.mode,
-      .precision = "fp64",
+      .precision = PrecisionKind::fp64,
       .batch = batch.distinct,
       .threads = worker.threads,
       .deterministic = true,

@@ -55,7 +55,7 @@ std::vector<double> fork_values(const CellReport& cell, std::string_view metric)
 std::string main_metric(const Axes& axes) {
   if (axes.measure.starts_with("epochs")) return axes.measure == "epochs:1" ? "training_time" : "epoch_time";
   // Calls of a single op are not timed one by one.
-  return axes.task == "infer" && !axes.is_op() ? "latency_p50" : "step_time";
+  return axes.task == Task::infer && !axes.is_op() ? "latency_p50" : "step_time";
 }
 
 }  // namespace assay

@@ -91,7 +91,7 @@ Json compared(const Json& environment, const ComparedField& field) {
 
 bool any_on_cuda(const Report& report, const std::set<std::string>& shared) {
   return std::any_of(report.cells.begin(), report.cells.end(), [&](const CellReport& cell) {
-    return cell.axes.device == "cuda" && cell.status == Status::ok && shared.contains(cell.id);
+    return cell.axes.device == DeviceKind::cuda && cell.status == Status::ok && shared.contains(cell.id);
   });
 }
 

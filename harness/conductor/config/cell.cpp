@@ -27,7 +27,7 @@ std::string Cell::group() const {
 }
 
 int Cell::compute_threads() const {
-  const int loading = axes.loader == "resident" ? 0 : axes.loader_workers;
+  const int loading = axes.loader == LoaderKind::resident ? 0 : axes.loader_workers;
   return std::max(1, axes.threads - loading);
 }
 
@@ -37,7 +37,7 @@ nlohmann::json OpCell::hyper_parameters(const Axes&) { return nlohmann::json::ob
 Program NetworkCell::program(const Axes& axes) const {
   Workload workload = find_workload(axes.workload);
   workload.sparse_embedding_gradients = sparse_embedding;
-  if (axes.task == "train" && workload.optimizer.kind != axes.optimizer) {
+  if (axes.task == Task::train && workload.optimizer.kind != axes.optimizer) {
     OptimizerSpec other;
     other.kind = axes.optimizer;
     workload.optimizer = other;
@@ -64,7 +64,7 @@ Program NetworkCell::program(const Axes& axes) const {
 
 nlohmann::json NetworkCell::hyper_parameters(const Axes& axes) const {
   nlohmann::json found = nlohmann::json::object();
-  if (axes.task != "train" || axes.optimizer.empty()) return found;
+  if (axes.task != Task::train || axes.optimizer.empty()) return found;
   found["learning_rate"] = learning_rate;
   found["schedule"] = schedule.text();
   found["augmentation"] = augmentation.text();

@@ -47,7 +47,7 @@ struct NetworkCell {
   static constexpr bool reads_dataset = true;
   static constexpr bool has_roofline = false;
   // Whether each step gives a loss.
-  static bool has_loss(const Axes& axes) { return axes.task == "train"; }
+  static bool has_loss(const Axes& axes) { return axes.task == Task::train; }
   // The graph with the batch, the data set and the optimizer. Throws GraphError.
   Program program(const Axes& axes) const;
   // Empty for task infer.

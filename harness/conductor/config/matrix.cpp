@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "harness/conductor/config/op_cells.hpp"
 #include "harness/conductor/config/variant.hpp"
@@ -23,9 +24,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-bool has(const Names& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
+const Names& texts_of(const Names& names) { return names; }
 
 // Calls `visit` with every combination of the lists, the last one running fastest.
 void multiply_out(const std::vector<std::pair<std::string, Names>>& lists,
@@ -69,7 +68,7 @@ class Expander {
         if (is_repetition(op ? nullptr : &find_workload(workload), lists, point, values)) return;
         for (const BackendDescription* backend : backends) {
           for (const std::string& mode : modes.empty() ? backend->modes : modes) {
-            if (!has(backend->modes, mode)) continue;
+            if (!contains(backend->modes, mode)) continue;
             Cell cell = make(workload, *backend, mode, point, values, row);
             for (const ConfigPublished& published : row.published)
               cell.published.push_back(resolved(published, workload, *backend, mode, point, values, row));
@@ -92,8 +91,8 @@ class Expander {
     });
   }
 
-  static std::string default_loader(const MeasurePlan& measure) {
-    return measure.epochs > 0 ? "harness" : "resident";
+  static LoaderKind default_loader(const MeasurePlan& measure) {
+    return measure.epochs > 0 ? LoaderKind::harness : LoaderKind::resident;
   }
 
   static AxisLists network_axes(const std::string& workload, const OptionValues& values,
@@ -128,11 +127,11 @@ class Expander {
     Names known;
     for (const BackendDescription* backend : backends) {
       for (const std::string& mode : backend->modes) {
-        if (!has(known, mode)) known.push_back(mode);
+        if (!contains(known, mode)) known.push_back(mode);
       }
     }
     for (const std::string& mode : modes) {
-      if (!has(known, mode)) {
+      if (!contains(known, mode)) {
         throw ConfigError(fmt::format("{}: [mode] got '{}': none of the backends has it{}", row.where, mode,
                                       suggestion(mode, known)));
       }
@@ -213,7 +212,7 @@ class Expander {
     set_fields(axes, point);
     axes.dataset = find_dataset(axes.dataset).name;
     look_at_own_samples(cell, workload);
-    if (axes.loader == "resident") axes.loader_workers = 0;
+    if (axes.loader == LoaderKind::resident) axes.loader_workers = 0;
     axes.measure = cell.measure.epochs > 0 ? fmt::format("epochs:{}", cell.measure.epochs) : "steps";
     if (settings_.quick) shrink(cell);
     settle_variant(cell, &workload, settings_.quick ? shrunk(point, cell) : point);
@@ -262,18 +261,18 @@ class Expander {
 
   static void judge(Cell& cell) {
     const BackendDescription& backend = *cell.backend;
-    const auto need = [&](const char* what, const Names& offered, const std::string& wanted) {
-      if (!cell.runnable() || backend.awaited || has(offered, wanted)) return;
+    const auto need = [&](const char* axis, const auto& offered, const auto& wanted) {
+      if (!cell.runnable() || backend.awaited || contains(offered, wanted)) return;
       cell.status = Status::unsupported;
-      cell.reason =
-          fmt::format("[{}] {} '{}' is not among {}", backend.name, what, wanted, fmt::join(offered, ", "));
+      cell.reason = fmt::format("[{}] {} '{}' is not among {}", backend.name, axis, cell.axes.text(axis),
+                                fmt::join(texts_of(offered), ", "));
     };
     need("device", backend.devices, cell.axes.device);
     need("task", backend.tasks, cell.axes.task);
     need("precision", backend.precisions, cell.axes.precision);
     need("layout", backend.layouts, cell.axes.layout);
     need("loader", backend.loaders, cell.axes.loader);
-    if (cell.runnable() && cell.axes.optimizer == "lazy_adam" && cell.axes.task == "train" &&
+    if (cell.runnable() && cell.axes.optimizer == "lazy_adam" && cell.axes.task == Task::train &&
         !cell.network().sparse_embedding) {
       cell.status = Status::unsupported;
       cell.reason =
@@ -281,16 +280,17 @@ class Expander {
           "--embedding-gradient sparse, or for adam, which is the same where all is touched";
     }
     const bool limited = cell.axes.number("memory-fraction") > 0 || cell.axes.number("memory-cap") > 0;
-    if (cell.runnable() && limited && !backend.awaited && !has(backend.memory_limits, cell.axes.device)) {
+    if (cell.runnable() && limited && !backend.awaited &&
+        !contains(backend.memory_limits, cell.axes.device)) {
       cell.status = Status::unsupported;
       cell.reason = fmt::format("[{}] nothing on the device {} holds it to a share of the memory",
-                                backend.name, cell.axes.device);
+                                backend.name, to_string(cell.axes.device));
     }
-    if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.task == "infer") {
+    if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.task == Task::infer) {
       cell.status = Status::unsupported;
       cell.reason = "inference is measured in steps, not in epochs";
     }
-    if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.loader == "resident") {
+    if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.loader == LoaderKind::resident) {
       cell.status = Status::unsupported;
       cell.reason = "epochs need a loader: the resident one rotates a few batches";
     }

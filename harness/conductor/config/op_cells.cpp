@@ -58,7 +58,7 @@ std::vector<std::string> cheapest(const OpWorkload& op, const std::vector<std::s
 void rotate_operands(Cell& cell) {
   const Program program = cell.program();
   cell.measure.resident_batches = 1;
-  if (cell.axes.cache == "warm") return;
+  if (cell.axes.cache == CacheState::warm) return;
   static const std::int64_t cache = last_level_cache(environment());
   const std::int64_t bytes =
       input_elements(program.graph(cell.axes.task)) * static_cast<std::int64_t>(sizeof(float));
@@ -111,8 +111,8 @@ AxisLists op_axes(const std::string& workload, const OptionValues& values, bool 
     AxisLists lists = axis_lists(CellKind::op, values);
     for (auto& [axis, list] : lists) {
       if (axis == "task" && !values.contains("task")) {
-        list = {"infer"};
-        if (op.differentiable) list.emplace_back("train");
+        list = {std::string(to_string(Task::infer))};
+        if (op.differentiable) list.emplace_back(to_string(Task::train));
       }
       if (axis != "size") continue;
       if (!values.contains("size")) {
@@ -136,16 +136,16 @@ void settle_op(Cell& cell, const OptionValues& point) {
   const OpWorkload& op = find_op_workload(cell.axes.workload);
   cell.subject = OpCell{};
   Axes& axes = cell.axes;
-  axes.task = "infer";
+  axes.task = Task::infer;
   axes.batch = 1;
   axes.loader_workers = 0;
   axes.measure = "steps";
-  axes.cache = "warm";
+  axes.cache = CacheState::warm;
   axes.threads = static_cast<int>(usable_cores().size());
   set_fields(axes, point);
   axes.size = op.canonical(axes.size);
   settle_variant(cell, nullptr, point);
-  if (axes.task == "train" && !op.differentiable) {
+  if (axes.task == Task::train && !op.differentiable) {
     cell.status = Status::unsupported;
     cell.reason = fmt::format("[{}] has no gradient", op.name);
   }

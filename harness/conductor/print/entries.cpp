@@ -94,7 +94,7 @@ void add_status_notes(Table& table, const Analysis& all, const AnalyzedGroup& gr
                                         short_name(cell), cell.equivalence.reason.empty() ? "." : ": ",
                                         one_line(cell.equivalence.reason, 200)));
     }
-    if (cell.status == Status::ok && cell.axes.loader == "native")
+    if (cell.status == Status::ok && cell.axes.loader == LoaderKind::native)
       table.notes.push_back(
           fmt::format("{} was fed by its framework's own loader, in an order of its own: not bit-equal to "
                       "cells of other loaders.",

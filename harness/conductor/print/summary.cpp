@@ -120,7 +120,8 @@ Table memory_plans(const Analysis& all) {
   for (const AnalyzedPlan& plan : all.plans) {
     const CellReport& cell = all.report_cell(plan.cell);
     const Axes& axes = cell.axes;
-    std::vector<Entry> row{{axes.workload}, {axes.task}, {axes.precision}, {std::to_string(axes.batch)}};
+    std::vector<Entry> row{
+        {axes.workload}, {axes.text("task")}, {axes.text("precision")}, {std::to_string(axes.batch)}};
     for (const MetricRow* metric : metrics) row.push_back(metric_entry(cell, *metric));
     table.rows.push_back(std::move(row));
   }

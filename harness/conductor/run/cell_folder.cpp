@@ -133,7 +133,7 @@ Json request_json(const Cell& cell, std::uint64_t seed) {
   request.seed = seed;
   request.profile = cell.profile;
   if (memory_cap > 0) request.memory_cap_bytes = std::llround(memory_cap * 0x1p30);
-  request.loader = {.kind = from_word<LoaderKind>(cell.axes.text("loader")).value(),
+  request.loader = {.kind = cell.axes.loader,
                     .workers = cell.axes.loader_workers,
                     .prefetch = prefetched_batches,
                     .resident_batches = cell.measure.resident_batches};

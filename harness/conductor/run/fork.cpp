@@ -59,7 +59,7 @@ std::string flat(std::string id) {
 // makes it many times slower. What the caller's environment says goes before.
 std::map<std::string, std::string> worker_environment(const Cell& cell, int threads, const fs::path& folder,
                                                       bool timed) {
-  const bool warm = cell.axes.compile_cache == "warm";
+  const bool warm = cell.axes.compile_cache == CacheState::warm;
   const fs::path cache = warm ? cache_folder() / "warm" / flat(cell.id) : folder / "cache";
   std::error_code ignored;
   fs::create_directories(cache, ignored);
@@ -76,7 +76,7 @@ std::map<std::string, std::string> worker_environment(const Cell& cell, int thre
                                                {"PYTHONUNBUFFERED", "1"}};
   if (!timed && !environment_variable("OMP_WAIT_POLICY")) result["OMP_WAIT_POLICY"] = "passive";
   // As NVML counts GPUs, so that the one that is sampled is the one that the worker calls its first.
-  if (cell.axes.device == "cuda" && !environment_variable("CUDA_DEVICE_ORDER"))
+  if (cell.axes.device == DeviceKind::cuda && !environment_variable("CUDA_DEVICE_ORDER"))
     result["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   return result;
 }
@@ -120,7 +120,7 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
                                  [](const Command& command) { return command.verb == Verb::run; });
   plan.worker.environment = worker_environment(cell, cell.compute_threads(), folder, timed);
   // The oracle computes on the processor, whatever its cell runs on.
-  if (cell.axes.device == "cuda" && &backend == cell.backend)
+  if (cell.axes.device == DeviceKind::cuda && &backend == cell.backend)
     plan.cuda = CudaVisibility{worker_variable(plan.worker, "CUDA_VISIBLE_DEVICES"),
                                worker_variable(plan.worker, "CUDA_DEVICE_ORDER")};
   return plan;

@@ -141,11 +141,10 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
   const auto wait = [](const Block& block) {
     return 1e-9 * static_cast<double>(block.wait_ns) / static_cast<double>(block.steps);
   };
-  const bool resident = axes.loader == "resident", op = axes.is_op();
+  const bool resident = axes.loader == LoaderKind::resident, op = axes.is_op();
   const auto on_gpu = [device = axes.device](Sample (*value)(const Fork&)) {
     return [device, value](const Fork& fork) {
-      if (device == "cuda") return value(fork);
-      return Sample{{}, device == "cpu" ? "the cell runs on the CPU" : "NVML knows CUDA's devices alone"};
+      return device == DeviceKind::cuda ? value(fork) : Sample{{}, "the cell runs on the CPU"};
     };
   };
   const auto evaluated = [](DataSplit split, double Evaluation::* field) {

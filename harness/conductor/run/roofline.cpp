@@ -34,13 +34,16 @@ std::string copy_size() {
 }  // namespace
 
 std::string Rooflines::peak_key(const Axes& axes) {
-  return fmt::format("{}/{}/t{}", axes.device, axes.precision, axes.threads);
+  return fmt::format("{}/{}/t{}", to_string(axes.device), to_string(axes.precision), axes.threads);
 }
 
-std::string Rooflines::copy_key(const Axes& axes) { return fmt::format("{}/t{}", axes.device, axes.threads); }
+std::string Rooflines::copy_key(const Axes& axes) {
+  return fmt::format("{}/t{}", to_string(axes.device), axes.threads);
+}
 
 std::vector<Cell> Rooflines::probes(const Axes& axes, const std::string& workload, const std::string& size,
-                                    const std::string& cache, const std::string& precision) const {
+                                    CacheState cache, PrecisionKind precision) const {
+  const auto word = [](auto value) { return std::string(to_string(value)); };
   std::vector<Cell> cells;
   for (const bool oracle : {false, true}) {
     for (const BackendDescription& backend : context_.registry.backends) {
@@ -51,11 +54,11 @@ std::vector<Cell> Rooflines::probes(const Axes& axes, const std::string& workloa
       const RunConfig config = config_of({{"workload", {workload}},
                                           {"backend", {backend.name}},
                                           {"mode", {backend.modes.front()}},
-                                          {"device", {axes.device}},
-                                          {"precision", {precision}},
-                                          {"task", {"infer"}},
+                                          {"device", {word(axes.device)}},
+                                          {"precision", {word(precision)}},
+                                          {"task", {word(Task::infer)}},
                                           {"size", {size}},
-                                          {"cache", {cache}},
+                                          {"cache", {word(cache)}},
                                           {"threads", {std::to_string(axes.threads)}},
                                           {"check", {"false"}},
                                           {"blocks", {"5"}},
@@ -84,10 +87,10 @@ double Rooflines::rate(const Cell& probe, double amount, const char* unit) {
 
 void Rooflines::measure(const Axes& axes) {
   double& peak = peaks_[peak_key(axes)];
-  for (const Cell& probe : probes(axes, "op/gemm", product_size, "warm", axes.precision))
+  for (const Cell& probe : probes(axes, "op/gemm", product_size, CacheState::warm, axes.precision))
     peak = std::max(peak, rate(probe, work_of(probe).flops, "FLOP/s"));
   double& copy = copies_[copy_key(axes)];
-  for (const Cell& probe : probes(axes, "op/from_array", copy_size(), "cold", "fp32"))
+  for (const Cell& probe : probes(axes, "op/from_array", copy_size(), CacheState::cold, PrecisionKind::fp32))
     copy = std::max(copy, rate(probe, work_of(probe).bytes, "B/s"));
 }
 
@@ -119,7 +122,7 @@ std::string beyond_roofline(const Axes& axes, const Work& work, double input_byt
         "computed what it says, or the clock is wrong",
         flops, work.peak_flops);
   }
-  if (axes.cache == "cold" && work.copy_bandwidth > 0 && bytes > over_copy * work.copy_bandwidth) {
+  if (axes.cache == CacheState::cold && work.copy_bandwidth > 0 && bytes > over_copy * work.copy_bandwidth) {
     return fmt::format(
         "it claims to read {:.3g} bytes/s of operands that no cache holds, and this machine copied {:.3g}: "
         "it cannot have read them all, or the cache is larger than the machine says",

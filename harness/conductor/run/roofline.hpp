@@ -35,7 +35,7 @@ class Rooflines {
   static std::string peak_key(const Axes& axes);
   static std::string copy_key(const Axes& axes);
   std::vector<Cell> probes(const Axes& axes, const std::string& workload, const std::string& size,
-                           const std::string& cache, const std::string& precision) const;
+                           CacheState cache, PrecisionKind precision) const;
   double rate(const Cell& probe, double amount, const char* unit);
 
   const ForkContext& context_;

@@ -33,9 +33,9 @@ double bytes_of_op(const Graph& step) {
 }
 
 Graph step_of(const Program& program, const Cell& cell) {
-  const Precision precision = parse_precision(cell.axes.precision);
-  return cell.axes.task == "train" ? training_step(program, {.precision = precision})
-                                   : inference_step(program, precision);
+  const Precision precision = precision_of(cell.axes.precision);
+  return cell.axes.task == Task::train ? training_step(program, {.precision = precision})
+                                       : inference_step(program, precision);
 }
 
 Work operations_of(const Graph& step) {
@@ -49,7 +49,7 @@ Work work_of(const NetworkCell&, const Cell& cell) { return operations_of(step_o
 Work work_of(const OpCell&, const Cell& cell) {
   const Program program = cell.program();
   // It has no gradient.
-  if (cell.axes.task == "train" && program.cotangents.empty()) return {};
+  if (cell.axes.task == Task::train && program.cotangents.empty()) return {};
   const Graph step = step_of(program, cell);
   Work work = operations_of(step);
   work.bytes = bytes_of_op(step);

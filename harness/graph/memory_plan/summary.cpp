@@ -107,7 +107,7 @@ ArenaSummary plan_sizes(const Graph& graph) {
 ProgramSummary summarise(const Program& program, const Precision& precision) {
   ProgramSummary summary;
   summary.workload = program.training.name();
-  summary.precision = precision.name;
+  summary.precision = precision.kind;
   const ValueId inputs = program.training.find("inputs");
   if (inputs != none) summary.batch = program.training.value(inputs).type.shape.at(0);
   for (const ValueId id : program.training.with_role(Role::parameter)) {

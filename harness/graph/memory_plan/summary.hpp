@@ -58,7 +58,7 @@ struct StepSummary {
 
 struct ProgramSummary {
   std::string workload;
-  std::string precision;
+  PrecisionKind precision = PrecisionKind::fp32;
   std::int64_t batch = 0;
   std::int64_t parameters = 0;  // elements
   double forward_flops = 0;     // of the training step's forward pass, with the loss

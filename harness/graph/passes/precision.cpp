@@ -5,21 +5,12 @@
 #include <array>
 #include <map>
 
-#include "harness/core/error.hpp"
-#include "harness/core/text.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/graph/ops/registry.hpp"
 #include "harness/graph/passes/walk.hpp"
 
 namespace assay {
 namespace {
-
-const std::array<Precision, 4>& policies() {
-  static const std::array<Precision, 4> all{
-      Precision{"fp32", DType::f32, DType::f32, false}, Precision{"tf32", DType::f32, DType::f32, true},
-      Precision{"bf16", DType::bf16, DType::f32, false}, Precision{"fp64", DType::f64, DType::f64, false}};
-  return all;
-}
 
 class Conversion {
  public:
@@ -108,13 +99,18 @@ class Conversion {
 
 }  // namespace
 
-Precision parse_precision(std::string_view name) {
-  std::vector<std::string> known;
-  for (const Precision& precision : policies()) {
-    if (precision.name == name) return precision;
-    known.push_back(precision.name);
+Precision precision_of(PrecisionKind kind) {
+  switch (kind) {
+    case PrecisionKind::fp32:
+      break;
+    case PrecisionKind::tf32:
+      return {kind, DType::f32, DType::f32, true};
+    case PrecisionKind::bf16:
+      return {kind, DType::bf16, DType::f32, false};
+    case PrecisionKind::fp64:
+      return {kind, DType::f64, DType::f64, false};
   }
-  throw GraphError(fmt::format("'{}' is no precision{}", name.substr(0, 40), suggestion(name, known)));
+  return {};
 }
 
 Graph apply_precision(const Graph& graph, const Precision& precision) {

@@ -1,9 +1,7 @@
 // Named precision policies, and the pass that writes one into a graph as casts.
 #pragma once
 
-#include <string>
-#include <string_view>
-
+#include "harness/core/domain.hpp"
 #include "harness/graph/graph.hpp"
 
 namespace assay {
@@ -11,14 +9,13 @@ namespace assay {
 // storage: activations and their gradients between ops, and the operands of matrix ops.
 // Parameters, moments, statistics, loss and accumulation stay in `master`.
 struct Precision {
-  std::string name = "fp32";
+  PrecisionKind kind = PrecisionKind::fp32;
   DType storage = DType::f32;
   DType master = DType::f32;
   bool tf32 = false;  // matrix ops may round their operands to 10 bits of mantissa
 };
 
-// "fp32", "tf32", "bf16", and "fp64" for the oracle. Throws GraphError naming the known ones.
-Precision parse_precision(std::string_view name);
+Precision precision_of(PrecisionKind kind);
 
 // Inserts "cast" nodes so that each op gets the types that the policy names for it.
 Graph apply_precision(const Graph& graph, const Precision& precision);

@@ -31,11 +31,13 @@ Program small_program(const std::string& name) {
 }
 
 struct CheckedCase {
-  const char *program, *mode, *precision;
+  const char *program, *mode;
+  PrecisionKind precision;
 };
 
 std::string name_of(const ::testing::TestParamInfo<CheckedCase>& test) {
-  return std::string(test.param.program) + "_" + test.param.mode + "_" + test.param.precision;
+  return std::string(test.param.program) + "_" + test.param.mode + "_" +
+         std::string(to_string(test.param.precision));
 }
 
 std::vector<CheckedCase> checked_cases() {
@@ -47,12 +49,13 @@ std::vector<CheckedCase> checked_cases() {
 #endif
   for (const char* program : programs) {
     for (const char* mode : {"graph", "eager"}) {
-      for (const char* precision : {"fp32", "tf32", "bf16"}) all.push_back({program, mode, precision});
+      for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::tf32, PrecisionKind::bf16})
+        all.push_back({program, mode, precision});
     }
   }
   // docs/equivalence.md has no bound for an LSTM under tf32.
   std::erase_if(all, [](const CheckedCase& c) {
-    return c.program == std::string("lstm") && c.precision == std::string("tf32");
+    return c.program == std::string("lstm") && c.precision == PrecisionKind::tf32;
   });
   return all;
 }
@@ -61,12 +64,12 @@ class Checked : public ::testing::TestWithParam<CheckedCase> {};
 
 TEST_P(Checked, agrees_with_the_oracle) {
   const CheckedCase& c = GetParam();
-  for (const char* task : {"train", "infer"}) {
+  for (const Task task : {Task::train, Task::infer}) {
     HostBackend backend;
     const Judged judged = judge_backend(backend, small_program(c.program), {task, c.mode, c.precision, 1});
-    EXPECT_TRUE(judged.passed()) << task << '\n' << judged.text();
-    std::printf("%s: worst ratio %.2f before timing, %.2f after\n", task, judged.check.worst,
-                judged.verify.worst);
+    EXPECT_TRUE(judged.passed()) << to_string(task) << '\n' << judged.text();
+    std::printf("%s: worst ratio %.2f before timing, %.2f after\n", to_string(task).data(),
+                judged.check.worst, judged.verify.worst);
   }
 }
 

@@ -11,10 +11,10 @@
 namespace assay::cuda {
 namespace {
 
-LoweredGraph lowered(const char* workload, const char* precision, const char* mode = "graph") {
+LoweredGraph lowered(const char* workload, PrecisionKind precision, const char* mode = "graph") {
   CompileOptions options;
   options.mode = mode;
-  options.precision = parse_precision(precision);
+  options.precision = precision_of(precision);
   static std::vector<std::unique_ptr<KernelLibrary>> libraries;  // outlive the kernels
   libraries.push_back(make_kernel_library(options));
   const Program program = find_workload(workload).build(2);
@@ -29,8 +29,8 @@ std::int64_t count(const LoweredGraph& graph, const std::string& op) {
 TEST(Lowering, every_workload_has_all_its_kernels) {
   for (const Workload& workload : all_workloads()) {
     const Program program = workload.build(2);
-    for (const char* precision : {"fp32", "tf32", "bf16"}) {
-      const Graph step = fused(training_step(program, {parse_precision(precision), false, false}));
+    for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::tf32, PrecisionKind::bf16}) {
+      const Graph step = fused(training_step(program, {precision_of(precision), false, false}));
       for (const Node& node : step.nodes()) EXPECT_EQ(reason_against(step, node), "") << workload.name;
     }
   }
@@ -38,33 +38,33 @@ TEST(Lowering, every_workload_has_all_its_kernels) {
 
 TEST(Lowering, updates_all_tensors_in_one_node) {
   for (const char* workload : {"mlp", "lenet5", "cnn"}) {
-    const LoweredGraph graph = lowered(workload, "fp32");
+    const LoweredGraph graph = lowered(workload, PrecisionKind::fp32);
     EXPECT_EQ(count(graph, "adam") + count(graph, "sgd") + count(graph, "rmsprop"), 1) << workload;
   }
 }
 
 TEST(Lowering, fuses_the_relu_into_what_is_before_it) {
-  const LoweredGraph graph = lowered("cnn", "bf16");
+  const LoweredGraph graph = lowered("cnn", PrecisionKind::bf16);
   EXPECT_EQ(count(graph, "relu"), 0);
   EXPECT_EQ(count(graph, "relu_gradient"), 0);
 }
 
 TEST(Lowering, keeps_images_channels_last_on_tensor_cores) {
-  for (const char* precision : {"bf16", "tf32"}) {
+  for (PrecisionKind precision : {PrecisionKind::bf16, PrecisionKind::tf32}) {
     const LoweredGraph graph = lowered("cnn", precision);
     for (const LoweredStep& step : graph.steps) {
       if (step.op != "convolution") continue;
       const Placed& y = graph.buffers[static_cast<std::size_t>(step.outputs[0])].first;
-      EXPECT_EQ(layout_of(y.format), Layout::channels_last) << step.node << " in " << precision;
+      EXPECT_EQ(layout_of(y.format), Layout::channels_last) << step.node << " in " << to_string(precision);
     }
     // The flatten in front of the first linear layer and its gradient are all that moves.
-    EXPECT_LE(count(graph, "reorder"), 2) << precision;
+    EXPECT_LE(count(graph, "reorder"), 2) << to_string(precision);
   }
 }
 
 TEST(Lowering, moves_nothing_in_strict_fp32_and_in_eager_mode) {
-  EXPECT_EQ(count(lowered("cnn", "fp32"), "reorder"), 0);
-  EXPECT_EQ(count(lowered("cnn", "bf16", "eager"), "reorder"), 0);
+  EXPECT_EQ(count(lowered("cnn", PrecisionKind::fp32), "reorder"), 0);
+  EXPECT_EQ(count(lowered("cnn", PrecisionKind::bf16, "eager"), "reorder"), 0);
 }
 
 }  // namespace

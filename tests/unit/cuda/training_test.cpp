@@ -15,10 +15,10 @@ namespace {
 struct Case {
   const char* workload;
   const char* mode;
-  const char* precision;
+  PrecisionKind precision;
 };
 void PrintTo(const Case& c, std::ostream* stream) {
-  *stream << c.workload << "_" << c.mode << "_" << c.precision;
+  *stream << c.workload << "_" << c.mode << "_" << to_string(c.precision);
 }
 
 Program program_of(const std::string& workload) {
@@ -29,12 +29,12 @@ class Training : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Training, agrees_with_the_reference_in_fp64) {
   const auto [workload, mode, precision] = GetParam();
-  const double bound = std::string_view(precision) == "bf16" ? 0.15 : 5e-5;
+  const double bound = precision == PrecisionKind::bf16 ? 0.15 : 5e-5;
   const Program program = program_of(workload);
   const CompileOptions options = testing::options(mode, precision);
   KernelExecutable ours(program, options, make_kernel_library(options));
   reference::ReferenceBackend oracle;
-  const auto theirs = oracle.compile(program, testing::options("eager", "fp64"));
+  const auto theirs = oracle.compile(program, testing::options("eager", PrecisionKind::fp64));
   const auto parameters = testing::parameters(program, 1);
   const testing::Batch batch = testing::batch(program, 1);
   for (Executable* executable : {static_cast<Executable*>(&ours), theirs.get()}) {
@@ -56,11 +56,14 @@ TEST_P(Training, agrees_with_the_reference_in_fp64) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, Training,
-                         ::testing::Values(Case{"mlp", "graph", "fp32"}, Case{"mlp", "eager", "fp32"},
-                                           Case{"lenet5", "graph", "fp32"}, Case{"lenet5", "graph", "tf32"},
-                                           Case{"lenet5", "eager", "bf16"}, Case{"residual", "graph", "fp32"},
-                                           Case{"residual", "graph", "tf32"},
-                                           Case{"residual", "eager", "fp32"}));
+                         ::testing::Values(Case{"mlp", "graph", PrecisionKind::fp32},
+                                           Case{"mlp", "eager", PrecisionKind::fp32},
+                                           Case{"lenet5", "graph", PrecisionKind::fp32},
+                                           Case{"lenet5", "graph", PrecisionKind::tf32},
+                                           Case{"lenet5", "eager", PrecisionKind::bf16},
+                                           Case{"residual", "graph", PrecisionKind::fp32},
+                                           Case{"residual", "graph", PrecisionKind::tf32},
+                                           Case{"residual", "eager", PrecisionKind::fp32}));
 
 }  // namespace
 }  // namespace assay::cuda

@@ -93,7 +93,8 @@ TEST_P(Workloads, end_in_the_same_bits_twice) {
 
 TEST_P(Workloads, end_nearly_alike_in_fp32_and_fp64) {
   const Program p = program(6);
-  const auto single = compile(p, options("graph", "fp32")), wide = compile(p, options("graph", "fp64"));
+  const auto single = compile(p, options("graph", PrecisionKind::fp32)),
+             wide = compile(p, options("graph", PrecisionKind::fp64));
   run_steps(*single, p, 3);
   run_steps(*wide, p, 3);
   const double apart = difference(single->state(), wide->state());
@@ -106,7 +107,8 @@ TEST_P(Workloads, end_nearly_alike_in_fp32_and_fp64) {
 
 TEST_P(Workloads, train_in_bf16_with_fp32_parameters) {
   const Program p = program(6);
-  const auto executable = compile(p, options("graph", "bf16")), wide = compile(p, options("graph", "fp64"));
+  const auto executable = compile(p, options("graph", PrecisionKind::bf16)),
+             wide = compile(p, options("graph", PrecisionKind::fp64));
   run_steps(*executable, p, 3);
   run_steps(*wide, p, 3);
   for (const HostTensor& tensor : executable->state()) EXPECT_EQ(tensor.type.dtype, DType::f32);
@@ -117,7 +119,7 @@ TEST_P(Workloads, give_gradients_that_finite_differences_confirm) {
   const Program p = program(4);
   const Batch fed = batch(p, 5);
   std::vector<HostTensor> at = parameters(p, 2);
-  const auto executable = compile(p, options("eager", "fp64"));
+  const auto executable = compile(p, options("eager", PrecisionKind::fp64));
   const auto loss_at = [&](const std::vector<HostTensor>& where) {
     executable->set_state(where);
     const auto found = executable->gradients(fed.host());
@@ -145,7 +147,8 @@ INSTANTIATE_TEST_SUITE_P(Reference, Workloads, ::testing::Values("mlp", "lenet5"
 
 TEST(KernelExecutable, does_not_depend_on_the_number_of_threads_where_sums_are_not_shared_out) {
   const Program p = find_workload("mlp").build(16);
-  const auto one = compile(p, options("graph", "fp32", 1)), four = compile(p, options("graph", "fp32", 4));
+  const auto one = compile(p, options("graph", PrecisionKind::fp32, 1)),
+             four = compile(p, options("graph", PrecisionKind::fp32, 4));
   run_steps(*one, p, 4);
   run_steps(*four, p, 4);
   EXPECT_TRUE(identical(one->state(), four->state()));
@@ -181,7 +184,7 @@ TEST(KernelExecutable, infers_in_task_infer) {
   const Program p = find_workload("mlp").build(4);
   CompileOptions how = options("graph");
   const auto trainer = compile(p, how);
-  how.task = "infer";
+  how.task = Task::infer;
   const auto inference = compile(p, how);
   EXPECT_THAT(inference->state(), ::testing::SizeIs(4));
   run_steps(*inference, p, 2, 2);
@@ -285,7 +288,7 @@ TEST(Tf32, rounds_the_operands_of_matrix_ops_alone) {
       .network = [](GraphBuilder& b, ValueId x, std::int64_t classes) {
         return b.linear("fc", x, classes);
       }}.build(4);
-  const auto logits = [&](const char* precision, bool rounded) {
+  const auto logits = [&](PrecisionKind precision, bool rounded) {
     Batch fed = batch(p, 3);
     std::vector<HostTensor> state = parameters(p, 1);
     if (rounded) {
@@ -301,7 +304,8 @@ TEST(Tf32, rounds_the_operands_of_matrix_ops_alone) {
     executable->evaluate(fed.host(), found.data());
     return found;
   };
-  const auto tf32 = logits("tf32", false), by_hand = logits("fp32", true), strict = logits("fp32", false);
+  const auto tf32 = logits(PrecisionKind::tf32, false), by_hand = logits(PrecisionKind::fp32, true),
+             strict = logits(PrecisionKind::fp32, false);
   double worst = 0, moved = 0;
   for (std::size_t i = 0; i < tf32.size(); ++i) {
     worst = std::max(worst, std::abs(static_cast<double>(tf32[i]) - static_cast<double>(by_hand[i])));
@@ -316,11 +320,11 @@ TEST(ReferenceBackend, says_what_it_does_not_support) {
   const Program p = find_workload("mlp").build(4);
   EXPECT_EQ(backend.unsupported(p, options("graph")), "");
   EXPECT_THAT(backend.unsupported(p, options("compile")), HasSubstr("'compile'"));
-  EXPECT_EQ(backend.unsupported(p, options("graph", "tf32")), "");
-  EXPECT_THAT(backend.unsupported(find_workload("lstm").build(4), options("graph", "tf32")),
+  EXPECT_EQ(backend.unsupported(p, options("graph", PrecisionKind::tf32)), "");
+  EXPECT_THAT(backend.unsupported(find_workload("lstm").build(4), options("graph", PrecisionKind::tf32)),
               HasSubstr("[lstm"));
   CompileOptions how = options("graph");
-  how.device = "cuda";
+  how.device = DeviceKind::cuda;
   EXPECT_THAT(backend.unsupported(p, how), HasSubstr("cuda"));
   EXPECT_THROW(backend.compile(p, how), Unsupported);
 }

@@ -75,11 +75,11 @@ inline Program residual_program(std::int64_t samples, OptimizerSpec optimizer = 
   return workload.build(samples);
 }
 
-inline CompileOptions options(const std::string& mode, const std::string& precision = "fp32",
+inline CompileOptions options(const std::string& mode, PrecisionKind precision = PrecisionKind::fp32,
                               int threads = 2) {
   CompileOptions options;
   options.mode = mode;
-  options.precision = parse_precision(precision);
+  options.precision = precision_of(precision);
   options.threads = threads;
   options.check = true;
   return options;

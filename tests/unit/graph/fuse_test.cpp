@@ -48,12 +48,12 @@ TEST(Fuse, leaves_no_relu_of_its_own_in_a_training_step_of_lenet5) {
 }
 
 TEST(Fuse, a_mask_reaches_across_the_flatten_of_cnn) {
-  for (const char* precision : {"fp32", "bf16"}) {
+  for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16}) {
     const Graph graph = fuse(
-        training_step(find_workload("cnn").build(4), {.precision = parse_precision(precision)}), all_rules());
+        training_step(find_workload("cnn").build(4), {.precision = precision_of(precision)}), all_rules());
     const Node& gradient = graph.node(graph.find_node("fc.input_gradient"));
-    EXPECT_EQ(graph.value(gradient.inputs[2]).name, "flatten") << precision;
-    EXPECT_THAT(ops(graph), testing::Not(testing::Contains("relu_gradient"))) << precision;
+    EXPECT_EQ(graph.value(gradient.inputs[2]).name, "flatten") << to_string(precision);
+    EXPECT_THAT(ops(graph), testing::Not(testing::Contains("relu_gradient"))) << to_string(precision);
   }
 }
 

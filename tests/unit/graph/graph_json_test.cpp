@@ -55,10 +55,10 @@ TEST(GraphJson, writes_what_it_read_for_saved_opaque_and_optional_results) {
 }
 
 TEST(GraphJson, a_whole_training_step_comes_back) {
-  for (const char* precision : {"fp32", "bf16", "fp64"}) {
-    const Graph step = training_step(everything(), {.precision = parse_precision(precision)});
+  for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16, PrecisionKind::fp64}) {
+    const Graph step = training_step(everything(), {.precision = precision_of(precision)});
     const std::string text = to_json(step).dump();
-    EXPECT_EQ(to_json(graph_from_json(json::parse(text))).dump(), text) << precision;
+    EXPECT_EQ(to_json(graph_from_json(json::parse(text))).dump(), text) << to_string(precision);
   }
 }
 
@@ -178,7 +178,7 @@ TEST(GraphJson, survives_random_damage) {
     }
     try {
       const Program program = program_from_json(bad);
-      training_step(program, {.precision = parse_precision("bf16"), .gradients_as_outputs = true});
+      training_step(program, {.precision = precision_of(PrecisionKind::bf16), .gradients_as_outputs = true});
       inference_step(program, {});
     } catch (const GraphError&) {
       ++refused;

@@ -141,7 +141,8 @@ TEST(TrainingStep, a_parameter_that_the_loss_does_not_use_is_left_alone) {
 }
 
 TEST(Precision, fp64_leaves_no_f32_anywhere) {
-  const TrainingStepOptions options{.precision = parse_precision("fp64"), .gradients_as_outputs = true};
+  const TrainingStepOptions options{.precision = precision_of(PrecisionKind::fp64),
+                                    .gradients_as_outputs = true};
   for (const Graph& graph :
        {training_step(normalised(), options), inference_step(normalised(), options.precision)}) {
     for (const Value& value : graph.values()) {
@@ -153,16 +154,16 @@ TEST(Precision, fp64_leaves_no_f32_anywhere) {
 
 TEST(Precision, fp32_and_tf32_change_nothing) {
   const Program program = normalised();
-  for (const char* name : {"fp32", "tf32"}) {
-    const Graph graph = training_step(program, {.precision = parse_precision(name)});
+  for (const PrecisionKind kind : {PrecisionKind::fp32, PrecisionKind::tf32}) {
+    const Graph graph = training_step(program, {.precision = precision_of(kind)});
     for (const Node& node : graph.nodes()) EXPECT_NE(node.op->name(), "cast");
   }
 }
 
 TEST(Precision, bf16_keeps_parameters_statistics_loss_and_weight_gradients_in_f32) {
-  const Graph graph = training_step(
-      normalised(),
-      {.precision = parse_precision("bf16"), .gradients_as_outputs = true, .network_outputs = true});
+  const Graph graph = training_step(normalised(), {.precision = precision_of(PrecisionKind::bf16),
+                                                   .gradients_as_outputs = true,
+                                                   .network_outputs = true});
   for (const Value& value : graph.values()) {
     if (value.role == Role::label || value.role == Role::intermediate) continue;
     EXPECT_EQ(value.type.dtype, DType::f32) << value.name;
@@ -183,12 +184,18 @@ TEST(Precision, bf16_keeps_parameters_statistics_loss_and_weight_gradients_in_f3
 }
 
 TEST(Precision, bf16_inference_answers_in_f32) {
-  const Graph graph = inference_step(find_workload("lenet5").build(2), parse_precision("bf16"));
+  const Graph graph = inference_step(find_workload("lenet5").build(2), precision_of(PrecisionKind::bf16));
   EXPECT_EQ(graph.value(graph.output("logits")).type.dtype, DType::f32);
 }
 
-TEST(Precision, an_unknown_policy_is_refused_with_the_known_ones) {
-  EXPECT_THAT([] { parse_precision("fp16x"); }, testing::ThrowsMessage<GraphError>(testing::HasSubstr("fp")));
+TEST(Precision, IsThePolicyOfItsKind) {
+  for (const auto& word : words<PrecisionKind>)
+    EXPECT_EQ(precision_of(word.value).kind, word.value) << word.text;
+  EXPECT_EQ(precision_of(PrecisionKind::bf16).storage, DType::bf16);
+  EXPECT_EQ(precision_of(PrecisionKind::bf16).master, DType::f32);
+  EXPECT_EQ(precision_of(PrecisionKind::fp64).master, DType::f64);
+  EXPECT_TRUE(precision_of(PrecisionKind::tf32).tf32);
+  EXPECT_FALSE(precision_of(PrecisionKind::fp32).tf32);
 }
 
 }  // namespace

@@ -61,23 +61,23 @@ Answers answers(Backend& backend, const Program& program, const CompileOptions& 
   return found;
 }
 
-CompileOptions options_of(const char* precision, int threads) {
+CompileOptions options_of(PrecisionKind precision, int threads) {
   CompileOptions options = testing::options("graph", precision, threads);
   options.check = true;
   return options;
 }
 
-class Norm : public ::testing::TestWithParam<std::tuple<const char*, int>> {};
+class Norm : public ::testing::TestWithParam<std::tuple<PrecisionKind, int>> {};
 
 TEST_P(Norm, in_a_residual_network_agrees_with_the_reference_in_fp64) {
   const auto [precision, threads] = GetParam();
-  const bool bf16 = precision == std::string("bf16");
+  const bool bf16 = precision == PrecisionKind::bf16;
   if (bf16 && !has_bf16()) GTEST_SKIP() << "this CPU has no bf16";
   const Program program = residual_network(6);
   OnednnBackend backend;
   reference::ReferenceBackend oracle;
   const Answers found = answers(backend, program, options_of(precision, threads));
-  const Answers expected = answers(oracle, program, options_of("fp64", 1));
+  const Answers expected = answers(oracle, program, options_of(PrecisionKind::fp64, 1));
   ASSERT_EQ(found.size(), expected.size());
   for (const auto& [name, values] : expected) {
     double error = 0, scale = 0;
@@ -92,7 +92,7 @@ TEST_P(Norm, in_a_residual_network_agrees_with_the_reference_in_fp64) {
 
 TEST_P(Norm, ends_in_the_same_bits_twice) {
   const auto [precision, threads] = GetParam();
-  if (precision == std::string("bf16") && !has_bf16()) GTEST_SKIP() << "this CPU has no bf16";
+  if (precision == PrecisionKind::bf16 && !has_bf16()) GTEST_SKIP() << "this CPU has no bf16";
   const Program program = residual_network(5);
   OnednnBackend backend;
   EXPECT_EQ(answers(backend, program, options_of(precision, threads)),
@@ -100,16 +100,17 @@ TEST_P(Norm, ends_in_the_same_bits_twice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Norm,
-                         ::testing::Combine(::testing::Values("fp32", "bf16"), ::testing::Values(1, 2, 3)),
+                         ::testing::Combine(::testing::Values(PrecisionKind::fp32, PrecisionKind::bf16),
+                                            ::testing::Values(1, 2, 3)),
                          [](const auto& test) {
-                           return std::string(std::get<0>(test.param)) + "_t" +
+                           return std::string(to_string(std::get<0>(test.param))) + "_t" +
                                   std::to_string(std::get<1>(test.param));
                          });
 
 TEST(NormBlocks, are_what_the_convolutions_leave) {
   const Program program = residual_network(4);
   OnednnBackend backend;
-  CompileOptions options = testing::options("graph", "fp32", 1);
+  CompileOptions options = testing::options("graph", PrecisionKind::fp32, 1);
   options.profile = true;
   const auto executable = backend.compile(program, options);
   // With AVX2 oneDNN's convolutions choose other layouts for their weights than the optimizer has.

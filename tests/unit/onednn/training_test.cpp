@@ -18,10 +18,10 @@ constexpr std::int64_t batch = 6;
 struct Case {
   const char* workload;
   const char* mode;
-  const char* precision;
+  PrecisionKind precision;
 };
 void PrintTo(const Case& c, std::ostream* stream) {
-  *stream << c.workload << "_" << c.mode << "_" << c.precision;
+  *stream << c.workload << "_" << c.mode << "_" << to_string(c.precision);
 }
 
 struct Data {
@@ -46,10 +46,10 @@ struct Data {
   HostBatch host() const { return {inputs.data(), labels.data()}; }
 };
 
-CompileOptions options(const char* mode, const char* precision, int threads = 2) {
+CompileOptions options(const char* mode, PrecisionKind precision, int threads = 2) {
   CompileOptions o;
   o.mode = mode;
-  o.precision = parse_precision(precision);
+  o.precision = precision_of(precision);
   o.threads = threads;
   o.check = true;
   return o;
@@ -59,14 +59,14 @@ class Training : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Training, gradients_agree_with_the_reference_in_fp64) {
   const auto [workload, mode, precision] = GetParam();
-  const bool bf16 = std::string_view(precision) == "bf16";
+  const bool bf16 = precision == PrecisionKind::bf16;
   if (bf16 && !has_bf16()) GTEST_SKIP() << "this CPU has no bf16";
   const Program program = find_workload(workload).build(batch);
   const Data data(program);
   OnednnBackend backend;
   reference::ReferenceBackend oracle;
   const auto ours = backend.compile(program, options(mode, precision));
-  const auto theirs = oracle.compile(program, options("eager", "fp64"));
+  const auto theirs = oracle.compile(program, options("eager", PrecisionKind::fp64));
   ours->set_state(data.state);
   theirs->set_state(data.state);
   const auto got = ours->gradients(data.host()), expected = theirs->gradients(data.host());
@@ -77,16 +77,18 @@ TEST_P(Training, gradients_agree_with_the_reference_in_fp64) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Workloads, Training,
-                         ::testing::Values(Case{"mlp", "graph", "fp32"}, Case{"mlp", "eager", "fp32"},
-                                           Case{"lenet5", "graph", "fp32"}, Case{"lenet5", "eager", "fp32"},
-                                           Case{"cnn", "graph", "fp32"}, Case{"cnn", "eager", "fp32"},
-                                           Case{"mlp", "graph", "bf16"}, Case{"lenet5", "graph", "bf16"},
-                                           Case{"cnn", "graph", "bf16"}));
+INSTANTIATE_TEST_SUITE_P(
+    Workloads, Training,
+    ::testing::Values(Case{"mlp", "graph", PrecisionKind::fp32}, Case{"mlp", "eager", PrecisionKind::fp32},
+                      Case{"lenet5", "graph", PrecisionKind::fp32},
+                      Case{"lenet5", "eager", PrecisionKind::fp32}, Case{"cnn", "graph", PrecisionKind::fp32},
+                      Case{"cnn", "eager", PrecisionKind::fp32}, Case{"mlp", "graph", PrecisionKind::bf16},
+                      Case{"lenet5", "graph", PrecisionKind::bf16},
+                      Case{"cnn", "graph", PrecisionKind::bf16}));
 
 std::vector<HostTensor> train(const Program& program, const Data& data, int steps, int threads) {
   OnednnBackend backend;
-  const auto executable = backend.compile(program, options("graph", "fp32", threads));
+  const auto executable = backend.compile(program, options("graph", PrecisionKind::fp32, threads));
   executable->set_state(data.state);
   executable->stage(0, data.host());
   for (int i = 1; i <= steps; ++i) executable->step(0, 1e-3, i);
@@ -111,8 +113,8 @@ TEST(FirstLayer, agrees_with_the_reference_whatever_the_batch) {
     const Data data(program);
     OnednnBackend backend;
     reference::ReferenceBackend oracle;
-    const auto ours = backend.compile(program, options("graph", "fp32"));
-    const auto theirs = oracle.compile(program, options("eager", "fp64"));
+    const auto ours = backend.compile(program, options("graph", PrecisionKind::fp32));
+    const auto theirs = oracle.compile(program, options("eager", PrecisionKind::fp64));
     ours->set_state(data.state);
     theirs->set_state(data.state);
     const auto got = ours->gradients(data.host()), expected = theirs->gradients(data.host());
@@ -125,9 +127,11 @@ TEST(FirstLayer, agrees_with_the_reference_whatever_the_batch) {
 TEST(Backend, says_what_it_cannot_do) {
   const Program program = find_workload("mlp").build(batch);
   OnednnBackend backend;
-  EXPECT_EQ(backend.unsupported(program, options("graph", "fp32")), "");
-  EXPECT_NE(backend.unsupported(program, options("compile", "fp32")).find("compile"), std::string::npos);
-  EXPECT_NE(backend.unsupported(program, options("graph", "fp64")).find("fp64"), std::string::npos);
+  EXPECT_EQ(backend.unsupported(program, options("graph", PrecisionKind::fp32)), "");
+  EXPECT_NE(backend.unsupported(program, options("compile", PrecisionKind::fp32)).find("compile"),
+            std::string::npos);
+  EXPECT_NE(backend.unsupported(program, options("graph", PrecisionKind::fp64)).find("fp64"),
+            std::string::npos);
 }
 
 TEST(Backend, tells_which_library_was_loaded) {

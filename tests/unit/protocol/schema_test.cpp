@@ -92,6 +92,11 @@ TEST(ProtocolSchema, refuses_what_is_wrong) {
   wrong = request();
   wrong["clock"]["kind"] = "sundial";
   EXPECT_NE(errors("request", wrong), "");
+  for (const char* field : {"task", "device", "precision"}) {
+    wrong = request();
+    wrong[field] = "gpu";
+    EXPECT_NE(errors("request", wrong), "") << field;
+  }
   EXPECT_NE(errors("event", Json{{"event", "dance"}}), "");
   EXPECT_NE(errors("event", Json{{"event", "error"}, {"kind", "bad"}}), "");
   EXPECT_NE(errors("command", Json{{"command", "stop"}}), "");

@@ -46,7 +46,7 @@ TEST(Comparison, has_no_ratio_to_a_cell_that_is_not_clean) {
 TEST(Analysis, groups_only_what_is_the_same_work) {
   Report report = test::sample_report(1);
   CellReport bf16 = report.cells[0];
-  bf16.axes.precision = "bf16";
+  bf16.axes.precision = PrecisionKind::bf16;
   report.cells.push_back(bf16);
   const auto groups = analyze(report).groups;
   ASSERT_EQ(groups.size(), 2u);

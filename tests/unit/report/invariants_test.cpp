@@ -44,7 +44,7 @@ Metric& step_time(Report& report) { return report.cells[0].metrics["step_time"];
 INSTANTIATE_TEST_SUITE_P(
     Each, Invariant,
     ::testing::Values(
-        Spoilt{"id_of_other_axes", [](Report& r) { r.cells[0].axes.precision = "bf16"; }, "its axes make the id"},
+        Spoilt{"id_of_other_axes", [](Report& r) { r.cells[0].axes.precision = PrecisionKind::bf16; }, "its axes make the id"},
         Spoilt{"id_twice", [](Report& r) { r.cells[1] = r.cells[0]; }, "the id stands twice"},
         Spoilt{"batch_zero", [](Report& r) { r.cells[0].axes.batch = 0; }, "batch 0"},
         Spoilt{"no_threads", [](Report& r) { r.cells[0].axes.threads = 0; }, "0 threads"},

@@ -1,7 +1,10 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <string>
+#include <utility>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -161,6 +164,43 @@ TEST(ReportJson, names_the_field_that_is_missing_or_of_another_type) {
   json = to_json(sample_report(1));
   json["cells"][0]["status"] = "fine";
   EXPECT_THAT(refusal(json.dump()), HasSubstr("/cells/0/status: \"fine\" is not one of ok, unsupported, "));
+}
+
+TEST(ReportJson, NamesTheAxisAndItsWordsWhenAWordIsUnknown) {
+  const std::pair<const char*, std::string> axes[] = {{"device", "cpu, cuda"},
+                                                      {"task", "train, infer"},
+                                                      {"precision", "fp32, tf32, bf16, fp64"},
+                                                      {"loader", "resident, harness, native"},
+                                                      {"compile_cache", "cold, warm"},
+                                                      {"cache", "cold, warm"}};
+  for (const auto& [key, known] : axes) {
+    auto json = to_json(sample_report(1));
+    for (const char* word : {"tepid", ""}) {
+      json["cells"][0]["axes"][key] = word;
+      EXPECT_THAT(
+          refusal(json.dump()),
+          HasSubstr(fmt::format("r.json/cells/0/axes/{}: \"{}\" is not one of {}", key, word, known)));
+    }
+    json["cells"][0]["axes"][key] = nullptr;
+    EXPECT_THAT(refusal(json.dump()),
+                HasSubstr(fmt::format("/cells/0/axes/{}: should be text, is null", key)));
+  }
+}
+
+TEST(ReportJson, KeepsEveryWordOfTheAxes) {
+  const auto survives = [](auto Axes::* field, auto value) {
+    Report report = sample_report(1);
+    report.cells[0].axes.*field = value;
+    report.cells[0].id = cell_id(report.cells[0].axes);
+    return parse_report(report_text(report), "r.json").cells[0].axes.*field == value;
+  };
+  for (const auto& word : words<DeviceKind>) EXPECT_TRUE(survives(&Axes::device, word.value)) << word.text;
+  for (const auto& word : words<Task>) EXPECT_TRUE(survives(&Axes::task, word.value)) << word.text;
+  for (const auto& word : words<PrecisionKind>)
+    EXPECT_TRUE(survives(&Axes::precision, word.value)) << word.text;
+  for (const auto& word : words<LoaderKind>) EXPECT_TRUE(survives(&Axes::loader, word.value)) << word.text;
+  for (const auto& word : words<CacheState>)
+    EXPECT_TRUE(survives(&Axes::compile_cache, word.value)) << word.text;
 }
 
 TEST(StrictJson, refuses_duplicate_keys_where_they_stand) {

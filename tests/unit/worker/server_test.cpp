@@ -216,6 +216,26 @@ TEST(Server, names_the_field_of_the_request_that_is_wrong) {
   }
 }
 
+TEST(Server, NamesTheKnownWordsWhenARequestHasAnotherOne) {
+  const json wrong[] = {{{"task", "tain"}},
+                        {{"precision", "fp16x"}},
+                        {{"device", "gpu"}},
+                        {{"loader", {{"kind", "own"}}}},
+                        {{"op", {{"size", "16"}, {"cache", "tepid"}}}}};
+  const char* expected[] = {"/task: \"tain\" is not one of train, infer",
+                            "/precision: \"fp16x\" is not one of fp32, tf32, bf16, fp64",
+                            "/device: \"gpu\" is not one of cpu, cuda",
+                            "/loader/kind: \"own\" is not one of resident, harness, native",
+                            "/op/cache: \"tepid\" is not one of cold, warm"};
+  for (std::size_t i = 0; i < std::size(wrong); ++i) {
+    Conversation with(wrong[i]);
+    with.hear();
+    const json answer = with.ask(R"({"command": "compile"})");
+    EXPECT_EQ(answer["kind"], "failed");
+    EXPECT_THAT(answer["reason"].get<std::string>(), HasSubstr(std::string("request.json") + expected[i]));
+  }
+}
+
 TEST(Server, is_no_oracle_in_a_cell_that_asks_for_none) {
   Conversation with;
   with.hear();

@@ -57,10 +57,9 @@ class Witness final : public Executable {
   bool drained = true;
 };
 
-void train_in(const Cell& cell, Witness& witness, const std::string& task,
-              const TellProgress& progress = {}) {
+void train_in(const Cell& cell, Witness& witness, Task task, const TellProgress& progress = {}) {
   Session session(cell.path());
-  train(witness, session, task == "infer" ? Timed::inference : Timed::training, progress);
+  train(witness, session, task == Task::infer ? Timed::inference : Timed::training, progress);
   session.close();
 }
 
@@ -71,7 +70,7 @@ TEST(Trainer, rotates_resident_batches_and_reads_the_schedule_by_row) {
       {"kind", "steps"}, {"steps", 7}, {"warm_up", {{"min_steps", 2}, {"min_seconds", 0}}}};
   cell.save_request();
   Witness witness;
-  train_in(cell, witness, "train");
+  train_in(cell, witness, Task::train);
   EXPECT_THAT(witness.staged, ElementsAre(0, 1, 2));
   ASSERT_THAT(witness.slots, SizeIs(Ge(9)));
   for (std::size_t i = 0; i < witness.slots.size(); ++i) {
@@ -87,7 +86,7 @@ TEST(Trainer, rotates_resident_batches_and_reads_the_schedule_by_row) {
 TEST(Trainer, feeds_every_batch_of_the_plan_and_evaluates_between_epochs) {
   Cell cell;
   Witness witness;
-  train_in(cell, witness, "train");
+  train_in(cell, witness, Task::train);
   constexpr std::size_t batches = 2 * (Cell::train / 4);
   ASSERT_THAT(witness.slots, SizeIs(batches));
   EXPECT_THAT(witness.slots, Each(0));
@@ -112,7 +111,7 @@ TEST(Trainer, waits_for_each_inference) {
       {"kind", "steps"}, {"steps", 5}, {"warm_up", {{"min_steps", 2}, {"min_seconds", 0}}}};
   cell.save_request();
   Witness witness;
-  train_in(cell, witness, "infer");
+  train_in(cell, witness, Task::infer);
   EXPECT_GE(witness.synchronisations, static_cast<int>(witness.slots.size()));
   EXPECT_EQ(witness.losses, 0) << "an inference has no loss";
 }

@@ -49,7 +49,7 @@ Json to_json(const StepSummary& step) {
 
 Json to_json(const ProgramSummary& summary) {
   return {{"workload", summary.workload},
-          {"precision", summary.precision},
+          {"precision", to_string(summary.precision)},
           {"batch", summary.batch},
           {"parameters", summary.parameters},
           {"forward_flops", summary.forward_flops},
@@ -128,7 +128,8 @@ int inspect(const InspectOptions& options) {
     print_json(assay::to_json(program));
     return fine;
   }
-  const ProgramSummary summary = summarise(program, parse_precision(one("precision")));
+  const ProgramSummary summary =
+      summarise(program, precision_of(from_word<PrecisionKind>(one("precision")).value()));
   if (options.json) {
     print_json(to_json(summary));
     return fine;
@@ -138,7 +139,7 @@ int inspect(const InspectOptions& options) {
              .rows = {},
              .notes = {}};
   head.notes = {workload.source,
-                fmt::format("batch {}, {}, {}; {} parameters", summary.batch, summary.precision,
+                fmt::format("batch {}, {}, {}; {} parameters", summary.batch, to_string(summary.precision),
                             program.optimizer.kind, summary.parameters),
                 fmt::format("FLOP of a training step: forward {}, backward {}, optimizer {}",
                             format_value(summary.forward_flops, Hint::rate, "1"),

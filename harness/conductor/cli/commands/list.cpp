@@ -115,9 +115,7 @@ Listing list_backends(const OptionValues& given, bool) {
                .rows = {},
                .notes = {}};
   const BackendRegistry registry = find_backends(parse_interpreters(list_of(given, "interpreter")));
-  const auto joined = [](const std::vector<std::string>& items) {
-    return fmt::format("{}", fmt::join(items, " "));
-  };
+  const auto joined = [](const auto& items) { return fmt::format("{}", fmt::join(items, " ")); };
   for (const BackendDescription& backend : registry.backends) {
     out.items.push_back({{"name", backend.name},
                          {"kind", backend.kind},
@@ -125,11 +123,11 @@ Listing list_backends(const OptionValues& given, bool) {
                          {"description", backend.description},
                          {"framework", backend.framework},
                          {"modes", backend.modes},
-                         {"devices", backend.devices},
-                         {"tasks", backend.tasks},
-                         {"precisions", backend.precisions},
+                         {"devices", texts_of(backend.devices)},
+                         {"tasks", texts_of(backend.tasks)},
+                         {"precisions", texts_of(backend.precisions)},
                          {"layouts", backend.layouts},
-                         {"loaders", backend.loaders},
+                         {"loaders", texts_of(backend.loaders)},
                          {"folder", backend.folder.string()},
                          {"available", backend.available()},
                          {"reason", backend.unavailable},
@@ -138,8 +136,8 @@ Listing list_backends(const OptionValues& given, bool) {
         {{backend.name},
          {backend.kind},
          {joined(backend.modes)},
-         {joined(backend.devices)},
-         {joined(backend.precisions)},
+         {joined(texts_of(backend.devices))},
+         {joined(texts_of(backend.precisions))},
          backend.available() ? Entry{"available", Tone::good} : Entry{"unavailable", Tone::doubtful},
          {backend.description}});
     if (!backend.available())

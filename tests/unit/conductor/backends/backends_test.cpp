@@ -89,6 +89,23 @@ TEST_F(BackendsTest, a_bad_description_is_a_fault_and_no_obstacle) {
   EXPECT_THAT(registry.faults[1], AllOf(HasSubstr("b/backend.json"), HasSubstr("precision")));
 }
 
+TEST_F(BackendsTest, NamesTheKnownWordsWhenADescriptionHasAnotherOne) {
+  const std::pair<const char*, const char*> lists[] = {{"devices", "cpu, cuda"},
+                                                       {"tasks", "train, infer"},
+                                                       {"precisions", "fp32, tf32, bf16, fp64"},
+                                                       {"loaders", "resident, harness, native"},
+                                                       {"memory_limits", "cpu, cuda"}};
+  for (const auto& [key, known] : lists) {
+    auto wrong = description();
+    wrong[key] = {"gpu"};
+    write(root_ / "b/backend.json", wrong.dump());
+    const BackendRegistry registry = find_backends_in({root_}, {});
+    EXPECT_TRUE(registry.backends.empty()) << key;
+    ASSERT_EQ(registry.faults.size(), 1U) << key;
+    EXPECT_THAT(registry.faults[0], AllOf(HasSubstr(key), HasSubstr("'gpu'"), HasSubstr(known)));
+  }
+}
+
 TEST_F(BackendsTest, the_first_of_a_name_wins_and_says_so) {
   auto one = description(), two = description();
   one["description"] = "first";

@@ -38,20 +38,19 @@ inline Program tiny_program(std::int64_t batch, OptimizerSpec optimizer = {}) {
   return {build(true), build(false), std::move(optimizer)};
 }
 
-inline void write_request(const std::filesystem::path& folder, const std::string& precision,
-                          const std::string& task) {
+inline void write_request(const std::filesystem::path& folder, PrecisionKind precision, Task task) {
   std::filesystem::create_directories(folder);
-  std::ofstream(folder / "request.json") << nlohmann::json{
-      {"protocol", 1},          {"task", task}, {"mode", "graph"},
-      {"precision", precision}, {"batch", 8},   {"check", {{"distinct", 4}, {"perturbations", 2}}}};
+  std::ofstream(folder / "request.json")
+      << nlohmann::json{{"protocol", 1},   {"task", to_string(task)},
+                        {"mode", "graph"}, {"precision", to_string(precision)},
+                        {"batch", 8},      {"check", {{"distinct", 4}, {"perturbations", 2}}}};
 }
 
 class AnsweredCell {
  public:
-  explicit AnsweredCell(OptimizerSpec optimizer = {}, const std::string& task = "train",
-                        std::int64_t batch = 8)
+  explicit AnsweredCell(OptimizerSpec optimizer = {}, Task task = Task::train, std::int64_t batch = 8)
       : program_(tiny_program(batch, std::move(optimizer))), task_(task) {
-    write_request(folder(), "fp32", task);
+    write_request(folder(), PrecisionKind::fp32, task);
     batch_ = write_check(folder(), program_, 7, 4);
     for (const char* phase : {"check", "verify"}) answer(phase);
   }
@@ -136,12 +135,12 @@ class AnsweredCell {
       }
       worker_[phase].emplace(expected.name, std::move(mine));
     }
-    if (phase == "check" && task_ == "train") update_from_gradients(1, 1);
+    if (phase == "check" && task_ == Task::train) update_from_gradients(1, 1);
   }
 
   TemporaryFolder temporary_;
   Program program_;
-  std::string task_;
+  Task task_;
   CheckBatch batch_;
   std::map<std::string, std::map<std::string, HostTensor>> worker_;
   std::vector<HostTensor> oracle_;

@@ -42,7 +42,7 @@ TEST(Equivalence, passes_answers_that_are_rounded_to_f32) {
 TEST(Equivalence, judges_every_expected_tensor) {
   AnsweredCell cell;
   const Equivalence result = cell.judged("check");
-  for (const ExpectedTensor& expected : expected_tensors(cell.program(), "train", "check", 3)) {
+  for (const ExpectedTensor& expected : expected_tensors(cell.program(), Task::train, "check", 3)) {
     EXPECT_LE(tensor(result, "check/" + expected.name).ratio, 1) << expected.name;
   }
 }
@@ -76,7 +76,7 @@ TEST(Equivalence, says_how_many_ties_the_oracle_counted) {
 TEST(Equivalence, fails_when_any_single_tensor_is_off) {
   for (const char* phase : {"check", "verify"}) {
     AnsweredCell names;
-    for (const ExpectedTensor& expected : expected_tensors(names.program(), "train", phase, 3)) {
+    for (const ExpectedTensor& expected : expected_tensors(names.program(), Task::train, phase, 3)) {
       AnsweredCell cell;
       float& element = cell.worker(phase, expected.name).as<float>()[0];
       element += 0.01f + 0.01f * std::abs(element);
@@ -167,7 +167,7 @@ TEST(Equivalence, sees_a_gradient_twice_as_large_that_adam_hides_in_the_update) 
 }
 
 TEST(Equivalence, judges_inference_by_its_logits_alone) {
-  AnsweredCell cell({}, "infer");
+  AnsweredCell cell({}, Task::infer);
   EXPECT_TRUE(cell.judged("check").passed);
   EXPECT_TRUE(cell.judged("verify").passed);
   EXPECT_EQ(cell.judged("verify").tensors.size(), 1u);

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 class OracleCacheTest : public ::testing::Test {
  protected:
   OracleCacheTest() : program_(tiny_program(12)) {
-    write_request(folder_.path() / "cell", "fp32", "train");
+    write_request(folder_.path() / "cell", PrecisionKind::fp32, Task::train);
     write_check(folder_.path() / "cell", program_, 3, 4);
     worker_.executable = folder_.path() / "worker";
     std::ofstream(worker_.executable) << "build 1";
@@ -56,7 +56,7 @@ TEST_F(OracleCacheTest, asks_again_after_another_build_of_the_worker) {
 
 TEST_F(OracleCacheTest, asks_again_for_another_precision_and_for_other_inputs) {
   ask();
-  write_request(folder_.path() / "cell", "bf16", "train");
+  write_request(folder_.path() / "cell", PrecisionKind::bf16, Task::train);
   EXPECT_EQ(ask(), 2);
   write_check(folder_.path() / "cell", program_, 4, 4);
   EXPECT_EQ(ask(), 3);

@@ -49,7 +49,7 @@ TEST(Tolerance, is_wider_for_a_scalar_whose_error_is_poorly_known) {
 }
 
 TEST(Tolerance, grows_with_the_length_of_a_sum_in_the_type_that_sums) {
-  const Precision fp32, bf16{"bf16", DType::bf16, DType::f32, false};
+  const Precision fp32, bf16 = precision_of(PrecisionKind::bf16);
   const Bound once = bound_of({1e-6, 1e-6}, exact, fp32), often = bound_of({1e-6, 1e-6}, exact, fp32, 25);
   EXPECT_NEAR(often.max, 5 * once.max, 1e-12);
   EXPECT_NEAR(often.l2, 5 * once.l2, 1e-12);
@@ -57,7 +57,7 @@ TEST(Tolerance, grows_with_the_length_of_a_sum_in_the_type_that_sums) {
 }
 
 TEST(Tolerance, is_wider_where_narrow_storage_holds_nothing_but_rounding) {
-  const Precision fp32, bf16{"bf16", DType::bf16, DType::f32, false};
+  const Precision fp32, bf16 = precision_of(PrecisionKind::bf16);
   const std::vector<double> rounding{1e-17, -2e-17, 2e-17};
   const double of_value = bound_of({1e-3, 1}, exact, bf16).max;
   const double of_rounding = bound_of({1e-3, 1}, rounding, bf16).max;

@@ -27,12 +27,12 @@ class OneRow : public ::testing::Test {
     backend.name = "fast";
     backend.kind = "bare";
     backend.command = {"/bin/true"};
-    backend.devices = {"cpu"};
+    backend.devices = {DeviceKind::cpu};
     backend.modes = {"graph"};
-    backend.tasks = {"train", "infer"};
-    backend.precisions = {"fp32"};
+    backend.tasks = {Task::train, Task::infer};
+    backend.precisions = {PrecisionKind::fp32};
     backend.layouts = {"native"};
-    backend.loaders = {"resident", "harness"};
+    backend.loaders = {LoaderKind::resident, LoaderKind::harness};
     registry_.backends = {backend};
   }
   std::vector<Cell> cells(nlohmann::json config) {

@@ -38,7 +38,7 @@ TEST(MainMetric, IsOneThatTheCellHas) {
   Axes axes;
   axes.measure = "steps";
   EXPECT_EQ(main_metric(axes), "step_time");
-  axes.task = "infer";
+  axes.task = Task::infer;
   EXPECT_EQ(main_metric(axes), "latency_p50");
   axes.size = "4096";  // a single op
   EXPECT_EQ(main_metric(axes), "step_time");
@@ -118,7 +118,7 @@ TEST(Compare, another_gpu_is_another_machine_and_another_driver_is_so_for_cells_
   EXPECT_FALSE(environment_differences(base, other_driver)[0].hard) << "its cells ran on the processor";
   for (Report* report : {&base, &other_driver}) {
     CellReport& cell = report->cells[0];
-    cell.axes.device = "cuda";
+    cell.axes.device = DeviceKind::cuda;
     cell.id = cell_id(cell.axes);
   }
   EXPECT_TRUE(environment_differences(base, other_driver)[0].hard);

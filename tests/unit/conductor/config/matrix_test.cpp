@@ -26,12 +26,12 @@ BackendDescription backend(const std::string& name, std::vector<std::string> mod
   result.name = name;
   result.kind = "bare";
   result.command = {"/bin/true"};
-  result.devices = {"cpu"};
+  result.devices = {DeviceKind::cpu};
   result.modes = std::move(modes);
-  result.tasks = {"train", "infer"};
-  result.precisions = {"fp32"};
+  result.tasks = {Task::train, Task::infer};
+  result.precisions = {PrecisionKind::fp32};
   result.layouts = {"native"};
-  result.loaders = {"resident", "harness"};
+  result.loaders = {LoaderKind::resident, LoaderKind::harness};
   return result;
 }
 
@@ -128,11 +128,11 @@ TEST_F(MatrixTest, what_is_not_given_comes_from_the_workload) {
   EXPECT_EQ(cell.axes.batch, 200);
   EXPECT_EQ(cell.axes.dataset, "fashion-mnist");
   EXPECT_EQ(cell.axes.optimizer, "adam");
-  EXPECT_EQ(cell.axes.loader, "resident");
+  EXPECT_EQ(cell.axes.loader, LoaderKind::resident);
   EXPECT_EQ(cell.network().learning_rate, 1e-3);
   EXPECT_EQ(
       cells(R"({"workload": "lenet5", "backend": "fast", "mode": "graph", "epochs": 2})").at(0).axes.loader,
-      "harness");
+      LoaderKind::harness);
 }
 
 TEST_F(MatrixTest, a_mode_that_another_backend_has_is_no_cell_of_this_one) {
@@ -171,7 +171,7 @@ TEST_F(MatrixTest, bad_names_are_refused_with_place_and_nearest) {
 TEST_F(MatrixTest, an_axis_that_makes_no_difference_to_a_cell_does_not_repeat_it) {
   const auto ids = [this](const char* config) {
     std::multiset<std::string> found;
-    for (const Cell& cell : cells(config)) found.insert(cell.axes.workload + " " + cell.axes.task);
+    for (const Cell& cell : cells(config)) found.insert(cell.axes.workload + " " + cell.axes.text("task"));
     return found;
   };
   EXPECT_EQ(ids(R"({"workload": ["mlp", "lstm"], "backend": "fast", "mode": "graph",
@@ -293,14 +293,14 @@ TEST_F(MatrixTest, weight_decay_is_part_of_the_identity_and_of_the_program) {
 }
 
 TEST_F(MatrixTest, a_share_of_the_memory_is_unsupported_where_nothing_holds_a_backend_to_it) {
-  registry_.backends[0].devices = {"cpu", "cuda"};
-  registry_.backends[0].memory_limits = {"cuda"};
+  registry_.backends[0].devices = {DeviceKind::cpu, DeviceKind::cuda};
+  registry_.backends[0].memory_limits = {DeviceKind::cuda};
   const auto made = cells(
       R"({"workload": "mlp", "backend": "fast", "mode": "graph", "device": ["cpu", "cuda"],
           "memory-fraction": [0.99, 0.05]})");
   ASSERT_EQ(made.size(), 4U);
   for (const Cell& cell : made) {
-    const bool honoured = cell.axes.device == "cuda";
+    const bool honoured = cell.axes.device == DeviceKind::cuda;
     EXPECT_EQ(cell.status, honoured ? Status::ok : Status::unsupported) << cell.id;
     if (!honoured) {
       EXPECT_THAT(cell.reason, HasSubstr("nothing on the device cpu holds it to a share of the memory"));

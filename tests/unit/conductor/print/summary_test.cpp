@@ -38,7 +38,7 @@ TEST(Summary, ranks_by_time_and_states_ratio_and_tax) {
 TEST(Summary, says_what_a_frameworks_own_loader_fed) {
   Report report = test::sample_report(2);
   EXPECT_THAT(text_of(report), Not(HasSubstr("own loader")));
-  report.cells[1].axes.loader = "native";
+  report.cells[1].axes.loader = LoaderKind::native;
   EXPECT_THAT(text_of(report), HasSubstr("torch compile was fed by its framework's own loader"));
 }
 

@@ -118,7 +118,7 @@ TEST(Metrics, a_percentile_needs_the_calls_that_would_show_what_lies_beyond_it) 
     Fork fork = steps_fork(0, 100);
     for (std::int64_t i = 0; i < calls; ++i) fork.latencies_ns.push_back((i + 1) * 1000);
     CellReport made = cell({fork});
-    made.axes.task = "infer";
+    made.axes.task = Task::infer;
     return metrics_of(made);
   };
   const Metrics thousand = metrics_of_calls(1000);

@@ -11,13 +11,13 @@ using ::testing::HasSubstr;
 Axes cold() {
   Axes axes;
   axes.size = "4096";
-  axes.cache = "cold";
+  axes.cache = CacheState::cold;
   return axes;
 }
 
 Axes warm() {
   Axes axes = cold();
-  axes.cache = "warm";
+  axes.cache = CacheState::warm;
   return axes;
 }
 

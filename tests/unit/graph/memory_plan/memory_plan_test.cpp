@@ -50,12 +50,13 @@ TEST(MemoryPlan, every_node_of_each_workload_finds_its_operands) {
   for (const Workload& workload : all_workloads()) {
     // Every byte of a plan is written here: photographs would take minutes.
     if (element_count(workload.sample_shape) > 3 * 64 * 64) continue;
-    for (const char* precision : {"fp32", "bf16", "fp64"}) {
-      const Precision policy = parse_precision(precision);
-      expect_right(training_step(workload.build(4), {.precision = policy}), workload.name + " " + precision);
+    for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16, PrecisionKind::fp64}) {
+      const Precision policy = precision_of(precision);
+      const std::string name(to_string(precision));
+      expect_right(training_step(workload.build(4), {.precision = policy}), workload.name + " " + name);
       expect_right(fuse(training_step(workload.build(4), {.precision = policy}), every_rule),
                    workload.name + " fused");
-      expect_right(inference_step(workload.build(4), policy), workload.name + " inference " + precision);
+      expect_right(inference_step(workload.build(4), policy), workload.name + " inference " + name);
     }
   }
 }

@@ -26,7 +26,7 @@ TEST(Summary, counts_lenet5_as_by_hand) {
 
 TEST(Summary, parts_add_up_and_plans_shrink) {
   for (const Workload& workload : all_workloads()) {
-    const ProgramSummary summary = summarise(workload.build(16), parse_precision("bf16"));
+    const ProgramSummary summary = summarise(workload.build(16), precision_of(PrecisionKind::bf16));
     const double parts = summary.forward_flops + summary.backward_flops + summary.optimizer_flops;
     EXPECT_DOUBLE_EQ(parts, summary.training.flops);
     EXPECT_GT(summary.backward_flops, summary.forward_flops);
