@@ -7,7 +7,7 @@ import os
 import platform
 
 import mxnet as mx
-from assay_worker import Cell, Unsupported
+from assay_worker import Cell, Unsupported, variables
 
 STATIC = {"static_alloc": True, "static_shape": True}
 
@@ -24,4 +24,5 @@ def observed() -> dict[str, str]:
         "engine": os.environ.get("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),
         "onednn": str(features.is_enabled("MKLDNN")),
         "python": platform.python_version(),
+        **variables("MXNET_", "MKLDNN_", "DNNL_", "OMP_", "GOMP_"),
     }

@@ -4,6 +4,7 @@ The contract is docs/protocol.md; harness/worker/backend.hpp is the same contrac
 """
 
 from .adapter import Adapter, Cell, Info
+from .environment import variables
 from .errors import Unavailable, Unsupported
 from .libraries import Library, loaded_libraries
 from .loop import Loop
@@ -29,5 +30,6 @@ __all__ = [
     "Value",
     "loaded_libraries",
     "required",
+    "variables",
     "worker_main",
 ]

@@ -1,0 +1,25 @@
+"""What the mxnet worker alone has to tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from framework import FRAMEWORKS
+
+MXNET = next(framework for framework in FRAMEWORKS if framework.name == "mxnet")
+pytestmark = MXNET.skip
+
+
+def test_large_arrays_start_no_second_pool_of_threads(
+    make_cell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MXNET_CPU_PARALLEL_SIZE", raising=False)
+    settings = MXNET.hear(make_cell("mlp"), "quit")[0]["settings"]
+    assert int(settings["MXNET_CPU_PARALLEL_SIZE"]) > 2**29
+
+
+def test_the_callers_environment_takes_precedence(make_cell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MXNET_CPU_PARALLEL_SIZE", "200000")
+    settings = MXNET.hear(make_cell("mlp"), "quit")[0]["settings"]
+    assert settings["MXNET_CPU_PARALLEL_SIZE"] == "200000"
