@@ -14,11 +14,13 @@ from assay_worker import (
     Program,
     Samples,
     Unsupported,
+    images_to_ours,
+    images_to_theirs,
     loaded_libraries,
 )
 from tensorflow_fit import fit_all, fit_once, loaded, resident
 from tensorflow_loader import make_loader
-from tensorflow_network import Network, images_to_ours, images_to_theirs
+from tensorflow_network import Network
 from tensorflow_op import TensorflowOp
 from tensorflow_optimizer import Rule
 from tensorflow_settings import MODES, configure, observed, refuse_cell
@@ -92,17 +94,17 @@ class TensorflowAdapter(Adapter):
             given = tensors.get(value.name)
             if given is None:
                 given = np.full(value.shape, value.initializer == "ones", np.float32)
-            self._named[value.name].assign(self._network.to_theirs(value.name, given))
+            self._named[value.name].assign(self._network.layout.to_theirs(value.name, given))
         for (name, moment), variable in self._rule.moments.items():
             given = tensors.get(f"{name}.{moment}")
             variable.assign(
-                np.zeros(variable.shape) if given is None else self._network.to_theirs(name, given)
+                np.zeros(variable.shape) if given is None else self._network.layout.to_theirs(name, given)
             )
         self._rule.restart()
         self._restarted = True
 
     def state(self) -> Tensors:
-        to_ours, scale = self._network.to_ours, np.float32(self._rule.scale)
+        to_ours, scale = self._network.layout.to_ours, np.float32(self._rule.scale)
         found = {name: to_ours(name, variable.numpy()) for name, variable in self._named.items()}
         for (name, moment), variable in self._rule.moments.items():
             found[f"{name}.{moment}"] = to_ours(name, variable.numpy()) * scale
@@ -155,7 +157,7 @@ class TensorflowAdapter(Adapter):
         loss, logits, gradients = self._gradients(_batch(inputs), tf.constant(labels))
         found = {"loss": loss.numpy(), "logits": logits.numpy()}
         for value, gradient in zip(self._program.parameters, gradients, strict=True):
-            found[f"gradient/{value.name}"] = self._network.to_ours(
+            found[f"gradient/{value.name}"] = self._network.layout.to_ours(
                 value.name, tf.convert_to_tensor(gradient).numpy()
             )
         return found

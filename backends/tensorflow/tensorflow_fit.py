@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 import keras
 import numpy as np
 import tensorflow as tf
-from assay_worker import Loop
-from tensorflow_network import images_to_theirs
+from assay_worker import Loop, images_to_theirs
 
 Prepare = Callable[[float, int], None]
 Tell = Callable[[tf.Tensor], None]
