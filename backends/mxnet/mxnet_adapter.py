@@ -49,6 +49,7 @@ class MxnetAdapter(Adapter):
         self._trainer = gluon.Trainer(trained, self._optimizer, kvstore=None)
         self._slots: dict[int, tuple[nd.NDArray, nd.NDArray]] = {}
         self._losses: nd.NDArray | None = None
+        self._loader: gluon.data.DataLoader | None = None
         self._rate: float | None = None  # the one within SGD's velocity; None when there is none
         self._restarted = True
 
@@ -101,7 +102,9 @@ class MxnetAdapter(Adapter):
         self._trainer.step(self._program.batch)
 
     def loader(self, samples: Samples) -> gluon.data.DataLoader:
-        return make_loader(samples, self._program.batch, self._cell)
+        if self._loader is None:
+            self._loader = make_loader(samples, self._program.batch, self._cell)
+        return self._loader
 
     def take(self, batch: list[nd.NDArray]) -> None:
         inputs, labels = batch

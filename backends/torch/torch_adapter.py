@@ -67,6 +67,7 @@ class TorchAdapter(Adapter):
         # Masks of a round differ as its parameters do.
         torch.manual_seed(cell.seed)
         self._order = torch.Generator().manual_seed(cell.seed)  # of the own loader
+        self._loader: DataLoader | None = None
 
     def set_state(self, tensors: Tensors) -> None:
         with torch.no_grad():
@@ -122,7 +123,9 @@ class TorchAdapter(Adapter):
         self._loss = self._captured.replay(inputs, labels) if self._captured else self._step(inputs, labels)
 
     def loader(self, samples: Samples) -> DataLoader:
-        return make_loader(samples, self._program.batch, self._cell, self._order)
+        if self._loader is None:
+            self._loader = make_loader(samples, self._program.batch, self._cell, self._order)
+        return self._loader
 
     def take(self, batch: list[Tensor]) -> None:
         inputs, labels = batch
