@@ -18,8 +18,8 @@ from assay_worker import (
     images_to_theirs,
     loaded_libraries,
 )
-from tensorflow_fit import fit_all, fit_once, loaded, resident
-from tensorflow_loader import make_loader
+from tensorflow_fit import Fetch, fit_all, fit_once, loaded, resident
+from tensorflow_loader import Loader
 from tensorflow_network import Network
 from tensorflow_op import TensorflowOp
 from tensorflow_optimizer import Rule
@@ -60,6 +60,7 @@ class TensorflowAdapter(Adapter):
             loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
             self._network.model.compile(self._rule.keras, loss)
         self._loss: tf.Tensor | None = None
+        self._loader: Loader | None = None
         self._restarted = True
         self._make_functions()
 
@@ -129,16 +130,19 @@ class TensorflowAdapter(Adapter):
         return self._fits
 
     def train(self, loop: Loop, samples: Samples | None) -> None:
+        fetch: Fetch | None = None
         if samples:
-            data = make_loader(samples, self._program.batch, self._cell).repeat()
+            data = self.loader(samples).repeat()
         elif count := loop.session.layout.resident_batches:
             data = resident([self._slots[slot] for slot in range(count)])
         else:
-            data = loaded(loop)
-        fit_all(self._network.model, loop, data, self._prepare, self._keep_loss)
+            data, fetch = loaded(loop)
+        fit_all(self._network.model, loop, data, fetch, self._prepare, self._keep_loss)
 
     def loader(self, samples: Samples) -> tf.data.Dataset:
-        return make_loader(samples, self._program.batch, self._cell)
+        if self._loader is None:
+            self._loader = Loader(samples, self._program.batch, self._cell)
+        return self._loader.epoch()
 
     def take(self, batch: tuple[tf.Tensor, tf.Tensor]) -> None:
         self._slots[0] = batch
