@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from assay_worker import Adapter, Cell, Info, Library, Program, Samples, loaded_libraries
+from assay_worker.tensors import same_tensors
 from torch import Tensor
 from torch.utils.data import DataLoader
 from torch_capture import CapturedStep
@@ -22,7 +23,8 @@ Tensors = dict[str, np.ndarray]
 
 
 class TorchAdapter(Adapter):
-    """Modes: `eager`, `compile` for torch.compile of the forward and backward pass, `cudagraph`."""
+    """Modes: `eager`, `compile` for torch.compile of the forward and backward pass, `cudagraph`, and for task
+    infer `freeze`: compiled with the weights as constants."""
 
     @classmethod
     def info(cls, cell: Cell) -> Info:
@@ -52,11 +54,12 @@ class TorchAdapter(Adapter):
         self._captured: CapturedStep | None = None
         self._slots: dict[int, tuple[Tensor, Tensor]] = {}
         self._loss: Tensor | None = None
+        self._frozen: Tensors = {}
         self._restarted = True
         self._forward: Callable[..., tuple[Tensor, ...]] = self._network
         self._infer: Callable[[Tensor], Tensor] = self._network.infer
         self._drops: Callable[..., list[tuple[Tensor, Tensor]]] = self._network.drops
-        if cell.mode == "compile":
+        if cell.mode in ("compile", "freeze"):
             # PyTorch has no compiled LSTM: it runs as it is, what stands before and behind it is compiled.
             whole = all(node.op != "lstm" for node in program.training.nodes)
             self._forward = torch.compile(self._network, fullgraph=whole, dynamic=False)
@@ -70,6 +73,10 @@ class TorchAdapter(Adapter):
         self._loader: DataLoader | None = None
 
     def set_state(self, tensors: Tensors) -> None:
+        if self._cell.mode == "freeze":
+            if not same_tensors(tensors, self._frozen):
+                torch.compiler.reset()  # the weights are constants of what was compiled
+            self._frozen = tensors
         with torch.no_grad():
             for value in self._program.parameters + self._program.states:
                 given = tensors.get(value.name)

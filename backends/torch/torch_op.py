@@ -24,6 +24,10 @@ class TorchOp(OpAdapter):
         refuse_cell(cell)
         if cell.mode == "cudagraph":
             raise Unsupported(f"[{program.training.name}] a single op is not captured: --mode compile")
+        if cell.mode == "freeze":
+            raise Unsupported(
+                f"[{program.training.name}] a single op has no weights to freeze: --mode compile"
+            )
         if cell.mode == "compile" and any(node.op == "lstm" for node in program.training.nodes):
             raise Unsupported("[lstm] torch.compile leaves PyTorch's LSTM as it is: --mode eager")
         super().__init__(program, cell)
