@@ -9,12 +9,32 @@ from typing import Any
 import jax
 import numpy as np
 import optax
-from assay_worker import Adapter, Cell, Info, Library, Program, loaded_libraries
+from assay_worker import (
+    Adapter,
+    Cell,
+    Info,
+    Library,
+    Program,
+    Value,
+    images_to_ours,
+    images_to_theirs,
+    loaded_libraries,
+)
 from jax import Array
-from jax_network import Values, function_of
+from jax_network import Form, Network, Values
 from jax_op import JaxOp
 from jax_optimizer import MOMENTS, make_optimizer, with_fields
-from jax_settings import as_array, compute_type, configure, device_of, memory_of, observed, put, refuse_cell
+from jax_settings import (
+    CHANNELS_FIRST,
+    as_array,
+    compute_type,
+    configure,
+    device_of,
+    memory_of,
+    observed,
+    put,
+    refuse_cell,
+)
 
 Tensors = dict[str, np.ndarray]
 Step = Callable[..., Any]
@@ -55,7 +75,10 @@ class JaxAdapter(Adapter):
         self._masks: Values = {}
 
         training, inference = program.training, program.inference
-        run, run_inference = (function_of(graph, compute_type(cell)) for graph in (training, inference))
+        native = cell.layout != CHANNELS_FIRST
+        self._images_last = native
+        network = Network(program, Form(compute_type(cell), images_last=native, inputs_first=native))
+        self._layout = network.layout
 
         def loss_of(
             parameters: list[Array],
@@ -65,7 +88,7 @@ class JaxAdapter(Adapter):
             masks: Values,
             key: Array | None,
         ) -> tuple[Array, Any]:
-            values = run(
+            values = network.run(
                 {**self._named(parameters), **states, **masks, "inputs": inputs, "labels": labels}, key
             )
             updated = states | {state: values[name] for state, name in training.updates.items()}
@@ -90,14 +113,16 @@ class JaxAdapter(Adapter):
             return optax.apply_updates(parameters, steps), states, moments, key, loss
 
         def infer(parameters: list[Array], states: Values, inputs: Array) -> Array:
-            return run_inference({**self._named(parameters), **states, "inputs": inputs})[
+            return network.run_inference({**self._named(parameters), **states, "inputs": inputs})[
                 inference.outputs["logits"]
             ]
 
         def dropped(
             parameters: list[Array], states: Values, inputs: Array, labels: Array, key: Array
         ) -> list[tuple[Array, Array]]:
-            values = run({**self._named(parameters), **states, "inputs": inputs, "labels": labels}, key)
+            values = network.run(
+                {**self._named(parameters), **states, "inputs": inputs, "labels": labels}, key
+            )
             return [(values[str(node.inputs[0])], values[str(node.outputs[0])]) for node in drops]
 
         if cell.mode == "jit":
@@ -110,28 +135,32 @@ class JaxAdapter(Adapter):
             self._dropped = dropped
 
     def set_state(self, tensors: Tensors) -> None:
-        def start(name: str, shape: tuple[int, ...], fill: float = 0.0) -> Array:
-            return self._put(np.asarray(tensors.get(name, np.full(shape, fill)), np.float32))
+        def start(value: Value, moment: str = "") -> Array:
+            given = tensors.get(value.name + moment)
+            if given is None:
+                given = np.full(value.shape, not moment and value.initializer == "ones")
+            return self._put(self._layout.to_theirs(value.name, np.asarray(given, np.float32)))
 
         program = self._program
-        self._parameters = [start(v.name, v.shape) for v in program.parameters]
-        self._states = {v.name: start(v.name, v.shape, v.initializer == "ones") for v in program.states}
+        self._parameters = [start(value) for value in program.parameters]
+        self._states = {value.name: start(value) for value in program.states}
         fields = {
-            theirs: [start(f"{v.name}.{ours}", v.shape) for v in program.parameters]
+            theirs: [start(value, f".{ours}") for value in program.parameters]
             for ours, theirs in self._moments().items()
         }
         self._optimizer_state = with_fields(self._optimizer.init(self._parameters), **fields)
         self._restarted = True
 
     def state(self) -> Tensors:
-        found = self._named(self._parameters) | self._states
+        held = self._named(self._parameters) | self._states
+        found = {name: self._to_ours(name, value) for name, value in held.items()}
         for ours, theirs in self._moments().items():
             moments = self._named(getattr(self._optimizer_state[1], theirs))
-            found |= {f"{name}.{ours}": moment for name, moment in moments.items()}
-        return {name: as_array(value) for name, value in found.items()}
+            found |= {f"{name}.{ours}": self._to_ours(name, moment) for name, moment in moments.items()}
+        return found
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
-        self._slots[slot] = self._put(inputs), self._put(labels)
+        self._slots[slot] = self._batch(inputs), self._put(labels)
 
     def step(self, slot: int, learning_rate: float, step: int) -> None:
         inputs, labels = self._slots[slot]
@@ -154,24 +183,27 @@ class JaxAdapter(Adapter):
         )
 
     def synchronize(self) -> None:
-        jax.block_until_ready((self._parameters, self._states, self._optimizer_state, self._last))
+        if self._train:
+            jax.block_until_ready((self._parameters, self._states, self._optimizer_state, self._last))
+        else:
+            jax.block_until_ready(self._last)
 
     def loss(self) -> float:
         return float("nan") if self._last is None else float(self._last)
 
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
-        return as_array(self._infer(self._parameters, self._states, self._put(inputs)))
+        return as_array(self._infer(self._parameters, self._states, self._batch(inputs)))
 
     def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
         (loss, (self._states, logits)), gradients = self._gradients(
-            self._parameters, self._states, self._put(inputs), self._put(labels), self._masks, self._key
+            self._parameters, self._states, self._batch(inputs), self._put(labels), self._masks, self._key
         )
-        found = {f"gradient/{name}": as_array(one) for name, one in self._named(gradients).items()}
+        found = {f"gradient/{name}": self._to_ours(name, one) for name, one in self._named(gradients).items()}
         return {"loss": as_array(loss), "logits": as_array(logits), **found}
 
     def supply_masks(self, masks: Tensors) -> None:
         # Under jit a second program of the same network, in which the masks are operands.
-        self._masks = {name: self._put(mask) for name, mask in masks.items()}
+        self._masks = {name: self._batch(mask) for name, mask in masks.items()}
 
     def draw_masks(self, slot: int) -> Tensors:
         if self._key is None:
@@ -180,7 +212,9 @@ class JaxAdapter(Adapter):
         found = self._dropped(self._parameters, self._states, *self._slots[slot], drawn)
         # What was 0 before is 0 afterwards, whether it was kept or not.
         return {
-            value.name: np.where(as_array(x) == 0, 255, as_array(y) != 0).astype(np.uint8)
+            value.name: self._batch_to_ours(np.where(as_array(x) == 0, 255, as_array(y) != 0)).astype(
+                np.uint8
+            )
             for value, (x, y) in zip(self._program.masks, found, strict=True)
         }
 
@@ -205,6 +239,16 @@ class JaxAdapter(Adapter):
             count = self._put(np.array(step - 1, np.int32))
             self._optimizer_state = with_fields(self._optimizer_state, count=count)
         self._restarted = False
+
+    def _to_ours(self, name: str, of_parameter: Array) -> np.ndarray:
+        """A parameter, its gradient or a moment of it as the contract lays it out."""
+        return self._layout.to_ours(name, as_array(of_parameter))
+
+    def _batch(self, array: np.ndarray) -> Array:
+        return self._put(images_to_theirs(array) if self._images_last else array)
+
+    def _batch_to_ours(self, array: np.ndarray) -> np.ndarray:
+        return images_to_ours(array) if self._images_last else array
 
     def _put(self, array: np.ndarray) -> Array:
         return put(array, self._device)

@@ -1,8 +1,13 @@
-"""graph.json as a pure function: one function per op, walked in the order of the graph."""
+"""graph.json as a pure function: one function per op, walked in the order of the graph.
+
+Images are (N, H, W, C), kernels (H, W, I, O) and weights (in, out), as Flax has them; with the layout
+`channels_first` all lie as in the contract.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,64 +15,108 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from assay_worker import Graph, Node, Unsupported
+from assay_worker import ChannelsLast, Graph, Node, Program, Unsupported, images_to_theirs
 from jax import Array, lax
 
 # Gives the node's first result, or a tuple of all that it has.
 Op = Callable[..., Any]
 Values = dict[str, Array]
 
-IMAGES = ("NCHW", "OIHW", "NCHW")
+
+@dataclass(frozen=True)
+class Form:
+    """The type that matrix products are computed in, and how arrays lie.
+
+    With `images_last` whatever has four dimensions is an image of the contract, (N, C, H, W), that lies as
+    (N, H, W, C).
+    """
+
+    compute: jnp.dtype
+    images_last: bool = True
+    inputs_first: bool = True  # weights are (in, out)
+
+    @property
+    def images(self) -> tuple[str, str, str]:
+        return ("NHWC", "HWIO", "NHWC") if self.images_last else ("NCHW", "OIHW", "NCHW")
+
+    @property
+    def pixels(self) -> tuple[int, int]:
+        """The dimensions of height and width."""
+        return (1, 2) if self.images_last else (2, 3)
+
+    def of_channels(self, vector: Array) -> Array:
+        """One number a channel, to combine with an image."""
+        return vector if self.images_last else vector[:, None, None]
+
+    def matrix(self, weight: Array) -> Array:
+        """A weight as (in, out) in the type of the products."""
+        return weight.astype(self.compute) if self.inputs_first else weight.astype(self.compute).T
+
+    def axes(self, x: Array, axes: list[int]) -> tuple[int, ...]:
+        """Where the contract's dimensions of x lie."""
+        image = self.images_last and x.ndim == 4
+        return tuple((0, 3, 1, 2)[axis] for axis in axes) if image else tuple(axes)
+
+    def ours(self, x: Array) -> Array:
+        return x.transpose(0, 3, 1, 2) if self.images_last and x.ndim == 4 else x
+
+    def theirs(self, x: Array) -> Array:
+        return x.transpose(0, 2, 3, 1) if self.images_last and x.ndim == 4 else x
 
 
-def convolution(stride: int, padding: int, *, compute: jnp.dtype) -> Op:
+def convolution(stride: int, padding: int, *, form: Form) -> Op:
     def run(x: Array, weight: Array, bias: Array | None) -> Array:
         y = lax.conv_general_dilated(
-            x.astype(compute),
-            weight.astype(compute),
+            x.astype(form.compute),
+            weight.astype(form.compute),
             (stride, stride),
             [(padding, padding)] * 2,
-            dimension_numbers=IMAGES,
+            dimension_numbers=form.images,
         )
-        return y if bias is None else y + bias.astype(compute)[:, None, None]
+        return y if bias is None else y + form.of_channels(bias.astype(form.compute))
 
     return run
 
 
-def linear(*, compute: jnp.dtype) -> Op:
+def linear(*, form: Form) -> Op:
     def run(x: Array, weight: Array, bias: Array | None) -> Array:
-        y = x.astype(compute) @ weight.astype(compute).T
-        return y if bias is None else y + bias.astype(compute)
+        y = x.astype(form.compute) @ form.matrix(weight)
+        return y if bias is None else y + bias.astype(form.compute)
 
     return run
 
 
-def _pool(x: Array, start: float, combine: Op, kernel: int, stride: int, padding: int) -> Array:
-    window, strides = (1, 1, kernel, kernel), (1, 1, stride, stride)
-    padded = ((0, 0), (0, 0), (padding, padding), (padding, padding))
+def _pool(
+    x: Array, start: float, combine: Op, kernel: int, stride: int, padding: int, *, form: Form
+) -> Array:
+    window, strides, padded = [1] * 4, [1] * 4, [(0, 0)] * 4
+    for axis in form.pixels:
+        window[axis], strides[axis], padded[axis] = kernel, stride, (padding, padding)
     return lax.reduce_window(x, np.array(start, x.dtype), combine, window, strides, padded)
 
 
-def average_pool(kernel: int, stride: int, padding: int) -> Op:
+def average_pool(kernel: int, stride: int, padding: int, *, form: Form) -> Op:
     # The divisor counts the padding.
-    return lambda x: _pool(x, 0, lax.add, kernel, stride, padding) / kernel**2
+    return lambda x: _pool(x, 0, lax.add, kernel, stride, padding, form=form) / kernel**2
 
 
-def max_pool(kernel: int, stride: int, padding: int) -> Op:
-    return lambda x: _pool(x, -jnp.inf, lax.max, kernel, stride, padding)
+def max_pool(kernel: int, stride: int, padding: int, *, form: Form) -> Op:
+    return lambda x: _pool(x, -jnp.inf, lax.max, kernel, stride, padding, form=form)
 
 
-def batch_norm(epsilon: float, momentum: float, training: bool) -> Op:
+def batch_norm(epsilon: float, momentum: float, training: bool, *, form: Form) -> Op:
+    of_channels = form.of_channels
+
     def normalise(x: Array, weight: Array, bias: Array, mean: Array, inverse_std: Array) -> Array:
-        centred = x.astype(jnp.float32) - mean[:, None, None]
-        y = centred * (inverse_std * weight)[:, None, None] + bias[:, None, None]
+        centred = x.astype(jnp.float32) - of_channels(mean)
+        y = centred * of_channels(inverse_std * weight) + of_channels(bias)
         return y.astype(x.dtype)
 
     def infer(x: Array, weight: Array, bias: Array, mean: Array, variance: Array) -> Array:
         return normalise(x, weight, bias, mean, lax.rsqrt(variance + epsilon))
 
     def train(x: Array, weight: Array, bias: Array, mean: Array, variance: Array) -> tuple[Array, ...]:
-        axes = (0, 2, 3)
+        axes = (0, *form.pixels)
         batch_mean = jnp.mean(x, axes, jnp.float32)
         batch_variance = jnp.var(x.astype(jnp.float32), axes)
         inverse_std = lax.rsqrt(batch_variance + epsilon)
@@ -88,33 +137,51 @@ def dropout(rate: float) -> Op:
     return run
 
 
-def concat(axis: int) -> Op:
-    return lambda *values: jnp.concatenate(values, axis)
+def concat(axis: int, *, form: Form) -> Op:
+    return lambda *values: jnp.concatenate(values, form.axes(values[0], [axis])[0])
 
 
-def matmul(transpose_a: bool, transpose_b: bool, *, compute: jnp.dtype) -> Op:
+def flatten(*, form: Form) -> Op:
+    # The contract flattens (C, H, W).
+    return lambda x: form.ours(x).reshape(len(x), -1)
+
+
+def flatten_as_it_lies(x: Array) -> Array:
+    return x.reshape(len(x), -1)
+
+
+def matmul(transpose_a: bool, transpose_b: bool, *, form: Form) -> Op:
     def run(a: Array, b: Array) -> Array:
-        a, b = a.astype(compute), b.astype(compute)
-        return jnp.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b)
+        a, b = (form.ours(value).astype(form.compute) for value in (a, b))
+        return form.theirs(jnp.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b))
 
     return run
 
 
-def normalise(axes: list[int], epsilon: float) -> Op:
+def normalise(axes: list[int], epsilon: float, *, form: Form) -> Op:
     # The square is bounded, not the root: at zero the root has no gradient.
     def run(x: Array) -> Array:
-        return x * lax.rsqrt(jnp.maximum(jnp.square(x).sum(tuple(axes), keepdims=True), epsilon**2))
+        squares = jnp.square(x).sum(form.axes(x, axes), keepdims=True)
+        return x * lax.rsqrt(jnp.maximum(squares, epsilon**2))
 
     return run
 
 
-def reduce(kind: str, axes: list[int]) -> Op:
+def reduce(kind: str, axes: list[int], *, form: Form) -> Op:
     function = {"sum": jnp.sum, "mean": jnp.mean, "max": jnp.max}[kind]
-    return lambda x: function(x, axis=tuple(axes))
+    return lambda x: function(x, axis=form.axes(x, axes))
 
 
-def slice_(axis: int, begin: int, end: int) -> Op:
-    return lambda x: lax.slice_in_dim(x, begin, end, axis=axis)
+def reshape(shape: list[int], *, form: Form) -> Op:
+    return lambda x: form.theirs(form.ours(x).reshape(shape))
+
+
+def slice_(axis: int, begin: int, end: int, *, form: Form) -> Op:
+    return lambda x: lax.slice_in_dim(x, begin, end, axis=form.axes(x, [axis])[0])
+
+
+def softmax(*, form: Form) -> Op:
+    return lambda x: jax.nn.softmax(x, form.axes(x, [x.ndim - 1])[0])
 
 
 def softmax_cross_entropy() -> Op:
@@ -132,22 +199,26 @@ def embedding(sparse_gradient: bool = False) -> Op:
     return lambda indices, weight: jnp.take(weight, indices, axis=0, mode="fill", fill_value=0)
 
 
-def lstm(last: bool, *, compute: jnp.dtype) -> Op:
+def transpose(permutation: list[int], *, form: Form) -> Op:
+    return lambda x: form.theirs(form.ours(x).transpose(permutation))
+
+
+def lstm(last: bool, *, form: Form) -> Op:
     def run(x: Array, weight: Array, recurrent_weight: Array, bias: Array) -> Array:
         # The inputs' share of all steps at once, as Flax's OptimizedLSTMCell has it for one step.
-        given = x.astype(compute) @ weight.astype(compute).T
-        recurrent = recurrent_weight.astype(compute).T
+        given = x.astype(form.compute) @ form.matrix(weight)
+        recurrent = form.matrix(recurrent_weight)
 
         def step(carry: tuple[Array, Array], gates: Array) -> tuple[tuple[Array, Array], Array]:
             h, c = carry
             gates = gates.astype(jnp.float32) + (h @ recurrent).astype(jnp.float32) + bias
             i, f, g, o = jnp.split(gates, 4, axis=1)
             c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
-            h = (jax.nn.sigmoid(o) * jnp.tanh(c)).astype(compute)
+            h = (jax.nn.sigmoid(o) * jnp.tanh(c)).astype(form.compute)
             return (h, c), h
 
-        shape = (x.shape[0], recurrent_weight.shape[1])
-        start = jnp.zeros(shape, compute), jnp.zeros(shape, jnp.float32)
+        shape = (x.shape[0], len(recurrent))
+        start = jnp.zeros(shape, form.compute), jnp.zeros(shape, jnp.float32)
         (h, _), every = lax.scan(step, start, given.swapaxes(0, 1))
         return h if last else every.swapaxes(0, 1)
 
@@ -163,7 +234,7 @@ OPS: dict[str, Callable[..., Op]] = {
     "dot": lambda: jnp.dot,
     "dropout": dropout,
     "embedding": embedding,
-    "flatten": lambda: lambda x: x.reshape(len(x), -1),
+    "flatten": flatten,
     "from_array": lambda: lambda array: jnp.array(array),
     "from_list": lambda: lambda numbers: jnp.array(numbers, jnp.float32),
     "linear": linear,
@@ -174,39 +245,53 @@ OPS: dict[str, Callable[..., Op]] = {
     "normalise": normalise,
     "reduce": reduce,
     "relu": lambda: jax.nn.relu,
-    "reshape": lambda shape: lambda x: x.reshape(shape),
+    "reshape": reshape,
     "sigmoid": lambda: jax.nn.sigmoid,
     "slice": slice_,
-    "softmax": lambda: jax.nn.softmax,
+    "softmax": softmax,
     "softmax_cross_entropy": softmax_cross_entropy,
     "softplus": lambda: jax.nn.softplus,
     "softsign": lambda: jax.nn.soft_sign,
     "tanh": lambda: jnp.tanh,
-    "transpose": lambda permutation: lambda x: x.transpose(permutation),
+    "transpose": transpose,
 }
-# These compute in the type of the precision policy; the others in that of their operands.
-MATRIX_OPS = {"convolution", "linear", "lstm", "matmul"}
+# These depend on the form; the others go element by element in the type of their operands.
+FORMED_OPS = {
+    *("average_pool", "batch_norm", "concat", "convolution", "flatten", "linear", "lstm", "matmul"),
+    *("max_pool", "normalise", "reduce", "reshape", "slice", "softmax", "transpose"),
+}
+# In the layout `native` the images of these lie as (N, H, W, C).
+IMAGE_OPS = {"average_pool", "batch_norm", "convolution", "max_pool"}
+# Operands of these that are weights, which are (in, out) in the layout `native`.
+WEIGHTS = {"convolution": slice(1, 2), "linear": slice(1, 2), "lstm": slice(1, 3)}
 # These draw: each gets a key of its own.
 RANDOM_OPS = {"dropout"}
 
 
-def translate(node: Node, compute: jnp.dtype) -> Op:
+def translate(node: Node, form: Form) -> Op:
     """Raise Unsupported when JAX's adapter has no such op, or not with these attributes."""
     if node.op not in OPS:
         raise Unsupported(f"[{node.op}] the jax adapter has no such op")
-    make = partial(OPS[node.op], compute=compute) if node.op in MATRIX_OPS else OPS[node.op]
+    make = partial(OPS[node.op], form=form) if node.op in FORMED_OPS else OPS[node.op]
     try:
         return make(**node.attributes)
     except TypeError as error:
         raise Unsupported(f"[{node.op}] attributes {node.attributes}: {error}") from error
 
 
-def function_of(graph: Graph, compute: jnp.dtype) -> Callable[..., Values]:
+def function_of(graph: Graph, form: Form, lying: Collection[str] = ()) -> Callable[..., Values]:
     """Give what turns parameters, running statistics and inputs by name into all values by name.
 
-    Where masks are not among them dropout draws, by a key of its own for each.
+    Results of flatten that are `lying` keep the order of what they are made of. Where masks are not among
+    the inputs dropout draws, by a key of its own for each.
     """
-    plan = [(translate(node, compute), node.op, node.inputs, node.outputs) for node in graph.nodes]
+    plan = [
+        (
+            flatten_as_it_lies if node.outputs[0] in lying else translate(node, form),
+            *(node.op, node.inputs, node.outputs),
+        )
+        for node in graph.nodes
+    ]
     masks = {str(node.inputs[1]): None for node in graph.nodes if node.op in RANDOM_OPS}
 
     def run(given: Values, key: Array | None = None) -> Values:
@@ -221,3 +306,43 @@ def function_of(graph: Graph, compute: jnp.dtype) -> Callable[..., Values]:
         return values
 
     return run
+
+
+def weights_of(graph: Graph) -> set[str]:
+    """Names of the operands that are (in, out) in the layout `native`."""
+    return {str(name) for node in graph.nodes if node.op in WEIGHTS for name in node.inputs[WEIGHTS[node.op]]}
+
+
+class Network:
+    """The functions of both graphs of a program, and the layout of its parameters and inputs."""
+
+    def __init__(self, program: Program, form: Form) -> None:
+        training, inference = program.training, program.inference
+        # What only fully connected layers read is flattened without moving it: the rows of their weights lie
+        # in the order of the image.
+        flattens = [node for node in training.nodes if node.op == "flatten" and form.images_last]
+        lying = {str(n.outputs[0]): n for n in flattens if training.feeds_only(n, "linear")}
+        self.run, self.run_inference = (function_of(graph, form, lying) for graph in (training, inference))
+        self.layout = ChannelsLast()
+        weights = weights_of(training)
+        self.layout.as_it_is = {v.name for v in program.parameters + program.states} - (
+            weights if form.inputs_first else set()
+        )
+        if lying:
+            shapes = jax.eval_shape(partial(self.run, key=jax.random.key(0)), self._fed(program))
+        for node in lying.values():
+            image = shapes[str(node.inputs[0])].shape
+            if len(image) == 4:
+                _, height, width, channels = image
+                for reader in training.readers(node):
+                    self.layout.rows[str(reader.inputs[1])] = (channels, height, width)
+
+    def _fed(self, program: Program) -> dict[str, jax.ShapeDtypeStruct]:
+        """Shapes and types of all that the training graph is fed."""
+        types = {"i32": jnp.int32, "f32": jnp.float32}
+        fed = [value for role in ("input", "label") for value in program.training.with_role(role)]
+        shapes = {v.name: (images_to_theirs(np.empty(v.shape, np.bool_)).shape, types[v.dtype]) for v in fed}
+        for value in program.parameters + program.states:
+            held = self.layout.to_theirs(value.name, np.empty(value.shape, np.bool_))
+            shapes[value.name] = held.shape, jnp.float32
+        return {name: jax.ShapeDtypeStruct(*of_value) for name, of_value in shapes.items()}

@@ -7,10 +7,19 @@ from typing import Any
 
 import jax
 import numpy as np
-from assay_worker import Cell, OpAdapter, Program
+from assay_worker import Cell, ChannelsLast, OpAdapter, Program, images_to_ours, images_to_theirs
 from jax import Array
-from jax_network import Values, function_of
-from jax_settings import as_array, compute_type, device_of, memory_of, observed, put, refuse_cell
+from jax_network import IMAGE_OPS, Form, Values, function_of, weights_of
+from jax_settings import (
+    CHANNELS_FIRST,
+    as_array,
+    compute_type,
+    device_of,
+    memory_of,
+    observed,
+    put,
+    refuse_cell,
+)
 
 
 class JaxOp(OpAdapter):
@@ -20,7 +29,11 @@ class JaxOp(OpAdapter):
         refuse_cell(cell)
         super().__init__(program, cell)
         self._device = device_of(cell.device)
-        run = function_of(self.graph, compute_type(cell))
+        native = cell.layout != CHANNELS_FIRST
+        self._images = native and any(node.op in IMAGE_OPS for node in self.graph.nodes)
+        self._weights = weights_of(self.graph) if native else set()
+        self._layout = ChannelsLast()
+        run = function_of(self.graph, Form(compute_type(cell), images_last=self._images, inputs_first=native))
         names, outputs = self.given, list(self.graph.outputs.values())
         base = jax.random.key(cell.request.get("seed", 1))
         positions = [names.index(name) for name in self.differentiated]
@@ -50,10 +63,17 @@ class JaxOp(OpAdapter):
         self._steps = 0
 
     def place(self, name: str, array: np.ndarray) -> Array:
+        if name in self._weights:
+            array = self._layout.to_theirs(name, array)
+        elif self._images:
+            array = images_to_theirs(array)
         return put(array, self._device)
 
     def fetch(self, name: str, tensor: Array) -> np.ndarray:
-        return as_array(tensor)
+        found = as_array(tensor)
+        if name in self._weights:
+            return self._layout.to_ours(name, found)
+        return images_to_ours(found) if self._images else found
 
     def compute(self, given: list[Any], cotangents: list[Array]) -> Sequence[Array]:
         backward = (cotangents,) if self.is_training else ()

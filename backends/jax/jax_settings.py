@@ -11,8 +11,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from assay_worker import Cell, Unavailable, Unsupported
+from assay_worker import Cell, Unavailable, Unsupported, variables
 from jax import Array
+
+CHANNELS_FIRST = "channels_first"
+ALIGNMENT = 64  # what XLA wants of memory that it takes over on a CPU
 
 
 def refuse_cell(cell: Cell) -> None:
@@ -21,6 +24,8 @@ def refuse_cell(cell: Cell) -> None:
         raise Unsupported(f"[tf32] the device {cell.device} has no TF32")
     if cell.mode not in ("eager", "jit"):
         raise Unsupported(f"mode {cell.mode!r}: eager and jit are known")
+    if cell.layout not in ("native", CHANNELS_FIRST):
+        raise Unsupported(f"layout {cell.layout!r}: native (channels last) and {CHANNELS_FIRST} are known")
 
 
 def configure(cell: Cell) -> None:
@@ -31,11 +36,10 @@ def configure(cell: Cell) -> None:
         if cell.deterministic:
             flags = os.environ.get("XLA_FLAGS", "")
             os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true".strip()
+        precision = "tensorfloat32" if cell.precision == "tf32" else "highest"
+        jax.config.update("jax_default_matmul_precision", precision)
     else:
         jax.config.update("jax_platforms", "cpu")
-    jax.config.update(
-        "jax_default_matmul_precision", "tensorfloat32" if cell.precision == "tf32" else "highest"
-    )
 
 
 def compute_type(cell: Cell) -> jnp.dtype:
@@ -50,8 +54,13 @@ def device_of(kind: str) -> jax.Device:
 
 
 def put(array: np.ndarray, device: jax.Device) -> Array:
-    # Always a copy: the buffer belongs to the batch library, and JAX would alias it on a CPU.
-    return jax.device_put(np.array(array), device, may_alias=False)
+    """One copy: the array belongs to the batch library, and JAX takes the copy over."""
+    # JAX 0.10 keeps a view of an aligned array even with may_alias=False, and copies any other once more.
+    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % ALIGNMENT
+    held = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+    held[...] = array
+    return jax.device_put(held, device)
 
 
 def as_array(value: Array) -> np.ndarray:
@@ -67,8 +76,10 @@ def observed(step: Callable[..., Any] | None = None) -> dict[str, str]:
     names = [task.joinpath("comm").read_text() for task in Path("/proc/self/task").iterdir()]
     found = {
         "threads": str(sum("XLAEigen" in name for name in names)),
-        "matmul_precision": str(jax.config.jax_default_matmul_precision),
+        "matmul_precision": str(jax.config.jax_default_matmul_precision or "default"),
+        "async_dispatch": str(jax.config.read("jax_cpu_enable_async_dispatch")),
         "python": platform.python_version(),
+        **variables("JAX_", "XLA_", "PJRT_"),
     }
     if compiled := getattr(step, "_cache_size", None):
         # More than one means that it compiled anew.

@@ -5,18 +5,20 @@ from __future__ import annotations
 import mxnet as mx
 import numpy as np
 from assay_worker import Adapter, Cell, Info, Program, Samples, loaded_libraries
+from assay_worker.tensors import same_tensors
 from mxnet import autograd, gluon, nd
 from mxnet_loader import make_loader
 from mxnet_network import Network
 from mxnet_op import MxnetOp
 from mxnet_optimizer import Amends, make_optimizer, moments_of, scales
-from mxnet_settings import STATIC, observed, refuse_cell
+from mxnet_settings import MODES, STATIC, observed, refuse_cell
 
 Tensors = dict[str, np.ndarray]
 
 
 class MxnetAdapter(Adapter):
-    """Modes: `eager` (imperative) and `hybridize`, with static allocation and static shapes."""
+    """Modes: `eager` (imperative), `hybridize`, with static allocation and static shapes, and for task infer
+    `mkldnn`: hybridized with the subgraph backend of oneDNN."""
 
     @classmethod
     def of(cls, program: Program) -> type[Adapter]:
@@ -33,7 +35,7 @@ class MxnetAdapter(Adapter):
         self._network = Network(program)
         self._network.initialize(mx.init.Zero())
         self._loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
-        self._compiles = cell.mode == "hybridize"
+        self._compiles = bool(MODES[cell.mode])
         if self._compiles:
             self._loss_of.hybridize(**STATIC)
         self._compile()
@@ -49,6 +51,8 @@ class MxnetAdapter(Adapter):
         self._trainer = gluon.Trainer(trained, self._optimizer, kvstore=None)
         self._slots: dict[int, tuple[nd.NDArray, nd.NDArray]] = {}
         self._losses: nd.NDArray | None = None
+        self._fused: Tensors = {}
+        self._loader: gluon.data.DataLoader | None = None
         self._rate: float | None = None  # the one within SGD's velocity; None when there is none
         self._restarted = True
 
@@ -58,6 +62,10 @@ class MxnetAdapter(Adapter):
             if given is None:
                 given = np.full(value.shape, value.initializer == "ones", np.float32)
             self._network.tensor(value.name).set_data(nd.array(given))
+        if self._cell.mode == "mkldnn":
+            if not same_tensors(tensors, self._fused):
+                self._compile()  # its subgraphs keep weights in a form of their own
+            self._fused = tensors
         updater = self._trainer._updaters[0]  # the one that save_states() writes
         for index, value in enumerate(self._program.parameters):
             state = self._optimizer.create_state(index, self._network.tensor(value.name).data())
@@ -101,7 +109,9 @@ class MxnetAdapter(Adapter):
         self._trainer.step(self._program.batch)
 
     def loader(self, samples: Samples) -> gluon.data.DataLoader:
-        return make_loader(samples, self._program.batch, self._cell)
+        if self._loader is None:
+            self._loader = make_loader(samples, self._program.batch, self._cell)
+        return self._loader
 
     def take(self, batch: list[nd.NDArray]) -> None:
         inputs, labels = batch
@@ -166,7 +176,7 @@ class MxnetAdapter(Adapter):
 
     def _compile(self) -> None:
         if self._compiles:
-            self._network.hybridize(**STATIC)
+            self._network.hybridize(**MODES[self._cell.mode])
 
     def _moments(self) -> list[tuple[str, dict[str, nd.NDArray]]]:
         states, spec = self._trainer._updaters[0].states, self._program.optimizer

@@ -20,7 +20,7 @@ class SampleDataset(gluon.data.Dataset):
 
 
 def make_loader(samples: Samples, batch: int, cell: Cell) -> gluon.data.DataLoader:
-    """Shuffle anew in each pass, in processes of its own where workers are asked for."""
+    """Shuffle anew in each pass; workers, where asked for, are processes that it starts once."""
     return gluon.data.DataLoader(
         SampleDataset(samples),
         batch_size=batch,

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-from assay_worker import Cell, OpAdapter, Program
+from assay_worker import Cell, OpAdapter, Program, Unsupported
 from assay_worker.tensors import Tensors
 from mxnet import autograd, gluon, nd
 from mxnet_network import apply, translate
@@ -41,6 +41,8 @@ class MxnetOp(OpAdapter):
 
     def __init__(self, program: Program, cell: Cell, check: bool) -> None:
         refuse_cell(cell)
+        if cell.mode == "mkldnn":
+            raise Unsupported(f"[{program.training.name}] a single op has nothing to fuse: --mode hybridize")
         super().__init__(program, cell)
         names = [*self.operands, *(value.name for value in program.states), *self.masks]
         self._block = block = OpBlock(program, cell.task, names)

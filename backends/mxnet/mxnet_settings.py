@@ -5,16 +5,25 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+from typing import Any
 
 import mxnet as mx
-from assay_worker import Cell, Unsupported
+from assay_worker import Cell, Unsupported, variables
 
 STATIC = {"static_alloc": True, "static_shape": True}
+# What each mode hybridizes with; nothing: it is imperative.
+MODES: dict[str, dict[str, Any]] = {
+    "eager": {},
+    "hybridize": STATIC,
+    "mkldnn": STATIC | {"backend": "MKLDNN"},
+}
 
 
 def refuse_cell(cell: Cell) -> None:
-    if cell.mode not in ("eager", "hybridize"):
-        raise Unsupported(f"mode {cell.mode!r}: eager and hybridize are known")
+    if cell.mode not in MODES:
+        raise Unsupported(f"mode {cell.mode!r}: {', '.join(MODES)} are known")
+    if cell.mode == "mkldnn" and cell.task != "infer":
+        raise Unsupported("[mkldnn] MXNet's oneDNN subgraphs have no gradients: --task infer")
 
 
 def observed() -> dict[str, str]:
@@ -24,4 +33,5 @@ def observed() -> dict[str, str]:
         "engine": os.environ.get("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),
         "onednn": str(features.is_enabled("MKLDNN")),
         "python": platform.python_version(),
+        **variables("MXNET_", "MKLDNN_", "DNNL_", "OMP_", "GOMP_"),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -24,6 +25,10 @@ def restore_aliases() -> None:
 
 
 def adapter() -> type[Adapter]:
+    # Read on import. An array of more than 200,000 elements that is made or copied in the main thread starts
+    # a second OpenMP pool there. libgomp then counts more threads than processors, and waiting threads sleep
+    # instead of spinning: a step of lstm takes more than twice as long.
+    os.environ.setdefault("MXNET_CPU_PARALLEL_SIZE", "1000000000")
     restore_aliases()
     from mxnet_adapter import MxnetAdapter
 

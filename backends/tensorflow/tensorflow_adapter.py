@@ -14,11 +14,13 @@ from assay_worker import (
     Program,
     Samples,
     Unsupported,
+    images_to_ours,
+    images_to_theirs,
     loaded_libraries,
 )
-from tensorflow_fit import fit_all, fit_once, loaded, resident
-from tensorflow_loader import make_loader
-from tensorflow_network import Network, images_to_ours, images_to_theirs
+from tensorflow_fit import Fetch, fit_all, fit_once, loaded, resident
+from tensorflow_loader import Loader
+from tensorflow_network import Network
 from tensorflow_op import TensorflowOp
 from tensorflow_optimizer import Rule
 from tensorflow_settings import MODES, configure, observed, refuse_cell
@@ -58,6 +60,7 @@ class TensorflowAdapter(Adapter):
             loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
             self._network.model.compile(self._rule.keras, loss)
         self._loss: tf.Tensor | None = None
+        self._loader: Loader | None = None
         self._restarted = True
         self._make_functions()
 
@@ -92,17 +95,17 @@ class TensorflowAdapter(Adapter):
             given = tensors.get(value.name)
             if given is None:
                 given = np.full(value.shape, value.initializer == "ones", np.float32)
-            self._named[value.name].assign(self._network.to_theirs(value.name, given))
+            self._named[value.name].assign(self._network.layout.to_theirs(value.name, given))
         for (name, moment), variable in self._rule.moments.items():
             given = tensors.get(f"{name}.{moment}")
             variable.assign(
-                np.zeros(variable.shape) if given is None else self._network.to_theirs(name, given)
+                np.zeros(variable.shape) if given is None else self._network.layout.to_theirs(name, given)
             )
         self._rule.restart()
         self._restarted = True
 
     def state(self) -> Tensors:
-        to_ours, scale = self._network.to_ours, np.float32(self._rule.scale)
+        to_ours, scale = self._network.layout.to_ours, np.float32(self._rule.scale)
         found = {name: to_ours(name, variable.numpy()) for name, variable in self._named.items()}
         for (name, moment), variable in self._rule.moments.items():
             found[f"{name}.{moment}"] = to_ours(name, variable.numpy()) * scale
@@ -127,16 +130,19 @@ class TensorflowAdapter(Adapter):
         return self._fits
 
     def train(self, loop: Loop, samples: Samples | None) -> None:
+        fetch: Fetch | None = None
         if samples:
-            data = make_loader(samples, self._program.batch, self._cell).repeat()
+            data = self.loader(samples).repeat()
         elif count := loop.session.layout.resident_batches:
             data = resident([self._slots[slot] for slot in range(count)])
         else:
-            data = loaded(loop)
-        fit_all(self._network.model, loop, data, self._prepare, self._keep_loss)
+            data, fetch = loaded(loop)
+        fit_all(self._network.model, loop, data, fetch, self._prepare, self._keep_loss)
 
     def loader(self, samples: Samples) -> tf.data.Dataset:
-        return make_loader(samples, self._program.batch, self._cell)
+        if self._loader is None:
+            self._loader = Loader(samples, self._program.batch, self._cell)
+        return self._loader.epoch()
 
     def take(self, batch: tuple[tf.Tensor, tf.Tensor]) -> None:
         self._slots[0] = batch
@@ -155,7 +161,7 @@ class TensorflowAdapter(Adapter):
         loss, logits, gradients = self._gradients(_batch(inputs), tf.constant(labels))
         found = {"loss": loss.numpy(), "logits": logits.numpy()}
         for value, gradient in zip(self._program.parameters, gradients, strict=True):
-            found[f"gradient/{value.name}"] = self._network.to_ours(
+            found[f"gradient/{value.name}"] = self._network.layout.to_ours(
                 value.name, tf.convert_to_tensor(gradient).numpy()
             )
         return found

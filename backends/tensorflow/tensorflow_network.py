@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from assay_worker import Node, Program, Unsupported, Value, required
+from assay_worker import ChannelsLast, Node, Program, Unsupported, Value, images_to_theirs, required
 from keras import layers, ops
 
 # The operands of a node that are values of the program, in order; None where one is absent.
@@ -53,10 +53,8 @@ class Builder:
 
     def __init__(self, images_last: bool = True, seed: int = 1) -> None:
         self.kept: dict[str, keras.Variable] = {}
-        self.as_it_is: set[str] = set()  # parameters that Keras lays out as the contract does
+        self.layout = ChannelsLast()
         self.dropouts: list[Dropout] = []
-        # (C, H, W) of images that are flattened as they lie, (H, W, C), by the weights that multiply them.
-        self._rows: dict[str, tuple[int, ...]] = {}
         self._images_last = images_last
         self._seed = seed
         self._pending: list[tuple[keras.Layer, list[tuple[str, str]]]] = []
@@ -83,25 +81,6 @@ class Builder:
     def finish(self) -> None:
         for layer, pairs in self._pending:
             self.kept |= {name: attrgetter(attribute)(layer) for name, attribute in pairs}
-
-    def to_theirs(self, name: str, array: np.ndarray) -> np.ndarray:
-        """Lay out a parameter or its moment as Keras does: OIHW to HWIO, (out, in) to (in, out)."""
-        if name in self.as_it_is:
-            return array
-        if name in self._rows:
-            images = array.reshape(-1, *self._rows[name])
-            return images.transpose(2, 3, 1, 0).reshape(array.shape[::-1])
-        return np.transpose(array, (2, 3, 1, 0)) if array.ndim == 4 else array.T
-
-    def to_ours(self, name: str, array: np.ndarray) -> np.ndarray:
-        """Undo to_theirs()."""
-        if name in self.as_it_is:
-            return array
-        if name in self._rows:
-            channels, height, width = self._rows[name]
-            images = array.reshape(height, width, channels, -1)
-            return np.ascontiguousarray(images.transpose(3, 2, 0, 1)).reshape(array.shape[::-1])
-        return np.ascontiguousarray(np.transpose(array, (3, 2, 0, 1)) if array.ndim == 4 else array.T)
 
     def axes(self, x: Any, axes: list[int]) -> list[int]:
         """Where the contract's dimensions of x lie."""
@@ -149,7 +128,7 @@ class Builder:
     def flatten_as_it_lies(self, image: Any, weights: list[str]) -> Call:
         """Flatten an image without moving it: the rows of the weights that multiply it lie in its order."""
         _, height, width, channels = image.shape
-        self._rows |= dict.fromkeys(weights, (channels, height, width))
+        self.layout.rows |= dict.fromkeys(weights, (channels, height, width))
         return layers.Flatten()
 
     def embedding(self, operands: Operands, sparse_gradient: bool = False) -> Call:
@@ -157,7 +136,7 @@ class Builder:
             raise Unsupported("[embedding] Keras writes row-sparse gradients out: --embedding-gradient dense")
         weight = required(operands[1])
         rows, width = weight.shape
-        self.as_it_is.add(weight.name)
+        self.layout.as_it_is.add(weight.name)
         return self.keep(layers.Embedding(rows, width), operands, ("embeddings",))
 
     def lstm(self, operands: Operands, last: bool) -> Call:
@@ -291,14 +270,4 @@ class Network:
         self.dropouts = builder.dropouts  # in the order of the program's masks
         # Operand and result of each of them.
         self.dropped = keras.Model(inputs, dropped) if dropped else None
-        self.to_theirs, self.to_ours = builder.to_theirs, builder.to_ours
-
-
-def images_to_theirs(batch: np.ndarray) -> np.ndarray:
-    """NCHW to NHWC; anything else as it is."""
-    return np.transpose(batch, (0, 2, 3, 1)) if batch.ndim == 4 else batch
-
-
-def images_to_ours(batch: np.ndarray) -> np.ndarray:
-    """Undo images_to_theirs()."""
-    return np.ascontiguousarray(np.transpose(batch, (0, 3, 1, 2))) if batch.ndim == 4 else batch
+        self.layout = builder.layout

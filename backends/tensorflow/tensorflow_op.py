@@ -11,9 +11,17 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from assay_worker import Cell, Node, OpAdapter, Program, Unsupported
+from assay_worker import (
+    Cell,
+    Node,
+    OpAdapter,
+    Program,
+    Unsupported,
+    images_to_ours,
+    images_to_theirs,
+)
 from keras import layers
-from tensorflow_network import IMAGE_OPS, Builder, Dropout, images_to_ours, images_to_theirs
+from tensorflow_network import IMAGE_OPS, Builder, Dropout
 from tensorflow_settings import MODES, observed, refuse_cell
 
 TYPES = {"f32": "float32", "i32": "int32", "u8": "uint8"}
@@ -37,7 +45,7 @@ class TensorflowOp(OpAdapter):
 
     def place(self, name: str, array: np.ndarray) -> tf.Tensor:
         if name in self._builder.kept:
-            array = self._builder.to_theirs(name, array)
+            array = self._builder.layout.to_theirs(name, array)
         elif self._images:
             array = images_to_theirs(array)
         # A copy, always: the buffer belongs to the batch library.
@@ -46,7 +54,7 @@ class TensorflowOp(OpAdapter):
     def fetch(self, name: str, tensor: tf.Tensor) -> np.ndarray:
         found = tf.cast(tensor, tf.float32).numpy()
         if name in self._builder.kept:
-            return self._builder.to_ours(name, found)
+            return self._builder.layout.to_ours(name, found)
         return images_to_ours(found) if self._images else found
 
     def compute(self, given: list[Any], cotangents: list[tf.Tensor]) -> Sequence[tf.Tensor]:

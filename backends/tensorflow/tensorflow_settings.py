@@ -8,7 +8,8 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from assay_worker import Cell, Unsupported
+from assay_worker import Cell, Unsupported, variables
+from tensorflow.python.util import _pywrap_util_port
 
 # `autocluster` was switched on before TensorFlow was imported; `fit` compiles as Keras does on a CPU.
 MODES: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
@@ -38,7 +39,10 @@ def observed(function: Callable[..., Any] | None = None) -> dict[str, str]:
         "interop_threads": str(tf.config.threading.get_inter_op_parallelism_threads()),
         "auto_jit": str(tf.config.optimizer.get_jit() or "off"),
         "policy": keras.mixed_precision.dtype_policy().name,
+        # TensorFlow decides by the processor, unless TF_ENABLE_ONEDNN_OPTS does.
+        "onednn": str(_pywrap_util_port.IsMklEnabled()),
         "python": platform.python_version(),
+        **variables("TF_", "XLA_", "DNNL_", "ONEDNN_"),
     }
     if traced := getattr(function, "experimental_get_tracing_count", None):
         # More than one means that it was traced and compiled anew.

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from assay_worker import Adapter, Cell, Info, Library, Program, Samples, loaded_libraries
+from assay_worker.tensors import same_tensors
 from torch import Tensor
 from torch.utils.data import DataLoader
 from torch_capture import CapturedStep
@@ -22,7 +23,8 @@ Tensors = dict[str, np.ndarray]
 
 
 class TorchAdapter(Adapter):
-    """Modes: `eager`, `compile` for torch.compile of the forward and backward pass, `cudagraph`."""
+    """Modes: `eager`, `compile` for torch.compile of the forward and backward pass, `cudagraph`, and for task
+    infer `freeze`: compiled with the weights as constants."""
 
     @classmethod
     def info(cls, cell: Cell) -> Info:
@@ -40,7 +42,7 @@ class TorchAdapter(Adapter):
         self._device = torch.device(cell.device)
         self._memory_share = _limit_memory(cell, self._device)
         self._format = torch.channels_last if cell.layout == "channels_last" else torch.contiguous_format
-        self._network = Network(program).to(self._device, memory_format=self._format)
+        self._network = Network(program, cell.task).to(self._device, memory_format=self._format)
         sparse = {node.inputs[1] for node in program.training.nodes if node.attributes.get("sparse_gradient")}
         parameters = [value.name for value in program.parameters]
         self._optimizer = Optimizers(
@@ -52,11 +54,12 @@ class TorchAdapter(Adapter):
         self._captured: CapturedStep | None = None
         self._slots: dict[int, tuple[Tensor, Tensor]] = {}
         self._loss: Tensor | None = None
+        self._frozen: Tensors = {}
         self._restarted = True
         self._forward: Callable[..., tuple[Tensor, ...]] = self._network
         self._infer: Callable[[Tensor], Tensor] = self._network.infer
         self._drops: Callable[..., list[tuple[Tensor, Tensor]]] = self._network.drops
-        if cell.mode == "compile":
+        if cell.mode in ("compile", "freeze"):
             # PyTorch has no compiled LSTM: it runs as it is, what stands before and behind it is compiled.
             whole = all(node.op != "lstm" for node in program.training.nodes)
             self._forward = torch.compile(self._network, fullgraph=whole, dynamic=False)
@@ -67,14 +70,20 @@ class TorchAdapter(Adapter):
         # Masks of a round differ as its parameters do.
         torch.manual_seed(cell.seed)
         self._order = torch.Generator().manual_seed(cell.seed)  # of the own loader
+        self._loader: DataLoader | None = None
 
     def set_state(self, tensors: Tensors) -> None:
+        if self._cell.mode == "freeze":
+            if not same_tensors(tensors, self._frozen):
+                torch.compiler.reset()  # the weights are constants of what was compiled
+            self._frozen = tensors
         with torch.no_grad():
             for value in self._program.parameters + self._program.states:
                 given = tensors.get(value.name)
                 if given is None:
                     given = np.full(value.shape, value.initializer == "ones", np.float32)
-                self._network.tensor(value.name).copy_(torch.from_numpy(np.array(given, np.float32)))
+                held = np.array(given, np.float32) * np.float32(self._network.scales.get(value.name, 1))
+                self._network.tensor(value.name).copy_(torch.from_numpy(held))
             for value in self._program.parameters:
                 parameter = self._network.tensor(value.name)
                 state = self._optimizer.state(parameter)
@@ -90,7 +99,7 @@ class TorchAdapter(Adapter):
 
     def state(self) -> Tensors:
         found = {
-            v.name: as_array(self._network.tensor(v.name))
+            v.name: as_array(self._network.tensor(v.name)) / np.float32(self._network.scales.get(v.name, 1))
             for v in self._program.parameters + self._program.states
         }
         for value in self._program.parameters:
@@ -121,7 +130,9 @@ class TorchAdapter(Adapter):
         self._loss = self._captured.replay(inputs, labels) if self._captured else self._step(inputs, labels)
 
     def loader(self, samples: Samples) -> DataLoader:
-        return make_loader(samples, self._program.batch, self._cell, self._order)
+        if self._loader is None:
+            self._loader = make_loader(samples, self._program.batch, self._cell, self._order)
+        return self._loader
 
     def take(self, batch: list[Tensor]) -> None:
         inputs, labels = batch

@@ -20,13 +20,14 @@ class SampleDataset(Dataset[tuple[np.ndarray, int]]):
 
 
 def make_loader(samples: Samples, batch: int, cell: Cell, generator: torch.Generator) -> DataLoader:
-    """Shuffle anew in each pass by `generator`, in processes of its own where workers are asked for."""
+    """Shuffle anew in each pass by `generator`; workers, where asked for, are processes that it keeps."""
     return DataLoader(
         SampleDataset(samples),
         batch_size=batch,
         shuffle=True,
         drop_last=True,
         num_workers=cell.loader_workers,
+        persistent_workers=cell.loader_workers > 0,
         pin_memory=cell.device == "cuda",
         generator=generator,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import torch
@@ -31,14 +32,8 @@ def batch_norm(epsilon: float, momentum: float, training: bool) -> Op:
         return F.batch_norm(x, mean, variance, weight, bias, False, 0.0, epsilon)
 
     def train(x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-        # PyTorch's momentum is the share of the new, and it keeps the unbiased variance, n / (n - 1) of ours:
-        # momentum * old + (1 - momentum) * biased = (n - 1) / n * PyTorch's + momentum / n * old
-        n = x.numel() // x.shape[1]
-        theirs = variance.clone()  # what autograd has seen must stay as it is
-        y = F.batch_norm(x, mean, theirs, weight, bias, True, 1 - momentum, epsilon)
-        with torch.no_grad():
-            variance.mul_(momentum / n).add_(theirs, alpha=(n - 1) / n)
-        return y
+        # PyTorch's momentum is the share of the new. Its running variance is unbiased: see unbiased().
+        return F.batch_norm(x, mean, variance, weight, bias, True, 1 - momentum, epsilon)
 
     return train if training else infer
 
@@ -139,6 +134,21 @@ def translate(node: Node) -> Op:
         raise Unsupported(f"[{node.op}] attributes {node.attributes}: {error}") from error
 
 
+def unbiased(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> dict[str, float]:
+    """PyTorch's running variances by name: how many times the contract's they are.
+
+    It averages n / (n - 1) times the biased variance of a batch, so that the averages have the same ratio.
+    `shapes` are those of the images that are normalised.
+    """
+    found = {}
+    for node in graph.nodes:
+        if node.op == "batch_norm" and node.attributes["training"]:
+            images, _, *pixels = shapes[str(node.inputs[0])]
+            n = images * math.prod(pixels)
+            found[str(node.inputs[4])] = n / (n - 1)
+    return found
+
+
 def straight_line(
     graph: Graph, arguments: list[str], results: list[str]
 ) -> Callable[..., tuple[Tensor, ...]]:
@@ -160,9 +170,12 @@ def straight_line(
 
 
 class Network(nn.Module):
-    """The program's parameters and running statistics, and its two graphs over them."""
+    """The program's parameters and running statistics, and its two graphs over them.
 
-    def __init__(self, program: Program) -> None:
+    A running statistic is `scales` times that of the contract, by its name, where it is named there.
+    """
+
+    def __init__(self, program: Program, task: str) -> None:
         super().__init__()
         # A parameter's name has dots, an attribute's must not.
         self._attributes = {v.name: v.name.replace(".", "_") for v in program.parameters + program.states}
@@ -184,6 +197,7 @@ class Network(nn.Module):
         self._infer = straight_line(
             program.inference, ["inputs", *held], [program.inference.outputs["logits"]]
         )
+        self.scales = self._scales(program, operands) if task == "train" else {}
 
     def forward(self, inputs: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
         """Mean loss and logits in training mode."""
@@ -191,7 +205,10 @@ class Network(nn.Module):
 
     def infer(self, inputs: Tensor) -> Tensor:
         """Logits in inference mode."""
-        return self._infer(inputs, *self._held())[0]
+        held = dict(zip(self._attributes, self._held(), strict=True))
+        for name, scale in self.scales.items():
+            held[name] = held[name] / scale
+        return self._infer(inputs, *held.values())[0]
 
     def supply_masks(self, masks: dict[str, Tensor]) -> None:
         """Take these instead of drawing; none: draw."""
@@ -209,6 +226,19 @@ class Network(nn.Module):
     def tensor(self, name: str) -> Tensor:
         """A parameter or running statistic by its name in the graph."""
         return getattr(self, self._attributes[name])
+
+    def _scales(self, program: Program, operands: list[str]) -> dict[str, float]:
+        """Let the network run without numbers, for the shapes of what is normalised."""
+        graph = program.training
+        names = [str(node.inputs[0]) for node in graph.nodes if node.op == "batch_norm"]
+        if not names:
+            return {}
+        types = {"i32": torch.int64, "u8": torch.bool}
+        fed = [graph.values[name] for name in operands]
+        given = [torch.empty(v.shape, dtype=types.get(v.dtype, torch.float32), device="meta") for v in fed]
+        with torch.no_grad():
+            found = straight_line(graph, operands, names)(*given)
+        return unbiased(graph, {name: one.shape for name, one in zip(names, found, strict=True)})
 
     def _held(self) -> list[Tensor]:
         return [getattr(self, attribute) for attribute in self._attributes.values()]

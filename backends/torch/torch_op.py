@@ -10,7 +10,7 @@ import torch
 from assay_worker import Cell, Node, OpAdapter, Program, Unsupported
 from assay_worker.op_adapter import HOST
 from torch import Tensor
-from torch_network import translate
+from torch_network import translate, unbiased
 from torch_settings import as_array, autocast, observed, refuse_cell
 
 # Their results or gradients are views in PyTorch, which leave the work to whoever reads them.
@@ -24,6 +24,10 @@ class TorchOp(OpAdapter):
         refuse_cell(cell)
         if cell.mode == "cudagraph":
             raise Unsupported(f"[{program.training.name}] a single op is not captured: --mode compile")
+        if cell.mode == "freeze":
+            raise Unsupported(
+                f"[{program.training.name}] a single op has no weights to freeze: --mode compile"
+            )
         if cell.mode == "compile" and any(node.op == "lstm" for node in program.training.nodes):
             raise Unsupported("[lstm] torch.compile leaves PyTorch's LSTM as it is: --mode eager")
         super().__init__(program, cell)
@@ -34,6 +38,8 @@ class TorchOp(OpAdapter):
             (self._translate(node), list(node.inputs), str(node.outputs[0])) for node in self.graph.nodes
         ]
         self._outputs = list(self.graph.outputs.values())
+        shapes = {value.name: value.shape for value in self.graph.values.values()}
+        self._scales = unbiased(self.graph, shapes) if self.is_training else {}
         self._positions = [self.operands.index(name) for name in self.differentiated]
         self._forward: Callable[..., tuple[Tensor, ...]] = self._run
         if cell.mode == "compile":
@@ -52,10 +58,12 @@ class TorchOp(OpAdapter):
         held.copy_(torch.from_numpy(np.ascontiguousarray(array).reshape(array.shape)))
         if name in self.masks:
             return held.bool()
+        if name in self._scales:
+            return held.mul_(self._scales[name])
         return held.requires_grad_(name in self.differentiated)
 
     def fetch(self, name: str, tensor: Tensor) -> np.ndarray:
-        return as_array(tensor)
+        return as_array(tensor / self._scales[name] if name in self._scales else tensor)
 
     def compute(self, given: list[Any], cotangents: list[Any]) -> Sequence[Tensor]:
         if not self.is_training:

@@ -7,7 +7,7 @@ import platform
 
 import numpy as np
 import torch
-from assay_worker import Cell, Unavailable, Unsupported
+from assay_worker import Cell, Unavailable, Unsupported, variables
 from torch import Tensor
 
 
@@ -17,8 +17,10 @@ def refuse_cell(cell: Cell) -> None:
         raise Unavailable(f"PyTorch {torch.__version__} finds no CUDA device")
     if cell.device != "cuda" and cell.precision == "tf32":
         raise Unsupported(f"[tf32] the device {cell.device} has no TF32")
-    if cell.mode not in ("eager", "compile", "cudagraph"):
-        raise Unsupported(f"mode {cell.mode!r}: eager, compile and cudagraph are known")
+    if cell.mode not in ("eager", "compile", "freeze", "cudagraph"):
+        raise Unsupported(f"mode {cell.mode!r}: eager, compile, freeze and cudagraph are known")
+    if cell.mode == "freeze" and cell.task != "infer":
+        raise Unsupported("[freeze] frozen weights cannot be trained: --task infer")
     if cell.mode == "cudagraph" and cell.device != "cuda":
         raise Unsupported("[cudagraph] a CUDA graph needs a CUDA device: --device cuda")
     if cell.mode == "cudagraph" and cell.task != "train":
@@ -34,6 +36,10 @@ def configure(cell: Cell) -> None:
     torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.cudnn.benchmark = not cell.deterministic
     torch.use_deterministic_algorithms(cell.deterministic)
+    if cell.mode == "freeze":
+        from torch._inductor import config
+
+        config.freezing = True  # as TORCHINDUCTOR_FREEZING=1 does
 
 
 def autocast(cell: Cell) -> contextlib.AbstractContextManager[object]:
@@ -52,13 +58,20 @@ def observed(cell: Cell) -> dict[str, str]:
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "onednn": str(torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled),
         "deterministic": str(torch.are_deterministic_algorithms_enabled()),
+        "denormals": "kept" if float(torch.tensor(1e-40) * 1) else "flushed",
         "python": platform.python_version(),
+        **variables("TORCH", "OMP_", "GOMP_", "KMP_", "MKL_", "DNNL_", "ONEDNN_", "MALLOC_", "LD_PRELOAD"),
     }
-    if cell.mode == "compile":
+    if cell.mode in ("compile", "freeze"):
         from torch._dynamo.utils import counters
 
         # More than one for each function means that it compiled anew.
         found["compiled_graphs"] = str(counters["stats"]["unique_graphs"])
+        if cell.device == "cpu":
+            from torch._inductor import config, cpp_builder
+
+            found["compiler"] = cpp_builder.get_cpp_compiler()
+            found["freezing"] = str(config.freezing)
     return found
 
 

@@ -16,17 +16,17 @@ Batches = list[tuple[np.ndarray, np.ndarray]]
 
 def dense(parameters: Any, name: str, x: jax.Array) -> jax.Array:
     weight, bias = parameters[name]
-    return x @ weight.T + bias
+    return x @ weight + bias
 
 
 def convolution(parameters: Any, name: str, x: jax.Array) -> jax.Array:
     weight, bias = parameters[name]
-    y = lax.conv_general_dilated(x, weight, (1, 1), "VALID", dimension_numbers=("NCHW", "OIHW", "NCHW"))
-    return y + bias[:, None, None]
+    y = lax.conv_general_dilated(x, weight, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    return y + bias
 
 
 def pool(x: jax.Array) -> jax.Array:
-    window = (1, 1, 2, 2)
+    window = (1, 2, 2, 1)
     return lax.reduce_window(x, np.float32(0), lax.add, window, window, "VALID") / 4
 
 
@@ -41,13 +41,13 @@ def lenet5(p: Any, x: jax.Array) -> jax.Array:
 
 
 SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
-    "mlp": {"fc1": (128, 784), "fc2": (10, 128)},
+    "mlp": {"fc1": (784, 128), "fc2": (128, 10)},
     "lenet5": {
-        "conv1": (6, 1, 5, 5),
-        "conv2": (16, 6, 3, 3),
-        "fc1": (120, 400),
-        "fc2": (84, 120),
-        "fc3": (10, 84),
+        "conv1": (5, 5, 1, 6),
+        "conv2": (3, 3, 6, 16),
+        "fc1": (400, 120),
+        "fc2": (120, 84),
+        "fc3": (84, 10),
     },
 }
 
@@ -57,7 +57,7 @@ def make(workload: str, mode: str, batches: Batches) -> Callable[[int, int], flo
     model = {"mlp": mlp, "lenet5": lenet5}[workload]
     random = np.random.default_rng(1)
     parameters = {
-        name: (jnp.array(random.normal(0, 0.05, shape), jnp.float32), jnp.zeros(shape[0]))
+        name: (jnp.array(random.normal(0, 0.05, shape), jnp.float32), jnp.zeros(shape[-1]))
         for name, shape in SHAPES[workload].items()
     }
     optimizer = optax.adam(1e-3)
@@ -74,7 +74,7 @@ def make(workload: str, mode: str, batches: Batches) -> Callable[[int, int], flo
 
     if mode == "jit":
         step = jax.jit(step, donate_argnums=(0, 1))
-    held = [(jnp.array(x), jnp.array(y)) for x, y in batches]
+    held = [(jnp.array(x.transpose(0, 2, 3, 1)), jnp.array(y)) for x, y in batches]
 
     def run(first: int, steps: int) -> float:
         nonlocal parameters, state

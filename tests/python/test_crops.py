@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +118,29 @@ def test_a_frameworks_own_loader_is_given_the_same_samples(tmp_path: Path, dtype
         assert inputs.dtype == np.float32
         np.testing.assert_array_equal(inputs, expected(raw[sample], dx, dy, flip))
         assert label == sample % 5
+
+
+def test_a_loaders_kept_process_sees_the_plan_of_each_epoch(tmp_path: Path) -> None:
+    raw = np.random.default_rng(1).integers(1, 256, (SAMPLES, 3, 9, 7)).astype("u1")
+    plans = [random_plan(seed) for seed in (5, 6)]
+    write_cell(tmp_path, raw, plans[0], {"kind": "native", "workers": 1})
+    np.save(tmp_path / "epochs/0002.plan.npy", plans[1].astype("i4"))
+    samples = Samples(tmp_path)
+    fork = multiprocessing.get_context("fork")
+    epochs, labels = fork.SimpleQueue(), fork.SimpleQueue()
+
+    def worker() -> None:
+        while epochs.get():
+            labels.put([samples[i][1] for i in range(SAMPLES)])
+
+    process = fork.Process(target=worker)
+    process.start()
+    for epoch, plan in enumerate(plans, 1):
+        samples.start(epoch)
+        epochs.put(epoch)
+        assert labels.get() == (plan[:, 0] % 5).tolist()
+    epochs.put(None)
+    process.join()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ The contract is docs/protocol.md; harness/worker/backend.hpp is the same contrac
 """
 
 from .adapter import Adapter, Cell, Info
+from .channels_last import ChannelsLast, images_to_ours, images_to_theirs
+from .environment import variables
 from .errors import Unavailable, Unsupported
 from .libraries import Library, loaded_libraries
 from .loop import Loop
@@ -15,6 +17,7 @@ from .serve import worker_main
 __all__ = [
     "Adapter",
     "Cell",
+    "ChannelsLast",
     "Graph",
     "Info",
     "Library",
@@ -27,7 +30,10 @@ __all__ = [
     "Unavailable",
     "Unsupported",
     "Value",
+    "images_to_ours",
+    "images_to_theirs",
     "loaded_libraries",
     "required",
+    "variables",
     "worker_main",
 ]

@@ -177,7 +177,10 @@ class Adapter(ABC):
         raise NotImplementedError("step() is called instead")
 
     def loader(self, samples: Samples) -> Iterable[Any]:
-        """Give one pass over the samples in whole batches by the framework's own loader, in its own order."""
+        """Give one pass over the samples in whole batches by the framework's own loader, in its own order.
+
+        Called in each epoch with the same samples: build the loader in the first, as users do.
+        """
         raise Unsupported("[native] this backend has no loader of its own")
 
     def take(self, batch: Any) -> None:

@@ -7,6 +7,7 @@ they come is the loader's own affair.
 from __future__ import annotations
 
 import json
+import mmap
 from pathlib import Path
 
 import numpy as np
@@ -35,14 +36,21 @@ class Samples:
             np.array(normalisation[name], np.float32).reshape(shape) for name in ("scale", "shift")
         )
         self._folder = cell_folder
-        self.rows = np.empty((0, 4), np.int32)
+        # Shared with the processes that a loader forks once and keeps: they see the plan of each epoch.
+        first = self._plan(1)
+        memory = mmap.mmap(-1, max(1, first.nbytes))
+        self.rows = np.frombuffer(memory, first.dtype, first.size).reshape(first.shape)
         self.start(1)
 
     def start(self, epoch: int) -> None:
         """Let the samples be those of that epoch's plan, or of the last one that there is."""
+        self.rows[...] = self._plan(epoch)
+
+    def _plan(self, epoch: int) -> np.ndarray:
         while not (path := self._folder / f"epochs/{epoch:04}.plan.npy").exists() and epoch > 1:
             epoch -= 1
-        self.rows = np.load(path)
+        plan: np.ndarray = np.load(path)
+        return plan
 
     @property
     def moved(self) -> bool:

@@ -36,6 +36,10 @@ def read_tensors(path: Path) -> Tensors:
     return tensors
 
 
+def same_tensors(a: Tensors, b: Tensors) -> bool:
+    return set(a) == set(b) and all(np.array_equal(a[name], b[name]) for name in a)
+
+
 def write_tensors(path: Path, tensors: Tensors) -> None:
     header, blobs, offset = {}, [], 0
     for name, tensor in tensors.items():

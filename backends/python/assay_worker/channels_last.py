@@ -1,0 +1,45 @@
+"""The layout of Keras and Flax: images (N, H, W, C), kernels (H, W, I, O), weights (in, out)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+def images_to_theirs(batch: np.ndarray) -> np.ndarray:
+    """NCHW to NHWC; anything else as it is."""
+    return np.transpose(batch, (0, 2, 3, 1)) if batch.ndim == 4 else batch
+
+
+def images_to_ours(batch: np.ndarray) -> np.ndarray:
+    """Undo images_to_theirs()."""
+    return np.ascontiguousarray(np.transpose(batch, (0, 3, 1, 2))) if batch.ndim == 4 else batch
+
+
+@dataclass
+class ChannelsLast:
+    """Translates parameters, their gradients and their moments between the contract's layout and theirs."""
+
+    as_it_is: set[str] = field(default_factory=set)  # parameters that both lay out alike
+    # Weights that multiply an image which is flattened as (H, W, C): its (C, H, W).
+    rows: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def to_theirs(self, name: str, array: np.ndarray) -> np.ndarray:
+        """OIHW to HWIO, (out, in) to (in, out)."""
+        if name in self.as_it_is:
+            return array
+        if name in self.rows:
+            images = array.reshape(-1, *self.rows[name])
+            return images.transpose(2, 3, 1, 0).reshape(array.shape[::-1])
+        return np.transpose(array, (2, 3, 1, 0)) if array.ndim == 4 else array.T
+
+    def to_ours(self, name: str, array: np.ndarray) -> np.ndarray:
+        """Undo to_theirs()."""
+        if name in self.as_it_is:
+            return array
+        if name in self.rows:
+            channels, height, width = self.rows[name]
+            images = array.reshape(height, width, channels, -1)
+            return np.ascontiguousarray(images.transpose(3, 2, 0, 1)).reshape(array.shape[::-1])
+        return np.ascontiguousarray(np.transpose(array, (3, 2, 0, 1)) if array.ndim == 4 else array.T)
