@@ -165,8 +165,15 @@ assay_block BatchSession::next_block() {
   wait_ns_ = batches_read_ = 0;
   labels_.clear();
   open_ = true;
+  const bool first = block_.kind == PlannedBlock::Kind::timed && !timing_;
+  if (first) first_children_ns_ = children_cpu_ns();
   before_ = counter_reader_.read();
   begin_ns_ = last_lap_ns_ = now_();
+  if (first) {
+    timing_ = true;
+    first_ = before_;
+    first_begin_ns_ = begin_ns_;
+  }
   return result;
 }
 
@@ -232,6 +239,7 @@ void BatchSession::end_block(double loss) {
   unsaved_ = true;
   if (block_.kind == PlannedBlock::Kind::evaluate) return end_evaluation(end);
   const Counters after = counter_reader_.read();
+  if (block_.kind == PlannedBlock::Kind::timed) note_disturbance(after, end);
   if (request_.loader.kind == LoaderKind::harness && batches_read_ != block_.steps)
     out_of_turn("assay_end_block",
                 fmt::format("{} of the {} batches of the block were read", batches_read_, block_.steps));
@@ -244,6 +252,19 @@ void BatchSession::end_block(double loss) {
   results_.loader.batches += batches_read_;
   results_.loader.wait_ns += wait_ns_;
   plan_->ended(end - begin_ns_);
+}
+
+// What is neither idle nor stolen nor ours was taken by others.
+void BatchSession::note_disturbance(const Counters& after, std::int64_t end) {
+  if (counter_reader_.processors() == 0) return;
+  const int processors = counter_reader_.processors();
+  Disturbance& found = results_.disturbance.emplace();
+  found.processors = processors;
+  found.window_ns = end - first_begin_ns_;
+  found.own_ns = after.cpu_ns - first_.cpu_ns + children_cpu_ns() - first_children_ns_;
+  found.steal_ns = after.steal_ns - first_.steal_ns;
+  found.others_ns =
+      processors * found.window_ns - (after.idle_ns - first_.idle_ns) - found.steal_ns - found.own_ns;
 }
 
 void BatchSession::end_evaluation(std::int64_t end) {

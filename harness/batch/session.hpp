@@ -58,6 +58,7 @@ class BatchSession {
   bool training() const { return request_.task == Task::train; }
   void open_schedule(std::int64_t needed);
   void start_block(const PlannedBlock& block);
+  void note_disturbance(const Counters& after, std::int64_t end);
   void end_evaluation(std::int64_t end);
   BatchList batches_of_plans(std::vector<std::span<const PlanRow>> plans, std::int64_t batches) const;
 
@@ -84,6 +85,10 @@ class BatchSession {
   std::int64_t wait_ns_ = 0;
   std::int64_t batches_read_ = 0;
   Counters before_;
+  // At the begin of the first timed block.
+  Counters first_;
+  std::int64_t first_begin_ns_ = 0, first_children_ns_ = 0;
+  bool timing_ = false;
   std::vector<std::int32_t> labels_;  // of the evaluation batch in hand; empty when its logits were added
 
   bool streaming_ = false;  // the loader walks the plans of a fork that counts steps

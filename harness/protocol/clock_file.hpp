@@ -61,10 +61,46 @@ constexpr auto describe(Of<Block>) {
                 field("major_faults", &Block::major_faults, "Page faults that read from disk.")
                     .at_least(0)
                     .left_out_of_columns(),
-                field("steal_ns", &Block::steal_ns, "Time the hypervisor took from the machine.")
+                field("steal_ns", &Block::steal_ns,
+                      "Time the hypervisor took from the processors that the worker may run on.")
                     .at_least(0)
                     .left_out_of_columns(),
                 field("loss", &Block::loss, "Mean loss of the last step; null where there is none."));
+}
+
+// What others took of the worker's processors, from the begin of the first timed block to the end of the last.
+struct Disturbance {
+  int processors = 0;          // that the worker may run on
+  std::int64_t window_ns = 0;  // of wall time
+  std::int64_t own_ns = 0;     // CPU time of the worker and its child processes
+  std::int64_t others_ns = 0;  // CPU time of everybody else on those processors
+  std::int64_t steal_ns = 0;   // taken from them by the hypervisor
+  bool operator==(const Disturbance&) const = default;
+
+  // The shares of the processors' time in the window that others and the hypervisor took, less the resolution of the
+  // kernel's counters (10 ms a processor); 0 at the least.
+  double others_share() const { return share(others_ns); }
+  double steal_share() const { return share(steal_ns); }
+
+ private:
+  double share(std::int64_t taken) const {
+    constexpr double resolution_ns = 1e7;
+    const double all = static_cast<double>(processors) * static_cast<double>(window_ns);
+    const double sure = static_cast<double>(taken) - resolution_ns * processors;
+    return all > 0 && sure > 0 ? sure / all : 0;
+  }
+};
+constexpr auto describe(Of<Disturbance>) {
+  return fields(
+      "disturbance",
+      "What others took of the worker's processors, from the begin of the first timed block to the end of the last.",
+      field("processors", &Disturbance::processors, "How many the worker may run on.").at_least(1),
+      field("window_ns", &Disturbance::window_ns, "Wall time between the two readings.").at_least(0),
+      field("own_ns", &Disturbance::own_ns, "CPU time of the worker and its child processes.").at_least(0),
+      field("others_ns", &Disturbance::others_ns,
+            "CPU time of everybody else on these processors: neither idle, nor stolen, nor the worker's. The "
+            "kernel counts idle time in ticks of 10 ms, so a small negative number is possible."),
+      field("steal_ns", &Disturbance::steal_ns, "Time that the hypervisor took from these processors."));
 }
 
 struct Evaluation {
@@ -134,6 +170,7 @@ struct ClockFile {
   LoaderRecord loader{};
   WarmUp warm_up{};
   std::vector<Block> blocks{};
+  std::optional<Disturbance> disturbance{};
   std::vector<Evaluation> evaluations{};
   std::vector<std::int64_t> latencies_ns{};
   std::int64_t latencies_seen = 0;
@@ -147,6 +184,9 @@ constexpr auto describe(Of<ClockFile>) {
       field("loader", &ClockFile::loader, "The loader as it was.").optional(),
       field("warm_up", &ClockFile::warm_up, "What was run before the first timed block."),
       field("blocks", &ClockFile::blocks, "In the order of time."),
+      field("disturbance", &ClockFile::disturbance,
+            "What others took of the worker's processors; absent where the system does not show it.")
+          .left_out_by_default(),
       field("evaluations", &ClockFile::evaluations, "In the order of time."),
       field("latencies_ns", &ClockFile::latencies_ns, "Task `infer`: a uniform sample of the timed steps."),
       field("latencies_seen", &ClockFile::latencies_seen, "Steps that `latencies_ns` is a sample of.")

@@ -24,7 +24,7 @@ std::optional<double> value_of(const CellReport& cell, std::string_view metric) 
 
 AnalyzedFork analyze_fork(const Fork& fork, const std::vector<const Fork*>& counted) {
   AnalyzedFork out{.fork = &fork,
-                   .clean = is_clean(fork),
+                   .clean = counts(fork),
                    .counted = std::find(counted.begin(), counted.end(), &fork) != counted.end(),
                    .time = fork_time(fork)};
   for (const Block* block : timed_blocks(fork))
@@ -39,7 +39,7 @@ AnalyzedFork analyze_fork(const Fork& fork, const std::vector<const Fork*>& coun
 void add_spread(AnalyzedCell& cell) {
   std::vector<double> times;
   for (const AnalyzedFork& fork : cell.forks)
-    if (fork.fork->status == Status::ok && fork.time) times.push_back(fork.time->step_seconds);
+    if (fork.counted && fork.time) times.push_back(fork.time->step_seconds);
   if (times.empty()) return;
   const double middle = median(times);
   const auto [fastest, slowest] = std::minmax_element(times.begin(), times.end());
@@ -62,17 +62,18 @@ CurvePoint point_of(int epoch, const std::vector<double>& values) {
 
 void add_curves(AnalyzedCell& cell) {
   std::map<int, std::vector<double>> losses, times;
-  std::size_t counted = 0;
+  std::size_t ok = 0;
   for (const AnalyzedFork& fork : cell.forks) {
-    if (!fork.counted) continue;
-    ++counted;
-    for (const auto& [epoch, seconds] : fork.epochs) times[epoch].push_back(seconds);
+    if (fork.counted)
+      for (const auto& [epoch, seconds] : fork.epochs) times[epoch].push_back(seconds);
+    if (fork.fork->status != Status::ok) continue;
+    ++ok;
     for (const Evaluation& evaluation : fork.fork->evaluations)
       if (evaluation.split == DataSplit::train && evaluation.epoch > 0 && std::isfinite(evaluation.loss))
         losses[evaluation.epoch].push_back(evaluation.loss);
   }
   for (const auto& [epoch, values] : losses)
-    if (values.size() == counted) cell.train_loss.push_back(point_of(epoch, values));
+    if (values.size() == ok) cell.train_loss.push_back(point_of(epoch, values));
   for (const auto& [epoch, values] : times) cell.epoch_time.push_back(point_of(epoch, values));
 }
 
@@ -111,6 +112,15 @@ std::optional<std::size_t> baseline(const Analysis& all, const AnalyzedGroup& gr
   return best;
 }
 
+// Of cells that share no round: of their medians, without an interval.
+std::optional<PairedRatio> ratio_of(const AnalyzedCell& cell, const AnalyzedCell& other) {
+  if (!cell.time || !other.time) return std::nullopt;
+  if (cell.report == other.report)
+    if (const auto paired = time_ratio(*cell.cell, *other.cell)) return paired;
+  const double value = *cell.time / *other.time;
+  return PairedRatio{.value = value, .least = value, .greatest = value};
+}
+
 void rank_cells(Analysis& all, AnalyzedGroup& group) {
   const auto key = [&](std::size_t i) {
     const AnalyzedCell& cell = all.cells[i];
@@ -121,17 +131,22 @@ void rank_cells(Analysis& all, AnalyzedGroup& group) {
   group.in_rank = group.cells;
   std::stable_sort(group.in_rank.begin(), group.in_rank.end(),
                    [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
-  int rank = 0;
-  for (const std::size_t i : group.in_rank)
-    if (all.cells[i].time) all.cells[i].rank = ++rank;
-}
-
-// Of cells that share no round: of their medians, without an interval.
-std::optional<PairedRatio> ratio_of(const AnalyzedCell& cell, const AnalyzedCell& other) {
-  if (!cell.time || !other.time) return std::nullopt;
-  if (cell.report == other.report)
-    if (const auto paired = time_ratio(*cell.cell, *other.cell)) return paired;
-  return PairedRatio{.value = *cell.time / *other.time};
+  AnalyzedCell* before = nullptr;
+  int place = 0;
+  for (const std::size_t i : group.in_rank) {
+    AnalyzedCell& cell = all.cells[i];
+    if (!cell.time) continue;
+    cell.rank = ++place;
+    if (before) {
+      const PairedRatio ratio = ratio_of(cell, *before).value();
+      group.rounds = group.rounds == 0 ? ratio.n : std::min(group.rounds, ratio.n);
+      if (ratio.n > 1 && !ratio.above_one()) {
+        cell.rank = before->rank;
+        cell.tied = before->tied = true;
+      }
+    }
+    before = &cell;
+  }
 }
 
 void compare_cells(Analysis& all, AnalyzedGroup& group) {
@@ -245,7 +260,11 @@ std::optional<PairedRatio> measured_ratio(const CellReport& cell, const CellRepo
                                           const std::string& metric) {
   if (auto paired = is_of_a_step(metric) ? time_ratio(cell, other) : std::nullopt) {
     if (metric == "step_time") return paired;
-    PairedRatio rate{.value = 1 / paired->value, .confidence = paired->confidence, .n = paired->n};
+    PairedRatio rate{.value = 1 / paired->value,
+                     .least = 1 / paired->greatest,
+                     .greatest = 1 / paired->least,
+                     .confidence = paired->confidence,
+                     .n = paired->n};
     if (paired->lower && paired->upper) {
       rate.lower = 1 / *paired->upper;
       rate.upper = 1 / *paired->lower;
@@ -254,7 +273,7 @@ std::optional<PairedRatio> measured_ratio(const CellReport& cell, const CellRepo
   }
   const auto a = value_of(cell, metric), b = value_of(other, metric);
   if (!a || !b || *b == 0) return std::nullopt;
-  return PairedRatio{.value = *a / *b};
+  return PairedRatio{.value = *a / *b, .least = *a / *b, .greatest = *a / *b};
 }
 
 std::optional<double> published_rate(const Analysis& all, const AnalyzedCell& cell,

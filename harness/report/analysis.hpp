@@ -28,23 +28,31 @@ Heading family_heading(const Axes& axes);
 
 // Which cells may be compared, and by how much they differ: paired ratios within rounds.
 
-// A ratio of times, a / b, over the rounds in which both have a clean fork.
+// Below it a sample has no interval.
+inline constexpr std::size_t rounds_for_interval = 6;
+
+// A ratio of times, a / b, over the rounds that count in both.
 struct PairedRatio {
-  double value = 0;               // median over rounds
-  std::optional<double> lower{};  // absent below six rounds
+  double value = 0;                // median over rounds
+  double least = 0, greatest = 0;  // over rounds
+  std::optional<double> lower{};   // absent below six rounds
   std::optional<double> upper{};
   std::optional<double> confidence{};
   int n = 0;  // rounds
+
+  // Whether the interval, or below six rounds each single ratio, lies above 1.
+  bool above_one() const { return (lower ? *lower : least) > 1; }
+  bool below_one() const { return (upper ? *upper : greatest) < 1; }
 };
 // Time a step of `a` over that of `b`; nothing where no round is shared or a cell is not clean.
 std::optional<PairedRatio> time_ratio(const CellReport& a, const CellReport& b);
 
-// Median time a step over the clean forks; nothing unless the cell may be ranked.
+// Median time a step over the forks that count; nothing unless the cell may be ranked.
 std::optional<double> ranked_time(const CellReport& cell);
 
 struct AnalyzedFork {
   const Fork* fork = nullptr;
-  bool clean = false;    // ok and without a quality flag
+  bool clean = false;    // its times count: ok, and not in a disturbed round
   bool counted = false;  // one of those behind the cell's metrics
   std::optional<ForkTime> time{};
   // How far the fork's time a step, and the quantiles 0.1 and 0.9 over its steady blocks, lie from the cell's
@@ -58,7 +66,7 @@ struct AnalyzedFork {
   double seconds_until(int epoch) const;
 };
 
-// Over the forks that count.
+// Over forks.
 struct CurvePoint {
   int epoch = 0;
   double median = 0, low = 0, high = 0;
@@ -77,20 +85,22 @@ struct AnalyzedPublished {
 struct AnalyzedCell {
   const CellReport* cell = nullptr;
   std::size_t report = 0, group = 0;
-  std::string series{};                // "onednn graph"; of several reports "onednn graph @ label"
-  bool clean = false;                  // it may be ranked
-  std::optional<double> time{};        // seconds a step, by which it is ranked
-  std::optional<int> rank{};           // from 1, in its group
+  std::string series{};          // "onednn graph"; of several reports "onednn graph @ label"
+  bool clean = false;            // it may be ranked
+  std::optional<double> time{};  // seconds a step, by which it is ranked
+  // From 1, in its group. Cells whose ratio to the one before is not clear of 1 share its rank.
+  std::optional<int> rank{};
+  bool tied = false;                   // another cell has the same rank
   std::optional<std::size_t> base{};   // of its group and report, see AnalyzedGroup::baselines
   std::optional<PairedRatio> ratio{};  // of times, to the base
   bool taxed = false;                  // the ratio is a framework's to a bare library
   // Of times, to the fastest of the group; with n = 0 of the medians, where they share no round.
   std::optional<PairedRatio> to_fastest{};
   std::vector<AnalyzedFork> forks{};
-  std::vector<CurvePoint> train_loss{};  // after each epoch that every fork that counts has evaluated
+  std::vector<CurvePoint> train_loss{};  // after each epoch that every fork that is ok has evaluated
   std::vector<CurvePoint> epoch_time{};
   std::optional<double> first_epoch_ratio{};  // the first epoch over the mean of the later ones
-  std::optional<double> spread{};             // of ok forks: (slowest - fastest) / median
+  std::optional<double> spread{};             // of forks that count: (slowest - fastest) / median
   // The least time that one step takes by the machine's bandwidth, and by its arithmetic.
   std::optional<double> memory_limit{}, arithmetic_limit{};
   std::optional<Timeline> timeline{};  // of the first fork that is ok and was sampled
@@ -103,7 +113,8 @@ struct AnalyzedGroup {
   Heading heading{};
   std::size_t family = 0;
   bool is_op = false;
-  std::vector<std::size_t> cells{};    // in the order of the reports
+  std::vector<std::size_t> cells{};  // in the order of the reports
+  int rounds = 0;  // the least number of rounds that two ranked neighbors share; 0: no two are ranked
   std::vector<std::size_t> in_rank{};  // ranked ones by time, then those that were timed, then the others
   // Per report what its others are measured against: the fastest ranked cell of a bare library, else of all.
   std::vector<std::optional<std::size_t>> baselines{};

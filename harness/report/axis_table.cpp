@@ -51,7 +51,8 @@ std::deque<Axis> make_table() {
        .request = true},
       {.option =
            {"mode", axis, text, "NAME,...", "",
-            "How a backend executes: eager, graph or its own; without it each mode that the backend has"},
+            "How a backend executes: eager, graph or its own, or all of them; without it the mode that the backend "
+            "recommends"},
        .field = &Axes::mode,
        .identity = always,
        .id = "/{0}",

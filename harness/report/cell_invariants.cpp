@@ -6,18 +6,10 @@
 
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
+#include "harness/report/metric_table.hpp"
 
 namespace assay {
 namespace {
-
-int ok_forks(const CellReport& cell) {
-  return static_cast<int>(std::count_if(cell.forks.begin(), cell.forks.end(),
-                                        [](const Fork& fork) { return fork.status == Status::ok; }));
-}
-int clean_forks(const CellReport& cell) {
-  return static_cast<int>(
-      std::count_if(cell.forks.begin(), cell.forks.end(), [](const Fork& fork) { return is_clean(fork); }));
-}
 
 bool has_value(const CellReport& cell) {
   return std::any_of(cell.metrics.begin(), cell.metrics.end(),
@@ -96,17 +88,19 @@ void judge_cell(Violations& violations, const CellReport& cell) {
     violations.add(fmt::format("is {} without a reason", to_string(cell.status)));
   if (cell.status == Status::wrong_result && has_value(cell))
     violations.add("is wrong_result, and has metrics: a wrong computation is not timed");
-  if (cell.status == Status::ok && has_value(cell) && ok_forks(cell) == 0)
+  if (cell.status == Status::ok && has_value(cell) && ok_forks(cell).empty())
     violations.add("is ok with metrics and without one fork that is ok");
   const int counted = static_cast<int>(counted_forks(cell).size());
+  const int ok = static_cast<int>(ok_forks(cell).size());
   for (const auto& [name, metric] : cell.metrics) {
     judge_metric(violations, name, metric);
-    const int n = is_planned(name) ? 1 : counted;
+    const int n = is_planned(name) ? 1 : over_every_fork(name) ? ok : counted;
     if (metric.value && metric.n != n)
       violations.add(fmt::format("metric {}: n is {}, {} forks count", name, metric.n, n));
   }
-  if (ok_forks(cell) > 0 && clean_forks(cell) == 0 && cell.flags.empty())
-    violations.add("not one of its forks is clean, and the cell has no flag");
+  if (cell.flags != quality_flags(cell.forks))
+    violations.add(fmt::format("its flags are [{}], those of its forks make them [{}]",
+                               fmt::join(cell.flags, ", "), fmt::join(quality_flags(cell.forks), ", ")));
   for (const Published& published : cell.published)
     if (!published.value && published.statement.empty())
       violations.add(fmt::format("published {} has neither value nor statement", published.metric));

@@ -1,9 +1,11 @@
 #include "harness/report/fork_time.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "harness/core/statistics.hpp"
-#include "harness/report/invariants.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 
@@ -36,28 +38,57 @@ std::optional<ForkTime> fork_time(const Fork& fork) {
   return ForkTime{median(steps), median(cpu), sum};
 }
 
-std::vector<std::string> quality_flags(const std::vector<Fork>& forks) {
-  const auto ok =
-      std::count_if(forks.begin(), forks.end(), [](const Fork& fork) { return fork.status == Status::ok; });
-  const auto clean =
-      std::count_if(forks.begin(), forks.end(), [](const Fork& fork) { return is_clean(fork); });
-  std::vector<std::string> flags;
-  if (2 * clean >= ok) return flags;
-  for (const Fork& fork : forks) {
-    for (const std::string& flag : fork.flags) {
-      if (std::find(flags.begin(), flags.end(), flag) == flags.end()) flags.push_back(flag);
+void mark_disturbed_rounds(std::span<CellReport* const> group) {
+  std::set<int> disturbed;
+  for (const CellReport* cell : group)
+    for (const Fork& fork : cell->forks)
+      if (contains(fork.flags, quality_flag::disturbed) || contains(fork.flags, quality_flag::stolen))
+        disturbed.insert(fork.round);
+  for (CellReport* cell : group)
+    for (Fork& fork : cell->forks) {
+      std::erase(fork.flags, quality_flag::disturbed_round);
+      if (disturbed.contains(fork.round)) fork.flags.emplace_back(quality_flag::disturbed_round);
     }
+}
+
+void mark_disturbed_rounds(std::vector<CellReport>& cells) {
+  std::map<std::string, std::vector<CellReport*>> groups;
+  for (CellReport& cell : cells) groups[group_title(cell.axes)].push_back(&cell);
+  for (const auto& [title, group] : groups) mark_disturbed_rounds(group);
+}
+
+bool counts(const Fork& fork) {
+  return fork.status == Status::ok && !contains(fork.flags, quality_flag::disturbed_round);
+}
+
+std::vector<std::string> quality_flags(const std::vector<Fork>& forks) {
+  std::map<std::string, int> seen;
+  int ok = 0, counted = 0;
+  for (const Fork& fork : forks) {
+    if (fork.status == Status::ok) ++ok;
+    if (!counts(fork)) continue;
+    ++counted;
+    for (const std::string& flag : fork.flags) ++seen[flag];
   }
+  std::vector<std::string> flags;
+  if (ok > 0 && counted == 0) flags.emplace_back(quality_flag::disturbed);
+  for (const auto& [flag, number] : seen)
+    if (2 * number > counted) flags.push_back(flag);
   return flags;
 }
 
-std::vector<const Fork*> counted_forks(const CellReport& cell) {
-  std::vector<const Fork*> clean, ok;
-  for (const Fork& fork : cell.forks) {
+std::vector<const Fork*> ok_forks(const CellReport& cell) {
+  std::vector<const Fork*> ok;
+  for (const Fork& fork : cell.forks)
     if (fork.status == Status::ok) ok.push_back(&fork);
-    if (is_clean(fork)) clean.push_back(&fork);
-  }
-  return clean.empty() || !cell.flags.empty() ? ok : clean;
+  return ok;
+}
+
+std::vector<const Fork*> counted_forks(const CellReport& cell) {
+  std::vector<const Fork*> counted;
+  for (const Fork& fork : cell.forks)
+    if (counts(fork)) counted.push_back(&fork);
+  return counted.empty() ? ok_forks(cell) : counted;
 }
 
 }  // namespace assay

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,12 +32,32 @@ struct ForkTime {
 // What the metric step_time is the median of. Nothing where no block was timed.
 std::optional<ForkTime> fork_time(const Fork& fork);
 
-// The quality flags of a cell, from its forks: none where at least half of those that are ok are clean. Where
-// fewer are, each flag of a fork, once: a median over the few that nothing disturbed is one over the quick.
+namespace quality_flag {
+inline constexpr const char* disturbed = "disturbed";  // other processes used the worker's processors
+inline constexpr const char* stolen = "stolen";        // the hypervisor took them
+inline constexpr const char* disturbed_round = "disturbed_round";
+inline constexpr const char* throttled = "throttled";  // the GPU lowered its clocks
+inline constexpr const char* profiled = "profiled";    // each operator was timed, which slows the steps
+}  // namespace quality_flag
+
+// A round in which the machine was disturbed does not count, for any of the cells that are compared: a fork is never
+// dropped for something that its own program does. Sets the flag disturbed_round of every fork in a round in which a
+// fork of the same group (cells with one group_title()) is disturbed or stolen, and removes it from all others.
+void mark_disturbed_rounds(std::span<CellReport* const> group);
+// The same for every group of a report.
+void mark_disturbed_rounds(std::vector<CellReport>& cells);
+
+// Whether the fork's times count: ok, and not in a disturbed round.
+bool counts(const Fork& fork);
+
+// The quality flags of a cell, from its forks: `disturbed` where no round was undisturbed, and each other flag that
+// more than half of the forks that count have.
 std::vector<std::string> quality_flags(const std::vector<Fork>& forks);
 
-// The forks behind the metrics of a cell: the clean ones, or of a flagged cell all that are ok.
+// The forks behind the times of a cell: those that count, or all that are ok where none counts.
 std::vector<const Fork*> counted_forks(const CellReport& cell);
+// The forks behind what a disturbed machine does not change (accuracy, memory): all that are ok.
+std::vector<const Fork*> ok_forks(const CellReport& cell);
 
 // What the processor and the GPU did over the time of one fork, thin enough to be drawn.
 

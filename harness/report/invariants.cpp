@@ -64,8 +64,6 @@ void judge_peak(Violations& violations, const CellReport& cell) {
 
 }  // namespace
 
-bool is_clean(const Fork& fork) { return fork.status == Status::ok && fork.flags.empty(); }
-
 bool is_clean(const CellReport& cell) {
   return cell.status == Status::ok && cell.flags.empty() &&
          (cell.equivalence.passed || cell.kind == "oracle");

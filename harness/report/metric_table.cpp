@@ -25,15 +25,15 @@ std::span<const MetricRow> metric_table() {
      "compilation and the first epoch"},
     {"epoch_time", "s", Hint::duration, lower, others, "epoch", "", "mean of the epochs after the first"},
     {"compile_time", "s", Hint::duration, lower, others, "compile", "", "seconds of the command `compile`"},
-    {"train_accuracy", "1", Hint::percentage, higher, others, "train acc", "", "of the last evaluation"},
+    {"train_accuracy", "1", Hint::percentage, higher, others, "train acc", "", "of the last evaluation", true},
     {"first_epoch_accuracy", "1", Hint::percentage, higher, others, "epoch 1 acc", "",
-     "on the validation split after epoch 1"},
+     "on the validation split after epoch 1", true},
     {"validation_accuracy", "1", Hint::percentage, higher, others, "validation acc", "",
-     "of the last evaluation"},
-    {"test_accuracy", "1", Hint::percentage, higher, others, "test acc", "", "of the last evaluation"},
-    {"train_loss", "1", Hint::number, lower, others, "train loss", "", "of the last evaluation"},
-    {"validation_loss", "1", Hint::number, lower, others, "validation loss", "", "of the last evaluation"},
-    {"test_loss", "1", Hint::number, lower, others, "test loss", "", "of the last evaluation"},
+     "of the last evaluation", true},
+    {"test_accuracy", "1", Hint::percentage, higher, others, "test acc", "", "of the last evaluation", true},
+    {"train_loss", "1", Hint::number, lower, others, "train loss", "", "of the last evaluation", true},
+    {"validation_loss", "1", Hint::number, lower, others, "validation loss", "", "of the last evaluation", true},
+    {"test_loss", "1", Hint::number, lower, others, "test loss", "", "of the last evaluation", true},
     {"bytes_per_second", "B/s", Hint::rate, higher, only_ops, "bytes/s", "traffic",
      "work.bytes / step_time, of a single op"},
     {"flops_per_second", "FLOP/s", Hint::rate, higher, others, "FLOP/s", "arithmetic",
@@ -50,13 +50,13 @@ std::span<const MetricRow> metric_table() {
      "mean of the samples in the timed blocks"},
     {"gpu_power", "W", Hint::power, lower, others, "GPU power", "",
      "over the timed blocks, by the energy counter"},
-    {"planned_arena", "B", Hint::bytes, lower, others, "arena", "", "as the worker reports it"},
-    {"framework_peak", "B", Hint::bytes, lower, others, "framework peak", "", "as the worker reports it"},
+    {"planned_arena", "B", Hint::bytes, lower, others, "arena", "", "as the worker reports it", true},
+    {"framework_peak", "B", Hint::bytes, lower, others, "framework peak", "", "as the worker reports it", true},
     {"device_peak_memory", "B", Hint::bytes, lower, others, "GPU memory", "",
-     "the worker's maximum on the GPU"},
+     "the worker's maximum on the GPU", true},
     {"device_peak_used", "B", Hint::bytes, lower, others, "GPU in use", "",
-     "the GPU's maximum, of all that use it"},
-    {"host_peak_rss", "B", Hint::bytes, lower, others, "host RSS", "", "maximum of the worker's process"},
+     "the GPU's maximum, of all that use it", true},
+    {"host_peak_rss", "B", Hint::bytes, lower, others, "host RSS", "", "maximum of the worker's process", true},
     {"energy", "J", Hint::energy, lower, others, "energy", "", "gpu_power * seconds per step"},
     {"plan_naive", "B", Hint::bytes, lower, memory_plans, "naive", "",
      "the arena of a step if every tensor has bytes of its own"},
@@ -77,6 +77,11 @@ const MetricRow* find_metric(std::string_view name) {
   const auto found =
       std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.name == name; });
   return found == rows.end() ? nullptr : &*found;
+}
+
+bool over_every_fork(std::string_view name) {
+  const MetricRow* row = find_metric(name);
+  return row && row->every_fork;
 }
 
 Metric described_metric(std::string_view name) {

@@ -29,6 +29,7 @@ struct MetricRow {
   std::string_view heading;     // of its column
   std::string_view op_heading;  // of its column in the tables of single ops; empty: not shown there
   std::string_view about;       // how it follows from the raw numbers
+  bool every_fork = false;  // over all forks that are ok, also of rounds in which the machine was disturbed
 };
 
 // In the order of the columns. A metric is a row here and its computation in conductor/run.
@@ -41,6 +42,9 @@ Metric described_metric(std::string_view name);
 
 // Whether a larger value is better. False for a metric that the table does not have.
 bool higher_is_better(std::string_view name);
+
+// Whether the metric is over all forks that are ok. False for one that the table does not have.
+bool over_every_fork(std::string_view name);
 
 std::string_view to_string(Better better);
 std::string_view to_string(Section section);

@@ -59,10 +59,11 @@ struct Fork {
   Status status = Status::failed;
   std::string reason{};
   std::string log_tail{};
-  std::vector<std::string> flags{};     // quality: "throttled", "preempted", "stolen", "not_steady"
+  std::vector<std::string> flags{};     // of quality_flag: what may have moved its numbers
   std::vector<std::string> warnings{};  // what else may have moved its numbers, and costs it no rank
   double compile_seconds = 0;
   std::vector<Block> blocks{};
+  std::optional<Disturbance> disturbance{};
   std::vector<Evaluation> evaluations{};
   std::vector<std::int64_t> latencies_ns{};
   std::int64_t latencies_seen = 0;  // steps that `latencies_ns` is a sample of; 0: not known
@@ -151,7 +152,7 @@ struct CellReport {
 };
 
 // The number of the rules by which flags and metrics are derived from forks. It rises when their meaning changes.
-inline constexpr int derivation_rules = 1;
+inline constexpr int derivation_rules = 2;
 
 struct Report {
   std::string schema{};  // of the file that it was read from

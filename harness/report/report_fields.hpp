@@ -12,8 +12,10 @@ namespace assay {
 constexpr auto describe(Of<Metric>) {
   return fields(
       "metric", "One estimate over the forks of a cell, with the interval that they allow.",
-      field("value", &Metric::value,
-            "Median over the clean forks, of a flagged cell over all that are ok; null with a reason."),
+      field(
+          "value", &Metric::value,
+          "Median over the forks that count (of times those outside disturbed rounds, of accuracy and memory "
+          "all that are ok); null with a reason."),
       field("unit", &Metric::unit, "`s`, `1/s`, `FLOP/s`, `B/s`, `B`, `1`, `W`, `J`."),
       field("lower", &Metric::lower,
             "Lower bound of the median: exact and distribution-free; absent below six forks.")
@@ -131,9 +133,12 @@ constexpr auto describe(Of<Fork>) {
       field("log_tail", &Fork::log_tail,
             "The end of the worker's stdout and stderr, where the status is not `ok`.")
           .left_out_by_default(),
-      field("flags", &Fork::flags,
-            "What disturbed it: `throttled`, `preempted`, `stolen`, `not_steady`, `not_finite`, `profiled`. "
-            "Empty: clean.")
+      field(
+          "flags", &Fork::flags,
+          "What may have moved its numbers: `disturbed` (other processes used over 3 % of the worker's "
+          "processors), `stolen` (the hypervisor took over 3 % of them), `disturbed_round` (either, in a fork "
+          "of this round that it is compared with: the round does not count), `throttled` (the GPU), "
+          "`profiled`.")
           .unique(),
       field(
           "warnings", &Fork::warnings,
@@ -146,6 +151,9 @@ constexpr auto describe(Of<Fork>) {
             "Whether the time of a step had settled when timing began; absent: too few steps to tell.")
           .left_out_by_default(),
       field("blocks", &Fork::blocks, "In the order of time.").in_columns(),
+      field("disturbance", &Fork::disturbance,
+            "What others took of the worker's processors; absent where it is not known.")
+          .left_out_by_default(),
       field("evaluations", &Fork::evaluations, "In the order of time.").in_columns().left_out_by_default(),
       field("latencies_ns", &Fork::latencies_ns,
             "Task `infer`: of timed steps, a uniform sample where there are many.")
@@ -311,8 +319,8 @@ constexpr auto describe(Of<Report>) {
           .optional(),
       field(
           "rules", &Report::rules,
-          "The number of the rules by which flags and metrics were derived from the forks. A reader that has other "
-          "rules says so.")
+          "The number of the rules by which flags and metrics were derived from the forks. A reader that has newer "
+          "rules derives them anew.")
           .at_least(0)
           .optional(),
       field("run", &Report::run, "How the report came to be.").shaped_as<RunRecord>(),

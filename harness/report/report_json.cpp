@@ -7,6 +7,7 @@
 #include "harness/core/json/encode.hpp"
 #include "harness/core/json/schema.hpp"
 #include "harness/report/document_node.hpp"
+#include "harness/report/metrics.hpp"
 #include "harness/report/report_fields.hpp"
 
 namespace assay {
@@ -35,7 +36,9 @@ Report read(const StrictDocument& document, std::string_view where, DecodeOption
   options.older_forms = schema_of(document) == first_report_schema;
   options.refuse_unknown = options.refuse_unknown && !options.older_forms;
   Report report;
+  report.rules = 1;  // the first ones were not numbered
   Decoder<DocumentNode>(options).read(DocumentNode(document.root()), JsonPlace(where), report);
+  derive_anew(report);
   return report;
 }
 

@@ -24,6 +24,7 @@ inline constexpr int report_schema_minor = 0;
 std::string report_text(const Report& report);
 nlohmann::json to_json(const Report& report);
 
+// Flags and metrics that older rules derived are derived anew, see derive_anew().
 // Throw JsonError (harness/core/json/strict_json.hpp) naming the file and the field that is wrong, missing or of
 // another type. A report of a newer schema is refused by its name. Fields that are not known are ignored, and run,
 // libraries and operators are kept unchecked.
@@ -36,7 +37,7 @@ Report read_report(const std::filesystem::path& file);
 // strictly. Throws JsonError when it is not a report, or one of a schema that this program does not know.
 Report report_from(const StrictDocument& document, bool strict, std::vector<std::string>& violations);
 
-// Empty, or a sentence: its flags and metrics were derived by other rules than this program's.
+// Empty, or a sentence: its flags and metrics were derived by newer rules than this program's.
 std::string other_rules(const Report& report);
 
 // The text of results/schema/report-2.schema.json.

@@ -96,6 +96,7 @@ struct RunRecord {
   bool dirty = false, complete = false, quick = false;
   std::map<std::string, double> quick_seconds{};
   nlohmann::json settings{};
+  std::vector<std::string> left_out{};
   BuildRecord build{};
   std::vector<SessionRecord> sessions{};
   std::vector<DatasetRecord> datasets{};
@@ -109,6 +110,9 @@ constexpr auto describe(Of<RunRecord>) {
       field("settings", &RunRecord::settings,
             "What holds for the whole run, given or by default; a cell's `settings` has the rest.")
           .object()
+          .optional(),
+      field("left_out", &RunRecord::left_out,
+            "Sentences: backends that were named and make no cell, and why.")
           .optional(),
       field("start", &RunRecord::start, "ISO 8601, UTC."),
       field("end", &RunRecord::end, "ISO 8601, UTC; null while it is running."),

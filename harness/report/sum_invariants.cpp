@@ -9,6 +9,7 @@
 #include "harness/core/statistics.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
+#include "harness/report/metric_table.hpp"
 
 namespace assay {
 namespace {
@@ -36,7 +37,7 @@ void judge_range(Violations& violations, const CellReport& cell, const char* nam
   const auto found = cell.metrics.find(name);
   if (found == cell.metrics.end() || !found->second.value) return;
   Range range;
-  for (const Fork* fork : counted_forks(cell)) visit(*fork, range);
+  for (const Fork* fork : over_every_fork(name) ? ok_forks(cell) : counted_forks(cell)) visit(*fork, range);
   if (!range.seen())
     violations.add(fmt::format("metric {} has a value, and no fork has the raw numbers behind it", name));
   else if (!range.holds(*found->second.value))
@@ -53,23 +54,21 @@ Visit last_evaluation(DataSplit split) {
 
 // Exactly what the blocks say: the median over forks of the medians over blocks.
 void judge_step_time(Violations& violations, const CellReport& cell) {
-  std::vector<double> steps, rates;
+  std::vector<double> steps;
   for (const Fork* fork : counted_forks(cell))
-    if (const auto time = fork_time(*fork)) {
-      steps.push_back(time->step_seconds);
-      rates.push_back(static_cast<double>(cell.axes.batch) / time->step_seconds);
-    }
-  const auto judge = [&](const char* name, const std::vector<double>& values) {
+    if (const auto time = fork_time(*fork)) steps.push_back(time->step_seconds);
+  const auto judge = [&](const char* name, double amount, bool is_rate) {
     const auto found = cell.metrics.find(name);
     if (found == cell.metrics.end() || !found->second.value) return;
     const double value = *found->second.value;
-    if (values.empty())
+    if (steps.empty())
       violations.add(fmt::format("metric {} has a value, and no fork has the raw numbers behind it", name));
-    else if (const double raw = median(values); std::abs(value - raw) > 1e-9 * raw)
+    else if (const double raw = is_rate ? amount / median(steps) : median(steps);
+             std::abs(value - raw) > 1e-9 * raw)
       violations.add(fmt::format("metric {} is {}, the blocks of its forks make it {}", name, value, raw));
   };
-  judge("step_time", steps);
-  judge("samples_per_second", rates);
+  judge("step_time", 0, false);
+  judge("samples_per_second", static_cast<double>(cell.axes.batch), true);
 }
 
 void judge_gpu(Violations& violations, const CellReport& cell) {

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/run/metrics.hpp"
 #include "harness/report/invariants.hpp"
+#include "harness/report/metrics.hpp"
 #include "harness/report/report_json.hpp"
 #include "tests/temporary_folder.hpp"
 

@@ -240,12 +240,12 @@ TEST_F(RunTest, a_report_that_cannot_be_written_is_refused_before_anything_is_ru
 
 TEST_F(RunTest, a_filter_keeps_the_cells_that_hold_one_of_its_texts) {
   RunRequest asked = request(R"("mode": ["good", "slow"])");
-  const std::size_t all = cells_of(asked, registry_).size();
+  const std::size_t all = cells_of(asked, registry_).cells.size();
   ASSERT_EQ(all, 2u);
   for (const auto& [filter, left] : std::map<std::string, std::size_t>{
            {"/good/", 1}, {"/good/,/slow/", 2}, {"/slow/,nothing", 1}, {"/good/,", 1}}) {
     asked.filter = filter;
-    EXPECT_EQ(cells_of(asked, registry_).size(), left) << filter;
+    EXPECT_EQ(cells_of(asked, registry_).cells.size(), left) << filter;
   }
 }
 

@@ -58,7 +58,7 @@ std::filesystem::path written(const std::filesystem::path& folder, Cell cell) {
 std::vector<Cell> op_suite(const std::string& backend) {
   const nlohmann::json whole{
       {"workload", "op/*"}, {"backend", backend}, {"mode", "graph"}, {"cache", {"warm", "cold"}}};
-  std::vector<Cell> cells = expand(config_from_json(whole, "the operator suite"), registry(backend));
+  std::vector<Cell> cells = expand(config_from_json(whole, "the operator suite"), registry(backend)).cells;
   std::erase_if(cells, [](const Cell& cell) { return !cell.runnable(); });
   return cells;
 }

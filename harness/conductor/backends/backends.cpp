@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "harness/core/error.hpp"
@@ -20,6 +21,7 @@ using Json = nlohmann::json;
 
 struct Placeholders {
   std::string here, environment, interpreter;
+  std::string cache = "${cache}";  // each fork has its own
 };
 
 Placeholders placeholders_for(const fs::path& folder, const std::string& framework,
@@ -44,10 +46,11 @@ std::string substitute(std::string text, const Placeholders& values, const std::
     const std::string* value = name == "here"          ? &values.here
                                : name == "environment" ? &values.environment
                                : name == "interpreter" ? &values.interpreter
+                               : name == "cache"       ? &values.cache
                                                        : nullptr;
     if (!value || end == std::string::npos) {
       throw ConfigError(fmt::format(
-          "{}: unknown placeholder ${{{}}}; known are here, environment, interpreter", where, name));
+          "{}: unknown placeholder ${{{}}}; known are here, environment, interpreter, cache", where, name));
     }
     text.replace(begin, end - begin + 1, *value);
     begin += value->size();
@@ -151,8 +154,21 @@ BackendDescription backend_from_json(const Json& json, const fs::path& file,
   backend.folder = file.parent_path();
   const Placeholders values = placeholders_for(backend.folder, backend.framework, interpreters);
   for (std::string& part : backend.command) part = substitute(part, values, where);
+  for (auto* variables : {&backend.environment, &backend.warm_environment})
+    for (auto& [name, value] : *variables) value = substitute(value, values, where);
+  if (!backend.recommended.empty() && !contains(backend.modes, backend.recommended))
+    throw ConfigError(fmt::format("{}: the recommended mode '{}' is not among its modes {}{}", where,
+                                  backend.recommended, fmt::join(backend.modes, ", "),
+                                  suggestion(backend.recommended, backend.modes)));
   check_requirements(backend, values, where);
   return backend;
+}
+
+bool BackendDescription::has_compile_cache() const {
+  const auto names_cache = [](const auto& variable) {
+    return variable.second.find("${cache}") != std::string::npos;
+  };
+  return std::ranges::any_of(environment, names_cache) || std::ranges::any_of(warm_environment, names_cache);
 }
 
 const BackendDescription* BackendRegistry::find(std::string_view name) const {

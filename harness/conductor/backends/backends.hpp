@@ -42,6 +42,10 @@ struct BackendDescription {
   std::vector<LoaderKind> loaders;
   std::vector<DeviceKind> memory_limits;  // on which it keeps to --memory-fraction and --memory-cap
   std::vector<std::string> ops;           // that it has; empty: it does not say
+  std::string recommended;                // the mode that a run takes without --mode; empty: every mode
+  // Variables of its workers, placeholders substituted but ${cache}, the folder of compile caches; and those that are
+  // set with --compile-cache warm only.
+  std::map<std::string, std::string> environment, warm_environment;
   std::vector<Requirement> requirements;
   std::filesystem::path folder;
   // Named by a config that awaits it; there is no folder, and what it will offer is not known.
@@ -50,6 +54,8 @@ struct BackendDescription {
   std::string unavailable, remedy;
 
   bool available() const { return unavailable.empty(); }
+  // Whether one of its variables names a cache on disk, which --compile-cache warm keeps between forks.
+  bool has_compile_cache() const;
 };
 // backend.json. The normative text is docs/protocol.md.
 constexpr auto describe(Of<BackendDescription>) {
@@ -70,6 +76,9 @@ constexpr auto describe(Of<BackendDescription>) {
       field("loaders", &B::loaders, "That feed it.").not_empty(),
       field("memory_limits", &B::memory_limits, "Devices whose memory it limits.").not_empty().optional(),
       field("ops", &B::ops, "That it has.").not_empty().optional(),
+      field("recommended", &B::recommended, "The mode that a run takes without --mode.").optional(),
+      field("environment", &B::environment, "Variables of its workers.").optional(),
+      field("warm_environment", &B::warm_environment, "Those of --compile-cache warm.").optional(),
       field("requires", &B::requirements, "Files that it needs.").optional());
 }
 

@@ -57,7 +57,8 @@ BackendRegistry RunOptions::registry(const RunConfig& config,
   return found;
 }
 
-void print_plan(const std::vector<Cell>& cells, const RunSettings& settings, bool check_alone) {
+void print_plan(const Expansion& expansion, const RunSettings& settings, bool check_alone) {
+  const std::vector<Cell>& cells = expansion.cells;
   Table table{.title = {}, .columns = {{"cell"}, {"status"}}, .rows = {}, .notes = {}};
   std::size_t runnable = 0;
   for (const Cell& cell : cells) {
@@ -65,6 +66,7 @@ void print_plan(const std::vector<Cell>& cells, const RunSettings& settings, boo
     table.rows.push_back({{cell.id}, {cell.runnable() ? "to run" : std::string(to_string(cell.status))}});
     if (!cell.runnable()) table.notes.push_back(fmt::format("{}: {}", cell.id, cell.reason));
   }
+  for (const std::string& left_out : expansion.left_out) table.notes.push_back(left_out + ".");
   table.notes.push_back(check_alone ? fmt::format("{} of {} cells can be checked.", runnable, cells.size())
                                     : fmt::format("{} of {} cells can be run, {} forks each: {} forks.",
                                                   runnable, cells.size(), settings.forks,

@@ -32,6 +32,6 @@ class RunOptions {
 };
 
 // The cells, without running them: what --dry-run prints.
-void print_plan(const std::vector<Cell>& cells, const RunSettings& settings, bool check_alone);
+void print_plan(const Expansion& expansion, const RunSettings& settings, bool check_alone);
 
 }  // namespace assay::cli

@@ -28,19 +28,6 @@ double share(const std::string& text, const std::string& option, double most) {
       fmt::format("{} '{}': a share such as 5% or 0.05, above 0 and below {:g}%", option, text, 100 * most));
 }
 
-double seconds(const std::string& text, const std::string& option) {
-  try {
-    std::size_t end = 0;
-    const double value = std::stod(text, &end);
-    const std::string unit = text.substr(end);
-    const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-    if (factor > 0 && value > 0 && value < 1e7) return factor * value;
-  } catch (const std::logic_error&) {
-    // not a number: said below
-  }
-  throw UsageError(fmt::format("{} '{}': a time such as 90s, 30m or 2h", option, text));
-}
-
 void VerdictOptions::add(CLI::App& command) {
   command.add_option("--threshold", threshold_, "A smaller change of time is no regression [5%]");
   command.add_option("--confidence", confidence_,

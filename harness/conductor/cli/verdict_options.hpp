@@ -14,8 +14,6 @@ namespace assay::cli {
 
 // "5%" or "0.05", above 0 and below `most`. Throws UsageError.
 double share(const std::string& text, const std::string& option, double most);
-// "90", "90s", "30m" or "2h", in seconds. Throws UsageError.
-double seconds(const std::string& text, const std::string& option);
 
 class VerdictOptions {
  public:

@@ -13,11 +13,11 @@
 #include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/run/cell_report.hpp"
 #include "harness/conductor/run/measurement.hpp"
-#include "harness/conductor/run/metrics.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/report/metric_table.hpp"
+#include "harness/report/metrics.hpp"
 
 namespace assay {
 namespace {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "harness/conductor/print/table.hpp"
-#include "harness/conductor/run/metrics.hpp"
 #include "harness/report/fork_time.hpp"
+#include "harness/report/metrics.hpp"
 
 namespace assay {
 namespace {

@@ -7,6 +7,7 @@
 #include "harness/conductor/backends/backends.hpp"
 #include "harness/conductor/config/config.hpp"
 #include "harness/core/text.hpp"
+#include "workloads/workload.hpp"
 
 namespace assay {
 
@@ -43,6 +44,10 @@ fs::path find_config(std::string_view name) {
         "[config] got '{}' where a config is named: a flag takes its value with an =, as in --check=false",
         name));
   }
+  for (const Workload& workload : all_workloads())
+    if (workload.name == name)
+      throw ConfigError(
+          fmt::format("[config] got '{}': it is a workload, so name it as one: --workload {}", name, name));
   throw ConfigError(
       fmt::format("[config] got '{}': neither a file nor a known config{}", name, suggestion(name, known)));
 }

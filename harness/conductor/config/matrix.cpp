@@ -13,7 +13,6 @@
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
 #include "harness/core/error.hpp"
-#include "harness/core/io/philox.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
 #include "workloads/ops/op_workload.hpp"
@@ -23,6 +22,8 @@ namespace assay {
 namespace {
 
 using Names = std::vector<std::string>;
+
+const std::string every_mode = "all";
 
 const Names& texts_of(const Names& names) { return names; }
 
@@ -45,9 +46,9 @@ class Expander {
   Expander(const RunConfig& config, const BackendRegistry& registry)
       : config_(config), registry_(registry), settings_(settings_of(config)) {}
 
-  std::vector<Cell> run() {
+  Expansion run() {
     for (const ConfigRow& row : config_.rows) expand_row(row);
-    return std::move(cells_);
+    return std::move(expansion_);
   }
 
  private:
@@ -60,6 +61,7 @@ class Expander {
     const auto backends = backends_of(values, row);
     const Names modes = list_of(values, "mode");
     refuse_unknown_modes(modes, backends, row);
+    note_left_out(values, modes, backends);
     for (const std::string& workload : named_workloads(workloads)) {
       const bool op = is_op_workload(workload);
       const AxisLists lists =
@@ -67,8 +69,7 @@ class Expander {
       multiply_out(lists, [&](const OptionValues& point) {
         if (is_repetition(op ? nullptr : &find_workload(workload), lists, point, values)) return;
         for (const BackendDescription* backend : backends) {
-          for (const std::string& mode : modes.empty() ? backend->modes : modes) {
-            if (!contains(backend->modes, mode)) continue;
+          for (const std::string& mode : modes_of(*backend, modes)) {
             Cell cell = make(workload, *backend, mode, point, values, row);
             for (const ConfigPublished& published : row.published)
               cell.published.push_back(resolved(published, workload, *backend, mode, point, values, row));
@@ -76,6 +77,28 @@ class Expander {
           }
         }
       });
+    }
+  }
+
+  // The modes of the backend that are asked for.
+  static Names modes_of(const BackendDescription& backend, const Names& asked) {
+    if (contains(asked, every_mode)) return backend.modes;
+    if (asked.empty()) return backend.recommended.empty() ? backend.modes : Names{backend.recommended};
+    Names modes;
+    for (const std::string& mode : asked)
+      if (contains(backend.modes, mode)) modes.push_back(mode);
+    return modes;
+  }
+
+  // A backend that was named and has none of the modes makes no cell: nobody shall look for it in vain.
+  void note_left_out(const OptionValues& values, const Names& modes,
+                     const std::vector<const BackendDescription*>& backends) {
+    if (!values.contains("backend")) return;
+    for (const BackendDescription* backend : backends) {
+      if (!modes_of(*backend, modes).empty()) continue;
+      std::string text = fmt::format("{} is left out: it has none of the modes {} (it has {})", backend->name,
+                                     fmt::join(modes, ", "), fmt::join(backend->modes, ", "));
+      if (!contains(expansion_.left_out, text)) expansion_.left_out.push_back(std::move(text));
     }
   }
 
@@ -131,7 +154,7 @@ class Expander {
       }
     }
     for (const std::string& mode : modes) {
-      if (!contains(known, mode)) {
+      if (mode != every_mode && !contains(known, mode)) {
         throw ConfigError(fmt::format("{}: [mode] got '{}': none of the backends has it{}", row.where, mode,
                                       suggestion(mode, known)));
       }
@@ -279,6 +302,12 @@ class Expander {
           "lazy_adam updates the rows that a gradient touches, and dense gradients do not say which: ask for "
           "--embedding-gradient sparse, or for adam, which is the same where all is touched";
     }
+    if (cell.runnable() && cell.axes.compile_cache == CacheState::warm && !backend.awaited &&
+        !backend.has_compile_cache()) {
+      cell.status = Status::unsupported;
+      cell.reason = fmt::format("[{}] keeps no compiled programs on disk, so there is no cache to be warm",
+                                backend.name);
+    }
     const bool limited = cell.axes.number("memory-fraction") > 0 || cell.axes.number("memory-cap") > 0;
     if (cell.runnable() && limited && !backend.awaited &&
         !contains(backend.memory_limits, cell.axes.device)) {
@@ -308,13 +337,13 @@ class Expander {
       throw ConfigError(fmt::format("{}: the cell {} is there already: give it once, or let an axis differ",
                                     row.where, cell.id));
     }
-    cells_.push_back(std::move(cell));
+    expansion_.cells.push_back(std::move(cell));
   }
 
   const RunConfig& config_;
   const BackendRegistry& registry_;
   RunSettings settings_;
-  std::vector<Cell> cells_;
+  Expansion expansion_;
   std::set<std::string> ids_;
 };
 
@@ -323,39 +352,27 @@ class Expander {
 RunSettings settings_of(const RunConfig& config) {
   RunSettings settings;
   settings.forks = static_cast<int>(integer_of(config.values, "forks"));
+  settings.spare_rounds = static_cast<int>(integer_of(config.values, "spare-rounds"));
+  settings.until = text_of(config.values, "until") == "clear" ? Until::clear : Until::forks;
+  settings.max_seconds = duration_of(config.values, "max-time");
   settings.seed = static_cast<std::uint64_t>(integer_of(config.values, "seed"));
   settings.time_limit = number_of(config.values, "time-limit");
   settings.quick = flag_of(config.values, "quick");
   settings.profile = flag_of(config.values, "profile");
   settings.roofline = text_of(config.values, "roofline");
   for (const std::string& folder : list_of(config.values, "data")) settings.data.emplace_back(folder);
-  if (settings.quick) settings.forks = std::min(settings.forks, 1);  // 0 stays: nothing is executed
+  if (settings.quick) {
+    settings.until = Until::forks;
+    settings.spare_rounds = 0;
+    // Without a config every value is the user's own.
+    const bool asked = config.name.empty() && config.values.contains("forks");
+    if (!asked) settings.forks = std::min(settings.forks, 1);  // 0 stays: nothing is executed
+  }
   return settings;
 }
 
-std::vector<Cell> expand(const RunConfig& config, const BackendRegistry& registry) {
+Expansion expand(const RunConfig& config, const BackendRegistry& registry) {
   return Expander(config, registry).run();
-}
-
-std::vector<PlannedFork> plan_forks(const std::vector<Cell>& cells, int rounds, std::uint64_t seed) {
-  std::vector<std::pair<std::string, std::vector<std::size_t>>> groups;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    if (!cells[i].runnable()) continue;
-    const std::string name = cells[i].group();
-    auto group =
-        std::find_if(groups.begin(), groups.end(), [&](const auto& other) { return other.first == name; });
-    if (group == groups.end()) group = groups.insert(groups.end(), {name, {}});
-    group->second.push_back(i);
-  }
-  std::vector<PlannedFork> forks;
-  for (int round = 0; round < rounds; ++round) {
-    for (const auto& [name, members] : groups) {
-      std::vector<std::size_t> order = members;
-      Philox(seed, fmt::format("order/{}/{}", name, round)).shuffle(std::span(order));
-      for (const std::size_t cell : order) forks.push_back({cell, round});
-    }
-  }
-  return forks;
 }
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// From a config to the cells of a run, and the order in which their forks are run.
+// From a config to the cells of a run.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,17 @@
 
 namespace assay {
 
+enum class Until {
+  forks,  // every cell has its forks
+  clear,  // the order of the cells is clear
+};
+
 // What holds for the whole run.
 struct RunSettings {
   int forks = 3;
+  int spare_rounds = 3;  // for rounds in which the machine was disturbed
+  Until until = Until::forks;
+  double max_seconds = 0;  // no round begins later; 0: no limit
   std::uint64_t seed = 1;
   double time_limit = 600;
   bool quick = false;
@@ -22,19 +30,17 @@ struct RunSettings {
 };
 RunSettings settings_of(const RunConfig& config);
 
-// Every row multiplied out, in the order of the config. A mode that was not given becomes every mode of the
-// backend; one that this backend does not have, but another one of the row has, is no cell. A device, task,
-// precision, layout or loader that the backend does not have makes a cell that is `unsupported`; a backend
-// that is not set up one that is `unavailable`. Throws ConfigError: an unknown workload, backend, mode or
-// data set (with the nearest known name), a graph that cannot be built, two rows that make the same cell.
-std::vector<Cell> expand(const RunConfig& config, const BackendRegistry& registry);
-
-struct PlannedFork {
-  std::size_t cell = 0;  // index into the cells
-  int round = 0;
+struct Expansion {
+  std::vector<Cell> cells;
+  std::vector<std::string> left_out;  // sentences: backends that were named and make no cell
 };
-// Round after round; in a round group after group in the order of the cells, and in a group the cells in an
-// order drawn from (seed, round), so that what drifts meets all of them alike. Only cells that can be run.
-std::vector<PlannedFork> plan_forks(const std::vector<Cell>& cells, int rounds, std::uint64_t seed);
+
+// Every row multiplied out, in the order of the config. A mode that was not given becomes the backend's recommended one
+// (every mode, where it recommends none), and `all` every mode; one that this backend does not have, but another one of
+// the row has, is no cell. A device, task, precision, layout or loader that the backend does not have makes a cell that
+// is `unsupported`; a backend that is not set up one that is `unavailable`. Throws ConfigError: an unknown workload,
+// backend, mode or data set (with the nearest known name), a graph that cannot be built, two rows that make the same
+// cell.
+Expansion expand(const RunConfig& config, const BackendRegistry& registry);
 
 }  // namespace assay

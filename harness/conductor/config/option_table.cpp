@@ -12,6 +12,7 @@ using enum OptionScope;
 using enum OptionType;
 
 constexpr std::string_view rooflines[] = {"auto", "true", "false"};
+constexpr std::string_view untils[] = {"forks", "clear"};
 
 constexpr std::array settings = {
     Option{"epochs", cell, integer, "N", "", "Time N epochs from a cold start, evaluating after each", 1,
@@ -35,6 +36,18 @@ constexpr std::array settings = {
     Option{"forks", run, integer, "N", "3",
            "Fresh executions of each cell; intervals need six; 0 executes nothing and tells the memory plans",
            0, 10000},
+    Option{
+        "spare-rounds", run, integer, "N", "3",
+        "More rounds to replace those in which other processes used the processors: such a round counts for "
+        "no cell",
+        0, 1000},
+    Option{
+        "until", run, text, "forks|clear", "forks",
+        "clear: add rounds until the order of the cells is clear, their ratio being clear of 1 or within 2 % of "
+        "it, or --max-time has passed; --forks is not used then",
+        0, 0, untils},
+    Option{"max-time", run, text, "TIME", "",
+           "No round begins later than this: 90s, 30m or 2h; no limit without it (30m for ab)"},
     Option{"seed", run, integer, "N", "1",
            "Round r draws parameters and sample order from seed N + r, the same for all backends", 0, 9e15},
     Option{"time-limit", run, number, "S", "600",

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <stdexcept>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -119,6 +120,21 @@ double number_of(const OptionValues& values, std::string_view name) {
   double number = 0;
   parse(last_of(values, name), number);
   return number;
+}
+
+double duration_of(const OptionValues& values, std::string_view name) {
+  const std::string text = text_of(values, name);
+  if (text.empty()) return 0;
+  try {
+    std::size_t end = 0;
+    const double value = std::stod(text, &end);
+    const std::string unit = text.substr(end);
+    const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+    if (factor > 0 && value > 0 && value < 1e7) return factor * value;
+  } catch (const std::logic_error&) {
+    // not a number: reported below
+  }
+  throw ConfigError(fmt::format("[{}] got '{}': must be a time such as 90s, 30m or 2h", name, text));
 }
 
 bool flag_of(const OptionValues& values, std::string_view name) { return last_of(values, name) == "true"; }

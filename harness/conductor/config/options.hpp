@@ -37,6 +37,8 @@ void check_value(const Option& option, std::string_view value, std::string_view 
 std::string text_of(const OptionValues& values, std::string_view name);
 std::int64_t integer_of(const OptionValues& values, std::string_view name);
 double number_of(const OptionValues& values, std::string_view name);
+// Seconds of a time such as 90s, 30m or 2h; 0 where it is not given. Throws ConfigError.
+double duration_of(const OptionValues& values, std::string_view name);
 bool flag_of(const OptionValues& values, std::string_view name);
 std::vector<std::string> list_of(const OptionValues& values, std::string_view name);
 

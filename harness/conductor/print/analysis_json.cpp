@@ -35,6 +35,8 @@ Json ratio_json(const std::optional<PairedRatio>& ratio) {
           {"lower", known(ratio->lower)},
           {"upper", known(ratio->upper)},
           {"confidence", known(ratio->confidence)},
+          {"least", ratio->least},
+          {"greatest", ratio->greatest},
           {"n", ratio->n}};
 }
 
@@ -191,6 +193,7 @@ Json cell_json(const AnalyzedCell& analyzed) {
       {"clean", analyzed.clean},
       {"time", known(analyzed.time)},
       {"rank", known(analyzed.rank)},
+      {"tied", analyzed.tied},
       {"base", known(analyzed.base)},
       {"ratio", ratio_json(analyzed.ratio)},
       {"taxed", analyzed.taxed},
@@ -220,6 +223,8 @@ Json group_json(const Analysis& all, const AnalyzedGroup& group) {
           {"heading", heading_json(group.heading)},
           {"family", group.family},
           {"is_op", group.is_op},
+          {"rounds", group.rounds},
+          {"answer", answer_of(all, group)},
           {"cells", group.cells},
           {"in_rank", group.in_rank},
           {"baselines", list(group.baselines, known<std::size_t>)},

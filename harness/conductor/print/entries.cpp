@@ -1,14 +1,32 @@
 #include "harness/conductor/print/entries.hpp"
 
+#include <algorithm>
 #include <map>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "harness/core/text.hpp"
+#include "harness/report/fork_time.hpp"
 
 namespace assay {
 namespace {
 
 constexpr std::size_t most_warnings = 4;  // of a cell
+
+std::string flags_text(const std::vector<std::string>& flags) {
+  const auto words = [](const std::string& flag) -> std::string {
+    if (flag == quality_flag::disturbed)
+      return "other processes used the processors, or the hypervisor took them, in every round";
+    if (flag == quality_flag::throttled) return "the GPU lowered its clocks";
+    if (flag == quality_flag::profiled) return "each operator was timed, which slows the steps";
+    return flag;
+  };
+  std::vector<std::string> all;
+  for (const std::string& flag : flags) all.push_back(words(flag));
+  return fmt::format("{}", fmt::join(all, "; "));
+}
 
 }  // namespace
 
@@ -54,7 +72,73 @@ std::string ratio_text(const PairedRatio& ratio) {
   std::string text = format_value(ratio.value, Hint::ratio, "1");
   if (ratio.lower && ratio.upper)
     text += fmt::format(" [{}, {}]", format_significant(*ratio.lower), format_significant(*ratio.upper));
+  else if (const std::string least = format_significant(ratio.least),
+           greatest = format_significant(ratio.greatest);
+           least != greatest)
+    text += fmt::format(" ({} to {})", least, greatest);
   return text;
+}
+
+namespace {
+
+// The ranked cells of a group, the fastest first.
+std::vector<std::size_t> ranked_of(const Analysis& all, const AnalyzedGroup& group) {
+  std::vector<std::size_t> ranked;
+  for (const std::size_t i : group.in_rank)
+    if (all.cells[i].rank) ranked.push_back(i);
+  return ranked;
+}
+
+std::string why_not_ranked(const Analysis& all, const AnalyzedGroup& group) {
+  for (const std::size_t i : group.cells)
+    if (contains(all.report_cell(i).flags, quality_flag::disturbed))
+      return "Nothing is ranked: other processes used the processors in every round. Stop them and run again.";
+  return "";
+}
+
+std::string longer_text(const AnalyzedCell& cell, bool rough) {
+  return fmt::format("{} takes {}{} times as long", cell.series, rough ? "about " : "",
+                     format_significant(cell.to_fastest->value));
+}
+
+// What makes the answer surer; empty where it is clear.
+std::string next_step(const Analysis& all, const AnalyzedGroup& group,
+                      const std::vector<std::size_t>& ranked) {
+  if (group.rounds > 0 && group.rounds < static_cast<int>(rounds_for_interval))
+    return fmt::format(" Intervals need {} rounds: --forks {}, or --until clear.", rounds_for_interval,
+                       rounds_for_interval);
+  const bool tied =
+      std::any_of(ranked.begin(), ranked.end(), [&](std::size_t i) { return all.cells[i].tied; });
+  return tied ? " More rounds may separate the tied ones: --until clear, or more --forks." : "";
+}
+
+}  // namespace
+
+std::string answer_of(const Analysis& all, const AnalyzedGroup& group) {
+  constexpr std::size_t max_named = 4;
+  const std::vector<std::size_t> ranked = ranked_of(all, group);
+  if (ranked.empty()) return why_not_ranked(all, group);
+  const AnalyzedCell& best = all.cells[ranked.front()];
+  if (ranked.size() == 1)
+    return fmt::format("{} takes {} a step; nothing else here can be ranked.", best.series,
+                       format_value(*best.time, Hint::duration, "s"));
+  const bool rough = group.rounds < 2;
+  std::vector<std::string> first, others;
+  for (const std::size_t i : ranked) {
+    const AnalyzedCell& cell = all.cells[i];
+    if (cell.rank == best.rank)
+      first.push_back(cell.series);
+    else if (others.size() < max_named && cell.to_fastest)
+      others.push_back(longer_text(cell, rough));
+  }
+  std::string text = rough ? "Roughly, by one round: " : "";
+  text += first.size() == 1 ? fmt::format("{} is the fastest of {}", first.front(), ranked.size())
+                            : fmt::format("{} are the fastest of {}, with no clear difference between them",
+                                          fmt::join(first, " and "), ranked.size());
+  if (!others.empty()) text += fmt::format("; {}", fmt::join(others, ", "));
+  const std::size_t left = ranked.size() - first.size() - others.size();
+  if (left > 0) text += fmt::format(", and {} more take longer", left);
+  return text + "." + next_step(all, group, ranked);
 }
 
 void add_warning_notes(Table& table, const Analysis& all, const AnalyzedGroup& group) {
@@ -87,8 +171,7 @@ void add_status_notes(Table& table, const Analysis& all, const AnalyzedGroup& gr
       if (!absent && !cell.reproduce.empty()) note += "; again: " + cell.reproduce;
       table.notes.push_back(note);
     } else if (!cell.flags.empty()) {
-      table.notes.push_back(
-          fmt::format("{} is not ranked: {}.", short_name(cell), fmt::join(cell.flags, ", ")));
+      table.notes.push_back(fmt::format("{} is not ranked: {}.", short_name(cell), flags_text(cell.flags)));
     } else if (!all.cells[i].clean) {
       table.notes.push_back(fmt::format("{} is not ranked: it was not checked against the oracle{}{}",
                                         short_name(cell), cell.equivalence.reason.empty() ? "." : ": ",

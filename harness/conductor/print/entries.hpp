@@ -22,8 +22,11 @@ Entry metric_entry(const CellReport& cell, const MetricRow& metric);
 Entry status_entry(const CellReport& cell);
 // How near to its bound the worst tensor is.
 Entry equivalence_entry(const CellReport& cell);
-// "1.9x [1.8, 2.0]"
+// "1.9x [1.8, 2.0]" with the interval; below six rounds "1.9x (1.7 to 2.1)", the least and the greatest.
 std::string ratio_text(const PairedRatio& ratio);
+// One sentence or two: who is the fastest, how much longer the others take, and what makes it surer. Empty for a
+// group in which nothing was timed.
+std::string answer_of(const Analysis& all, const AnalyzedGroup& group);
 // Why a row of the group is not ok, or not ranked.
 void add_status_notes(Table& table, const Analysis& all, const AnalyzedGroup& group);
 // What the forks of each row were warned of.

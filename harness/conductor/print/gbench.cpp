@@ -90,7 +90,7 @@ void add_cell(Json& rows, const CellReport& cell, std::size_t family) {
   std::vector<ForkTime> times;
   if (cell.status == Status::ok && cell.flags.empty())
     for (const Fork& fork : cell.forks)
-      if (const auto time = fork_time(fork); time && is_clean(fork)) times.push_back(*time);
+      if (const auto time = fork_time(fork); time && counts(fork)) times.push_back(*time);
   const std::size_t n = times.size();
   if (n == 0) {
     Json out = row(cell, family, "iteration", 1);

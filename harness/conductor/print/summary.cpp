@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -15,8 +16,6 @@
 namespace assay {
 namespace {
 
-constexpr int forks_for_an_interval = 6;
-
 std::string tax_text(const PairedRatio& ratio) {
   const auto percent = [](double value) { return fmt::format("{:+.0f}", 100 * (value - 1)); };
   std::string text = percent(ratio.value) + " %";
@@ -25,15 +24,30 @@ std::string tax_text(const PairedRatio& ratio) {
   return text;
 }
 
-void add_fork_note(Table& table, const Analysis& all, const AnalyzedGroup& group) {
-  int most = 0;
-  for (const std::size_t i : group.cells)
-    for (const auto& [name, metric] : all.report_cell(i).metrics)
-      if (!is_planned(name)) most = std::max(most, metric.n);
-  if (most > 0 && most < forks_for_an_interval)
+// A median of paired ratios and the ratio of two medians are both right and may differ where rounds scatter.
+void add_ratio_note(Table& table, const Analysis& all, const AnalyzedGroup& group) {
+  constexpr double max_difference = 0.05;
+  for (const std::size_t i : group.in_rank) {
+    const AnalyzedCell& cell = all.cells[i];
+    if (!cell.ratio || !cell.base || !cell.time || !all.cells[*cell.base].time) continue;
+    const double medians = *cell.time / *all.cells[*cell.base].time;
+    if (std::abs(medians / cell.ratio->value - 1) <= max_difference) continue;
     table.notes.push_back(
-        fmt::format("{} {}: no interval; {} forks (--forks {}) give one at 96.9 % confidence.", most,
-                    most == 1 ? "fork" : "forks", forks_for_an_interval, forks_for_an_interval));
+        "A ratio is the median over rounds of the ratios within a round; where rounds scatter, it differs from the "
+        "ratio of the steps that are shown.");
+    return;
+  }
+}
+
+void add_disturbed_note(Table& table, const Analysis& all, const AnalyzedGroup& group) {
+  std::set<int> rounds;
+  for (const std::size_t i : group.cells)
+    for (const Fork& fork : all.report_cell(i).forks)
+      if (fork.status == Status::ok && !counts(fork)) rounds.insert(fork.round + 1);
+  if (!rounds.empty())
+    table.notes.push_back(fmt::format(
+        "Other processes or the hypervisor took part of the processors in round {}: {} for no cell.",
+        fmt::join(rounds, ", "), rounds.size() == 1 ? "it counts" : "they count"));
 }
 
 // The columns of a section, in the order of the metric table.
@@ -49,6 +63,19 @@ void add_columns(Table& table, const std::vector<const MetricRow*>& metrics) {
     table.columns.push_back({std::string(metric->heading), Align::right});
 }
 
+// One round ranks nothing.
+std::string rank_text(const AnalyzedCell& cell, const AnalyzedGroup& group) {
+  const bool several = group.cells.size() > 1;
+  if (!cell.rank || (several && group.rounds == 1)) return "";
+  return fmt::format("{}{}", *cell.rank, cell.tied ? "=" : "");
+}
+
+// How many forks the numbers are of; "5 of 6" where some do not count.
+std::string forks_text(const CellReport& cell) {
+  const auto n = static_cast<std::size_t>(std::count_if(cell.forks.begin(), cell.forks.end(), counts));
+  return n == cell.forks.size() ? std::to_string(n) : fmt::format("{} of {}", n, cell.forks.size());
+}
+
 Table times(const Analysis& all, const AnalyzedGroup& group) {
   const auto base = group.baselines.front();
   const bool several = group.in_rank.size() > 1;
@@ -58,26 +85,27 @@ Table times(const Analysis& all, const AnalyzedGroup& group) {
   add_columns(table, metrics);
   table.columns.push_back(
       {several && base ? "vs " + short_name(all.report_cell(*base)) : "ratio", Align::right});
-  table.columns.insert(table.columns.end(),
-                       {{"tax", Align::right}, {"equivalence"}, {"forks", Align::right}, {"status"}});
+  table.columns.insert(
+      table.columns.end(),
+      {{"tax", Align::right}, {"equivalence"}, {"n", Align::right}, {"spread", Align::right}, {"status"}});
   for (const std::size_t i : group.in_rank) {
     const AnalyzedCell& analyzed = all.cells[i];
     const CellReport& cell = *analyzed.cell;
-    const auto ok = std::count_if(cell.forks.begin(), cell.forks.end(),
-                                  [](const Fork& f) { return f.status == Status::ok; });
-    std::vector<Entry> row{
-        {analyzed.rank ? std::to_string(*analyzed.rank) : ""}, {cell.axes.backend}, {mode_text(cell)}};
+    std::vector<Entry> row{{rank_text(analyzed, group)}, {cell.axes.backend}, {mode_text(cell)}};
     for (const MetricRow* metric : metrics) row.push_back(metric_entry(cell, *metric));
     row.push_back({!several ? "" : analyzed.ratio ? ratio_text(*analyzed.ratio) : "-"});
     row.push_back({analyzed.taxed ? tax_text(*analyzed.ratio) : "-"});
     row.push_back(equivalence_entry(cell));
-    row.push_back({fmt::format("{}/{}", ok, cell.forks.size())});
+    row.push_back({forks_text(cell)});
+    row.push_back({analyzed.spread ? fmt::format("{:.0f} %", 100 * *analyzed.spread) : "-"});
     row.push_back(status_entry(cell));
     table.rows.push_back(std::move(row));
   }
-  add_fork_note(table, all, group);
+  add_ratio_note(table, all, group);
+  add_disturbed_note(table, all, group);
   add_status_notes(table, all, group);
   add_warning_notes(table, all, group);
+  if (std::string answer = answer_of(all, group); !answer.empty()) table.notes.push_back(std::move(answer));
   return without_empty_columns(std::move(table));
 }
 
@@ -159,6 +187,10 @@ std::vector<Table> summary(const Report& report) {
   if (Table table = published_table(all); !table.rows.empty()) tables.push_back(std::move(table));
   if (tables.empty()) tables.push_back({.title = "No cells.", .columns = {}, .rows = {}, .notes = {}});
   const auto& run = report.run;
+  if (run.contains("left_out") && run["left_out"].is_array())
+    for (const auto& left_out : run["left_out"])
+      if (left_out.is_string())
+        tables.back().notes.push_back(one_line(left_out.get<std::string>(), 300) + ".");
   if (run.contains("complete") && run["complete"] == false)
     tables.back().notes.push_back(
         "The run is not complete: assay run --resume REPORT measures what is missing.");

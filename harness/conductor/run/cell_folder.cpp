@@ -177,11 +177,11 @@ void read_clock(const std::filesystem::path& file, bool has_loss, Fork& fork) {
     else if (!block.loss)
       block.loss = std::numeric_limits<double>::quiet_NaN();
   }
+  fork.disturbance = clock.disturbance;
   fork.evaluations = std::move(clock.evaluations);
   fork.latencies_ns = std::move(clock.latencies_ns);
   fork.latencies_seen = clock.latencies_seen;
   fork.steady = clock.warm_up.steady;
-  if (fork.steady == false) fork.flags.emplace_back("not_steady");
 }
 
 }  // namespace assay

@@ -5,10 +5,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/run/metrics.hpp"
 #include "harness/conductor/run/progress.hpp"
+#include "harness/conductor/run/work.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
+#include "harness/report/metrics.hpp"
 
 namespace assay {
 

@@ -53,27 +53,39 @@ std::string flat(std::string id) {
   return id;
 }
 
+// Those of a backend.json. What the caller's environment sets takes precedence, but for places of caches.
+void add_variables(std::map<std::string, std::string>& environment,
+                   const std::map<std::string, std::string>& variables, const fs::path& cache) {
+  constexpr std::string_view placeholder = "${cache}";
+  for (auto [name, value] : variables) {
+    const std::size_t at = value.find(placeholder);
+    if (at == std::string::npos && environment_variable(name.c_str())) continue;
+    if (at != std::string::npos) value.replace(at, placeholder.size(), cache.string());
+    environment[name] = value;
+  }
+}
+
 // Caches that frameworks keep on disk: private to a fork and empty, or shared by the forks of a cell when
 // `warm` is asked for. Threads of OpenMP that wait spin while a fork is timed, as the runtime has it:
 // docs/data-and-clock.md has what sleeping costs. Nothing is timed in a check, and beside other work spinning
 // makes it many times slower. What the caller's environment says goes before.
-std::map<std::string, std::string> worker_environment(const Cell& cell, int threads, const fs::path& folder,
-                                                      bool timed) {
+std::map<std::string, std::string> worker_environment(const Cell& cell, const BackendDescription& backend,
+                                                      const fs::path& folder, bool timed) {
   const bool warm = cell.axes.compile_cache == CacheState::warm;
   const fs::path cache = warm ? cache_folder() / "warm" / flat(cell.id) : folder / "cache";
   std::error_code ignored;
   fs::create_directories(cache, ignored);
-  const std::string count = std::to_string(threads);
+  const std::string count = std::to_string(cell.compute_threads());
   std::map<std::string, std::string> result = {{"OMP_NUM_THREADS", count},
                                                {"MKL_NUM_THREADS", count},
                                                {"OPENBLAS_NUM_THREADS", count},
                                                {"NUMEXPR_NUM_THREADS", count},
                                                {"OMP_DYNAMIC", "FALSE"},
                                                {"XDG_CACHE_HOME", (cache / "xdg").string()},
-                                               {"TORCHINDUCTOR_CACHE_DIR", (cache / "inductor").string()},
-                                               {"TRITON_CACHE_DIR", (cache / "triton").string()},
                                                {"ASSAY_BATCH_LIBRARY", batch_library().string()},
                                                {"PYTHONUNBUFFERED", "1"}};
+  add_variables(result, backend.environment, cache);
+  if (warm) add_variables(result, backend.warm_environment, cache);
   if (!timed && !environment_variable("OMP_WAIT_POLICY")) result["OMP_WAIT_POLICY"] = "passive";
   // As NVML counts GPUs, so that the one that is sampled is the one that the worker calls its first.
   if (cell.axes.device == DeviceKind::cuda && !environment_variable("CUDA_DEVICE_ORDER"))
@@ -118,7 +130,7 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   plan.worker.cores = worker_cores(cell.axes.threads);
   const bool timed = std::any_of(plan.commands.begin(), plan.commands.end(),
                                  [](const Command& command) { return command.verb == Verb::run; });
-  plan.worker.environment = worker_environment(cell, cell.compute_threads(), folder, timed);
+  plan.worker.environment = worker_environment(cell, backend, folder, timed);
   // The oracle computes on the processor, whatever its cell runs on.
   if (cell.axes.device == DeviceKind::cuda && &backend == cell.backend)
     plan.cuda = CudaVisibility{worker_variable(plan.worker, "CUDA_VISIBLE_DEVICES"),

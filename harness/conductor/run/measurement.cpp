@@ -1,6 +1,7 @@
 #include "harness/conductor/run/measurement.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"
+#include "harness/report/fork_time.hpp"
 
 namespace assay {
 namespace {
@@ -27,16 +29,23 @@ constexpr double quick_seconds = 120;  // of each backend
 nlohmann::json settings_json(const RunSettings& settings) {
   nlohmann::json folders = nlohmann::json::array();
   for (const fs::path& folder : settings.data) folders.push_back(folder.string());
-  return {{"forks", settings.forks},   {"seed", settings.seed},       {"time_limit", settings.time_limit},
-          {"quick", settings.quick},   {"profile", settings.profile}, {"roofline", settings.roofline},
+  return {{"forks", settings.forks},
+          {"spare_rounds", settings.spare_rounds},
+          {"until", settings.until == Until::clear ? "clear" : "forks"},
+          {"max_time", settings.max_seconds},
+          {"seed", settings.seed},
+          {"time_limit", settings.time_limit},
+          {"quick", settings.quick},
+          {"profile", settings.profile},
+          {"roofline", settings.roofline},
           {"data", std::move(folders)}};
 }
 
 // The settings whose change makes earlier forks another experiment.
 nlohmann::json comparable(const RunConfig& config) {
   nlohmann::json json = to_json(config);
-  for (const char* key :
-       {"forks", "time-limit", "roofline", "data", "interpreter", "title", "name", "source", "overridden"})
+  for (const char* key : {"forks", "spare-rounds", "until", "max-time", "time-limit", "roofline", "data",
+                          "interpreter", "title", "name", "source", "overridden"})
     json.erase(key);
   return json;
 }
@@ -66,7 +75,8 @@ struct Measurement::Parts {
         progress_(progress),
         interrupts_(interrupts),
         settings_(settings_of(request.config)),
-        cells_(cells_of(request, registry)),
+        expansion_(cells_of(request, registry)),
+        cells_(expansion_.cells),
         journal_(request.out),
         scratch_(request.keep_folders),
         data_(settings_.data),
@@ -74,13 +84,18 @@ struct Measurement::Parts {
         context_{scratch_.path(), registry, settings_, data_, {}, request.keep_folders},
         rooflines_(context_, progress) {
     if (request.resume) refuse_other_config(request);
+    for (std::size_t i = 0; i < cells_.size(); ++i) groups_[cells_[i].group()].push_back(i);
     context_.watch.interrupts = &interrupts_;
     context_.watch.progress = [&](const protocol::Progress& p) { progress_.steps(p.done, p.planned); };
     context_.watch.phase = [&](protocol::Verb verb) { progress_.phase(to_string(verb)); };
   }
 
   bool stopped() const { return interrupts_.signal() != 0; }
-  int planned_forks() const { return request_.check_alone ? 0 : settings_.forks; }
+  // The fewest forks of a cell that is whole.
+  int planned_forks() const {
+    if (request_.check_alone) return 0;
+    return settings_.until == Until::clear ? 1 : settings_.forks;
+  }
 
   // Says of each cell that was left out why. A fork that was cut off says so itself.
   bool out_of_budget() {
@@ -110,6 +125,7 @@ struct Measurement::Parts {
                    {"quick", settings_.quick},
                    {"datasets", nlohmann::json::array()}};
     report_.run["settings"] = settings_json(settings_);
+    if (!expansion_.left_out.empty()) report_.run["left_out"] = expansion_.left_out;
     report_.environment = request_.environment;
     note_session();
     if (request_.resume && request_.resume->run.contains("start")) {
@@ -265,7 +281,7 @@ struct Measurement::Parts {
     if (budget_.spent(cell.axes.backend)) return;
     const QuickBudget::Stopwatch stopwatch(budget_, cell.axes.backend);
     context_.deadline = budget_.deadline(cell.axes.backend);
-    progress_.begin(fmt::format("{} fork {} of {}", cell.id, planned.round + 1, settings_.forks));
+    progress_.begin(fmt::format("{} round {}", cell.id, planned.round + 1));
     std::string start = utc_now();
     TimedOutcome outcome = time_cell(cell, planned.round, cell.check && row.equivalence.checked, context_);
     if (outcome.hello) take_hello(row, *outcome.hello);
@@ -277,8 +293,17 @@ struct Measurement::Parts {
     hold_to_rooflines(cell, row, outcome.fork);
     row.forks.push_back(std::move(outcome.fork));
     take_unavailable(planned.cell, row.forks.back().status, row.forks.back().reason);
-    settle(planned.cell);
+    settle_group(planned.cell);
     save();
+  }
+
+  // What disturbed this fork counts for all cells that are compared with it.
+  void settle_group(std::size_t index) {
+    const std::vector<std::size_t>& group = groups_.at(cells_[index].group());
+    std::vector<CellReport*> rows;
+    for (const std::size_t i : group) rows.push_back(&report_.cells[i]);
+    mark_disturbed_rounds(rows);
+    for (const std::size_t i : group) settle(i);
   }
 
   void settle(std::size_t index) {
@@ -307,7 +332,9 @@ struct Measurement::Parts {
   Progress& progress_;
   const Interrupts& interrupts_;
   RunSettings settings_;
-  std::vector<Cell> cells_;
+  Expansion expansion_;
+  std::vector<Cell>& cells_;
+  std::map<std::string, std::vector<std::size_t>> groups_;  // cells that are compared
   Journal journal_;
   ScratchRoot scratch_;
   DatasetShelf data_;

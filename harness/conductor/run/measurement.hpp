@@ -9,6 +9,7 @@
 #include "harness/conductor/config/matrix.hpp"
 #include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/run/progress.hpp"
+#include "harness/conductor/run/rounds.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "harness/report/report.hpp"
 

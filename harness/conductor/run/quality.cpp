@@ -8,49 +8,18 @@
 
 #include <fmt/format.h>
 
-#include "harness/conductor/run/gpu_metrics.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/fork_time.hpp"
+#include "harness/report/gpu_metrics.hpp"
 
 namespace assay {
 namespace {
 
-constexpr double most_switches_per_second = 50;
-constexpr double most_lost = 0.03;
-constexpr double most_stolen = 0.01;
-constexpr double least_frequency = 0.9;
-constexpr double most_drift = 0.1;
-constexpr double most_gpu_clock_change = 0.02;
-
-bool preempted(const std::vector<const Block*>& timed, int threads) {
-  const auto disturbed = std::count_if(timed.begin(), timed.end(), [threads](const Block* block) {
-    const double thread_time = block_seconds(*block) * std::max(1, threads);
-    const bool switched = static_cast<double>(block->involuntary_switches) >
-                          most_switches_per_second * std::max(block_seconds(*block), 0.02);
-    return switched && 1e-9 * static_cast<double>(block->cpu_ns) < (1 - most_lost) * thread_time;
-  });
-  return 2 * static_cast<std::size_t>(disturbed) > timed.size();
-}
-
-bool stolen(const std::vector<const Block*>& timed) {
-  double all = 0, taken = 0;
-  for (const Block* block : timed) {
-    all += block_seconds(*block);
-    taken += 1e-9 * static_cast<double>(block->steal_ns);
-  }
-  return taken > most_stolen * all;
-}
-
-bool throttled(const Fork& fork) {
-  double low = INFINITY, high = 0;
-  for (const MachineSample& sample : fork.samples) {
-    if (sample.frequency_hz <= 0) continue;
-    low = std::min(low, sample.frequency_hz);
-    high = std::max(high, sample.frequency_hz);
-  }
-  return high > 0 && low < least_frequency * high;
-}
+constexpr double max_taken = 0.03;  // of the processors' time, by others or by the hypervisor
+constexpr double min_frequency = 0.9;
+constexpr double max_drift = 0.1;
+constexpr double max_gpu_clock_change = 0.02;
 
 constexpr std::array hard_throttles{"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown",
                                     "hw_power_brake_slowdown"};
@@ -85,42 +54,71 @@ void warn_of_clocks(Fork& fork, const std::vector<const MachineSample*>& samples
     low = std::min(low, *sample->gpu->sm_clock_hz);
     high = std::max(high, *sample->gpu->sm_clock_hz);
   }
-  if (high <= 0 || high - low <= most_gpu_clock_change * high) return;
+  if (high <= 0 || high - low <= max_gpu_clock_change * high) return;
   fork.warnings.push_back(fmt::format(
       "the GPU's SM clock was {:.0f} to {:.0f} MHz in the timed blocks, so its clocks are not locked: "
       "nvidia-smi --lock-gpu-clocks={:.0f} holds them",
       1e-6 * low, 1e-6 * high, 1e-6 * low));
 }
 
-bool drifts(const std::vector<const Block*>& timed) {
-  if (timed.size() < 4) return false;
+// The median time of a step in the second half of the blocks over that in the first; 1 where there are too few.
+double drift(const std::vector<const Block*>& blocks) {
+  if (blocks.size() < 4) return 1;
   std::vector<double> halves[2];
-  for (std::size_t i = 0; i < timed.size(); ++i) {
-    halves[i < timed.size() / 2 ? 0 : 1].push_back(
-        block_seconds(*timed[i]) / static_cast<double>(std::max<std::int64_t>(1, timed[i]->steps)));
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    halves[i < blocks.size() / 2 ? 0 : 1].push_back(block_seconds(*blocks[i]) /
+                                                    static_cast<double>(blocks[i]->steps));
+  const double before = median(halves[0]);
+  return before > 0 ? median(halves[1]) / before : 1;
+}
+
+void warn_of_drift(Fork& fork) {
+  if (fork.steady == false)
+    fork.warnings.emplace_back(
+        "the time of a step had not settled when timing began: a longer warm-up (--warm-up-seconds) may help");
+  const double found = drift(steady_blocks(fork));
+  if (std::max(found, 1 / found) > 1 + max_drift)
+    fork.warnings.push_back(fmt::format(
+        "a step took {:.2f} times as long in the second half of the timed blocks as in the first: more blocks, a "
+        "longer warm-up, or a machine with a steadier clock may help",
+        found));
+}
+
+void warn_of_frequency(Fork& fork) {
+  const std::vector<const Block*> timed = timed_blocks(fork);
+  if (timed.empty()) return;
+  double low = INFINITY, high = 0;
+  for (const MachineSample& sample : fork.samples) {
+    if (sample.frequency_hz <= 0 || sample.time_ns < timed.front()->begin_ns ||
+        sample.time_ns > timed.back()->end_ns)
+      continue;
+    low = std::min(low, sample.frequency_hz);
+    high = std::max(high, sample.frequency_hz);
   }
-  const double before = median(halves[0]), after = median(halves[1]);
-  return std::abs(before - after) > most_drift * std::min(before, after);
+  if (high <= 0 || low >= min_frequency * high) return;
+  fork.warnings.push_back(fmt::format(
+      "the processor's clock was {:.0f} to {:.0f} MHz in the timed blocks: a fixed frequency (cpupower "
+      "frequency-set) makes runs comparable",
+      1e-6 * low, 1e-6 * high));
 }
 
 }  // namespace
 
 void add_quality_flags(Fork& fork, const Cell& cell) {
-  std::vector<const Block*> timed;
-  for (const Block& block : fork.blocks) {
-    if (block.kind == BlockKind::timed) timed.push_back(&block);
-  }
   const auto add = [&](bool holds, const char* flag) {
     if (holds && !contains(fork.flags, flag)) fork.flags.emplace_back(flag);
   };
-  add(preempted(timed, cell.axes.threads), "preempted");
-  add(stolen(timed), "stolen");
-  add(throttled(fork) || throttles(timed_gpu_samples(fork), hard_throttles) > 0, "throttled");
-  add(drifts(timed), "not_steady");
-  add(cell.profile, "profiled");
+  if (fork.disturbance) {
+    add(fork.disturbance->others_share() > max_taken, quality_flag::disturbed);
+    add(fork.disturbance->steal_share() > max_taken, quality_flag::stolen);
+  }
+  add(throttles(timed_gpu_samples(fork), hard_throttles) > 0, quality_flag::throttled);
+  add(cell.profile, quality_flag::profiled);
 }
 
 void add_warnings(Fork& fork) {
+  warn_of_drift(fork);
+  warn_of_frequency(fork);
   if (!fork.gpu) return;
   const auto samples = timed_gpu_samples(fork);
   warn_of_foreign_processes(fork);

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/conductor/run/metrics.hpp"
+#include "harness/conductor/run/work.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/environment.hpp"
@@ -65,7 +65,7 @@ std::vector<Cell> Rooflines::probes(const Axes& axes, const std::string& workloa
                                           {"block-seconds", {"0.1"}},
                                           {"warm-up-steps", {"2"}},
                                           {"warm-up-seconds", {"0.2"}}});
-      for (Cell& cell : expand(config, context_.registry)) cells.push_back(std::move(cell));
+      for (Cell& cell : expand(config, context_.registry).cells) cells.push_back(std::move(cell));
     }
     if (!cells.empty()) break;
   }

@@ -6,6 +6,8 @@
 
 #include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/run/measurement.hpp"
+#include "harness/conductor/run/rounds.hpp"
+#include "harness/core/clock.hpp"
 
 namespace assay {
 
@@ -14,16 +16,17 @@ bool RunOutcome::complete() const {
                      [](const CellReport& cell) { return cell.status == Status::ok; });
 }
 
-std::vector<Cell> cells_of(const RunRequest& request, const BackendRegistry& registry) {
-  std::vector<Cell> cells = expand(request.config, registry);
-  if (request.filter.empty()) return cells;
+Expansion cells_of(const RunRequest& request, const BackendRegistry& registry) {
+  Expansion expansion = expand(request.config, registry);
+  if (request.filter.empty()) return expansion;
+  std::vector<Cell>& cells = expansion.cells;
   const std::size_t all = cells.size();
   std::erase_if(cells, [&](const Cell& cell) { return !is_wanted(cell.id, request.filter); });
   if (cells.empty()) {
     throw ConfigError(fmt::format("[filter] got '{}': none of the {} cells has it in its id; see --dry-run",
                                   request.filter, all));
   }
-  return cells;
+  return expansion;
 }
 
 RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progress& progress) {
@@ -33,18 +36,33 @@ RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progr
   const std::vector<Cell>& cells = measurement.cells();
   const RunSettings& settings = measurement.settings();
   const auto stopped = [&] { return interrupts.signal() != 0; };
-  const auto forks =
-      request.check_alone ? std::vector<PlannedFork>{} : plan_forks(cells, settings.forks, settings.seed);
-  progress.plan(static_cast<int>(std::count_if(
-      forks.begin(), forks.end(), [&](const PlannedFork& fork) { return measurement.wanted(fork); })));
+  Rounds rounds(cells, settings);
+  const auto wanted = [&](const PlannedFork& fork) { return measurement.wanted(fork); };
+  int done = 0;
+  const auto plan = [&] {
+    const std::vector<PlannedFork> all = rounds.foreseen();
+    progress.plan(done + static_cast<int>(std::count_if(all.begin(), all.end(), wanted)));
+  };
+  if (!request.check_alone) plan();
   // A quick run may end before its last cell: then some are whole, rather than all of them checked alone.
   const bool checks_first = !settings.quick || request.check_alone;
   for (std::size_t i = 0; i < cells.size() && checks_first && !stopped(); ++i) measurement.check(i);
-  measurement.measure_rooflines(forks);
-  for (const PlannedFork& fork : forks) {
-    if (stopped()) break;
-    if (!checks_first) measurement.check(fork.cell);
-    if (measurement.wanted(fork)) measurement.time(fork);
+  if (!request.check_alone) measurement.measure_rooflines(rounds.foreseen());
+  const std::int64_t begin = now_ns();
+  const auto out_of_time = [&] {
+    return settings.max_seconds > 0 && 1e-9 * static_cast<double>(now_ns() - begin) > settings.max_seconds;
+  };
+  while (!request.check_alone && !stopped() && !out_of_time()) {
+    const std::vector<PlannedFork> forks = rounds.next(measurement.report());
+    if (forks.empty()) break;
+    plan();
+    for (const PlannedFork& fork : forks) {
+      if (stopped()) break;
+      if (!checks_first) measurement.check(fork.cell);
+      if (!wanted(fork)) continue;
+      measurement.time(fork);
+      ++done;
+    }
   }
   progress.clear();
   return {measurement.finish(stopped()), interrupts.signal()};

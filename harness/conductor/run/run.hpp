@@ -47,7 +47,7 @@ struct RunOutcome {
 };
 
 // The cells of the request, filter applied. Throws ConfigError, also when the filter leaves none.
-std::vector<Cell> cells_of(const RunRequest& request, const BackendRegistry& registry);
+Expansion cells_of(const RunRequest& request, const BackendRegistry& registry);
 
 // Throws ConfigError or IoError for what is wrong before anything has run: the config, the place of the
 // report, a damaged data set, an earlier report of another config. Afterwards everything that goes wrong is a

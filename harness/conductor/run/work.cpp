@@ -1,4 +1,4 @@
-#include "harness/conductor/run/metrics.hpp"
+#include "harness/conductor/run/work.hpp"
 
 #include <algorithm>
 

@@ -80,6 +80,6 @@ PLOT = Plot(
     "Noise of each cell",
     "Every point is one fork (a fresh process), the line behind it the middle 80 % of its blocks. A "
     "difference between two backends that is smaller than this scatter means nothing. Crosses were "
-    "disturbed (see their quality flags) and do not count where at least half of the forks are clean.",
+    "of rounds in which other processes used the processors; they do not count.",
     draw,
 )

@@ -23,10 +23,10 @@ TEST(Comparison, pairs_forks_within_rounds_so_that_a_slow_round_cancels) {
   EXPECT_EQ(ratio->n, 6);
 }
 
-TEST(Comparison, leaves_out_rounds_that_only_one_cell_has_or_that_are_flagged) {
+TEST(Comparison, LeavesOutRoundsThatOneCellLacksOrThatWereDisturbed) {
   Report report = test::sample_report(6);
   report.cells[0].forks.erase(report.cells[0].forks.begin());
-  report.cells[1].forks[5].flags = {"preempted"};
+  report.cells[1].forks[5].flags = {"disturbed", "disturbed_round"};
   const auto ratio = time_ratio(report.cells[1], report.cells[0]);
   ASSERT_TRUE(ratio);
   EXPECT_EQ(ratio->n, 4);
@@ -41,6 +41,59 @@ TEST(Comparison, has_no_ratio_to_a_cell_that_is_not_clean) {
   report.cells[0].flags.clear();
   report.cells[0].equivalence = {.checked = false, .reason = "not asked for"};
   EXPECT_FALSE(ranked_time(report.cells[0])) << "what was not verified is not ranked";
+}
+
+TEST(Comparison, WidensTheIntervalsOfLaterLooks) {
+  Report report = test::sample_report(9);
+  for (std::size_t i = 0; i < 9; ++i) {
+    Block& block = report.cells[1].forks[i].blocks.back();
+    block.end_ns += static_cast<std::int64_t>(i) * (block.end_ns - block.begin_ns) / 100;
+  }
+  const auto ratio = time_ratio(report.cells[1], report.cells[0]);
+  ASSERT_TRUE(ratio && ratio->confidence);
+  EXPECT_GE(*ratio->confidence, 0.996) << "the least and the greatest of nine";
+  EXPECT_DOUBLE_EQ(*ratio->lower, ratio->least);
+  EXPECT_DOUBLE_EQ(*ratio->upper, ratio->greatest);
+}
+
+TEST(Analysis, CellsThatAreNotClearlyApartShareARank) {
+  Report report = test::sample_report(2);
+  // Of two rounds one is quicker on the second cell, one slower.
+  const auto scale = [&](std::size_t fork, double factor) {
+    for (std::size_t b = 0; b < report.cells[1].forks[fork].blocks.size(); ++b) {
+      const Block& base = report.cells[0].forks[fork].blocks[b];
+      Block& block = report.cells[1].forks[fork].blocks[b];
+      block.steps = base.steps;
+      block.end_ns = block.begin_ns +
+                     static_cast<std::int64_t>(factor * static_cast<double>(base.end_ns - base.begin_ns));
+    }
+  };
+  scale(0, 0.9);
+  scale(1, 1.2);
+  const Analysis all = analyze(report);
+  EXPECT_EQ(all.cells[0].rank, 1);
+  EXPECT_EQ(all.cells[1].rank, 1);
+  EXPECT_TRUE(all.cells[0].tied && all.cells[1].tied);
+  scale(0, 1.1);
+  const Analysis apart = analyze(report);
+  EXPECT_EQ(apart.cells[1].rank, 2);
+  EXPECT_FALSE(apart.cells[1].tied);
+}
+
+TEST(DisturbedRounds, AreMarkedInEveryCellOfTheGroup) {
+  Report report = test::sample_report(3);
+  CellReport other = report.cells[0];
+  other.axes.batch *= 2;
+  report.cells.push_back(other);
+  report.cells[0].forks[1].flags = {quality_flag::stolen};
+  report.cells[0].forks[2].flags = {quality_flag::disturbed_round};
+  mark_disturbed_rounds(report.cells);
+  for (const std::size_t cell : {0, 1}) {
+    EXPECT_TRUE(counts(report.cells[cell].forks[0]));
+    EXPECT_FALSE(counts(report.cells[cell].forks[1])) << cell;
+    EXPECT_TRUE(counts(report.cells[cell].forks[2])) << "an old mark is removed";
+  }
+  EXPECT_TRUE(counts(report.cells[2].forks[1])) << "another group has other rounds";
 }
 
 TEST(Analysis, groups_only_what_is_the_same_work) {
@@ -111,7 +164,7 @@ TEST(Analysis, the_leader_of_a_family_wins_at_most_sizes) {
   EXPECT_NEAR(leader.followers[0].high, 3, 1e-9);
 }
 
-TEST(Analysis, a_loss_curve_is_over_the_forks_that_count_and_their_common_epochs) {
+TEST(Analysis, LossCurveIsOverAllOkForksAndTheirCommonEpochs) {
   Report report = test::sample_report(3);
   CellReport& cell = report.cells[0];
   for (Fork& fork : cell.forks) {
@@ -121,14 +174,14 @@ TEST(Analysis, a_loss_curve_is_over_the_forks_that_count_and_their_common_epochs
           {.epoch = epoch, .split = DataSplit::train, .samples = 10, .loss = fork.round + 1.0});
   }
   cell.forks[0].evaluations.pop_back();
-  cell.forks[2].flags = {"preempted"};
+  cell.forks[2].flags = {"disturbed", "disturbed_round"};
   const auto curve = analyze(report).cells[0].train_loss;
   ASSERT_EQ(curve.size(), 2u);
   EXPECT_EQ(curve[1].epoch, 2);
-  EXPECT_EQ(curve[1].n, 2);
-  EXPECT_DOUBLE_EQ(curve[1].median, 1.5);
+  EXPECT_EQ(curve[1].n, 3) << "a disturbed machine does not change the loss";
+  EXPECT_DOUBLE_EQ(curve[1].median, 2);
   EXPECT_DOUBLE_EQ(curve[1].low, 1);
-  EXPECT_DOUBLE_EQ(curve[1].high, 2);
+  EXPECT_DOUBLE_EQ(curve[1].high, 3);
 }
 
 TEST(Analysis, a_published_step_time_becomes_a_rate) {

@@ -63,14 +63,14 @@ INSTANTIATE_TEST_SUITE_P(
         Spoilt{"bounds_below_six", [](Report& r) { step_time(r).n = 5; }, "below six they are null"},
         Spoilt{"value_above_upper", [](Report& r) { step_time(r).upper = 0.002; }, "lies outside its bounds"},
         Spoilt{"certain", [](Report& r) { step_time(r).confidence = 1; }, "is outside 0 to 1"},
-        Spoilt{"n_is_not_clean_forks", [](Report& r) { fork(r).flags = {"stolen"}; }, "n is 6, 5 forks count"},
+        Spoilt{"n_is_not_clean_forks", [](Report& r) { fork(r).flags = {"disturbed_round"}; }, "n is 6, 5 forks count"},
         Spoilt{"negative_time", [](Report& r) { step_time(r).value = -1; }, "is negative"},
         Spoilt{"accuracy_metric_above_one", [](Report& r) { r.cells[0].metrics["test_accuracy"].value = 87.5; }, "is above 1"},
         Spoilt{"no_flag_on_dirty_cell",
                [](Report& r) {
-                 for (Fork& f : r.cells[0].forks) f.flags = {"stolen"};
+                 for (Fork& f : r.cells[0].forks) f.flags = {"throttled"};
                },
-               "the cell has no flag"},
+               "those of its forks make them [throttled]"},
         Spoilt{"published_nothing", [](Report& r) { r.cells[1].published[0].value.reset(); }, "neither value nor statement"},
         Spoilt{"passed_unchecked", [](Report& r) { r.cells[0].equivalence.checked = false; }, "without having been checked"},
         Spoilt{"passed_above_bound",

@@ -273,6 +273,24 @@ TEST(ReportJson, ignores_fields_that_it_does_not_know_and_refuses_them_when_stri
                                       "cells/0/color: this field is not known"));
 }
 
+TEST(ReportJson, DerivesAnewWhatOlderRulesMade) {
+  Report before = sample_report(3);
+  before.cells[0].forks[1].flags = {"preempted"};
+  before.cells[0].flags = {"preempted"};
+  before.cells[0].metrics["step_time"].value = 7;
+  auto json = to_json(before);
+  json["rules"] = 1;
+  const Report report = read(json);
+  EXPECT_EQ(report.rules, derivation_rules);
+  EXPECT_THAT(report.cells[0].flags, IsEmpty());
+  EXPECT_THAT(report.cells[0].forks[1].flags, IsEmpty());
+  EXPECT_THAT(report.cells[0].forks[1].warnings, testing::Contains(HasSubstr("preempted")));
+  EXPECT_LT(*report.cells[0].metrics.at("step_time").value, 1);
+  EXPECT_THAT(invariant_violations(report), IsEmpty());
+  json["rules"] = derivation_rules;
+  EXPECT_EQ(*read(json).cells[0].metrics.at("step_time").value, 7) << "what these rules made is kept";
+}
+
 TEST(ReportJson, says_that_other_rules_made_its_metrics) {
   auto json = to_json(sample_report(1));
   EXPECT_THAT(other_rules(read(json)), IsEmpty());

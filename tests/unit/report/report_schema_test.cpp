@@ -33,7 +33,7 @@ Json full_report() {
   fork.session = 0;
   fork.steady = true;
   fork.reason = "none";
-  fork.flags = {"preempted"};
+  fork.flags = {"disturbed"};
   fork.warnings = {"w"};
   fork.latencies_ns = {1, 2};
   fork.latencies_seen = 2;

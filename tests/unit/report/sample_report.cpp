@@ -75,18 +75,24 @@ CellReport sample_cell(const std::string& backend, const std::string& mode, doub
                                .l2_error = 1e-8,
                                .l2_bound = 1e-7,
                                .ratio = 0.25}};
-  std::vector<double> times, rates, accuracies, rss;
+  std::vector<double> times, accuracies, rss;
   for (int round = 0; round < forks; ++round) {
     const double time = step_seconds * (1 + 0.01 * round);
     cell.forks.push_back(sample_fork(round, time));
     times.push_back(time);
-    rates.push_back(200 / time);
     accuracies.push_back(0.875);
     rss.push_back(91'000'000);
   }
   if (forks == 0) return cell;
   cell.metrics["step_time"] = metric(times, "s", Hint::duration);
-  cell.metrics["samples_per_second"] = metric(rates, "1/s", Hint::rate);
+  const Metric& step = cell.metrics["step_time"];
+  Metric rate = metric(times, "1/s", Hint::rate);
+  rate.value = 200 / *step.value;
+  if (step.lower) {
+    rate.lower = 200 / *step.upper;
+    rate.upper = 200 / *step.lower;
+  }
+  cell.metrics["samples_per_second"] = rate;
   cell.metrics["test_accuracy"] = metric(accuracies, "1", Hint::percentage);
   cell.metrics["host_peak_rss"] = metric(rss, "B", Hint::bytes);
   cell.metrics["gpu_utilisation"] = {

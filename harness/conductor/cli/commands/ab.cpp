@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 struct AbOptions {
   RunOptions run;
   VerdictOptions verdict{"95%"};
-  std::string a, b, max_time = "30m";
+  std::string a, b;
   int looks = 5, rounds = 0;
   bool dry_run = false;
 };
@@ -55,7 +55,7 @@ std::set<std::string> differing(const AbSide& a, const AbSide& b) {
 }
 
 int list_pairs(const AbArm& a, const AbArm& b, const std::set<std::string>& free) {
-  const auto left = cells_of(a.request, a.registry), right = cells_of(b.request, b.registry);
+  const auto left = cells_of(a.request, a.registry).cells, right = cells_of(b.request, b.registry).cells;
   Table table{.title = {}, .columns = {{"pair"}, {"a"}, {"b"}}, .rows = {}, .notes = {}};
   for (const CellPair& pair : pair_cells(left, right, free))
     table.rows.push_back({{pair.id},
@@ -89,16 +89,17 @@ int measure(const AbOptions& options, const Context& context) {
   settings.confidence = options.verdict.confidence();
   settings.metric = options.verdict.metric();
   settings.breakage = options.verdict.breakage();
-  settings.max_seconds = seconds(options.max_time, "--max-time");
   settings.looks = options.looks;
   settings.rounds = options.rounds;
   const AbSide side_a = parse_side(options.a, "--a"), side_b = parse_side(options.b, "--b");
   AbArm a = arm(options, side_a, context), b = arm(options, side_b, context);
+  if (const double limit = duration_of(a.request.config.values, "max-time"); limit > 0)
+    settings.max_seconds = limit;
   const auto free = differing(side_a, side_b);
   if (options.dry_run) return list_pairs(a, b, free);
   const fs::path folder = options.run.out.empty() ? default_folder() : fs::path(options.run.out);
-  const auto cells = cells_of(a.request, a.registry);
-  pair_cells(cells, cells_of(b.request, b.registry), free);
+  const auto cells = cells_of(a.request, a.registry).cells;
+  pair_cells(cells, cells_of(b.request, b.registry).cells, free);
   fs::create_directories(folder);
   a.request.out = folder / "a.json";
   b.request.out = folder / "b.json";
@@ -125,8 +126,6 @@ void add_ab(CLI::App& app, Context& context) {
                    "the backends of another build [the config as it stands]")
       ->type_name("SPEC");
   command->add_option("--b", options->b, "The same of side B, which is judged against A")->type_name("SPEC");
-  command->add_option("--max-time", options->max_time, "No round begins that would end later [30m]")
-      ->type_name("TIME");
   command->add_option("--looks", options->looks, "How often the rounds are judged at the most [5]")
       ->check(CLI::Range(1, 5));
   command

@@ -102,7 +102,7 @@ TEST_F(BackendsTest, NamesTheKnownWordsWhenADescriptionHasAnotherOne) {
     const BackendRegistry registry = find_backends_in({root_}, {});
     EXPECT_TRUE(registry.backends.empty()) << key;
     ASSERT_EQ(registry.faults.size(), 1U) << key;
-    EXPECT_THAT(registry.faults[0], AllOf(HasSubstr(key), HasSubstr("'gpu'"), HasSubstr(known)));
+    EXPECT_THAT(registry.faults[0], AllOf(HasSubstr(key), HasSubstr("\"gpu\""), HasSubstr(known)));
   }
 }
 

@@ -38,7 +38,7 @@ class OneRow : public ::testing::Test {
   std::vector<Cell> cells(nlohmann::json config) {
     config["backend"] = "fast";
     config["threads"] = 1;
-    return expand(config_from_json(config, "test.json"), registry_);
+    return expand(config_from_json(config, "test.json"), registry_).cells;
   }
   Cell warped() { return cells({{"workload", "mlp"}, {"warp-factor", 7}}).at(0); }
   std::string error_of(const nlohmann::json& config) {

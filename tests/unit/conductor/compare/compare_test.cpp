@@ -7,8 +7,8 @@
 
 #include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/conductor/config/options.hpp"
-#include "harness/conductor/run/metrics.hpp"
 #include "harness/machine/environment.hpp"
+#include "harness/report/metrics.hpp"
 #include "tests/unit/report/sample_report.hpp"
 
 namespace assay {

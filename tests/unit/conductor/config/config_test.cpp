@@ -162,7 +162,7 @@ TEST(Config, the_shipped_ones_are_good) {
     EXPECT_FALSE(read.title.empty());
     BackendRegistry registry = here;
     for (const auto& [name, modes] : read.awaits) await_backend(registry, name, modes);
-    const std::vector<Cell> cells = expand(read, registry);
+    const std::vector<Cell> cells = expand(read, registry).cells;
     std::set<std::string> ids;
     for (const Cell& cell : cells) ids.insert(cell.id);
     for (const Cell& cell : cells) {
@@ -174,7 +174,7 @@ TEST(Config, the_shipped_ones_are_good) {
       }
     }
     read.values["quick"] = {"true"};
-    const std::vector<Cell> quick = expand(read, registry);
+    const std::vector<Cell> quick = expand(read, registry).cells;
     EXPECT_FALSE(quick.empty());
     EXPECT_LE(quick.size(), cells.size());
     ++seen;

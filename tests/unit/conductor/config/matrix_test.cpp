@@ -45,7 +45,7 @@ class MatrixTest : public ::testing::Test {
     registry_.backends[2].oracle = true;
   }
   std::vector<Cell> cells(const char* config) {
-    return expand(config_from_json(nlohmann::json::parse(config), "test.json"), registry_);
+    return expand(config_from_json(nlohmann::json::parse(config), "test.json"), registry_).cells;
   }
   std::string error_of(const char* config) {
     try {
@@ -57,6 +57,42 @@ class MatrixTest : public ::testing::Test {
   }
   BackendRegistry registry_;
 };
+
+TEST_F(MatrixTest, TakesTheRecommendedModeWhereNoneIsGiven) {
+  const auto modes = [this](const char* config) {
+    std::vector<std::string> found;
+    for (const Cell& cell : cells(config)) found.push_back(cell.axes.backend + " " + cell.axes.mode);
+    return found;
+  };
+  using ::testing::ElementsAre;
+  registry_.backends[0].recommended = "graph";
+  const char* both = R"({"workload": "mlp", "backend": ["fast", "other"]})";
+  EXPECT_THAT(modes(both), ElementsAre("fast graph", "other eager", "other compile"))
+      << "a backend that recommends none has every mode";
+  EXPECT_THAT(modes(R"({"workload": "mlp", "backend": "fast", "mode": "all"})"),
+              ElementsAre("fast eager", "fast graph"));
+  EXPECT_THAT(modes(R"({"workload": "mlp", "backend": "fast", "mode": "eager"})"), ElementsAre("fast eager"));
+}
+
+TEST_F(MatrixTest, NamesABackendThatIsLeftOut) {
+  const auto left_out = [this](const char* config) {
+    return expand(config_from_json(nlohmann::json::parse(config), "test.json"), registry_).left_out;
+  };
+  EXPECT_THAT(
+      left_out(R"({"workload": "mlp", "backend": ["fast", "other"], "mode": "graph"})"),
+      ::testing::ElementsAre("other is left out: it has none of the modes graph (it has eager, compile)"));
+  EXPECT_THAT(left_out(R"({"workload": "mlp", "backend": ["fast", "other"], "mode": ["graph", "compile"]})"),
+              ::testing::IsEmpty());
+  EXPECT_THAT(left_out(R"({"workload": "mlp", "mode": "graph"})"), ::testing::IsEmpty())
+      << "nobody named the others";
+}
+
+TEST_F(MatrixTest, RefusesAWarmCacheWhereABackendHasNone) {
+  const char* warm = R"({"workload": "mlp", "backend": "fast", "mode": "graph", "compile-cache": "warm"})";
+  EXPECT_EQ(cells(warm).at(0).status, Status::unsupported);
+  registry_.backends[0].warm_environment = {{"CACHE", "${cache}/x"}};
+  EXPECT_EQ(cells(warm).at(0).status, Status::ok);
+}
 
 TEST_F(MatrixTest, a_single_op_is_swept_over_its_sizes_forwards_and_backwards) {
   const auto all = cells(R"({"workload": "op/linear", "backend": "fast", "mode": "graph"})");
@@ -187,32 +223,6 @@ TEST_F(MatrixTest, an_axis_that_makes_no_difference_to_a_cell_does_not_repeat_it
       4U);
   EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "fast", "batch": [32, 32]})"),
               HasSubstr("there already"));
-}
-
-TEST_F(MatrixTest, forks_are_interleaved_and_shuffled_alike_for_a_seed) {
-  const auto made = cells(R"({"workload": ["mlp", "lenet5"], "backend": ["fast", "other"]})");
-  const auto forks = plan_forks(made, 5, 7);
-  ASSERT_EQ(forks.size(), 5 * made.size());
-  std::set<std::vector<std::size_t>> orders;
-  for (std::size_t first = 0; first < forks.size(); first += 4) {
-    std::set<std::string> groups;
-    std::set<std::size_t> members;
-    std::vector<std::size_t> order;
-    for (std::size_t i = first; i < first + 4; ++i) {
-      EXPECT_EQ(forks[i].round, static_cast<int>(first / made.size()));
-      groups.insert(made[forks[i].cell].group());
-      members.insert(forks[i].cell);
-      order.push_back(forks[i].cell);
-    }
-    EXPECT_EQ(groups.size(), 1U) << "the forks of a group are adjacent";
-    EXPECT_EQ(members.size(), 4U) << "each cell once in a round";
-    orders.insert(order);
-  }
-  EXPECT_GT(orders.size(), 3U) << "the order changes";
-  const auto again = plan_forks(made, 5, 7);
-  EXPECT_TRUE(std::equal(forks.begin(), forks.end(), again.begin(), [](const auto& a, const auto& b) {
-    return a.cell == b.cell && a.round == b.round;
-  }));
 }
 
 TEST_F(MatrixTest, a_backend_that_a_config_awaits_makes_unavailable_cells_and_a_misspelt_one_none) {
@@ -400,7 +410,7 @@ TEST_F(MatrixTest, the_reproduce_line_makes_the_same_cell) {
                line.substr(space + 1, next == std::string::npos ? next : next - space - 1), "");
     at = next == std::string::npos ? next : next + 1;
   }
-  const Cell again = expand(config_of(given), registry_).at(0);
+  const Cell again = expand(config_of(given), registry_).cells.at(0);
   EXPECT_EQ(again.id, cell.id);
   EXPECT_EQ(again.measure.steps, 30);
   EXPECT_EQ(again.network().learning_rate, 0.0125);
@@ -424,7 +434,8 @@ TEST(RunSettings, of_a_quick_run_have_one_fork_and_none_where_nothing_is_execute
     return settings_of(config_from_json(nlohmann::json::parse(json), "test.json")).forks;
   };
   EXPECT_EQ(forks(R"({"workload": "mlp", "forks": 6})"), 6);
-  EXPECT_EQ(forks(R"({"workload": "mlp", "forks": 6, "quick": true})"), 1);
+  EXPECT_EQ(forks(R"({"name": "study", "workload": "mlp", "forks": 6, "quick": true})"), 1);
+  EXPECT_EQ(forks(R"({"workload": "mlp", "forks": 6, "quick": true})"), 6) << "the user's own --forks";
   EXPECT_EQ(forks(R"({"workload": "mlp", "forks": 0, "quick": true})"), 0);
 }
 

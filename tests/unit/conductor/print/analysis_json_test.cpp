@@ -52,7 +52,7 @@ TEST(AnalysisJson, SaysWhyACellIsNotRanked) {
   Report report = test::sample_report(2);
   report.cells[0].flags = {"throttled"};
   EXPECT_THAT(analyzed(report)["groups"][0]["notes"].dump(),
-              HasSubstr("onednn graph is not ranked: throttled."));
+              HasSubstr("onednn graph is not ranked: the GPU lowered its clocks."));
 }
 
 TEST(AnalysisJson, StaysStrictAndALineForEachCellWhateverAReportHolds) {

@@ -56,7 +56,7 @@ TEST(Summary, does_not_rank_what_is_flagged_wrong_or_absent_and_says_why) {
   const Table table = summary(report).at(0);
   EXPECT_EQ(entry(table, 0, "backend"), "torch");
   EXPECT_EQ(entry(table, 1, "#"), "");
-  EXPECT_THAT(text, HasSubstr("onednn graph is not ranked: throttled."));
+  EXPECT_THAT(text, HasSubstr("onednn graph is not ranked: the GPU lowered its clocks."));
   EXPECT_THAT(text,
               HasSubstr("torch eager: unavailable: PyTorch is not set up; scripts/setup --framework torch"));
   EXPECT_THAT(
@@ -65,9 +65,37 @@ TEST(Summary, does_not_rank_what_is_flagged_wrong_or_absent_and_says_why) {
           "numpy eager: wrong_result: check/gradient/conv1.weight is 3 times its bound; again: assay run"));
 }
 
-TEST(Summary, says_how_many_forks_would_give_an_interval) {
-  EXPECT_THAT(text_of(test::sample_report(3)), HasSubstr("3 forks: no interval; 6 forks (--forks 6)"));
-  EXPECT_THAT(text_of(test::sample_report(6)), Not(HasSubstr("no interval")));
+TEST(Summary, AnswersInASentenceAndSaysWhatMakesItSurer) {
+  const std::string three = text_of(test::sample_report(3)), six = text_of(test::sample_report(6));
+  EXPECT_THAT(three, HasSubstr("onednn graph is the fastest of 2; torch compile takes 4.00 times as long."));
+  EXPECT_THAT(three, HasSubstr("Intervals need 6 rounds: --forks 6, or --until clear."));
+  EXPECT_THAT(six, HasSubstr("onednn graph is the fastest of 2; torch compile takes 4.00 times as long."));
+  EXPECT_THAT(six, Not(HasSubstr("Intervals need")));
+}
+
+TEST(Summary, RanksNothingByOneRound) {
+  const Report report = test::sample_report(1);
+  EXPECT_EQ(entry(summary(report).at(0), 0, "#"), "no column #");
+  EXPECT_THAT(text_of(report), HasSubstr("Roughly, by one round: onednn graph is the fastest of 2"));
+}
+
+TEST(Summary, SaysThatCellsAreNotClearlyApart) {
+  Report report = test::sample_report(2);
+  report.cells[1] = report.cells[0];
+  report.cells[1].axes.backend = "torch";
+  report.cells[1].id = cell_id(report.cells[1].axes);
+  std::swap(report.cells[1].forks[0].blocks, report.cells[1].forks[1].blocks);
+  const Table table = summary(report).at(0);
+  EXPECT_EQ(entry(table, 0, "#"), "1=");
+  EXPECT_EQ(entry(table, 1, "#"), "1=");
+  EXPECT_THAT(text_of(report), HasSubstr("with no clear difference between them"));
+}
+
+TEST(Summary, CountsTheForksBehindTheNumbers) {
+  Report report = test::sample_report(3);
+  for (CellReport& cell : report.cells) cell.forks[1].flags = {"disturbed_round"};
+  EXPECT_EQ(entry(summary(report).at(0), 0, "n"), "2 of 3");
+  EXPECT_THAT(text_of(report), HasSubstr("in round 2: it counts for no cell."));
 }
 
 TEST(Summary, puts_what_was_measured_beside_what_was_published) {

@@ -1,4 +1,4 @@
-#include "harness/conductor/run/metrics.hpp"
+#include "harness/report/metrics.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,31 +69,57 @@ TEST(Metrics, bounds_need_six_forks) {
   EXPECT_DOUBLE_EQ(*metric.confidence, 0.96875);
 }
 
-TEST(Metrics, flagged_forks_do_not_count_where_at_least_half_are_clean) {
-  std::vector<Fork> forks = {steps_fork(0, 100), steps_fork(1, 900)};
-  forks[1].flags = {"preempted"};
-  EXPECT_TRUE(cell(forks).flags.empty());
-  EXPECT_DOUBLE_EQ(*cell(forks).metrics.at("step_time").value, 0.010);
-  forks[0].flags = {"stolen"};
-  EXPECT_EQ(cell(forks).metrics.at("step_time").n, 2);
+const std::vector<std::string> in_disturbed_round{quality_flag::disturbed, quality_flag::disturbed_round};
+
+TEST(Metrics, LeaveOutDisturbedRoundsOfTimesAlone) {
+  std::vector<Fork> forks = {steps_fork(0, 100), steps_fork(1, 900), steps_fork(2, 100)};
+  for (Fork& fork : forks) fork.host_peak_rss = 1000 + fork.round;
+  forks[1].flags = in_disturbed_round;
+  const CellReport made = cell(forks);
+  EXPECT_TRUE(made.flags.empty());
+  EXPECT_TRUE(made.metrics.at("step_time").n == 2);
+  EXPECT_DOUBLE_EQ(*made.metrics.at("step_time").value, 0.010);
+  EXPECT_EQ(made.metrics.at("host_peak_rss").n, 3);
+  EXPECT_DOUBLE_EQ(*made.metrics.at("host_peak_rss").value, 1001);
 }
 
-TEST(Metrics, where_fewer_than_half_are_clean_all_forks_count_and_the_cell_is_flagged) {
+TEST(Metrics, CountEveryForkWhereNoRoundWasUndisturbed) {
   std::vector<Fork> forks = {steps_fork(0, 100), steps_fork(1, 900), steps_fork(2, 800)};
-  forks[1].flags = {"preempted"};
-  forks[2].flags = {"stolen", "preempted"};
+  for (Fork& fork : forks) fork.flags = in_disturbed_round;
   const CellReport made = cell(forks);
-  EXPECT_THAT(made.flags, ::testing::ElementsAre("preempted", "stolen"));
+  EXPECT_THAT(made.flags, ::testing::ElementsAre(quality_flag::disturbed));
   EXPECT_DOUBLE_EQ(*made.metrics.at("step_time").value, 0.080);
   EXPECT_EQ(made.metrics.at("step_time").n, 3);
   EXPECT_FALSE(is_clean(made));
 }
 
+TEST(Metrics, FlagACellForWhatMoreThanHalfOfItsForksHave) {
+  std::vector<Fork> forks = {steps_fork(0, 100), steps_fork(1, 900), steps_fork(2, 800)};
+  forks[1].flags = {quality_flag::throttled};
+  EXPECT_TRUE(cell(forks).flags.empty());
+  EXPECT_EQ(cell(forks).metrics.at("step_time").n, 3) << "no fork is dropped for it";
+  forks[2].flags = {quality_flag::throttled};
+  EXPECT_THAT(cell(forks).flags, ::testing::ElementsAre(quality_flag::throttled));
+}
+
 TEST(Metrics, a_fork_that_crashed_is_neither_clean_nor_counted) {
   std::vector<Fork> forks = {steps_fork(0, 100), steps_fork(1, 900), steps_fork(2, 800)};
-  forks[1].flags = {"preempted"};
+  forks[1].flags = in_disturbed_round;
   forks[2].status = Status::crashed;
   EXPECT_EQ(cell(forks).metrics.at("step_time").n, 1);
+}
+
+TEST(Metrics, StepAndRateAgreeForAnEvenNumberOfForks) {
+  const CellReport made = cell({steps_fork(0, 100), steps_fork(1, 900)});
+  EXPECT_DOUBLE_EQ(*made.metrics.at("step_time").value, 0.050);
+  EXPECT_DOUBLE_EQ(*made.metrics.at("samples_per_second").value, 32 / 0.050);
+  const CellReport six = cell({steps_fork(0, 100), steps_fork(1, 110), steps_fork(2, 120), steps_fork(3, 130),
+                               steps_fork(4, 140), steps_fork(5, 150)});
+  const Metric &step = six.metrics.at("step_time"), &rate = six.metrics.at("samples_per_second");
+  EXPECT_DOUBLE_EQ(*rate.value * *step.value, 32);
+  EXPECT_DOUBLE_EQ(*rate.lower * *step.upper, 32);
+  EXPECT_DOUBLE_EQ(*rate.upper * *step.lower, 32);
+  EXPECT_EQ(rate.confidence, step.confidence);
 }
 
 TEST(Metrics, epochs_are_reported_first_apart_from_the_rest) {
@@ -186,32 +212,68 @@ TEST(Metrics, a_cell_that_is_not_ok_has_none) {
   }
 }
 
-TEST(Quality, disturbances_are_named) {
-  const auto flags_of = [](Fork fork) {
-    add_quality_flags(fork, Cell{});
-    return fork.flags;
-  };
+std::vector<std::string> flags_of(Fork fork) {
+  add_quality_flags(fork, Cell{});
+  return fork.flags;
+}
+
+std::vector<std::string> warnings_of(Fork fork) {
+  add_warnings(fork);
+  return fork.warnings;
+}
+
+// Over 1 s of two processors, of which the worker used `own` and others `others` milliseconds.
+Fork watched_fork(std::int64_t own, std::int64_t others, std::int64_t steal) {
   Fork fork = steps_fork(0, 100);
-  fork.blocks.pop_back();
-  EXPECT_THAT(flags_of(fork), ::testing::IsEmpty());
-  Fork switched = fork;
-  for (Block& b : switched.blocks) {
-    b.involuntary_switches = 60;
-    b.cpu_ns = (b.end_ns - b.begin_ns) * 96 / 100;
+  fork.disturbance = {.processors = 2,
+                      .window_ns = 1'000'000'000,
+                      .own_ns = own * 1'000'000,
+                      .others_ns = others * 1'000'000,
+                      .steal_ns = steal * 1'000'000};
+  return fork;
+}
+
+TEST(Quality, FlagsWhatOthersTook) {
+  EXPECT_THAT(flags_of(watched_fork(2000, 0, 0)), ::testing::IsEmpty());
+  // 3 % of two processors for a second are 60 ms; 10 ms a processor are the counters' resolution.
+  EXPECT_THAT(flags_of(watched_fork(1900, 79, 0)), ::testing::IsEmpty());
+  EXPECT_THAT(flags_of(watched_fork(1900, 81, 0)), ::testing::ElementsAre(quality_flag::disturbed));
+  EXPECT_THAT(flags_of(watched_fork(1900, 0, 81)), ::testing::ElementsAre(quality_flag::stolen));
+  EXPECT_THAT(flags_of(watched_fork(1900, -30, -30)), ::testing::IsEmpty());
+}
+
+TEST(Quality, DoesNotFlagAWorkerThatSleepsOrPreemptsItself) {
+  Fork fork = watched_fork(600, 5, 0);
+  for (Block& b : fork.blocks) {
+    b.cpu_ns = (b.end_ns - b.begin_ns) / 2;
+    b.involuntary_switches = 5000;
   }
-  EXPECT_THAT(flags_of(switched), ::testing::ElementsAre("preempted"));
-  for (Block& b : switched.blocks) b.cpu_ns = (b.end_ns - b.begin_ns) * 98 / 100;
-  EXPECT_THAT(flags_of(switched), ::testing::IsEmpty());
-  Fork stolen = fork;
-  for (Block& b : stolen.blocks) b.steal_ns = 5'000'000;
-  EXPECT_THAT(flags_of(stolen), ::testing::ElementsAre("stolen"));
-  Fork throttled = fork;
-  throttled.samples = {{1, 1, 1, 3e9}, {2, 1, 1, 2e9}};
-  EXPECT_THAT(flags_of(throttled), ::testing::ElementsAre("throttled"));
-  Fork drifting = fork;
+  EXPECT_THAT(flags_of(fork), ::testing::IsEmpty());
+}
+
+TEST(Quality, WarnsOfDriftWithoutAFlag) {
+  Fork drifting = steps_fork(0, 100);
   drifting.blocks = {block(BlockKind::timed, 0, 0, 100), block(BlockKind::timed, 0, 200, 100),
                      block(BlockKind::timed, 0, 400, 150), block(BlockKind::timed, 0, 600, 150)};
-  EXPECT_THAT(flags_of(drifting), ::testing::ElementsAre("not_steady"));
+  EXPECT_THAT(flags_of(drifting), ::testing::IsEmpty());
+  EXPECT_THAT(warnings_of(drifting), ::testing::ElementsAre(::testing::HasSubstr("1.50 times as long")));
+  EXPECT_THAT(warnings_of(steps_fork(0, 100)), ::testing::IsEmpty());
+}
+
+TEST(Quality, DoesNotWarnOfAColdFirstEpoch) {
+  Fork fork = steps_fork(0, 100);
+  fork.blocks = {block(BlockKind::timed, 1, 0, 300), block(BlockKind::timed, 2, 400, 100),
+                 block(BlockKind::timed, 3, 600, 100), block(BlockKind::timed, 4, 800, 100)};
+  EXPECT_THAT(warnings_of(fork), ::testing::IsEmpty());
+}
+
+TEST(Quality, WarnsOfAProcessorClockThatFellInTheTimedBlocks) {
+  Fork fork = steps_fork(0, 100);
+  fork.samples = {{700'000'000, 1, 1, 3e9}, {1'700'000'000, 1, 1, 2e9}};
+  EXPECT_THAT(flags_of(fork), ::testing::IsEmpty());
+  EXPECT_THAT(warnings_of(fork), ::testing::ElementsAre(::testing::HasSubstr("2000 to 3000 MHz")));
+  fork.samples[1].time_ns = 100'000'000;  // in the warm-up
+  EXPECT_THAT(warnings_of(fork), ::testing::IsEmpty());
 }
 
 }  // namespace

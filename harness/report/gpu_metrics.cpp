@@ -1,4 +1,4 @@
-#include "harness/conductor/run/gpu_metrics.hpp"
+#include "harness/report/gpu_metrics.hpp"
 
 #include <algorithm>
 

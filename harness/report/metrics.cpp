@@ -1,4 +1,4 @@
-#include "harness/conductor/run/metrics.hpp"
+#include "harness/report/metrics.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "harness/conductor/run/gpu_metrics.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/report/fork_time.hpp"
+#include "harness/report/gpu_metrics.hpp"
 #include "harness/report/metric_table.hpp"
 
 namespace assay {
@@ -110,34 +110,44 @@ Sample cpu_utilisation(const Fork& fork, int threads) {
   return {busy / all / threads, ""};
 }
 
+// What a step does, for a rate.
+struct Amount {
+  double value = 0;  // 0: it is not known, for the reason
+  std::string reason{};
+};
+
 // How a fork's own value of a metric follows from its raw numbers.
 struct Computation {
   const char* name;  // in the metric table
   std::function<Sample(const Fork&)> sample;
+  // Of a rate: what is divided by the time of a step. The metric divides it by the metric step_time, so that the two
+  // agree: the median of an even number of rates is another number.
+  std::optional<Amount> amount{};
 };
 
-// A rate of what a step does; `amount` 0: it is not counted, and why.
-Sample rate(const Sample& step, double amount, const char* reason) {
-  if (amount <= 0) return {{}, reason};
-  if (!step.value) return step;
-  return {amount / *step.value, ""};
+double step_of(const Block& block) { return block_seconds(block) / static_cast<double>(block.steps); }
+
+Computation rate(const char* name, Amount amount) {
+  const auto sample = [amount](const Fork& fork) {
+    if (amount.value <= 0) return Sample{{}, amount.reason};
+    Sample step = over_blocks(fork, step_of);
+    if (step.value) step.value = amount.value / *step.value;
+    return step;
+  };
+  return {name, sample, amount};
 }
 
-// The time that the machine's peak and copy bandwidth allow at the least, over the time that a step took.
-Sample roofline_share(const Sample& step, const Work& work) {
+// The time that the machine's peak and copy bandwidth allow at the least.
+Amount roofline_time(const Work& work, bool op) {
+  if (!op) return {0, "of single ops"};
   if (work.peak_flops <= 0 || work.copy_bandwidth <= 0)
-    return {{}, "the machine's peak and copy bandwidth were not measured in this run: see --roofline"};
-  const double least = std::max(work.flops / work.peak_flops, work.bytes / work.copy_bandwidth);
-  if (least <= 0) return {{}, "neither operations nor bytes are counted"};
-  if (!step.value) return step;
-  return {least / *step.value, ""};
+    return {0, "the machine's peak and copy bandwidth were not measured in this run: see --roofline"};
+  return {std::max(work.flops / work.peak_flops, work.bytes / work.copy_bandwidth),
+          "neither operations nor bytes are counted"};
 }
 
 std::vector<Computation> computations(const Axes& axes, const Work& work) {
   const double batch = static_cast<double>(axes.batch);
-  const auto step = [](const Block& block) {
-    return block_seconds(block) / static_cast<double>(block.steps);
-  };
   const auto wait = [](const Block& block) {
     return 1e-9 * static_cast<double>(block.wait_ns) / static_cast<double>(block.steps);
   };
@@ -151,29 +161,13 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
     return [split, field](const Fork& fork) { return last_evaluation(fork, split, field); };
   };
   return {
-      {"step_time", [=](const Fork& fork) { return over_blocks(fork, step); }},
-      {"samples_per_second",
-       [=](const Fork& fork) {
-         Sample sample = over_blocks(fork, step);
-         if (sample.value) sample.value = batch / *sample.value;
-         return sample;
-       }},
-      {"flops_per_second",
-       [=](const Fork& fork) {
-         return rate(over_blocks(fork, step), work.flops,
-                     "a step has no floating-point operation that is counted");
-       }},
-      {"bytes_per_second",
-       [=](const Fork& fork) {
-         return rate(
-             over_blocks(fork, step), work.bytes,
-             op ? "the op may move nothing" : "counted of single ops: a network keeps what it can in caches");
-       }},
-      {"roofline_share",
-       [=](const Fork& fork) {
-         if (!op) return Sample{{}, "of single ops"};
-         return roofline_share(over_blocks(fork, step), work);
-       }},
+      {"step_time", [](const Fork& fork) { return over_blocks(fork, step_of); }},
+      rate("samples_per_second", {batch, "the cell has no batch"}),
+      rate("flops_per_second", {work.flops, "a step has no floating-point operation that is counted"}),
+      rate("bytes_per_second",
+           {work.bytes,
+            op ? "the op may move nothing" : "counted of single ops: a network keeps what it can in caches"}),
+      rate("roofline_share", roofline_time(work, op)),
       {"training_time", training_time},
       {"first_epoch_time", first_epoch_time},
       {"epoch_time", epoch_time},
@@ -207,7 +201,7 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
   };
 }
 
-// Over the forks that count; one without a value leaves the metric null, for a median over fewer forks would
+// One without a value leaves the metric null, for a median over fewer forks would
 // be another thing.
 Metric over_forks(const Computation& row, const std::vector<const Fork*>& forks) {
   Metric metric = described_metric(row.name);
@@ -230,6 +224,26 @@ Metric over_forks(const Computation& row, const std::vector<const Fork*>& forks)
   return metric;
 }
 
+Metric over_step_time(const Computation& row, const Metric& step) {
+  Metric metric = described_metric(row.name);
+  if (row.amount->value <= 0) {
+    metric.reason = row.amount->reason;
+    return metric;
+  }
+  if (!step.value || *step.value <= 0) {
+    metric.reason = step.value ? "a step took no time" : step.reason;
+    return metric;
+  }
+  metric.value = row.amount->value / *step.value;
+  metric.n = step.n;
+  if (step.lower && step.upper && *step.lower > 0) {
+    metric.lower = row.amount->value / *step.upper;
+    metric.upper = row.amount->value / *step.lower;
+    metric.confidence = step.confidence;
+  }
+  return metric;
+}
+
 }  // namespace
 
 std::optional<double> fork_metric(const CellReport& cell, const Fork& fork, std::string_view metric) {
@@ -242,19 +256,54 @@ std::optional<double> fork_metric(const CellReport& cell, const Fork& fork, std:
 }
 
 Metrics metrics_of(const CellReport& cell) {
-  const std::vector<const Fork*> counted = counted_forks(cell);
+  const std::vector<const Fork*> counted = counted_forks(cell), every = ok_forks(cell);
   Metrics metrics;
   for (const Computation& row : computations(cell.axes, cell.work)) {
-    if (cell.status == Status::ok && !counted.empty()) {
-      metrics[row.name] = over_forks(row, counted);
-      continue;
+    Metric& metric = metrics[row.name];
+    if (cell.status != Status::ok || counted.empty()) {
+      metric = described_metric(row.name);
+      metric.reason = cell.status == Status::ok ? "no fork was timed"
+                                                : fmt::format("the cell is {}", to_string(cell.status));
+    } else if (row.amount) {
+      metric = over_step_time(row, metrics.at("step_time"));
+    } else {
+      metric = over_forks(row, over_every_fork(row.name) ? every : counted);
     }
-    Metric metric = described_metric(row.name);
-    metric.reason = cell.status == Status::ok ? "no fork was timed"
-                                              : fmt::format("the cell is {}", to_string(cell.status));
-    metrics[row.name] = metric;
   }
   return metrics;
+}
+
+namespace {
+
+// The flags of a fork by older rules: what is still one stays.
+void take_older_flags(Fork& fork, int rules) {
+  std::vector<std::string> kept;
+  for (const std::string& flag : fork.flags) {
+    const bool known = flag == quality_flag::profiled || flag == quality_flag::throttled;
+    if (known)
+      kept.push_back(flag);
+    else
+      fork.warnings.push_back(
+          fmt::format("flagged {} by rules {}, which judged by the fork's own threads", flag, rules));
+  }
+  fork.flags = std::move(kept);
+}
+
+}  // namespace
+
+void derive_anew(Report& report) {
+  if (report.rules >= derivation_rules) return;
+  for (CellReport& cell : report.cells)
+    for (Fork& fork : cell.forks) take_older_flags(fork, report.rules);
+  mark_disturbed_rounds(report.cells);
+  for (CellReport& cell : report.cells) {
+    cell.flags = quality_flags(cell.forks);
+    Metrics metrics = metrics_of(cell);
+    for (auto& [name, metric] : cell.metrics)
+      if (!metrics.contains(name)) metrics.emplace(name, std::move(metric));
+    cell.metrics = std::move(metrics);
+  }
+  report.rules = derivation_rules;
 }
 
 }  // namespace assay
