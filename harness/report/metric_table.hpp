@@ -32,7 +32,7 @@ struct MetricRow {
   bool every_fork = false;  // over all forks that are ok, also of rounds in which the machine was disturbed
 };
 
-// In the order of the columns. A metric is a row here and its computation in conductor/run.
+// In the order of the columns. A metric is a row here and its computation in metrics.cpp.
 std::span<const MetricRow> metric_table();
 // Null if the table has no such metric.
 const MetricRow* find_metric(std::string_view name);
