@@ -113,6 +113,9 @@ class MxnetAdapter(Adapter):
             self._loader = make_loader(samples, self._program.batch, self._cell)
         return self._loader
 
+    def close(self) -> None:
+        self._loader = None  # its processes end with it
+
     def take(self, batch: list[nd.NDArray]) -> None:
         inputs, labels = batch
         self._slots[0] = inputs, labels

@@ -134,6 +134,9 @@ class TorchAdapter(Adapter):
             self._loader = make_loader(samples, self._program.batch, self._cell, self._order)
         return self._loader
 
+    def close(self) -> None:
+        self._loader = None  # its processes end with it
+
     def take(self, batch: list[Tensor]) -> None:
         inputs, labels = batch
         shape = {"memory_format": self._format} if inputs.dim() == 4 else {}

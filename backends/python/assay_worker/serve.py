@@ -88,6 +88,12 @@ class Server:
     def close(self) -> None:
         if self._session:
             self._session.close()
+        self.release()
+
+    def release(self) -> None:
+        """End the processes that the adapter started: the conductor waits until all of them closed the log."""
+        if self._adapter:
+            self._adapter.close()
 
     def _compile(self, check: bool) -> Event:
         self._program = read_program(self._cell.folder / "graph.json")
@@ -174,6 +180,7 @@ def serve(make_server: Callable[[Callable[[Event], None]], Server], commands: in
         while data:
             data = data[os.write(events, data) :]
 
+    server: Server | None = None
     with os.fdopen(commands, "rb", closefd=False) as lines:
         try:
             server = make_server(emit)
@@ -194,6 +201,8 @@ def serve(make_server: Callable[[Callable[[Event], None]], Server], commands: in
             if b'"quit"' in line:
                 emit({"event": "bye"})
                 break
+        if server:
+            server.release()
     return 0
 
 
