@@ -181,7 +181,7 @@ def step_times(cell: dict[str, Any], undisturbed: bool = True) -> dict[int, floa
 
 @numpy_only
 def test_metrics_are_medians_with_the_binomial_interval(tmp_path: Path) -> None:
-    (cell,) = run_numpy(tmp_path / "r.json", "--forks", 9)
+    (cell,) = run_numpy(tmp_path / "r.json", "--forks", 9, "--spare-rounds", 0)
     metric, times = cell["metrics"]["step_time"], sorted(step_times(cell).values())
     assert metric["value"] == pytest.approx(float(np.median(times)), rel=1e-12)
     assert metric["n"] == len(times)

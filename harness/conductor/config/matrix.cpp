@@ -352,7 +352,10 @@ class Expander {
 RunSettings settings_of(const RunConfig& config) {
   RunSettings settings;
   settings.forks = static_cast<int>(integer_of(config.values, "forks"));
-  settings.spare_rounds = static_cast<int>(integer_of(config.values, "spare-rounds"));
+  // Who runs one or two forks wants to see that it works: there are no spare ones.
+  settings.spare_rounds = config.values.contains("spare-rounds")
+                              ? static_cast<int>(integer_of(config.values, "spare-rounds"))
+                              : settings.forks / 3;
   settings.until = text_of(config.values, "until") == "clear" ? Until::clear : Until::forks;
   settings.max_seconds = duration_of(config.values, "max-time");
   settings.seed = static_cast<std::uint64_t>(integer_of(config.values, "seed"));

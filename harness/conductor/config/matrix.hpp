@@ -18,7 +18,7 @@ enum class Until {
 // What holds for the whole run.
 struct RunSettings {
   int forks = 3;
-  int spare_rounds = 3;  // for rounds in which the machine was disturbed
+  int spare_rounds = 1;  // for rounds in which the machine was disturbed
   Until until = Until::forks;
   double max_seconds = 0;  // no round begins later; 0: no limit
   std::uint64_t seed = 1;

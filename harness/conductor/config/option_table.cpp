@@ -37,9 +37,9 @@ constexpr std::array settings = {
            "Fresh executions of each cell; intervals need six; 0 executes nothing and tells the memory plans",
            0, 10000},
     Option{
-        "spare-rounds", run, integer, "N", "3",
+        "spare-rounds", run, integer, "N", "",
         "More rounds to replace those in which other processes used the processors: such a round counts for "
-        "no cell",
+        "no cell; a third of --forks without it",
         0, 1000},
     Option{
         "until", run, text, "forks|clear", "forks",

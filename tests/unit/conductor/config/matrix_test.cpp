@@ -439,6 +439,16 @@ TEST(RunSettings, of_a_quick_run_have_one_fork_and_none_where_nothing_is_execute
   EXPECT_EQ(forks(R"({"workload": "mlp", "forks": 0, "quick": true})"), 0);
 }
 
+TEST(RunSettings, SpareRoundsAreAThirdOfTheForks) {
+  const auto spare = [](const char* json) {
+    return settings_of(config_from_json(nlohmann::json::parse(json), "test.json")).spare_rounds;
+  };
+  EXPECT_EQ(spare(R"({"workload": "mlp", "forks": 1})"), 0);
+  EXPECT_EQ(spare(R"({"workload": "mlp", "forks": 6})"), 2);
+  EXPECT_EQ(spare(R"({"workload": "mlp", "forks": 6, "spare-rounds": 0})"), 0);
+  EXPECT_EQ(spare(R"({"workload": "mlp", "forks": 6, "quick": true})"), 0);
+}
+
 TEST_F(MatrixTest, made_images_have_any_size_and_number_of_classes) {
   const auto made =
       cells(R"({"workload": "resnet50", "dataset": "synthetic", "backend": "fast", "mode": "graph",
