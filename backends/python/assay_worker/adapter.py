@@ -187,8 +187,8 @@ class Adapter(ABC):
         """Let what the own loader gave be slot 0."""
         raise Unsupported("[native] this backend has no loader of its own")
 
-    def close(self) -> None:
-        """End the processes that the own loader started. Called once the steps are done, and before the end."""
+    def close(self) -> None:  # noqa: B027 - most adapters start no processes
+        """End the processes that the own loader started; called after the steps, and before the end."""
 
     def memory(self) -> dict[str, int]:
         """Bytes by name."""

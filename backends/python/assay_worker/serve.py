@@ -91,7 +91,7 @@ class Server:
         self.release()
 
     def release(self) -> None:
-        """End the processes that the adapter started: the conductor waits until all of them closed the log."""
+        """End the processes that the adapter started: the conductor waits until all closed the log."""
         if self._adapter:
             self._adapter.close()
 
