@@ -6,7 +6,7 @@
 
 namespace assay {
 
-// Of a single op `infer` is forward, and `train` is forward and backward in one step.
+// `infer` of a single op is forward; `train` is forward and backward in one step.
 enum class Task { train, infer };
 template <>
 inline constexpr auto words<Task> = std::array{Word{Task::train, "train"}, Word{Task::infer, "infer"}};
@@ -30,7 +30,7 @@ inline constexpr auto words<LoaderKind> =
     std::array{Word{LoaderKind::resident, "resident"}, Word{LoaderKind::harness, "harness"},
                Word{LoaderKind::native, "native"}};
 
-// Of the operands of a single op, and of the caches on disk of a framework's compiler.
+// The state of a single op's operands, or of the caches on disk of a framework's compiler.
 enum class CacheState { cold, warm };
 template <>
 inline constexpr auto words<CacheState> =

@@ -36,7 +36,7 @@ struct Axes {
   LoaderKind loader = LoaderKind::resident;
   int loader_workers = 1;
   std::string size{};  // "m1760n16k1760"
-  // Of a single op. Warm: one set of operands; cold: sets that the last-level cache cannot hold.
+  // Only a single op has it. Warm: one set of operands; cold: sets that the last-level cache cannot hold.
   std::optional<CacheState> cache{};
   std::string optimizer{};
   int threads = 1;

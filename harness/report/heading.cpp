@@ -61,7 +61,7 @@ Heading network_heading(const Axes& axes, std::string_view batch) {
                                loader_words(axes), measure_words(axes.measure)})};
 }
 
-// Of a single op without the batch.
+// The heading of a single op has no batch.
 Heading heading(const Axes& axes, std::string_view batch) {
   return axes.is_op() ? op_heading(axes) : network_heading(axes, batch);
 }
