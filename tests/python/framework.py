@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assay_worker.tensors import Tensors, read_tensors
+from assay_worker.tensors import Tensors, read_tensors, write_tensors
 from test_protocol import WORKER, talk
 from worker_under_test import ROOT
 
@@ -74,6 +75,23 @@ def assert_same(found: Tensors, expected: Tensors, rtol: float, atol: float) -> 
     assert set(found) == set(expected)
     for name, tensor in expected.items():
         np.testing.assert_allclose(found[name], tensor, rtol=rtol, atol=atol, err_msg=name)
+
+
+def assert_computes_with_changed_weights(framework: Framework, folder: Path) -> list[dict[str, Any]]:
+    """Let a mode that keeps weights in a form of its own meet others; give what its worker said.
+
+    The weights of the check become others than those that the first step met; `eager` says what is right.
+    """
+    given = read_tensors(folder / "check/parameters.safetensors")
+    changed = {name: tensor * np.float32(1.25) for name, tensor in given.items()}
+    write_tensors(folder / "check/parameters.safetensors", changed)
+    check, verify, heard = framework.ask(folder, check=False)
+    request = json.loads((folder / "request.json").read_text())
+    (folder / "request.json").write_text(json.dumps(request | {"mode": "eager"}))
+    expected_check, expected_verify, _ = framework.ask(folder)
+    assert_same(check, expected_check, 2e-5, 2e-6)
+    assert_same(verify, expected_verify, 2e-5, 2e-6)
+    return heard
 
 
 FRAMEWORKS = [
