@@ -1,6 +1,5 @@
 #include "harness/batch/counters.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -9,16 +8,15 @@
 
 #include <charconv>
 #include <cstdio>
-#include <cstdlib>
-#include <memory>
 #include <string>
 #include <string_view>
+
+#include "harness/core/process_tree.hpp"
 
 namespace assay {
 namespace {
 
 constexpr std::size_t bytes_of_processor = 160;  // "cpu12 " and ten numbers
-constexpr std::size_t max_children = 4096;       // a tree that grows while it is read ends here
 
 std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
@@ -26,27 +24,6 @@ std::int64_t nanoseconds(const timespec& time) {
 
 std::int64_t nanoseconds(const timeval& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + std::int64_t{time.tv_usec} * 1000;
-}
-
-// Each thread of a process lists the children that it started.
-void add_children(const std::string& process, std::vector<pid_t>& children) {
-  const std::string tasks = "/proc/" + process + "/task";
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(tasks.c_str()), &::closedir);
-  if (!open) return;
-  while (const dirent* thread = ::readdir(open.get())) {
-    if (thread->d_name[0] == '.') continue;
-    const Descriptor file(::open((tasks + "/" + thread->d_name + "/children").c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file) continue;
-    char text[4096];
-    const ssize_t size = ::read(file.get(), text, sizeof text - 1);
-    text[size > 0 ? size : 0] = '\0';
-    const char* at = text;
-    for (char* end = nullptr; children.size() < max_children; at = end) {
-      const long child = std::strtol(at, &end, 10);
-      if (end == at) break;
-      children.push_back(static_cast<pid_t>(child));
-    }
-  }
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ std::map<int, double> counted_times(const CellReport& cell) {
 
 // A run may look at its ratios after each round and add rounds until they are clear. So that the chance of an
 // interval without the true ratio stays below 5 % over all looks, the first (six rounds, 3.1 %) takes most of it, and
-// later ones 0.4 % each, of which run_until() takes no more than four.
+// later ones 0.4 % each, of which Rounds takes no more than four.
 constexpr double confidence_of_looks = 0.996;
 
 std::optional<Interval> ratio_interval(const std::vector<double>& ratios) {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string_view>
-#include <utility>
 
 #include <simdjson.h>
 
@@ -50,13 +49,8 @@ class DocumentNode {
   bool get(std::string_view& out) const { return value_.get(out) == simdjson::SUCCESS; }
   template <typename T>
   IntegerFault get_integer(T& out) const {
-    const auto fit = [&](auto number) {
-      if (!std::in_range<T>(number)) return IntegerFault::out_of_range;
-      out = static_cast<T>(number);
-      return IntegerFault::fits;
-    };
-    if (value_.is<std::int64_t>()) return fit(value_.get_int64().value_unsafe());
-    if (value_.is<std::uint64_t>()) return fit(value_.get_uint64().value_unsafe());
+    if (value_.is<std::int64_t>()) return fit_integer(value_.get_int64().value_unsafe(), out);
+    if (value_.is<std::uint64_t>()) return fit_integer(value_.get_uint64().value_unsafe(), out);
     return IntegerFault::not_an_integer;
   }
   template <typename Visit>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
@@ -38,17 +37,21 @@ std::optional<ForkTime> fork_time(const Fork& fork) {
   return ForkTime{median(steps), median(cpu), sum};
 }
 
-void mark_disturbed_rounds(std::span<CellReport* const> group) {
+bool mark_disturbed_rounds(std::span<CellReport* const> group) {
   std::set<int> disturbed;
   for (const CellReport* cell : group)
     for (const Fork& fork : cell->forks)
       if (contains(fork.flags, quality_flag::disturbed) || contains(fork.flags, quality_flag::stolen))
         disturbed.insert(fork.round);
+  bool changed = false;
   for (CellReport* cell : group)
     for (Fork& fork : cell->forks) {
-      std::erase(fork.flags, quality_flag::disturbed_round);
-      if (disturbed.contains(fork.round)) fork.flags.emplace_back(quality_flag::disturbed_round);
+      const bool was = std::erase(fork.flags, quality_flag::disturbed_round) > 0;
+      const bool is = disturbed.contains(fork.round);
+      if (is) fork.flags.emplace_back(quality_flag::disturbed_round);
+      changed = changed || was != is;
     }
+  return changed;
 }
 
 void mark_disturbed_rounds(std::vector<CellReport>& cells) {
@@ -59,6 +62,14 @@ void mark_disturbed_rounds(std::vector<CellReport>& cells) {
 
 bool counts(const Fork& fork) {
   return fork.status == Status::ok && !contains(fork.flags, quality_flag::disturbed_round);
+}
+
+std::set<int> uncounted_rounds(std::span<const CellReport* const> cells) {
+  std::set<int> rounds;
+  for (const CellReport* cell : cells)
+    for (const Fork& fork : cell->forks)
+      if (fork.status == Status::ok && !counts(fork)) rounds.insert(fork.round);
+  return rounds;
 }
 
 std::vector<std::string> quality_flags(const std::vector<Fork>& forks) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,13 +43,16 @@ inline constexpr const char* profiled = "profiled";    // each operator was time
 
 // A round in which the machine was disturbed does not count, for any of the cells that are compared: a fork is never
 // dropped for something that its own program does. Sets the flag disturbed_round of every fork in a round in which a
-// fork of the same group (cells with one group_title()) is disturbed or stolen, and removes it from all others.
-void mark_disturbed_rounds(std::span<CellReport* const> group);
+// fork of the same group (cells with one group_title()) is disturbed or stolen, and removes it from all others. True
+// where a fork's flag changed.
+bool mark_disturbed_rounds(std::span<CellReport* const> group);
 // The same for every group of a report.
 void mark_disturbed_rounds(std::vector<CellReport>& cells);
 
 // Whether the fork's times count: ok, and not in a disturbed round.
 bool counts(const Fork& fork);
+// The rounds, from 0, in which a fork of these cells is ok and does not count.
+std::set<int> uncounted_rounds(std::span<const CellReport* const> cells);
 
 // The quality flags of a cell, from its forks: `disturbed` where no round was undisturbed, and each other flag that
 // more than half of the forks that count have.

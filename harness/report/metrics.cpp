@@ -291,18 +291,19 @@ void take_older_flags(Fork& fork, int rules) {
 
 }  // namespace
 
+void derive_from_forks(CellReport& cell) {
+  cell.flags = quality_flags(cell.forks);
+  Metrics metrics = metrics_of(cell);
+  metrics.merge(cell.metrics);
+  cell.metrics = std::move(metrics);
+}
+
 void derive_anew(Report& report) {
   if (report.rules >= derivation_rules) return;
   for (CellReport& cell : report.cells)
     for (Fork& fork : cell.forks) take_older_flags(fork, report.rules);
   mark_disturbed_rounds(report.cells);
-  for (CellReport& cell : report.cells) {
-    cell.flags = quality_flags(cell.forks);
-    Metrics metrics = metrics_of(cell);
-    for (auto& [name, metric] : cell.metrics)
-      if (!metrics.contains(name)) metrics.emplace(name, std::move(metric));
-    cell.metrics = std::move(metrics);
-  }
+  for (CellReport& cell : report.cells) derive_from_forks(cell);
   report.rules = derivation_rules;
 }
 

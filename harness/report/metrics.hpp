@@ -16,6 +16,9 @@ Metrics metrics_of(const CellReport& cell);
 // One fork's own value, before any median; nothing where it has none or there is no such metric.
 std::optional<double> fork_metric(const CellReport& cell, const Fork& fork, std::string_view metric);
 
+// Sets the flags of a cell and its metrics that follow from its forks; the others (what was planned) stay.
+void derive_from_forks(CellReport& cell);
+
 // Flags and metrics of a report that was made by older rules (Report::rules), derived anew by those of this program.
 // Fork flags that the rules no longer have become warnings. A report of these or newer rules is left as it is.
 void derive_anew(Report& report);

@@ -40,10 +40,10 @@ void add_ratio_note(Table& table, const Analysis& all, const AnalyzedGroup& grou
 }
 
 void add_disturbed_note(Table& table, const Analysis& all, const AnalyzedGroup& group) {
-  std::set<int> rounds;
-  for (const std::size_t i : group.cells)
-    for (const Fork& fork : all.report_cell(i).forks)
-      if (fork.status == Status::ok && !counts(fork)) rounds.insert(fork.round + 1);
+  std::vector<const CellReport*> cells;
+  for (const std::size_t i : group.cells) cells.push_back(&all.report_cell(i));
+  std::vector<int> rounds;
+  for (const int round : uncounted_rounds(cells)) rounds.push_back(round + 1);
   if (!rounds.empty())
     table.notes.push_back(fmt::format(
         "Other processes or the hypervisor took part of the processors in round {}: {} for no cell.",

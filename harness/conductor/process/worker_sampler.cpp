@@ -1,17 +1,16 @@
 #include "harness/conductor/process/worker_sampler.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "harness/core/clock.hpp"
+#include "harness/core/process_tree.hpp"
 
 namespace assay {
 namespace {
@@ -19,9 +18,6 @@ namespace {
 // The kernel counts CPU time in ticks, mostly of 10 ms: a rate over less than some of them is noise, and the
 // one before stands.
 constexpr std::int64_t least_rate_ns = 50'000'000;
-
-// A tree that grows while it is walked ends here.
-constexpr std::size_t most_processes = 4096;
 
 std::string read_small(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -57,23 +53,6 @@ std::optional<Usage> usage_of(const std::string& folder) {
   return Usage{ticks * tick_ns, resident_pages * page_bytes};
 }
 
-// Each thread lists the children that it started.
-void add_children(const std::string& folder, std::vector<pid_t>& processes) {
-  const std::string tasks = folder + "/task";
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(tasks.c_str()), &::closedir);
-  if (!open) return;
-  while (const dirent* thread = ::readdir(open.get())) {
-    if (thread->d_name[0] == '.') continue;
-    const std::string list = read_small(tasks + "/" + thread->d_name + "/children");
-    const char* at = list.c_str();
-    for (char* end = nullptr; processes.size() < most_processes; at = end) {
-      const long child = std::strtol(at, &end, 10);
-      if (end == at) break;
-      processes.push_back(static_cast<pid_t>(child));
-    }
-  }
-}
-
 }  // namespace
 
 std::optional<MachineSample> WorkerSampler::sample(pid_t process) {
@@ -82,14 +61,14 @@ std::optional<MachineSample> WorkerSampler::sample(pid_t process) {
   std::int64_t cpu_ns = 0;
   processes_.assign(1, process);
   for (std::size_t i = 0; i < processes_.size(); ++i) {
-    const std::string folder = "/proc/" + std::to_string(processes_[i]);
-    const auto usage = usage_of(folder);
+    const std::string number = std::to_string(processes_[i]);
+    const auto usage = usage_of("/proc/" + number);
     if (!usage && i == 0) return std::nullopt;
     if (!usage) continue;  // it ended while we looked
     cpu_ns += usage->cpu_ns;
     sample.worker_rss += usage->resident;
     ++sample.processes;
-    add_children(folder, processes_);
+    add_children(number, processes_);
   }
   sample.time_ns = now_ns();
   peak_rss_ = std::max(peak_rss_, sample.worker_rss);

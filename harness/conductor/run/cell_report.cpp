@@ -117,15 +117,9 @@ void settle_status(CellReport& row, const Cell& cell, int planned) {
   } else {
     row.status = Status::ok;
   }
-  row.flags = quality_flags(row.forks);
   std::sort(row.forks.begin(), row.forks.end(),
             [](const Fork& a, const Fork& b) { return a.round < b.round; });
-  Metrics planned_ahead;
-  for (const auto& [name, metric] : row.metrics) {
-    if (is_planned(name)) planned_ahead.emplace(name, metric);
-  }
-  row.metrics = metrics_of(row);
-  row.metrics.merge(planned_ahead);
+  derive_from_forks(row);
 }
 
 std::string fork_summary(const Fork& fork) {

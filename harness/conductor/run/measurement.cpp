@@ -302,7 +302,7 @@ struct Measurement::Parts {
     const std::vector<std::size_t>& group = groups_.at(cells_[index].group());
     std::vector<CellReport*> rows;
     for (const std::size_t i : group) rows.push_back(&report_.cells[i]);
-    mark_disturbed_rounds(rows);
+    if (!mark_disturbed_rounds(rows)) return settle(index);
     for (const std::size_t i : group) settle(i);
   }
 

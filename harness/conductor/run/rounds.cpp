@@ -16,14 +16,6 @@ namespace {
 constexpr std::array looks{6, 9, 13, 18, 25};
 constexpr double alike = 1.02;
 
-int disturbed_rounds(const std::vector<std::size_t>& cells, const Report& report) {
-  std::set<int> rounds;
-  for (const std::size_t cell : cells)
-    for (const Fork& fork : report.cells[cell].forks)
-      if (fork.status == Status::ok && !counts(fork)) rounds.insert(fork.round);
-  return static_cast<int>(rounds.size());
-}
-
 bool is_decided(const PairedRatio& ratio) {
   if (!ratio.lower || !ratio.upper) return false;
   return ratio.above_one() || ratio.below_one() || (*ratio.upper <= alike && *ratio.lower >= 1 / alike);
@@ -48,7 +40,7 @@ std::vector<std::size_t> undecided(const std::vector<std::size_t>& cells, const 
 }  // namespace
 
 Rounds::Rounds(const std::vector<Cell>& cells, const RunSettings& settings)
-    : cells_(cells), settings_(settings) {
+    : settings_(settings) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (!cells[i].runnable()) continue;
     const std::string name = cells[i].group();
@@ -77,13 +69,14 @@ std::vector<PlannedFork> Rounds::next(const Report& report) {
 // More rounds, where those that were begun are not enough.
 void Rounds::extend(Group& group, const Report& report) const {
   if (group.begun < group.target || group.begun == 0) return;
-  const int disturbed = disturbed_rounds(group.active, report);
-  if (settings_.until == Until::clear) return look(group, report);
+  std::vector<const CellReport*> cells;
+  for (const std::size_t cell : group.active) cells.push_back(&report.cells[cell]);
+  const int disturbed = static_cast<int>(uncounted_rounds(cells).size());
+  if (settings_.until == Until::clear) return look(group, report, disturbed);
   group.target = settings_.forks + std::min(disturbed, settings_.spare_rounds);
 }
 
-void Rounds::look(Group& group, const Report& report) const {
-  const int disturbed = disturbed_rounds(group.active, report);
+void Rounds::look(Group& group, const Report& report, int disturbed) const {
   const int counted = group.begun - disturbed;
   if (group.looks < looks.size() && counted >= looks[group.looks]) {
     ++group.looks;

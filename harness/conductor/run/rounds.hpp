@@ -23,7 +23,7 @@ struct PlannedFork {
 // looked at after 6, 9, 13, 18 and 25 rounds that count, see time_ratio().
 class Rounds {
  public:
-  // The cells must outlive it. Those that cannot be run take no part.
+  // Cells that cannot be run take no part.
   Rounds(const std::vector<Cell>& cells, const RunSettings& settings);
 
   // The forks of the next round of every group that goes on; empty: nothing is left. `report` has a row for each cell,
@@ -42,9 +42,8 @@ class Rounds {
     std::size_t looks = 0;
   };
   void extend(Group& group, const Report& report) const;
-  void look(Group& group, const Report& report) const;
+  void look(Group& group, const Report& report, int disturbed) const;
 
-  const std::vector<Cell>& cells_;
   RunSettings settings_;
   std::vector<Group> groups_;
   std::vector<PlannedFork> given_;

@@ -14,6 +14,13 @@ namespace assay {
 // Whether an integer could be read, and why not.
 enum class IntegerFault { fits, not_an_integer, out_of_range };
 
+template <typename T, typename Number>
+IntegerFault fit_integer(Number number, T& out) {
+  if (!std::in_range<T>(number)) return IntegerFault::out_of_range;
+  out = static_cast<T>(number);
+  return IntegerFault::fits;
+}
+
 // A value in a tree of nlohmann::json; borrows from it.
 class TreeNode {
  public:
@@ -31,13 +38,8 @@ class TreeNode {
   }
   template <typename T>
   IntegerFault get_integer(T& out) const {
-    const auto fit = [&](auto number) {
-      if (!std::in_range<T>(number)) return IntegerFault::out_of_range;
-      out = static_cast<T>(number);
-      return IntegerFault::fits;
-    };
-    if (value_->is_number_unsigned()) return fit(value_->get<std::uint64_t>());
-    if (value_->is_number_integer()) return fit(value_->get<std::int64_t>());
+    if (value_->is_number_unsigned()) return fit_integer(value_->get<std::uint64_t>(), out);
+    if (value_->is_number_integer()) return fit_integer(value_->get<std::int64_t>(), out);
     return IntegerFault::not_an_integer;
   }
   template <typename Visit>

@@ -1,0 +1,39 @@
+#include "harness/core/process_tree.hpp"
+
+#include <dirent.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+namespace assay {
+namespace {
+
+constexpr std::size_t most_processes = 4096;
+
+std::string children_of_thread(const std::string& folder) {
+  std::ifstream file(folder + "/children");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+// Each thread of a process lists the children that it started.
+void add_children(const std::string& process, std::vector<pid_t>& processes) {
+  const std::string threads = "/proc/" + process + "/task";
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(threads.c_str()), &::closedir);
+  if (!open) return;
+  while (const dirent* thread = ::readdir(open.get())) {
+    if (thread->d_name[0] == '.') continue;
+    const std::string list = children_of_thread(threads + "/" + thread->d_name);
+    const char* at = list.c_str();
+    for (char* end = nullptr; processes.size() < most_processes; at = end) {
+      const long child = std::strtol(at, &end, 10);
+      if (end == at) break;
+      processes.push_back(static_cast<pid_t>(child));
+    }
+  }
+}
+
+}  // namespace assay
