@@ -39,8 +39,7 @@ std::vector<std::size_t> undecided(const std::vector<std::size_t>& cells, const 
 
 }  // namespace
 
-Rounds::Rounds(const std::vector<Cell>& cells, const RunSettings& settings)
-    : settings_(settings) {
+Rounds::Rounds(const std::vector<Cell>& cells, const RunSettings& settings) : settings_(settings) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (!cells[i].runnable()) continue;
     const std::string name = cells[i].group();
