@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <numeric>
 
@@ -61,5 +62,15 @@ std::string printable(std::string_view text, std::size_t max_bytes) {
 
 std::string utc_now() { return formatted_now("%Y-%m-%dT%H:%M:%SZ"); }
 std::string utc_now_for_file() { return formatted_now("%Y%m%dT%H%M%SZ"); }
+
+std::string duration_text(double seconds) {
+  if (!std::isfinite(seconds)) return "?";
+  if (seconds < 1e-3) return fmt::format("{:.3g} us", 1e6 * seconds);
+  if (seconds < 1) return fmt::format("{:.3g} ms", 1e3 * seconds);
+  if (seconds < 99.5) return fmt::format("{:.3g} s", seconds);
+  const long whole = std::lround(seconds);
+  if (whole < 5400) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
+}
 
 }  // namespace assay

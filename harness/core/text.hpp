@@ -29,4 +29,7 @@ std::string utc_now();
 // The same for the name of a file: "20260131T120000Z".
 std::string utc_now_for_file();
 
+// "2.13 ms", "41 s", "3 min 20 s"
+std::string duration_text(double seconds);
+
 }  // namespace assay

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 // Indexed as the alternatives of Event.
 constexpr std::array<const char*, std::variant_size_v<Event>> event_names = {
-    "hello", "compiled", "checked", "ran", "verified", "judged", "bye", "progress", "error"};
+    "hello", "compiled", "checked", "ran", "verified", "restarted", "judged", "bye", "progress", "error"};
 
 // What was seen, short and printable.
 std::string quoted(std::string_view line) {

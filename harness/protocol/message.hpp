@@ -23,7 +23,7 @@ class ProtocolError : public assay::Error {
   using assay::Error::Error;
 };
 
-enum class Verb { compile, check, run, verify, oracle, quit };
+enum class Verb { compile, check, run, verify, restart, oracle, quit };
 enum class ErrorKind { unsupported, unavailable, out_of_memory, failed };
 
 }  // namespace assay::protocol
@@ -34,7 +34,8 @@ template <>
 inline constexpr auto words<protocol::Verb> =
     std::array{Word{protocol::Verb::compile, "compile"}, Word{protocol::Verb::check, "check"},
                Word{protocol::Verb::run, "run"},         Word{protocol::Verb::verify, "verify"},
-               Word{protocol::Verb::oracle, "oracle"},   Word{protocol::Verb::quit, "quit"}};
+               Word{protocol::Verb::restart, "restart"}, Word{protocol::Verb::oracle, "oracle"},
+               Word{protocol::Verb::quit, "quit"}};
 template <>
 inline constexpr auto words<protocol::ErrorKind> = std::array{
     Word{protocol::ErrorKind::unsupported, "unsupported"},
@@ -116,11 +117,15 @@ constexpr auto describe(Of<Compiled>) {
 
 struct Checked {};
 struct Verified {};
+struct Restarted {};
 struct Judged {};
 struct Bye {};
 constexpr auto describe(Of<Checked>) { return fields("checked", "The check's answers are written."); }
 constexpr auto describe(Of<Verified>) {
   return fields("verified", "The verification's answers are written.");
+}
+constexpr auto describe(Of<Restarted>) {
+  return fields("restarted", "The state is that of the cell folder again.");
 }
 constexpr auto describe(Of<Judged>) { return fields("judged", "The oracle's answers are written."); }
 constexpr auto describe(Of<Bye>) { return fields("bye", "The worker ends."); }
@@ -156,7 +161,7 @@ constexpr auto describe(Of<Error>) {
                 field("reason", &Error::reason, "Why.").optional());
 }
 
-using Event = std::variant<Hello, Compiled, Checked, Ran, Verified, Judged, Bye, Progress, Error>;
+using Event = std::variant<Hello, Compiled, Checked, Ran, Verified, Restarted, Judged, Bye, Progress, Error>;
 // "hello", "compiled", ...
 std::string_view name_of(const Event& event);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <concepts>
+#include <set>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -199,6 +200,31 @@ std::string cell_id_without(const Axes& axes, const std::function<bool(const Axi
 
 std::string cell_id(const Axes& axes) {
   return cell_id_without(axes, [](const Axis&) { return false; });
+}
+
+std::vector<std::string> short_ids(std::span<const Axes* const> cells) {
+  const auto same_in_all = [&](const Axis& axis) {
+    return std::all_of(cells.begin(), cells.end(), [&](const Axes* axes) {
+      return axis_text(axis, *axes) == axis_text(axis, *cells.front());
+    });
+  };
+  std::set<std::string> hidden;
+  for (const Axis& axis : axis_table()) {
+    const bool is_name = axis.name() == "workload" || axis.name() == "backend" || axis.name() == "mode";
+    if (!is_name && same_in_all(axis)) hidden.emplace(axis.name());
+  }
+  std::vector<std::string> ids;
+  for (const Axes* axes : cells) {
+    std::string id =
+        cell_id_without(*axes, [&](const Axis& axis) { return hidden.contains(std::string(axis.name())); });
+    constexpr std::string_view mark = "/*";
+    for (std::size_t at; (at = id.find(mark)) != id.npos;) id.erase(at, mark.size());
+    // The name of an op has a slash of its own: "op/relu".
+    const std::size_t name = axes->is_op() ? axes->workload.size() : 0;
+    std::replace(id.begin() + static_cast<std::ptrdiff_t>(std::min(name, id.size())), id.end(), '/', ' ');
+    ids.push_back(std::move(id));
+  }
+  return ids;
 }
 
 std::string group_title(const Axes& axes) { return title(axes, true); }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -122,6 +123,9 @@ nlohmann::json axis_json(const Axis& axis, const Axes& axes);
 std::string cell_id(const Axes& axes);
 // The same with those axes hidden, so that cells that differ only in them have the same text. Each is called with a row.
 std::string cell_id_without(const Axes& axes, const std::function<bool(const Axis&)>& hidden);
+// For each of the cells, what a line on a console calls it: workload, backend, mode, and the axes in which the cells
+// differ: "lenet5 torch eager b32".
+std::vector<std::string> short_ids(std::span<const Axes* const> cells);
 // "lenet5 train fp32 b200 fashion-mnist adam, cpu t2, resident, steps": cells of one title are compared.
 std::string group_title(const Axes& axes);
 // The title without the axis that is swept, the batch or the op's size: what the cells of one curve share.

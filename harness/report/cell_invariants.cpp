@@ -6,7 +6,7 @@
 
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
-#include "harness/report/metric_table.hpp"
+#include "harness/report/metrics.hpp"
 
 namespace assay {
 namespace {
@@ -90,11 +90,9 @@ void judge_cell(Violations& violations, const CellReport& cell) {
     violations.add("is wrong_result, and has metrics: a wrong computation is not timed");
   if (cell.status == Status::ok && has_value(cell) && ok_forks(cell).empty())
     violations.add("is ok with metrics and without one fork that is ok");
-  const int counted = static_cast<int>(counted_forks(cell).size());
-  const int ok = static_cast<int>(ok_forks(cell).size());
   for (const auto& [name, metric] : cell.metrics) {
     judge_metric(violations, name, metric);
-    const int n = is_planned(name) ? 1 : over_every_fork(name) ? ok : counted;
+    const int n = is_planned(name) ? 1 : static_cast<int>(forks_behind(cell, name).size());
     if (metric.value && metric.n != n)
       violations.add(fmt::format("metric {}: n is {}, {} forks count", name, metric.n, n));
   }

@@ -79,11 +79,6 @@ const MetricRow* find_metric(std::string_view name) {
   return found == rows.end() ? nullptr : &*found;
 }
 
-bool over_every_fork(std::string_view name) {
-  const MetricRow* row = find_metric(name);
-  return row && row->every_fork;
-}
-
 Metric described_metric(std::string_view name) {
   const MetricRow* row = find_metric(name);
   if (!row) throw std::logic_error("the metric table has no row for " + std::string(name));

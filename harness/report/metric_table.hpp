@@ -43,9 +43,6 @@ Metric described_metric(std::string_view name);
 // Whether a larger value is better. False for a metric that the table does not have.
 bool higher_is_better(std::string_view name);
 
-// Whether the metric is over all forks that are ok. False for one that the table does not have.
-bool over_every_fork(std::string_view name);
-
 std::string_view to_string(Better better);
 std::string_view to_string(Section section);
 

@@ -246,6 +246,19 @@ Metric over_step_time(const Computation& row, const Metric& step) {
 
 }  // namespace
 
+std::vector<const Fork*> forks_behind(const CellReport& cell, std::string_view name) {
+  const MetricRow* row = find_metric(name);
+  if (row && row->every_fork) return ok_forks(cell);
+  std::vector<const Fork*> forks = counted_forks(cell);
+  if (name != "compile_time") return forks;
+  const auto is_resident = [](const Fork* fork) { return fork->resident; };
+  std::erase_if(forks, is_resident);
+  if (!forks.empty()) return forks;
+  forks = ok_forks(cell);
+  std::erase_if(forks, is_resident);
+  return forks;
+}
+
 std::optional<double> fork_metric(const CellReport& cell, const Fork& fork, std::string_view metric) {
   for (const Computation& row : computations(cell.axes, cell.work)) {
     if (row.name != metric) continue;
@@ -256,18 +269,18 @@ std::optional<double> fork_metric(const CellReport& cell, const Fork& fork, std:
 }
 
 Metrics metrics_of(const CellReport& cell) {
-  const std::vector<const Fork*> counted = counted_forks(cell), every = ok_forks(cell);
+  const bool timed = !counted_forks(cell).empty();
   Metrics metrics;
   for (const Computation& row : computations(cell.axes, cell.work)) {
     Metric& metric = metrics[row.name];
-    if (cell.status != Status::ok || counted.empty()) {
+    if (cell.status != Status::ok || !timed) {
       metric = described_metric(row.name);
       metric.reason = cell.status == Status::ok ? "no fork was timed"
                                                 : fmt::format("the cell is {}", to_string(cell.status));
     } else if (row.amount) {
       metric = over_step_time(row, metrics.at("step_time"));
     } else {
-      metric = over_forks(row, over_every_fork(row.name) ? every : counted);
+      metric = over_forks(row, forks_behind(cell, row.name));
     }
   }
   return metrics;

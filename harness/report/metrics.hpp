@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "harness/report/report.hpp"
 
@@ -12,6 +13,10 @@ namespace assay {
 // a disturbed machine does not change, over all that are ok) of the fork's own value, with an exact interval. A metric
 // is null, with a reason, if one of these forks has no value for it. Every metric of a cell that is not ok is null.
 Metrics metrics_of(const CellReport& cell);
+
+// The forks that a metric of the cell is over: those that count, of what a disturbed machine does not change all that
+// are ok, and of the compile time those that compiled.
+std::vector<const Fork*> forks_behind(const CellReport& cell, std::string_view name);
 
 // One fork's own value, before any median; nothing where it has none or there is no such metric.
 std::optional<double> fork_metric(const CellReport& cell, const Fork& fork, std::string_view metric);

@@ -50,6 +50,18 @@ struct MachineSample {
   std::optional<GpuReading> gpu{};  // of a cell on cuda
 };
 
+// Wall time, in seconds, of what the conductor did with one worker.
+struct TimeSpent {
+  double folder = 0;   // writing the cell folder
+  double start = 0;    // of the process, up to its hello
+  double compile = 0;  // the answer to `compile`, or to `restart`
+  double run = 0;      // the answer to `run`: staging, warm-up, timed blocks, evaluations
+  double check = 0;    // the answer to `check` or `verify`
+  double judge = 0;    // the oracle's answers, and comparing with them
+  double quit = 0;     // of the process
+  bool operator==(const TimeSpent&) const = default;
+};
+
 struct Fork {
   int round = 0;
   std::uint64_t seed = 0;
@@ -61,7 +73,9 @@ struct Fork {
   std::string log_tail{};
   std::vector<std::string> flags{};     // of quality_flag: what may have moved its numbers
   std::vector<std::string> warnings{};  // what else may have moved its numbers, and costs it no rank
-  double compile_seconds = 0;
+  double compile_seconds = 0;           // of a resident fork: of the process that an earlier one started
+  bool resident = false;                // it ran in the process of an earlier fork
+  std::optional<TimeSpent> spent{};
   std::vector<Block> blocks{};
   std::optional<Disturbance> disturbance{};
   std::vector<Evaluation> evaluations{};
@@ -101,6 +115,7 @@ struct CheckSettings {
   int perturbations = 0;       // perturbed runs of the oracle
   int version = 0;             // of the check's rules
   bool oracle_cached = false;  // the oracle's answers were not made in this run
+  std::string shared{};        // the cell of the same run whose check before timing it is; empty: its own
 };
 
 struct Equivalence {
@@ -146,6 +161,7 @@ struct CellReport {
   std::string backend_version{};
   nlohmann::json libraries = nlohmann::json::array();
   Equivalence equivalence{};
+  std::optional<TimeSpent> check_spent{};  // on the check before timing
   std::vector<Published> published{};
   Metrics metrics{};
   std::vector<Fork> forks{};

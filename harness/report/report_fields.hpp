@@ -116,9 +116,28 @@ constexpr auto describe(Of<GpuUse>) {
             "Processes on it, while steps ran, that are neither the worker nor below it."));
 }
 
+constexpr auto describe(Of<TimeSpent>) {
+  return fields(
+      "time_spent", "Wall time, in seconds, of what the conductor did with one worker.",
+      field("folder", &TimeSpent::folder, "Writing the cell folder.").at_least(0),
+      field("start", &TimeSpent::start, "Starting the process, up to its hello; 0 where it was there.")
+          .at_least(0),
+      field("compile", &TimeSpent::compile, "The answer to `compile`, or to `restart`.").at_least(0),
+      field("run", &TimeSpent::run, "The answer to `run`: staging, warm-up, timed blocks, evaluations.")
+          .at_least(0)
+          .left_out_by_default(),
+      field("check", &TimeSpent::check, "The answer to `check` or `verify`.")
+          .at_least(0)
+          .left_out_by_default(),
+      field("judge", &TimeSpent::judge, "The oracle's answers, and comparing with them.")
+          .at_least(0)
+          .left_out_by_default(),
+      field("quit", &TimeSpent::quit, "Ending the process; 0 where it stays.").at_least(0));
+}
+
 constexpr auto describe(Of<Fork>) {
   return fields(
-      "fork", "One fresh execution of the cell: the unit of replication.",
+      "fork", "One execution of the cell: the unit of replication.",
       field("round", &Fork::round, "Forks of one round ran adjacent in time and share a seed.").at_least(0),
       field("seed", &Fork::seed, "Of parameters and epoch plans."),
       field("start", &Fork::start, "When its worker was started: ISO 8601, UTC.").left_out_by_default(),
@@ -147,6 +166,12 @@ constexpr auto describe(Of<Fork>) {
           .left_out_by_default(),
       field("compile_seconds", &Fork::compile_seconds, "From the program to an executable that has run.")
           .at_least(0),
+      field(
+          "resident", &Fork::resident,
+          "It ran in the process of an earlier fork of its cell (`--fork-style resident`): `compile_seconds` is that "
+          "fork's.")
+          .left_out_by_default(),
+      field("spent", &Fork::spent, "Where its time went.").left_out_by_default(),
       field("steady", &Fork::steady,
             "Whether the time of a step had settled when timing began; absent: too few steps to tell.")
           .left_out_by_default(),
@@ -223,7 +248,11 @@ constexpr auto describe(Of<CheckSettings>) {
       field("perturbations", &CheckSettings::perturbations, "Perturbed runs of the oracle.").at_least(0),
       field("version", &CheckSettings::version, "Of the check's rules.").at_least(0),
       field("oracle_cached", &CheckSettings::oracle_cached,
-            "The oracle's answers were in the cache: they were made in an earlier run."));
+            "The oracle's answers were in the cache: they were made in an earlier run."),
+      field(
+          "shared", &CheckSettings::shared,
+          "The cell of this run whose check before timing it is, where that has the same program and settings.")
+          .left_out_by_default());
 }
 
 constexpr auto describe(Of<Equivalence>) {
@@ -303,6 +332,8 @@ constexpr auto describe(Of<CellReport>) {
             "What its last worker had loaded; a fork says where it had others.")
           .shaped_as<std::vector<protocol::Library>>(),
       field("equivalence", &CellReport::equivalence, "Whether it computes the same as the oracle."),
+      field("check_spent", &CellReport::check_spent, "Where the time of the check before timing went.")
+          .left_out_by_default(),
       field("published", &CellReport::published, "What others measured.").left_out_by_default(),
       field("metrics", &CellReport::metrics, "By name."),
       field("forks", &CellReport::forks, "Raw, in the order of their rounds."));

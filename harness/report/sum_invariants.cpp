@@ -9,7 +9,7 @@
 #include "harness/core/statistics.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
-#include "harness/report/metric_table.hpp"
+#include "harness/report/metrics.hpp"
 
 namespace assay {
 namespace {
@@ -37,7 +37,7 @@ void judge_range(Violations& violations, const CellReport& cell, const char* nam
   const auto found = cell.metrics.find(name);
   if (found == cell.metrics.end() || !found->second.value) return;
   Range range;
-  for (const Fork* fork : over_every_fork(name) ? ok_forks(cell) : counted_forks(cell)) visit(*fork, range);
+  for (const Fork* fork : forks_behind(cell, name)) visit(*fork, range);
   if (!range.seen())
     violations.add(fmt::format("metric {} has a value, and no fork has the raw numbers behind it", name));
   else if (!range.holds(*found->second.value))

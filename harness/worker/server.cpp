@@ -120,6 +120,11 @@ protocol::Event Server::answer(const protocol::Command& command) {
       require_compiled();
       write_verify_results(*executable_, *program_, options_.task, folder_);
       return protocol::Verified{};
+    case protocol::Verb::restart:
+      require_compiled();
+      parameters_ = read_safetensors(folder_ / "parameters.safetensors");
+      executable_->set_state(parameters_);
+      return protocol::Restarted{};
     case protocol::Verb::oracle:
       prepare();
       if (!request_->oracle)

@@ -118,7 +118,7 @@ class Fault {
                 mode_ == "impostor" ? "somebody" : "fault",
                 "1.0",
                 {},
-                {{"threads", "1"}}};
+                {{"threads", "1"}, {"process", std::to_string(::getpid())}}};
     send(hello);
     for (;;) {
       const Line line = channel_.read_line();
@@ -135,6 +135,10 @@ class Fault {
           else if (mode_ != "no_clock")
             write_clock(request_);
           send(Ran{});
+          break;
+        case Verb::restart:
+          request_ = read_json("request.json");
+          send(Restarted{});
           break;
         case Verb::quit:
           send(Bye{});

@@ -176,6 +176,55 @@ TEST_F(RunTest, backends_of_a_group_take_turns) {
   }
 }
 
+std::set<std::string> processes_of(const CellReport& cell) {
+  std::set<std::string> processes;
+  for (const Fork& fork : cell.forks)
+    if (fork.settings.contains("process")) processes.insert(fork.settings.at("process"));
+  return processes;
+}
+
+TEST_F(RunTest, ResidentForksOfACellShareAProcess) {
+  const Report report =
+      run_to_end(request(R"("forks": 3, "fork-style": "resident", "mode": ["good", "other"])"));
+  EXPECT_EQ(report.run.at("settings").at("fork_style"), "resident");
+  for (const CellReport& cell : report.cells) {
+    ASSERT_EQ(cell.status, Status::ok) << cell.reason;
+    ASSERT_EQ(cell.forks.size(), 3U);
+    EXPECT_EQ(processes_of(cell).size(), 1U);
+    for (const Fork& fork : cell.forks) {
+      EXPECT_EQ(fork.resident, fork.round > 0);
+      EXPECT_EQ(fork.seed, 1U + static_cast<unsigned>(fork.round));
+      ASSERT_TRUE(fork.spent);
+      EXPECT_EQ(fork.spent->start > 0, fork.round == 0);
+    }
+    // A step of seed s takes (1 + s / 100) ms: each fork has its own seed.
+    EXPECT_DOUBLE_EQ(*cell.metrics.at("step_time").value, 1.02e-3);
+    EXPECT_EQ(cell.metrics.at("compile_time").n, 1) << "only one fork compiled";
+  }
+}
+
+TEST_F(RunTest, FreshForksHaveAProcessEach) {
+  const Report report = run_to_end(request(R"("forks": 3, "mode": "good")"));
+  EXPECT_EQ(processes_of(report.cells.at(0)).size(), 3U);
+  EXPECT_EQ(report.cells[0].metrics.at("compile_time").n, 3);
+}
+
+TEST_F(RunTest, EpochsStartColdWhateverTheForkStyle) {
+  const Report report =
+      run_to_end(request(R"("forks": 2, "epochs": 1, "fork-style": "resident", "mode": "good")"));
+  EXPECT_EQ(processes_of(report.cells.at(0)).size(), 2U);
+}
+
+TEST_F(RunTest, AResidentWorkerThatDiesIsReplaced) {
+  const Report report = run_to_end(request(R"("forks": 4, "fork-style": "resident", "mode": "crash_once")"));
+  const CellReport& cell = report.cells.at(0);
+  ASSERT_EQ(cell.forks.size(), 4U);
+  EXPECT_EQ(cell.forks[1].status, Status::crashed);
+  EXPECT_EQ(cell.forks[2].status, Status::ok);
+  EXPECT_FALSE(cell.forks[2].resident);
+  EXPECT_TRUE(cell.forks[3].resident);
+}
+
 TEST_F(RunTest, interrupting_leaves_a_valid_report_that_resume_completes) {
   const RunRequest asked = request(R"("forks": 4, "mode": "slow")");
   conduct(asked, [&](pid_t conductor) {

@@ -30,9 +30,9 @@ def assay(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def run(out: Path, *arguments: object) -> dict[str, Any]:
-    """Run one fork of one cell; its row, from a report that is valid."""
-    done = assay("run", "--dataset", "synthetic", "--forks", 1, "--threads", 1, "--out", out, *arguments)
+def run(out: Path, *arguments: object, forks: int = 1) -> dict[str, Any]:
+    """Run one cell; its row, from a report that is valid."""
+    done = assay("run", "--dataset", "synthetic", "--forks", forks, "--threads", 1, "--out", out, *arguments)
     assert done.returncode == 0, done.stderr + done.stdout
     checked = assay("validate", out)
     assert checked.returncode == 0, checked.stderr + checked.stdout
@@ -139,3 +139,40 @@ def test_keras_fits_block_by_block(tmp_path: Path, loader: str) -> None:
     cell = run(tmp_path / "r.json", "--workload", "mlp", "--backend", "tensorflow", "--mode", "fit", *measure)
     timed = [block["steps"] for block in rows(cell["forks"][0]["blocks"]) if block["kind"] == "timed"]
     assert sum(timed) == (30 if loader == "resident" else 20)
+
+
+@pytest.mark.parametrize(("backend", "mode"), [("numpy", "eager"), ("onednn", "graph"), ("torch", "eager")])
+def test_resident_forks_leave_the_state_that_fresh_ones_leave(
+    tmp_path: Path, backend: str, mode: str
+) -> None:
+    if backend == "torch" and not (ENVIRONMENTS / "torch/bin/python").exists():
+        pytest.skip("torch is not set up: scripts/setup --framework torch")
+    digests = {}
+    for style in ("fresh", "resident"):
+        cells = f"--workload lenet5 --batch 8 --backend {backend} --mode {mode} --fork-style {style}"
+        measure = "--steps 5 --warm-up-steps 2 --warm-up-seconds 0 --spare-rounds 0"
+        cell = run(tmp_path / f"{style}.json", *cells.split(), *measure.split(), forks=3)
+        assert [fork.get("resident", False) for fork in cell["forks"]] == [False, *[style == "resident"] * 2]
+        digests[style] = [fork["parameters_digest"] for fork in cell["forks"]]
+    assert digests["resident"] == digests["fresh"]
+    assert len(set(digests["fresh"])) == 3
+
+
+@numpy_only
+def test_cells_with_one_program_are_checked_once(tmp_path: Path) -> None:
+    out = tmp_path / "r.json"
+    options = ["--workload", "mlp", "--backend", "numpy", "--loader", "resident,harness", "--steps", 2]
+    done = assay("run", "--dataset", "synthetic", "--forks", 1, "--threads", 1, "--out", out, *options)
+    assert done.returncode == 0, done.stderr
+    first, second = json.loads(out.read_text())["cells"]
+    assert "shared" not in first["equivalence"]["settings"]
+    assert second["equivalence"]["settings"]["shared"] == first["id"]
+    assert second["equivalence"]["passed"]
+    assert done.stderr.count("check: equal to the oracle") == 1
+    spent = {share["name"]: share["seconds"] for share in shown(out)["reports"][0]["time_spent"]}
+    assert spent["timed blocks"] > 0
+    assert spent["starting and ending workers"] > 0
+
+
+def shown(report: Path) -> dict[str, Any]:
+    return json.loads(assay("show", "--format", "json", report).stdout)

@@ -73,12 +73,15 @@ class Server:
         if name == "quit":
             self.close()
             return {"event": "bye"}
-        if name not in ("check", "run", "verify"):
+        if name not in ("check", "run", "verify", "restart"):
             raise ValueError(f"unknown command {name!r}")
         if self._adapter is None or self._program is None:
             raise ValueError(f"command {name!r} before compile")
         if name == "run":
             return self._run(self._adapter)
+        if name == "restart":
+            self._adapter.set_state(read_tensors(self._cell.folder / "parameters.safetensors"))
+            return {"event": "restarted"}
         if name == "check":
             checks.check(self._adapter, self._program, self._cell.task, self._cell.folder)
             return {"event": "checked"}

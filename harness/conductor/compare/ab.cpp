@@ -16,6 +16,7 @@
 #include "harness/conductor/run/run.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/core/statistics.hpp"
+#include "harness/core/text.hpp"
 #include "harness/report/metric_table.hpp"
 #include "harness/report/metrics.hpp"
 

@@ -146,6 +146,12 @@ std::vector<EnvironmentDifference> environment_differences(const Report& base, c
     if (other != is.end() && other->second != version)
       found.push_back({"the version of " + what, version, other->second, true});
   }
+  const auto style = [](const Report& report) {
+    const Json value = field_at(report.run, "/settings/fork_style");
+    return value.is_null() ? std::string("fresh") : shown(value);
+  };
+  if (style(base) != style(current))
+    found.push_back({"whether forks share a process", style(base), style(current), true});
   const auto built = [](const Report& report) { return shown(field_at(report.run, "/dirty")); };
   if (built(base) != built(current))
     found.push_back({"whether the sources had changes of their own", built(base), built(current), false});

@@ -31,7 +31,7 @@ struct EnvironmentDifference {
 };
 
 // Hard: the models of CPU and GPU, the processors that may be used, the version of a backend or of a library
-// that a cell of both reports loaded, and the GPUs' driver where a cell of both ran on cuda. What neither
+// that a cell of both reports loaded, the fork style, and the GPUs' driver where a cell of both ran on cuda. What neither
 // report says is equal; what one of them does not say is "not known" and differs from anything. Soft: kernel,
 // governor, and whether the build was dirty. Threads and precision are axes: cells that differ in them have
 // different ids and are never paired.

@@ -357,6 +357,8 @@ RunSettings settings_of(const RunConfig& config) {
                               ? static_cast<int>(integer_of(config.values, "spare-rounds"))
                               : settings.forks / 3;
   settings.until = text_of(config.values, "until") == "clear" ? Until::clear : Until::forks;
+  settings.fork_style =
+      text_of(config.values, "fork-style") == "resident" ? ForkStyle::resident : ForkStyle::fresh;
   settings.max_seconds = duration_of(config.values, "max-time");
   settings.seed = static_cast<std::uint64_t>(integer_of(config.values, "seed"));
   settings.time_limit = number_of(config.values, "time-limit");

@@ -15,11 +15,17 @@ enum class Until {
   clear,  // the order of the cells is clear
 };
 
+enum class ForkStyle {
+  fresh,     // every fork has a process of its own
+  resident,  // the forks of a cell share one
+};
+
 // What holds for the whole run.
 struct RunSettings {
   int forks = 3;
   int spare_rounds = 1;  // for rounds in which the machine was disturbed
   Until until = Until::forks;
+  ForkStyle fork_style = ForkStyle::fresh;
   double max_seconds = 0;  // no round begins later; 0: no limit
   std::uint64_t seed = 1;
   double time_limit = 600;

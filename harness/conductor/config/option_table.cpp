@@ -13,6 +13,7 @@ using enum OptionType;
 
 constexpr std::string_view rooflines[] = {"auto", "true", "false"};
 constexpr std::string_view untils[] = {"forks", "clear"};
+constexpr std::string_view fork_styles[] = {"fresh", "resident"};
 
 constexpr std::array settings = {
     Option{"epochs", cell, integer, "N", "", "Time N epochs from a cold start, evaluating after each", 1,
@@ -46,6 +47,11 @@ constexpr std::array settings = {
         "clear: add rounds until the order of the cells is clear, their ratio being clear of 1 or within 2 % of "
         "it, or --max-time has passed; --forks is not used then",
         0, 0, untils},
+    Option{
+        "fork-style", run, text, "fresh|resident", "fresh",
+        "resident: the process of a cell's first fork stays for the later ones, which saves their start and their "
+        "compiling, and hides what differs from process to process",
+        0, 0, fork_styles},
     Option{"max-time", run, text, "TIME", "",
            "No round begins later than this: 90s, 30m or 2h; no limit without it (30m for ab)"},
     Option{"seed", run, integer, "N", "1",

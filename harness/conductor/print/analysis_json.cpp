@@ -9,6 +9,7 @@
 #include "harness/conductor/print/entries.hpp"
 #include "harness/report/metric_table.hpp"
 #include "harness/report/report_json.hpp"
+#include "harness/report/time_spent.hpp"
 
 namespace assay {
 namespace {
@@ -256,7 +257,10 @@ Json report_json(const Analysis& all, std::size_t i) {
   return {{"label", all.labels[i]},
           {"cells", report.cells.size()},
           {"run", report.run},
-          {"environment", report.environment}};
+          {"environment", report.environment},
+          {"time_spent", list(time_spent(report), [](const TimeShare& share) {
+             return Json{{"name", share.name}, {"seconds", share.seconds}};
+           })}};
 }
 
 Json row_json(const MetricRow& row) {

@@ -31,8 +31,10 @@ struct Ended {
 };
 
 constexpr std::array closing_events = {
-    std::pair{Verb::compile, "compiled"}, std::pair{Verb::check, "checked"}, std::pair{Verb::run, "ran"},
-    std::pair{Verb::verify, "verified"},  std::pair{Verb::oracle, "judged"}, std::pair{Verb::quit, "bye"}};
+    std::pair{Verb::compile, "compiled"},  std::pair{Verb::check, "checked"},
+    std::pair{Verb::run, "ran"},           std::pair{Verb::verify, "verified"},
+    std::pair{Verb::restart, "restarted"}, std::pair{Verb::oracle, "judged"},
+    std::pair{Verb::quit, "bye"}};
 
 std::string_view closing_event(Verb verb) {
   for (const auto& [candidate, name] : closing_events) {
@@ -89,33 +91,57 @@ void halve(std::vector<MachineSample>& samples) {
   samples.resize(samples.size() / 2);
 }
 
-class Conversation {
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+}  // namespace
+
+class Worker::Conversation {
  public:
   Conversation(const ConversationPlan& plan, const ConversationWatch& watch)
       : plan_(plan), watch_(watch), oom_kills_before_(oom_kills()), worker_(plan.worker) {
     if (plan.cuda) gpu_.emplace(nvml_access(), *plan.cuda);
   }
 
-  ConversationResult run() {
+  ConversationResult run(const std::vector<protocol::Command>& commands, Afterwards afterwards,
+                         std::optional<Clock::time_point> deadline) {
+    forget();
+    plan_.deadline = deadline;
+    if (stopped_) signal_group(SIGCONT);
     try {
-      hello();
-      for (const protocol::Command& command : plan_.commands) say(command);
+      if (!result_.hello) hello();
+      for (const protocol::Command& command : commands) say(command);
       result_.status = Status::ok;
       result_.failed_at.reset();
-      quit();
+      if (afterwards == Afterwards::quit) quit();
     } catch (const Ended& ended) {
       result_.status = ended.ending.status;
       result_.reason = ended.ending.reason;
     }
-    result_.exit = worker_.wait_or_kill(std::chrono::milliseconds(0));
+    stopped_ = result_.ok() && afterwards == Afterwards::stop;
+    if (stopped_)
+      signal_group(SIGSTOP);
+    else
+      result_.exit = worker_.wait_or_kill(std::chrono::milliseconds(0));
     result_.peak_rss = std::max(result_.exit.peak_rss, sampler_.peak_rss());
     if (gpu_) result_.gpu = gpu_->use();
     result_.log_tail = worker_.log().tail();
-    worker_.log().finish();
-    return std::move(result_);
+    if (!stopped_) worker_.log().finish();
+    return result_;
   }
 
  private:
+  // Of the conversation before all but what the worker is.
+  void forget() {
+    ConversationResult next;
+    next.hello = std::move(result_.hello);
+    next.compiled = std::move(result_.compiled);
+    result_ = std::move(next);
+  }
+
+  void signal_group(int signal) { ::kill(-worker_.pid(), signal); }
+
   void hello() {
     const Event event = wait("hello", "before it said hello");
     const auto& hello = std::get<protocol::Hello>(event);
@@ -129,6 +155,7 @@ class Conversation {
                                        hello.backend, plan_.backend));
     }
     result_.hello = hello;
+    result_.start_seconds = seconds_since(started_);
   }
 
   void say(const protocol::Command& command) {
@@ -136,8 +163,10 @@ class Conversation {
     if (watch_.phase) watch_.phase(command.verb);
     const bool runs = command.verb == Verb::run;
     if (runs) begin_steps();
+    const Clock::time_point begin = Clock::now();
     send(command);
     Event event = wait(closing_event(command.verb), fmt::format("during {}", to_string(command.verb)));
+    result_.command_seconds[command.verb] = seconds_since(begin);
     if (runs) end_steps();
     if (auto* compiled = std::get_if<protocol::Compiled>(&event)) {
       if (!(compiled->seconds >= 0 && std::isfinite(compiled->seconds))) {
@@ -188,10 +217,12 @@ class Conversation {
 
   // All is said: what goes wrong from here on costs nothing but a kill.
   void quit() {
+    const Clock::time_point begin = Clock::now();
     worker_.channel().write_line(protocol::write(protocol::Command{Verb::quit}),
                                  Clock::now() + std::chrono::seconds(1));
     worker_.channel().close_write();
     const WorkerExit exit = worker_.wait_or_kill(std::chrono::seconds(10));
+    result_.quit_seconds = seconds_since(begin);
     if (exit.signal != 0 || exit.code != 0) {
       throw Ended{explain_death(exit, "while it quit, after all its answers", worker_.log().tail(), false)};
     }
@@ -301,8 +332,10 @@ class Conversation {
     throw Ended{{status, std::move(reason)}};
   }
 
-  const ConversationPlan& plan_;
-  const ConversationWatch& watch_;
+  ConversationPlan plan_;
+  ConversationWatch watch_;
+  Clock::time_point started_ = Clock::now();
+  bool stopped_ = false;
   std::int64_t oom_kills_before_;
   WorkerProcess worker_;
   WorkerSampler sampler_;
@@ -314,11 +347,16 @@ class Conversation {
   ConversationResult result_;
 };
 
-}  // namespace
+Worker::Worker(const ConversationPlan& plan, const ConversationWatch& watch) : plan_(plan), watch_(watch) {}
+Worker::~Worker() = default;
+Worker::Worker(Worker&&) noexcept = default;
+Worker& Worker::operator=(Worker&&) noexcept = default;
 
-ConversationResult converse(const ConversationPlan& plan, const ConversationWatch& watch) {
+ConversationResult Worker::converse(const std::vector<protocol::Command>& commands, Afterwards afterwards,
+                                    std::optional<Clock::time_point> deadline) {
   try {
-    return Conversation(plan, watch).run();
+    if (!conversation_) conversation_ = std::make_unique<Conversation>(plan_, watch_);
+    return conversation_->run(commands, afterwards, deadline);
   } catch (const std::system_error& error) {
     ConversationResult result;
     const bool missing =
@@ -327,6 +365,10 @@ ConversationResult converse(const ConversationPlan& plan, const ConversationWatc
     result.reason = missing ? fmt::format("its worker cannot be started: {}", error.what()) : error.what();
     return result;
   }
+}
+
+ConversationResult converse(const ConversationPlan& plan, const ConversationWatch& watch) {
+  return Worker(plan, watch).converse(plan.commands, Afterwards::quit, plan.deadline);
 }
 
 }  // namespace assay

@@ -1,9 +1,10 @@
-// One worker from start to end: says its commands, waits for their events, and turns all that can go wrong
-// into a status.
+// Talks with a worker: says commands, waits for their events, and turns all that can go wrong into a status.
 #pragma once
 
 #include <chrono>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,16 +44,42 @@ struct ConversationResult {
   std::optional<protocol::Hello> hello;
   std::optional<protocol::Compiled> compiled;
   std::optional<protocol::Ran> ran;
-  std::vector<MachineSample> samples;  // during `run` alone
-  std::optional<GpuUse> gpu;           // where the plan asks for it
-  WorkerExit exit;
+  std::vector<MachineSample> samples;                  // during `run` alone
+  std::optional<GpuUse> gpu;                           // where the plan asks for it
+  double start_seconds = 0, quit_seconds = 0;          // from its start to its hello; of quitting
+  std::map<protocol::Verb, double> command_seconds{};  // what each command took
+  WorkerExit exit;                                     // of a worker that has ended
   // exit.peak_rss, or the largest sum over the worker and the processes below it in a sample of any phase.
   std::int64_t peak_rss = 0;
 
   bool ok() const { return status == Status::ok; }
 };
 
-// Never throws for what a worker does. Waits in poll().
+enum class Afterwards { quit, stop };
+
+// A worker that may be talked with more than once. It is gone, with its process group, when this is.
+class Worker {
+ public:
+  // Starts nothing yet.
+  Worker(const ConversationPlan& plan, const ConversationWatch& watch);
+  ~Worker();
+  Worker(Worker&&) noexcept;
+  Worker& operator=(Worker&&) noexcept;
+
+  // Says the commands, and before the first of all waits for hello. Afterwards the worker quits, or stops (SIGSTOP) until
+  // it is talked with again; after a failure it is gone. What it said in hello and when it compiled stays in every
+  // result. Never throws for what a worker does. Waits in poll().
+  ConversationResult converse(const std::vector<protocol::Command>& commands, Afterwards afterwards,
+                              std::optional<std::chrono::steady_clock::time_point> deadline);
+
+ private:
+  class Conversation;
+  ConversationPlan plan_;
+  ConversationWatch watch_;
+  std::unique_ptr<Conversation> conversation_;
+};
+
+// With a worker of its own: the plan's commands, then quit.
 ConversationResult converse(const ConversationPlan& plan, const ConversationWatch& watch = {});
 
 }  // namespace assay

@@ -7,6 +7,7 @@
 
 #include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/run/work.hpp"
+#include "harness/core/text.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/metrics.hpp"

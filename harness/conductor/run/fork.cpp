@@ -27,26 +27,11 @@ namespace fs = std::filesystem;
 using protocol::Command;
 using protocol::Verb;
 
-// A folder of this process that goes when the fork is done.
-class Scratch {
- public:
-  Scratch(fs::path path, bool keep) : path_(std::move(path)), keep_(keep) {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-    fs::create_directories(path_);
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    if (!keep_) fs::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const fs::path& path() const { return path_; }
+using Clock = std::chrono::steady_clock;
 
- private:
-  fs::path path_;
-  bool keep_;
-};
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 std::string flat(std::string id) {
   std::replace_if(id.begin(), id.end(), [](char c) { return c == '/' || c == ':' || c == ' '; }, '_');
@@ -246,7 +231,53 @@ void refuse_divergence(Fork& fork) {
   }
 }
 
+// Of what the worker was asked; the conductor's own work is not in it.
+TimeSpent spent_on(const ConversationResult& result) {
+  TimeSpent spent;
+  spent.start = result.start_seconds;
+  spent.quit = result.quit_seconds;
+  for (const auto& [verb, seconds] : result.command_seconds) {
+    if (verb == Verb::compile || verb == Verb::restart) spent.compile += seconds;
+    if (verb == Verb::run) spent.run += seconds;
+    if (verb == Verb::check || verb == Verb::verify) spent.check += seconds;
+  }
+  return spent;
+}
+
+// A cold start, the framework's own loader and a profile belong to one fork.
+bool may_stay(const Cell& cell) {
+  return cell.measure.epochs == 0 && cell.axes.loader != LoaderKind::native && !cell.profile;
+}
+
+// What an earlier fork left in the folder of a resident worker; its log is open, and its caches are in use.
+void remove_earlier(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (entry.path().filename() != "log" && entry.path().filename() != "cache") fs::remove_all(entry.path());
+}
+
 }  // namespace
+
+Scratch::Scratch(fs::path path, bool keep) : path_(std::move(path)), keep_(keep) {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+  fs::create_directories(path_);
+}
+
+Scratch::~Scratch() {
+  std::error_code ignored;
+  if (!keep_) fs::remove_all(path_, ignored);
+}
+
+std::string check_subject(const Cell& cell) {
+  nlohmann::json request = request_json(cell, 0);
+  // How steps are timed and fed.
+  for (const char* key : {"clock", "loader"}) request.erase(key);
+  Sha256 sum;
+  sum.add(cell.axes.backend);
+  sum.add(request.dump());
+  sum.add(to_json(cell.program()).dump());
+  return sum.finish();
+}
 
 CheckOutcome check_cell(const Cell& cell, const ForkContext& context) {
   CheckOutcome outcome;
@@ -255,15 +286,21 @@ CheckOutcome check_cell(const Cell& cell, const ForkContext& context) {
     const Program program = cell.program();
     const Scratch scratch(context.scratch / ("check-" + flat(cell.id)), context.keep_folders);
     const std::uint64_t seed = context.settings.seed;
+    const Clock::time_point begin = Clock::now();
     write_cell_folder(scratch.path(), cell, program, FolderPurpose::check, seed, seed, context.data);
+    const double folder_seconds = seconds_since(begin);
     ConversationResult result =
         converse(plan_for(cell, *cell.backend, scratch.path(),
                           {Command{Verb::compile, true}, Command{Verb::check}}, context),
                  context.watch);
     outcome.hello = result.hello;
+    outcome.spent = spent_on(result);
+    outcome.spent.folder = folder_seconds;
     take_over(fork, result);
     if (!result.ok()) return;
+    const Clock::time_point judging = Clock::now();
     outcome.equivalence = compare_with_oracle(cell, program, scratch.path(), "check", context);
+    outcome.spent.judge = seconds_since(judging);
     if (interrupted(context)) {
       fork.status = Status::interrupted;
       fork.reason = "interrupted during the check";
@@ -278,21 +315,36 @@ CheckOutcome check_cell(const Cell& cell, const ForkContext& context) {
   return outcome;
 }
 
-TimedOutcome time_cell(const Cell& cell, int round, bool verify, const ForkContext& context) {
+TimedOutcome time_cell(const Cell& cell, int round, bool verify, const ForkContext& context,
+                       std::optional<ResidentWorker>& resident) {
   TimedOutcome outcome;
   Fork& fork = outcome.fork;
   fork.round = round;
   fork.seed = context.settings.seed + static_cast<std::uint64_t>(round);
+  fork.resident = resident.has_value();
   guarded(fork, [&] {
     const Program program = cell.program();
-    const Scratch scratch(context.scratch / flat(cell.id), context.keep_folders);
-    const fs::path& folder = scratch.path();
+    const bool stays = context.settings.fork_style == ForkStyle::resident && may_stay(cell);
+    // In the caller's hands only after all went well.
+    std::optional<ResidentWorker> used = std::exchange(resident, std::nullopt);
+    std::unique_ptr<Scratch> own;
+    if (used)
+      remove_earlier(used->folder->path());
+    else
+      own = std::make_unique<Scratch>(context.scratch / flat(cell.id), context.keep_folders);
+    const fs::path folder = used ? used->folder->path() : own->path();
+    const Clock::time_point begin = Clock::now();
     write_cell_folder(folder, cell, program, FolderPurpose::run, fork.seed, context.settings.seed,
                       context.data);
-    std::vector<Command> commands = {Command{Verb::compile}, Command{Verb::run}};
+    const double folder_seconds = seconds_since(begin);
+    std::vector<Command> commands = {Command{used ? Verb::restart : Verb::compile}, Command{Verb::run}};
     if (verify) commands.push_back(Command{Verb::verify});
     const ConversationPlan plan = plan_for(cell, *cell.backend, folder, commands, context);
-    ConversationResult result = converse(plan, context.watch);
+    if (!used) used.emplace(std::move(own), Worker(plan, context.watch));
+    ConversationResult result =
+        used->worker.converse(commands, stays ? Afterwards::stop : Afterwards::quit, plan.deadline);
+    fork.spent = spent_on(result);
+    fork.spent->folder = folder_seconds;
     outcome.hello = result.hello;
     take_over(fork, result);
     fork.settings["affinity"] = plan.worker.cores.empty() ? "inherited" : cores_text(plan.worker.cores);
@@ -304,11 +356,16 @@ TimedOutcome time_cell(const Cell& cell, int round, bool verify, const ForkConte
     add_warnings(fork);
     refuse_divergence(fork);
     if (fork.status != Status::ok) return;
-    if (!verify) return;
-    outcome.verified = compare_with_oracle(cell, program, folder, "verify", context);
+    if (verify) {
+      const Clock::time_point judging = Clock::now();
+      outcome.verified = compare_with_oracle(cell, program, folder, "verify", context);
+      fork.spent->judge = seconds_since(judging);
+    }
     if (outcome.verified.checked && !outcome.verified.passed) {
       fork.status = Status::wrong_result;
       fork.reason = outcome.verified.reason;
+    } else if (stays) {
+      resident = std::move(used);
     }
   });
   return outcome;

@@ -32,6 +32,7 @@ nlohmann::json settings_json(const RunSettings& settings) {
   return {{"forks", settings.forks},
           {"spare_rounds", settings.spare_rounds},
           {"until", settings.until == Until::clear ? "clear" : "forks"},
+          {"fork_style", settings.fork_style == ForkStyle::resident ? "resident" : "fresh"},
           {"max_time", settings.max_seconds},
           {"seed", settings.seed},
           {"time_limit", settings.time_limit},
@@ -85,6 +86,9 @@ struct Measurement::Parts {
         rooflines_(context_, progress) {
     if (request.resume) refuse_other_config(request);
     for (std::size_t i = 0; i < cells_.size(); ++i) groups_[cells_[i].group()].push_back(i);
+    std::vector<const Axes*> axes;
+    for (const Cell& cell : cells_) axes.push_back(&cell.axes);
+    names_ = short_ids(axes);
     context_.watch.interrupts = &interrupts_;
     context_.watch.progress = [&](const protocol::Progress& p) { progress_.steps(p.done, p.planned); };
     context_.watch.phase = [&](protocol::Verb verb) { progress_.phase(to_string(verb)); };
@@ -206,9 +210,16 @@ struct Measurement::Parts {
     if (budget_.spent(cell.axes.backend)) return;
     const QuickBudget::Stopwatch stopwatch(budget_, cell.axes.backend);
     context_.deadline = budget_.deadline(cell.axes.backend);
-    progress_.begin(cell.id + " check");
+    const std::string subject = check_subject(cell);
+    if (const auto same = checked_.find(subject); same != checked_.end()) {
+      row.equivalence = report_.cells[same->second].equivalence;
+      row.equivalence.settings->shared = cells_[same->second].id;
+      return;
+    }
+    progress_.begin(names_[index] + " check");
     std::string start = utc_now();
     const CheckOutcome outcome = check_cell(cell, context_);
+    row.check_spent = outcome.spent;
     if (outcome.hello) take_hello(row, *outcome.hello);
     if (outcome.status != Status::interrupted) row.equivalence = outcome.equivalence;
     if (outcome.status != Status::ok && outcome.status != Status::interrupted) {
@@ -217,7 +228,10 @@ struct Measurement::Parts {
       stamp(row.forks.back(), std::move(start));
       take_unavailable(index, outcome.status, outcome.reason);
     }
-    progress_.end(check_summary(outcome.status, outcome.reason, row.equivalence), false);
+    if (outcome.status == Status::ok && row.equivalence.passed && row.equivalence.settings)
+      checked_.emplace(subject, index);
+    progress_.end(check_summary(outcome.status, outcome.reason, row.equivalence),
+                  outcome.status == Status::ok, false);
     settle(index);
     save();
   }
@@ -281,15 +295,17 @@ struct Measurement::Parts {
     if (budget_.spent(cell.axes.backend)) return;
     const QuickBudget::Stopwatch stopwatch(budget_, cell.axes.backend);
     context_.deadline = budget_.deadline(cell.axes.backend);
-    progress_.begin(fmt::format("{} round {}", cell.id, planned.round + 1));
+    progress_.begin(fmt::format("{} round {}", names_[planned.cell], planned.round + 1));
     std::string start = utc_now();
-    TimedOutcome outcome = time_cell(cell, planned.round, cell.check && row.equivalence.checked, context_);
+    TimedOutcome outcome = time_cell(cell, planned.round, cell.check && row.equivalence.checked, context_,
+                                     residents_[planned.cell]);
     if (outcome.hello) take_hello(row, *outcome.hello);
     if (outcome.verified.checked || !outcome.verified.reason.empty()) {
       row.equivalence = merged(row.equivalence, outcome.verified);
     }
     stamp(outcome.fork, std::move(start));
-    progress_.end(fork_summary(outcome.fork), true);
+    progress_.end(fork_summary(outcome.fork), outcome.fork.status == Status::ok && outcome.fork.flags.empty(),
+                  true);
     hold_to_rooflines(cell, row, outcome.fork);
     row.forks.push_back(std::move(outcome.fork));
     take_unavailable(planned.cell, row.forks.back().status, row.forks.back().reason);
@@ -342,6 +358,9 @@ struct Measurement::Parts {
   ForkContext context_;
   Rooflines rooflines_;
   Report report_;
+  std::map<std::size_t, std::optional<ResidentWorker>> residents_;  // by cell
+  std::map<std::string, std::size_t> checked_;  // by subject of check: the cell that passed it
+  std::vector<std::string> names_;              // of the cells, short
   int session_ = 0;
   int next_order_ = 0;
 };

@@ -1,12 +1,12 @@
 #include "harness/conductor/run/progress.hpp"
 
 #include "harness/core/io/atomic_file.hpp"
+#include "harness/core/text.hpp"
 #include "harness/report/report_json.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ void Progress::steps(std::int64_t done, std::int64_t planned) {
   draw(false);
 }
 
-void Progress::end(std::string_view result, bool counts) {
+void Progress::end(std::string_view result, bool good, bool counts) {
   const double seconds = std::chrono::duration<double>(Clock::now() - begun_).count();
   if (counts) {
     ++done_;
@@ -45,7 +45,7 @@ void Progress::end(std::string_view result, bool counts) {
     share_ = 0;
   }
   clear();
-  if (!out_) return;
+  if (!out_ || (terminal_ && good)) return;
   const std::string count = counts ? fmt::format("[{}/{}] ", done_, planned_) : "";
   const std::string left = terminal_ ? "" : time_left();
   fmt::print(out_, "{}{}: {} ({}){}\n", count, what_, result, duration_text(seconds),
@@ -78,16 +78,6 @@ void Progress::draw(bool now) {
   if (const std::string left = time_left(); !left.empty()) line += ", " + left;
   fmt::print(out_, "\r\033[K{}", line.substr(0, line_width));
   std::fflush(out_);
-}
-
-std::string duration_text(double seconds) {
-  if (!std::isfinite(seconds)) return "?";
-  if (seconds < 1e-3) return fmt::format("{:.3g} us", 1e6 * seconds);
-  if (seconds < 1) return fmt::format("{:.3g} ms", 1e3 * seconds);
-  if (seconds < 99.5) return fmt::format("{:.3g} s", seconds);
-  const long whole = std::lround(seconds);
-  if (whole < 5400) return fmt::format("{} min {} s", whole / 60, whole % 60);
-  return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
 }
 
 Journal::Journal(std::filesystem::path file) : file_(std::move(file)) {

@@ -25,8 +25,9 @@ class Progress {
   void begin(std::string what);
   void phase(std::string_view phase);
   void steps(std::int64_t done, std::int64_t planned);
-  // It ended: "ok, 2.13 ms a step". `counts`: it was one of the planned forks.
-  void end(std::string_view result, bool counts);
+  // It ended: "ok, 2.13 ms a step". `good`: a terminal shows only that one more is done. `counts`: it was one of the
+  // planned forks.
+  void end(std::string_view result, bool good, bool counts);
   void note(std::string_view line);
   // Wipes the renewed line.
   void clear();
@@ -44,9 +45,6 @@ class Progress {
   Clock::time_point start_ = Clock::now(), begun_{}, drawn_{};
   double spent_ = 0;  // seconds in forks that count
 };
-
-// "2.13 ms", "41 s", "3 min 20 s"
-std::string duration_text(double seconds);
 
 // The report on disk while the run goes on: at any moment it is whole, valid and true.
 class Journal {

@@ -74,14 +74,15 @@ std::vector<Cell> Rooflines::probes(const Axes& axes, const std::string& workloa
 
 double Rooflines::rate(const Cell& probe, double amount, const char* unit) {
   progress_.begin(probe.id + " roofline");
-  const TimedOutcome outcome = time_cell(probe, 0, false, context_);
+  std::optional<ResidentWorker> no_resident;
+  const TimedOutcome outcome = time_cell(probe, 0, false, context_, no_resident);
   const std::vector<double> steps = steps_of(outcome.fork);
   const bool ok = outcome.fork.status == Status::ok && !steps.empty();
   const double rate = ok ? amount / *std::min_element(steps.begin(), steps.end()) : 0;
   log_.push_back({{"cell", probe.id}, {"rate", rate}, {"unit", unit}, {"reason", outcome.fork.reason}});
   progress_.end(rate > 0 ? fmt::format("ok, {:.3g} {}", rate, unit)
                          : fmt::format("{}: {}", to_string(outcome.fork.status), outcome.fork.reason),
-                false);
+                rate > 0, false);
   return rate;
 }
 

@@ -124,6 +124,17 @@ TEST(Compare, another_gpu_is_another_machine_and_another_driver_is_so_for_cells_
   EXPECT_TRUE(environment_differences(base, other_driver)[0].hard);
 }
 
+TEST(EnvironmentDifferences, TwoForkStylesAreTwoExperiments) {
+  const Report fresh = report_of({lenet(2e-3)});
+  Report resident = fresh, said = fresh;
+  said.run["settings"]["fork_style"] = "fresh";
+  resident.run["settings"]["fork_style"] = "resident";
+  EXPECT_TRUE(environment_differences(fresh, said).empty()) << "reports of before had fresh forks only";
+  ASSERT_EQ(environment_differences(fresh, resident).size(), 1U);
+  EXPECT_TRUE(environment_differences(fresh, resident)[0].hard);
+  EXPECT_EQ(environment_differences(fresh, resident)[0].current, "resident");
+}
+
 TEST(Compare, a_status_that_got_worse_is_broken) {
   CellReport crashed = lenet(2e-3);
   crashed.status = Status::crashed;

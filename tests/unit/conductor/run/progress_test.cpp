@@ -28,12 +28,12 @@ class ProgressTest : public ::testing::Test {
   void two_forks(Progress& progress) {
     progress.plan(2);
     progress.begin("mlp/fast check");
-    progress.end("equal", false);
+    progress.end("equal", true, false);
     progress.begin("mlp/fast fork 1 of 2");
     progress.steps(50, 100);
-    progress.end("ok, 2 ms a step", true);
+    progress.end("ok, 2 ms a step", true, true);
     progress.begin("mlp/fast fork 2 of 2");
-    progress.end("crashed: SIGSEGV", true);
+    progress.end("crashed: SIGSEGV", false, true);
   }
 
   char* text_ = nullptr;
@@ -57,19 +57,13 @@ TEST_F(ProgressTest, on_a_terminal_one_line_renews_itself) {
   Progress progress(out_, true);
   two_forks(progress);
   EXPECT_THAT(text(), HasSubstr("\r\033[K[0/2] mlp/fast fork 1 of 2: starts"));
+  EXPECT_THAT(text(), Not(HasSubstr("ok, 2 ms a step"))) << "what went well needs no line of its own";
+  EXPECT_THAT(text(), HasSubstr("[2/2] mlp/fast fork 2 of 2: crashed: SIGSEGV ("));
 }
 
 TEST_F(ProgressTest, quiet_says_nothing) {
   Progress progress = Progress::quiet();
   two_forks(progress);
-}
-
-TEST(DurationText, reads_well_at_every_size) {
-  EXPECT_EQ(duration_text(2.13e-3), "2.13 ms");
-  EXPECT_EQ(duration_text(5e-5), "50 us");
-  EXPECT_EQ(duration_text(41), "41 s");
-  EXPECT_EQ(duration_text(200), "3 min 20 s");
-  EXPECT_EQ(duration_text(7260), "2 h 1 min");
 }
 
 }  // namespace
