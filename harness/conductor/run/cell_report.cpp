@@ -40,6 +40,7 @@ void take_earlier(CellReport& row, const Report& earlier) {
   row.backend_version = found->backend_version;
   row.libraries = found->libraries;
   row.equivalence = found->equivalence;
+  row.check_spent = found->check_spent;
   row.work.peak_flops = found->work.peak_flops;
   row.work.copy_bandwidth = found->work.copy_bandwidth;
   for (const Fork& fork : found->forks) {
