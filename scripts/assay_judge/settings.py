@@ -28,6 +28,7 @@ KNOWN = (
     Setting("jax", "donated arguments", "all of the state", "none", "memory is reused in place"),
     Setting("mxnet", "kvstore", "None", "device", "one device has nothing to exchange"),
     Setting("mxnet", "hybridized loss", "yes", "no", "in the compiled modes"),
+    Setting("tensorflow", "gradient of an embedding", "dense", "IndexedSlices", "every row is updated"),
     Setting("torch", "compiled function", "network and loss", "network", "in the compiled modes"),
 )
 

@@ -68,11 +68,11 @@ def test_clock_sees_a_busy_neighbour() -> None:
 
 
 def test_loss_must_be_finite_and_fall() -> None:
-    reject_losses([2.3, 2.4, 1.9], NETWORKS["mlp"], "train")
+    reject_losses([2.3, 2.2, 1.9, 3.4], NETWORKS["mlp"], "train")
     reject_losses([2.3, 2.4], NETWORKS["mlp"], "infer")
     reject_losses([6.9, 6.95], NETWORKS["resnet50"], "train")
     with pytest.raises(ArithmeticError, match="fall"):
-        reject_losses([2.3, 2.2, 2.3], NETWORKS["mlp"], "train")
+        reject_losses([2.3, 2.2, 2.3, 2.4], NETWORKS["mlp"], "train")
     with pytest.raises(ArithmeticError, match="finite"):
         reject_losses([2.3, math.nan], NETWORKS["resnet50"], "train")
 
