@@ -51,6 +51,7 @@ def test_clock_times_blocks_after_a_warm_up() -> None:
     assert loop.calls[:-5] == [1] * (len(loop.calls) - 5)
     assert len(loop.calls) - 5 > 3
     assert 1e-3 <= found["step_seconds"] == sorted(found["block_step_seconds"])[2]
+    assert found["steps"] == sum(loop.calls)
     assert found["losses"] == [1, *(1 / n for n in range(len(loop.calls) - 4, len(loop.calls) + 1))]
 
 
@@ -68,13 +69,14 @@ def test_clock_sees_a_busy_neighbour() -> None:
 
 
 def test_loss_must_be_finite_and_fall() -> None:
-    reject_losses([2.3, 2.2, 1.9, 3.4], NETWORKS["mlp"], "train")
-    reject_losses([2.3, 2.4], NETWORKS["mlp"], "infer")
-    reject_losses([6.9, 6.95], NETWORKS["resnet50"], "train")
+    reject_losses([2.3, 2.2, 1.9, 3.4], 20, NETWORKS["mlp"], "train")
+    reject_losses([2.3, 2.4], 20, NETWORKS["mlp"], "infer")
+    reject_losses([2.3, 2.4], 19, NETWORKS["mlp"], "train")
+    reject_losses([6.9, 6.95], 1000, NETWORKS["resnet50"], "train")
     with pytest.raises(ArithmeticError, match="fall"):
-        reject_losses([2.3, 2.2, 2.3, 2.4], NETWORKS["mlp"], "train")
+        reject_losses([2.3, 2.2, 2.3, 2.4], 20, NETWORKS["mlp"], "train")
     with pytest.raises(ArithmeticError, match="finite"):
-        reject_losses([2.3, math.nan], NETWORKS["resnet50"], "train")
+        reject_losses([2.3, math.nan], 2, NETWORKS["resnet50"], "train")
 
 
 @pytest.mark.parametrize("name", ["lenet5", "lstm"])
