@@ -26,6 +26,7 @@ import numpy as np
 from networks import NETWORKS, Network
 
 WARM_UP_SECONDS = 0.5
+LONG_ENOUGH = 0.05  # seconds of a block whose end does not count
 RESIDENT_BATCHES = 8
 WORDS_OF_A_CLASS = 8  # at the end of each text, which an LSTM remembers first
 SAMPLES = 48000  # of the data set that a loader reads
@@ -123,12 +124,15 @@ def data_set(network: Network) -> Batch:
 def measure(loop: Loop, seconds: float, blocks: int, warm_up_steps: int) -> dict[str, Any]:
     """Warm up, then time blocks that fill the seconds together."""
     first_loss = loop.run(1)  # it compiles here
-    begin, warm = time.monotonic(), 0
-    while warm < warm_up_steps or time.monotonic() - begin < WARM_UP_SECONDS:
-        loop.run(1)
-        warm += 1
-    estimate = (time.monotonic() - begin) / warm
-    steps = max(1, round(seconds / blocks / estimate))
+    warm_up_begin, warm, steps = time.monotonic(), 0, 1
+    while warm < warm_up_steps or time.monotonic() - warm_up_begin < WARM_UP_SECONDS:
+        begin = time.monotonic()
+        loop.run(steps)
+        took = time.monotonic() - begin
+        warm, of_a_step = warm + steps, took / steps
+        if took < LONG_ENOUGH:
+            steps *= 2
+    steps = max(1, round(seconds / blocks / of_a_step))
     times, losses = [], []
     others = Disturbance()
     for _ in range(blocks):

@@ -48,8 +48,10 @@ def test_clock_times_blocks_after_a_warm_up() -> None:
     timed = loop.calls[-5:]
     assert len({*timed}) == 1
     assert 5 <= timed[0] <= 20  # 0.1 s in five blocks of steps of 1 ms, which a busy machine stretches
-    assert loop.calls[:-5] == [1] * (len(loop.calls) - 5)
-    assert len(loop.calls) - 5 > 3
+    warm_up = loop.calls[:-5]
+    assert warm_up[:2] == [1, 1]
+    assert 1 < warm_up[-1] == max(warm_up)  # blocks grow until the drain at their end costs little
+    assert sum(warm_up) > 3
     assert 1e-3 <= found["step_seconds"] == sorted(found["block_step_seconds"])[2]
     assert found["steps"] == sum(loop.calls)
     assert found["losses"] == [1, *(1 / n for n in range(len(loop.calls) - 4, len(loop.calls) + 1))]
