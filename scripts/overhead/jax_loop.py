@@ -1,86 +1,140 @@
-"""What a user of JAX writes: two networks as functions, optax's Adam, a jitted step, a loop."""
+"""Loops as users of JAX write them: a function, value_and_grad, optax, a jitted step, a loop."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import cycle, islice
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax import lax
+from clock import Batch, Framework, Loop, main
+from jax import Array
+from jax_networks import Parameters, apply, init
+from networks import Network
 
-Batches = list[tuple[np.ndarray, np.ndarray]]
-
-
-def dense(parameters: Any, name: str, x: jax.Array) -> jax.Array:
-    weight, bias = parameters[name]
-    return x @ weight + bias
+COMPILE: dict[str, Callable[..., Any]] = {"eager": lambda function: function, "jit": jax.jit}
 
 
-def convolution(parameters: Any, name: str, x: jax.Array) -> jax.Array:
-    weight, bias = parameters[name]
-    y = lax.conv_general_dilated(x, weight, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
-    return y + bias
+def optimizer_of(network: Network) -> optax.GradientTransformation:
+    if network.optimizer == "sgd":
+        return optax.sgd(network.learning_rate, network.momentum or None)
+    if network.optimizer == "rmsprop":
+        return optax.rmsprop(network.learning_rate, 0.9, 1e-7)
+    return optax.adam(network.learning_rate)
 
 
-def pool(x: jax.Array) -> jax.Array:
-    window = (1, 2, 2, 1)
-    return lax.reduce_window(x, np.float32(0), lax.add, window, window, "VALID") / 4
+def images_last(inputs: np.ndarray) -> np.ndarray:
+    return inputs.transpose(0, 2, 3, 1) if inputs.ndim == 4 else inputs
 
 
-def mlp(p: Any, x: jax.Array) -> jax.Array:
-    return dense(p, "fc2", jax.nn.relu(dense(p, "fc1", x.reshape(len(x), -1))))
+def sizes(parameters: Any) -> int:
+    return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(parameters))
 
 
-def lenet5(p: Any, x: jax.Array) -> jax.Array:
-    x = pool(jax.nn.relu(convolution(p, "conv1", x)))
-    x = pool(jax.nn.relu(convolution(p, "conv2", x))).reshape(len(x), -1)
-    return dense(p, "fc3", jax.nn.relu(dense(p, "fc2", jax.nn.relu(dense(p, "fc1", x)))))
+class JaxLoop(Loop):
+    def __init__(self, name: str, network: Network, batches: Iterator[tuple[Any, Any]]) -> None:
+        first, self.batches = next(batches), batches
+        make = jax.jit(init(name, network))
+        self.variables: tuple[Parameters, Parameters] = make(jax.random.key(0), jnp.asarray(first[0]))
+
+    def parameters(self) -> int:
+        return sizes(self.variables[0])
+
+    def settings(self) -> dict[str, str]:
+        names = [task.joinpath("comm").read_text() for task in Path("/proc/self/task").iterdir()]
+        return {"threads": str(sum("XLAEigen" in name for name in names))}
 
 
-SHAPES: dict[str, dict[str, tuple[int, ...]]] = {
-    "mlp": {"fc1": (784, 128), "fc2": (128, 10)},
-    "lenet5": {
-        "conv1": (5, 5, 1, 6),
-        "conv2": (3, 3, 6, 16),
-        "fc1": (400, 120),
-        "fc2": (120, 84),
-        "fc3": (84, 10),
-    },
-}
+class Training(JaxLoop):
+    def __init__(self, name: str, network: Network, mode: str, batches: Iterator[tuple[Any, Any]]) -> None:
+        super().__init__(name, network, batches)
+        model, optimizer = apply(name, network), optimizer_of(network)
+        self.optimizer_state = optimizer.init(self.variables[0])
+        self.key = jax.random.key(1) if name == "cifar10-cnn" else None  # only dropout draws
 
+        def loss_fn(
+            parameters: Parameters, state: Parameters, key: Array | None, inputs: Array, labels: Array
+        ) -> tuple[Array, Parameters]:
+            logits, state = model(parameters, state, inputs, True, key)
+            loss = optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+            return loss, state
 
-def make(workload: str, mode: str, batches: Batches) -> Callable[[int, int], float]:
-    """Give what trains so many steps from a number on, rotating the batches, and gives the last loss."""
-    model = {"mlp": mlp, "lenet5": lenet5}[workload]
-    random = np.random.default_rng(1)
-    parameters = {
-        name: (jnp.array(random.normal(0, 0.05, shape), jnp.float32), jnp.zeros(shape[-1]))
-        for name, shape in SHAPES[workload].items()
-    }
-    optimizer = optax.adam(1e-3)
-    state = optimizer.init(parameters)
+        def train_step(
+            parameters: Parameters,
+            state: Parameters,
+            optimizer_state: Any,
+            key: Array | None,
+            inputs: Array,
+            labels: Array,
+        ) -> tuple[Any, ...]:
+            drawn = None
+            if key is not None:
+                key, drawn = jax.random.split(key)
+            gradient_fn = jax.value_and_grad(loss_fn, has_aux=True)
+            (loss, state), gradients = gradient_fn(parameters, state, drawn, inputs, labels)
+            updates, optimizer_state = optimizer.update(gradients, optimizer_state, parameters)
+            return optax.apply_updates(parameters, updates), state, optimizer_state, key, loss
 
-    def loss_of(parameters: Any, inputs: jax.Array, labels: jax.Array) -> jax.Array:
-        losses = optax.softmax_cross_entropy_with_integer_labels(model(parameters, inputs), labels)
-        return losses.mean()
+        self.train_step = COMPILE[mode](train_step)
 
-    def step(parameters: Any, state: Any, inputs: jax.Array, labels: jax.Array) -> Any:
-        loss, gradients = jax.value_and_grad(loss_of)(parameters, inputs, labels)
-        updates, state = optimizer.update(gradients, state, parameters)
-        return optax.apply_updates(parameters, updates), state, loss
-
-    if mode == "jit":
-        step = jax.jit(step, donate_argnums=(0, 1))
-    held = [(jnp.array(x.transpose(0, 2, 3, 1)), jnp.array(y)) for x, y in batches]
-
-    def run(first: int, steps: int) -> float:
-        nonlocal parameters, state
-        for i in range(first, first + steps):
-            parameters, state, loss = step(parameters, state, *held[i % len(held)])
-        jax.block_until_ready((parameters, state))
+    def run(self, steps: int) -> float:
+        for inputs, labels in islice(self.batches, steps):
+            *variables, self.optimizer_state, self.key, loss = self.train_step(
+                *self.variables, self.optimizer_state, self.key, inputs, labels
+            )
+            self.variables = variables[0], variables[1]
+        jax.block_until_ready(self.variables)
         return float(loss)
 
-    return run
+
+class Inference(JaxLoop):
+    def __init__(self, name: str, network: Network, mode: str, batches: Iterator[tuple[Any, Any]]) -> None:
+        super().__init__(name, network, batches)
+        model = apply(name, network)
+
+        def predict(parameters: Parameters, state: Parameters, inputs: Array) -> Array:
+            return model(parameters, state, inputs, False)[0]
+
+        self.predict = COMPILE[mode](predict)
+
+    def run(self, steps: int) -> float:
+        for inputs, _ in islice(self.batches, steps):
+            logits = self.predict(*self.variables, inputs).block_until_ready()
+        return float(logits.sum())
+
+
+class Jax(Framework):
+    version = jax.__version__
+    modes = ("eager", "jit")
+
+    def resident(self, name: str, network: Network, mode: str, task: str, batches: list[Batch]) -> Loop:
+        held = [(jnp.array(images_last(x)), jnp.array(y)) for x, y in batches]
+        kind = Inference if task == "infer" else Training
+        return kind(name, network, mode, cycle(held))
+
+    def loading(self, name: str, network: Network, mode: str, images: np.ndarray, labels: np.ndarray) -> Loop:
+        # JAX has no loader: its tutorials shuffle arrays of numpy and hand slices to the step.
+        random = np.random.default_rng(0)
+
+        def batches() -> Iterator[Batch]:
+            while True:
+                order = random.permutation(len(images))
+                for begin in range(0, len(images) - network.batch + 1, network.batch):
+                    chosen = order[begin : begin + network.batch]
+                    yield images[chosen, :, :, None].astype(np.float32) / 255, labels[chosen]
+
+        return Training(name, network, mode, batches())
+
+    def count(self, name: str, network: Network) -> int:
+        height_last = (*network.shape[1:], network.shape[0]) if len(network.shape) == 3 else network.shape
+        kind = jnp.int32 if network.vocabulary else jnp.float32
+        inputs = jax.ShapeDtypeStruct((1, *height_last), kind)
+        return sizes(jax.eval_shape(init(name, network), jax.random.key(0), inputs)[0])
+
+
+if __name__ == "__main__":
+    main(Jax())

@@ -1,53 +1,114 @@
-"""What a user of Gluon writes: two networks, a Trainer with Adam, a loop."""
+"""Loops as users of Gluon write them: a block, a Trainer, a loop."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ctypes
+import math
+import warnings
+from collections.abc import Iterator
+from itertools import cycle, islice
+from typing import Any
+
+import numpy as np
+from clock import Batch, Framework, Loop, main
+from networks import Network
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    for kind in (bool, int, float, complex, object, str):
+        # MXNet 1.9 reads these names, which NumPy 1.24 took away, when it is imported.
+        if not hasattr(np, kind.__name__):
+            setattr(np, kind.__name__, kind)
 
 import mxnet as mx
-import numpy as np
 from mxnet import autograd, gluon, nd
-from mxnet.gluon import nn
+from mxnet.gluon.data.vision.transforms import ToTensor
+from mxnet_networks import build
 
-Batches = list[tuple[np.ndarray, np.ndarray]]
-
-
-def mlp() -> nn.HybridSequential:
-    net = nn.HybridSequential()
-    net.add(nn.Dense(128, "relu", in_units=784), nn.Dense(10, in_units=128))
-    return net
+STATIC = {"static_alloc": True, "static_shape": True}  # as GluonCV's training scripts have it
+HYBRIDIZE: dict[str, dict[str, Any]] = {"hybridize": STATIC, "mkldnn": STATIC | {"backend": "MKLDNN"}}
 
 
-def lenet5() -> nn.HybridSequential:
-    net = nn.HybridSequential()
-    net.add(nn.Conv2D(6, 5, activation="relu", in_channels=1), nn.AvgPool2D())
-    net.add(nn.Conv2D(16, 3, activation="relu", in_channels=6), nn.AvgPool2D())
-    net.add(
-        nn.Dense(120, "relu", in_units=400), nn.Dense(84, "relu", in_units=120), nn.Dense(10, in_units=84)
-    )
-    return net
+def trainer_of(network: Network, net: gluon.HybridBlock) -> gluon.Trainer:
+    options = {"learning_rate": network.learning_rate}
+    if network.optimizer == "sgd" and network.momentum:
+        options["momentum"] = network.momentum
+    if network.optimizer == "rmsprop":
+        options |= {"gamma1": 0.9, "epsilon": 1e-7}
+    return gluon.Trainer(net.collect_params(), network.optimizer, options)
 
 
-def make(workload: str, mode: str, batches: Batches) -> Callable[[int, int], float]:
-    """Give what trains so many steps from a number on, rotating the batches, and gives the last loss."""
-    net = {"mlp": mlp, "lenet5": lenet5}[workload]()
-    net.initialize(mx.init.Xavier())
-    loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
-    if mode == "hybridize":
-        net.hybridize(static_alloc=True, static_shape=True)
-        loss_of.hybridize(static_alloc=True, static_shape=True)
-    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 1e-3}, kvstore=None)
-    held = [(nd.array(x), nd.array(y)) for x, y in batches]
-    size = len(batches[0][1])
+def trained(net: gluon.HybridBlock) -> int:
+    known = net.collect_params().values()
+    return sum(math.prod(parameter.shape) for parameter in known if parameter.grad_req != "null")
 
-    def run(first: int, steps: int) -> float:
-        for i in range(first, first + steps):
-            inputs, labels = held[i % len(held)]
+
+class MxnetLoop(Loop):
+    def __init__(self, name: str, network: Network, mode: str, batches: Iterator[list[nd.NDArray]]) -> None:
+        self.net = build(name, network)
+        self.net.initialize(mx.init.Xavier())
+        if mode in HYBRIDIZE:
+            self.net.hybridize(**HYBRIDIZE[mode])
+        self.batch = network.batch
+        self.batches = batches
+
+    def parameters(self) -> int:
+        return trained(self.net)
+
+    def settings(self) -> dict[str, str]:
+        return {"threads": str(ctypes.CDLL("libgomp.so.1").omp_get_max_threads())}
+
+
+class Training(MxnetLoop):
+    def __init__(self, name: str, network: Network, mode: str, batches: Iterator[list[nd.NDArray]]) -> None:
+        super().__init__(name, network, mode, batches)
+        self.loss_fn = gluon.loss.SoftmaxCrossEntropyLoss()
+        self.trainer = trainer_of(network, self.net)
+
+    def run(self, steps: int) -> float:
+        for inputs, labels in islice(self.batches, steps):
             with autograd.record():
-                losses = loss_of(net(inputs), labels)
-            losses.backward()
-            trainer.step(size)
+                loss = self.loss_fn(self.net(inputs), labels)
+            loss.backward()
+            self.trainer.step(self.batch)
         nd.waitall()
-        return float(losses.mean().asscalar())
+        return float(loss.mean().asscalar())
 
-    return run
+
+class Inference(MxnetLoop):
+    def run(self, steps: int) -> float:
+        for inputs, _ in islice(self.batches, steps):
+            logits = self.net(inputs)
+            logits.wait_to_read()
+        return float(logits.sum().asscalar())
+
+
+class Mxnet(Framework):
+    version = mx.__version__
+    modes = ("eager", "hybridize", "mkldnn")
+
+    def resident(self, name: str, network: Network, mode: str, task: str, batches: list[Batch]) -> Loop:
+        held = [[nd.array(x), nd.array(y)] for x, y in batches]
+        kind = Inference if task == "infer" else Training
+        return kind(name, network, mode, cycle(held))
+
+    def loading(self, name: str, network: Network, mode: str, images: np.ndarray, labels: np.ndarray) -> Loop:
+        pictures = gluon.data.ArrayDataset(nd.array(images[..., None], dtype="uint8"), labels)
+        loader = gluon.data.DataLoader(
+            pictures.transform_first(ToTensor()), network.batch, shuffle=True, last_batch="discard"
+        )
+
+        def batches() -> Iterator[list[nd.NDArray]]:
+            while True:
+                yield from loader
+
+        return Training(name, network, mode, batches())
+
+    def count(self, name: str, network: Network) -> int:
+        net = build(name, network)
+        net.infer_shape(nd.zeros((1, *network.shape)))
+        return trained(net)
+
+
+if __name__ == "__main__":
+    main(Mxnet())

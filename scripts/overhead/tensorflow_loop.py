@@ -1,61 +1,124 @@
-"""What a user of TensorFlow writes: two Keras networks, Adam, a GradientTape in a tf.function, a loop."""
+"""Loops as users of TensorFlow write them: a Keras model, a GradientTape in a tf.function, a loop."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Iterator
+from itertools import cycle, islice
 
 import keras
 import numpy as np
 import tensorflow as tf
-from keras import layers
+from clock import Batch, Framework, Loop, main
+from networks import Network
+from tensorflow_networks import build
 
-Batches = list[tuple[np.ndarray, np.ndarray]]
-
-
-def mlp(batch: int) -> keras.Model:
-    return keras.Sequential(
-        [
-            keras.Input(batch_shape=(batch, 28, 28, 1)),
-            layers.Flatten(),
-            layers.Dense(128, "relu"),
-            layers.Dense(10),
-        ]
-    )
+COMPILE = {
+    "eager": lambda function: function,
+    "graph": tf.function,
+    "xla": tf.function(jit_compile=True),
+}
 
 
-def lenet5(batch: int) -> keras.Model:
-    return keras.Sequential(
-        [
-            keras.Input(batch_shape=(batch, 28, 28, 1)),
-            *(layers.Conv2D(6, 5, activation="relu"), layers.AveragePooling2D(2)),
-            *(layers.Conv2D(16, 3, activation="relu"), layers.AveragePooling2D(2)),
-            layers.Flatten(),
-            *(layers.Dense(120, "relu"), layers.Dense(84, "relu"), layers.Dense(10)),
-        ]
-    )
+def optimizer_of(network: Network) -> keras.optimizers.Optimizer:
+    if network.optimizer == "sgd":
+        return keras.optimizers.SGD(network.learning_rate, network.momentum)
+    if network.optimizer == "rmsprop":
+        return keras.optimizers.RMSprop(network.learning_rate)
+    return keras.optimizers.Adam(network.learning_rate)
 
 
-def make(workload: str, mode: str, batches: Batches) -> Callable[[int, int], float]:
-    """Give what trains so many steps from a number on, rotating the batches, and gives the last loss."""
-    model = {"mlp": mlp, "lenet5": lenet5}[workload](len(batches[0][1]))
-    loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    optimizer = keras.optimizers.Adam(1e-3)
-    optimizer.build(model.trainable_variables)
+def trained(model: keras.Model) -> int:
+    return sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
 
-    def step(inputs: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            loss = loss_of(labels, model(inputs, training=True))
-        optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
-        return loss
 
-    if mode != "eager":
-        step = tf.function(step, jit_compile=mode == "xla")
-    held = [(tf.constant(x.transpose(0, 2, 3, 1)), tf.constant(y)) for x, y in batches]
+def images_last(inputs: np.ndarray) -> np.ndarray:
+    return inputs.transpose(0, 2, 3, 1) if inputs.ndim == 4 else inputs
 
-    def run(first: int, steps: int) -> float:
-        for i in range(first, first + steps):
-            loss = step(*held[i % len(held)])
-        tf.test.experimental.sync_devices()
+
+class TensorflowLoop(Loop):
+    def __init__(self, model: keras.Model, batches: Iterator[tuple[tf.Tensor, tf.Tensor]]) -> None:
+        self.model = model
+        self.batches = batches
+
+    def parameters(self) -> int:
+        return trained(self.model)
+
+    def settings(self) -> dict[str, str]:
+        # 0 is TensorFlow's default: the number of processors.
+        chosen = tf.config.threading
+        threads = chosen.get_intra_op_parallelism_threads() or os.cpu_count()
+        between = chosen.get_inter_op_parallelism_threads() or os.cpu_count()
+        return {"threads": str(threads), "interop_threads": str(between)}
+
+
+class Training(TensorflowLoop):
+    def __init__(
+        self,
+        model: keras.Model,
+        network: Network,
+        mode: str,
+        batches: Iterator[tuple[tf.Tensor, tf.Tensor]],
+    ) -> None:
+        super().__init__(model, batches)
+        loss_fn = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        optimizer = optimizer_of(network)
+
+        def train_step(inputs: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+            with tf.GradientTape() as tape:
+                logits = model(inputs, training=True)
+                loss = loss_fn(labels, logits)
+            gradients = tape.gradient(loss, model.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+            return loss
+
+        self.train_step = COMPILE[mode](train_step)
+
+    def run(self, steps: int) -> float:
+        for inputs, labels in islice(self.batches, steps):
+            loss = self.train_step(inputs, labels)
         return float(loss)
 
-    return run
+
+class Inference(TensorflowLoop):
+    def __init__(self, model: keras.Model, mode: str, batches: Iterator[tuple[tf.Tensor, tf.Tensor]]) -> None:
+        super().__init__(model, batches)
+        self.predict = COMPILE[mode](lambda inputs: model(inputs, training=False))
+
+    def run(self, steps: int) -> float:
+        for inputs, _ in islice(self.batches, steps):
+            logits = self.predict(inputs).numpy()
+        return float(logits.sum())
+
+
+class TensorFlow(Framework):
+    version = tf.__version__
+    modes = ("eager", "graph", "xla")
+
+    def resident(self, name: str, network: Network, mode: str, task: str, batches: list[Batch]) -> Loop:
+        model = build(name, network)
+        held = cycle([(tf.constant(images_last(x)), tf.constant(y)) for x, y in batches])
+        if task == "infer":
+            return Inference(model, mode, held)
+        return Training(model, network, mode, held)
+
+    def loading(self, name: str, network: Network, mode: str, images: np.ndarray, labels: np.ndarray) -> Loop:
+        def scaled(image: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            return tf.cast(image[..., tf.newaxis], tf.float32) / 255, label
+
+        data = tf.data.Dataset.from_tensor_slices((images, labels)).shuffle(len(images))
+        data = data.batch(network.batch, drop_remainder=True).map(scaled, tf.data.AUTOTUNE)
+        data = data.prefetch(tf.data.AUTOTUNE)
+
+        def batches() -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+            while True:
+                yield from data
+
+        return Training(build(name, network), network, mode, batches())
+
+    def count(self, name: str, network: Network) -> int:
+        return trained(build(name, network))
+
+
+if __name__ == "__main__":
+    main(TensorFlow())

@@ -1,47 +1,121 @@
-"""What a user of PyTorch writes: two networks, Adam, a loop."""
+"""Loops as users of PyTorch write them: a module, an optimizer, a loop."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from itertools import cycle, islice
 
 import numpy as np
 import torch
-from torch import nn
-
-Batches = list[tuple[np.ndarray, np.ndarray]]
-
-
-def mlp() -> nn.Module:
-    return nn.Sequential(nn.Flatten(), nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
+from clock import Batch, Framework, Loop, main
+from networks import Network
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+from torch_networks import build
 
 
-def lenet5() -> nn.Module:
-    return nn.Sequential(
-        *(nn.Conv2d(1, 6, 5), nn.ReLU(), nn.AvgPool2d(2), nn.Conv2d(6, 16, 3), nn.ReLU(), nn.AvgPool2d(2)),
-        *(nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10)),
-    )
+def optimizer_of(network: Network, model: nn.Module) -> torch.optim.Optimizer:
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if network.optimizer == "sgd":
+        return torch.optim.SGD(parameters, network.learning_rate, momentum=network.momentum)
+    if network.optimizer == "rmsprop":
+        return torch.optim.RMSprop(parameters, network.learning_rate, alpha=0.9, eps=1e-7)
+    return torch.optim.Adam(parameters, network.learning_rate)
 
 
-def make(workload: str, mode: str, batches: Batches) -> Callable[[int, int], float]:
-    """Give what trains so many steps from a number on, rotating the batches, and gives the last loss."""
-    model = {"mlp": mlp, "lenet5": lenet5}[workload]()
-    loss_of = nn.CrossEntropyLoss()
+def trained(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
-    def forward(inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        return loss_of(model(inputs), labels)
 
-    if mode == "compile":
-        forward = torch.compile(forward, fullgraph=True, dynamic=False)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
-    held = [(torch.tensor(x), torch.tensor(y, dtype=torch.int64)) for x, y in batches]
+class TorchLoop(Loop):
+    def __init__(self, model: nn.Module, batches: Iterator[tuple[Tensor, Tensor]]) -> None:
+        self.model = model
+        self.batches = batches
 
-    def run(first: int, steps: int) -> float:
-        for i in range(first, first + steps):
-            inputs, labels = held[i % len(held)]
-            loss = forward(inputs, labels)
+    def parameters(self) -> int:
+        return trained(self.model)
+
+    def settings(self) -> dict[str, str]:
+        return {
+            "threads": str(torch.get_num_threads()),
+            "interop_threads": str(torch.get_num_interop_threads()),
+            "instruction_set": torch.backends.cpu.get_cpu_capability(),
+            "optimizer": "PyTorch's default",
+        }
+
+
+class Training(TorchLoop):
+    def __init__(
+        self, model: nn.Module, network: Network, mode: str, batches: Iterator[tuple[Tensor, Tensor]]
+    ) -> None:
+        super().__init__(model, batches)
+        self.optimizer = optimizer_of(network, model)
+        self.loss_fn = nn.CrossEntropyLoss()
+        self.forward = torch.compile(model) if mode == "compile" else model
+
+    def run(self, steps: int) -> float:
+        for inputs, labels in islice(self.batches, steps):
+            self.optimizer.zero_grad()
+            loss = self.loss_fn(self.forward(inputs), labels)
             loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
+            self.optimizer.step()
         return float(loss.item())
 
-    return run
+
+class Inference(TorchLoop):
+    def __init__(self, model: nn.Module, mode: str, batches: Iterator[tuple[Tensor, Tensor]]) -> None:
+        super().__init__(model.eval(), batches)
+        if mode == "freeze":
+            from torch._inductor import config
+
+            config.freezing = True
+        self.forward = model if mode == "eager" else torch.compile(model)
+
+    def run(self, steps: int) -> float:
+        with torch.inference_mode():
+            for inputs, _ in islice(self.batches, steps):
+                logits = self.forward(inputs)
+        return float(logits.sum())
+
+
+class Pictures(Dataset):
+    def __init__(self, images: np.ndarray, labels: np.ndarray) -> None:
+        self.images = images
+        self.labels = labels
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        # What torchvision's ToTensor does.
+        image = torch.from_numpy(self.images[index]).unsqueeze(0)
+        return image.to(torch.float32).div(255), int(self.labels[index])
+
+
+class Torch(Framework):
+    version = torch.__version__
+    modes = ("eager", "compile", "freeze")
+
+    def resident(self, name: str, network: Network, mode: str, task: str, batches: list[Batch]) -> Loop:
+        model = build(name, network)
+        held = [(torch.tensor(x), torch.tensor(y, dtype=torch.int64)) for x, y in batches]
+        if task == "infer":
+            return Inference(model, mode, cycle(held))
+        return Training(model, network, mode, cycle(held))
+
+    def loading(self, name: str, network: Network, mode: str, images: np.ndarray, labels: np.ndarray) -> Loop:
+        loader = DataLoader(Pictures(images, labels), network.batch, shuffle=True, drop_last=True)
+
+        def batches() -> Iterator[tuple[Tensor, Tensor]]:
+            while True:
+                yield from loader
+
+        return Training(build(name, network), network, mode, batches())
+
+    def count(self, name: str, network: Network) -> int:
+        with torch.device("meta"):
+            return trained(build(name, network))
+
+
+if __name__ == "__main__":
+    main(Torch())

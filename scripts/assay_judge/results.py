@@ -1,0 +1,122 @@
+"""The results of a judgment: a file that is written after each pair, and that a later run continues."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from assay_judge.cells import Cell
+from assay_judge.pair import ADAPTER, LOOP, LOOPS, ROOT, Conditions, Side, order_of
+from assay_judge.settings import Setting, differences
+
+SCHEMA = "assay-judge/1"
+
+
+class OtherConditions(ValueError):
+    """The file is of another machine, or was measured in another way."""
+
+
+def sources_of(framework: str) -> str:
+    """Return a digest of the adapter, the code of all workers, and the loop."""
+    files = [*(ROOT / "backends" / framework).glob("*"), *(ROOT / "backends/python").rglob("*.py")]
+    files += [LOOPS / name for name in ("clock.py", "networks.py")]
+    files += LOOPS.glob(f"{framework}_*.py")
+    digest = hashlib.sha256()
+    for file in sorted(file for file in files if file.is_file()):
+        digest.update(f"{file.relative_to(ROOT)}\n".encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class Results:
+    """The pairs of each cell; they are kept only if there is a path."""
+
+    def __init__(self, path: Path | None, machine: dict[str, Any], conditions: Conditions) -> None:
+        self._path = path
+        facts = {"machine": machine, "conditions": conditions.as_json()}
+        self.held: dict[str, Any] = {"schema": SCHEMA, **facts, "cells": {}}
+        if path is None or not path.exists():
+            return
+        kept = json.loads(path.read_text())
+        if kept.get("schema") != SCHEMA:
+            raise OtherConditions(f"{path}: it is not a file of {SCHEMA}; give another --out")
+        for name, fact in facts.items():
+            if kept[name] != fact:
+                raise OtherConditions(
+                    f"{path}: measured with another {name}: {kept[name]}, now {fact}; give another --out"
+                )
+        self.held = kept
+
+    def cell(self, cell: Cell) -> dict[str, Any]:
+        """Return what is held of it, with its list of pairs."""
+        empty: dict[str, Any] = {**asdict(cell), "sources": sources_of(cell.framework)}
+        found: dict[str, Any] = self.held["cells"].setdefault(
+            cell.name, {**empty, "made_again": 0, "pairs": []}
+        )
+        return found
+
+    def start(self, cell: Cell, pairs: int, again: bool) -> int:
+        """Return how many pairs of a cell count already.
+
+        A finished cell is kept, unless `again`. An unfinished one of older sources begins from nothing.
+        """
+        found = self.cell(cell)
+        finished = len(found["pairs"]) >= pairs
+        stale = found["sources"] != sources_of(cell.framework)
+        if again or (stale and not finished):
+            self.held["cells"].pop(cell.name)
+            found = self.cell(cell)
+        found.pop("error", None)
+        return len(found["pairs"])
+
+    def is_stale(self, cell: Cell) -> bool:
+        return bool(self.cell(cell)["sources"] != sources_of(cell.framework))
+
+    def ratios(self, cell: Cell) -> list[float]:
+        return [pair["ratio"] for pair in self.cell(cell)["pairs"]]
+
+    def add(self, cell: Cell, sides: dict[str, Side], loop_environment: tuple[tuple[str, str], ...]) -> None:
+        found, adapter, loop = self.cell(cell), sides[ADAPTER], sides[LOOP]
+        environment = os.environ | dict(loop_environment)
+        of_settings = differences(cell.framework, adapter.settings, loop.settings, environment)
+        found |= {
+            "assay": adapter.program,
+            "versions": {ADAPTER: adapter.version, LOOP: loop.version},
+            "parameters": adapter.parameters,
+            "inputs": adapter.inputs,
+            "settings": [asdict(setting) for setting in of_settings],
+        }
+        found["pairs"].append(
+            {
+                "ratio": adapter.step_seconds / loop.step_seconds,
+                "first": order_of(len(found["pairs"]))[0],
+                "adapter_seconds": adapter.step_seconds,
+                "loop_seconds": loop.step_seconds,
+                "flags": sorted({*adapter.flags, *loop.flags}),
+            }
+        )
+        self.write()
+
+    def make_again(self, cell: Cell) -> None:
+        self.cell(cell)["made_again"] += 1
+        self.write()
+
+    def fail(self, cell: Cell, reason: str) -> None:
+        self.cell(cell)["error"] = reason
+        self.write()
+
+    def settings(self) -> list[Setting]:
+        """Return each difference between an adapter and its framework's defaults once."""
+        found = [Setting(**one) for cell in self.held["cells"].values() for one in cell.get("settings", [])]
+        return [*dict.fromkeys(found)]
+
+    def write(self) -> None:
+        if self._path is None:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        beside = self._path.with_suffix(".part")
+        beside.write_text(json.dumps(self.held, indent=1) + "\n")
+        beside.replace(self._path)

@@ -1,0 +1,50 @@
+"""In which settings an adapter differs from its framework's defaults, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Setting:
+    framework: str
+    name: str
+    adapter: str
+    loop: str
+    remark: str = ""
+
+
+# Why an adapter sets what the settings of both sides show.
+REMARKS = {
+    ("torch", "optimizer"): "one kernel updates all parameters",
+    ("torch", "interop_threads"): "within the budget of --threads",
+    ("tensorflow", "interop_threads"): "within the budget of --threads",
+    ("mxnet", "threads"): "MXNet's own default is half of the processors",
+    ("mxnet", "MXNET_CPU_PARALLEL_SIZE"): "no second OpenMP pool starts in the main thread",
+}
+# Settings that no process reports.
+KNOWN = (
+    Setting("jax", "donated arguments", "all of the state", "none", "memory is reused in place"),
+    Setting("mxnet", "kvstore", "None", "device", "one device has nothing to exchange"),
+    Setting("mxnet", "hybridized loss", "yes", "no", "in the compiled modes"),
+    Setting("tensorflow", "gradient of an embedding", "dense", "IndexedSlices", "every row is updated"),
+    Setting("torch", "compiled function", "network and loss", "network", "in the compiled modes"),
+)
+
+
+def differences(
+    framework: str,
+    adapter: Mapping[str, str],
+    loop: Mapping[str, str],
+    loop_environment: Mapping[str, str],
+) -> list[Setting]:
+    """Compare what both sides report; in capitals are the variables of the adapter's environment."""
+    found = [(name, adapter[name], loop[name]) for name in loop if name in adapter]
+    variables = (name for name in adapter if name.isupper())
+    found += [(name, adapter[name], loop_environment.get(name, "not set")) for name in variables]
+    return [
+        Setting(framework, name, ours, theirs, REMARKS.get((framework, name), ""))
+        for name, ours, theirs in found
+        if ours != theirs
+    ]

@@ -1,0 +1,36 @@
+"""The median of a cell's ratios, its exact interval, and what they say."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from math import comb
+
+TOLERANCE, CONFIDENCE = 0.02, 0.95
+
+
+class Verdict(StrEnum):
+    WITHIN = "within"
+    FASTER = "faster"
+    SLOWER = "slower"
+    TOO_FEW = "too few pairs"
+
+
+def interval(ratios: list[float]) -> tuple[float, float, float] | None:
+    """Return order statistics that hold the median, and the confidence they attain; None: too few."""
+    n, ordered = len(ratios), sorted(ratios)
+    for below in range(n // 2, 0, -1):
+        held = 1 - 2 * sum(comb(n, i) for i in range(below)) / 2**n
+        if held >= CONFIDENCE:
+            return ordered[below - 1], ordered[n - below], held
+    return None
+
+
+def verdict(ratios: list[float]) -> Verdict:
+    """Compare the interval of adapter / loop with 1 +- 2 %."""
+    bounds = interval(ratios)
+    if bounds is None:
+        return Verdict.TOO_FEW
+    lower, upper, _ = bounds
+    if lower > 1 + TOLERANCE:
+        return Verdict.SLOWER
+    return Verdict.FASTER if upper < 1 - TOLERANCE else Verdict.WITHIN

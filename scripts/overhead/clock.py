@@ -1,0 +1,199 @@
+"""The clock and the options of every loop: blocks of steps, each ending with the loss in hand.
+
+    <framework>_loop.py --network NAME --mode MODE [--task train|infer] [--loader resident|native]
+                        [--batch N] [--seconds S] [--blocks N] [--warm-up-steps N]
+    <framework>_loop.py --count
+
+The last line printed is `loop: ` and a JSON object. --count prints the number of trained parameters of each
+network instead of running one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from networks import NETWORKS, Network
+
+WARM_UP_SECONDS = 0.5
+LONG_ENOUGH = 0.05  # seconds of a block whose end does not count
+RESIDENT_BATCHES = 8
+WORDS_OF_A_CLASS = 8  # at the end of each text, which an LSTM remembers first
+SAMPLES = 48000  # of the data set that a loader reads
+MAX_DISTURBED = 0.03  # of the processors' time, as in a fork of Assay
+
+Batch = tuple[np.ndarray, np.ndarray]
+
+
+class Loop(ABC):
+    """A training or inference loop as a user of the framework writes it."""
+
+    @abstractmethod
+    def run(self, steps: int) -> float:
+        """Make that many steps; return the last one's loss, or of inference the sum of its logits."""
+
+    @abstractmethod
+    def parameters(self) -> int:
+        """Return how many numbers are trained."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, str]:
+        """Return what the framework chose by itself, as observed."""
+
+
+class Framework(ABC):
+    """The networks and loops of one framework: each <framework>_loop.py has one."""
+
+    version: str
+    modes: tuple[str, ...]
+
+    @abstractmethod
+    def resident(self, name: str, network: Network, mode: str, task: str, batches: list[Batch]) -> Loop:
+        """Rotate batches that lie in memory."""
+
+    @abstractmethod
+    def loading(self, name: str, network: Network, mode: str, images: np.ndarray, labels: np.ndarray) -> Loop:
+        """Train through the framework's own loader on bytes (N, H, W) and their labels."""
+
+    @abstractmethod
+    def count(self, name: str, network: Network) -> int:
+        """Return how many parameters the network trains."""
+
+
+class Disturbance:
+    """How much of the processors others used while it was watched."""
+
+    def __init__(self) -> None:
+        self._processors = os.sched_getaffinity(0)
+        self._begin = self._read()
+
+    def flags(self) -> list[str]:
+        wall, idle, steal, own = (end - begin for begin, end in zip(self._begin, self._read(), strict=True))
+        whole = len(self._processors) * wall
+        taken = {"disturbed": whole - idle - steal - own, "stolen": steal}
+        return [flag for flag, seconds in taken.items() if seconds > MAX_DISTURBED * whole]
+
+    def _read(self) -> tuple[float, float, float, float]:
+        """Seconds: the wall's, those processors' idle and stolen ones, and this program's own."""
+        tick = os.sysconf("SC_CLK_TCK")
+        names = {f"cpu{number}" for number in self._processors}
+        lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
+        fields = [[int(field) for field in line[1:]] for line in lines if line[0] in names]
+        idle = sum(field[3] + field[4] for field in fields) / tick
+        steal = sum(field[7] for field in fields) / tick
+        own = os.times()
+        used = own.user + own.system + own.children_user + own.children_system
+        return time.monotonic(), idle, steal, used
+
+
+def images_of(network: Network, count: int, random: np.random.Generator) -> Batch:
+    """Make a set that a network can learn: a pattern for each class, under noise."""
+    labels = random.integers(0, network.classes, count).astype(np.int32)
+    if network.vocabulary:
+        texts = random.integers(0, network.vocabulary, (count, *network.shape)).astype(np.int32)
+        texts[:, -WORDS_OF_A_CLASS:] = labels[:, None]
+        return texts, labels
+    patterns = random.standard_normal((min(network.classes, 10), *network.shape), np.float32)
+    noise = random.standard_normal((count, *network.shape), np.float32)
+    return patterns[labels % len(patterns)] + np.float32(0.5) * noise, labels
+
+
+def resident_batches(network: Network) -> list[Batch]:
+    random = np.random.default_rng(1)
+    inputs, labels = images_of(network, RESIDENT_BATCHES * network.batch, random)
+    cuts = [slice(i * network.batch, (i + 1) * network.batch) for i in range(RESIDENT_BATCHES)]
+    return [(inputs[cut], labels[cut]) for cut in cuts]
+
+
+def data_set(network: Network) -> Batch:
+    """Return bytes (N, H, W) and labels, as the files of Fashion-MNIST hold them."""
+    images, labels = images_of(network, SAMPLES, np.random.default_rng(1))
+    return np.clip(128 + 100 * images[:, 0], 0, 255).astype(np.uint8), labels
+
+
+def measure(loop: Loop, seconds: float, blocks: int, warm_up_steps: int) -> dict[str, Any]:
+    """Warm up, then time blocks that fill the seconds together."""
+    first_loss = loop.run(1)  # it compiles here
+    warm_up_begin, warm, steps = time.monotonic(), 0, 1
+    while warm < warm_up_steps or time.monotonic() - warm_up_begin < WARM_UP_SECONDS:
+        begin = time.monotonic()
+        loop.run(steps)
+        took = time.monotonic() - begin
+        warm, of_a_step = warm + steps, took / steps
+        if took < LONG_ENOUGH:
+            steps *= 2
+    steps = max(1, round(seconds / blocks / of_a_step))
+    times, losses = [], []
+    others = Disturbance()
+    for _ in range(blocks):
+        begin = time.monotonic()
+        losses.append(loop.run(steps))
+        times.append((time.monotonic() - begin) / steps)
+    return {
+        "flags": others.flags(),
+        "step_seconds": median(times),
+        "block_step_seconds": times,
+        "steps": 1 + warm + blocks * steps,
+        "losses": [first_loss, *losses],
+    }
+
+
+def reject_losses(losses: Sequence[float], steps: int, network: Network, task: str) -> None:
+    """Raise if the loop cannot have computed what it should."""
+    if not all(math.isfinite(loss) for loss in losses):
+        raise ArithmeticError(f"the loss is not finite: {losses}")
+    if task != "train" or network.learns_within is None or steps < network.learns_within:
+        return
+    if median(losses[1:]) >= losses[0]:  # not the last: a single step may go wrong, as some of an LSTM do
+        raise ArithmeticError(f"the loss does not fall: {losses}; nothing is trained")
+
+
+def main(framework: Framework) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--network", choices=NETWORKS)
+    parser.add_argument("--mode", choices=framework.modes)
+    parser.add_argument("--task", choices=("train", "infer"), default="train")
+    parser.add_argument("--loader", choices=("resident", "native"), default="resident")
+    parser.add_argument("--batch", type=int)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--blocks", type=int, default=10)
+    parser.add_argument("--warm-up-steps", type=int, default=10)
+    parser.add_argument("--count", action="store_true")
+    given = parser.parse_args()
+    if given.count:
+        counts = {name: framework.count(name, network) for name, network in NETWORKS.items()}
+        print("loop: " + json.dumps(counts), flush=True)
+        return
+    if given.network is None or given.mode is None:
+        parser.error("--network and --mode are needed")
+    network = NETWORKS[given.network]
+    if given.batch:
+        network = replace(network, batch=given.batch)
+    if given.loader == "native":
+        loop = framework.loading(given.network, network, given.mode, *data_set(network))
+    else:
+        batches = resident_batches(network)
+        loop = framework.resident(given.network, network, given.mode, given.task, batches)
+    found = measure(loop, given.seconds, given.blocks, max(1, given.warm_up_steps))
+    reject_losses(found["losses"], found["steps"], network, given.task)
+    facts = {
+        "version": framework.version,
+        "batch": network.batch,
+        "shape": list(network.shape),
+        "classes": network.classes,
+        "parameters": loop.parameters(),
+        "settings": loop.settings(),
+    }
+    print("loop: " + json.dumps(found | facts), flush=True)

@@ -1,0 +1,108 @@
+"""An Assay and a loop that measure what a plan says, for the tests of scripts/verify-overhead."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from worker_under_test import ROOT
+
+CELL = "torch/eager/train/mlp/resident"
+
+# One plan for both programs that the judge starts: what they measure, each time in turn.
+FAKE_ASSAY = """#!{python}
+import json, os, sys
+from pathlib import Path
+here = Path(__file__).parent
+if sys.argv[1] == "env":
+    print((here / "machine.json").read_text())
+    sys.exit(0)
+plan = json.loads((here / "plan.json").read_text())
+log = here / "log"
+number = log.read_text().splitlines().count("adapter") if log.exists() else 0
+log.open("a").write("adapter\\n")
+(here / "adapter-arguments").write_text(" ".join(sys.argv[1:]))
+cell = Path(os.environ["TMPDIR"]) / "cell"
+cell.mkdir()
+values = [{{"role": "input", "shape": [32, 1, 28, 28]}}, {{"role": "parameter", "shape": [10, 5]}},
+          {{"role": "parameter", "shape": plan.get("bias", [10])}}, {{"role": "state", "shape": [7]}}]
+(cell / "graph.json").write_text(json.dumps({{"training": {{"values": values}}}}))
+ns = [round(1e9 * seconds) for seconds in plan["adapter"]]
+step = ns[number % len(ns)]
+kinds, ends = ["warm_up"] + 3 * ["timed"], [9, step, 2 * step, 8 * step]
+blocks = {{"kind": kinds, "begin_ns": 0, "steps": 2, "end_ns": ends}}
+flags = (plan.get("flags", []) + 99 * [[]])[number]
+fork = {{"blocks": blocks, "flags": flags, "settings": {{"threads": "2"}}, "log_tail": "it broke"}}
+cell = {{"status": plan.get("status", "ok"), "reason": "", "backend_version": "3", "forks": [fork]}}
+report = {{"run": {{"version": "1", "commit": "c", "dirty": False}}, "cells": [cell]}}
+Path(sys.argv[sys.argv.index("--out") + 1]).write_text(json.dumps(report))
+"""
+FAKE_LOOP = """#!{python}
+import json, os, sys
+from pathlib import Path
+here = Path(__file__).parents[2]
+plan = json.loads((here / "plan.json").read_text())
+(here / "log").open("a").write("loop\\n")
+(here / "loop-environment").write_text(json.dumps(dict(os.environ)))
+(here / "loop-arguments").write_text(" ".join(sys.argv[1:]))
+found = {{"step_seconds": plan["loop"], "parameters": 60, "batch": 32, "shape": [1, 28, 28]}}
+print("loop: " + json.dumps(found | {{"version": "3", "settings": {{"threads": "4"}}, "flags": []}}))
+"""
+
+
+class Fake:
+    """An Assay and a PyTorch that measure what a plan says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.out, self.markdown = folder / "out.json", folder / "out.md"
+        self._write("assay", FAKE_ASSAY)
+        self._write("torch/bin/python", FAKE_LOOP)
+        self.machine("processor")
+        self.plan()
+
+    def _write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.format(python=sys.executable))
+        path.chmod(0o755)
+
+    def machine(self, model: str) -> None:
+        facts = {"cpu": {"model": model, "allowed": 2}, "os": "", "kernel": ""}
+        (self.folder / "machine.json").write_text(json.dumps(facts))
+
+    def plan(self, **changed: Any) -> None:
+        plan = {"adapter": [1e-3], "loop": 1e-3} | changed
+        (self.folder / "plan.json").write_text(json.dumps(plan))
+
+    def judge(self, *options: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, ROOT / "scripts/verify-overhead", "--assay", self.folder / "assay"]
+        command += [
+            "--environments",
+            self.folder,
+            "--only",
+            "torch",
+            "--workloads",
+            "mlp",
+            "--tasks",
+            "train",
+        ]
+        command += ["--modes", "eager", "--without-conductor", "--out", self.out, "--markdown", self.markdown]
+        return subprocess.run(
+            [str(word) for word in (*command, *options)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    def cell(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out.read_text())["cells"][CELL]
+        return found
+
+    @property
+    def log(self) -> list[str]:
+        return (self.folder / "log").read_text().splitlines()

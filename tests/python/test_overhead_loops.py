@@ -1,0 +1,161 @@
+"""The independent loops of scripts/overhead."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import operator
+import os
+import re
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from framework import EACH, Framework
+from program import PROGRAM
+from worker_under_test import ROOT
+
+LOOPS = ROOT / "scripts/overhead"
+sys.path.insert(0, str(LOOPS))
+from clock import Disturbance, Loop, images_of, measure, reject_losses  # noqa: E402
+from networks import NETWORKS  # noqa: E402
+
+
+class Counting(Loop):
+    """Its steps take 1 ms each and it learns."""
+
+    def __init__(self) -> None:
+        self.calls: list[int] = []
+
+    def run(self, steps: int) -> float:
+        self.calls.append(steps)
+        time.sleep(1e-3 * steps)
+        return 1 / len(self.calls)
+
+    def parameters(self) -> int:
+        return 0
+
+    def settings(self) -> dict[str, str]:
+        return {}
+
+
+def test_clock_times_blocks_after_a_warm_up() -> None:
+    loop = Counting()
+    found = measure(loop, seconds=0.1, blocks=5, warm_up_steps=3)
+    timed = loop.calls[-5:]
+    assert len({*timed}) == 1
+    assert 5 <= timed[0] <= 20  # 0.1 s in five blocks of steps of 1 ms, which a busy machine stretches
+    warm_up = loop.calls[:-5]
+    assert warm_up[:2] == [1, 1]
+    assert 1 < warm_up[-1] == max(warm_up)  # blocks grow until the drain at their end costs little
+    assert sum(warm_up) > 3
+    assert 1e-3 <= found["step_seconds"] == sorted(found["block_step_seconds"])[2]
+    assert found["steps"] == sum(loop.calls)
+    assert found["losses"] == [1, *(1 / n for n in range(len(loop.calls) - 4, len(loop.calls) + 1))]
+
+
+def test_clock_sees_a_busy_neighbour() -> None:
+    spinners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
+    try:
+        time.sleep(0.2)
+        watch = Disturbance()
+        time.sleep(0.5)
+        assert {"disturbed", "stolen"} & {*watch.flags()}
+    finally:
+        for spinner in spinners:
+            spinner.kill()
+            spinner.wait()
+
+
+def test_loss_must_be_finite_and_fall() -> None:
+    reject_losses([2.3, 2.2, 1.9, 3.4], 20, NETWORKS["mlp"], "train")
+    reject_losses([2.3, 2.4], 20, NETWORKS["mlp"], "infer")
+    reject_losses([2.3, 2.4], 19, NETWORKS["mlp"], "train")
+    reject_losses([6.9, 6.95], 1000, NETWORKS["resnet50"], "train")
+    with pytest.raises(ArithmeticError, match="fall"):
+        reject_losses([2.3, 2.2, 2.3, 2.4], 20, NETWORKS["mlp"], "train")
+    with pytest.raises(ArithmeticError, match="finite"):
+        reject_losses([2.3, math.nan], 2, NETWORKS["resnet50"], "train")
+
+
+@pytest.mark.parametrize("name", ["lenet5", "lstm"])
+def test_made_inputs_are_of_their_network(name: str) -> None:
+    network = NETWORKS[name]
+    inputs, labels = images_of(network, 64, np.random.default_rng(1))
+    assert inputs.shape == (64, *network.shape)
+    assert inputs.dtype == (np.int32 if network.vocabulary else np.float32)
+    assert set(labels.tolist()) == set(range(network.classes))
+    if network.vocabulary:
+        assert 0 <= inputs.min() <= inputs.max() < network.vocabulary
+
+
+def test_loops_share_nothing_with_the_adapters() -> None:
+    for file in LOOPS.glob("*.py"):
+        nodes = [*ast.walk(ast.parse(file.read_text()))]
+        imported = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+        imported |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        own = {
+            name for name in imported if name.startswith("assay") or (ROOT / f"scripts/{name}.py").exists()
+        }
+        assert own == set(), file
+        backends = {path.stem for path in (ROOT / "backends").rglob("*.py")}
+        assert imported & backends == set(), file
+
+
+def evaluated(text: str) -> int:
+    """Compute a sum of products of whole numbers."""
+    known = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
+
+    def value(node: ast.expr) -> int:
+        if isinstance(node, ast.BinOp):
+            return int(known[type(node.op)](value(node.left), value(node.right)))
+        assert isinstance(node, ast.Constant)
+        assert isinstance(node.value, int)
+        return node.value
+
+    return value(ast.parse(text, mode="eval").body)
+
+
+def parameters_of_assay() -> dict[str, int]:
+    """Read the definitions of the networks: their names and counts of parameters."""
+    found = {}
+    for file in (ROOT / "workloads").glob("*.cpp"):
+        text = file.read_text()
+        name = re.search(r'\.name = "([^"]+)"', text)
+        count = re.search(r"\.parameters = ([^,/]+),", text)
+        if name and count:
+            found[name[1]] = evaluated(count[1])
+    return found
+
+
+@pytest.mark.parametrize("framework", EACH)
+def test_loops_have_the_networks_of_assay(framework: Framework) -> None:
+    done = subprocess.run(
+        [str(framework.python), str(LOOPS / f"{framework.name}_loop.py"), "--count"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.splitlines()[-1].removeprefix("loop: ")
+    expected = parameters_of_assay()
+    assert len(expected) == 11
+    assert json.loads(told) == expected
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+def test_networks_are_trained_as_in_assay() -> None:
+    done = subprocess.run(
+        [str(PROGRAM), "list", "workloads", "--json"], capture_output=True, text=True, check=True
+    )
+    listed = {one["name"]: one for one in json.loads(done.stdout) if not one["name"].startswith("op/")}
+    assert set(NETWORKS) == set(listed)
+    for name, network in NETWORKS.items():
+        one = listed[name]
+        expected = (one["batch"], one["sample_shape"], one["classes"], one["optimizer"], one["learning_rate"])
+        rate = network.learning_rate
+        assert (network.batch, [*network.shape], network.classes, network.optimizer, rate) == expected, name

@@ -1,0 +1,284 @@
+"""scripts/verify-overhead: the judge of the framework adapters."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from assay_judge.cells import Cell, cells_of
+from assay_judge.pair import ADAPTER, LOOP, graph_facts, order_of
+from assay_judge.settings import differences
+from assay_judge.table import line, markdown
+from assay_judge.verdict import Verdict, interval, verdict
+from framework import EACH, ENVIRONMENTS, Framework
+from judged import CELL, Fake
+from program import PROGRAM
+from scipy import stats
+from worker_under_test import ROOT
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Fake:
+    return Fake(tmp_path)
+
+
+# The statistics.
+
+
+@pytest.mark.parametrize("count", range(6, 40))
+def test_interval_is_the_narrowest_that_holds_the_median(count: int) -> None:
+    ratios = [1 + i / 100 for i in range(count)]
+    bounds = interval(ratios[::-1])
+    assert bounds
+    lower, upper, confidence = bounds
+    below = ratios.index(lower)
+    assert upper == ratios[count - 1 - below]
+    # The median is outside if at most `below` of the ratios are on one of its sides.
+    assert confidence == pytest.approx(1 - 2 * stats.binom.cdf(below, count, 0.5))
+    assert confidence >= 0.95 > 1 - 2 * stats.binom.cdf(below + 1, count, 0.5)
+
+
+def test_interval_needs_six_pairs() -> None:
+    assert interval([1.0] * 5) is None
+    assert interval([1.2, 1.0, 1.1, 0.9, 1.3, 1.4]) == (0.9, 1.4, 0.96875)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "expected"),
+    [
+        (0.99, 1.01, Verdict.WITHIN),
+        (0.90, 0.981, Verdict.WITHIN),
+        (1.019, 1.10, Verdict.WITHIN),
+        (0.90, 1.10, Verdict.WITHIN),
+        (1.021, 1.10, Verdict.SLOWER),
+        (0.90, 0.979, Verdict.FASTER),
+    ],
+)
+def test_verdict_is_of_the_whole_interval(lower: float, upper: float, expected: Verdict) -> None:
+    middle = [(lower + upper) / 2] * 4
+    assert verdict([upper, *middle, lower]) is expected
+    assert verdict([upper, *middle]) is Verdict.TOO_FEW
+
+
+# What is judged.
+
+
+def test_cells_are_all_that_the_frameworks_have() -> None:
+    cells = cells_of()
+    assert len({cell.name for cell in cells}) == len(cells)
+    train = [cell for cell in cells if cell.task == "train" and cell.loader == "resident"]
+    assert len(train) == 4 * 2 * 5
+    infer = {(cell.framework, cell.mode) for cell in cells if cell.task == "infer"}
+    assert {("torch", "freeze"), ("mxnet", "mkldnn"), ("jax", "eager"), ("tensorflow", "graph")} <= infer
+    loaded = {(cell.framework, cell.network, cell.loader) for cell in cells if cell.loader != "resident"}
+    assert {network for _, network, _ in loaded} == {"lenet5"}
+    assert ("torch", "lenet5", "native") in loaded
+    assert ("jax", "lenet5", "harness") in loaded
+    assert ("jax", "lenet5", "native") not in loaded
+
+
+def test_cells_are_those_that_were_asked_for() -> None:
+    cells = cells_of(["tensorflow", "jax"], ["mlp", "googlenet"], ["xla"], ["train"], ["resident"])
+    expected = [Cell("tensorflow", "xla", "train", name, "resident") for name in ("mlp", "googlenet")]
+    assert cells == expected
+    assert cells_of(["torch"], ["mlp"], ["freeze"], ["train"]) == []
+
+
+def test_parameters_are_those_that_are_trained() -> None:
+    values = [
+        {"role": "input", "shape": [8, 3, 4, 4]},
+        {"role": "parameter", "shape": [2, 3, 3, 3]},
+        {"role": "state", "shape": [2]},
+        {"role": "parameter", "shape": [2]},
+    ]
+    assert graph_facts({"training": {"values": values}}) == (56, [8, 3, 4, 4])
+
+
+def test_settings_are_compared_where_both_report_them() -> None:
+    adapter = {"threads": "2", "onednn": "True", "OMP_NUM_THREADS": "2", "OMP_DYNAMIC": "FALSE"}
+    found = differences("mxnet", adapter, {"threads": "1"}, {"OMP_DYNAMIC": "FALSE"})
+    told = [(one.name, one.adapter, one.loop) for one in found]
+    assert told == [("threads", "2", "1"), ("OMP_NUM_THREADS", "2", "not set")]
+    assert found[0].remark
+    assert differences("mxnet", {"threads": "2"}, {"threads": "2"}, {}) == []
+
+
+# The pairs, with programs that measure what a plan says.
+
+
+def test_order_of_a_pair_alternates(fake: Fake) -> None:
+    assert [order_of(i)[0] for i in range(4)] == [ADAPTER, LOOP, ADAPTER, LOOP]
+    assert fake.judge("--pairs", 3).returncode == 0
+    assert fake.log == ["adapter", "loop", "loop", "adapter", "adapter", "loop"]
+    assert [pair["first"] for pair in fake.cell()["pairs"]] == ["adapter", "loop", "adapter"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown", "code", "expected"),
+    [
+        (1.01e-3, "1.01 ms", 0, "within"),
+        (1.05e-3, "1.05 ms", 1, "slower"),
+        (0.9e-3, "900 us", 0, "faster"),
+    ],
+)
+def test_verdict_decides_the_exit_code(
+    fake: Fake, seconds: float, shown: str, code: int, expected: str
+) -> None:
+    fake.plan(adapter=[seconds])
+    done = fake.judge("--pairs", 6)
+    assert done.returncode == code, done.stderr
+    assert f"6 pairs  {expected}" in done.stdout
+    assert f"1 {expected}" in done.stdout.splitlines()[-1]
+    cell = fake.cell()
+    assert [pair["ratio"] for pair in cell["pairs"]] == pytest.approx([seconds / 1e-3] * 6)
+    assert cell["parameters"] == 60
+    assert f"| torch | eager | train | mlp | resident | {shown} |" in fake.markdown.read_text()
+    assert "| torch | threads | 2 | 4 |" in fake.markdown.read_text()
+
+
+def test_disturbed_pairs_are_made_again(fake: Fake) -> None:
+    fake.plan(adapter=[9e-3, 1e-3, 9e-3, 1e-3], flags=[["disturbed"], [], ["stolen", "disturbed"], []])
+    assert fake.judge("--pairs", 2).returncode == 0
+    cell = fake.cell()
+    assert cell["made_again"] == 2
+    assert [pair["ratio"] for pair in cell["pairs"]] == pytest.approx([1, 1])
+    assert [pair["first"] for pair in cell["pairs"]] == ["adapter", "loop"]
+
+
+def test_a_cell_that_stays_disturbed_is_given_up(fake: Fake) -> None:
+    fake.plan(flags=[["disturbed"]] * 9)
+    done = fake.judge("--pairs", 6, "--retries", 2)
+    assert done.returncode == 1
+    assert fake.log.count("adapter") == 3
+    assert fake.cell()["pairs"] == []
+
+
+def test_disturbed_pairs_count_when_accepted(fake: Fake) -> None:
+    fake.plan(flags=[["disturbed"]] * 2)
+    assert fake.judge("--pairs", 2, "--accept-disturbed").returncode == 0
+    assert [pair["flags"] for pair in fake.cell()["pairs"]] == [["disturbed"]] * 2
+
+
+def test_a_run_that_was_cut_goes_on(fake: Fake) -> None:
+    fake.judge("--pairs", 2)
+    fake.plan(adapter=[2e-3])
+    assert fake.judge("--pairs", 3).returncode == 0
+    assert [pair["ratio"] for pair in fake.cell()["pairs"]] == pytest.approx([1, 1, 2])
+    assert fake.log[4:] == ["adapter", "loop"]  # the order goes on, too
+    fake.judge("--pairs", 3)
+    assert len(fake.log) == 6
+    fake.judge("--pairs", 3, "--again")
+    assert [pair["ratio"] for pair in fake.cell()["pairs"]] == pytest.approx([2, 2, 2])
+
+
+def test_pairs_of_older_sources_are_not_continued(fake: Fake) -> None:
+    fake.judge("--pairs", 2)
+    kept = json.loads(fake.out.read_text())
+    kept["cells"][CELL]["sources"] = "older"
+    fake.out.write_text(json.dumps(kept))
+    assert "of older sources" in fake.judge("--pairs", 2).stdout
+    fake.plan(adapter=[2e-3])
+    assert "of older sources" not in fake.judge("--pairs", 3).stdout
+    assert [pair["ratio"] for pair in fake.cell()["pairs"]] == pytest.approx([2, 2, 2])
+
+
+def test_results_of_other_conditions_are_not_continued(fake: Fake) -> None:
+    fake.judge("--pairs", 1)
+    done = fake.judge("--pairs", 1, "--seconds", 2)
+    assert done.returncode == 2
+    assert "conditions" in done.stderr
+    fake.machine("another processor")
+    done = fake.judge("--pairs", 1)
+    assert done.returncode == 2
+    assert "machine" in done.stderr
+    assert len(fake.log) == 2
+
+
+def test_another_network_is_not_judged(fake: Fake) -> None:
+    fake.plan(bias=[11])
+    done = fake.judge("--pairs", 6)
+    assert done.returncode == 1
+    assert "not the same work: parameters of Assay 61, of the loop 60" in done.stdout
+    assert fake.cell()["pairs"] == []
+    fake.plan()
+    assert fake.judge("--pairs", 1).returncode == 0
+    assert "error" not in fake.cell()
+
+
+def test_a_fork_that_fails_is_reported(fake: Fake) -> None:
+    fake.plan(status="crashed")
+    done = fake.judge("--pairs", 1)
+    assert done.returncode == 1
+    assert "failed: assay run: crashed" in done.stdout
+    assert "it broke" in done.stdout
+    assert "failed: assay run: crashed" in fake.markdown.read_text()
+
+
+def test_the_loop_gets_nothing_from_the_conductor(fake: Fake) -> None:
+    fake.judge("--pairs", 1, "--loop-environment", "FOR_THE_LOOP=1", "--seconds", 2, "--batch", 32)
+    environment = json.loads((fake.folder / "loop-environment").read_text())
+    mine = {name: os.environ.get(name) for name in ("TMPDIR", "OMP_NUM_THREADS", "ASSAY_ENVIRONMENTS")}
+    assert {name: environment.get(name) for name in mine} == mine
+    assert environment["CUDA_VISIBLE_DEVICES"] == ""
+    assert environment["FOR_THE_LOOP"] == "1"
+    arguments = (fake.folder / "adapter-arguments").read_text()
+    assert "--workload mlp --backend torch --mode eager --task train --loader resident" in arguments
+    assert "--forks 1" in arguments
+    assert "--blocks 10 --block-seconds 0.2" in arguments
+    assert "--batch 32" in arguments
+    arguments = (fake.folder / "loop-arguments").read_text()
+    assert "--network mlp --mode eager --task train --loader resident --seconds 2" in arguments
+
+
+def test_unknown_names_are_refused(fake: Fake) -> None:
+    assert fake.judge("--workloads", "vgg16").returncode == 2
+    assert fake.judge("--modes", "hybridize").returncode == 2
+    assert fake.judge("--loop-environment", "NAME").returncode == 2
+    assert not (fake.folder / "log").exists()
+
+
+def test_tables_show_a_cell_without_pairs() -> None:
+    cell = {
+        **dict.fromkeys(("framework", "mode", "task", "network", "loader"), "x"),
+        "pairs": [],
+        "error": "a\n|b",
+    }
+    assert line("x", cell | {"made_again": 0}, False).endswith("failed: a\n|b")
+    assert "| failed: a /b |" in markdown([(cell, False)], [])
+
+
+# The real programs.
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+@pytest.mark.parametrize("framework", EACH)
+def test_judges_the_real_adapter(framework: Framework, tmp_path: Path) -> None:
+    mode = "eager" if framework.name == "torch" else framework.compiled
+    out = tmp_path / "out.json"
+    command: list[object] = [sys.executable, ROOT / "scripts/verify-overhead", "--assay", PROGRAM]
+    command += [
+        "--environments",
+        ENVIRONMENTS,
+        "--only",
+        framework.name,
+        "--workloads",
+        "mlp",
+        "--modes",
+        mode,
+    ]
+    command += ["--tasks", "train", "--pairs", 1, "--seconds", 0.05, "--blocks", 2, "--warm-up-steps", 2]
+    command += ["--accept-disturbed", "--without-conductor", "--out", out]
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    cell = json.loads(out.read_text())["cells"][f"{framework.name}/{mode}/train/mlp/resident"]
+    (pair,) = cell["pairs"]
+    assert pair["ratio"] == pytest.approx(pair["adapter_seconds"] / pair["loop_seconds"])
+    assert 0 < pair["adapter_seconds"] < 60
+    assert cell["parameters"] == 101770
+    assert cell["versions"][ADAPTER] == cell["versions"][LOOP]
