@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/graph/graph.hpp"
+#include "harness/graph/memory_plan/placement.hpp"
 #include "harness/graph/op.hpp"
 
 namespace assay {
@@ -111,6 +112,9 @@ class KernelLibrary {
 
   // Moves a value between two formats of this library: one operand, one result, never in place.
   virtual std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) = 0;
+
+  // Graph mode: which buffers of a step may have the same bytes.
+  virtual Sharing sharing() const { return Sharing::co_share; }
 
   // Graph mode, once, after all are bound: the list as it will run. The library may put one kernel of its own
   // (which it owns) in the place of neighbours, for instance all optimizer updates behind one barrier. It may
