@@ -121,12 +121,14 @@ Lowered lower_average_gradient(const Request& request) {
     lowered.kernel = std::move(kernel);
     return lowered;
   }
-  return lower_gradient(request, 1, none);
+  return average_pool_gradient(request);
 }
 
 Lowered lower_max_gradient(const Request& request) { return lower_gradient(request, 2, 1); }
 
 }  // namespace
+
+Lowered average_pool_gradient(const Request& request) { return lower_gradient(request, 1, none); }
 
 std::span<const OpEntry> pool_ops() {
   static constexpr std::array entries{
