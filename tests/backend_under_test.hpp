@@ -19,6 +19,11 @@ inline std::vector<std::string> planned_modes() {
   if (backend == "onednn") return {"graph", "primitives"};
   return {"graph"};
 }
+inline std::vector<std::string> all_modes() {
+  std::vector<std::string> modes = planned_modes();
+  modes.emplace_back("eager");
+  return modes;
+}
 
 // Throws Unavailable with the reason where its device is not here.
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);

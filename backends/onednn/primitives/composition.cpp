@@ -13,9 +13,8 @@ class CompositeKernel final : public Kernel {
  public:
   explicit CompositeKernel(std::vector<std::unique_ptr<Kernel>> parts) : parts_(std::move(parts)) {
     for (const auto& part : parts_) {
-      if (part->implementation().empty()) continue;
       if (!implementation_.empty()) implementation_ += " + ";
-      implementation_ += part->implementation();
+      implementation_ += part->implementation().empty() ? "own" : part->implementation();
     }
   }
   void bind(std::span<void* const> inputs, std::span<void* const> outputs, void* scratch) override {
@@ -60,6 +59,12 @@ Term Composition::zeros(const Desc& desc) const {
   return term;
 }
 
+Term Composition::constant(float value, const Desc& one) const {
+  const Term term = zeros(one);
+  *static_cast<float*>(term.memory.get_data_handle()) = value;
+  return term;
+}
+
 void Composition::eltwise(algorithm kind, const Term& from, const Term& to, float alpha, float beta) {
   const auto chosen = ASSAY_ONEDNN(dnnl::eltwise_forward::primitive_desc(
       engine(), dnnl::prop_kind::forward_inference, kind, from.desc, to.desc, alpha, beta, attributes()));
@@ -72,10 +77,19 @@ void Composition::binary(algorithm kind, const Term& a, const Term& b, const Ter
   run<dnnl::binary>(chosen, {{DNNL_ARG_SRC_0, a}, {DNNL_ARG_SRC_1, b}, {DNNL_ARG_DST, to}});
 }
 
+// Its binary with scaled operands: the primitive named sum has no vectorised implementation in f32.
 void Composition::sum(float scale_of_a, const Term& a, float scale_of_b, const Term& b, const Term& to) {
+  dnnl::primitive_attr scaled = attributes();
+  scaled.set_scales_mask(DNNL_ARG_SRC_0, 0);
+  scaled.set_scales_mask(DNNL_ARG_SRC_1, 0);
   const auto chosen = ASSAY_ONEDNN(
-      dnnl::sum::primitive_desc(engine(), to.desc, {scale_of_a, scale_of_b}, {a.desc, b.desc}, attributes()));
-  run<dnnl::sum>(chosen, {{DNNL_ARG_MULTIPLE_SRC, a}, {DNNL_ARG_MULTIPLE_SRC + 1, b}, {DNNL_ARG_DST, to}});
+      dnnl::binary::primitive_desc(engine(), algorithm::binary_add, a.desc, b.desc, to.desc, scaled));
+  const Desc one = row_major({DType::f32, {1}});
+  run<dnnl::binary>(chosen, {{DNNL_ARG_SRC_0, a},
+                             {DNNL_ARG_SRC_1, b},
+                             {DNNL_ARG_DST, to},
+                             {DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC_0, constant(scale_of_a, one)},
+                             {DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC_1, constant(scale_of_b, one)}});
 }
 
 void Composition::reduce(algorithm kind, const Term& from, const Term& to) {
@@ -102,9 +116,7 @@ void Composition::repeat(const Term& from, const Term& to) {
 
 void Composition::fill(float value, const Term& to) {
   const Shape one(static_cast<std::size_t>(to.desc.get_ndims()), 1);
-  const Term constant = zeros(row_major({DType::f32, one}));
-  *static_cast<float*>(constant.memory.get_data_handle()) = value;
-  repeat(constant, to);
+  repeat(constant(value, row_major({DType::f32, one})), to);
 }
 
 Term Composition::widened(const Term& term) {

@@ -37,6 +37,8 @@ class Composition {
   Term temporary(const Desc& desc);
   // Made now and read by each step.
   Term zeros(const Desc& desc) const;
+  // As zeros, of one element.
+  Term constant(float value, const Desc& one) const;
 
   void eltwise(dnnl::algorithm kind, const Term& from, const Term& to, float alpha = 0, float beta = 0);
   // b has the dimensions of a, or 1 instead.

@@ -1,4 +1,4 @@
-// SGD, RMSprop and Adam, tensor by tensor, of oneDNN's sum and element-by-element primitives. A parameter
+// SGD, RMSprop and Adam, tensor by tensor, of oneDNN's element-by-element primitives. A parameter
 // stays in the format that its layer chose: to these primitives its storage is one row of floats, padding
 // (which is zero and stays so) included.
 #include "backends/onednn/adam_step.hpp"
@@ -64,6 +64,7 @@ class BiasCorrection final : public Kernel {
     *reinterpret_cast<float*>(scratch_ + step_size_) = rule_.step.step_size;
     *reinterpret_cast<float*>(scratch_ + inverse_root_) = rule_.step.inverse_root;
   }
+  std::string_view implementation() const override { return "host"; }
 
  private:
   AdamRule rule_;
