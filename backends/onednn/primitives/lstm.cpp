@@ -92,13 +92,15 @@ Lowered lower_forward(const Request& request) {
   const auto chosen = layer.forward(
       steps.engine(), training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference);
   const Reserve kept(layer, chosen);
-  const auto keep = [&](const Desc& desc, std::int64_t at) {
-    return training ? steps.output(1, desc, at) : steps.temporary(desc);
+  // A part of the reserve. Inference keeps nothing: there it is the result, or scratch.
+  const auto place = [&](const Desc& desc, std::int64_t at, bool is_result) {
+    if (training) return steps.output(1, desc, at);
+    return is_result ? steps.output(0, desc) : steps.temporary(desc);
   };
   const Term x_weight = weight_in(steps, layer, 1, layer.features, chosen.weights_layer_desc());
   const Term h_weight = weight_in(steps, layer, 2, layer.units, chosen.weights_iter_desc());
   const Term bias = steps.input(3, layer.bias());
-  const Term all_h = keep(kept.all_h, kept.all_h_at);
+  const Term all_h = place(kept.all_h, kept.all_h_at, !layer.last);
   std::vector<std::pair<int, Term>> arguments{{DNNL_ARG_SRC_LAYER, steps.input(0, layer.x(layer.dtype))},
                                               {DNNL_ARG_SRC_ITER, steps.zeros(layer.state(layer.dtype))},
                                               {DNNL_ARG_SRC_ITER_C, steps.zeros(layer.state(DType::f32))},
@@ -106,16 +108,16 @@ Lowered lower_forward(const Request& request) {
                                               {DNNL_ARG_WEIGHTS_ITER, h_weight},
                                               {DNNL_ARG_BIAS, bias},
                                               {DNNL_ARG_DST_LAYER, all_h}};
-  const Term h = keep(kept.h, kept.h_at);
+  Term y = all_h;
   if (layer.last) {
+    y = place(kept.h, kept.h_at, true);
     arguments.insert(arguments.end(),
-                     {{DNNL_ARG_DST_ITER, h}, {DNNL_ARG_DST_ITER_C, keep(kept.c, kept.c_at)}});
+                     {{DNNL_ARG_DST_ITER, y}, {DNNL_ARG_DST_ITER_C, place(kept.c, kept.c_at, false)}});
   }
   if (training) arguments.emplace_back(DNNL_ARG_WORKSPACE, steps.output(1, kept.workspace));
   steps.run<dnnl::lstm_forward>(chosen, arguments);
-  const Term& y = layer.last ? h : all_h;
-  steps.reorder(y, steps.output(0, y.desc));
   if (training) {
+    steps.reorder(y, steps.output(0, y.desc));
     steps.reorder(bias, steps.output(1, kept.bias, kept.bias_at));
     lowered.outputs[1] = opaque_format(kept.bytes, row_major(request.inputs[0]));
   }
@@ -134,6 +136,7 @@ Term weight_gradient_term(Composition& steps, const Desc& chosen) {
 Lowered lower_gradient(const Request& request) {
   const Layer layer(request);
   Lowered lowered = row_major_draft(request);
+  lowered.overwritten = {3};  // the primitive writes to its workspace
   lowered.inputs[0] = by_steps(request.inputs[0]);
   if (!layer.last) lowered.inputs[4] = by_steps(request.inputs[4]);
   if (request.has_output(3)) lowered.outputs[3] = by_steps(request.outputs[3]);
@@ -165,9 +168,6 @@ Lowered lower_gradient(const Request& request) {
     dy = wide;
   }
   const auto from_reserve = [&](const Desc& desc, std::int64_t at) { return steps.input(3, desc, at); };
-  // The primitive writes to its workspace: the one that is kept stays as it is.
-  const Term workspace = steps.temporary(kept.workspace);
-  steps.reorder(from_reserve(kept.workspace, 0), workspace);
   std::vector<std::pair<int, Term>> arguments{{DNNL_ARG_SRC_LAYER, steps.input(0, x)},
                                               {DNNL_ARG_SRC_ITER, steps.zeros(h)},
                                               {DNNL_ARG_SRC_ITER_C, steps.zeros(c)},
@@ -175,7 +175,7 @@ Lowered lower_gradient(const Request& request) {
                                               {DNNL_ARG_WEIGHTS_ITER, h_weight},
                                               {DNNL_ARG_BIAS, from_reserve(kept.bias, kept.bias_at)},
                                               {DNNL_ARG_DST_LAYER, from_reserve(kept.all_h, kept.all_h_at)},
-                                              {DNNL_ARG_WORKSPACE, workspace},
+                                              {DNNL_ARG_WORKSPACE, from_reserve(kept.workspace, 0)},
                                               {DNNL_ARG_DIFF_SRC_LAYER, dx_term},
                                               {DNNL_ARG_DIFF_SRC_ITER, steps.temporary(c)},
                                               {DNNL_ARG_DIFF_SRC_ITER_C, steps.temporary(c)},
