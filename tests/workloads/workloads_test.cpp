@@ -23,15 +23,17 @@ Program program_of(const std::string& name, const OptimizerSpec& optimizer = {})
 struct Case {
   std::string backend, program;
   PrecisionKind precision;
+  bool bare = false;  // in mode primitives; else in the others
 };
 
 void PrintTo(const Case& c, std::ostream* stream) {
-  *stream << c.backend << ' ' << c.program << ' ' << to_string(c.precision);
+  *stream << c.backend << ' ' << c.program << ' ' << to_string(c.precision) << (c.bare ? " primitives" : "");
 }
 
 std::string name_of(const ::testing::TestParamInfo<Case>& test) {
   std::string name =
       test.param.backend + "_" + test.param.program + "_" + std::string(to_string(test.param.precision));
+  if (test.param.bare) name += "_primitives";
   std::ranges::replace(name, '-', '_');
   return name;
 }
@@ -60,6 +62,12 @@ std::vector<Case> networks() {
       }
     }
   }
+  for (std::size_t i = 0, usual = all.size(); i < usual; ++i) {
+    if (all[i].backend != "onednn") continue;
+    Case bare = all[i];
+    bare.bare = true;
+    all.push_back(std::move(bare));
+  }
   return all;
 }
 
@@ -70,8 +78,10 @@ class Checked : public ::testing::TestWithParam<Case> {
   // small network.
   std::vector<std::string> modes() const {
     const bool slow = GetParam().backend == "reference" && !small();
-    return slow ? std::vector<std::string>{"graph"} : modes_of(GetParam().backend);
+    if (slow || GetParam().bare) return {planned_mode()};
+    return {"graph", "eager"};
   }
+  std::string planned_mode() const { return GetParam().bare ? "primitives" : "graph"; }
   // Empty, or why this backend cannot.
   std::string judge(const Program& program, Task task, const std::string& mode, Judged& judged) {
     const std::unique_ptr<Backend> backend = make_backend(GetParam().backend);
@@ -111,26 +121,17 @@ std::vector<Case> small_networks() {
   return small;
 }
 
-class CheckedOptimizers : public Checked {
- protected:
-  static std::vector<std::string> planned_modes() {
-    std::vector<std::string> modes = modes_of(GetParam().backend);
-    std::erase(modes, "eager");
-    return modes;
-  }
-};
+class CheckedOptimizers : public Checked {};
 
 TEST_P(CheckedOptimizers, agree_with_the_oracle) {
   for (const char* kind : {"sgd", "rmsprop", "adam"}) {
     OptimizerSpec optimizer;
     optimizer.kind = kind;
     optimizer.weight_decay = 0.1;
-    for (const std::string& mode : planned_modes()) {
-      Judged judged;
-      const std::string reason = judge(program_of("traps", optimizer), Task::train, mode, judged);
-      if (!reason.empty()) GTEST_SKIP() << reason;
-      EXPECT_TRUE(judged.passed()) << kind << ' ' << mode << '\n' << judged.text();
-    }
+    Judged judged;
+    const std::string reason = judge(program_of("traps", optimizer), Task::train, planned_mode(), judged);
+    if (!reason.empty()) GTEST_SKIP() << reason;
+    EXPECT_TRUE(judged.passed()) << kind << '\n' << judged.text();
   }
 }
 
@@ -143,12 +144,10 @@ Program sparse_lstm(const char* optimizer) {
 
 TEST_P(CheckedOptimizers, agree_with_the_oracle_on_row_sparse_gradients) {
   for (const char* kind : {"adam", "lazy_adam", "sgd"}) {
-    for (const std::string& mode : planned_modes()) {
-      Judged judged;
-      const std::string reason = judge(sparse_lstm(kind), Task::train, mode, judged);
-      if (!reason.empty()) GTEST_SKIP() << reason;
-      EXPECT_TRUE(judged.passed()) << kind << ' ' << mode << '\n' << judged.text();
-    }
+    Judged judged;
+    const std::string reason = judge(sparse_lstm(kind), Task::train, planned_mode(), judged);
+    if (!reason.empty()) GTEST_SKIP() << reason;
+    EXPECT_TRUE(judged.passed()) << kind << '\n' << judged.text();
   }
 }
 
