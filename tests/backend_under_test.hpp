@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "harness/engine/kernel_library.hpp"
 #include "harness/worker/backend.hpp"
@@ -12,6 +13,17 @@ namespace assay::under_test {
 
 // As in backends/<name>.
 extern const std::string backend;
+
+// Its modes that plan a whole graph ahead: each has lowerings of its own.
+inline std::vector<std::string> planned_modes() {
+  if (backend == "onednn") return {"graph", "primitives"};
+  return {"graph"};
+}
+inline std::vector<std::string> all_modes() {
+  std::vector<std::string> modes = planned_modes();
+  modes.emplace_back("eager");
+  return modes;
+}
 
 // Throws Unavailable with the reason where its device is not here.
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);

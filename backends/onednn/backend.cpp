@@ -2,11 +2,16 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <omp.h>
+
+#include <set>
 
 #include "backends/onednn/library.hpp"
 #include "backends/onednn/loops/loops.hpp"
+#include "backends/onednn/primitives/ops.hpp"
 #include "harness/engine/kernel_executable.hpp"
+#include "harness/graph/passes/training_step.hpp"
 
 namespace assay::onednn {
 namespace {
@@ -56,6 +61,17 @@ int observed_threads() {
   return threads;
 }
 
+// The ops of a step that a loop of ours computes: "embedding, softmax_cross_entropy", or "none".
+std::string outside_of_library(const Program& program, const CompileOptions& options) {
+  const Graph step = options.task == Task::train ? training_step(program, {options.precision, false, false})
+                                                 : inference_step(program, options.precision);
+  std::set<std::string_view> ops;
+  for (const Node& node : step.nodes()) {
+    if (primitives::is_outside_of_library(node.op->name())) ops.insert(node.op->name());
+  }
+  return ops.empty() ? "none" : fmt::format("{}", fmt::join(ops, ", "));
+}
+
 }  // namespace
 
 BackendInfo OnednnBackend::info() const {
@@ -72,6 +88,7 @@ BackendInfo OnednnBackend::info() const {
                    {"instruction_set", isa_name(dnnl_get_effective_cpu_isa())},
                    {"own_loops", loops().name},
                    {"math_mode", "strict"}};
+  if (!outside_of_library_.empty()) info.settings["outside_of_library"] = outside_of_library_;
   return info;
 }
 
@@ -79,8 +96,8 @@ std::string OnednnBackend::unsupported(const Program& program, const CompileOpti
   const PrecisionKind precision = options.precision.kind;
   if (options.device != DeviceKind::cpu)
     return fmt::format("device '{}': this backend runs on cpu", to_string(options.device));
-  if (options.mode != "eager" && options.mode != "graph") {
-    return fmt::format("mode '{}': this backend has eager and graph", options.mode);
+  if (options.mode != "eager" && options.mode != "graph" && options.mode != primitives_mode) {
+    return fmt::format("mode '{}': this backend has eager, graph and {}", options.mode, primitives_mode);
   }
   if (options.layout != "native") return fmt::format("layout '{}': this backend has native", options.layout);
   if (precision != PrecisionKind::fp32 && precision != PrecisionKind::bf16) {
@@ -90,11 +107,11 @@ std::string OnednnBackend::unsupported(const Program& program, const CompileOpti
     return fmt::format("precision 'bf16': this CPU has {} at best, bf16 wants AVX-512 BF16 or AMX",
                        isa_name(dnnl_get_effective_cpu_isa()));
   }
-  OnednnLibrary library(options.threads);
-  return first_unsupported(program, options, library);
+  return first_unsupported(program, options, *make_kernel_library(options));
 }
 
 std::unique_ptr<Executable> OnednnBackend::compile(const Program& program, const CompileOptions& options) {
+  outside_of_library_ = options.mode == primitives_mode ? outside_of_library(program, options) : "";
   return std::make_unique<KernelExecutable>(program, options, make_kernel_library(options));
 }
 

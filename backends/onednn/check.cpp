@@ -15,6 +15,7 @@ void fail(std::string_view call, dnnl_status_t status, std::string_view text, co
   const std::string what = fmt::format("[oneDNN] {} at {}:{}: {}{}{}", call, place, line,
                                        dnnl_status2str(status), text.empty() ? "" : ", ", text);
   if (status == dnnl_out_of_memory) throw OutOfMemory(what);
+  if (status == dnnl_unimplemented) throw Unsupported(what);
   throw std::runtime_error(what);
 }
 

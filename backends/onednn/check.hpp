@@ -9,8 +9,8 @@
 
 namespace assay::onednn {
 
-// Throws OutOfMemory or std::runtime_error: "[oneDNN] dnnl_primitive_execute(...) at file:line:
-// runtime_error".
+// Throws OutOfMemory, Unsupported where oneDNN has no implementation, or std::runtime_error:
+// "[oneDNN] dnnl_primitive_execute(...) at file:line: runtime_error".
 [[noreturn]] void fail(std::string_view call, dnnl_status_t status, std::string_view text, const char* file,
                        int line);
 

@@ -1,4 +1,6 @@
 // Convolution and its gradients: the formats are those that oneDNN likes best.
+#include "backends/onednn/convolution.hpp"
+
 #include "backends/onednn/first_layer.hpp"
 #include "backends/onednn/masked_kernel.hpp"
 
@@ -11,11 +13,6 @@ using dnnl::memory;
 // oneDNN blocks channels by 16: other counts are padded, and what reads them pays for the padding.
 constexpr std::int64_t channel_block = 16;
 constexpr std::int64_t first_layer_channels = 3;  // read unblocked by oneDNN's kernels of a first layer
-
-// The three tensors of a convolution, whichever of them is the result.
-struct Trio {
-  Desc image, weight, result;
-};
 
 struct Geometry {
   memory::dims strides, padding;
@@ -68,19 +65,66 @@ dnnl::convolution_forward::primitive_desc forward(Context& context, const Geomet
       true));
 }
 
+// The backward primitives want a forward one as a hint; any that exists will do.
+dnnl::convolution_forward::primitive_desc hint(const Request& request, const Geometry& geometry,
+                                               const TensorType& image, const TensorType& weight,
+                                               const TensorType& result) {
+  return choose(request.node,
+                std::vector<Trio>{{any_of(image), any_of(weight), any_of(result)},
+                                  {row_major(image), row_major(weight), row_major(result)}},
+                [&](const Trio& trio) { return forward(request.context, geometry, trio, {}, false); });
+}
+
 Lowered lower_forward(const Request& request) {
   Lowered ours = draft(request);
   if (auto kernel = first_layer_forward(request, ours)) {
     ours.kernel = std::move(kernel);
     return ours;
   }
+  return convolution_forward(
+      request, candidates(request, request.inputs[0], request.inputs[1], request.outputs[0],
+                          {request.input_desc(0), request.input_desc(1), request.output_desc(0)}));
+}
+
+Lowered lower_input_gradient(const Request& request) {
+  const TensorType& image = request.outputs[0];
+  const bool mask = request.has_input(2);
+  Trio offered{request.output_desc(0), request.input_desc(1), request.input_desc(0)};
+  if (mask && request.settled(2)) offered.image = request.input_desc(2);
+  std::vector<Trio> trios = candidates(request, image, request.inputs[1], request.inputs[0], offered);
+  // Channels of dx that fill no block are cheaper padded than packed, unless a mask has settled them.
+  const bool padded = image.shape[1] % channel_block != 0 && request.inputs[0].shape[1] % channel_block == 0;
+  if (!request.offer.plain && !mask && padded) {
+    trios.insert(trios.begin(), {any_of(image), any_of(request.inputs[1]), any_of(request.inputs[0])});
+  }
+  Lowered lowered = convolution_input_gradient(request, trios);
+  if (mask) {
+    lowered.inputs[2] = lowered.outputs[0];
+    lowered.kernel =
+        masked(request.context, std::move(lowered.kernel), layout_of(lowered.outputs[0]).desc, 2);
+  }
+  return lowered;
+}
+
+Lowered lower_weight_gradient(const Request& request) {
+  Lowered ours = draft(request);
+  if (auto kernel = first_layer_gradient(request, ours)) {
+    ours.kernel = std::move(kernel);
+    return ours;
+  }
+  return convolution_weight_gradient(
+      request, candidates(request, request.inputs[0], request.outputs[0], request.inputs[1],
+                          {request.input_desc(0), request.output_desc(0), request.input_desc(1)}));
+}
+
+}  // namespace
+
+Lowered convolution_forward(const Request& request, const std::vector<Trio>& candidates) {
   const Geometry geometry(request.node);
   const Desc bias = request.has_input(2) ? row_major(request.inputs[2]) : Desc();
-  const auto chosen = choose(
-      request.node,
-      candidates(request, request.inputs[0], request.inputs[1], request.outputs[0],
-                 {request.input_desc(0), request.input_desc(1), request.output_desc(0)}),
-      [&](const Trio& trio) { return forward(request.context, geometry, trio, bias, request.relu()); });
+  const auto chosen = choose(request.node, candidates, [&](const Trio& trio) {
+    return forward(request.context, geometry, trio, bias, request.relu());
+  });
   Lowered lowered = draft(request);
   lowered.inputs[0] = to_format(chosen.src_desc());
   lowered.inputs[1] = to_format(chosen.weights_desc());
@@ -94,30 +138,10 @@ Lowered lower_forward(const Request& request) {
   return lowered;
 }
 
-// The backward primitives want a forward one as a hint; any that exists will do.
-dnnl::convolution_forward::primitive_desc hint(const Request& request, const Geometry& geometry,
-                                               const TensorType& image, const TensorType& weight,
-                                               const TensorType& result) {
-  return choose(request.node,
-                std::vector<Trio>{{any_of(image), any_of(weight), any_of(result)},
-                                  {row_major(image), row_major(weight), row_major(result)}},
-                [&](const Trio& trio) { return forward(request.context, geometry, trio, {}, false); });
-}
-
-Lowered lower_input_gradient(const Request& request) {
+Lowered convolution_input_gradient(const Request& request, const std::vector<Trio>& candidates) {
   const Geometry geometry(request.node);
-  const TensorType& image = request.outputs[0];
-  const bool mask = request.has_input(2);
-  const auto forward_hint = hint(request, geometry, image, request.inputs[1], request.inputs[0]);
-  Trio offered{request.output_desc(0), request.input_desc(1), request.input_desc(0)};
-  if (mask && request.settled(2)) offered.image = request.input_desc(2);
-  std::vector<Trio> trios = candidates(request, image, request.inputs[1], request.inputs[0], offered);
-  // Channels of dx that fill no block are cheaper padded than packed, unless a mask has settled them.
-  const bool padded = image.shape[1] % channel_block != 0 && request.inputs[0].shape[1] % channel_block == 0;
-  if (!request.offer.plain && !mask && padded) {
-    trios.insert(trios.begin(), {any_of(image), any_of(request.inputs[1]), any_of(request.inputs[0])});
-  }
-  const auto chosen = choose(request.node, trios, [&](const Trio& trio) {
+  const auto forward_hint = hint(request, geometry, request.outputs[0], request.inputs[1], request.inputs[0]);
+  const auto chosen = choose(request.node, candidates, [&](const Trio& trio) {
     return ASSAY_ONEDNN(dnnl::convolution_backward_data::primitive_desc(
         request.context.engine, algorithm::convolution_direct, trio.image, trio.weight, trio.result,
         geometry.strides, geometry.padding, geometry.padding, forward_hint, attributes(), true));
@@ -132,38 +156,22 @@ Lowered lower_input_gradient(const Request& request) {
       .input(DNNL_ARG_WEIGHTS, chosen.weights_desc(), 1);
   kernel->output(DNNL_ARG_DIFF_SRC, chosen.diff_src_desc(), 0);
   finish(lowered, std::move(kernel), chosen.scratchpad_desc());
-  if (mask) {
-    lowered.inputs[2] = lowered.outputs[0];
-    lowered.kernel = masked(request.context, std::move(lowered.kernel), chosen.diff_src_desc(), 2);
-  }
   return lowered;
 }
 
-Lowered lower_weight_gradient(const Request& request) {
-  Lowered ours = draft(request);
-  if (auto kernel = first_layer_gradient(request, ours)) {
-    ours.kernel = std::move(kernel);
-    return ours;
-  }
+Lowered convolution_weight_gradient(const Request& request, const std::vector<Trio>& candidates) {
   const Geometry geometry(request.node);
-  const TensorType& weight = request.outputs[0];
-  TensorType forward_weight = weight;
+  TensorType forward_weight = request.outputs[0];
   forward_weight.dtype = request.inputs[0].dtype;
   const auto forward_hint = hint(request, geometry, request.inputs[0], forward_weight, request.inputs[1]);
   const Desc bias = request.has_output(1) ? row_major(request.outputs[1]) : Desc();
-  const auto chosen = choose(
-      request.node,
-      candidates(request, request.inputs[0], weight, request.inputs[1],
-                 {request.input_desc(0), request.output_desc(0), request.input_desc(1)}),
-      [&](const Trio& trio) {
-        return ASSAY_ONEDNN(dnnl::convolution_backward_weights::primitive_desc(
-            request.context.engine, algorithm::convolution_direct, trio.image, trio.weight, bias, trio.result,
-            geometry.strides, geometry.padding, geometry.padding, forward_hint, attributes(), true));
-      });
+  const auto chosen = choose(request.node, candidates, [&](const Trio& trio) {
+    return ASSAY_ONEDNN(dnnl::convolution_backward_weights::primitive_desc(
+        request.context.engine, algorithm::convolution_direct, trio.image, trio.weight, bias, trio.result,
+        geometry.strides, geometry.padding, geometry.padding, forward_hint, attributes(), true));
+  });
   return weight_gradient<dnnl::convolution_backward_weights>(request, chosen, bias);
 }
-
-}  // namespace
 
 std::span<const OpEntry> convolution_ops() {
   static constexpr std::array entries{OpEntry{"convolution", lower_forward},

@@ -3,11 +3,32 @@
 #include <fmt/format.h>
 #include <omp.h>
 
+#include <algorithm>
+
 #include "backends/onednn/first_layer.hpp"
+#include "backends/onednn/primitives/ops.hpp"
 #include "backends/onednn/reorder_kernel.hpp"
 #include "harness/graph/passes/fuse.hpp"
 
 namespace assay::onednn {
+namespace {
+
+// Whether the node has something that only fusion writes: an activation, the mask of one in a gradient, or
+// more operands and results of a batch norm.
+bool is_fused(const Node& node) {
+  const std::vector<Operand> operands = node.op->operands();
+  for (std::size_t i = 0; i < std::min(operands.size(), node.inputs.size()); ++i) {
+    const bool mask = operands[i].optional && operands[i].name == "mask";
+    if (node.inputs[i] != none && (mask || operands[i].fused)) return true;
+  }
+  constexpr std::size_t unfused_results = 3;
+  const bool more = node.op->name() == "batch_norm_gradient" && node.outputs.size() > unfused_results;
+  return node.attributes.has("activation") ||
+         (more && std::any_of(node.outputs.begin() + unfused_results, node.outputs.end(),
+                              [](ValueId v) { return v != none; }));
+}
+
+}  // namespace
 
 OnednnLibrary::OnednnLibrary(int threads) {
   omp_set_num_threads(threads);
@@ -26,7 +47,7 @@ Graph OnednnLibrary::fuse(Graph graph) const {
 }
 
 std::string OnednnLibrary::unsupported(const Graph& graph, const Node& node) const {
-  if (find_entry(node.op->name()) == nullptr) {
+  if (entry(node.op->name()) == nullptr) {
     return fmt::format("[{}] {}: this backend has no kernel for the op", node.op->name(), node.name);
   }
   bool bf16 = false;
@@ -61,9 +82,9 @@ bool OnednnLibrary::leads(const Graph& graph, const Node& node) const {
 
 Lowered OnednnLibrary::lower(const Graph& graph, NodeId id, const Offer& offer) {
   const Node& node = graph.node(id);
-  const OpEntry* entry = find_entry(node.op->name());
-  if (entry == nullptr) throw Unsupported(unsupported(graph, node));
-  return entry->lower(Request(context_, graph, node, offer));
+  const OpEntry* found = entry(node.op->name());
+  if (found == nullptr) throw Unsupported(unsupported(graph, node));
+  return found->lower(Request(context_, graph, node, offer));
 }
 
 std::unique_ptr<Kernel> OnednnLibrary::reorder(const TensorType& type, const Format& from, const Format& to) {
@@ -81,7 +102,20 @@ void OnednnLibrary::compact(std::vector<Scheduled>& kernels) {
   }
 }
 
+const OpEntry* OnednnLibrary::entry(std::string_view op) const { return find_entry(op); }
+
+std::string PrimitivesLibrary::unsupported(const Graph& graph, const Node& node) const {
+  if (is_fused(node)) {
+    return fmt::format("[{}] {}: got a fused op, and mode primitives runs one op after another",
+                       node.op->name(), node.name);
+  }
+  return OnednnLibrary::unsupported(graph, node);
+}
+
+const OpEntry* PrimitivesLibrary::entry(std::string_view op) const { return primitives::find_entry(op); }
+
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options) {
+  if (options.mode == primitives_mode) return std::make_unique<PrimitivesLibrary>(options.threads);
   return std::make_unique<OnednnLibrary>(options.threads);
 }
 

@@ -7,7 +7,10 @@
 
 namespace assay::onednn {
 
-class OnednnLibrary final : public KernelLibrary {
+inline constexpr const char* primitives_mode = "primitives";
+
+// Modes eager and graph: oneDNN's primitives, and loops of ours where they are faster.
+class OnednnLibrary : public KernelLibrary {
  public:
   // Sets the size of the OpenMP team of this process: oneDNN has no other way to be told.
   explicit OnednnLibrary(int threads);
@@ -20,11 +23,30 @@ class OnednnLibrary final : public KernelLibrary {
   std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override;
   void compact(std::vector<Scheduled>& kernels) override;
 
+ protected:
+  // Null where the mode does not have the op.
+  virtual const OpEntry* entry(std::string_view op) const;
+
  private:
   Context context_;
 };
 
-// What the backend compiles with; also what the conformance suite and the benchmarks of the ops take.
+// Mode primitives: oneDNN as its documentation shows it. One op after another as primitives, no fusion, each
+// tensor in memory of its own.
+class PrimitivesLibrary final : public OnednnLibrary {
+ public:
+  using OnednnLibrary::OnednnLibrary;
+
+  Graph fuse(Graph graph) const override { return graph; }
+  std::string unsupported(const Graph& graph, const Node& node) const override;
+  void compact(std::vector<Scheduled>&) override {}
+  Sharing sharing() const override { return Sharing::naive; }
+
+ protected:
+  const OpEntry* entry(std::string_view op) const override;
+};
+
+// The library of options.mode: what the backend compiles with; also what the conformance suite and the benchmarks of the ops take.
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
 
 // Whether this CPU multiplies bf16 in hardware.

@@ -61,6 +61,9 @@ Lowered weight_gradient(const Request& request, const typename Primitive::primit
 // channels); else the row-major one: for kernels that go element by element.
 Format dense_format(const Request& request, std::size_t i);
 
+// Whether a reduce, or its gradient, is the mean over H and W of `image`: lowered as a pool with one window.
+bool is_global_pool(const Node& reduce, const TensorType& image);
+
 struct OpEntry {
   std::string_view op;
   Lowered (*lower)(const Request& request);

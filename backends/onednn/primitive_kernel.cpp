@@ -11,21 +11,33 @@ PrimitiveKernel::PrimitiveKernel(Context& context, dnnl::primitive primitive)
   if (name != nullptr) implementation_ = name;
 }
 
-PrimitiveKernel& PrimitiveKernel::input(int argument, const Desc& desc, std::size_t index) {
-  return add(argument, desc, Place::input, index);
+PrimitiveKernel& PrimitiveKernel::input(int argument, const Desc& desc, std::size_t index,
+                                        std::int64_t offset) {
+  return add(argument, desc, Place::input, index, offset);
 }
 
-PrimitiveKernel& PrimitiveKernel::output(int argument, const Desc& desc, std::size_t index) {
-  return add(argument, desc, Place::output, index);
+PrimitiveKernel& PrimitiveKernel::output(int argument, const Desc& desc, std::size_t index,
+                                         std::int64_t offset) {
+  return add(argument, desc, Place::output, index, offset);
 }
 
 PrimitiveKernel& PrimitiveKernel::scratch(int argument, const Desc& desc, std::int64_t offset) {
-  return add(argument, desc, Place::scratch, static_cast<std::size_t>(offset));
+  return add(argument, desc, Place::scratch, 0, offset);
 }
 
-PrimitiveKernel& PrimitiveKernel::add(int argument, const Desc& desc, Place place, std::size_t offset) {
-  if (desc.get_size() == 0) return *this;
-  arguments_.push_back({place, offset, ASSAY_ONEDNN(dnnl::memory(desc, context_.engine, DNNL_MEMORY_NONE))});
+PrimitiveKernel& PrimitiveKernel::constant(int argument, const Desc& desc, dnnl::memory memory) {
+  void* const data = memory.get_data_handle();
+  arguments_.push_back({Place::constant, 0, 0, ASSAY_ONEDNN(dnnl::memory(desc, context_.engine, data))});
+  call_.push_back({argument, arguments_.back().memory.get()});
+  constants_.push_back(std::move(memory));
+  return *this;
+}
+
+PrimitiveKernel& PrimitiveKernel::add(int argument, const Desc& desc, Place place, std::size_t index,
+                                      std::int64_t offset) {
+  if (desc.is_zero()) return *this;
+  arguments_.push_back(
+      {place, index, offset, ASSAY_ONEDNN(dnnl::memory(desc, context_.engine, DNNL_MEMORY_NONE))});
   call_.push_back({argument, arguments_.back().memory.get()});
   return *this;
 }
@@ -35,15 +47,19 @@ void PrimitiveKernel::bind(std::span<void* const> inputs, std::span<void* const>
     void* data = nullptr;
     switch (argument.place) {
       case Place::input:
-        data = inputs[argument.offset];
+        data = inputs[argument.index];
         break;
       case Place::output:
-        data = outputs[argument.offset];
+        data = outputs[argument.index];
         break;
       case Place::scratch:
-        data = static_cast<char*>(scratch) + argument.offset;
+        data = scratch;
         break;
+      case Place::constant:
+        continue;
     }
+    // An absent operand stays null.
+    if (data != nullptr) data = static_cast<char*>(data) + argument.offset;
     ASSAY_ONEDNN_C(dnnl_memory_set_data_handle(argument.memory.get(), data));
   }
 }

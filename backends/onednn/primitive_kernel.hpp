@@ -24,29 +24,34 @@ class PrimitiveKernel final : public Kernel {
   // Borrows the context.
   PrimitiveKernel(Context& context, dnnl::primitive primitive);
 
-  // Argument `argument` of the primitive is operand / result `index` of the node, laid out as `desc`.
-  PrimitiveKernel& input(int argument, const Desc& desc, std::size_t index);
-  PrimitiveKernel& output(int argument, const Desc& desc, std::size_t index);
+  // Argument `argument` of the primitive is operand / result `index` of the node, from its byte `offset` on,
+  // laid out as `desc`.
+  PrimitiveKernel& input(int argument, const Desc& desc, std::size_t index, std::int64_t offset = 0);
+  PrimitiveKernel& output(int argument, const Desc& desc, std::size_t index, std::int64_t offset = 0);
   // A part of the node's scratch, from `offset` bytes on.
   PrimitiveKernel& scratch(int argument, const Desc& desc, std::int64_t offset);
+  // One that was filled when the kernel was made, seen as `desc`; shares the memory.
+  PrimitiveKernel& constant(int argument, const Desc& desc, dnnl::memory memory);
 
   void bind(std::span<void* const> inputs, std::span<void* const> outputs, void* scratch) override;
   void run() override;
   std::string_view implementation() const override { return implementation_; }
 
  private:
-  enum class Place { input, output, scratch };
+  enum class Place { input, output, scratch, constant };
   struct Argument {
     Place place;
-    std::size_t offset;  // an index, or bytes into the scratch
+    std::size_t index;    // of the operand or result
+    std::int64_t offset;  // in bytes
     dnnl::memory memory;
   };
-  PrimitiveKernel& add(int argument, const Desc& desc, Place place, std::size_t offset);
+  PrimitiveKernel& add(int argument, const Desc& desc, Place place, std::size_t index, std::int64_t offset);
 
   Context& context_;
   dnnl::primitive primitive_;
   std::string implementation_;
   std::vector<Argument> arguments_;
+  std::vector<dnnl::memory> constants_;  // whose storage some arguments have
   std::vector<dnnl_exec_arg_t> call_;
 };
 

@@ -170,12 +170,6 @@ Lowered lower_plain(const Request& request) {
   return lowered;
 }
 
-// The mean over H and W of an image, as a pool with one window.
-bool global_pool(const Request& request, const TensorType& image) {
-  return kind_of(request) == "mean" && image.shape.size() == 4 &&
-         std::ranges::equal(axes_of(request), std::array<std::int64_t, 2>{2, 3});
-}
-
 // The image formats whose pooled (N, C, 1, 1) is a row-major (N, C).
 bool pools_to_rows(const Desc& image) { return dense_image_tag(image) != Tag::undef; }
 
@@ -205,7 +199,7 @@ std::vector<Desc> image_candidates(const Request& request, const TensorType& ima
 
 Lowered lower_reduce(const Request& request) {
   const TensorType& x = request.inputs[0];
-  if (!global_pool(request, x)) return lower_plain<ReduceKernel>(request);
+  if (!is_global_pool(request.node, x)) return lower_plain<ReduceKernel>(request);
   const auto chosen = choose(request.node, image_candidates(request, x, request.input_desc(0)),
                              [&](const Desc& image) { return pool(request, image, pooled_like(x, image)); });
   Lowered lowered = draft(request);
@@ -220,7 +214,7 @@ Lowered lower_reduce(const Request& request) {
 
 Lowered lower_reduce_gradient(const Request& request) {
   const TensorType& dx = request.outputs[0];
-  if (!global_pool(request, dx)) return lower_plain<ReduceGradientKernel>(request);
+  if (!is_global_pool(request.node, dx)) return lower_plain<ReduceGradientKernel>(request);
   const auto chosen =
       choose(request.node, image_candidates(request, dx, request.output_desc(0)), [&](const Desc& image) {
         const Window w(dx.shape);
@@ -310,6 +304,12 @@ class NormaliseKernel final : public Kernel {
 };
 
 }  // namespace
+
+bool is_global_pool(const Node& reduce, const TensorType& image) {
+  return reduce.attributes.get<std::string>("kind") == "mean" && image.shape.size() == 4 &&
+         std::ranges::equal(reduce.attributes.get<std::vector<std::int64_t>>("axes"),
+                            std::array<std::int64_t, 2>{2, 3});
+}
 
 std::span<const OpEntry> reduce_ops() {
   static constexpr std::array entries{OpEntry{"reduce", lower_reduce},

@@ -139,9 +139,9 @@ struct Arena {
   std::vector<std::int64_t> scratch;  // offset by step; -1 where it asks for none
 };
 
-// In-place and co-share: a result may lie over an operand that its kernel is the last to read, where the
+// With in-place and co-share, a result may lie over an operand that its kernel is the last to read, where the
 // kernel allows it, and over anything that is dead. Outputs stay to the end of the step.
-Arena plan_arena(const LoweredGraph& lowered) {
+Arena plan_arena(const LoweredGraph& lowered, Sharing sharing) {
   std::vector<PlannedBuffer> buffers;
   for (const Buffer& buffer : lowered.buffers) {
     buffers.push_back({buffer.bytes, buffer.kind == Buffer::Kind::transient, buffer.output});
@@ -150,7 +150,7 @@ Arena plan_arena(const LoweredGraph& lowered) {
   for (const LoweredStep& step : lowered.steps) {
     steps.push_back({step.inputs, step.outputs, step.in_place, step.scratch_bytes});
   }
-  Placement placement = place(buffers, steps, Sharing::co_share);
+  Placement placement = place(buffers, steps, sharing);
   return {placement.bytes, std::move(placement.offset), std::move(placement.scratch_offset)};
 }
 
@@ -161,7 +161,7 @@ using Clock = std::chrono::steady_clock;
 GraphExecutor::GraphExecutor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store,
                              bool profile, const Packing& packing)
     : Executor(std::move(lowered), library, store, profile, packing), scratch_(lowered_.steps.size()) {
-  const Arena arena = plan_arena(lowered_);
+  const Arena arena = plan_arena(lowered_, library_.sharing());
   arena_ = Storage(library_.memory(), arena.bytes, "the planned arena");
   arena_.clear();
   auto* const base = static_cast<std::byte*>(arena_.data());

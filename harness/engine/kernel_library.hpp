@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/graph/graph.hpp"
+#include "harness/graph/memory_plan/placement.hpp"
 #include "harness/graph/op.hpp"
 
 namespace assay {
@@ -68,6 +69,8 @@ struct Lowered {
   std::vector<InPlace> in_place;  // those of in_place(node) that this kernel allows, in these formats
   // Result 0 is operand 0's bytes as they lie (flatten): there is no kernel and nothing is moved.
   bool view = false;
+  // Opaque operands that the kernel writes to while it reads them: nothing may read them after it.
+  std::vector<std::size_t> overwritten = {};
 };
 
 // A kernel of the flat list that graph mode runs, and the node it came from (a reorder: the node that wanted
@@ -111,6 +114,9 @@ class KernelLibrary {
 
   // Moves a value between two formats of this library: one operand, one result, never in place.
   virtual std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) = 0;
+
+  // Graph mode: which buffers of a step may have the same bytes.
+  virtual Sharing sharing() const { return Sharing::co_share; }
 
   // Graph mode, once, after all are bound: the list as it will run. The library may put one kernel of its own
   // (which it owns) in the place of neighbours, for instance all optimizer updates behind one barrier. It may

@@ -1,5 +1,6 @@
 #include "harness/engine/lowered_graph.hpp"
 
+#include <cassert>
 #include <utility>
 
 #include "harness/engine/memory.hpp"
@@ -160,8 +161,12 @@ class Assembly {
 
   void emit(NodeId id, Lowered lowered) {
     const Node& node = graph_.node(id);
-    LoweredStep step{node.name, std::string(node.op->name()), std::move(lowered.kernel),  {},
-                     {},        lowered.scratch_bytes,        std::move(lowered.in_place)};
+    LoweredStep step{
+        node.name, std::string(node.op->name()), std::move(lowered.kernel),   {},
+        {},        lowered.scratch_bytes,        std::move(lowered.in_place), std::move(lowered.overwritten)};
+    for ([[maybe_unused]] const std::size_t i : step.overwritten) {
+      assert(graph_.value(node.inputs[i]).opaque && last_reader_[index(node.inputs[i])] == id);
+    }
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       step.inputs.push_back(node.inputs[i] == none ? none : operand(node, node.inputs[i], lowered.inputs[i]));
     }
@@ -232,7 +237,7 @@ class Assembly {
     } else {
       kernel = library_.reorder(from.type, from.format, to.format);
     }
-    return {std::move(node), "reorder", std::move(kernel), {from.buffer}, {to.buffer}, 0, {}};
+    return {std::move(node), "reorder", std::move(kernel), {from.buffer}, {to.buffer}, 0, {}, {}};
   }
 
   // Whether the new value may be written where the old one lies: nobody reads the old one later, and this

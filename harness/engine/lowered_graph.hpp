@@ -42,6 +42,7 @@ struct LoweredStep {
   std::vector<int> outputs;
   std::int64_t scratch_bytes = 0;
   std::vector<InPlace> in_place;
+  std::vector<std::size_t> overwritten;  // as in Lowered
 };
 
 struct LoweredGraph {

@@ -52,7 +52,7 @@ std::deque<Axis> make_table() {
       {.option =
            {"mode", axis, text, "NAME,...", "",
             "How a backend executes: eager, graph or its own, or all of them; without it the mode that the backend "
-            "recommends"},
+            "recommends, and next to other backends also the bare one of a vendor's library"},
        .field = &Axes::mode,
        .identity = always,
        .id = "/{0}",

@@ -43,6 +43,8 @@ std::span<const MetricRow> metric_table() {
      " what the copy fetched from memory"},
     {"loader_wait", "s", Hint::duration, lower, others, "loader wait", "",
      "median over the blocks of step_time of the seconds that a step waits for its batch"},
+    {"kernel_time", "s", Hint::duration, lower, others, "kernels", "",
+     "with --profile: the sum over the kernels of a step of the mean time of each"},
     {"cpu_utilisation", "1", Hint::percentage, neither, others, "CPU", "",
      "CPU seconds of the worker / (seconds * threads) over the blocks of step_time; with child processes the"
      " mean over the samples of the whole run"},

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "harness/core/statistics.hpp"
 #include "harness/report/fork_time.hpp"
@@ -55,6 +57,25 @@ Sample epoch_time(const Fork& fork) {
   double sum = 0;
   for (std::size_t i = 1; i < each.size(); ++i) sum += each[i];
   return {sum / static_cast<double>(each.size() - 1), ""};
+}
+
+// What a report has of the kernels is not checked when it is read.
+std::optional<double> number_of(const nlohmann::json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return found != object.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+}
+
+Sample kernel_time(const Fork& fork) {
+  double sum = 0;
+  bool any = false;
+  for (const nlohmann::json& kernel : fork.operators) {
+    const auto seconds = number_of(kernel, "seconds"), calls = number_of(kernel, "calls");
+    if (!seconds || !calls || *calls <= 0) continue;
+    sum += *seconds / *calls;
+    any = true;
+  }
+  if (!any) return {{}, "kernels are timed only with --profile, and only by backends that can"};
+  return {sum, ""};
 }
 
 Sample last_evaluation(const Fork& fork, DataSplit split, double Evaluation::* field) {
@@ -182,6 +203,7 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       {"latency_p90", [](const Fork& fork) { return latency(fork, 0.9); }},
       {"latency_p99", [](const Fork& fork) { return latency(fork, 0.99); }},
       {"latency_p99.9", [](const Fork& fork) { return latency(fork, 0.999); }},
+      {"kernel_time", kernel_time},
       {"compile_time", [](const Fork& fork) { return Sample{fork.compile_seconds, ""}; }},
       {"loader_wait",
        [=](const Fork& fork) {

@@ -151,7 +151,7 @@ struct CellReport {
   std::string id{};
   Axes axes{};
   Work work{};
-  std::string kind{};  // of the backend: "bare", "framework", "oracle"
+  std::string kind{};  // of the backend in this mode: "bare", "engine", "framework", "oracle"
   Status status = Status::failed;
   std::string reason{};
   std::vector<std::string> flags{};

@@ -307,7 +307,12 @@ constexpr auto describe(Of<CellReport>) {
       field("axes", &CellReport::axes, "What the id is made of.").inline_before(),
       field("work", &CellReport::work, "What a step does, and what the machine can do.")
           .left_out_by_default(),
-      field("kind", &CellReport::kind, "Of the backend.").one_of("bare", "framework", "oracle"),
+      field(
+          "kind", &CellReport::kind,
+          "What the backend is in this mode: a `framework`; `bare`, a vendor's library and nothing else, which "
+          "the tax of frameworks is over; an `engine`, such a library with kernels of its own around it (`bare` in "
+          "reports before there were engines); or the `oracle`.")
+          .one_of("bare", "engine", "framework", "oracle"),
       field("status", &CellReport::status, "How it ended."),
       field("reason", &CellReport::reason, "Why the status is not `ok`."),
       field(

@@ -35,7 +35,8 @@ GLOSSARY = (
     ),
     (
         "bare",
-        "a vendor's library without a framework: what the hardware gives when nothing stands between",
+        "a vendor's library and nothing else, such as onednn primitives; an engine (onednn graph) adds "
+        "kernels of its own and is compared like a framework",
     ),
     ("tax", "how much longer a framework takes than the bare library: +100 % is twice the time"),
     ("fork", "one fresh process that measured the cell; numbers are medians over forks, not over iterations"),

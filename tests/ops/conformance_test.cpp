@@ -24,9 +24,9 @@ namespace {
 
 constexpr int threads = 2;
 
-std::unique_ptr<KernelLibrary> library_for(PrecisionKind precision) {
+std::unique_ptr<KernelLibrary> library_for(PrecisionKind precision, const std::string& mode = "graph") {
   CompileOptions options;
-  options.mode = "graph";
+  options.mode = mode;
   options.precision = precision_of(precision);
   options.threads = threads;
   options.deterministic = true;  // a kernel is run twice and must say the same
@@ -74,23 +74,32 @@ std::string reason_against(KernelLibrary& library, const Graph& graph) {
   return {};
 }
 
-class Conformance : public NeedsDevice<::testing::TestWithParam<std::string>> {};
+struct Subject {
+  std::string mode, op;
+};
+
+void PrintTo(const Subject& subject, std::ostream* stream) { *stream << subject.mode << ' ' << subject.op; }
+
+class Conformance : public NeedsDevice<::testing::TestWithParam<Subject>> {};
 
 TEST_P(Conformance, agrees_with_the_reference_in_fp64) {
+  const auto& [mode, op] = GetParam();
+  // Plain formats are those of mode eager, which has the kernels of mode graph.
+  const std::vector<bool> formats = mode == "graph" ? std::vector{true, false} : std::vector{false};
   std::string refused;
   int compared = 0;
   for (const OpCase& row : all_cases()) {
-    if (row.op != GetParam()) continue;
+    if (row.op != op) continue;
     reference::ReferenceLibrary oracle(1);
     const GuardedRun expected = run_guarded(row, precision_of(PrecisionKind::fp64), oracle, true);
     for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16}) {
-      const auto library = library_for(precision);
+      const auto library = library_for(precision, mode);
       const Graph graph = graph_of(row, precision_of(precision));
       if (const std::string reason = reason_against(*library, graph); !reason.empty()) {
         refused = reason;
         continue;
       }
-      for (const bool plain : {true, false}) {
+      for (const bool plain : formats) {
         SCOPED_TRACE(
             fmt::format("{} in {}, formats {}", row.id(), to_string(precision), plain ? "plain" : "chosen"));
         compare(row, precision, graph, run_guarded(row, precision_of(precision), *library, plain), expected);
@@ -101,14 +110,17 @@ TEST_P(Conformance, agrees_with_the_reference_in_fp64) {
   if (compared == 0) GTEST_SKIP() << refused;
 }
 
-std::vector<std::string> ops() {
-  std::vector<std::string> names;
-  for (const Op* op : all_ops()) names.emplace_back(op->name());
-  return names;
+std::vector<Subject> subjects() {
+  std::vector<Subject> all;
+  for (const std::string& mode : under_test::planned_modes()) {
+    for (const Op* op : all_ops()) all.push_back({mode, std::string(op->name())});
+  }
+  return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, Conformance, ::testing::ValuesIn(ops()),
-                         [](const auto& op) { return op.param; });
+INSTANTIATE_TEST_SUITE_P(Ops, Conformance, ::testing::ValuesIn(subjects()), [](const auto& subject) {
+  return subject.param.mode == "graph" ? subject.param.op : subject.param.mode + "_" + subject.param.op;
+});
 
 TEST(Suite, has_a_row_for_every_op) {
   std::set<std::string> with_row;

@@ -42,7 +42,7 @@ TEST_P(Memory, of_resnet56_does_not_grow_over_300_steps) {
   expect_constant({find_workload("resnet56").build(8), GetParam(), 1}, 20, 300);
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, Memory, ::testing::Values("graph", "eager"),
+INSTANTIATE_TEST_SUITE_P(Modes, Memory, ::testing::ValuesIn(under_test::all_modes()),
                          [](const auto& mode) { return mode.param; });
 
 }  // namespace

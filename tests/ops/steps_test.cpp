@@ -22,7 +22,7 @@ TEST_P(Steps, end_in_the_same_bits_twice) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, Steps, ::testing::Values("graph", "eager"),
+INSTANTIATE_TEST_SUITE_P(Modes, Steps, ::testing::ValuesIn(under_test::all_modes()),
                          [](const auto& mode) { return mode.param; });
 
 }  // namespace

@@ -137,7 +137,7 @@ TEST_P(BatchNormTraps, momentum_is_the_share_of_the_old_statistics_and_the_new_v
   EXPECT_EQ(seen, expected.size());
 }
 
-const auto modes = ::testing::Values("graph", "eager");
+const auto modes = ::testing::ValuesIn(under_test::all_modes());
 const auto name = [](const auto& mode) { return mode.param; };
 INSTANTIATE_TEST_SUITE_P(Modes, Traps, modes, name);
 INSTANTIATE_TEST_SUITE_P(Modes, BatchNormTraps, modes, name);

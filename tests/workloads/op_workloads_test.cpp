@@ -22,7 +22,7 @@ TEST_P(CheckedOp, agrees_with_the_oracle_forwards_and_backwards) {
   for (const OpWorkload& op : all_op_workloads()) {
     for (const Task task : {Task::infer, Task::train}) {
       if (task == Task::train && !op.differentiable) continue;
-      for (const char* mode : {"graph", "eager"}) {
+      for (const std::string& mode : modes_of(GetParam())) {
         for (std::size_t size = 0; size < 2; ++size) {
           SCOPED_TRACE(op.name + " " + op.sizes.at(size) + " " + std::string(to_string(task)) + " " + mode);
           const Program program = op.program(op.sizes[size]);

@@ -20,6 +20,12 @@ inline std::vector<std::string> our_backends() {
 #endif
 }
 
+// Of one of our_backends().
+inline std::vector<std::string> modes_of(const std::string& backend) {
+  if (backend == "onednn") return {"graph", "eager", "primitives"};
+  return {"graph", "eager"};
+}
+
 // One of our_backends().
 inline std::unique_ptr<Backend> make_backend([[maybe_unused]] const std::string& name) {
 #ifdef ASSAY_TEST_ONEDNN

@@ -23,15 +23,17 @@ Program program_of(const std::string& name, const OptimizerSpec& optimizer = {})
 struct Case {
   std::string backend, program;
   PrecisionKind precision;
+  bool bare = false;  // in mode primitives; else in the others
 };
 
 void PrintTo(const Case& c, std::ostream* stream) {
-  *stream << c.backend << ' ' << c.program << ' ' << to_string(c.precision);
+  *stream << c.backend << ' ' << c.program << ' ' << to_string(c.precision) << (c.bare ? " primitives" : "");
 }
 
 std::string name_of(const ::testing::TestParamInfo<Case>& test) {
   std::string name =
       test.param.backend + "_" + test.param.program + "_" + std::string(to_string(test.param.precision));
+  if (test.param.bare) name += "_primitives";
   std::ranges::replace(name, '-', '_');
   return name;
 }
@@ -60,6 +62,12 @@ std::vector<Case> networks() {
       }
     }
   }
+  for (std::size_t i = 0, usual = all.size(); i < usual; ++i) {
+    if (all[i].backend != "onednn") continue;
+    Case bare = all[i];
+    bare.bare = true;
+    all.push_back(std::move(bare));
+  }
   return all;
 }
 
@@ -68,12 +76,14 @@ class Checked : public ::testing::TestWithParam<Case> {
   bool small() const { return GetParam().program == "traps"; }
   // The executor's modes differ in plans and fusions; the plain mode of the slow reference is held by the
   // small network.
-  std::vector<const char*> modes() const {
+  std::vector<std::string> modes() const {
     const bool slow = GetParam().backend == "reference" && !small();
-    return slow ? std::vector<const char*>{"graph"} : std::vector<const char*>{"graph", "eager"};
+    if (slow || GetParam().bare) return {planned_mode()};
+    return {"graph", "eager"};
   }
+  std::string planned_mode() const { return GetParam().bare ? "primitives" : "graph"; }
   // Empty, or why this backend cannot.
-  std::string judge(const Program& program, Task task, const char* mode, Judged& judged) {
+  std::string judge(const Program& program, Task task, const std::string& mode, Judged& judged) {
     const std::unique_ptr<Backend> backend = make_backend(GetParam().backend);
     const CheckedCell cell{task, mode, GetParam().precision, small() ? 1 : 2};
     CompileOptions options;
@@ -83,7 +93,7 @@ class Checked : public ::testing::TestWithParam<Case> {
     options.threads = cell.threads;
     if (std::string reason = backend->unsupported(program, options); !reason.empty()) return reason;
     judged = judge_backend(*backend, program, cell);
-    std::printf("%s: worst ratio %.2f before timing, %.2f after\n", mode, judged.check.worst,
+    std::printf("%s: worst ratio %.2f before timing, %.2f after\n", mode.c_str(), judged.check.worst,
                 judged.verify.worst);
     return {};
   }
@@ -93,7 +103,7 @@ class CheckedWorkload : public Checked {};
 
 TEST_P(CheckedWorkload, agrees_with_the_oracle) {
   for (const Task task : {Task::train, Task::infer}) {
-    for (const char* mode : modes()) {
+    for (const std::string& mode : modes()) {
       Judged judged;
       const std::string reason = judge(program_of(GetParam().program), task, mode, judged);
       if (!reason.empty()) GTEST_SKIP() << reason;
@@ -119,7 +129,7 @@ TEST_P(CheckedOptimizers, agree_with_the_oracle) {
     optimizer.kind = kind;
     optimizer.weight_decay = 0.1;
     Judged judged;
-    const std::string reason = judge(program_of("traps", optimizer), Task::train, "graph", judged);
+    const std::string reason = judge(program_of("traps", optimizer), Task::train, planned_mode(), judged);
     if (!reason.empty()) GTEST_SKIP() << reason;
     EXPECT_TRUE(judged.passed()) << kind << '\n' << judged.text();
   }
@@ -135,7 +145,7 @@ Program sparse_lstm(const char* optimizer) {
 TEST_P(CheckedOptimizers, agree_with_the_oracle_on_row_sparse_gradients) {
   for (const char* kind : {"adam", "lazy_adam", "sgd"}) {
     Judged judged;
-    const std::string reason = judge(sparse_lstm(kind), Task::train, "graph", judged);
+    const std::string reason = judge(sparse_lstm(kind), Task::train, planned_mode(), judged);
     if (!reason.empty()) GTEST_SKIP() << reason;
     EXPECT_TRUE(judged.passed()) << kind << '\n' << judged.text();
   }
@@ -200,7 +210,7 @@ Program dropping(double rate) {
 
 TEST(Dropout, passes_the_check_and_its_draws_are_judged) {
   for (const std::string& name : our_backends()) {
-    for (const char* mode : {"graph", "eager"}) {
+    for (const std::string& mode : modes_of(name)) {
       const Judged judged =
           judge_backend(*make_backend(name), dropping(0.25), {Task::train, mode, PrecisionKind::fp32, 1});
       EXPECT_TRUE(judged.passed()) << name << ' ' << mode << '\n' << judged.text();

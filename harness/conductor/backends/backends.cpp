@@ -78,6 +78,13 @@ void check_requirements(BackendDescription& backend, const Placeholders& values,
   }
 }
 
+void require_mode(const BackendDescription& backend, const char* which, const std::string& mode,
+                  const std::string& where) {
+  if (mode.empty() || contains(backend.modes, mode)) return;
+  throw ConfigError(fmt::format("{}: the {} mode '{}' is not among its modes {}{}", where, which, mode,
+                                fmt::join(backend.modes, ", "), suggestion(mode, backend.modes)));
+}
+
 std::vector<fs::path> descriptions_in(const std::vector<fs::path>& folders) {
   std::vector<fs::path> files;
   for (const fs::path& folder : folders) {
@@ -156,10 +163,8 @@ BackendDescription backend_from_json(const Json& json, const fs::path& file,
   for (std::string& part : backend.command) part = substitute(part, values, where);
   for (auto* variables : {&backend.environment, &backend.warm_environment})
     for (auto& [name, value] : *variables) value = substitute(value, values, where);
-  if (!backend.recommended.empty() && !contains(backend.modes, backend.recommended))
-    throw ConfigError(fmt::format("{}: the recommended mode '{}' is not among its modes {}{}", where,
-                                  backend.recommended, fmt::join(backend.modes, ", "),
-                                  suggestion(backend.recommended, backend.modes)));
+  require_mode(backend, "recommended", backend.recommended, where);
+  require_mode(backend, "bare", backend.bare_mode, where);
   check_requirements(backend, values, where);
   return backend;
 }

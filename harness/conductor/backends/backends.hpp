@@ -30,7 +30,7 @@ constexpr auto describe(Of<Requirement>) {
 struct BackendDescription {
   std::string name;
   std::string description;
-  std::string kind;  // "framework", "bare", "oracle"
+  std::string kind;  // "framework", "engine", "bare", "oracle"; of all modes but bare_mode
   bool oracle = false;
   std::vector<std::string> command;  // placeholders substituted; the cell folder is added when it is started
   std::string framework;             // whose environment it lives in; empty for a program
@@ -42,7 +42,8 @@ struct BackendDescription {
   std::vector<LoaderKind> loaders;
   std::vector<DeviceKind> memory_limits;  // on which it keeps to --memory-fraction and --memory-cap
   std::vector<std::string> ops;           // that it has; empty: it does not say
-  std::string recommended;                // the mode that a run takes without --mode; empty: every mode
+  std::string bare_mode;    // the mode that is a vendor's library and nothing else; may be empty
+  std::string recommended;  // the mode that a run takes without --mode; empty: every mode
   // Variables of its workers, placeholders substituted but ${cache}, the folder of compile caches; and those that are
   // set with --compile-cache warm only.
   std::map<std::string, std::string> environment, warm_environment;
@@ -54,6 +55,10 @@ struct BackendDescription {
   std::string unavailable, remedy;
 
   bool available() const { return unavailable.empty(); }
+  // What it is in a mode: "bare" in bare_mode, else `kind`.
+  std::string kind_of(std::string_view mode) const {
+    return !mode.empty() && mode == bare_mode ? "bare" : kind;
+  }
   // Whether one of its variables names a cache on disk, which --compile-cache warm keeps between forks.
   bool has_compile_cache() const;
 };
@@ -64,7 +69,7 @@ constexpr auto describe(Of<BackendDescription>) {
       "backend", "What a backend offers, and how it is started.",
       field("name", &B::name, "One word without slash or comma."),
       field("description", &B::description, "A line for lists.").optional(),
-      field("kind", &B::kind, "framework, bare or oracle."),
+      field("kind", &B::kind, "framework, engine, bare or oracle."),
       field("oracle", &B::oracle, "Whether it answers checks.").optional(),
       field("command", &B::command, "Its worker and arguments.").not_empty(),
       field("framework", &B::framework, "Whose environment it lives in.").optional(),
@@ -76,6 +81,7 @@ constexpr auto describe(Of<BackendDescription>) {
       field("loaders", &B::loaders, "That feed it.").not_empty(),
       field("memory_limits", &B::memory_limits, "Devices whose memory it limits.").not_empty().optional(),
       field("ops", &B::ops, "That it has.").not_empty().optional(),
+      field("bare_mode", &B::bare_mode, "The mode that is a vendor's library and nothing else.").optional(),
       field("recommended", &B::recommended, "The mode that a run takes without --mode.").optional(),
       field("environment", &B::environment, "Variables of its workers.").optional(),
       field("warm_environment", &B::warm_environment, "Those of --compile-cache warm.").optional(),

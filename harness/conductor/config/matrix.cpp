@@ -69,7 +69,7 @@ class Expander {
       multiply_out(lists, [&](const OptionValues& point) {
         if (is_repetition(op ? nullptr : &find_workload(workload), lists, point, values)) return;
         for (const BackendDescription* backend : backends) {
-          for (const std::string& mode : modes_of(*backend, modes)) {
+          for (const std::string& mode : modes_of(*backend, modes, backends.size() > 1)) {
             Cell cell = make(workload, *backend, mode, point, values, row);
             for (const ConfigPublished& published : row.published)
               cell.published.push_back(resolved(published, workload, *backend, mode, point, values, row));
@@ -80,11 +80,18 @@ class Expander {
     }
   }
 
-  // The modes of the backend that are asked for.
-  static Names modes_of(const BackendDescription& backend, const Names& asked) {
+  // The modes of the backend that are asked for. Without any, the one that it recommends; next to other backends
+  // also its bare one, which the tax of frameworks is over.
+  static Names modes_of(const BackendDescription& backend, const Names& asked, bool several) {
     if (contains(asked, every_mode)) return backend.modes;
-    if (asked.empty()) return backend.recommended.empty() ? backend.modes : Names{backend.recommended};
     Names modes;
+    if (asked.empty()) {
+      if (backend.recommended.empty()) return backend.modes;
+      modes = {backend.recommended};
+      if (several && !backend.bare_mode.empty() && backend.bare_mode != backend.recommended)
+        modes.push_back(backend.bare_mode);
+      return modes;
+    }
     for (const std::string& mode : asked)
       if (contains(backend.modes, mode)) modes.push_back(mode);
     return modes;
@@ -95,7 +102,7 @@ class Expander {
                      const std::vector<const BackendDescription*>& backends) {
     if (!values.contains("backend")) return;
     for (const BackendDescription* backend : backends) {
-      if (!modes_of(*backend, modes).empty()) continue;
+      if (!modes_of(*backend, modes, false).empty()) continue;
       std::string text = fmt::format("{} is left out: it has none of the modes {} (it has {})", backend->name,
                                      fmt::join(modes, ", "), fmt::join(backend->modes, ", "));
       if (!contains(expansion_.left_out, text)) expansion_.left_out.push_back(std::move(text));

@@ -160,6 +160,19 @@ void add_warning_notes(Table& table, const Analysis& all, const AnalyzedGroup& g
   }
 }
 
+namespace {
+
+// The ops of a bare cell that its library does not have; empty where there are none.
+std::string outside_of_library(const CellReport& cell) {
+  for (const Fork& fork : cell.forks) {
+    const auto found = fork.settings.find("outside_of_library");
+    if (found != fork.settings.end()) return found->second == "none" ? "" : one_line(found->second, 300);
+  }
+  return "";
+}
+
+}  // namespace
+
 void add_status_notes(Table& table, const Analysis& all, const AnalyzedGroup& group) {
   for (const std::size_t i : group.cells) {
     const CellReport& cell = all.report_cell(i);
@@ -177,6 +190,9 @@ void add_status_notes(Table& table, const Analysis& all, const AnalyzedGroup& gr
                                         short_name(cell), cell.equivalence.reason.empty() ? "." : ": ",
                                         one_line(cell.equivalence.reason, 200)));
     }
+    if (const std::string ops = outside_of_library(cell); !ops.empty())
+      table.notes.push_back(fmt::format("{}: the library has no primitive for {}; plain loops compute them.",
+                                        short_name(cell), ops));
     if (cell.status == Status::ok && cell.axes.loader == LoaderKind::native)
       table.notes.push_back(
           fmt::format("{} was fed by its framework's own loader, in an order of its own: not bit-equal to "

@@ -18,7 +18,7 @@ CellReport planned_report(const Cell& cell, std::uint64_t seed) {
   CellReport row;
   row.id = cell.id;
   row.axes = cell.axes;
-  row.kind = cell.backend->kind;
+  row.kind = cell.backend->kind_of(cell.axes.mode);
   row.status = cell.runnable() ? Status::interrupted : cell.status;
   row.reason = cell.runnable() ? "not reached" : cell.reason;
   row.reproduce = cell.reproduce(seed);

@@ -47,7 +47,8 @@ std::vector<Cell> Rooflines::probes(const Axes& axes, const std::string& workloa
   std::vector<Cell> cells;
   for (const bool oracle : {false, true}) {
     for (const BackendDescription& backend : context_.registry.backends) {
-      const bool wanted = oracle ? backend.oracle : backend.kind == "bare";
+      const bool ours = backend.kind == "engine" || backend.kind == "bare";
+      const bool wanted = oracle ? backend.oracle : ours;
       if (!wanted || !backend.available() || !contains(backend.devices, axes.device) ||
           !contains(backend.precisions, precision))
         continue;

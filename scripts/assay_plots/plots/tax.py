@@ -55,8 +55,8 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     taxes = [(group, rows) for group in study.networks if (rows := taxed(study, group))]
     if not taxes:
         raise LeftOut(
-            "the tax is a framework's time over a bare library's (such as onednn) in the same rounds; "
-            "no comparison of this report has clean forks of both"
+            "the tax is a framework's time over a bare library's (such as onednn primitives) in the same "
+            "rounds; no comparison of this report has clean forks of both"
         )
     kept, note = most(taxes, lambda pair: len(pair[1]), "comparison")
     return [panel(study, group, rows) for group, rows in kept], note

@@ -79,12 +79,13 @@ TEST_P(Training, gradients_agree_with_the_reference_in_fp64) {
 
 INSTANTIATE_TEST_SUITE_P(
     Workloads, Training,
-    ::testing::Values(Case{"mlp", "graph", PrecisionKind::fp32}, Case{"mlp", "eager", PrecisionKind::fp32},
-                      Case{"lenet5", "graph", PrecisionKind::fp32},
-                      Case{"lenet5", "eager", PrecisionKind::fp32}, Case{"cnn", "graph", PrecisionKind::fp32},
-                      Case{"cnn", "eager", PrecisionKind::fp32}, Case{"mlp", "graph", PrecisionKind::bf16},
-                      Case{"lenet5", "graph", PrecisionKind::bf16},
-                      Case{"cnn", "graph", PrecisionKind::bf16}));
+    ::testing::Values(
+        Case{"mlp", "graph", PrecisionKind::fp32}, Case{"mlp", "eager", PrecisionKind::fp32},
+        Case{"lenet5", "graph", PrecisionKind::fp32}, Case{"lenet5", "eager", PrecisionKind::fp32},
+        Case{"cnn", "graph", PrecisionKind::fp32}, Case{"cnn", "eager", PrecisionKind::fp32},
+        Case{"mlp", "primitives", PrecisionKind::fp32}, Case{"lenet5", "primitives", PrecisionKind::fp32},
+        Case{"cnn", "primitives", PrecisionKind::fp32}, Case{"mlp", "graph", PrecisionKind::bf16},
+        Case{"lenet5", "graph", PrecisionKind::bf16}, Case{"cnn", "graph", PrecisionKind::bf16}));
 
 std::vector<HostTensor> train(const Program& program, const Data& data, int steps, int threads) {
   OnednnBackend backend;

@@ -118,6 +118,20 @@ TEST(Analysis, takes_the_bare_librarys_best_mode_as_baseline_though_a_framework_
   EXPECT_FALSE(baseline());
 }
 
+TEST(Analysis, TaxIsOverTheBareLibraryAndNotOverAnEngine) {
+  Report report = test::sample_report(2);
+  report.cells[0].kind = "engine";
+  EXPECT_FALSE(analyze(report).cells[1].taxed) << "an engine is no base";
+  report.cells.push_back(test::sample_cell("onednn", "primitives", 0.004, 2));
+  const Analysis all = analyze(report);
+  EXPECT_EQ(all.groups.at(0).baselines.at(0), 2u) << "though the engine is faster";
+  EXPECT_FALSE(all.cells[0].taxed);
+  EXPECT_NEAR(all.cells[0].ratio->value, 0.5, 1e-9);
+  EXPECT_EQ(all.cells[0].rank, 1) << "it is a contestant like any other";
+  EXPECT_TRUE(all.cells[1].taxed);
+  EXPECT_NEAR(all.cells[1].ratio->value, 2, 1e-9);
+}
+
 TEST(Analysis, ranks_clean_cells_by_time_then_the_timed_ones_then_the_others) {
   Report report = test::sample_report(2);
   report.cells.push_back(test::sample_cell("torch", "eager", 0.001, 2));

@@ -119,6 +119,7 @@ Listing list_backends(const OptionValues& given, bool) {
   for (const BackendDescription& backend : registry.backends) {
     out.items.push_back({{"name", backend.name},
                          {"kind", backend.kind},
+                         {"bare_mode", backend.bare_mode},
                          {"oracle", backend.oracle},
                          {"description", backend.description},
                          {"framework", backend.framework},

@@ -55,6 +55,19 @@ TEST_F(BackendsTest, a_missing_requirement_makes_it_unavailable_with_reason_and_
   EXPECT_EQ(backend.remedy, "scripts/setup fake");
 }
 
+TEST_F(BackendsTest, IsBareOnlyInTheModeThatItSays) {
+  nlohmann::json json = description();
+  json["kind"] = "engine";
+  json["modes"] = {"graph", "primitives"};
+  json["bare_mode"] = "primitives";
+  const BackendDescription backend = backend_from_json(json, root_ / "fake/backend.json", {});
+  EXPECT_EQ(backend.kind_of("graph"), "engine");
+  EXPECT_EQ(backend.kind_of("primitives"), "bare");
+  EXPECT_EQ(read().kind_of("eager"), "framework");
+  json["bare_mode"] = "primitive";
+  EXPECT_THROW(backend_from_json(json, root_ / "fake/backend.json", {}), ConfigError);
+}
+
 TEST_F(BackendsTest, placeholders_become_paths) {
   const fs::path python = root_ / "environments/fake/bin/python";
   write(python, "#!/bin/sh\n");

@@ -74,6 +74,25 @@ TEST_F(MatrixTest, TakesTheRecommendedModeWhereNoneIsGiven) {
   EXPECT_THAT(modes(R"({"workload": "mlp", "backend": "fast", "mode": "eager"})"), ElementsAre("fast eager"));
 }
 
+TEST_F(MatrixTest, AddsTheBareModeNextToOtherBackendsWhereNoModeIsGiven) {
+  const auto modes = [this](const char* config) {
+    std::vector<std::string> found;
+    for (const Cell& cell : cells(config)) found.push_back(cell.axes.backend + " " + cell.axes.mode);
+    return found;
+  };
+  using ::testing::ElementsAre;
+  registry_.backends[0].modes.emplace_back("bare");
+  registry_.backends[0].recommended = "graph";
+  registry_.backends[0].bare_mode = "bare";
+  registry_.backends[3].recommended = "compile";
+  EXPECT_THAT(modes(R"({"workload": "mlp", "backend": ["fast", "other"]})"),
+              ElementsAre("fast graph", "fast bare", "other compile"));
+  EXPECT_THAT(modes(R"({"workload": "mlp", "backend": "fast"})"), ElementsAre("fast graph"))
+      << "there is nobody to tax";
+  EXPECT_THAT(modes(R"({"workload": "mlp", "backend": ["fast", "other"], "mode": ["graph", "compile"]})"),
+              ElementsAre("fast graph", "other compile"));
+}
+
 TEST_F(MatrixTest, NamesABackendThatIsLeftOut) {
   const auto left_out = [this](const char* config) {
     return expand(config_from_json(nlohmann::json::parse(config), "test.json"), registry_).left_out;

@@ -42,6 +42,15 @@ TEST(Summary, says_what_a_frameworks_own_loader_fed) {
   EXPECT_THAT(text_of(report), HasSubstr("torch compile was fed by its framework's own loader"));
 }
 
+TEST(Summary, SaysWhichOpsOfABareCellRanOutsideOfItsLibrary) {
+  Report report = test::sample_report(2);
+  EXPECT_THAT(text_of(report), Not(HasSubstr("no primitive for")));
+  for (Fork& fork : report.cells[0].forks) fork.settings["outside_of_library"] = "none";
+  EXPECT_THAT(text_of(report), Not(HasSubstr("no primitive for")));
+  for (Fork& fork : report.cells[0].forks) fork.settings["outside_of_library"] = "embedding";
+  EXPECT_THAT(text_of(report), HasSubstr("onednn graph: the library has no primitive for embedding"));
+}
+
 TEST(Summary, does_not_rank_what_is_flagged_wrong_or_absent_and_says_why) {
   Report report = test::sample_report(2);
   report.cells[0].flags = {"throttled"};

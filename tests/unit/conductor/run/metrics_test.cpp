@@ -195,6 +195,16 @@ TEST(Metrics, what_has_no_value_has_a_reason_and_the_report_holds_together) {
   EXPECT_THAT(invariant_violations(report), ::testing::IsEmpty());
 }
 
+TEST(Metrics, KernelTimeIsTheSumOfTheMeansOfTheKernels) {
+  Fork fork = steps_fork(0, 100);
+  EXPECT_FALSE(cell({fork}).metrics.at("kernel_time").value);
+  fork.operators = {{{"node", "fc"}, {"op", "linear"}, {"seconds", 0.5}, {"calls", 100}},
+                    {{"node", "fc"}, {"op", "reorder"}, {"seconds", 0.3}, {"calls", 200}},
+                    {{"node", "never"}, {"op", "relu"}, {"seconds", 0.0}, {"calls", 0}},
+                    "not a kernel"};
+  EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("kernel_time").value, 0.0065);
+}
+
 TEST(Metrics, every_metric_of_the_table_but_the_plans_is_computed) {
   std::vector<std::string> computed, in_table;
   for (const auto& [name, metric] : cell({steps_fork(0, 100)}).metrics) computed.push_back(name);

@@ -1,0 +1,61 @@
+#include "backends/onednn/primitives/ops.hpp"
+
+#include <algorithm>
+
+namespace assay::onednn::primitives {
+namespace {
+
+// Ops whose lowering in the other modes is one primitive of oneDNN as well, once nothing is fused into it.
+constexpr std::array shared{"add",
+                            "average_pool",
+                            "cast",
+                            "concat",
+                            "linear",
+                            "linear_input_gradient",
+                            "linear_weight_gradient",
+                            "matmul",
+                            "max_pool",
+                            "max_pool_gradient",
+                            "multiply",
+                            "relu",
+                            "relu_gradient",
+                            "sigmoid",
+                            "sigmoid_gradient",
+                            "slice",
+                            "softmax",
+                            "softmax_gradient",
+                            "softplus",
+                            "softplus_gradient",
+                            "tanh",
+                            "tanh_gradient",
+                            "transpose"};
+
+// Ops that oneDNN has no primitive for: the loops of the other modes. Of softmax_cross_entropy and its
+// gradient only the choice of a row's label; see loss.cpp.
+constexpr std::array outside{"dense_rows",
+                             "dropout_mask",
+                             "embedding",
+                             "embedding_gradient",
+                             "embedding_row_gradient",
+                             "from_list",
+                             "lazy_adam",
+                             "slice_gradient",
+                             "softmax_cross_entropy",
+                             "softmax_cross_entropy_gradient"};
+
+}  // namespace
+
+const OpEntry* find_entry(std::string_view op) {
+  for (const auto list : {convolution_ops(), pool_ops(), pointwise_ops(), norm_ops(), reduce_ops(),
+                          loss_ops(), lstm_ops(), optimizer_ops()}) {
+    for (const OpEntry& entry : list) {
+      if (entry.op == op) return &entry;
+    }
+  }
+  const bool taken = std::ranges::find(shared, op) != shared.end() || is_outside_of_library(op);
+  return taken ? onednn::find_entry(op) : nullptr;
+}
+
+bool is_outside_of_library(std::string_view op) { return std::ranges::find(outside, op) != outside.end(); }
+
+}  // namespace assay::onednn::primitives

@@ -1,0 +1,97 @@
+// What oneDNN has no primitive of its own for, composed of element-by-element ones and reorders.
+#include "backends/onednn/primitives/composition.hpp"
+#include "backends/onednn/primitives/ops.hpp"
+
+namespace assay::onednn::primitives {
+namespace {
+
+using dnnl::algorithm;
+
+// x / (1 + |x|).
+Lowered lower_softsign(const Request& request) {
+  Lowered lowered = row_major_draft(request);
+  Composition steps(request);
+  const Term x = steps.widened(steps.input(0, row_major(request.inputs[0])));
+  const Term divisor = steps.temporary(row_major({DType::f32, request.inputs[0].shape}));
+  steps.eltwise(algorithm::eltwise_abs, x, divisor);
+  steps.eltwise(algorithm::eltwise_linear, divisor, divisor, 1, 1);
+  steps.binary(algorithm::binary_div, x, divisor, steps.output(0, row_major(request.outputs[0])));
+  steps.finish(lowered);
+  return lowered;
+}
+
+// Operands x, dy: dy / (1 + |x|)^2.
+Lowered lower_softsign_gradient(const Request& request) {
+  Lowered lowered = row_major_draft(request);
+  Composition steps(request);
+  const Term x = steps.widened(steps.input(0, row_major(request.inputs[0])));
+  const Term dy = steps.widened(steps.input(1, row_major(request.inputs[1])));
+  const Term divisor = steps.temporary(row_major({DType::f32, request.inputs[0].shape}));
+  steps.eltwise(algorithm::eltwise_abs, x, divisor);
+  steps.eltwise(algorithm::eltwise_linear, divisor, divisor, 1, 1);
+  steps.eltwise(algorithm::eltwise_square, divisor, divisor);
+  steps.binary(algorithm::binary_div, dy, divisor, steps.output(0, row_major(request.outputs[0])));
+  steps.finish(lowered);
+  return lowered;
+}
+
+// Operands x, mask: the mask is multiplied with, in the order in which x lies if that is an image's.
+Lowered lower_dropout(const Request& request) {
+  const Tag tag = request.settled(0) ? image_tag(request.input_desc(0)) : Tag::undef;
+  const auto laid = [&](const TensorType& type) {
+    return tag == Tag::undef ? row_major(type) : with_tag(type, tag);
+  };
+  const Desc x = laid(request.inputs[0]), mask = laid(request.inputs[1]);
+  Lowered lowered = draft(request);
+  lowered.inputs[0] = lowered.outputs[0] = to_format(x);
+  lowered.inputs[1] = to_format(mask);
+  Composition steps(request);
+  const Term y = steps.output(0, x);
+  steps.binary(algorithm::binary_mul, steps.input(0, x), steps.input(1, mask), y);
+  steps.eltwise(algorithm::eltwise_linear, y, y,
+                static_cast<float>(1 / (1 - request.node.attributes.number("rate"))));
+  steps.finish(lowered);
+  return lowered;
+}
+
+Lowered lower_constant(const Request& request) {
+  Lowered lowered = row_major_draft(request);
+  Composition steps(request);
+  steps.fill(static_cast<float>(request.node.attributes.number("value")),
+             steps.output(0, row_major(request.outputs[0])));
+  steps.finish(lowered);
+  return lowered;
+}
+
+// flatten and reshape: the same bytes in row-major order, seen in another shape.
+Lowered lower_reshape(const Request& request) {
+  Lowered lowered = row_major_draft(request);
+  Composition steps(request);
+  const Desc desc = row_major(request.outputs[0]);
+  steps.reorder(steps.input(0, desc), steps.output(0, desc));
+  steps.finish(lowered);
+  lowered.view = true;
+  return lowered;
+}
+
+Lowered lower_copy(const Request& request) {
+  Lowered lowered = row_major_draft(request);
+  Composition steps(request);
+  const Desc desc = row_major(request.outputs[0]);
+  steps.reorder(steps.input(0, desc), steps.output(0, desc));
+  steps.finish(lowered);
+  return lowered;
+}
+
+}  // namespace
+
+std::span<const OpEntry> pointwise_ops() {
+  static constexpr std::array entries{
+      OpEntry{"softsign", lower_softsign}, OpEntry{"softsign_gradient", lower_softsign_gradient},
+      OpEntry{"dropout", lower_dropout},   OpEntry{"constant", lower_constant},
+      OpEntry{"flatten", lower_reshape},   OpEntry{"reshape", lower_reshape},
+      OpEntry{"from_array", lower_copy}};
+  return entries;
+}
+
+}  // namespace assay::onednn::primitives
