@@ -68,6 +68,9 @@ def report_of(cells: Sequence[Sequence[Sequence[int]]], steps: int = 10) -> dict
         cell = copy.deepcopy(template) | {"forks": []}
         cell["axes"]["batch"] = index + 1
         cell["id"] = identity(cell)
+        # Those that are computed below, and one that has no value.
+        kept = ("step_time", "samples_per_second", "host_peak_rss", "gpu_utilisation")
+        cell["metrics"] = {name: cell["metrics"][name] for name in kept}
         for number, blocks in enumerate(forks):
             fork = bare_fork | {
                 "round": number,
