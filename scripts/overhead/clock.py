@@ -180,7 +180,8 @@ def main(framework: Framework) -> None:
         parser.error("--network and --mode are needed")
     network = NETWORKS[given.network]
     if given.batch:
-        network = replace(network, batch=given.batch)
+        # How soon a small batch learns is not known.
+        network = replace(network, batch=given.batch, learns_within=None)
     if given.loader == "native":
         loop = framework.loading(given.network, network, given.mode, *data_set(network))
     else:
