@@ -67,10 +67,10 @@ struct Lowered {
   std::vector<Format> outputs;
   std::int64_t scratch_bytes = 0;
   std::vector<InPlace> in_place;  // those of in_place(node) that this kernel allows, in these formats
-  // Opaque operands that the kernel writes to while it reads them: nothing may read them after it.
-  std::vector<std::size_t> overwritten;
   // Result 0 is operand 0's bytes as they lie (flatten): there is no kernel and nothing is moved.
   bool view = false;
+  // Opaque operands that the kernel writes to while it reads them: nothing may read them after it.
+  std::vector<std::size_t> overwritten = {};
 };
 
 // A kernel of the flat list that graph mode runs, and the node it came from (a reorder: the node that wanted
