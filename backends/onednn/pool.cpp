@@ -83,10 +83,10 @@ std::vector<Desc> result_candidates(const Request& request, int mask, int argmax
   return candidates;
 }
 
-Lowered lower_gradient(const Request& request, int mask, int argmax) {
+Lowered lower_gradient(const Request& request, int mask, int argmax, const std::vector<Desc>& candidates) {
   const TensorType &dy = request.inputs[0], &dx = request.outputs[0];
   const Windows windows(request.node, dx.shape, dy.shape);
-  const auto chosen = choose(request.node, result_candidates(request, mask, argmax), [&](const Desc& desc) {
+  const auto chosen = choose(request.node, candidates, [&](const Desc& desc) {
     const auto hint = forward(request, dnnl::prop_kind::forward_training, windows, desc, dy);
     if (hint.get(true) == nullptr) return dnnl::pooling_backward::primitive_desc();
     return ASSAY_ONEDNN(dnnl::pooling_backward::primitive_desc(
@@ -121,14 +121,18 @@ Lowered lower_average_gradient(const Request& request) {
     lowered.kernel = std::move(kernel);
     return lowered;
   }
-  return average_pool_gradient(request);
+  return average_pool_gradient(request, result_candidates(request, 1, none));
 }
 
-Lowered lower_max_gradient(const Request& request) { return lower_gradient(request, 2, 1); }
+Lowered lower_max_gradient(const Request& request) {
+  return lower_gradient(request, 2, 1, result_candidates(request, 2, 1));
+}
 
 }  // namespace
 
-Lowered average_pool_gradient(const Request& request) { return lower_gradient(request, 1, none); }
+Lowered average_pool_gradient(const Request& request, const std::vector<Desc>& candidates) {
+  return lower_gradient(request, 1, none, candidates);
+}
 
 std::span<const OpEntry> pool_ops() {
   static constexpr std::array entries{

@@ -46,8 +46,8 @@ class PoolGradient final : public Kernel {
   void* dx_data_ = nullptr;
 };
 
-// oneDNN's. Operands dy, mask (optional); result dx.
-Lowered average_pool_gradient(const Request& request);
+// oneDNN's, with dx in one of `candidates`. Operands dy, mask (optional); result dx.
+Lowered average_pool_gradient(const Request& request, const std::vector<Desc>& candidates);
 
 // Null when oneDNN must do it. dx follows the mask where there is one, else dy; dy is read in whatever order
 // it has. Operands dy, mask (optional); result dx.

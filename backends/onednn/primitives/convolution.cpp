@@ -25,6 +25,14 @@ Lowered lower_weight_gradient(const Request& request) {
                                      any_format(request.inputs[0], request.outputs[0], request.inputs[1]));
 }
 
+// In blocks of channels, as convolutions lie: the primitive does not choose, and what it reads comes from a
+// flattened image in row-major order, which it is slow in.
+Lowered lower_average_pool_gradient(const Request& request) {
+  const TensorType& dx = request.outputs[0];
+  const Tag blocks = dnnl_get_effective_cpu_isa() >= dnnl_cpu_isa_avx512_core ? Tag::nChw16c : Tag::nChw8c;
+  return average_pool_gradient(request, {with_tag(dx, blocks), with_tag(dx, Tag::nhwc), row_major(dx)});
+}
+
 }  // namespace
 
 std::span<const OpEntry> convolution_ops() {
@@ -35,7 +43,7 @@ std::span<const OpEntry> convolution_ops() {
 }
 
 std::span<const OpEntry> pool_ops() {
-  static constexpr std::array entries{OpEntry{"average_pool_gradient", average_pool_gradient}};
+  static constexpr std::array entries{OpEntry{"average_pool_gradient", lower_average_pool_gradient}};
   return entries;
 }
 
