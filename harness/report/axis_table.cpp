@@ -51,8 +51,8 @@ std::deque<Axis> make_table() {
        .request = true},
       {.option =
            {"mode", axis, text, "NAME,...", "",
-            "How a backend executes: eager, graph or its own, or all of them; without it the mode that the backend "
-            "recommends, and next to other backends also the bare one of a vendor's library"},
+            "How a backend executes: eager, graph or its own, or all of them (default: the mode that the backend "
+            "recommends, and next to other backends also the bare mode of a vendor's library)"},
        .field = &Axes::mode,
        .identity = always,
        .id = "/{0}",

@@ -309,7 +309,7 @@ constexpr auto describe(Of<CellReport>) {
           .left_out_by_default(),
       field(
           "kind", &CellReport::kind,
-          "What the backend is in this mode: a `framework`; `bare`, a vendor's library and nothing else, which "
+          "The kind of the backend in this mode: a `framework`; `bare`, a vendor's library and nothing else, which "
           "the tax of frameworks is over; an `engine`, such a library with kernels of its own around it (`bare` in "
           "reports before there were engines); or the `oracle`.")
           .one_of("bare", "engine", "framework", "oracle"),

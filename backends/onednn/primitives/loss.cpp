@@ -38,7 +38,7 @@ class MeanOfLabels final : public Kernel {
   }
 
  private:
-  // Of the probability of a label. One that underflows is that of the largest logit times exp(difference).
+  // The logarithm of a label's probability. One that underflows is computed from the largest logit's.
   double logarithm(std::int64_t row, std::int64_t label) const {
     const auto probability = static_cast<double>(probabilities_[row + label]);
     if (probability >= static_cast<double>(std::numeric_limits<float>::min())) return std::log(probability);

@@ -162,7 +162,7 @@ void add_warning_notes(Table& table, const Analysis& all, const AnalyzedGroup& g
 
 namespace {
 
-// The ops of a bare cell that its library does not have; empty where there are none.
+// The ops of a bare cell that its library does not have; may be empty.
 std::string outside_of_library(const CellReport& cell) {
   for (const Fork& fork : cell.forks) {
     const auto found = fork.settings.find("outside_of_library");

@@ -121,7 +121,7 @@ TEST(Analysis, takes_the_bare_librarys_best_mode_as_baseline_though_a_framework_
 TEST(Analysis, TaxIsOverTheBareLibraryAndNotOverAnEngine) {
   Report report = test::sample_report(2);
   report.cells[0].kind = "engine";
-  EXPECT_FALSE(analyze(report).cells[1].taxed) << "an engine is no base";
+  EXPECT_FALSE(analyze(report).cells[1].taxed) << "an engine is not a base";
   report.cells.push_back(test::sample_cell("onednn", "primitives", 0.004, 2));
   const Analysis all = analyze(report);
   EXPECT_EQ(all.groups.at(0).baselines.at(0), 2u) << "though the engine is faster";
