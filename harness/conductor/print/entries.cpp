@@ -191,8 +191,9 @@ void add_status_notes(Table& table, const Analysis& all, const AnalyzedGroup& gr
                                         one_line(cell.equivalence.reason, 200)));
     }
     if (const std::string ops = outside_of_library(cell); !ops.empty())
-      table.notes.push_back(fmt::format("{}: the library has no primitive for {}; plain loops compute them.",
-                                        short_name(cell), ops));
+      table.notes.push_back(fmt::format(
+          "{}: the library has no primitive for {}: plain loops compute them, in whole or in part.",
+          short_name(cell), ops));
     if (cell.status == Status::ok && cell.axes.loader == LoaderKind::native)
       table.notes.push_back(
           fmt::format("{} was fed by its framework's own loader, in an order of its own: not bit-equal to "
