@@ -186,7 +186,7 @@ def test_metrics_are_medians_with_the_binomial_interval(tmp_path: Path) -> None:
     assert metric["value"] == pytest.approx(float(np.median(times)), rel=1e-12)
     assert metric["n"] == len(times)
     if len(times) < 6:
-        assert metric["lower"] is None
+        assert metric.get("lower") is None
         return
     # scipy's exact interval of the median has the same order statistics.
     interval = stats.quantile_test(times, p=0.5).confidence_interval(0.95)
