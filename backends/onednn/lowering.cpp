@@ -50,6 +50,13 @@ Format dense_format(const Request& request, std::size_t i) {
   return to_format(row_major(request.inputs[i]));
 }
 
+Format group_format(const Request& request, std::size_t parameter) {
+  for (const std::size_t i : {parameter, parameter + 1}) {
+    if (request.settled(i)) return request.offer.inputs[i];
+  }
+  return to_format(row_major(request.inputs[parameter]));
+}
+
 const OpEntry* find_entry(std::string_view op) {
   for (const auto list :
        {convolution_ops(), linear_ops(), pool_ops(), pointwise_ops(), dropout_ops(), norm_ops(), loss_ops(),

@@ -60,6 +60,9 @@ Lowered weight_gradient(const Request& request, const typename Primitive::primit
 // The format of operand i, or of the result, if its bytes are just the elements in some order (no padded
 // channels); else the row-major one: for kernels that go element by element.
 Format dense_format(const Request& request, std::size_t i);
+// The format of an optimizer's group, whose gradient follows its parameter: the parameter's; the gradient's where the
+// parameter has none yet.
+Format group_format(const Request& request, std::size_t parameter);
 
 // Whether a reduce, or its gradient, is the mean over H and W of `image`: lowered as a pool with one window.
 bool is_global_pool(const Node& reduce, const TensorType& image);

@@ -120,14 +120,6 @@ class OptimizerKernel final : public Kernel {
   const float* schedule_ = nullptr;
 };
 
-// The format of a group: the parameter's; the gradient's where the parameter has none yet.
-Format group_format(const Request& request, std::size_t parameter) {
-  for (const std::size_t i : {parameter, parameter + 1}) {
-    if (request.settled(i)) return request.offer.inputs[i];
-  }
-  return to_format(row_major(request.inputs[parameter]));
-}
-
 template <typename Rule>
 Lowered lower(const Request& request) {
   const auto operands = static_cast<std::size_t>(request.node.op->repeats());

@@ -10,7 +10,7 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t most_processes = 4096;
+constexpr std::size_t max_processes = 4096;
 
 std::string children_of_thread(const std::string& folder) {
   std::ifstream file(folder + "/children");
@@ -28,7 +28,7 @@ void add_children(const std::string& process, std::vector<pid_t>& processes) {
     if (thread->d_name[0] == '.') continue;
     const std::string list = children_of_thread(threads + "/" + thread->d_name);
     const char* at = list.c_str();
-    for (char* end = nullptr; processes.size() < most_processes; at = end) {
+    for (char* end = nullptr; processes.size() < max_processes; at = end) {
       const long child = std::strtol(at, &end, 10);
       if (end == at) break;
       processes.push_back(static_cast<pid_t>(child));

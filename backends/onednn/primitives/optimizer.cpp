@@ -93,14 +93,6 @@ struct Adam {
   }
 };
 
-// The parameter's; the gradient's where the parameter has none yet.
-Format group_format(const Request& request, std::size_t parameter) {
-  for (const std::size_t i : {parameter, parameter + 1}) {
-    if (request.settled(i)) return request.offer.inputs[i];
-  }
-  return to_format(row_major(request.inputs[parameter]));
-}
-
 // Operands schedule, then in groups parameter, gradient, moments; results in groups parameter, moments.
 template <typename Rule>
 Lowered lower(const Request& request) {

@@ -132,7 +132,7 @@ class Worker::Conversation {
   }
 
  private:
-  // Of the conversation before all but what the worker is.
+  // Keeps what the worker said of itself and drops the rest of the conversation before.
   void forget() {
     ConversationResult next;
     next.hello = std::move(result_.hello);

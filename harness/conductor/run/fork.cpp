@@ -231,7 +231,7 @@ void refuse_divergence(Fork& fork) {
   }
 }
 
-// Of what the worker was asked; the conductor's own work is not in it.
+// The time of the worker's answers, without the conductor's own work.
 TimeSpent spent_on(const ConversationResult& result) {
   TimeSpent spent;
   spent.start = result.start_seconds;
