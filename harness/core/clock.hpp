@@ -1,6 +1,7 @@
 // The one clock: CLOCK_MONOTONIC, shared by the conductor and its workers on a machine.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -9,6 +10,10 @@ namespace assay {
 // Nanoseconds since an arbitrary start. About 20 ns through the vDSO; a system call where the machine's time
 // source forbids that.
 std::int64_t now_ns();
+
+inline double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
 
 struct ClockQuality {
   std::string name = "CLOCK_MONOTONIC";

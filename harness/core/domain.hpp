@@ -36,4 +36,12 @@ template <>
 inline constexpr auto words<CacheState> =
     std::array{Word{CacheState::cold, "cold"}, Word{CacheState::warm, "warm"}};
 
+// What a backend is in a mode: a framework; a vendor's library and nothing else; such a library with kernels of our own
+// around it; or the judge of the others.
+enum class BackendKind { framework, bare, engine, oracle };
+template <>
+inline constexpr auto words<BackendKind> =
+    std::array{Word{BackendKind::framework, "framework"}, Word{BackendKind::bare, "bare"},
+               Word{BackendKind::engine, "engine"}, Word{BackendKind::oracle, "oracle"}};
+
 }  // namespace assay

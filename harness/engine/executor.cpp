@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/clock.hpp"
 #include "harness/engine/lowered_graph.hpp"
 #include "harness/engine/memory.hpp"
 #include "harness/graph/memory_plan/placement.hpp"
@@ -207,7 +208,7 @@ void GraphExecutor::run(std::int64_t slot) {
     const auto start = Clock::now();
     library_.run({&kernels_[k], 1});
     library_.synchronize();
-    times_[k].seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    times_[k].seconds += seconds_since(start);
     ++times_[k].calls;
   }
 }
@@ -289,7 +290,7 @@ void EagerExecutor::run(std::int64_t slot) {
     }
     if (!profile_) continue;
     library_.synchronize();
-    times_[s].seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    times_[s].seconds += seconds_since(start);
     ++times_[s].calls;
   }
 }

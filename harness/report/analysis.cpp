@@ -104,7 +104,7 @@ std::optional<std::size_t> baseline(const Analysis& all, const AnalyzedGroup& gr
   for (const bool bare : {true, false}) {
     for (const std::size_t i : group.cells) {
       const AnalyzedCell& cell = all.cells[i];
-      if (cell.report != report || !cell.time || (bare && cell.cell->kind != "bare")) continue;
+      if (cell.report != report || !cell.time || (bare && cell.cell->kind != BackendKind::bare)) continue;
       if (!best || *cell.time < *all.cells[*best].time) best = i;
     }
     if (best) break;
@@ -160,7 +160,8 @@ void compare_cells(Analysis& all, AnalyzedGroup& group) {
     if (!cell.base) continue;
     const AnalyzedCell& base = all.cells[*cell.base];
     cell.ratio = time_ratio(*cell.cell, *base.cell);
-    cell.taxed = cell.ratio && base.cell->kind == "bare" && cell.cell->kind == "framework";
+    cell.taxed =
+        cell.ratio && base.cell->kind == BackendKind::bare && cell.cell->kind == BackendKind::framework;
   }
 }
 

@@ -37,12 +37,38 @@ std::optional<ForkTime> fork_time(const Fork& fork) {
   return ForkTime{median(steps), median(cpu), sum};
 }
 
-bool mark_disturbed_rounds(std::span<CellReport* const> group) {
-  std::set<int> disturbed;
+namespace {
+
+// What the forks of a round saw.
+struct Votes {
+  int forks = 0, stolen = 0;
+  bool disturbed = false;
+};
+
+// Of one fork alone nobody can tell a hypervisor that takes from a program that often waits for it.
+bool was_disturbed(const Votes& votes) {
+  return votes.disturbed || (votes.stolen > 1 && 2 * votes.stolen > votes.forks);
+}
+
+std::set<int> disturbed_rounds(std::span<CellReport* const> group) {
+  std::map<int, Votes> rounds;
   for (const CellReport* cell : group)
-    for (const Fork& fork : cell->forks)
-      if (contains(fork.flags, quality_flag::disturbed) || contains(fork.flags, quality_flag::stolen))
-        disturbed.insert(fork.round);
+    for (const Fork& fork : cell->forks) {
+      Votes& votes = rounds[fork.round];
+      if (fork.status == Status::ok) ++votes.forks;
+      if (contains(fork.flags, quality_flag::stolen)) ++votes.stolen;
+      if (contains(fork.flags, quality_flag::disturbed)) votes.disturbed = true;
+    }
+  std::set<int> disturbed;
+  for (const auto& [round, votes] : rounds)
+    if (was_disturbed(votes)) disturbed.insert(round);
+  return disturbed;
+}
+
+}  // namespace
+
+bool mark_disturbed_rounds(std::span<CellReport* const> group) {
+  const std::set<int> disturbed = disturbed_rounds(group);
   bool changed = false;
   for (CellReport* cell : group)
     for (Fork& fork : cell->forks) {
@@ -79,7 +105,8 @@ std::vector<std::string> quality_flags(const std::vector<Fork>& forks) {
     if (fork.status == Status::ok) ++ok;
     if (!counts(fork)) continue;
     ++counted;
-    for (const std::string& flag : fork.flags) ++seen[flag];
+    for (const std::string& flag : fork.flags)
+      if (flag != quality_flag::stolen) ++seen[flag];
   }
   std::vector<std::string> flags;
   if (ok > 0 && counted == 0) flags.emplace_back(quality_flag::disturbed);

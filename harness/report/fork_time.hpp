@@ -42,9 +42,9 @@ inline constexpr const char* profiled = "profiled";    // each operator was time
 }  // namespace quality_flag
 
 // A round in which the machine was disturbed does not count, for any of the cells that are compared: a fork is never
-// dropped for something that its own program does. Sets the flag disturbed_round of every fork in a round in which a
-// fork of the same group (cells with one group_title()) is disturbed or stolen, and removes it from all others. True
-// where a fork's flag changed.
+// dropped for something that its own program does. Sets the flag disturbed_round of every fork in such a round of the
+// group (cells with one group_title()), and removes it from all others: one in which a fork is disturbed, or in which
+// more than half of the forks, and two at least, are stolen. True where a fork's flag changed.
 bool mark_disturbed_rounds(std::span<CellReport* const> group);
 // The same for every group of a report.
 void mark_disturbed_rounds(std::vector<CellReport>& cells);
@@ -55,7 +55,8 @@ bool counts(const Fork& fork);
 std::set<int> uncounted_rounds(std::span<const CellReport* const> cells);
 
 // The quality flags of a cell, from its forks: `disturbed` where no round was undisturbed, and each other flag that
-// more than half of the forks that count have.
+// more than half of the forks that count have; `stolen` is of forks alone, for how much a hypervisor takes depends on
+// how often a program waits.
 std::vector<std::string> quality_flags(const std::vector<Fork>& forks);
 
 // The forks behind the times of a cell: those that count, or all that are ok where none counts.

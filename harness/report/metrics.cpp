@@ -310,14 +310,19 @@ Metrics metrics_of(const CellReport& cell) {
 
 namespace {
 
+// Before these, flags told how busy the fork's own threads were.
+constexpr int rules_of_disturbance = 2;
+
 // The flags of a fork by older rules: what is still one stays.
 void take_older_flags(Fork& fork, int rules) {
   std::vector<std::string> kept;
   for (const std::string& flag : fork.flags) {
-    const bool known = flag == quality_flag::profiled || flag == quality_flag::throttled;
+    const bool of_the_machine = flag == quality_flag::disturbed || flag == quality_flag::stolen;
+    const bool known = flag == quality_flag::profiled || flag == quality_flag::throttled ||
+                       (of_the_machine && rules >= rules_of_disturbance);
     if (known)
       kept.push_back(flag);
-    else
+    else if (flag != quality_flag::disturbed_round)
       fork.warnings.push_back(
           fmt::format("flagged {} by rules {}, which judged by the fork's own threads", flag, rules));
   }

@@ -151,7 +151,7 @@ struct CellReport {
   std::string id{};
   Axes axes{};
   Work work{};
-  std::string kind{};  // of the backend in this mode: "bare", "engine", "framework", "oracle"
+  BackendKind kind{};  // of the backend in this mode
   Status status = Status::failed;
   std::string reason{};
   std::vector<std::string> flags{};
@@ -168,7 +168,7 @@ struct CellReport {
 };
 
 // The number of the rules by which flags and metrics are derived from forks. It rises when their meaning changes.
-inline constexpr int derivation_rules = 2;
+inline constexpr int derivation_rules = 3;
 
 struct Report {
   std::string schema{};  // of the file that it was read from

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/core/cell_file.hpp"
+#include "harness/core/clock.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/core/io/sha256.hpp"
@@ -158,8 +159,7 @@ protocol::Event Server::compile(bool check) {
   executable_->set_state(parameters_);
   const bool counts_steps = request_->clock && request_->clock->kind == ClockKind::steps;
   if (counts_steps && !check) first_step();
-  const std::chrono::duration<double> seconds = Clock::now() - start;
-  return protocol::Compiled{seconds.count(), backend_.info().settings, executable_->memory()};
+  return protocol::Compiled{seconds_since(start), backend_.info().settings, executable_->memory()};
 }
 
 // Whatever a library does on first use it does now, on a batch of zeros; the state is set back.

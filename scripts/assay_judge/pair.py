@@ -19,7 +19,7 @@ from assay_judge.cells import Cell
 
 ROOT = Path(__file__).resolve().parents[2]
 LOOPS = ROOT / "scripts/overhead"
-DISTURBED = ("disturbed", "stolen")
+DISTURBED, STOLEN = "disturbed", "stolen"
 SECONDS_A_PROCESS = 3600.0
 ADAPTER, LOOP = "adapter", "loop"
 
@@ -64,6 +64,16 @@ class Side:
     settings: dict[str, str]
     flags: list[str]
     program: dict[str, Any]  # of Assay: version and commit
+
+
+def flags_of(sides: Mapping[str, Side]) -> list[str]:
+    """Return what disturbed a pair: what others took of either side, what a hypervisor took of both.
+
+    How much a hypervisor takes of one side depends on how often that side's threads wait.
+    """
+    either = {flag for side in sides.values() for flag in side.flags}
+    both = {flag for flag in either if all(flag in side.flags for side in sides.values())}
+    return sorted((either & {DISTURBED}) | (both & {STOLEN}))
 
 
 def order_of(number: int) -> tuple[str, str]:
@@ -135,7 +145,7 @@ def run_adapter(program: Program, cell: Cell, conditions: Conditions) -> Side:
         inputs,
         of_cell["backend_version"],
         fork.get("settings", {}),
-        [flag for flag in fork.get("flags", []) if flag in DISTURBED],
+        [flag for flag in fork.get("flags", []) if flag in (DISTURBED, STOLEN)],
         {key: found["run"][key] for key in ("version", "commit", "dirty")},
     )
 

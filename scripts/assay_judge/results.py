@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from assay_judge.cells import Cell
-from assay_judge.pair import ADAPTER, LOOP, LOOPS, ROOT, Conditions, Side, order_of
+from assay_judge.pair import ADAPTER, LOOP, LOOPS, ROOT, Conditions, Side, flags_of, order_of
 from assay_judge.settings import Setting, differences
 
 SCHEMA = "assay-judge/1"
@@ -95,7 +95,7 @@ class Results:
                 "first": order_of(len(found["pairs"]))[0],
                 "adapter_seconds": adapter.step_seconds,
                 "loop_seconds": loop.step_seconds,
-                "flags": sorted({*adapter.flags, *loop.flags}),
+                "flags": flags_of(sides),
             }
         )
         self.write()

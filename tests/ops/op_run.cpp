@@ -20,7 +20,7 @@ const BackendRegistry& registry(const std::string& name) {
   static const BackendRegistry only = [&name] {
     BackendDescription here;
     here.name = name;
-    here.kind = "engine";
+    here.kind = BackendKind::engine;
     here.devices = {DeviceKind::cpu};
     here.modes = {"graph"};
     here.tasks = {Task::infer, Task::train};

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from assay_judge.cells import Cell, cells_of
-from assay_judge.pair import ADAPTER, LOOP, graph_facts, order_of
+from assay_judge.pair import ADAPTER, LOOP, Side, flags_of, graph_facts, order_of
 from assay_judge.settings import differences
 from assay_judge.table import line, markdown
 from assay_judge.verdict import Verdict, interval, verdict
@@ -147,6 +147,15 @@ def test_disturbed_pairs_are_made_again(fake: Fake) -> None:
     assert cell["made_again"] == 2
     assert [pair["ratio"] for pair in cell["pairs"]] == pytest.approx([1, 1])
     assert [pair["first"] for pair in cell["pairs"]] == ["adapter", "loop"]
+
+
+def test_a_hypervisor_disturbs_a_pair_where_it_took_from_both() -> None:
+    def side(*flags: str) -> Side:
+        return Side(1.0, 1, [1], "1", {}, [*flags], {})
+
+    assert flags_of({ADAPTER: side("stolen"), LOOP: side()}) == []
+    assert flags_of({ADAPTER: side("stolen"), LOOP: side("stolen")}) == ["stolen"]
+    assert flags_of({ADAPTER: side("stolen"), LOOP: side("disturbed")}) == ["disturbed"]
 
 
 def test_a_cell_that_stays_disturbed_is_given_up(fake: Fake) -> None:

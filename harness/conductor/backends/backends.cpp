@@ -210,7 +210,7 @@ void await_backend(BackendRegistry& registry, const std::string& name,
   if (registry.find(name)) return;
   BackendDescription backend;
   backend.name = name;
-  backend.kind = "framework";
+  backend.kind = BackendKind::framework;
   backend.awaited = true;
   backend.modes = modes;
   backend.unavailable =

@@ -30,7 +30,7 @@ constexpr auto describe(Of<Requirement>) {
 struct BackendDescription {
   std::string name;
   std::string description;
-  std::string kind;  // "framework", "engine", "bare", "oracle"; of all modes but bare_mode
+  BackendKind kind = BackendKind::framework;  // of all modes but bare_mode
   bool oracle = false;
   std::vector<std::string> command;  // placeholders substituted; the cell folder is added when it is started
   std::string framework;             // whose environment it lives in; empty for a program
@@ -55,9 +55,9 @@ struct BackendDescription {
   std::string unavailable, remedy;
 
   bool available() const { return unavailable.empty(); }
-  // What it is in a mode: "bare" in bare_mode, else `kind`.
-  std::string kind_of(std::string_view mode) const {
-    return !mode.empty() && mode == bare_mode ? "bare" : kind;
+  // What it is in a mode: bare in bare_mode, else `kind`.
+  BackendKind kind_of(std::string_view mode) const {
+    return !mode.empty() && mode == bare_mode ? BackendKind::bare : kind;
   }
   // Whether one of its variables names a cache on disk, which --compile-cache warm keeps between forks.
   bool has_compile_cache() const;

@@ -21,7 +21,7 @@ bool in_networks(const Op& op) {
 std::string support(const BackendDescription& backend, const Op& op) {
   if (backend.ops.empty()) return "?";
   if (contains(backend.ops, op.name())) return "yes";
-  return backend.kind == "framework" && !in_networks(op) ? "own" : "no";
+  return backend.kind == BackendKind::framework && !in_networks(op) ? "own" : "no";
 }
 
 std::string support_page(const std::vector<BackendDescription>& backends) {

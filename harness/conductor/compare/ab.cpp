@@ -14,6 +14,7 @@
 #include "harness/conductor/run/cell_report.hpp"
 #include "harness/conductor/run/measurement.hpp"
 #include "harness/conductor/run/run.hpp"
+#include "harness/core/clock.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
@@ -23,15 +24,7 @@
 namespace assay {
 namespace {
 
-class Clock {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
+using Clock = std::chrono::steady_clock;
 
 struct Contest {
   CellPair pair;
@@ -101,11 +94,11 @@ class AbRun {
 
   // Pairs in shuffled order, and in each pair by lot which side comes first: what drifts meets both alike.
   void round() {
-    const double begin = clock_.seconds();
-    if (begin + round_seconds_ > settings_.max_seconds) {
+    if (seconds_since(begin_) + round_seconds_ > settings_.max_seconds) {
       out_of_time_ = true;
       return;
     }
+    const Clock::time_point begin = Clock::now();
     std::vector<Contest*> order;
     for (Contest& one : contests_)
       if (!one.over) order.push_back(&one);
@@ -115,7 +108,7 @@ class AbRun {
       if (stopped()) return;
       measure(*one, lot.below(2) == 0);
     }
-    round_seconds_ = clock_.seconds() - begin;
+    round_seconds_ = seconds_since(begin);
     ++rounds_;
     plan_progress();
   }
@@ -195,7 +188,7 @@ class AbRun {
     comparison.environment = machine_differences(outcome.a.environment, machine());
     std::erase_if(comparison.environment, [](const auto& difference) { return !difference.hard; });
     outcome.rounds = rounds_;
-    outcome.seconds = clock_.seconds();
+    outcome.seconds = seconds_since(begin_);
     outcome.out_of_time = out_of_time_;
     outcome.signal = interrupts_.signal();
     comparison.notes.push_back(
@@ -207,7 +200,7 @@ class AbRun {
 
   const AbSettings& settings_;
   Progress& progress_;
-  Clock clock_;
+  Clock::time_point begin_ = Clock::now();
   Interrupts interrupts_;
   Measurement a_, b_;
   LookPlan plan_;

@@ -183,7 +183,7 @@ Json cell_json(const AnalyzedCell& analyzed) {
       {"axes", axes_json(cell.axes)},
       {"variant", cell.axes.variant},
       {"is_op", cell.axes.is_op()},
-      {"kind", cell.kind},
+      {"kind", to_string(cell.kind)},
       {"status", to_string(cell.status)},
       {"reason", cell.reason},
       {"flags", cell.flags},

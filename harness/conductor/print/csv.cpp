@@ -38,7 +38,7 @@ std::string cell_fields(std::size_t index, const CellReport& cell) {
     variant += (variant.empty() ? "" : " ") + option + "=" + value;
   std::string out = fmt::format("{},{}", index, f(cell.id));
   each_column(cell.axes, [&](const std::string&, const std::string& text) { out += "," + f(text); });
-  out += fmt::format(",{},{},{},{},{},{},{},{},{}", f(variant), f(cell.kind), f(cell.backend_version),
+  out += fmt::format(",{},{},{},{},{},{},{},{},{}", f(variant), to_string(cell.kind), f(cell.backend_version),
                      to_string(cell.status), f(cell.reason), f(fmt::format("{}", fmt::join(cell.flags, " "))),
                      cell.equivalence.checked, cell.equivalence.passed,
                      cell.equivalence.checked ? number(cell.equivalence.worst) : "");

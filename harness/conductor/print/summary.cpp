@@ -48,8 +48,9 @@ void add_disturbed_note(Table& table, const Analysis& all, const AnalyzedGroup& 
   for (const int round : uncounted_rounds(cells)) rounds.push_back(round + 1);
   if (!rounds.empty())
     table.notes.push_back(fmt::format(
-        "Other processes or the hypervisor took part of the processors in round {}: {} for no cell.",
-        fmt::join(rounds, ", "), rounds.size() == 1 ? "it counts" : "they count"));
+        "Other processes or the hypervisor took part of the processors in round{} {}: {} for no cell.",
+        rounds.size() == 1 ? "" : "s", fmt::join(rounds, ", "),
+        rounds.size() == 1 ? "it counts" : "they count"));
 }
 
 // "Of 3 min 20 s, timed blocks took 40 %, compiling 30 % and the rest 30 %."

@@ -14,6 +14,7 @@
 
 #include "harness/conductor/process/worker_process.hpp"
 #include "harness/conductor/process/worker_sampler.hpp"
+#include "harness/core/clock.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/nvml.hpp"
 
@@ -89,10 +90,6 @@ void halve(std::vector<MachineSample>& samples) {
     samples[i] = both;
   }
   samples.resize(samples.size() / 2);
-}
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 }  // namespace

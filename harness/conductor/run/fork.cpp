@@ -14,6 +14,7 @@
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/run/cell_folder.hpp"
 #include "harness/conductor/run/quality.hpp"
+#include "harness/core/clock.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/core/paths.hpp"
@@ -28,10 +29,6 @@ using protocol::Command;
 using protocol::Verb;
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 std::string flat(std::string id) {
   std::replace_if(id.begin(), id.end(), [](char c) { return c == '/' || c == ':' || c == ' '; }, '_');
@@ -268,22 +265,21 @@ Scratch::~Scratch() {
   if (!keep_) fs::remove_all(path_, ignored);
 }
 
-std::string check_subject(const Cell& cell) {
+std::string check_subject(const Cell& cell, const Program& program) {
   nlohmann::json request = request_json(cell, 0);
   // How steps are timed and fed.
   for (const char* key : {"clock", "loader"}) request.erase(key);
   Sha256 sum;
   sum.add(cell.axes.backend);
   sum.add(request.dump());
-  sum.add(to_json(cell.program()).dump());
+  sum.add(to_json(program).dump());
   return sum.finish();
 }
 
-CheckOutcome check_cell(const Cell& cell, const ForkContext& context) {
+CheckOutcome check_cell(const Cell& cell, const Program& program, const ForkContext& context) {
   CheckOutcome outcome;
   Fork fork;
   guarded(fork, [&] {
-    const Program program = cell.program();
     const Scratch scratch(context.scratch / ("check-" + flat(cell.id)), context.keep_folders);
     const std::uint64_t seed = context.settings.seed;
     const Clock::time_point begin = Clock::now();
@@ -316,17 +312,17 @@ CheckOutcome check_cell(const Cell& cell, const ForkContext& context) {
 }
 
 TimedOutcome time_cell(const Cell& cell, int round, bool verify, const ForkContext& context,
-                       std::optional<ResidentWorker>& resident) {
+                       std::optional<ResidentWorker>* resident) {
   TimedOutcome outcome;
   Fork& fork = outcome.fork;
   fork.round = round;
   fork.seed = context.settings.seed + static_cast<std::uint64_t>(round);
-  fork.resident = resident.has_value();
+  fork.resident = resident && resident->has_value();
   guarded(fork, [&] {
     const Program program = cell.program();
-    const bool stays = context.settings.fork_style == ForkStyle::resident && may_stay(cell);
+    const bool stays = resident && context.settings.fork_style == ForkStyle::resident && may_stay(cell);
     // In the caller's hands only after all went well.
-    std::optional<ResidentWorker> used = std::exchange(resident, std::nullopt);
+    std::optional<ResidentWorker> used = resident ? std::exchange(*resident, std::nullopt) : std::nullopt;
     std::unique_ptr<Scratch> own;
     if (used)
       remove_earlier(used->folder->path());
@@ -365,7 +361,7 @@ TimedOutcome time_cell(const Cell& cell, int round, bool verify, const ForkConte
       fork.status = Status::wrong_result;
       fork.reason = outcome.verified.reason;
     } else if (stays) {
-      resident = std::move(used);
+      *resident = std::move(used);
     }
   });
   return outcome;

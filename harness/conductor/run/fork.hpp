@@ -55,9 +55,9 @@ struct CheckOutcome {
   TimeSpent spent;
 };
 // What the check before timing depends on: two cells of a run with one subject would be asked and judged alike.
-std::string check_subject(const Cell& cell);
+std::string check_subject(const Cell& cell, const Program& program);
 // Starts the cell's backend to answer the check and the oracle where its answers are not cached.
-CheckOutcome check_cell(const Cell& cell, const ForkContext& context);
+CheckOutcome check_cell(const Cell& cell, const Program& program, const ForkContext& context);
 
 struct TimedOutcome {
   Fork fork;
@@ -65,9 +65,10 @@ struct TimedOutcome {
   std::optional<protocol::Hello> hello;
 };
 // Round r has the seed settings.seed + r. `verify`: compare with the oracle afterwards. With ForkStyle::resident the
-// fork uses the worker that `resident` holds, or starts one, and leaves it there if all went well.
+// fork uses the worker that `resident` holds, or starts one, and leaves it there if all went well; nullptr: no worker
+// stays.
 TimedOutcome time_cell(const Cell& cell, int round, bool verify, const ForkContext& context,
-                       std::optional<ResidentWorker>& resident);
+                       std::optional<ResidentWorker>* resident);
 
 // The tensors of both, the worse of two verdicts where one name stands twice.
 Equivalence merged(const Equivalence& a, const Equivalence& b);

@@ -210,7 +210,8 @@ struct Measurement::Parts {
     if (budget_.spent(cell.axes.backend)) return;
     const QuickBudget::Stopwatch stopwatch(budget_, cell.axes.backend);
     context_.deadline = budget_.deadline(cell.axes.backend);
-    const std::string subject = check_subject(cell);
+    const Program program = cell.program();
+    const std::string subject = check_subject(cell, program);
     if (const auto same = checked_.find(subject); same != checked_.end()) {
       row.equivalence = report_.cells[same->second].equivalence;
       row.equivalence.settings->shared = cells_[same->second].id;
@@ -218,7 +219,7 @@ struct Measurement::Parts {
     }
     progress_.begin(names_[index] + " check");
     std::string start = utc_now();
-    const CheckOutcome outcome = check_cell(cell, context_);
+    const CheckOutcome outcome = check_cell(cell, program, context_);
     row.check_spent = outcome.spent;
     if (outcome.hello) take_hello(row, *outcome.hello);
     if (outcome.status != Status::interrupted) row.equivalence = outcome.equivalence;
@@ -298,7 +299,7 @@ struct Measurement::Parts {
     progress_.begin(fmt::format("{} round {}", names_[planned.cell], planned.round + 1));
     std::string start = utc_now();
     TimedOutcome outcome = time_cell(cell, planned.round, cell.check && row.equivalence.checked, context_,
-                                     residents_[planned.cell]);
+                                     &residents_[planned.cell]);
     if (outcome.hello) take_hello(row, *outcome.hello);
     if (outcome.verified.checked || !outcome.verified.reason.empty()) {
       row.equivalence = merged(row.equivalence, outcome.verified);

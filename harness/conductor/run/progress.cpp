@@ -1,5 +1,6 @@
 #include "harness/conductor/run/progress.hpp"
 
+#include "harness/core/clock.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/report_json.hpp"
@@ -38,7 +39,7 @@ void Progress::steps(std::int64_t done, std::int64_t planned) {
 }
 
 void Progress::end(std::string_view result, bool good, bool counts) {
-  const double seconds = std::chrono::duration<double>(Clock::now() - begun_).count();
+  const double seconds = seconds_since(begun_);
   if (counts) {
     ++done_;
     spent_ += seconds;

@@ -102,6 +102,13 @@ void warn_of_frequency(Fork& fork) {
       1e-6 * low, 1e-6 * high));
 }
 
+void warn_of_stolen_time(Fork& fork) {
+  if (contains(fork.flags, quality_flag::stolen))
+    fork.warnings.emplace_back(
+        "the hypervisor took over 3 % of the processors while it was timed: a program whose threads often sleep "
+        "and wake loses more to it than one whose threads spin");
+}
+
 }  // namespace
 
 void add_quality_flags(Fork& fork, const Cell& cell) {
@@ -117,6 +124,7 @@ void add_quality_flags(Fork& fork, const Cell& cell) {
 }
 
 void add_warnings(Fork& fork) {
+  warn_of_stolen_time(fork);
   warn_of_drift(fork);
   warn_of_frequency(fork);
   if (!fork.gpu) return;

@@ -13,7 +13,7 @@ namespace assay {
 // Adds to fork.flags, each flag at most once (quality_flag of report/fork_time.hpp):
 //
 //   disturbed   others used more than 3 % of the worker's processors, see Disturbance
-//   stolen      the hypervisor took more than 3 % of them
+//   stolen      the hypervisor took more than 3 % of them; also a warning
 //   throttled   in a sample of the timed blocks the GPU gave as the reason for its clocks sw_thermal_slowdown,
 //               hw_thermal_slowdown, hw_slowdown or hw_power_brake_slowdown
 //   profiled    operators were timed, which slows the steps

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "harness/core/clock.hpp"
+
 namespace assay {
 
 class QuickBudget {
@@ -26,7 +28,7 @@ class QuickBudget {
   class Stopwatch {
    public:
     Stopwatch(QuickBudget& budget, std::string backend) : budget_(budget), backend_(std::move(backend)) {}
-    ~Stopwatch() { budget_.used_[backend_] += std::chrono::duration<double>(Clock::now() - begin_).count(); }
+    ~Stopwatch() { budget_.used_[backend_] += seconds_since(begin_); }
     Stopwatch(const Stopwatch&) = delete;
     Stopwatch& operator=(const Stopwatch&) = delete;
 

@@ -47,7 +47,7 @@ std::vector<Cell> Rooflines::probes(const Axes& axes, const std::string& workloa
   std::vector<Cell> cells;
   for (const bool oracle : {false, true}) {
     for (const BackendDescription& backend : context_.registry.backends) {
-      const bool ours = backend.kind == "engine" || backend.kind == "bare";
+      const bool ours = backend.kind == BackendKind::engine || backend.kind == BackendKind::bare;
       const bool wanted = oracle ? backend.oracle : ours;
       if (!wanted || !backend.available() || !contains(backend.devices, axes.device) ||
           !contains(backend.precisions, precision))
@@ -75,8 +75,7 @@ std::vector<Cell> Rooflines::probes(const Axes& axes, const std::string& workloa
 
 double Rooflines::rate(const Cell& probe, double amount, const char* unit) {
   progress_.begin(probe.id + " roofline");
-  std::optional<ResidentWorker> no_resident;
-  const TimedOutcome outcome = time_cell(probe, 0, false, context_, no_resident);
+  const TimedOutcome outcome = time_cell(probe, 0, false, context_, nullptr);
   const std::vector<double> steps = steps_of(outcome.fork);
   const bool ok = outcome.fork.status == Status::ok && !steps.empty();
   const double rate = ok ? amount / *std::min_element(steps.begin(), steps.end()) : 0;

@@ -63,7 +63,7 @@ CellReport sample_cell(const std::string& backend, const std::string& mode, doub
                .threads = 2,
                .measure = "steps"};
   cell.id = cell_id(cell.axes);
-  cell.kind = backend == "torch" ? "framework" : "bare";
+  cell.kind = backend == "torch" ? BackendKind::framework : BackendKind::bare;
   cell.status = Status::ok;
   cell.reproduce = "assay run --workload lenet5 --backend " + backend + " --mode " + mode;
   cell.backend_version = "1.0";

@@ -118,7 +118,7 @@ Listing list_backends(const OptionValues& given, bool) {
   const auto joined = [](const auto& items) { return fmt::format("{}", fmt::join(items, " ")); };
   for (const BackendDescription& backend : registry.backends) {
     out.items.push_back({{"name", backend.name},
-                         {"kind", backend.kind},
+                         {"kind", to_string(backend.kind)},
                          {"bare_mode", backend.bare_mode},
                          {"oracle", backend.oracle},
                          {"description", backend.description},
@@ -135,7 +135,7 @@ Listing list_backends(const OptionValues& given, bool) {
                          {"remedy", backend.remedy}});
     out.table.rows.push_back(
         {{backend.name},
-         {backend.kind},
+         {std::string(to_string(backend.kind))},
          {joined(backend.modes)},
          {joined(texts_of(backend.devices))},
          {joined(texts_of(backend.precisions))},

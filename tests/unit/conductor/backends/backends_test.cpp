@@ -61,9 +61,9 @@ TEST_F(BackendsTest, IsBareOnlyInTheModeThatItSays) {
   json["modes"] = {"graph", "primitives"};
   json["bare_mode"] = "primitives";
   const BackendDescription backend = backend_from_json(json, root_ / "fake/backend.json", {});
-  EXPECT_EQ(backend.kind_of("graph"), "engine");
-  EXPECT_EQ(backend.kind_of("primitives"), "bare");
-  EXPECT_EQ(read().kind_of("eager"), "framework");
+  EXPECT_EQ(backend.kind_of("graph"), BackendKind::engine);
+  EXPECT_EQ(backend.kind_of("primitives"), BackendKind::bare);
+  EXPECT_EQ(read().kind_of("eager"), BackendKind::framework);
   json["bare_mode"] = "primitive";
   EXPECT_THROW(backend_from_json(json, root_ / "fake/backend.json", {}), ConfigError);
 }

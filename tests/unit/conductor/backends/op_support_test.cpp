@@ -45,14 +45,14 @@ TEST(OpSupport, the_readme_shows_what_each_backend_json_says) {
 
 TEST(OpSupport, a_framework_has_gradients_of_its_own_and_a_silent_backend_is_a_question) {
   BackendDescription backend;
-  backend.kind = "framework";
+  backend.kind = BackendKind::framework;
   EXPECT_EQ(support(backend, find_op("relu")), "?");
   backend.ops = {"relu"};
   EXPECT_EQ(support(backend, find_op("relu")), "yes");
   EXPECT_EQ(support(backend, find_op("concat")), "no");
   EXPECT_EQ(support(backend, find_op("relu_gradient")), "own");
   EXPECT_EQ(support(backend, find_op("adam")), "own");
-  backend.kind = "bare";
+  backend.kind = BackendKind::bare;
   EXPECT_EQ(support(backend, find_op("relu_gradient")), "no");
 }
 

@@ -25,7 +25,7 @@ class OneRow : public ::testing::Test {
   OneRow() {
     BackendDescription backend;
     backend.name = "fast";
-    backend.kind = "bare";
+    backend.kind = BackendKind::bare;
     backend.command = {"/bin/true"};
     backend.devices = {DeviceKind::cpu};
     backend.modes = {"graph"};
@@ -117,7 +117,7 @@ TEST_F(OneRow, IsInTheReportAndTheCsv) {
   CellReport cell;
   cell.id = warped().id;
   cell.axes = warped().axes;
-  cell.kind = "bare";
+  cell.kind = BackendKind::bare;
   report.cells.push_back(cell);
   const CellReport again = parse_report(report_text(report), "test").cells.at(0);
   EXPECT_EQ(again.axes.integer("warp-factor"), 7);

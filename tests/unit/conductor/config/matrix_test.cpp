@@ -24,7 +24,7 @@ using ::testing::Not;
 BackendDescription backend(const std::string& name, std::vector<std::string> modes) {
   BackendDescription result;
   result.name = name;
-  result.kind = "bare";
+  result.kind = BackendKind::bare;
   result.command = {"/bin/true"};
   result.devices = {DeviceKind::cpu};
   result.modes = std::move(modes);

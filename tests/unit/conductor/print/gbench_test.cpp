@@ -58,10 +58,10 @@ TEST(Gbench, lists_no_time_of_a_cell_that_is_not_ok_or_of_a_flagged_fork) {
 
 TEST(Gbench, lists_no_time_of_a_flagged_cell_even_of_its_clean_forks) {
   Report report = test::sample_report(3);
-  report.cells[1].flags = report.cells[1].forks[0].flags = report.cells[1].forks[1].flags = {"stolen"};
+  report.cells[1].flags = report.cells[1].forks[0].flags = report.cells[1].forks[1].flags = {"throttled"};
   const json rows = rows_of(json::parse(gbench_text(report)), "iteration");
   ASSERT_EQ(rows.size(), 4u);
-  EXPECT_EQ(rows[3]["error_message"], "fewer than half of its forks are clean: stolen");
+  EXPECT_EQ(rows[3]["error_message"], "fewer than half of its forks are clean: throttled");
 }
 
 }  // namespace

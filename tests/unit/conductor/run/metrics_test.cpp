@@ -252,6 +252,14 @@ TEST(Quality, FlagsWhatOthersTook) {
   EXPECT_THAT(flags_of(watched_fork(1900, -30, -30)), ::testing::IsEmpty());
 }
 
+TEST(Quality, WarnsOfWhatTheHypervisorTook) {
+  Fork fork = watched_fork(1900, 0, 81);
+  add_quality_flags(fork, Cell{});
+  EXPECT_THAT(warnings_of(fork),
+              ::testing::ElementsAre(::testing::HasSubstr("the hypervisor took over 3 %")));
+  EXPECT_THAT(warnings_of(watched_fork(1900, 0, 0)), ::testing::IsEmpty());
+}
+
 TEST(Quality, DoesNotFlagAWorkerThatSleepsOrPreemptsItself) {
   Fork fork = watched_fork(600, 5, 0);
   for (Block& b : fork.blocks) {
