@@ -36,8 +36,9 @@ class HostMemory final : public Memory {
 }  // namespace
 
 Memory& host_memory() {
-  static HostMemory memory;
-  return memory;
+  // Never destroyed: a static that was made before it may release what it gave.
+  static HostMemory* const memory = new HostMemory;
+  return *memory;
 }
 
 Storage::Storage(std::int64_t bytes, const char* purpose) : Storage(host_memory(), bytes, purpose) {}

@@ -39,10 +39,14 @@ const std::vector<int>& usable_cores() {
   return cores;
 }
 
-std::vector<int> worker_cores(int threads) {
+std::vector<int> worker_cores(int threads, int lane) {
   const auto& all = usable_cores();
-  if (threads < 1 || static_cast<std::size_t>(threads) > all.size()) return {};
-  std::vector<int> cores(all.begin(), all.begin() + threads);
+  const auto budget = static_cast<std::size_t>(std::max(threads, 0));
+  if (budget == 0 || budget > all.size()) return {};
+  const std::size_t lanes = all.size() / budget;
+  const auto first =
+      all.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(lane) % lanes * budget);
+  std::vector<int> cores(first, first + threads);
   std::sort(cores.begin(), cores.end());
   return cores;
 }

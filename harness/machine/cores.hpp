@@ -10,8 +10,8 @@ namespace assay {
 const std::vector<int>& usable_cores();
 
 // For a worker with a budget of `threads`: the first so many of them; empty (no affinity) when the budget is
-// larger than the machine.
-std::vector<int> worker_cores(int threads);
+// larger than the machine. lane: of workers side by side, from 0: each gets others as long as there are any.
+std::vector<int> worker_cores(int threads, int lane = 0);
 // Moves this thread off those cores where others are left; does nothing where none are.
 void leave_cores_to_worker(const std::vector<int>& taken);
 // Undoes it: what is asked of the machine afterwards is asked of the whole.

@@ -34,9 +34,7 @@ class Sum {
     between_ += std::max(0.0, fork.spent->run - warm_up - timed - evaluated);
   }
 
-  void add_check(const TimeSpent& spent) {
-    checks_before_ += spent.start + spent.quit + spent.compile + spent.check + spent.judge + spent.folder;
-  }
+  void add_check(const TimeSpent& spent) { checks_before_ += total(spent); }
 
   std::vector<TimeShare> shares() const {
     std::vector<TimeShare> shares = {{"timed blocks", timed_},
@@ -60,6 +58,16 @@ class Sum {
 };
 
 }  // namespace
+
+double total(const TimeSpent& spent) {
+  return spent.folder + spent.start + spent.compile + spent.run + spent.check + spent.judge + spent.quit;
+}
+
+void scale(TimeSpent& spent, double factor) {
+  for (double* part :
+       {&spent.folder, &spent.start, &spent.compile, &spent.run, &spent.check, &spent.judge, &spent.quit})
+    *part *= factor;
+}
 
 std::vector<TimeShare> time_spent(const Report& report) {
   Sum sum;

@@ -13,6 +13,11 @@ struct TimeShare {
   double seconds = 0;
 };
 
+// Seconds of all parts together.
+double total(const TimeSpent& spent);
+// Makes every part so many times as long.
+void scale(TimeSpent& spent, double factor);
+
 // Wall time over all checks and forks, by what it was spent on, the most first; what took nothing is left out. Empty
 // where the report does not say (it was made by an earlier release).
 std::vector<TimeShare> time_spent(const Report& report);

@@ -184,6 +184,10 @@ TEST(CliInspect, says_what_the_workload_is) {
   EXPECT_LE(arena["co_share"], arena["in_place"]);
   EXPECT_GE(arena["co_share"], arena["lower_bound"]);
   EXPECT_EQ(json::parse(run({"inspect", "lenet5", "--batch", "7", "--json"}).out)["batch"], 7);
+  const json gemm = json::parse(run({"inspect", "op/gemm", "--size", "m2n3k4", "--json"}).out);
+  EXPECT_EQ(gemm["forward_flops"], 2 * 2 * 3 * 4);
+  EXPECT_THAT(run({"inspect", "op/gemm"}).out, HasSubstr("op/gemm"));
+  EXPECT_THAT(run({"inspect", "op/gemm", "--batch", "7"}).err, HasSubstr("op/gemm has no --batch"));
   const json program = json::parse(run({"inspect", "mlp", "--graph"}).out);
   EXPECT_EQ(program["schema"], "assay-program/1");
 }

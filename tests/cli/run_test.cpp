@@ -43,6 +43,17 @@ TEST(CliRun, refuses_bad_input_before_anything_is_run) {
                  "did you mean 'lenet5'?");
   expect_refused({.arguments = {"run", "--workload", "mlp", "--backend", "referense"}},
                  "did you mean 'reference'?");
+  expect_refused({.arguments = {"run", "--workload", "mlp", "--backend", "all"}},
+                 "without --backend all of them are taken");
+  expect_refused({.arguments = {"run", "--workload", "mlp", "--backend", "reference onednn"}},
+                 "separate names by commas");
+  expect_refused(
+      {.arguments = {"run", "--workload", "mlp", "--backend", "reference", "--backend", "onednn"}},
+      "--backend is given more than once: several values are one list, with commas; assay run --help");
+  expect_refused({.arguments = {"run", "--workload", "mlp", "--data", "/no/such"}},
+                 "[data] got '/no/such': there is no such folder");
+  expect_refused({.arguments = {"run", "--workload", "mlp", "--interpreter", "pytorch=/bin/true"}},
+                 "[interpreter] got 'pytorch': it is no framework of a backend; did you mean 'torch'?");
   expect_refused({.arguments = {"run", "--workload", "mlp", "--batch", "0"}}, "[batch] got 0");
   expect_refused({.arguments = {"run", "--workload", "mlp", "--device", "gpu"}},
                  "[device] got 'gpu': must be one of cpu, cuda");
@@ -99,6 +110,29 @@ TEST(CliRun, lists_its_cells_and_runs_nothing_when_dry) {
   EXPECT_THAT(outcome.out,
               HasSubstr("mlp/reference/cpu/graph/train/fp32/native/b32/synthetic/resident/adam/t1/"));
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "reports"));
+}
+
+TEST(CliRun, SaysWhenDryWhatARunWouldFind) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> stored{"run",       "--dry-run", "--workload", "mlp",       "--backend",
+                                        "reference", "--mode",    "graph",      "--dataset", "cifar10"};
+  test::Invocation missing{.arguments = stored};
+  missing.environment = {{"HOME", folder.path().string()}, {"XDG_DATA_HOME", folder.path().string()}};
+  const Outcome none = test::assay(missing, folder.path());
+  EXPECT_EQ(none.code, 4) << none.err;
+  EXPECT_THAT(none.out, HasSubstr("cifar10 is not here"));
+  EXPECT_THAT(none.out, HasSubstr("0 of 1 cells can be run"));
+
+  const std::vector<std::string> busy{"--workload", "mlp",   "--backend", "reference",
+                                      "--mode",     "graph", "--dataset", "synthetic",
+                                      "--forks",    "2",     "--threads", "4096"};
+  const Outcome many = test::assay({.arguments = with({"run", "--dry-run"}, busy)}, folder.path());
+  EXPECT_EQ(many.code, 0) << many.err;
+  EXPECT_THAT(many.out, HasSubstr("4096 threads share the"));
+  EXPECT_THAT(many.out, HasSubstr("Warm-up and timed blocks alone take 3 s"));
+  const Outcome closed =
+      test::assay({.arguments = with({"run", "--dry-run", "--out", "/no/such/r.json"}, busy)}, folder.path());
+  EXPECT_EQ(closed.code, 2) << "a place that cannot be written is found before the run";
 }
 
 TEST(CliRun, prints_the_table_and_the_path_of_a_valid_report) {

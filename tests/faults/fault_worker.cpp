@@ -144,6 +144,8 @@ class Fault {
           send(Bye{});
           return mode_ == "fails_at_bye" ? 1 : 0;
         case Verb::check:
+          at_check();
+          [[fallthrough]];
         case Verb::verify:
         case Verb::oracle:
           send(Error{ErrorKind::unsupported, "the fault worker computes nothing"});
@@ -189,6 +191,30 @@ class Fault {
       send(Error{ErrorKind::unavailable, "no GPU can be used"});
     if (mode_ == "out_of_memory") send(Error{ErrorKind::out_of_memory, "the device has 2 GiB"});
     if (mode_ == "bad_alloc") throw std::bad_alloc();
+  }
+
+  static std::size_t files_of(const std::filesystem::path& folder, const std::string& kind) {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder))
+      if (entry.path().filename().string().starts_with(kind)) ++count;
+    return count;
+  }
+
+  // Waits until the checks of two cells are here at the same time; "wants_room" then fails, until it is alone.
+  void at_check() {
+    if (mode_ != "meets" && mode_ != "wants_room") return;
+    const std::filesystem::path folder = std::filesystem::path(std::getenv("ASSAY_CACHE")) / "meeting";
+    const std::string own = std::to_string(request_.at("batch").get<int>());
+    std::filesystem::create_directories(folder);
+    const bool again = std::filesystem::exists(folder / ("came-" + own));
+    std::ofstream(folder / ("came-" + own)).flush();
+    std::ofstream(folder / ("here-" + own)).flush();
+    for (int i = 0; i < 6000 && files_of(folder, "came-") < 2; ++i) ::usleep(10'000);
+    const bool met = files_of(folder, "came-") == 2, alone = files_of(folder, "here-") == 1;
+    std::filesystem::remove(folder / ("here-" + own));
+    if (!met) send(Error{ErrorKind::failed, "nobody came"});
+    if (mode_ == "wants_room" && !again) send(Error{ErrorKind::out_of_memory, "two are too many"});
+    send(Error{ErrorKind::unsupported, again && alone ? "alone at last" : "two were here"});
   }
 
   void at_run() {

@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/machine/cores.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
 
@@ -311,6 +312,23 @@ TEST_F(RunTest, without_an_oracle_a_cell_is_not_called_equal) {
   EXPECT_EQ(report.cells.at(0).status, Status::unsupported);  // this worker answers no check
   EXPECT_THAT(report.cells[0].reason, HasSubstr("in the check before timing"));
   EXPECT_FALSE(report.cells[0].equivalence.passed);
+}
+
+TEST_F(RunTest, ChecksOfTwoCellsAreMadeSideBySide) {
+  if (usable_cores().size() < 2) GTEST_SKIP() << "one processor makes one check at a time";
+  RunRequest asked = request(R"("forks": 1, "mode": "meets", "batch": [16, 32])");
+  asked.config.values["check"] = {"true"};
+  for (const CellReport& cell : run_to_end(asked).cells) EXPECT_THAT(cell.reason, HasSubstr("two were here"));
+}
+
+TEST_F(RunTest, ACheckThatFailsBesideAnotherIsMadeAgainAlone) {
+  if (usable_cores().size() < 2) GTEST_SKIP() << "one processor makes one check at a time";
+  RunRequest asked = request(R"("forks": 1, "mode": "wants_room", "batch": [16, 32])");
+  asked.config.values["check"] = {"true"};
+  for (const CellReport& cell : run_to_end(asked).cells) {
+    EXPECT_THAT(cell.reason, HasSubstr("alone at last"));
+    EXPECT_EQ(cell.forks.size(), 1U) << "what failed beside another left nothing";
+  }
 }
 
 TEST_F(RunTest, what_a_killed_conductor_left_is_swept_by_the_next_run) {

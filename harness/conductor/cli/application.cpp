@@ -47,12 +47,26 @@ constexpr const char* exit_codes =
                                word.starts_with("-") ? "option" : "command", suggestion(name, known)));
 }
 
+// The command that was given, with a space; empty where there is none.
+std::string chosen(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return commands.empty() ? "" : commands.front()->get_name() + " ";
+}
+
+std::string plain_text(const CLI::ParseError& error) {
+  const std::string said = error.what();
+  constexpr std::string_view twice = ": At Most 1 required";
+  const std::size_t at = said.find(twice);
+  if (at == said.npos) return said;
+  return said.substr(0, at) + " is given more than once: several values are one list, with commas";
+}
+
 }  // namespace
 
 int run_application(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // `assay show … | head` is an error of write(), not a death
   CLI::App app(description, "assay");
-  app.set_version_flag("--version", fmt::format("assay {}", build_info().version),
+  app.set_version_flag("-V,--version", fmt::format("assay {}", build_info().version),
                        "Print the version and exit");
   app.get_formatter()->column_width(32);
   app.allow_extras();
@@ -78,9 +92,12 @@ int run_application(int argc, char** argv) {
   } catch (const CLI::Success& wanted) {  // --help, --version
     return app.exit(wanted);
   } catch (const CLI::ParseError& error) {
-    throw UsageError(fmt::format("{}; assay --help", error.what()));
+    throw UsageError(fmt::format("{}; assay {}--help", plain_text(error), chosen(app)));
   }
-  if (const auto left = app.remaining(); !left.empty()) refuse_leftovers(app, left, true);
+  if (const auto left = app.remaining(); !left.empty()) {
+    if (left.front() == "help") return print(app.help()), fine;
+    refuse_leftovers(app, left, true);
+  }
   for (const CLI::App* command : app.get_subcommands())
     if (const auto left = command->remaining(); !left.empty()) refuse_leftovers(*command, left, false);
   if (!context.action) {

@@ -5,6 +5,8 @@
 
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/print/report_tables.hpp"
+#include "harness/core/text.hpp"
+#include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"
 
 namespace assay::cli {
@@ -40,6 +42,9 @@ RunRequest RunOptions::request(const std::vector<std::string>& command_line) con
   } else {
     request.config = config_of(given);
   }
+  for (const std::string& folder : list_of(request.config.values, "data"))
+    if (!std::filesystem::is_directory(folder))
+      throw UsageError(fmt::format("[data] got '{}': there is no such folder", folder));
   request.command_line = command_line;
   request.environment = environment();
   request.filter = filter_;
@@ -53,11 +58,54 @@ BackendRegistry RunOptions::registry(const RunConfig& config,
   BackendRegistry found =
       folders.empty() ? find_backends(interpreters) : find_backends_in(folders, interpreters);
   for (const std::string& fault : found.faults) warn(fault);
+  std::vector<std::string> frameworks;
+  for (const BackendDescription& backend : found.backends)
+    if (!backend.framework.empty() && !contains(frameworks, backend.framework))
+      frameworks.push_back(backend.framework);
+  for (const auto& [framework, path] : interpreters)
+    if (!contains(frameworks, framework))
+      throw UsageError(fmt::format("[interpreter] got '{}': it is no framework of a backend{}", framework,
+                                   suggestion(framework, frameworks)));
   for (const auto& [name, modes] : config.awaits) await_backend(found, name, modes);
   return found;
 }
 
-void print_plan(const Expansion& expansion, const RunSettings& settings, bool check_alone) {
+namespace {
+
+// Warm-up and timed blocks of one fork, at the least; 0 where the work sets the time.
+double least_seconds(const MeasurePlan& plan) {
+  if (plan.epochs > 0 || plan.steps > 0) return 0;
+  return plan.warm_up_seconds + static_cast<double>(plan.blocks) * plan.block_seconds;
+}
+
+std::string forks_text(const std::vector<Cell>& cells, std::size_t runnable, const RunSettings& settings) {
+  const std::size_t forks = runnable * static_cast<std::size_t>(settings.forks);
+  double seconds = 0;
+  for (const Cell& cell : cells)
+    if (cell.runnable()) seconds += settings.forks * least_seconds(cell.measure);
+  return fmt::format("{} of {} cells can be run, {} fork{} each: {} forks.{}", runnable, cells.size(),
+                     settings.forks, settings.forks == 1 ? "" : "s", forks,
+                     seconds > 0
+                         ? fmt::format(" Warm-up and timed blocks alone take {}; starting, compiling and "
+                                       "checking come on top.",
+                                       duration_text(seconds))
+                         : "");
+}
+
+}  // namespace
+
+std::vector<std::string> doubts_about(const std::vector<Cell>& cells) {
+  int most = 0;
+  for (const Cell& cell : cells) most = std::max(most, cell.runnable() ? cell.axes.threads : 0);
+  const std::size_t here = usable_cores().size();
+  if (static_cast<std::size_t>(most) <= here) return {};
+  return {
+      fmt::format("{} threads share the {} processors that this program may use: their numbers are those of "
+                  "an overloaded machine.",
+                  most, here)};
+}
+
+int print_plan(const Expansion& expansion, const RunSettings& settings, bool check_alone) {
   const std::vector<Cell>& cells = expansion.cells;
   Table table{.title = {}, .columns = {{"cell"}, {"status"}}, .rows = {}, .notes = {}};
   std::size_t runnable = 0;
@@ -67,11 +115,11 @@ void print_plan(const Expansion& expansion, const RunSettings& settings, bool ch
     if (!cell.runnable()) table.notes.push_back(fmt::format("{}: {}", cell.id, cell.reason));
   }
   for (const std::string& left_out : expansion.left_out) table.notes.push_back(left_out + ".");
+  for (std::string& doubt : doubts_about(cells)) table.notes.push_back(std::move(doubt));
   table.notes.push_back(check_alone ? fmt::format("{} of {} cells can be checked.", runnable, cells.size())
-                                    : fmt::format("{} of {} cells can be run, {} forks each: {} forks.",
-                                                  runnable, cells.size(), settings.forks,
-                                                  runnable * static_cast<std::size_t>(settings.forks)));
+                                    : forks_text(cells, runnable, settings));
   print({table});
+  return runnable > 0 ? fine : incomplete;
 }
 
 }  // namespace assay::cli

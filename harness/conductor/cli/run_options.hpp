@@ -31,7 +31,10 @@ class RunOptions {
   TableOptions table_;
 };
 
-// The cells, without running them: what --dry-run prints.
-void print_plan(const Expansion& expansion, const RunSettings& settings, bool check_alone);
+// The cells, without running them: what --dry-run prints. Returns the exit code: `incomplete` where none can be run.
+int print_plan(const Expansion& expansion, const RunSettings& settings, bool check_alone);
+
+// What is allowed and seldom meant: a sentence for each.
+std::vector<std::string> doubts_about(const std::vector<Cell>& cells);
 
 }  // namespace assay::cli

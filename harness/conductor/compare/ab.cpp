@@ -92,6 +92,16 @@ class AbRun {
                                contests_.size(), fmt::join(plan_.rounds, ", "), 100 * plan_.confidence));
   }
 
+  // What the first round lets expect of the first look.
+  void foretell() {
+    const double needed = plan_.rounds.front() * round_seconds_;
+    if (needed > settings_.max_seconds)
+      progress_.note(
+          fmt::format("warning: the first look is after {} rounds, in about {}; --max-time ends after {}: "
+                      "nothing will be decided",
+                      plan_.rounds.front(), duration_text(needed), duration_text(settings_.max_seconds)));
+  }
+
   // Pairs in shuffled order, and in each pair by lot which side comes first: what drifts meets both alike.
   void round() {
     if (seconds_since(begin_) + round_seconds_ > settings_.max_seconds) {
@@ -109,7 +119,7 @@ class AbRun {
       measure(*one, lot.below(2) == 0);
     }
     round_seconds_ = seconds_since(begin);
-    ++rounds_;
+    if (++rounds_ == 1) foretell();
     plan_progress();
   }
 

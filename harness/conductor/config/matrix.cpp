@@ -192,8 +192,11 @@ class Expander {
   [[noreturn]] void refuse_backend(const std::string& name, const ConfigRow& row) const {
     Names known;
     for (const BackendDescription& backend : registry_.backends) known.push_back(backend.name);
-    throw ConfigError(fmt::format("{}: [backend] got '{}': there is no such backend{}", row.where, name,
-                                  suggestion(name, known)));
+    std::string hint = suggestion(name, known);
+    if (name == "all") hint = "; without --backend all of them are taken";
+    if (name.find(' ') != name.npos) hint = "; separate names by commas" + hint;
+    throw ConfigError(
+        fmt::format("{}: [backend] got '{}': there is no such backend{}", row.where, name, hint));
   }
 
   Cell make(const std::string& workload_name, const BackendDescription& backend, const std::string& mode,

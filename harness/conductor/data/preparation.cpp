@@ -165,15 +165,18 @@ DatasetRecord PreparedDataset::record(const std::string& name) const {
   return record;
 }
 
-PreparedDataset prepare_stored_dataset(const Dataset& dataset, const PrepareOptions& options) {
+std::string why_missing(const Dataset& dataset, std::span<const std::filesystem::path> folders) {
   std::vector<std::filesystem::path> looked_in;
-  const auto found = find_dataset_files(dataset, options.folders, &looked_in);
-  if (!found) {
-    std::vector<std::string> names;
-    for (const std::filesystem::path& folder : looked_in) names.push_back(folder.string());
-    throw DatasetMissing(fmt::format("[dataset] {} is not here: {} were looked for in {}; {}", dataset.name,
-                                     dataset.format->wanted(), fmt::join(names, ", "), dataset.remedy));
-  }
+  if (dataset.made_here() || find_dataset_files(dataset, folders, &looked_in)) return "";
+  std::vector<std::string> names;
+  for (const std::filesystem::path& folder : looked_in) names.push_back(folder.string());
+  return fmt::format("[dataset] {} is not here: {} were looked for in {}; {}", dataset.name,
+                     dataset.format->wanted(), fmt::join(names, ", "), dataset.remedy);
+}
+
+PreparedDataset prepare_stored_dataset(const Dataset& dataset, const PrepareOptions& options) {
+  const auto found = find_dataset_files(dataset, options.folders);
+  if (!found) throw DatasetMissing(why_missing(dataset, options.folders));
   Provenance provenance = provenance_of(dataset, *found, options.cache);
   Dataset wanted = dataset;
   if (wanted.sample_shape.empty()) wanted.sample_shape = options.sample_shape;

@@ -22,6 +22,9 @@ struct PreparedDataset {
   DatasetRecord record(const std::string& name) const;
 };
 
+// Where its files were looked for and the command that brings them; empty where they are here or none are needed.
+std::string why_missing(const Dataset& dataset, std::span<const std::filesystem::path> folders);
+
 struct PrepareOptions {
   std::vector<std::filesystem::path> folders = dataset_folders({});
   std::filesystem::path cache = cache_folder();

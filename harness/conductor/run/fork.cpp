@@ -109,7 +109,7 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   plan.deadline = context.deadline;
   plan.worker.command = backend.command;
   plan.worker.cell_folder = folder;
-  plan.worker.cores = worker_cores(cell.axes.threads);
+  plan.worker.cores = worker_cores(cell.axes.threads, context.lane);
   const bool timed = std::any_of(plan.commands.begin(), plan.commands.end(),
                                  [](const Command& command) { return command.verb == Verb::run; });
   plan.worker.environment = worker_environment(cell, backend, folder, timed);
@@ -135,6 +135,7 @@ OracleAnswers oracle_answers(const Cell& cell, const Program& program, const fs:
   worker.executable = oracle.command.front();
   worker.threads = cell.axes.threads;
   OracleAnswers answers;
+  const std::lock_guard lock(*context.oracle);
   const auto run = [&](const fs::path& oracle_folder) {
     answers.cached = false;
     Cell own = cell;
@@ -156,7 +157,7 @@ Equivalence compare_with_oracle(const Cell& cell, const Program& program, const 
   if (!oracle)
     return {false, false, 0, "no oracle is available: build the backend that says \"oracle\": true", {}};
   try {
-    const Scratch scratch(context.scratch / "oracle", context.keep_folders);
+    const Scratch scratch(context.scratch / ("oracle-" + flat(cell.id)), context.keep_folders);
     const OracleAnswers answers =
         oracle_answers(cell, program, folder, scratch.path() / "cell", *oracle, context);
     Equivalence equivalence = judge(folder, answers.file, phase, program);

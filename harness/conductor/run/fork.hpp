@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "harness/conductor/config/matrix.hpp"
@@ -44,6 +45,9 @@ struct ForkContext {
   bool keep_folders = false;
   // When the conversations of a fork must be over; absent: their phases have limits alone.
   std::optional<std::chrono::steady_clock::time_point> deadline{};
+  int lane = 0;  // of checks side by side, from 0
+  // Held while the oracle answers: of two cells of one program the second finds the answers of the first.
+  std::shared_ptr<std::mutex> oracle = std::make_shared<std::mutex>();
 };
 
 struct CheckOutcome {
@@ -56,7 +60,8 @@ struct CheckOutcome {
 };
 // What the check before timing depends on: two cells of a run with one subject would be asked and judged alike.
 std::string check_subject(const Cell& cell, const Program& program);
-// Starts the cell's backend to answer the check and the oracle where its answers are not cached.
+// Starts the cell's backend to answer the check and the oracle where its answers are not cached. Several threads may
+// call it at a time, each for another cell and with a context of its own.
 CheckOutcome check_cell(const Cell& cell, const Program& program, const ForkContext& context);
 
 struct TimedOutcome {

@@ -1,23 +1,30 @@
 #include "harness/conductor/run/measurement.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "harness/conductor/backends/build_info.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/process/scratch_root.hpp"
 #include "harness/conductor/run/cell_report.hpp"
 #include "harness/conductor/run/fork.hpp"
+#include "harness/conductor/run/lanes.hpp"
 #include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/run/quick_budget.hpp"
 #include "harness/conductor/run/roofline.hpp"
+#include "harness/core/clock.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/report/fork_time.hpp"
+#include "harness/report/time_spent.hpp"
 
 namespace assay {
 namespace {
@@ -203,38 +210,160 @@ struct Measurement::Parts {
     return cells_[fork.cell].runnable() && !gives_up(row, cells_[fork.cell]) && !has_round(row, fork.round);
   }
 
-  void check(std::size_t index) {
-    const Cell& cell = cells_[index];
-    CellReport& row = report_.cells[index];
-    if (!cell.runnable() || !cell.check || row.equivalence.checked || has_failed(row)) return;
-    if (budget_.spent(cell.axes.backend)) return;
-    const QuickBudget::Stopwatch stopwatch(budget_, cell.axes.backend);
-    context_.deadline = budget_.deadline(cell.axes.backend);
-    const Program program = cell.program();
-    const std::string subject = check_subject(cell, program);
-    if (const auto same = checked_.find(subject); same != checked_.end()) {
-      row.equivalence = report_.cells[same->second].equivalence;
-      row.equivalence.settings->shared = cells_[same->second].id;
-      return;
-    }
-    progress_.begin(names_[index] + " check");
+  // A check that is about to be made.
+  struct CheckInHand {
+    std::size_t cell = 0;
+    Program program;
+    std::string subject{};
     std::string start = utc_now();
-    const CheckOutcome outcome = check_cell(cell, program, context_);
+    std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+    bool beside_another = false;
+  };
+
+  bool wants_check(std::size_t index) const {
+    const Cell& cell = cells_[index];
+    const CellReport& row = report_.cells[index];
+    return cell.runnable() && cell.check && !row.equivalence.checked && !has_failed(row);
+  }
+
+  CheckInHand check_of(std::size_t index) const {
+    CheckInHand check{.cell = index, .program = cells_[index].program()};
+    check.subject = check_subject(cells_[index], check.program);
+    return check;
+  }
+
+  // Takes the result of a cell whose check would be the same.
+  bool takes_result(const CheckInHand& check) {
+    const auto same = checked_.find(check.subject);
+    if (same == checked_.end()) return false;
+    CellReport& row = report_.cells[check.cell];
+    row.equivalence = report_.cells[same->second].equivalence;
+    row.equivalence.settings->shared = cells_[same->second].id;
+    return true;
+  }
+
+  void check(std::size_t index) {
+    if (!wants_check(index) || budget_.spent(cells_[index].axes.backend)) return;
+    const QuickBudget::Stopwatch stopwatch(budget_, cells_[index].axes.backend);
+    context_.deadline = budget_.deadline(cells_[index].axes.backend);
+    CheckInHand check = check_of(index);
+    if (takes_result(check)) return;
+    progress_.begin(names_[index] + " check");
+    const CheckOutcome outcome = check_cell(cells_[index], check.program, context_);
+    take_check(check, outcome);
+  }
+
+  void take_check(const CheckInHand& check, const CheckOutcome& outcome) {
+    CellReport& row = report_.cells[check.cell];
     row.check_spent = outcome.spent;
     if (outcome.hello) take_hello(row, *outcome.hello);
     if (outcome.status != Status::interrupted) row.equivalence = outcome.equivalence;
     if (outcome.status != Status::ok && outcome.status != Status::interrupted) {
       if (!row.equivalence.checked) row.equivalence.reason = outcome.reason;
       take_failed_check(row, outcome, settings_.seed);
-      stamp(row.forks.back(), std::move(start));
-      take_unavailable(index, outcome.status, outcome.reason);
+      stamp(row.forks.back(), check.start);
+      take_unavailable(check.cell, outcome.status, outcome.reason);
     }
     if (outcome.status == Status::ok && row.equivalence.passed && row.equivalence.settings)
-      checked_.emplace(subject, index);
+      checked_.emplace(check.subject, check.cell);
     progress_.end(check_summary(outcome.status, outcome.reason, row.equivalence),
                   outcome.status == Status::ok, false);
-    settle(index);
+    settle(check.cell);
     save();
+  }
+
+  // How many checks may be made at a time. A GPU's memory is for one.
+  std::size_t check_lanes() const {
+    const bool gpu = std::any_of(cells_.begin(), cells_.end(), [](const Cell& cell) {
+      return cell.runnable() && cell.axes.device == DeviceKind::cuda;
+    });
+    return gpu || settings_.quick ? 1 : std::min<std::size_t>(2, usable_cores().size());
+  }
+
+  void check_all() {
+    const auto begin = std::chrono::steady_clock::now();
+    std::vector<std::size_t> waiting, made, again;
+    for (std::size_t i = 0; i < cells_.size(); ++i)
+      if (wants_check(i)) waiting.push_back(i);
+    std::vector<std::optional<CheckInHand>> in_hand(check_lanes());
+    Lanes<CheckOutcome> lanes;  // goes before what its threads use
+    while (begin_checks(waiting, in_hand, lanes)) {
+      const auto [lane, outcome] = lanes.take();
+      const CheckInHand check = *std::exchange(in_hand[lane], std::nullopt);
+      progress_.begin(names_[check.cell] + " check", check.begin);
+      if (check.beside_another && may_be_the_neighbours_fault(outcome.status)) {
+        again.push_back(check.cell);
+        progress_.end(fmt::format("{} beside another check: made again alone", to_string(outcome.status)),
+                      false, false);
+      } else {
+        made.push_back(check.cell);
+        take_check(check, outcome);
+      }
+    }
+    share_out(seconds_since(begin), made);
+    for (const std::size_t cell : again)
+      if (!stopped()) check(cell);
+  }
+
+  static bool may_be_the_neighbours_fault(Status status) {
+    return status == Status::out_of_memory || status == Status::crashed || status == Status::timed_out ||
+           status == Status::failed;
+  }
+
+  // Fills the lanes that are free. False when there is nothing to wait for.
+  bool begin_checks(std::vector<std::size_t>& waiting, std::vector<std::optional<CheckInHand>>& in_hand,
+                    Lanes<CheckOutcome>& lanes) {
+    for (std::size_t lane = 0; lane < in_hand.size(); ++lane) {
+      if (in_hand[lane] || stopped() || !next_check(waiting, in_hand, in_hand[lane])) continue;
+      for (auto& check : in_hand)
+        if (check) check->beside_another = check->beside_another || !lanes.empty();
+      ForkContext context = context_;
+      if (in_hand.size() > 1) {  // one line is not for two
+        context.watch.progress = nullptr;
+        context.watch.phase = nullptr;
+      }
+      context.lane = static_cast<int>(lane);
+      lanes.start(lane, [this, &check = *in_hand[lane], context = std::move(context)] {
+        return check_cell(cells_[check.cell], check.program, context);
+      });
+    }
+    if (!lanes.empty()) show(in_hand);
+    return !lanes.empty();
+  }
+
+  // The first that waits and whose like is not being made: its result will do for both.
+  bool next_check(std::vector<std::size_t>& waiting, const std::vector<std::optional<CheckInHand>>& in_hand,
+                  std::optional<CheckInHand>& next) {
+    for (auto at = waiting.begin(); at != waiting.end();) {
+      CheckInHand check = check_of(*at);
+      const bool in_work = std::any_of(in_hand.begin(), in_hand.end(), [&](const auto& other) {
+        return other && other->subject == check.subject;
+      });
+      if (in_work) {
+        ++at;
+        continue;
+      }
+      at = waiting.erase(at);
+      if (!wants_check(check.cell) || takes_result(check)) continue;
+      next = std::move(check);
+      return true;
+    }
+    return false;
+  }
+
+  void show(const std::vector<std::optional<CheckInHand>>& in_hand) {
+    std::vector<std::string> names;
+    for (const auto& check : in_hand)
+      if (check) names.push_back(names_[check->cell]);
+    progress_.begin(fmt::format("{} check", fmt::join(names, ", ")));
+  }
+
+  // Side by side they took longer together than the wall time: each is given its share of that.
+  void share_out(double wall, const std::vector<std::size_t>& made) {
+    double sum = 0;
+    for (const std::size_t cell : made) sum += total(*report_.cells[cell].check_spent);
+    if (sum <= wall) return;
+    for (const std::size_t cell : made) scale(*report_.cells[cell].check_spent, wall / sum);
   }
 
   // What this machine has not for one cell of a backend and device it has for none: they are not tried. (A
@@ -384,6 +513,7 @@ void Measurement::prepare() {
 
 void Measurement::plan(int forks) { parts_->settings_.forks = forks; }
 void Measurement::check(std::size_t cell) { parts_->check(cell); }
+void Measurement::check_all() { parts_->check_all(); }
 void Measurement::measure_rooflines(const std::vector<PlannedFork>& forks) {
   parts_->measure_rooflines(forks);
 }

@@ -37,6 +37,9 @@ class Measurement {
   void plan(int forks);
   // Against the oracle, where it is asked for and was not done.
   void check(std::size_t cell);
+  // All cells, two side by side where there are processors for it: nothing is timed in a check. One that fails beside
+  // another is made again alone.
+  void check_all();
   // Once for all cells of a device, precision and thread count that are still to be timed.
   void measure_rooflines(const std::vector<PlannedFork>& forks);
   // Whether it can be run, has not failed for good, and has no fork of that round.

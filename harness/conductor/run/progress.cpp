@@ -20,11 +20,11 @@ constexpr std::size_t line_width = 110;
 
 Progress Progress::on_stderr() { return {stderr, ::isatty(2) == 1}; }
 
-void Progress::begin(std::string what) {
+void Progress::begin(std::string what, std::optional<Clock::time_point> since) {
   what_ = std::move(what);
   phase_ = "starts";
   share_ = 0;
-  begun_ = Clock::now();
+  begun_ = since.value_or(Clock::now());
   draw(true);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,7 +23,8 @@ class Progress {
 
   void plan(int forks) { planned_ = forks; }
   // A fork or a check begins: "lenet5/onednn/graph round 2 of 6".
-  void begin(std::string what);
+  // since: when it began, where that is earlier.
+  void begin(std::string what, std::optional<std::chrono::steady_clock::time_point> since = {});
   void phase(std::string_view phase);
   void steps(std::int64_t done, std::int64_t planned);
   // It ended: "ok, 2.13 ms a step". `good`: a terminal shows only that one more is done. `counts`: it was one of the

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/conductor/data/preparation.hpp"
 #include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/run/measurement.hpp"
 #include "harness/conductor/run/rounds.hpp"
@@ -16,16 +17,33 @@ bool RunOutcome::complete() const {
                      [](const CellReport& cell) { return cell.status == Status::ok; });
 }
 
-Expansion cells_of(const RunRequest& request, const BackendRegistry& registry) {
-  Expansion expansion = expand(request.config, registry);
-  if (request.filter.empty()) return expansion;
-  std::vector<Cell>& cells = expansion.cells;
+namespace {
+
+void mark_missing_data(std::vector<Cell>& cells, const RunSettings& settings) {
+  const std::vector<std::filesystem::path> folders = dataset_folders(settings.data);
+  for (Cell& cell : cells) {
+    if (!cell.runnable() || !cell.reads_dataset()) continue;
+    cell.reason = why_missing(find_dataset(cell.axes.dataset), folders);
+    if (!cell.reason.empty()) cell.status = Status::unavailable;
+  }
+}
+
+void keep_wanted(std::vector<Cell>& cells, const RunRequest& request) {
   const std::size_t all = cells.size();
   std::erase_if(cells, [&](const Cell& cell) { return !is_wanted(cell.id, request.filter); });
   if (cells.empty()) {
     throw ConfigError(fmt::format("[filter] got '{}': none of the {} cells has it in its id; see --dry-run",
                                   request.filter, all));
   }
+}
+
+}  // namespace
+
+Expansion cells_of(const RunRequest& request, const BackendRegistry& registry) {
+  Expansion expansion = expand(request.config, registry);
+  if (!request.filter.empty()) keep_wanted(expansion.cells, request);
+  const RunSettings settings = settings_of(request.config);
+  if (!request.check_alone && settings.forks > 0) mark_missing_data(expansion.cells, settings);
   return expansion;
 }
 
@@ -46,7 +64,7 @@ RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progr
   if (!request.check_alone) plan();
   // A quick run may end before its last cell: then some are whole, rather than all of them checked alone.
   const bool checks_first = !settings.quick || request.check_alone;
-  for (std::size_t i = 0; i < cells.size() && checks_first && !stopped(); ++i) measurement.check(i);
+  if (checks_first) measurement.check_all();
   if (!request.check_alone) measurement.measure_rooflines(rounds.foreseen());
   const std::int64_t begin = now_ns();
   const auto out_of_time = [&] {

@@ -14,6 +14,7 @@
 #include "harness/graph/memory_plan/summary.hpp"
 #include "harness/graph/passes/precision.hpp"
 #include "harness/graph/program.hpp"
+#include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
 
 namespace assay::cli {
@@ -113,38 +114,69 @@ Table memory_table(const ProgramSummary& summary) {
   return table;
 }
 
+// What is inspected.
+struct Subject {
+  std::string title;
+  std::vector<std::string> notes;
+  Program program;
+};
+
+// The value of an option that takes one here; empty where it was not given.
+std::string one(const OptionValues& given, const char* name) {
+  const auto values = list_of(given, name);
+  if (values.size() > 1) throw UsageError(fmt::format("inspect: --{} takes one value here", name));
+  return values.empty() ? std::string() : values.front();
+}
+
+void refuse(const OptionValues& given, const char* name, const std::string& workload) {
+  if (given.contains(name)) throw UsageError(fmt::format("inspect: {} has no --{}", workload, name));
+}
+
+Subject network(const InspectOptions& options, const OptionValues& given) {
+  refuse(given, "size", options.workload);
+  const Workload& workload = find_workload(options.workload);
+  Program program = workload.build(one(given, "batch").empty() ? workload.batch : integer_of(given, "batch"));
+  const std::string optimizer = one(given, "optimizer");
+  if (!optimizer.empty() && optimizer != program.optimizer.kind)
+    program.optimizer = OptimizerSpec{.kind = optimizer};
+  return {fmt::format("{}: {}", workload.name, workload.description), {workload.source}, std::move(program)};
+}
+
+Subject single_op(const InspectOptions& options, const OptionValues& given) {
+  for (const char* name : {"batch", "optimizer"}) refuse(given, name, options.workload);
+  const OpWorkload& op = find_op_workload(options.workload);
+  const std::string size = one(given, "size").empty() ? op.default_size : op.canonical(one(given, "size"));
+  return {fmt::format("{}: {}", op.name, op.description), {fmt::format("size {}", size)}, op.program(size)};
+}
+
+bool is_op(const std::string& workload) { return workload.starts_with("op/"); }
+
+std::string facts(const InspectOptions& options, const ProgramSummary& summary, const Program& program) {
+  if (is_op(options.workload)) return std::string(to_string(summary.precision));
+  return fmt::format("batch {}, {}, {}; {} parameters", summary.batch, to_string(summary.precision),
+                     program.optimizer.kind, summary.parameters);
+}
+
 int inspect(const InspectOptions& options) {
   const OptionValues given = options.table.values();
-  const Workload& workload = find_workload(options.workload);
-  const auto one = [&](const char* name) {
-    const auto values = list_of(given, name);
-    if (values.size() > 1) throw UsageError(fmt::format("inspect: --{} takes one value here", name));
-    return values.empty() ? std::string() : values.front();
-  };
-  Program program = workload.build(one("batch").empty() ? workload.batch : integer_of(given, "batch"));
-  if (!one("optimizer").empty() && one("optimizer") != program.optimizer.kind)
-    program.optimizer = OptimizerSpec{.kind = one("optimizer")};
+  const Subject subject = is_op(options.workload) ? single_op(options, given) : network(options, given);
+  const Program& program = subject.program;
   if (options.graph) {
     print_json(assay::to_json(program));
     return fine;
   }
   const ProgramSummary summary =
-      summarise(program, precision_of(from_word<PrecisionKind>(one("precision")).value()));
+      summarise(program, precision_of(from_word<PrecisionKind>(one(given, "precision")).value()));
   if (options.json) {
     print_json(to_json(summary));
     return fine;
   }
-  Table head{.title = fmt::format("{}: {}", workload.name, workload.description),
-             .columns = {},
-             .rows = {},
-             .notes = {}};
-  head.notes = {workload.source,
-                fmt::format("batch {}, {}, {}; {} parameters", summary.batch, to_string(summary.precision),
-                            program.optimizer.kind, summary.parameters),
-                fmt::format("FLOP of a training step: forward {}, backward {}, optimizer {}",
-                            format_value(summary.forward_flops, Hint::rate, "1"),
-                            format_value(summary.backward_flops, Hint::rate, "1"),
-                            format_value(summary.optimizer_flops, Hint::rate, "1"))};
+  Table head{.title = subject.title, .columns = {}, .rows = {}, .notes = subject.notes};
+  head.notes.push_back(facts(options, summary, program));
+  head.notes.push_back(fmt::format("FLOP of a training step: forward {}, backward {}, optimizer {}",
+                                   format_value(summary.forward_flops, Hint::rate, "1"),
+                                   format_value(summary.backward_flops, Hint::rate, "1"),
+                                   format_value(summary.optimizer_flops, Hint::rate, "1")));
   std::vector<Table> tables{head, node_table("Inference", summary.inference)};
   if (options.nodes) tables.push_back(node_table("Training step", summary.training));
   tables.push_back(memory_table(summary));
@@ -162,7 +194,7 @@ void add_inspect(CLI::App& app, Context& context) {
   command->add_flag("--json", options->json, "As JSON, for a program");
   command->add_flag("--nodes", options->nodes, "Every node of the training step, too");
   command->add_flag("--graph", options->graph, "The program itself, as a worker gets it (graph.json)");
-  for (const char* name : {"batch", "precision", "optimizer"}) options->table.add(*command, name);
+  for (const char* name : {"batch", "size", "precision", "optimizer"}) options->table.add(*command, name);
   command->callback([options, &context] { context.action = [options] { return inspect(*options); }; });
 }
 

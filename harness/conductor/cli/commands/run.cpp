@@ -18,6 +18,7 @@
 #include "harness/conductor/print/report_tables.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "harness/core/error.hpp"
+#include "harness/core/io/atomic_file.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/report_json.hpp"
 
@@ -59,13 +60,14 @@ void require_room(const fs::path& out) {
 int run_cells(const RunCommandOptions& options, const Context& context) {
   RunRequest request = options.run.request(context.command_line);
   const BackendRegistry registry = options.run.registry(request.config);
-  if (options.dry_run) {
-    print_plan(cells_of(request, registry), settings_of(request.config), false);
-    return fine;
-  }
+  const Expansion expansion = cells_of(request, registry);  // bad input is refused before a folder is made
   const bool to_stdout = options.run.out == "-";
+  if (options.dry_run) {
+    if (!to_stdout && !options.run.out.empty()) require_writable(options.run.out);
+    return print_plan(expansion, settings_of(request.config), false);
+  }
+  for (const std::string& doubt : doubts_about(expansion.cells)) warn(doubt);
   if (!to_stdout) {
-    cells_of(request, registry);  // bad input is refused before a folder is made
     request.out = !options.run.out.empty()      ? fs::path(options.run.out)
                   : !options.run.resume.empty() ? fs::path(options.run.resume)
                                                 : default_report(request.config);
