@@ -51,8 +51,9 @@ std::deque<Axis> make_table() {
        .request = true},
       {.option =
            {"mode", axis, text, "NAME,...", "",
-            "How a backend executes: eager, graph or its own, or all of them (default: the mode that the backend "
-            "recommends, and next to other backends also the bare mode of a vendor's library)"},
+            "How a backend executes: eager, graph or its own; all of them; or best: the fastest mode and layout in "
+            "a trial of one fork each (default: the mode that the backend recommends, and next to other backends "
+            "also the bare mode of a vendor's library)"},
        .field = &Axes::mode,
        .identity = always,
        .id = "/{0}",

@@ -147,6 +147,14 @@ struct Work {
   bool operator==(const Work&) const = default;
 };
 
+// A mode and layout of the same backend that a trial of --mode best found faster than the cell's.
+struct BetterSetting {
+  std::string mode{}, layout{};
+  double ratio = 1;    // of its step to that of the cell's setting, in that trial
+  std::string date{};  // of the trial: ISO 8601, UTC
+  bool operator==(const BetterSetting&) const = default;
+};
+
 struct CellReport {
   std::string id{};
   Axes axes{};
@@ -162,6 +170,7 @@ struct CellReport {
   nlohmann::json libraries = nlohmann::json::array();
   Equivalence equivalence{};
   std::optional<TimeSpent> check_spent{};  // on the check before timing
+  std::optional<BetterSetting> better{};   // where a trial on this machine found one
   std::vector<Published> published{};
   Metrics metrics{};
   std::vector<Fork> forks{};

@@ -300,6 +300,16 @@ constexpr auto describe(Of<Work>) {
           .at_least(0));
 }
 
+constexpr auto describe(Of<BetterSetting>) {
+  return fields(
+      "better_setting", "What an earlier trial on this machine found.",
+      field("mode", &BetterSetting::mode, "Of the backend."),
+      field("layout", &BetterSetting::layout, "Of its activations."),
+      field("ratio", &BetterSetting::ratio, "Its step time over that of the cell's mode and layout.")
+          .at_least(0),
+      field("date", &BetterSetting::date, "Of the trial: ISO 8601, UTC."));
+}
+
 constexpr auto describe(Of<CellReport>) {
   return fields(
       "cell", "One point of the matrix.",
@@ -337,6 +347,10 @@ constexpr auto describe(Of<CellReport>) {
           .shaped_as<std::vector<protocol::Library>>(),
       field("equivalence", &CellReport::equivalence, "Whether it computes the same as the oracle."),
       field("check_spent", &CellReport::check_spent, "Where the time of the check before timing went.")
+          .left_out_by_default(),
+      field(
+          "better", &CellReport::better,
+          "A faster mode and layout of the same backend for the same work, where `--mode best` found one here.")
           .left_out_by_default(),
       field("published", &CellReport::published, "What others measured.").left_out_by_default(),
       field("metrics", &CellReport::metrics, "By name."),

@@ -87,6 +87,31 @@ constexpr auto describe(Of<SessionRecord>) {
                 field("variables", &SessionRecord::variables,
                       "Environment variables of the caller that affect speed, such as `OMP_WAIT_POLICY`."));
 }
+// One setting of a backend that --mode best tried.
+struct TriedRecord {
+  std::string mode{}, layout{};
+  std::optional<double> step_time{};
+  std::string reason{};
+};
+constexpr auto describe(Of<TriedRecord>) {
+  return fields("tried", "One fork of a mode and layout, unchecked.",
+                field("mode", &TriedRecord::mode, "Of the backend."),
+                field("layout", &TriedRecord::layout, "Of its activations."),
+                field("step_time", &TriedRecord::step_time, "Seconds; null where it could not be run."),
+                field("reason", &TriedRecord::reason, "Why not.").left_out_by_default());
+}
+struct BestRecord {
+  std::string backend{}, work{};
+  std::vector<TriedRecord> tried{};
+};
+constexpr auto describe(Of<BestRecord>) {
+  return fields("best", "What `--mode best` tried of a backend for one work.",
+                field("backend", &BestRecord::backend, "Its name."),
+                field("work", &BestRecord::work, "The title of the group."),
+                field("tried", &BestRecord::tried,
+                      "The fastest first; it is the one that was measured. Those without a time come last."));
+}
+
 // As far as its fields are known: reports keep the run as JSON, and further fields with it.
 struct RunRecord {
   std::vector<std::string> command_line{};
@@ -97,6 +122,7 @@ struct RunRecord {
   std::map<std::string, double> quick_seconds{};
   nlohmann::json settings{};
   std::vector<std::string> left_out{};
+  std::vector<BestRecord> best{};
   BuildRecord build{};
   std::vector<SessionRecord> sessions{};
   std::vector<DatasetRecord> datasets{};
@@ -114,6 +140,7 @@ constexpr auto describe(Of<RunRecord>) {
       field("left_out", &RunRecord::left_out,
             "Sentences: backends that were named and make no cell, and why.")
           .optional(),
+      field("best", &RunRecord::best, "What `--mode best` tried before the run.").optional(),
       field("start", &RunRecord::start, "ISO 8601, UTC."),
       field("end", &RunRecord::end, "ISO 8601, UTC; null while it is running."),
       field("commit", &RunRecord::commit, "Of this program; empty outside a repository."),

@@ -42,6 +42,21 @@ def run(out: Path, *arguments: object, forks: int = 1) -> dict[str, Any]:
     return cell
 
 
+def test_the_best_mode_is_found_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
+    short = ("--workload", "mlp", "--backend", "onednn", "--blocks", 3, "--block-seconds", 0.02)
+    cell = run(tmp_path / "r.json", *short, "--mode", "best")
+    (best,) = json.loads((tmp_path / "r.json").read_text())["run"]["best"]
+    fast, slow = best["tried"]
+    assert {fast["mode"], slow["mode"]} == {"graph", "eager"}
+    assert cell["mode"] == fast["mode"]
+    assert "better" not in cell
+    other = run(tmp_path / "s.json", *short, "--mode", slow["mode"])
+    ratio = fast["step_time"] / slow["step_time"]
+    assert ("better" in other) == (ratio < 0.98)
+    assert other.get("better", {"ratio": ratio})["ratio"] == pytest.approx(ratio)
+
+
 @numpy_only
 def test_a_backend_of_a_few_dozen_lines_is_checked_and_timed(tmp_path: Path) -> None:
     cell = run(tmp_path / "r.json", "--workload", "mlp", "--backend", "numpy", "--steps", 20)

@@ -73,6 +73,8 @@ struct Cell {
   std::int64_t distinct = 8;
   bool profile = false;
   std::vector<Published> published;
+  std::size_t row = 0;     // of the config's rows, that made it
+  bool candidate = false;  // one of the modes and layouts of which --mode best takes the fastest
   // Not ok: it cannot be run here, and why. It is a row all the same.
   Status status = Status::ok;
   std::string reason;

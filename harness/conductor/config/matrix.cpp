@@ -23,7 +23,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-const std::string every_mode = "all";
+const std::string every_mode = "all", best_mode = "best";
 
 const Names& texts_of(const Names& names) { return names; }
 
@@ -47,7 +47,7 @@ class Expander {
       : config_(config), registry_(registry), settings_(settings_of(config)) {}
 
   Expansion run() {
-    for (const ConfigRow& row : config_.rows) expand_row(row);
+    for (row_ = 0; row_ < config_.rows.size(); ++row_) expand_row(config_.rows[row_]);
     return std::move(expansion_);
   }
 
@@ -64,15 +64,22 @@ class Expander {
     note_left_out(values, modes, backends);
     for (const std::string& workload : named_workloads(workloads)) {
       const bool op = is_op_workload(workload);
-      const AxisLists lists =
+      AxisLists lists =
           op ? op_axes(workload, values, settings_.quick, row.where) : network_axes(workload, values, row);
+      const bool searched = contains(modes, best_mode) && !values.contains("layout");
+      if (searched) search_layouts(lists, backends);
       multiply_out(lists, [&](const OptionValues& point) {
         if (is_repetition(op ? nullptr : &find_workload(workload), lists, point, values)) return;
         for (const BackendDescription* backend : backends) {
+          if (searched && !contains(backend->layouts, text_of(point, "layout"))) continue;
           for (const std::string& mode : modes_of(*backend, modes, backends.size() > 1)) {
+            const bool candidate = contains(modes, best_mode) && mode != backend->bare_mode;
+            if (searched && !candidate && text_of(point, "layout") != backend->layouts.front()) continue;
             Cell cell = make(workload, *backend, mode, point, values, row);
             for (const ConfigPublished& published : row.published)
               cell.published.push_back(resolved(published, workload, *backend, mode, point, values, row));
+            cell.candidate = candidate;
+            cell.row = row_;
             add(std::move(cell), row);
           }
         }
@@ -83,7 +90,12 @@ class Expander {
   // The modes of the backend that are asked for. Without any, the one that it recommends; next to other backends
   // also its bare one, which the tax of frameworks is over.
   static Names modes_of(const BackendDescription& backend, const Names& asked, bool several) {
-    if (contains(asked, every_mode)) return backend.modes;
+    if (contains(asked, every_mode) || contains(asked, best_mode)) {
+      Names modes = backend.modes;
+      const bool without_bare = contains(asked, best_mode) && !several && modes.size() > 1;
+      if (without_bare) std::erase(modes, backend.bare_mode);
+      return modes;
+    }
     Names modes;
     if (asked.empty()) {
       if (backend.recommended.empty()) return backend.modes;
@@ -95,6 +107,17 @@ class Expander {
     for (const std::string& mode : asked)
       if (contains(backend.modes, mode)) modes.push_back(mode);
     return modes;
+  }
+
+  // Every layout that one of the backends has; a layout that has no effect on a workload is not multiplied out.
+  static void search_layouts(AxisLists& lists, const std::vector<const BackendDescription*>& backends) {
+    for (auto& [axis, list] : lists) {
+      if (axis != "layout") continue;
+      list.clear();
+      for (const BackendDescription* backend : backends)
+        for (const std::string& layout : backend->layouts)
+          if (!contains(list, layout)) list.push_back(layout);
+    }
   }
 
   // A backend that was named and has none of the modes makes no cell: nobody shall look for it in vain.
@@ -160,8 +183,11 @@ class Expander {
         if (!contains(known, mode)) known.push_back(mode);
       }
     }
+    if (modes.size() > 1 && contains(modes, best_mode))
+      throw ConfigError(
+          fmt::format("{}: [mode] got {}: best stands alone", row.where, fmt::join(modes, ", ")));
     for (const std::string& mode : modes) {
-      if (mode != every_mode && !contains(known, mode)) {
+      if (mode != every_mode && mode != best_mode && !contains(known, mode)) {
         throw ConfigError(fmt::format("{}: [mode] got '{}': none of the backends has it{}", row.where, mode,
                                       suggestion(mode, known)));
       }
@@ -355,6 +381,7 @@ class Expander {
   RunSettings settings_;
   Expansion expansion_;
   std::set<std::string> ids_;
+  std::size_t row_ = 0;  // that is expanded
 };
 
 }  // namespace

@@ -194,6 +194,11 @@ void add_status_notes(Table& table, const Analysis& all, const AnalyzedGroup& gr
       table.notes.push_back(fmt::format(
           "{}: the library has no primitive for {}: plain loops compute them, in whole or in part.",
           short_name(cell), ops));
+    if (cell.better)
+      table.notes.push_back(fmt::format("{}: mode {}, layout {} took {} of the time in a trial here on {}.",
+                                        short_name(cell), cell.better->mode, cell.better->layout,
+                                        format_significant(cell.better->ratio),
+                                        cell.better->date.substr(0, 10)));
     if (cell.status == Status::ok && cell.axes.loader == LoaderKind::native)
       table.notes.push_back(
           fmt::format("{} was fed by its framework's own loader, in an order of its own: not bit-equal to "

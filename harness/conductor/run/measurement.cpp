@@ -12,6 +12,7 @@
 #include "harness/conductor/backends/build_info.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/process/scratch_root.hpp"
+#include "harness/conductor/run/best_mode.hpp"
 #include "harness/conductor/run/cell_report.hpp"
 #include "harness/conductor/run/fork.hpp"
 #include "harness/conductor/run/lanes.hpp"
@@ -137,6 +138,7 @@ struct Measurement::Parts {
                    {"datasets", nlohmann::json::array()}};
     report_.run["settings"] = settings_json(settings_);
     if (!expansion_.left_out.empty()) report_.run["left_out"] = expansion_.left_out;
+    if (!request_.best.empty()) report_.run["best"] = encode(request_.best);
     report_.environment = request_.environment;
     note_session();
     if (request_.resume && request_.resume->run.contains("start")) {
@@ -468,6 +470,8 @@ struct Measurement::Parts {
   Report finish(bool cut_short) {
     report_.run["end"] = utc_now();
     for (std::size_t i = 0; i < cells_.size(); ++i) settle(i);
+    const BestMemory memory;
+    for (CellReport& row : report_.cells) row.better = memory.better(row, report_.environment);
     report_.run["complete"] = !cut_short && !out_of_budget();
     if (settings_.quick) report_.run["quick_seconds"] = budget_.used();
     journal_.finish(report_);

@@ -22,6 +22,8 @@ class Progress {
   static Progress quiet() { return {nullptr, false}; }
 
   void plan(int forks) { planned_ = forks; }
+  // Counts anew, for another plan.
+  void start_over() { planned_ = done_ = 0, spent_ = 0; }
   // A fork or a check begins: "lenet5/onednn/graph round 2 of 6".
   // since: when it began, where that is earlier.
   void begin(std::string what, std::optional<std::chrono::steady_clock::time_point> since = {});

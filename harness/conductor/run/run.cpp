@@ -6,6 +6,7 @@
 
 #include "harness/conductor/data/preparation.hpp"
 #include "harness/conductor/process/interrupts.hpp"
+#include "harness/conductor/run/best_mode.hpp"
 #include "harness/conductor/run/measurement.hpp"
 #include "harness/conductor/run/rounds.hpp"
 #include "harness/core/clock.hpp"
@@ -47,8 +48,41 @@ Expansion cells_of(const RunRequest& request, const BackendRegistry& registry) {
   return expansion;
 }
 
-RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progress& progress) {
-  const Interrupts interrupts;
+namespace {
+
+constexpr int most_trials = 3;  // of a mode and layout that others disturb
+
+// The request with the fastest mode and layout of each backend instead of `best`.
+RunRequest find_best(RunRequest request, const BackendRegistry& registry, Progress& progress,
+                     const Interrupts& interrupts) {
+  RunRequest trial;
+  trial.config = trial_of(request.config);
+  trial.environment = request.environment;
+  trial.filter = request.filter;
+  Measurement measurement(trial, registry, progress, interrupts);
+  measurement.prepare();
+  const std::vector<Cell>& cells = measurement.cells();
+  std::vector<PlannedFork> forks;
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    if (cells[i].candidate && cells[i].runnable()) forks.push_back({i, 0});
+  progress.note(fmt::format("trying {} modes and layouts, one fork each", forks.size()));
+  progress.plan(static_cast<int>(forks.size()));
+  for (PlannedFork fork : forks) {
+    for (; fork.round < most_trials && interrupts.signal() == 0 && measurement.wanted(fork); ++fork.round) {
+      measurement.time(fork);
+      if (is_settled(measurement.report().cells[fork.cell])) break;
+    }
+  }
+  const Report report = measurement.finish(interrupts.signal() != 0);
+  BestMemory().keep(cells, report);
+  request.best = best_of(cells, report);
+  request.config = with_best(request.config, cells, report);
+  progress.start_over();
+  return request;
+}
+
+RunOutcome run_cells(const RunRequest& request, const BackendRegistry& registry, Progress& progress,
+                     const Interrupts& interrupts) {
   Measurement measurement(request, registry, progress, interrupts);
   measurement.prepare();
   const std::vector<Cell>& cells = measurement.cells();
@@ -84,6 +118,15 @@ RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progr
   }
   progress.clear();
   return {measurement.finish(stopped()), interrupts.signal()};
+}
+
+}  // namespace
+
+RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progress& progress) {
+  const Interrupts interrupts;
+  if (request.check_alone || !seeks_best(cells_of(request, registry).cells))
+    return run_cells(request, registry, progress, interrupts);
+  return run_cells(find_best(request, registry, progress, interrupts), registry, progress, interrupts);
 }
 
 }  // namespace assay

@@ -15,6 +15,7 @@
 #include "harness/conductor/process/interrupts.hpp"
 #include "harness/conductor/run/progress.hpp"
 #include "harness/report/report.hpp"
+#include "harness/report/run_record.hpp"
 
 namespace assay {
 
@@ -37,7 +38,8 @@ struct RunRequest {
   nlohmann::json environment = nlohmann::json::object();
   std::string filter;  // of is_wanted()
   bool keep_folders = false;
-  bool check_alone = false;  // no timing: `assay check`
+  bool check_alone = false;        // no timing: `assay check`
+  std::vector<BestRecord> best{};  // what --mode best tried, for the report
 };
 
 struct RunOutcome {
@@ -51,7 +53,7 @@ Expansion cells_of(const RunRequest& request, const BackendRegistry& registry);
 
 // Throws ConfigError or IoError for what is wrong before anything has run: the config, the place of the
 // report, a damaged data set, an earlier report of another config. Afterwards everything that goes wrong is a
-// row.
+// row. Where the config asks for the best mode, its candidates are tried first.
 RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progress& progress);
 
 }  // namespace assay

@@ -16,6 +16,7 @@
 #include "harness/conductor/compare/calibration.hpp"
 #include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/conductor/compare/trial.hpp"
+#include "harness/conductor/run/best_mode.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/environment.hpp"
@@ -44,6 +45,8 @@ AbArm arm(const AbOptions& options, const AbSide& side, const Context& context) 
   const auto folders =
       side.build.empty() ? std::vector<fs::path>{} : backends_of_build(fs::absolute(side.build));
   made.registry = options.run.registry(made.request.config, folders);
+  if (seeks_best(cells_of(made.request, made.registry).cells))
+    throw UsageError("ab: --mode best is a search: name the modes that are compared");
   return made;
 }
 
