@@ -49,7 +49,7 @@ def test_the_best_mode_is_found_and_remembered(tmp_path: Path, monkeypatch: pyte
     (best,) = json.loads((tmp_path / "r.json").read_text())["run"]["best"]
     fast, slow = best["tried"]
     assert {fast["mode"], slow["mode"]} == {"graph", "eager"}
-    assert cell["mode"] == fast["mode"]
+    assert cell["axes"]["mode"] == fast["mode"]
     assert "better" not in cell
     other = run(tmp_path / "s.json", *short, "--mode", slow["mode"])
     ratio = fast["step_time"] / slow["step_time"]
