@@ -55,19 +55,10 @@ TEST_F(Ab, equal_sides_are_the_same_after_the_first_look) {
   EXPECT_EQ(ab_exit_code(outcome), 0);
 }
 
-TEST_F(Ab, SaysAfterOneRoundThatTheTimeWillNotDo) {
-  char* text = nullptr;
-  std::size_t size = 0;
-  std::FILE* out = ::open_memstream(&text, &size);
-  Progress progress(out, false);
-  settings_.max_seconds = 5;  // a round sleeps for 2.3 s
-  run_ab(
-      arm("sleeps", "a.json"), arm("good", "b.json"), {"mode"}, settings_, [&] { return machine; }, progress);
-  std::fclose(out);
-  const std::string said = text;
-  std::free(text);
-  EXPECT_THAT(said, HasSubstr("the first look is after 8 rounds"));
-  EXPECT_THAT(said, HasSubstr("nothing will be decided"));
+TEST(AbTime, IsToldAfterOneRoundWhenItWillNotDo) {
+  EXPECT_THAT(too_little_time(8, 10, 40),
+              HasSubstr("the first look is after 8 rounds, in about 80 s; --max-time ends after 40 s"));
+  EXPECT_THAT(too_little_time(8, 5, 40), IsEmpty());
 }
 
 TEST_F(Ab, a_slower_side_is_called_so_after_fresh_rounds_and_both_reports_are_whole) {

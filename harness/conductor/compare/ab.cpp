@@ -22,6 +22,15 @@
 #include "harness/report/metrics.hpp"
 
 namespace assay {
+
+std::string too_little_time(int first_look, double round_seconds, double max_seconds) {
+  const double needed = first_look * round_seconds;
+  if (needed <= max_seconds) return "";
+  return fmt::format(
+      "warning: the first look is after {} rounds, in about {}; --max-time ends after {}: nothing will be decided",
+      first_look, duration_text(needed), duration_text(max_seconds));
+}
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -94,12 +103,8 @@ class AbRun {
 
   // What the first round lets expect of the first look.
   void foretell() {
-    const double needed = plan_.rounds.front() * round_seconds_;
-    if (needed > settings_.max_seconds)
-      progress_.note(
-          fmt::format("warning: the first look is after {} rounds, in about {}; --max-time ends after {}: "
-                      "nothing will be decided",
-                      plan_.rounds.front(), duration_text(needed), duration_text(settings_.max_seconds)));
+    const std::string doubt = too_little_time(plan_.rounds.front(), round_seconds_, settings_.max_seconds);
+    if (!doubt.empty()) progress_.note(doubt);
   }
 
   // Pairs in shuffled order, and in each pair by lot which side comes first: what drifts meets both alike.

@@ -54,4 +54,8 @@ AbOutcome run_ab(const AbArm& a, const AbArm& b, const std::set<std::string>& fr
 // asked.
 int ab_exit_code(const AbOutcome& outcome);
 
+// What a first round of that length lets expect: empty, or a warning that --max-time ends before the first look, which
+// is after so many rounds.
+std::string too_little_time(int first_look, double round_seconds, double max_seconds);
+
 }  // namespace assay

@@ -283,11 +283,17 @@ struct Measurement::Parts {
   }
 
   void check_all() {
+    const std::size_t lanes = check_lanes();
+    for (std::size_t i = 0; i < cells_.size() && lanes == 1 && !stopped(); ++i) check(i);
+    if (lanes > 1) check_side_by_side(lanes);
+  }
+
+  void check_side_by_side(std::size_t most) {
     const auto begin = std::chrono::steady_clock::now();
     std::vector<std::size_t> waiting, made, again;
     for (std::size_t i = 0; i < cells_.size(); ++i)
       if (wants_check(i)) waiting.push_back(i);
-    std::vector<std::optional<CheckInHand>> in_hand(check_lanes());
+    std::vector<std::optional<CheckInHand>> in_hand(most);
     Lanes<CheckOutcome> lanes;  // goes before what its threads use
     while (begin_checks(waiting, in_hand, lanes)) {
       const auto [lane, outcome] = lanes.take();
@@ -320,10 +326,8 @@ struct Measurement::Parts {
       for (auto& check : in_hand)
         if (check) check->beside_another = check->beside_another || !lanes.empty();
       ForkContext context = context_;
-      if (in_hand.size() > 1) {  // one line is not for two
-        context.watch.progress = nullptr;
-        context.watch.phase = nullptr;
-      }
+      context.watch.progress = nullptr;  // this thread alone shows how far they are
+      context.watch.phase = nullptr;
       context.lane = static_cast<int>(lane);
       lanes.start(lane, [this, &check = *in_hand[lane], context = std::move(context)] {
         return check_cell(cells_[check.cell], check.program, context);
