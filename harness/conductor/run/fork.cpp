@@ -337,7 +337,7 @@ TimedOutcome time_cell(const Cell& cell, int round, bool verify, const ForkConte
     std::vector<Command> commands = {Command{used ? Verb::restart : Verb::compile}, Command{Verb::run}};
     if (verify) commands.push_back(Command{Verb::verify});
     const ConversationPlan plan = plan_for(cell, *cell.backend, folder, commands, context);
-    if (!used) used.emplace(std::move(own), Worker(plan, context.watch));
+    if (!used) used = ResidentWorker{std::move(own), Worker(plan, context.watch)};
     ConversationResult result =
         used->worker.converse(commands, stays ? Afterwards::stop : Afterwards::quit, plan.deadline);
     fork.spent = spent_on(result);
