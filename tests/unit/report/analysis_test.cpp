@@ -88,7 +88,7 @@ TEST(DisturbedRounds, AreMarkedInEveryCellOfTheGroup) {
   report.cells[0].forks[1].flags = {quality_flag::disturbed};
   report.cells[0].forks[2].flags = {quality_flag::disturbed_round};
   mark_disturbed_rounds(report.cells);
-  for (const std::size_t cell : {0, 1}) {
+  for (const std::size_t cell : {0U, 1U}) {
     EXPECT_TRUE(counts(report.cells[cell].forks[0]));
     EXPECT_FALSE(counts(report.cells[cell].forks[1])) << cell;
     EXPECT_TRUE(counts(report.cells[cell].forks[2])) << "an old mark is removed";
