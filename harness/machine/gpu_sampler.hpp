@@ -40,7 +40,7 @@ class GpuSampler {
 
   // All that was seen. `missing` names the fields as the report's samples do: "gpu_utilisation".
   GpuUse use() const;
-  // For who ran out of it: "of 81559 MiB on the GPU the worker held 80000 at the most, and 312 were free at
+  // For who ran out of it: "of 81559 MiB on the GPU the worker held 80000 at most, and 312 were free at
   // the least". Empty where that is not known.
   std::string memory_text() const;
 

@@ -78,7 +78,7 @@ struct Disturbance {
   bool operator==(const Disturbance&) const = default;
 
   // The shares of the processors' time in the window that others and the hypervisor took, less the resolution of the
-  // kernel's counters (10 ms a processor); 0 at the least.
+  // kernel's counters (10 ms a processor); at least 0.
   double others_share() const { return share(others_ns); }
   double steal_share() const { return share(steal_ns); }
 

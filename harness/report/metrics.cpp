@@ -158,7 +158,7 @@ Computation rate(const char* name, Amount amount) {
   return {name, sample, amount};
 }
 
-// The time that the machine's peak and copy bandwidth allow at the least.
+// The time that the machine's peak and copy bandwidth allow at least.
 Amount roofline_time(const Work& work, bool op) {
   if (!op) return {0, "of single ops"};
   if (work.peak_flops <= 0 || work.copy_bandwidth <= 0)

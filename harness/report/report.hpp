@@ -137,7 +137,7 @@ struct Published {
   std::string statement{};          // what was said, where there is no number
 };
 
-// What one step does at the least, by the graph, and what this machine was measured to do at the most in the
+// What one step does at least, by the graph, and what this machine was measured to do at most in the
 // same run, with the cell's device, precision and threads. 0: not known.
 struct Work {
   double flops = 0;           // a multiply-add counts two

@@ -158,8 +158,8 @@ TEST_F(GpuRun, a_worker_that_runs_out_of_memory_is_told_what_the_gpu_had) {
   const CellReport cell = measured(R"("device": "cuda", "mode": "out_of_memory")", Status::out_of_memory);
   EXPECT_THAT(cell.reason,
               AllOf(HasSubstr("the device has 2 GiB"),
-                    HasSubstr("of 80000 MiB on the GPU the worker held 500 at the most, and 79300 were free "
-                              "at the least")));
+                    HasSubstr("of 80000 MiB on the GPU the worker held 500 at most, and 79300 were free "
+                              "at least")));
 }
 
 TEST_F(GpuRun, a_cell_on_the_processor_is_not_sampled) {

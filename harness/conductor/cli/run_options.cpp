@@ -72,8 +72,8 @@ BackendRegistry RunOptions::registry(const RunConfig& config,
 
 namespace {
 
-// Warm-up and timed blocks of one fork, at the least; 0 where the work sets the time.
-double least_seconds(const MeasurePlan& plan) {
+// Warm-up and timed blocks of one fork, at least; 0 where the work sets the time.
+double min_seconds(const MeasurePlan& plan) {
   if (plan.epochs > 0 || plan.steps > 0) return 0;
   return plan.warm_up_seconds + static_cast<double>(plan.blocks) * plan.block_seconds;
 }
@@ -82,7 +82,7 @@ std::string forks_text(const std::vector<Cell>& cells, std::size_t runnable, con
   const std::size_t forks = runnable * static_cast<std::size_t>(settings.forks);
   double seconds = 0;
   for (const Cell& cell : cells)
-    if (cell.runnable()) seconds += settings.forks * least_seconds(cell.measure);
+    if (cell.runnable()) seconds += settings.forks * min_seconds(cell.measure);
   return fmt::format("{} of {} cells can be run, {} fork{} each: {} forks.{}", runnable, cells.size(),
                      settings.forks, settings.forks == 1 ? "" : "s", forks,
                      seconds > 0

@@ -69,7 +69,7 @@ void decide(CellVerdict& cell, const Shift& shift, const Design& design, const J
   if (!shift.interval) {
     cell.forks_needed = std::max(design.least, by_spread.value_or(design.least));
     cell.reason =
-        fmt::format("{} {} attain {:.5g} % at the most, {:.5g} % is asked: about {} do", design.forks,
+        fmt::format("{} {} attain {:.5g} % at most, {:.5g} % is asked: about {} do", design.forks,
                     design.unit, 100 * design.attainable, 100 * settings.confidence, *cell.forks_needed);
     return;
   }

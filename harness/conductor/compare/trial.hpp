@@ -19,7 +19,7 @@ struct LookPlan {
 
 // Each of `looks` looks at each of `cells` cells gets the same share of 1 - confidence, so the chance that
 // any interval misses is at most that, whatever the looks have to do with each other. The first look is where
-// an exact interval of that confidence exists, and at 8 rounds at the least; each further one is half as far
+// an exact interval of that confidence exists, and at 8 rounds at least; each further one is half as far
 // again, and at least `confirming_rounds` on. With a `last` they lie in equal proportions up to that many
 // rounds.
 LookPlan plan_looks(double confidence, int cells, int looks = 5, int last = 0);

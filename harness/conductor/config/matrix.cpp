@@ -66,25 +66,52 @@ class Expander {
       const bool op = is_op_workload(workload);
       AxisLists lists =
           op ? op_axes(workload, values, settings_.quick, row.where) : network_axes(workload, values, row);
-      const bool searched = contains(modes, best_mode) && !values.contains("layout");
-      if (searched) search_layouts(lists, backends);
-      multiply_out(lists, [&](const OptionValues& point) {
-        if (is_repetition(op ? nullptr : &find_workload(workload), lists, point, values)) return;
+      const Workload* network = op ? nullptr : &find_workload(workload);
+      multiply_out(lists, [&](OptionValues point) {
+        const Axes axes = axes_of(point, values);
+        if (is_repetition(network, lists, point, axes)) return;
+        const bool any_layout = !values.contains("layout") && point.contains("layout") &&
+                                varies(*find_axis("layout"), network, axes);
         for (const BackendDescription* backend : backends) {
-          if (searched && !contains(backend->layouts, text_of(point, "layout"))) continue;
-          for (const std::string& mode : modes_of(*backend, modes, backends.size() > 1)) {
-            const bool candidate = contains(modes, best_mode) && mode != backend->bare_mode;
-            if (searched && !candidate && text_of(point, "layout") != backend->layouts.front()) continue;
-            Cell cell = make(workload, *backend, mode, point, values, row);
+          for (const Execution& execution : executions_of(*backend, modes, backends.size() > 1, any_layout)) {
+            if (!execution.layout.empty()) point["layout"] = {execution.layout};
+            Cell cell = make(workload, *backend, execution.mode, point, values, row);
             for (const ConfigPublished& published : row.published)
-              cell.published.push_back(resolved(published, workload, *backend, mode, point, values, row));
-            cell.candidate = candidate;
+              cell.published.push_back(
+                  resolved(published, workload, *backend, execution.mode, point, values, row));
+            cell.candidate = execution.candidate;
             cell.row = row_;
             add(std::move(cell), row);
           }
         }
       });
     }
+  }
+
+  // How a backend executes a cell.
+  struct Execution {
+    std::string mode;
+    std::string layout{};  // empty: as the row says
+    bool candidate = false;
+  };
+
+  // What a row that asks for these modes makes of a backend. `any_layout`: the search for the best may choose it.
+  static std::vector<Execution> executions_of(const BackendDescription& backend, const Names& asked,
+                                              bool several, bool any_layout) {
+    std::vector<Execution> executions;
+    const Names modes = modes_of(backend, asked, several);
+    if (!contains(asked, best_mode)) {
+      for (const std::string& mode : modes) executions.push_back({.mode = mode});
+      return executions;
+    }
+    for (const std::string& layout : any_layout ? backend.layouts : Names{""}) {
+      for (const std::string& mode : modes) {
+        const bool bare = mode == backend.bare_mode;  // beside the contest: once, in its first layout
+        if (bare && layout != backend.layouts.front() && any_layout) continue;
+        executions.push_back({.mode = mode, .layout = layout, .candidate = !bare});
+      }
+    }
+    return executions;
   }
 
   // The modes of the backend that are asked for. Without any, the one that it recommends; next to other backends
@@ -109,17 +136,6 @@ class Expander {
     return modes;
   }
 
-  // Every layout that one of the backends has; a layout that has no effect on a workload is not multiplied out.
-  static void search_layouts(AxisLists& lists, const std::vector<const BackendDescription*>& backends) {
-    for (auto& [axis, list] : lists) {
-      if (axis != "layout") continue;
-      list.clear();
-      for (const BackendDescription* backend : backends)
-        for (const std::string& layout : backend->layouts)
-          if (!contains(list, layout)) list.push_back(layout);
-    }
-  }
-
   // A backend that was named and has none of the modes makes no cell: nobody shall look for it in vain.
   void note_left_out(const OptionValues& values, const Names& modes,
                      const std::vector<const BackendDescription*>& backends) {
@@ -132,12 +148,17 @@ class Expander {
     }
   }
 
-  // If an axis has no effect on this cell, keep only its first value.
-  bool is_repetition(const Workload* workload, const AxisLists& lists, const OptionValues& point,
-                     const OptionValues& values) const {
+  // The axes that a point sets, before a workload settles the rest.
+  Axes axes_of(const OptionValues& point, const OptionValues& values) const {
     Axes axes;
     axes.loader = default_loader(measure_of(values));
     set_fields(axes, point);
+    return axes;
+  }
+
+  // If an axis has no effect on this cell, keep only its first value.
+  static bool is_repetition(const Workload* workload, const AxisLists& lists, const OptionValues& point,
+                            const Axes& axes) {
     return std::any_of(lists.begin(), lists.end(), [&](const auto& list) {
       const auto& [axis, all] = list;
       return !varies(*find_axis(axis), workload, axes) && text_of(point, axis) != all.front();
@@ -411,6 +432,12 @@ RunSettings settings_of(const RunConfig& config) {
     if (!asked) settings.forks = std::min(settings.forks, 1);  // 0 stays: nothing is executed
   }
   return settings;
+}
+
+bool seeks_best(const RunConfig& config) {
+  return std::any_of(config.rows.begin(), config.rows.end(), [&](const ConfigRow& row) {
+    return contains(list_of(row_values(config, row), "mode"), best_mode);
+  });
 }
 
 Expansion expand(const RunConfig& config, const BackendRegistry& registry) {

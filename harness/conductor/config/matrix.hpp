@@ -36,18 +36,20 @@ struct RunSettings {
 };
 RunSettings settings_of(const RunConfig& config);
 
+// Whether a row asks for mode `best`. Throws ConfigError, as expand() does.
+bool seeks_best(const RunConfig& config);
+
 struct Expansion {
   std::vector<Cell> cells;
   std::vector<std::string> left_out;  // sentences: backends that were named and make no cell
 };
 
 // Every row multiplied out, in the order of the config. A mode that was not given becomes the backend's recommended one
-// (every mode, where it recommends none), `all` every mode, and `best` every mode and layout but the bare one as
-// candidates (run/best_mode.hpp); one that this backend does not have, but another one of
-// the row has, is no cell. A device, task, precision, layout or loader that the backend does not have makes a cell that
-// is `unsupported`; a backend that is not set up one that is `unavailable`. Throws ConfigError: an unknown workload,
-// backend, mode or data set (with the nearest known name), a graph that cannot be built, two rows that make the same
-// cell.
+// (every mode, where it recommends none), `all` every mode, and `best` every mode but the bare one in every layout as
+// candidates (run/best_mode.hpp). A mode that this backend does not have, but another one of the row has, is no cell. A
+// device, task, precision, layout or loader that the backend does not have makes a cell that is `unsupported`; a backend
+// that is not set up one that is `unavailable`. Throws ConfigError: an unknown workload, backend, mode or data set (with
+// the nearest known name), a graph that cannot be built, two rows that make the same cell.
 Expansion expand(const RunConfig& config, const BackendRegistry& registry);
 
 }  // namespace assay

@@ -62,7 +62,7 @@ Status status_of(protocol::ErrorKind kind) {
   return Status::failed;
 }
 
-// Two neighbours: counters and clocks as they are at the end, shares in the middle, sizes at the most.
+// Two neighbours: counters and clocks as they are at the end, shares in the middle, sizes at most.
 GpuReading merged(const GpuReading& first, const GpuReading& second) {
   GpuReading both = second;
   if (first.utilisation && second.utilisation)

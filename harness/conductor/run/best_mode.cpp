@@ -27,9 +27,6 @@ bool is_searched(const Axis& axis) { return axis.name() == "mode" || axis.name()
 // What candidates have in common.
 std::string work_id(const Axes& axes) { return cell_id_without(axes, is_searched); }
 
-// Indices of the candidates of each work, the fastest first; those without a time last, as they came.
-using Candidates = std::vector<std::pair<std::string, std::vector<std::size_t>>>;
-
 // Of the fastest fork that others did not disturb; of the fastest at all where they disturbed each.
 std::optional<double> step_of(const CellReport& row) {
   std::optional<double> quiet, any;
@@ -40,23 +37,6 @@ std::optional<double> step_of(const CellReport& row) {
     if (!was_disturbed(fork)) quiet = std::min(quiet.value_or(time->step_seconds), time->step_seconds);
   }
   return quiet ? quiet : any;
-}
-
-Candidates candidates(const std::vector<Cell>& cells, const Report& report) {
-  Candidates works;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    if (!cells[i].candidate) continue;
-    const std::string work = work_id(cells[i].axes);
-    auto found = std::find_if(works.begin(), works.end(), [&](const auto& one) { return one.first == work; });
-    if (found == works.end()) found = works.insert(works.end(), {work, {}});
-    found->second.push_back(i);
-  }
-  for (auto& [work, of_work] : works)
-    std::stable_sort(of_work.begin(), of_work.end(), [&](std::size_t a, std::size_t b) {
-      const auto left = step_of(report.cells[a]), right = step_of(report.cells[b]);
-      return left && (!right || *left < *right);
-    });
-  return works;
 }
 
 TriedRecord tried_of(const CellReport& row) {
@@ -79,10 +59,6 @@ ConfigRow row_of(const RunConfig& config, const Cell& cell) {
 
 }  // namespace
 
-bool seeks_best(const std::vector<Cell>& cells) {
-  return std::any_of(cells.begin(), cells.end(), [](const Cell& cell) { return cell.candidate; });
-}
-
 bool was_disturbed(const Fork& fork) { return contains(fork.flags, quality_flag::disturbed); }
 
 bool is_settled(const CellReport& row) {
@@ -100,20 +76,37 @@ RunConfig trial_of(const RunConfig& config) {
   return trial;
 }
 
-std::vector<BestRecord> best_of(const std::vector<Cell>& cells, const Report& report) {
+Trial::Trial(const std::vector<Cell>& of_cells, const Report& of_report)
+    : cells(of_cells), report(of_report) {
+  std::map<std::string, std::size_t> numbers;  // of the works, in the order of the cells
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (!cells[i].candidate) continue;
+    const auto [work, is_new] = numbers.try_emplace(work_id(cells[i].axes), works.size());
+    if (is_new) works.emplace_back();
+    works[work->second].push_back(i);
+  }
+  for (std::vector<std::size_t>& work : works)
+    std::stable_sort(work.begin(), work.end(), [&](std::size_t a, std::size_t b) {
+      const auto left = step_of(report.cells[a]), right = step_of(report.cells[b]);
+      return left && (!right || *left < *right);
+    });
+}
+
+std::vector<BestRecord> best_of(const Trial& trial) {
   std::vector<BestRecord> found;
-  for (const auto& [work, of_work] : candidates(cells, report)) {
-    const Axes& axes = cells[of_work.front()].axes;
+  for (const std::vector<std::size_t>& work : trial.works) {
+    const Axes& axes = trial.cells[work.front()].axes;
     BestRecord best{.backend = axes.backend, .work = group_title(axes)};
-    for (const std::size_t i : of_work) best.tried.push_back(tried_of(report.cells[i]));
+    for (const std::size_t i : work) best.tried.push_back(tried_of(trial.report.cells[i]));
     found.push_back(std::move(best));
   }
   return found;
 }
 
-RunConfig with_best(const RunConfig& config, const std::vector<Cell>& cells, const Report& report) {
+RunConfig with_best(const RunConfig& config, const Trial& trial) {
+  const std::vector<Cell>& cells = trial.cells;
   std::set<std::size_t> kept, searched;
-  for (const auto& [work, of_work] : candidates(cells, report)) kept.insert(of_work.front());
+  for (const std::vector<std::size_t>& work : trial.works) kept.insert(work.front());
   for (const Cell& cell : cells)
     if (cell.candidate) searched.insert(cell.row);
   RunConfig chosen = config;
@@ -153,17 +146,18 @@ fs::path BestMemory::file_of(const CellReport& row, const nlohmann::json& enviro
          (sha256(fmt::format("{}\n{}\n{}", work_id(row.axes), row.backend_version, machine)) + ".json");
 }
 
-void BestMemory::keep(const std::vector<Cell>& cells, const Report& report) const {
-  for (const auto& [work, of_work] : candidates(cells, report)) {
-    const CellReport& first = report.cells[of_work.front()];
-    const bool settled = std::all_of(of_work.begin(), of_work.end(),
-                                     [&](std::size_t i) { return is_settled(report.cells[i]); });
+void BestMemory::keep(const Trial& trial) const {
+  const std::vector<CellReport>& rows = trial.report.cells;
+  for (const std::vector<std::size_t>& work : trial.works) {
+    const CellReport& first = rows[work.front()];
+    const bool settled =
+        std::all_of(work.begin(), work.end(), [&](std::size_t i) { return is_settled(rows[i]); });
     if (!settled || !step_of(first)) continue;
     Remembered found{.date = utc_now()};
-    for (const std::size_t i : of_work) found.tried.push_back(tried_of(report.cells[i]));
+    for (const std::size_t i : work) found.tried.push_back(tried_of(rows[i]));
     try {
       fs::create_directories(folder_);
-      write_atomically(file_of(first, report.environment), encode(found).dump() + "\n", false);
+      write_atomically(file_of(first, trial.report.environment), encode(found).dump() + "\n", false);
     } catch (const std::runtime_error&) {  // a cache: the next run knows less
     }
   }

@@ -14,9 +14,6 @@
 
 namespace assay {
 
-// Whether one of the cells is a candidate: its config asks for the best mode.
-bool seeks_best(const std::vector<Cell>& cells);
-
 // Whether others used the processors while it was timed.
 bool was_disturbed(const Fork& fork);
 // Whether the trial of a cell is over: its last fork was undisturbed, or gave no time.
@@ -26,21 +23,31 @@ bool is_settled(const CellReport& row);
 // proper, whose cells are checked.
 RunConfig trial_of(const RunConfig& config);
 
-// The settings of each backend that were tried, from the trial's report: for every work (all axes but mode and layout)
-// its candidates, the fastest first and those that gave no time last. `cells` and `report.cells` are in one order.
-std::vector<BestRecord> best_of(const std::vector<Cell>& cells, const Report& report);
+// What a trial found. Borrows the cells and the report, whose rows are in one order.
+struct Trial {
+  Trial(const std::vector<Cell>& cells, const Report& report);
+
+  const std::vector<Cell>& cells;
+  const Report& report;
+  // The candidates of every work (all axes but mode and layout), as indices: the fastest first, those that gave no time
+  // last.
+  std::vector<std::vector<std::size_t>> works{};
+};
+
+// The settings of each backend that were tried, the fastest of each work first.
+std::vector<BestRecord> best_of(const Trial& trial);
 
 // The config with a row for every cell that is left: the fastest candidate of each work, or where none gave a time the
 // first, and the cells of those rows that were no candidates. Rows that asked for no best mode stay as they are.
-RunConfig with_best(const RunConfig& config, const std::vector<Cell>& cells, const Report& report);
+RunConfig with_best(const RunConfig& config, const Trial& trial);
 
 // What trials on this machine found, a file for each work; several processes may use it. What cannot be written or read
 // is not known.
 class BestMemory {
  public:
   explicit BestMemory(std::filesystem::path folder = cache_folder() / "best");
-  // `report`: of the trial; its environment names the machine. Works in which others disturbed a trial are left out.
-  void keep(const std::vector<Cell>& cells, const Report& report) const;
+  // The trial's environment names the machine. Works in which others disturbed a fork are left out.
+  void keep(const Trial& trial) const;
   // A setting that took less than 0.98 of the time of the row's own. Nothing where none is known for this backend's
   // version and this machine.
   std::optional<BetterSetting> better(const CellReport& row, const nlohmann::json& environment) const;

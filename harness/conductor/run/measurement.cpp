@@ -1,21 +1,19 @@
 #include "harness/conductor/run/measurement.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "harness/conductor/backends/build_info.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/process/scratch_root.hpp"
 #include "harness/conductor/run/best_mode.hpp"
 #include "harness/conductor/run/cell_report.hpp"
+#include "harness/conductor/run/checks.hpp"
 #include "harness/conductor/run/fork.hpp"
-#include "harness/conductor/run/lanes.hpp"
 #include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/run/quick_budget.hpp"
 #include "harness/conductor/run/roofline.hpp"
@@ -25,7 +23,6 @@
 #include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/report/fork_time.hpp"
-#include "harness/report/time_spent.hpp"
 
 namespace assay {
 namespace {
@@ -91,7 +88,12 @@ struct Measurement::Parts {
         data_(settings_.data),
         budget_(settings_.quick ? std::optional(quick_seconds) : std::nullopt),
         context_{scratch_.path(), registry, settings_, data_, {}, request.keep_folders},
-        rooflines_(context_, progress) {
+        rooflines_(context_, progress),
+        checks_(
+            {cells_, report_.cells, names_, context_, budget_, progress_, interrupts_},
+            [this](std::size_t cell, const CheckOutcome& outcome, const std::string& start) {
+              take_check(cell, outcome, start);
+            }) {
     if (request.resume) refuse_other_config(request);
     for (std::size_t i = 0; i < cells_.size(); ++i) groups_[cells_[i].group()].push_back(i);
     std::vector<const Axes*> axes;
@@ -212,164 +214,16 @@ struct Measurement::Parts {
     return cells_[fork.cell].runnable() && !gives_up(row, cells_[fork.cell]) && !has_round(row, fork.round);
   }
 
-  // A check that is about to be made.
-  struct CheckInHand {
-    std::size_t cell = 0;
-    Program program;
-    std::string subject{};
-    std::string start = utc_now();
-    std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-    bool beside_another = false;
-  };
-
-  bool wants_check(std::size_t index) const {
-    const Cell& cell = cells_[index];
-    const CellReport& row = report_.cells[index];
-    return cell.runnable() && cell.check && !row.equivalence.checked && !has_failed(row);
-  }
-
-  CheckInHand check_of(std::size_t index) const {
-    CheckInHand check{.cell = index, .program = cells_[index].program()};
-    check.subject = check_subject(cells_[index], check.program);
-    return check;
-  }
-
-  // Takes the result of a cell whose check would be the same.
-  bool takes_result(const CheckInHand& check) {
-    const auto same = checked_.find(check.subject);
-    if (same == checked_.end()) return false;
-    CellReport& row = report_.cells[check.cell];
-    row.equivalence = report_.cells[same->second].equivalence;
-    row.equivalence.settings->shared = cells_[same->second].id;
-    return true;
-  }
-
-  void check(std::size_t index) {
-    if (!wants_check(index) || budget_.spent(cells_[index].axes.backend)) return;
-    const QuickBudget::Stopwatch stopwatch(budget_, cells_[index].axes.backend);
-    context_.deadline = budget_.deadline(cells_[index].axes.backend);
-    CheckInHand check = check_of(index);
-    if (takes_result(check)) return;
-    progress_.begin(names_[index] + " check");
-    const CheckOutcome outcome = check_cell(cells_[index], check.program, context_);
-    take_check(check, outcome);
-  }
-
-  void take_check(const CheckInHand& check, const CheckOutcome& outcome) {
-    CellReport& row = report_.cells[check.cell];
-    row.check_spent = outcome.spent;
-    if (outcome.hello) take_hello(row, *outcome.hello);
-    if (outcome.status != Status::interrupted) row.equivalence = outcome.equivalence;
+  // The result of a check goes into its row by Checks; what else it means for the run is here.
+  void take_check(std::size_t index, const CheckOutcome& outcome, const std::string& start) {
+    CellReport& row = report_.cells[index];
     if (outcome.status != Status::ok && outcome.status != Status::interrupted) {
-      if (!row.equivalence.checked) row.equivalence.reason = outcome.reason;
       take_failed_check(row, outcome, settings_.seed);
-      stamp(row.forks.back(), check.start);
-      take_unavailable(check.cell, outcome.status, outcome.reason);
+      stamp(row.forks.back(), start);
+      take_unavailable(index, outcome.status, outcome.reason);
     }
-    if (outcome.status == Status::ok && row.equivalence.passed && row.equivalence.settings)
-      checked_.emplace(check.subject, check.cell);
-    progress_.end(check_summary(outcome.status, outcome.reason, row.equivalence),
-                  outcome.status == Status::ok, false);
-    settle(check.cell);
+    settle(index);
     save();
-  }
-
-  // How many checks may be made at a time. A GPU's memory is for one.
-  std::size_t check_lanes() const {
-    const bool gpu = std::any_of(cells_.begin(), cells_.end(), [](const Cell& cell) {
-      return cell.runnable() && cell.axes.device == DeviceKind::cuda;
-    });
-    return gpu || settings_.quick ? 1 : std::min<std::size_t>(2, usable_cores().size());
-  }
-
-  void check_all() {
-    const std::size_t lanes = check_lanes();
-    for (std::size_t i = 0; i < cells_.size() && lanes == 1 && !stopped(); ++i) check(i);
-    if (lanes > 1) check_side_by_side(lanes);
-  }
-
-  void check_side_by_side(std::size_t most) {
-    const auto begin = std::chrono::steady_clock::now();
-    std::vector<std::size_t> waiting, made, again;
-    for (std::size_t i = 0; i < cells_.size(); ++i)
-      if (wants_check(i)) waiting.push_back(i);
-    std::vector<std::optional<CheckInHand>> in_hand(most);
-    Lanes<CheckOutcome> lanes;  // goes before what its threads use
-    while (begin_checks(waiting, in_hand, lanes)) {
-      const auto [lane, outcome] = lanes.take();
-      const CheckInHand check = *std::exchange(in_hand[lane], std::nullopt);
-      progress_.begin(names_[check.cell] + " check", check.begin);
-      if (check.beside_another && may_be_the_neighbours_fault(outcome.status)) {
-        again.push_back(check.cell);
-        progress_.end(fmt::format("{} beside another check: made again alone", to_string(outcome.status)),
-                      false, false);
-      } else {
-        made.push_back(check.cell);
-        take_check(check, outcome);
-      }
-    }
-    share_out(seconds_since(begin), made);
-    for (const std::size_t cell : again)
-      if (!stopped()) check(cell);
-  }
-
-  static bool may_be_the_neighbours_fault(Status status) {
-    return status == Status::out_of_memory || status == Status::crashed || status == Status::timed_out ||
-           status == Status::failed;
-  }
-
-  // Fills the lanes that are free. False when there is nothing to wait for.
-  bool begin_checks(std::vector<std::size_t>& waiting, std::vector<std::optional<CheckInHand>>& in_hand,
-                    Lanes<CheckOutcome>& lanes) {
-    for (std::size_t lane = 0; lane < in_hand.size(); ++lane) {
-      if (in_hand[lane] || stopped() || !next_check(waiting, in_hand, in_hand[lane])) continue;
-      for (auto& check : in_hand)
-        if (check) check->beside_another = check->beside_another || !lanes.empty();
-      ForkContext context = context_;
-      context.watch.progress = nullptr;  // this thread alone shows how far they are
-      context.watch.phase = nullptr;
-      context.lane = static_cast<int>(lane);
-      lanes.start(lane, [this, &check = *in_hand[lane], context = std::move(context)] {
-        return check_cell(cells_[check.cell], check.program, context);
-      });
-    }
-    if (!lanes.empty()) show(in_hand);
-    return !lanes.empty();
-  }
-
-  // The first that waits and whose like is not being made: its result will do for both.
-  bool next_check(std::vector<std::size_t>& waiting, const std::vector<std::optional<CheckInHand>>& in_hand,
-                  std::optional<CheckInHand>& next) {
-    for (auto at = waiting.begin(); at != waiting.end();) {
-      CheckInHand check = check_of(*at);
-      const bool in_work = std::any_of(in_hand.begin(), in_hand.end(), [&](const auto& other) {
-        return other && other->subject == check.subject;
-      });
-      if (in_work) {
-        ++at;
-        continue;
-      }
-      at = waiting.erase(at);
-      if (!wants_check(check.cell) || takes_result(check)) continue;
-      next = std::move(check);
-      return true;
-    }
-    return false;
-  }
-
-  void show(const std::vector<std::optional<CheckInHand>>& in_hand) {
-    std::vector<std::string> names;
-    for (const auto& check : in_hand)
-      if (check) names.push_back(names_[check->cell]);
-    progress_.begin(fmt::format("{} check", fmt::join(names, ", ")));
-  }
-
-  // Side by side they took longer together than the wall time: each is given its share of that.
-  void share_out(double wall, const std::vector<std::size_t>& made) {
-    double sum = 0;
-    for (const std::size_t cell : made) sum += total(*report_.cells[cell].check_spent);
-    if (sum <= wall) return;
-    for (const std::size_t cell : made) scale(*report_.cells[cell].check_spent, wall / sum);
   }
 
   // What this machine has not for one cell of a backend and device it has for none: they are not tried. (A
@@ -497,10 +351,10 @@ struct Measurement::Parts {
   Rooflines rooflines_;
   Report report_;
   std::map<std::size_t, std::optional<ResidentWorker>> residents_;  // by cell
-  std::map<std::string, std::size_t> checked_;  // by subject of check: the cell that passed it
-  std::vector<std::string> names_;              // of the cells, short
+  std::vector<std::string> names_;                                  // of the cells, short
   int session_ = 0;
   int next_order_ = 0;
+  Checks checks_;
 };
 
 Measurement::Measurement(const RunRequest& request, const BackendRegistry& registry, Progress& progress,
@@ -520,8 +374,8 @@ void Measurement::prepare() {
 }
 
 void Measurement::plan(int forks) { parts_->settings_.forks = forks; }
-void Measurement::check(std::size_t cell) { parts_->check(cell); }
-void Measurement::check_all() { parts_->check_all(); }
+void Measurement::check(std::size_t cell) { parts_->checks_.make(cell); }
+void Measurement::check_all() { parts_->checks_.make_all(); }
 void Measurement::measure_rooflines(const std::vector<PlannedFork>& forks) {
   parts_->measure_rooflines(forks);
 }

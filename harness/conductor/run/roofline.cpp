@@ -24,7 +24,7 @@ std::vector<double> steps_of(const Fork& fork) {
   return steps;
 }
 
-// Operands of twice the last-level cache: 16 Mi elements at the least.
+// Operands of twice the last-level cache: 16 Mi elements at least.
 std::string copy_size() {
   const std::int64_t elements =
       std::max<std::int64_t>(last_level_cache(environment()) / 2, std::int64_t{1} << 24);

@@ -1,4 +1,4 @@
-// What this machine does at the most, measured in the same run: the rate of a large matrix product and of a
+// What this machine does at most, measured in the same run: the rate of a large matrix product and of a
 // copy that no cache holds.
 #pragma once
 

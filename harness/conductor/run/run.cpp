@@ -74,9 +74,10 @@ RunRequest find_best(RunRequest request, const BackendRegistry& registry, Progre
     }
   }
   const Report report = measurement.finish(interrupts.signal() != 0);
-  BestMemory().keep(cells, report);
-  request.best = best_of(cells, report);
-  request.config = with_best(request.config, cells, report);
+  const Trial found(cells, report);
+  BestMemory().keep(found);
+  request.best = best_of(found);
+  request.config = with_best(request.config, found);
   progress.start_over();
   return request;
 }
@@ -124,7 +125,7 @@ RunOutcome run_cells(const RunRequest& request, const BackendRegistry& registry,
 
 RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progress& progress) {
   const Interrupts interrupts;
-  if (request.check_alone || !seeks_best(cells_of(request, registry).cells))
+  if (request.check_alone || !seeks_best(request.config))
     return run_cells(request, registry, progress, interrupts);
   return run_cells(find_best(request, registry, progress, interrupts), registry, progress, interrupts);
 }

@@ -45,7 +45,7 @@ AbArm arm(const AbOptions& options, const AbSide& side, const Context& context) 
   const auto folders =
       side.build.empty() ? std::vector<fs::path>{} : backends_of_build(fs::absolute(side.build));
   made.registry = options.run.registry(made.request.config, folders);
-  if (seeks_best(cells_of(made.request, made.registry).cells))
+  if (seeks_best(made.request.config))
     throw UsageError("ab: --mode best is a search: name the modes that are compared");
   return made;
 }
@@ -129,7 +129,7 @@ void add_ab(CLI::App& app, Context& context) {
                    "the backends of another build [the config as it stands]")
       ->type_name("SPEC");
   command->add_option("--b", options->b, "The same of side B, which is judged against A")->type_name("SPEC");
-  command->add_option("--looks", options->looks, "How often the rounds are judged at the most [5]")
+  command->add_option("--looks", options->looks, "How often the rounds are judged at most [5]")
       ->check(CLI::Range(1, 5));
   command
       ->add_option(

@@ -82,7 +82,7 @@ TEST(Trial, without_confirmation_when_time_ends_it_is_inconclusive) {
                   plan_looks(0.95, 1), 0.01, 6, [](int) { return 1.2; }, 3)
                   .verdict()
                   .reason,
-              HasSubstr("3 rounds attain 75 % at the most"));
+              HasSubstr("3 rounds attain 75 % at most"));
 }
 
 // A slow change that both sides share is in no difference.

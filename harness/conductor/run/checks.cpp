@@ -1,0 +1,168 @@
+#include "harness/conductor/run/checks.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "harness/conductor/run/cell_report.hpp"
+#include "harness/conductor/run/lanes.hpp"
+#include "harness/core/clock.hpp"
+#include "harness/machine/cores.hpp"
+#include "harness/report/time_spent.hpp"
+
+namespace assay {
+namespace {
+
+bool may_be_the_neighbours_fault(Status status) {
+  return status == Status::out_of_memory || status == Status::crashed || status == Status::timed_out ||
+         status == Status::failed;
+}
+
+}  // namespace
+
+bool Checks::wanted(std::size_t index) const {
+  const Cell& cell = run_.cells[index];
+  const CellReport& row = run_.rows[index];
+  return cell.runnable() && cell.check && !row.equivalence.checked && !has_failed(row);
+}
+
+const std::string& Checks::subject_of(std::size_t cell, const Program& program) {
+  std::string& subject = subjects_[cell];
+  if (subject.empty()) subject = check_subject(run_.cells[cell], program);
+  return subject;
+}
+
+// Takes the result of a cell whose check would be the same.
+bool Checks::takes_result(std::size_t cell) {
+  const auto same = passed_.find(subjects_.at(cell));
+  if (same == passed_.end()) return false;
+  CellReport& row = run_.rows[cell];
+  row.equivalence = run_.rows[same->second].equivalence;
+  row.equivalence.settings->shared = run_.cells[same->second].id;
+  return true;
+}
+
+void Checks::make(std::size_t index) {
+  const Cell& cell = run_.cells[index];
+  if (!wanted(index) || run_.budget.spent(cell.axes.backend)) return;
+  const QuickBudget::Stopwatch stopwatch(run_.budget, cell.axes.backend);
+  run_.context.deadline = run_.budget.deadline(cell.axes.backend);
+  const InHand check{.cell = index, .program = cell.program()};
+  subject_of(index, check.program);
+  if (takes_result(index)) return;
+  run_.progress.begin(run_.names[index] + " check");
+  take(check, check_cell(cell, check.program, run_.context));
+}
+
+void Checks::take(const InHand& check, const CheckOutcome& outcome) {
+  CellReport& row = run_.rows[check.cell];
+  row.check_spent = outcome.spent;
+  if (outcome.hello) take_hello(row, *outcome.hello);
+  if (outcome.status != Status::interrupted) row.equivalence = outcome.equivalence;
+  const bool failed = outcome.status != Status::ok && outcome.status != Status::interrupted;
+  if (failed && !row.equivalence.checked) row.equivalence.reason = outcome.reason;
+  if (outcome.status == Status::ok && row.equivalence.passed && row.equivalence.settings)
+    passed_.emplace(subjects_.at(check.cell), check.cell);
+  run_.progress.end(check_summary(outcome.status, outcome.reason, row.equivalence),
+                    outcome.status == Status::ok, false);
+  made_(check.cell, outcome, check.start);
+}
+
+// How many checks may be made at a time. A GPU's memory is for one.
+std::size_t Checks::lanes() const {
+  const bool gpu = std::any_of(run_.cells.begin(), run_.cells.end(), [](const Cell& cell) {
+    return cell.runnable() && cell.axes.device == DeviceKind::cuda;
+  });
+  return gpu || run_.context.settings.quick ? 1 : std::min<std::size_t>(2, usable_cores().size());
+}
+
+void Checks::make_all() {
+  const std::size_t at_a_time = lanes();
+  for (std::size_t i = 0; i < run_.cells.size() && at_a_time == 1 && !stopped(); ++i) make(i);
+  if (at_a_time > 1) make_side_by_side(at_a_time);
+}
+
+void Checks::make_side_by_side(std::size_t most) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::size_t> waiting, made, again;
+  for (std::size_t i = 0; i < run_.cells.size(); ++i)
+    if (wanted(i)) waiting.push_back(i);
+  Slots slots(most);
+  Lanes<CheckOutcome> lanes;  // goes before what its threads use
+  while (fill(waiting, slots, lanes)) {
+    const auto [lane, outcome] = lanes.take();
+    const InHand check = *std::exchange(slots[lane], std::nullopt);
+    run_.progress.begin(run_.names[check.cell] + " check", check.begin);
+    if (check.beside_another && may_be_the_neighbours_fault(outcome.status)) {
+      again.push_back(check.cell);
+      run_.progress.end(fmt::format("{} beside another check: made again alone", to_string(outcome.status)),
+                        false, false);
+    } else {
+      made.push_back(check.cell);
+      take(check, outcome);
+    }
+  }
+  share_out(seconds_since(begin), made);
+  for (const std::size_t cell : again)
+    if (!stopped()) make(cell);
+}
+
+// Fills the lanes that are free. False when there is nothing to wait for.
+bool Checks::fill(std::vector<std::size_t>& waiting, Slots& slots, Lanes<CheckOutcome>& lanes) {
+  for (std::size_t lane = 0; lane < slots.size(); ++lane) {
+    if (slots[lane] || stopped()) continue;
+    slots[lane] = next(waiting, slots);
+    if (!slots[lane]) continue;
+    for (auto& check : slots)
+      if (check) check->beside_another = check->beside_another || !lanes.empty();
+    ForkContext context = run_.context;
+    context.watch.progress = nullptr;  // this thread alone shows how far they are
+    context.watch.phase = nullptr;
+    context.lane = static_cast<int>(lane);
+    lanes.start(lane, [this, &check = *slots[lane], context = std::move(context)] {
+      return check_cell(run_.cells[check.cell], check.program, context);
+    });
+  }
+  if (!lanes.empty()) show(slots);
+  return !lanes.empty();
+}
+
+// The first that waits and whose like is not being made: its result will do for both.
+std::optional<Checks::InHand> Checks::next(std::vector<std::size_t>& waiting, const Slots& slots) {
+  for (auto at = waiting.begin(); at != waiting.end();) {
+    const std::size_t cell = *at;
+    std::optional<Program> program;
+    if (!subjects_.contains(cell)) subject_of(cell, program.emplace(run_.cells[cell].program()));
+    const bool in_work = std::any_of(slots.begin(), slots.end(), [&](const auto& other) {
+      return other && subjects_.at(other->cell) == subjects_.at(cell);
+    });
+    if (in_work) {
+      ++at;
+      continue;
+    }
+    at = waiting.erase(at);
+    if (!wanted(cell) || takes_result(cell)) continue;
+    return InHand{.cell = cell, .program = program ? std::move(*program) : run_.cells[cell].program()};
+  }
+  return std::nullopt;
+}
+
+void Checks::show(const Slots& slots) {
+  std::vector<std::string> names;
+  for (const auto& check : slots)
+    if (check) names.push_back(run_.names[check->cell]);
+  run_.progress.begin(fmt::format("{} check", fmt::join(names, ", ")));
+}
+
+// Side by side they took longer together than the wall time: each is given its share of that.
+void Checks::share_out(double wall, const std::vector<std::size_t>& made) {
+  double sum = 0;
+  for (const std::size_t cell : made) sum += total(*run_.rows[cell].check_spent);
+  if (sum <= wall) return;
+  for (const std::size_t cell : made) scale(*run_.rows[cell].check_spent, wall / sum);
+}
+
+}  // namespace assay

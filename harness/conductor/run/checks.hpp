@@ -1,0 +1,76 @@
+// The checks before timing of a run's cells: two side by side where there are processors for it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/conductor/config/cell.hpp"
+#include "harness/conductor/process/interrupts.hpp"
+#include "harness/conductor/run/fork.hpp"
+#include "harness/conductor/run/progress.hpp"
+#include "harness/conductor/run/quick_budget.hpp"
+#include "harness/report/report.hpp"
+
+namespace assay {
+
+template <typename Result>
+class Lanes;
+
+// Used by one thread.
+class Checks {
+ public:
+  // What a run lends: cells, their rows and short names are in one order.
+  struct Run {
+    const std::vector<Cell>& cells;
+    std::vector<CellReport>& rows;
+    const std::vector<std::string>& names;
+    ForkContext& context;
+    QuickBudget& budget;
+    Progress& progress;
+    const Interrupts& interrupts;
+  };
+  // Called after a result went into its row. start: of the check, ISO 8601.
+  using Made = std::function<void(std::size_t cell, const CheckOutcome& outcome, const std::string& start)>;
+
+  Checks(Run run, Made made) : run_(run), made_(std::move(made)) {}
+
+  // Checks the cell, where that is asked for and was not done. A cell whose check would be the same as an earlier one's
+  // takes its result.
+  void make(std::size_t cell);
+  // All cells. One that fails beside another, maybe for lack of memory or time, is made again alone.
+  void make_all();
+
+ private:
+  // A check that is being made.
+  struct InHand {
+    std::size_t cell = 0;
+    Program program;
+    std::string start = utc_now();
+    std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+    bool beside_another = false;
+  };
+  using Slots = std::vector<std::optional<InHand>>;
+
+  bool wanted(std::size_t cell) const;
+  bool stopped() const { return run_.interrupts.signal() != 0; }
+  std::size_t lanes() const;
+  const std::string& subject_of(std::size_t cell, const Program& program);
+  bool takes_result(std::size_t cell);
+  void take(const InHand& check, const CheckOutcome& outcome);
+
+  void make_side_by_side(std::size_t lanes);
+  bool fill(std::vector<std::size_t>& waiting, Slots& slots, Lanes<CheckOutcome>& lanes);
+  std::optional<InHand> next(std::vector<std::size_t>& waiting, const Slots& slots);
+  void show(const Slots& slots);
+  void share_out(double wall, const std::vector<std::size_t>& made);
+
+  Run run_;
+  Made made_;
+  std::map<std::size_t, std::string> subjects_;  // by cell, see check_subject()
+  std::map<std::string, std::size_t> passed_;    // by subject: the cell that passed it
+};
+
+}  // namespace assay
