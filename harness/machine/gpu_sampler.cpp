@@ -163,8 +163,7 @@ std::string GpuSampler::memory_text() const {
   if (!use_.device_peak || total_memory_ <= 0) return "";
   const auto mebibytes = [](std::int64_t bytes) { return bytes >> 20; };
   std::string text = fmt::format("of {} MiB on the GPU ", mebibytes(total_memory_));
-  if (use_.worker_peak)
-    text += fmt::format("the worker held {} at most, and ", mebibytes(*use_.worker_peak));
+  if (use_.worker_peak) text += fmt::format("the worker held {} at most, and ", mebibytes(*use_.worker_peak));
   return text + fmt::format("{} were free at least", mebibytes(total_memory_ - *use_.device_peak));
 }
 

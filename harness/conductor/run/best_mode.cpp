@@ -76,7 +76,7 @@ RunConfig trial_of(const RunConfig& config) {
   return trial;
 }
 
-Trial::Trial(const std::vector<Cell>& of_cells, const Report& of_report)
+BestTrial::BestTrial(const std::vector<Cell>& of_cells, const Report& of_report)
     : cells(of_cells), report(of_report) {
   std::map<std::string, std::size_t> numbers;  // of the works, in the order of the cells
   for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -92,7 +92,7 @@ Trial::Trial(const std::vector<Cell>& of_cells, const Report& of_report)
     });
 }
 
-std::vector<BestRecord> best_of(const Trial& trial) {
+std::vector<BestRecord> best_of(const BestTrial& trial) {
   std::vector<BestRecord> found;
   for (const std::vector<std::size_t>& work : trial.works) {
     const Axes& axes = trial.cells[work.front()].axes;
@@ -103,7 +103,7 @@ std::vector<BestRecord> best_of(const Trial& trial) {
   return found;
 }
 
-RunConfig with_best(const RunConfig& config, const Trial& trial) {
+RunConfig with_best(const RunConfig& config, const BestTrial& trial) {
   const std::vector<Cell>& cells = trial.cells;
   std::set<std::size_t> kept, searched;
   for (const std::vector<std::size_t>& work : trial.works) kept.insert(work.front());
@@ -146,7 +146,7 @@ fs::path BestMemory::file_of(const CellReport& row, const nlohmann::json& enviro
          (sha256(fmt::format("{}\n{}\n{}", work_id(row.axes), row.backend_version, machine)) + ".json");
 }
 
-void BestMemory::keep(const Trial& trial) const {
+void BestMemory::keep(const BestTrial& trial) const {
   const std::vector<CellReport>& rows = trial.report.cells;
   for (const std::vector<std::size_t>& work : trial.works) {
     const CellReport& first = rows[work.front()];

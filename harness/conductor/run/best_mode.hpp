@@ -24,8 +24,8 @@ bool is_settled(const CellReport& row);
 RunConfig trial_of(const RunConfig& config);
 
 // What a trial found. Borrows the cells and the report, whose rows are in one order.
-struct Trial {
-  Trial(const std::vector<Cell>& cells, const Report& report);
+struct BestTrial {
+  BestTrial(const std::vector<Cell>& cells, const Report& report);
 
   const std::vector<Cell>& cells;
   const Report& report;
@@ -35,11 +35,11 @@ struct Trial {
 };
 
 // The settings of each backend that were tried, the fastest of each work first.
-std::vector<BestRecord> best_of(const Trial& trial);
+std::vector<BestRecord> best_of(const BestTrial& trial);
 
 // The config with a row for every cell that is left: the fastest candidate of each work, or where none gave a time the
 // first, and the cells of those rows that were no candidates. Rows that asked for no best mode stay as they are.
-RunConfig with_best(const RunConfig& config, const Trial& trial);
+RunConfig with_best(const RunConfig& config, const BestTrial& trial);
 
 // What trials on this machine found, a file for each work; several processes may use it. What cannot be written or read
 // is not known.
@@ -47,7 +47,7 @@ class BestMemory {
  public:
   explicit BestMemory(std::filesystem::path folder = cache_folder() / "best");
   // The trial's environment names the machine. Works in which others disturbed a fork are left out.
-  void keep(const Trial& trial) const;
+  void keep(const BestTrial& trial) const;
   // A setting that took less than 0.98 of the time of the row's own. Nothing where none is known for this backend's
   // version and this machine.
   std::optional<BetterSetting> better(const CellReport& row, const nlohmann::json& environment) const;

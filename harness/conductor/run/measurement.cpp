@@ -89,11 +89,10 @@ struct Measurement::Parts {
         budget_(settings_.quick ? std::optional(quick_seconds) : std::nullopt),
         context_{scratch_.path(), registry, settings_, data_, {}, request.keep_folders},
         rooflines_(context_, progress),
-        checks_(
-            {cells_, report_.cells, names_, context_, budget_, progress_, interrupts_},
-            [this](std::size_t cell, const CheckOutcome& outcome, const std::string& start) {
-              take_check(cell, outcome, start);
-            }) {
+        checks_({cells_, report_.cells, names_, context_, budget_, progress_, interrupts_},
+                [this](std::size_t cell, const CheckOutcome& outcome, const std::string& start) {
+                  take_check(cell, outcome, start);
+                }) {
     if (request.resume) refuse_other_config(request);
     for (std::size_t i = 0; i < cells_.size(); ++i) groups_[cells_[i].group()].push_back(i);
     std::vector<const Axes*> axes;

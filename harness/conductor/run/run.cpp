@@ -74,7 +74,7 @@ RunRequest find_best(RunRequest request, const BackendRegistry& registry, Progre
     }
   }
   const Report report = measurement.finish(interrupts.signal() != 0);
-  const Trial found(cells, report);
+  const BestTrial found(cells, report);
   BestMemory().keep(found);
   request.best = best_of(found);
   request.config = with_best(request.config, found);

@@ -103,7 +103,7 @@ TEST_F(BestModeTest, TheFastestOfEachWorkIsMeasured) {
   seconds[7] = 2;                                       // lenet5 b16: compile channels_last
   for (std::size_t i = 8; i < 12; ++i) seconds[i] = 0;  // cnn b8: none
   const Report report = trial(all, seconds);
-  const RunConfig best_config = with_best(asked, Trial(all, report));
+  const RunConfig best_config = with_best(asked, BestTrial(all, report));
   const std::vector<Cell> chosen = cells(best_config);
   EXPECT_THAT(settings(chosen),
               ElementsAre("lenet5 framework compile native", "lenet5 framework compile channels_last",
@@ -112,7 +112,7 @@ TEST_F(BestModeTest, TheFastestOfEachWorkIsMeasured) {
   EXPECT_EQ(chosen[1].axes.batch, 16);
   EXPECT_FALSE(seeks_best(best_config));
 
-  const std::vector<BestRecord> best = best_of(Trial(all, report));
+  const std::vector<BestRecord> best = best_of(BestTrial(all, report));
   ASSERT_EQ(best.size(), 4U);
   EXPECT_EQ(best[1].tried.front().mode, "compile");
   EXPECT_EQ(best[1].tried.front().layout, "channels_last");
@@ -124,7 +124,7 @@ TEST_F(BestModeTest, RowsThatAskForNoBestModeStay) {
       "cells": [{"workload": "mlp", "mode": "eager"}, {"workload": "lenet5", "mode": "best"}]})");
   const std::vector<Cell> all = cells(asked);
   ASSERT_EQ(all.size(), 5U);
-  EXPECT_THAT(settings(cells(with_best(asked, Trial(all, trial(all, {1, 4, 3, 2, 5}))))),
+  EXPECT_THAT(settings(cells(with_best(asked, BestTrial(all, trial(all, {1, 4, 3, 2, 5}))))),
               ElementsAre("mlp framework eager native", "lenet5 framework eager channels_last"));
 }
 
@@ -134,7 +134,7 @@ TEST_F(BestModeTest, ATrialIsRememberedOnThatMachineForThatVersion) {
   const std::vector<Cell> all = cells(config(lenet5));
   const Report report = trial(all, {1, 3, 4, 2, 1.99, 8});
   EXPECT_FALSE(memory.better(report.cells[2], report.environment)) << "nothing was kept yet";
-  memory.keep(Trial(all, report));
+  memory.keep(BestTrial(all, report));
   const auto better = memory.better(report.cells[2], report.environment);
   ASSERT_TRUE(better);
   EXPECT_EQ(better->mode, "eager");
@@ -154,12 +154,13 @@ TEST_F(BestModeTest, ATrialThatOthersDisturbIsMadeAgainAndNotRemembered) {
   Report report = trial(all, {1, 3, 9, 2, 1.5, 8});
   report.cells[2].forks.back().flags = {quality_flag::disturbed};
   EXPECT_FALSE(is_settled(report.cells[2]));
-  memory.keep(Trial(all, report));
+  memory.keep(BestTrial(all, report));
   EXPECT_FALSE(memory.better(report.cells[3], report.environment));
   report.cells[2].forks.push_back(fork(1));
   EXPECT_TRUE(is_settled(report.cells[2]));
-  EXPECT_EQ(best_of(Trial(all, report)).back().tried.front().layout, "native") << "by its undisturbed fork";
-  memory.keep(Trial(all, report));
+  EXPECT_EQ(best_of(BestTrial(all, report)).back().tried.front().layout, "native")
+      << "by its undisturbed fork";
+  memory.keep(BestTrial(all, report));
   EXPECT_TRUE(memory.better(report.cells[3], report.environment));
 }
 
@@ -168,7 +169,7 @@ TEST_F(BestModeTest, ADamagedMemoryIsNoKnowledge) {
   const BestMemory memory(folder / "best");
   const std::vector<Cell> all = cells(config(lenet5));
   const Report report = trial(all, {1, 3, 4, 2, 1.5, 8});
-  memory.keep(Trial(all, report));
+  memory.keep(BestTrial(all, report));
   for (const auto& file : std::filesystem::directory_iterator(folder / "best"))
     std::filesystem::resize_file(file.path(), 10);
   EXPECT_FALSE(memory.better(report.cells[2], report.environment));
