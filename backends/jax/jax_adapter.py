@@ -54,7 +54,7 @@ class JaxAdapter(Adapter):
         found = loaded_libraries({"libjax_common": "XLA", "xla_extension": "XLA"}, versions)
         return Info("jax", jax.__version__, [*found, Library("optax", optax.__version__)], observed())
 
-    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
+    def __init__(self, program: Program, cell: Cell) -> None:
         refuse_cell(cell)
         self._device = device_of(cell.device)
         self._program, self._train = program, cell.task == "train"
@@ -128,10 +128,9 @@ class JaxAdapter(Adapter):
         if cell.mode == "jit":
             self._step: Step = jax.jit(train_step, donate_argnums=(0, 1, 2, 3))
             self._infer: Step = jax.jit(infer)
-            self._gradients: Step = jax.jit(gradient_of)
             self._dropped: Step = jax.jit(dropped)
         else:
-            self._step, self._infer, self._gradients = train_step, infer, gradient_of
+            self._step, self._infer = train_step, infer
             self._dropped = dropped
 
     def set_state(self, tensors: Tensors) -> None:
@@ -191,15 +190,11 @@ class JaxAdapter(Adapter):
     def loss(self) -> float:
         return float("nan") if self._last is None else float(self._last)
 
+    def results(self) -> Tensors:
+        return {"logits": as_array(self._last)}
+
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
         return as_array(self._infer(self._parameters, self._states, self._batch(inputs)))
-
-    def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
-        (loss, (self._states, logits)), gradients = self._gradients(
-            self._parameters, self._states, self._batch(inputs), self._put(labels), self._masks, self._key
-        )
-        found = {f"gradient/{name}": self._to_ours(name, one) for name, one in self._named(gradients).items()}
-        return {"loss": as_array(loss), "logits": as_array(logits), **found}
 
     def supply_masks(self, masks: Tensors) -> None:
         # Under jit a second program of the same network, in which the masks are operands.

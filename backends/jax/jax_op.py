@@ -25,7 +25,7 @@ from jax_settings import (
 class JaxOp(OpAdapter):
     """The whole of a step is one pure function, compiled under `jit`; states go in and come out."""
 
-    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
+    def __init__(self, program: Program, cell: Cell) -> None:
         refuse_cell(cell)
         super().__init__(program, cell)
         self._device = device_of(cell.device)

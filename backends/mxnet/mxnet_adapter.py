@@ -29,7 +29,7 @@ class MxnetAdapter(Adapter):
         files = {"libmxnet": "MXNet", "libgomp": "OpenMP", "libopenblas": "OpenBLAS"}
         return Info("mxnet", mx.__version__, loaded_libraries(files, {"MXNet": mx.__version__}), observed())
 
-    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
+    def __init__(self, program: Program, cell: Cell) -> None:
         refuse_cell(cell)
         self._program, self._cell, self._train = program, cell, cell.task == "train"
         self._network = Network(program)
@@ -51,6 +51,7 @@ class MxnetAdapter(Adapter):
         self._trainer = gluon.Trainer(trained, self._optimizer, kvstore=None)
         self._slots: dict[int, tuple[nd.NDArray, nd.NDArray]] = {}
         self._losses: nd.NDArray | None = None
+        self._logits: nd.NDArray | None = None  # of the last inference
         self._fused: Tensors = {}
         self._loader: gluon.data.DataLoader | None = None
         self._rate: float | None = None  # the one within SGD's velocity; None when there is none
@@ -94,7 +95,7 @@ class MxnetAdapter(Adapter):
     def step(self, slot: int, learning_rate: float, step: int) -> None:
         inputs, labels = self._slots[slot]
         if not self._train:
-            self._network(inputs)
+            self._logits = self._network(inputs)
             return
         if self._restarted:
             self._start_at(step)
@@ -126,6 +127,9 @@ class MxnetAdapter(Adapter):
     def loss(self) -> float:
         return float("nan") if self._losses is None else float(self._losses.mean().asscalar())
 
+    def results(self) -> Tensors:
+        return {} if self._logits is None else {"logits": self._logits.asnumpy()}
+
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
         # Nothing is dropped here: while masks are supplied this is another graph.
         if self._masks:
@@ -154,17 +158,6 @@ class MxnetAdapter(Adapter):
             value.name: np.where(x == 0, 255, y != 0).astype(np.uint8)
             for value, x, y in zip(self._program.masks, found[::2], found[1::2], strict=True)
         }
-
-    def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
-        with autograd.record():
-            logits = self._network(nd.array(inputs, dtype=inputs.dtype), *self._masks)
-            losses = self._loss_of(logits, nd.array(labels))
-        losses.backward()
-        found = {"loss": losses.mean().asnumpy(), "logits": logits.asnumpy()}
-        for value in self._program.parameters:
-            # Gluon's losses are summed; the trainer divides by the batch.
-            found[f"gradient/{value.name}"] = self._network.tensor(value.name).grad().asnumpy() / len(inputs)
-        return found
 
     def memory(self) -> dict[str, int]:
         kept = [

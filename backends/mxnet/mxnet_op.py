@@ -39,7 +39,7 @@ class OpBlock(gluon.HybridBlock):
 class MxnetOp(OpAdapter):
     """Running statistics are MXNet's auxiliary states: it updates them in place."""
 
-    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
+    def __init__(self, program: Program, cell: Cell) -> None:
         refuse_cell(cell)
         if cell.mode == "mkldnn":
             raise Unsupported(f"[{program.training.name}] a single op has nothing to fuse: --mode hybridize")

@@ -43,7 +43,7 @@ class TensorflowAdapter(Adapter):
         found = loaded_libraries({"libtensorflow_cc": "TensorFlow", "_pywrap": "TensorFlow"}, versions)
         return Info("tensorflow", tf.__version__, [*found, Library("Keras", keras.__version__)], observed())
 
-    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
+    def __init__(self, program: Program, cell: Cell) -> None:
         refuse_cell(cell)
         self._fits = cell.mode == "fit"
         if self._fits and cell.task == "infer":
@@ -60,6 +60,7 @@ class TensorflowAdapter(Adapter):
             loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
             self._network.model.compile(self._rule.keras, loss)
         self._loss: tf.Tensor | None = None
+        self._logits: tf.Tensor | None = None  # of the last inference
         self._loader: Loader | None = None
         self._restarted = True
         self._make_functions()
@@ -70,22 +71,15 @@ class TensorflowAdapter(Adapter):
         loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         dropped = network.dropped
 
-        def gradients_of(
-            inputs: tf.Tensor, labels: tf.Tensor
-        ) -> tuple[tf.Tensor, tf.Tensor, list[tf.Tensor]]:
-            with tf.GradientTape() as tape:
-                logits = network.model(inputs, training=True)
-                loss = loss_of(labels, logits)
-            return loss, logits, tape.gradient(loss, [variable.value for variable in variables])
-
         def train_step(inputs: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-            loss, _, gradients = gradients_of(inputs, labels)
+            with tf.GradientTape() as tape:
+                loss = loss_of(labels, network.model(inputs, training=True))
+            gradients = tape.gradient(loss, [variable.value for variable in variables])
             optimizer.apply(gradients, variables)
             return loss
 
         self._step = self._compile(train_step)
         self._infer = self._compile(lambda inputs: network.model(inputs, training=False))
-        self._gradients = self._compile(gradients_of)
         self._drops = (
             None if dropped is None else self._compile(lambda inputs: dropped(inputs, training=True))
         )
@@ -117,7 +111,7 @@ class TensorflowAdapter(Adapter):
     def step(self, slot: int, learning_rate: float, step: int) -> None:
         inputs, labels = self._slots[slot]
         if not self._train:
-            self._infer(inputs)
+            self._logits = self._infer(inputs)
             return
         self._prepare(learning_rate, step)
         if self._fits:
@@ -153,18 +147,12 @@ class TensorflowAdapter(Adapter):
     def loss(self) -> float:
         return float("nan") if self._loss is None else float(self._loss)
 
+    def results(self) -> Tensors:
+        return {} if self._logits is None else {"logits": self._logits.numpy()}
+
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
         logits: np.ndarray = self._infer(_batch(inputs)).numpy()
         return logits
-
-    def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
-        loss, logits, gradients = self._gradients(_batch(inputs), tf.constant(labels))
-        found = {"loss": loss.numpy(), "logits": logits.numpy()}
-        for value, gradient in zip(self._program.parameters, gradients, strict=True):
-            found[f"gradient/{value.name}"] = self._network.layout.to_ours(
-                value.name, tf.convert_to_tensor(gradient).numpy()
-            )
-        return found
 
     def supply_masks(self, masks: Tensors) -> None:
         if not self._network.dropouts:

@@ -30,7 +30,7 @@ TYPES = {"f32": "float32", "i32": "int32", "u8": "uint8"}
 class TensorflowOp(OpAdapter):
     """The whole of a step is one function of its operands and states."""
 
-    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
+    def __init__(self, program: Program, cell: Cell) -> None:
         refuse_cell(cell)
         if cell.mode == "fit":
             raise Unsupported(f"[{program.training.name}] a single op is nothing that Keras fits")

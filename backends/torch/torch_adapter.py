@@ -35,7 +35,7 @@ class TorchAdapter(Adapter):
     def of(cls, program: Program) -> type[Adapter]:
         return TorchOp if program.is_op else cls
 
-    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
+    def __init__(self, program: Program, cell: Cell) -> None:
         refuse_cell(cell)
         self._program = program
         self._cell = cell
@@ -54,6 +54,7 @@ class TorchAdapter(Adapter):
         self._captured: CapturedStep | None = None
         self._slots: dict[int, tuple[Tensor, Tensor]] = {}
         self._loss: Tensor | None = None
+        self._logits: Tensor | None = None  # of the last inference
         self._frozen: Tensors = {}
         self._restarted = True
         self._forward: Callable[..., tuple[Tensor, ...]] = self._network
@@ -120,7 +121,7 @@ class TorchAdapter(Adapter):
         inputs, labels = self._slots[slot]
         if not self._train:
             with torch.inference_mode(), self._autocast():
-                self._infer(inputs)
+                self._logits = self._infer(inputs)
             return
         if self._cell.mode == "cudagraph" and self._captured is None:
             self._capture(inputs, labels)
@@ -149,6 +150,9 @@ class TorchAdapter(Adapter):
     def loss(self) -> float:
         return float("nan") if self._loss is None else self._loss.item()
 
+    def results(self) -> Tensors:
+        return {} if self._logits is None else {"logits": as_array(self._logits)}
+
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
         with torch.inference_mode(), self._autocast():
             return as_array(self._infer(self._images(inputs)))
@@ -167,16 +171,6 @@ class TorchAdapter(Adapter):
             value.name: np.where(as_array(x) == 0, 255, as_array(y) != 0).astype(np.uint8)
             for value, (x, y) in zip(self._program.masks, drops, strict=True)
         }
-
-    def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
-        with self._autocast():
-            loss, logits = self._forward(self._images(inputs), self._classes(labels))
-        loss.backward()
-        found = {"loss": as_array(loss), "logits": as_array(logits)}
-        for value in self._program.parameters:
-            found[f"gradient/{value.name}"] = as_array(self._network.tensor(value.name).grad)
-        self._optimizer.clear_gradients()
-        return found
 
     def memory(self) -> dict[str, int]:
         state = [t for held in self._states() for t in held.values() if isinstance(t, Tensor)]

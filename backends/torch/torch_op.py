@@ -20,7 +20,7 @@ VIEWS = {"concat", "reduce", "slice", "transpose"}
 class TorchOp(OpAdapter):
     """Operands lie in slots as tensors; running statistics are updated in place."""
 
-    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
+    def __init__(self, program: Program, cell: Cell) -> None:
         refuse_cell(cell)
         if cell.mode == "cudagraph":
             raise Unsupported(f"[{program.training.name}] a single op is not captured: --mode compile")

@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 // Indexed as the alternatives of Event.
 constexpr std::array<const char*, std::variant_size_v<Event>> event_names = {
-    "hello", "compiled", "checked", "ran", "verified", "restarted", "judged", "bye", "progress", "error"};
+    "hello", "compiled", "ran", "verified", "restarted", "judged", "bye", "progress", "error"};
 
 // What was seen, short and printable.
 std::string quoted(std::string_view line) {
@@ -103,7 +103,6 @@ std::string_view name_of(const Event& event) { return event_names[event.index()]
 
 std::string write(const Command& command) {
   Json json = encode(command);
-  if (command.verb != Verb::compile) json.erase("check");
   return one_line(json);
 }
 

@@ -23,7 +23,7 @@ class ProtocolError : public assay::Error {
   using assay::Error::Error;
 };
 
-enum class Verb { compile, check, run, verify, restart, oracle, quit };
+enum class Verb { compile, run, verify, restart, oracle, quit };
 enum class ErrorKind { unsupported, unavailable, out_of_memory, failed };
 
 }  // namespace assay::protocol
@@ -32,10 +32,9 @@ namespace assay {
 
 template <>
 inline constexpr auto words<protocol::Verb> =
-    std::array{Word{protocol::Verb::compile, "compile"}, Word{protocol::Verb::check, "check"},
-               Word{protocol::Verb::run, "run"},         Word{protocol::Verb::verify, "verify"},
-               Word{protocol::Verb::restart, "restart"}, Word{protocol::Verb::oracle, "oracle"},
-               Word{protocol::Verb::quit, "quit"}};
+    std::array{Word{protocol::Verb::compile, "compile"}, Word{protocol::Verb::run, "run"},
+               Word{protocol::Verb::verify, "verify"},   Word{protocol::Verb::restart, "restart"},
+               Word{protocol::Verb::oracle, "oracle"},   Word{protocol::Verb::quit, "quit"}};
 template <>
 inline constexpr auto words<protocol::ErrorKind> = std::array{
     Word{protocol::ErrorKind::unsupported, "unsupported"},
@@ -48,11 +47,9 @@ namespace assay::protocol {
 
 struct Command {
   Verb verb = Verb::quit;
-  bool check = false;
 };
 constexpr auto describe(Of<Command>) {
-  return fields("command", "What the conductor asks.", field("command", &Command::verb, "The verb."),
-                field("check", &Command::check, "Of compile: gradients will be read.").optional());
+  return fields("command", "What the conductor asks.", field("command", &Command::verb, "The verb."));
 }
 
 using Memory = std::map<std::string, std::int64_t>;   // bytes by name
@@ -115,15 +112,11 @@ constexpr auto describe(Of<Compiled>) {
                 field("memory", &Compiled::memory, "Bytes by name.").optional());
 }
 
-struct Checked {};
 struct Verified {};
 struct Restarted {};
 struct Judged {};
 struct Bye {};
-constexpr auto describe(Of<Checked>) { return fields("checked", "The check's answers are written."); }
-constexpr auto describe(Of<Verified>) {
-  return fields("verified", "The verification's answers are written.");
-}
+constexpr auto describe(Of<Verified>) { return fields("verified", "The exam's answers are written."); }
 constexpr auto describe(Of<Restarted>) {
   return fields("restarted", "The state is that of the cell folder again.");
 }
@@ -161,7 +154,7 @@ constexpr auto describe(Of<Error>) {
                 field("reason", &Error::reason, "Why.").optional());
 }
 
-using Event = std::variant<Hello, Compiled, Checked, Ran, Verified, Restarted, Judged, Bye, Progress, Error>;
+using Event = std::variant<Hello, Compiled, Ran, Verified, Restarted, Judged, Bye, Progress, Error>;
 // "hello", "compiled", ...
 std::string_view name_of(const Event& event);
 

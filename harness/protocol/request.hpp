@@ -83,7 +83,7 @@ constexpr auto describe(Of<ClockRequest>) {
 }
 
 struct CheckRequest {
-  std::int64_t distinct = 8;
+  std::int64_t distinct = 4;
   int perturbations = 4;
 };
 constexpr auto describe(Of<CheckRequest>) {

@@ -95,7 +95,7 @@ struct Fork {
 };
 
 struct TensorVerdict {
-  std::string name{};  // "check/gradient/conv1.weight", "verify/losses"
+  std::string name{};  // "first/moment/conv1.weight.m", "last/loss"
   double max_error = 0, max_bound = 0;
   double l2_error = 0, l2_bound = 0;
   double ratio = 0;  // the worse of the two errors over its bound; above 1 is wrong
@@ -110,12 +110,14 @@ struct Ties {
 
 // How the check was done.
 struct CheckSettings {
-  std::uint64_t seed = 0;      // of its parameters and inputs
-  std::int64_t distinct = 0;   // distinct samples in its batch
-  int perturbations = 0;       // perturbed runs of the oracle
-  int version = 0;             // of the check's rules
-  bool oracle_cached = false;  // the oracle's answers were not made in this run
-  std::string shared{};        // the cell of the same run whose check before timing it is; empty: its own
+  std::uint64_t seed = 0;          // of its parameters and inputs
+  std::int64_t distinct = 0;       // distinct samples in its batch
+  int perturbations = 0;           // perturbed runs of the oracle
+  int version = 0;                 // of the check's rules
+  bool oracle_cached = false;      // the oracle's answers were not made in this run
+  double loosest = 0;              // bound of a gradient, relative L2, by which the exam can tell least
+  std::string loosest_gradient{};  // of which parameter
+  std::string shared{};            // the cell of the same run whose check before timing it is; empty: its own
 };
 
 struct Equivalence {
@@ -127,6 +129,13 @@ struct Equivalence {
   std::vector<Ties> ties{};
   std::optional<CheckSettings> settings{};
 };
+
+// An exam whose bound of a gradient is wider than this, as relative L2, may let a wrong one pass: what passed is equal
+// loosely.
+inline constexpr double loose_bound = 0.01;
+inline bool is_loose(const Equivalence& equivalence) {
+  return equivalence.settings && equivalence.settings->loosest > loose_bound;
+}
 
 struct Published {
   std::string metric{};  // which metric of this cell it stands beside

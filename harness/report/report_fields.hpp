@@ -221,7 +221,7 @@ constexpr auto describe(Of<TensorVerdict>) {
   return fields(
       "tensor", "One tensor compared with the oracle's.",
       field("name", &TensorVerdict::name,
-            "`check/gradient/conv1.weight`, `verify/losses`: the phase and the tensor."),
+            "`first/moment/conv1.weight.m`, `last/loss`: the run of the exam and the tensor."),
       field("max_error", &TensorVerdict::max_error, "Largest absolute error."),
       field("max_bound", &TensorVerdict::max_bound, "Its limit."),
       field("l2_error", &TensorVerdict::l2_error, "Relative L2 error."),
@@ -249,6 +249,13 @@ constexpr auto describe(Of<CheckSettings>) {
       field("version", &CheckSettings::version, "Of the check's rules.").at_least(0),
       field("oracle_cached", &CheckSettings::oracle_cached,
             "The oracle's answers were in the cache: they were made in an earlier run."),
+      field(
+          "loosest", &CheckSettings::loosest,
+          "The largest bound of a gradient of the exam's first step, as relative L2: a mistake that is smaller "
+          "there may pass.")
+          .left_out_by_default(),
+      field("loosest_gradient", &CheckSettings::loosest_gradient, "The parameter whose gradient that is.")
+          .left_out_by_default(),
       field(
           "shared", &CheckSettings::shared,
           "The cell of this run whose check before timing it is, where that has the same program and settings.")

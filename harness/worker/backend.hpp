@@ -62,7 +62,7 @@ struct CompileOptions {
   bool deterministic = false;   // the same bits from the same state, run by run
   double memory_fraction = 0;   // of its device's memory, that it may take; 0: not asked
   std::int64_t memory_cap = 0;  // bytes, likewise
-  bool check = false;           // gradients() will be called: keep what it needs
+  bool check = false;           // the oracle's: gradients() will be called
   bool profile = false;         // operator_times() will be called
 };
 
@@ -97,11 +97,10 @@ class Executable {
   virtual void synchronize() = 0;
   // Mean loss of the last step. Synchronises.
   virtual double loss() = 0;
-  // Of a single op: what the last step computed, f32 (f64 under fp64) by the names of the graph's outputs,
-  // for task train with "gradient/<input>" for each of differentiated_inputs(). Synchronises.
-  virtual std::vector<HostTensor> results() {
-    throw std::logic_error("[op] this backend does not run single ops: it gives no results of a step");
-  }
+  // What the last step computed, f32 (f64 under fp64): of a network in task infer its "logits"; of a single op by the
+  // names of the graph's outputs, for task train with "gradient/<input>" for each of differentiated_inputs().
+  // Synchronises.
+  virtual std::vector<HostTensor> results() = 0;
   // Inference-mode logits f32 (B, classes) of a batch with the present state; changes no state.
   virtual void evaluate(const HostBatch& batch, float* logits) = 0;
 
@@ -115,8 +114,10 @@ class Executable {
   virtual std::vector<HostTensor> masks() { return {}; }
 
   // Training-mode "logits", "loss" and "gradient/<parameter>" of a batch, with the running statistics updated
-  // and nothing else. Only when compiled with options.check.
-  virtual std::vector<HostTensor> gradients(const HostBatch& batch) = 0;
+  // and nothing else. Asked of the oracle alone, compiled with options.check.
+  virtual std::vector<HostTensor> gradients(const HostBatch&) {
+    throw std::logic_error("[gradients] this backend is no oracle");
+  }
 
   // Bytes by name: "planned_arena", "persistent", ...
   virtual std::map<std::string, std::int64_t> memory() const = 0;

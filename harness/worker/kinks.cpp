@@ -9,7 +9,6 @@ namespace assay {
 namespace {
 
 constexpr const char* prefix = "kink/";
-constexpr const char* phase = "check/";  // the gradient's pass is of the check before timing
 
 // For each window of a max pool over x (N, C, H, W) the index in its plane of the first maximum.
 std::vector<std::int32_t> winners(const Node& pool, const Shape& x, const Shape& y,
@@ -45,7 +44,7 @@ Kinks::Kinks(const Program& program) : watched_(program) {
     const bool relu = node.op->name() == "relu", pool = node.op->name() == "max_pool";
     if (!relu && !pool) continue;
     const std::string name = prefix + node.name;
-    kinks_[phase + name].node = id;
+    kinks_[name].node = id;
     graph.add_output(name, relu ? node.outputs[0] : node.inputs[0]);
   }
 }

@@ -9,7 +9,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/core/numerics.hpp"
-#include "harness/worker/checker.hpp"
+#include "harness/worker/exam.hpp"
 #include "harness/worker/kinks.hpp"
 
 namespace assay {
@@ -27,50 +27,52 @@ HostTensor as_f64(const HostTensor& tensor) {
 // The check's feeds with every value moved by about its rounding and the samples in another order.
 class Perturbation {
  public:
-  Perturbation(const CheckFeeds& feeds, const Program& program, const Answers& answers,
+  Perturbation(const ExamFeeds& feeds, const Program& program, const Answers& answers,
                const Precision& precision, std::uint64_t seed, int run)
       : random_(seed, fmt::format("perturbation/{}", run)),
         feeds_(feeds),
-        order_(static_cast<std::size_t>(feeds.labels.type.shape.front())) {
+        order_(static_cast<std::size_t>(feeds.batches.distinct)) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     random_.shuffle(std::span(order_));
 
     const double storage = precision.tf32 ? 0x1p-11 : unit_roundoff(precision.storage);
     const double master = unit_roundoff(precision.master);
-    for (HostTensor& tensor : feeds_.parameters) {
+    for (HostTensor& tensor : feeds_.state) {
       const ValueId id = program.training.find(tensor.name);
-      const bool parameter = id != none && program.training.value(id).role == Role::parameter;
+      if (id == none) continue;  // a moment: what it started from would be most of what is seen
+      const bool parameter = program.training.value(id).role == Role::parameter;
       move(tensor.as<float>(), parameter ? storage : master);
     }
-    const std::size_t row = feeds.inputs.bytes.size() / order_.size();
-    for (std::size_t r = 0; r < order_.size(); ++r) {
-      std::copy_n(feeds.inputs.bytes.begin() + static_cast<std::ptrdiff_t>(order_[r] * row), row,
-                  feeds_.inputs.bytes.begin() + static_cast<std::ptrdiff_t>(r * row));
-      feeds_.labels.as<std::int32_t>()[r] = feeds.labels.as<std::int32_t>()[order_[r]];
+    for (std::int64_t batch = 0; batch < feeds.batches.count(); ++batch) {
+      permute(feeds.inputs, feeds_.inputs, batch);
+      permute(feeds.labels, feeds_.labels, batch);
     }
-    for (std::size_t m = 0; m < feeds_.masks.size(); ++m) permute(feeds.masks[m], feeds_.masks[m]);
+    for (std::size_t m = 0; m < feeds_.masks.size(); ++m) permute(feeds.masks[m], feeds_.masks[m], 0);
     for (const std::span<float> values : answers.real_inputs(feeds_.inputs)) move(values, storage);
   }
 
-  const CheckFeeds& feeds() const { return feeds_; }
-  // Rows of an answer back in the order of the unperturbed batch.
-  std::vector<double> ordered(const std::vector<double>& rows) const {
+  const ExamFeeds& feeds() const { return feeds_; }
+  // Rows of an answer, of one batch or of several, back in the order of the unperturbed ones.
+  std::vector<double> ordered(const std::vector<double>& rows, std::int64_t batches = 1) const {
     std::vector<double> result(rows.size());
-    const std::size_t row = rows.size() / order_.size();
-    for (std::size_t r = 0; r < order_.size(); ++r) {
-      std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(r * row), row,
-                  result.begin() + static_cast<std::ptrdiff_t>(order_[r] * row));
+    const std::size_t row = rows.size() / (order_.size() * static_cast<std::size_t>(batches));
+    for (std::size_t first = 0; first < rows.size(); first += row * order_.size()) {
+      for (std::size_t r = 0; r < order_.size(); ++r) {
+        std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(first + r * row), row,
+                    result.begin() + static_cast<std::ptrdiff_t>(first + order_[r] * row));
+      }
     }
     return result;
   }
 
  private:
-  // A sample keeps its mask.
-  void permute(const HostTensor& from, HostTensor& to) const {
-    const std::size_t row = from.bytes.size() / order_.size();
+  // The samples of a batch; a sample keeps its mask.
+  void permute(const HostTensor& from, HostTensor& to, std::int64_t batch) const {
+    const std::size_t row = from.bytes.size() / static_cast<std::size_t>(from.type.shape.front());
+    const std::size_t first = static_cast<std::size_t>(batch) * order_.size();
     for (std::size_t r = 0; r < order_.size(); ++r) {
-      std::copy_n(from.bytes.begin() + static_cast<std::ptrdiff_t>(order_[r] * row), row,
-                  to.bytes.begin() + static_cast<std::ptrdiff_t>(r * row));
+      std::copy_n(from.bytes.begin() + static_cast<std::ptrdiff_t>((first + order_[r]) * row), row,
+                  to.bytes.begin() + static_cast<std::ptrdiff_t>((first + r) * row));
     }
   }
 
@@ -82,12 +84,12 @@ class Perturbation {
   }
 
   Philox random_;
-  CheckFeeds feeds_;
+  ExamFeeds feeds_;
   std::vector<std::size_t> order_;
 };
 
 bool is_square_moment(std::string_view name) {
-  return name.starts_with("verify/moment/") && OptimizerSpec::is_square(name.substr(name.rfind('.') + 1));
+  return name.find("/moment/") != name.npos && OptimizerSpec::is_square(name.substr(name.rfind('.') + 1));
 }
 
 // As they are compared: of a mean of squares the root.
@@ -102,13 +104,15 @@ Values by_name(const std::vector<HostTensor>& tensors) {
 }
 
 // What a perturbed parameter started from is no error of the steps: it is taken off again.
-void remove_shift(Values& answers, const CheckFeeds& perturbed, const CheckFeeds& feeds) {
-  for (std::size_t i = 0; i < feeds.parameters.size(); ++i) {
-    const auto found = answers.find("verify/parameter/" + feeds.parameters[i].name);
-    if (found == answers.end()) continue;
-    const std::vector<double> moved = to_doubles(perturbed.parameters[i]);
-    const std::vector<double> given = to_doubles(feeds.parameters[i]);
-    for (std::size_t e = 0; e < given.size(); ++e) found->second[e] -= moved[e] - given[e];
+void remove_shift(Values& answers, const ExamFeeds& perturbed, const ExamFeeds& feeds) {
+  for (std::size_t i = 0; i < feeds.state.size(); ++i) {
+    for (const char* run : {"first/parameter/", "last/parameter/"}) {
+      const auto found = answers.find(run + feeds.state[i].name);
+      if (found == answers.end()) continue;
+      const std::vector<double> moved = to_doubles(perturbed.state[i]);
+      const std::vector<double> given = to_doubles(feeds.state[i]);
+      for (std::size_t e = 0; e < given.size(); ++e) found->second[e] -= moved[e] - given[e];
+    }
   }
 }
 
@@ -129,37 +133,52 @@ void widen(std::map<std::string, ErrorNorms>& seen, const Values& got, const Val
   }
 }
 
-CheckFeeds in_f64(CheckFeeds feeds) {
-  for (HostTensor& tensor : feeds.parameters) tensor = as_f64(tensor);
+ExamFeeds in_f64(ExamFeeds feeds) {
+  for (std::vector<HostTensor>* tensors : {&feeds.state, &feeds.extreme})
+    for (HostTensor& tensor : *tensors) tensor = as_f64(tensor);
   return feeds;
+}
+
+// The exam, and of a network that trains the gradients of the first step with what the kinks are told from.
+std::vector<HostTensor> answered(Executable& executable, const Program& watched, Task task,
+                                 const ExamFeeds& feeds) {
+  std::vector<HostTensor> answers = answers_of(watched, task)->exam(executable, feeds);
+  if (watched.is_op() || task == Task::infer) return answers;
+  executable.set_state(feeds.state);
+  for (HostTensor& tensor : executable.gradients(feeds.batch(0).host()))
+    if (tensor.name != "logits" && tensor.name != "loss") answers.push_back(std::move(tensor));
+  return answers;
 }
 
 }  // namespace
 
 std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program, CompileOptions options,
-                                       const OracleOptions& oracle, const CheckFeeds& feeds) {
+                                       const OracleOptions& oracle, const ExamFeeds& feeds) {
   options.check = true;
   options.precision = precision_of(PrecisionKind::fp64);
   Kinks kinks(program);
   const Program& watched = kinks.watched();
-  const std::unique_ptr<Answers> asked = answers_of(watched, options.task);
-  std::vector<HostTensor> tensors = asked->oracle(*backend.compile(watched, options), in_f64(feeds));
+  const Task task = options.task;
+  std::vector<HostTensor> tensors =
+      answered(*backend.compile(watched, options), watched, task, in_f64(feeds));
   kinks.take(tensors);
   const Values exact = by_name(tensors);
 
   options.precision = oracle.emulated;
   const std::unique_ptr<Executable> emulation = backend.compile(watched, options);
+  const std::unique_ptr<Answers> asked = answers_of(watched, task);
   std::map<std::string, ErrorNorms> seen;
-  std::vector<HostTensor> emulated = asked->oracle(*emulation, feeds);
+  std::vector<HostTensor> emulated = answered(*emulation, watched, task, feeds);
   kinks.take(emulated);
   widen(seen, by_name(emulated), exact);
   for (int run = 0; run < oracle.perturbations; ++run) {
     const Perturbation perturbation(feeds, program, *asked, oracle.emulated, oracle.seed, run);
-    std::vector<HostTensor> moved = asked->oracle(*emulation, perturbation.feeds());
+    std::vector<HostTensor> moved = answered(*emulation, watched, task, perturbation.feeds());
     kinks.take(moved, [&](const std::vector<double>& rows) { return perturbation.ordered(rows); });
     Values answers = by_name(moved);
     for (auto& [name, values] : answers) {
-      if (name.ends_with("logits")) values = perturbation.ordered(values);
+      if (name.ends_with("logits"))
+        values = perturbation.ordered(values, name == "logits" ? feeds.batches.count() : 1);
     }
     remove_shift(answers, perturbation.feeds(), feeds);
     widen(seen, answers, exact);

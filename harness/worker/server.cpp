@@ -20,7 +20,7 @@
 #include "harness/core/io/sha256.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/worker/backend.hpp"
-#include "harness/worker/checker.hpp"
+#include "harness/worker/exam.hpp"
 #include "harness/worker/loaded_libraries.hpp"
 #include "harness/worker/session.hpp"
 #include "harness/worker/trainer.hpp"
@@ -110,16 +110,12 @@ void Server::serve() {
 protocol::Event Server::answer(const protocol::Command& command) {
   switch (command.verb) {
     case protocol::Verb::compile:
-      return compile(command.check);
+      return compile();
     case protocol::Verb::run:
       return run();
-    case protocol::Verb::check:
-      require_compiled();
-      write_check_results(*executable_, *program_, options_.task, folder_);
-      return protocol::Checked{};
     case protocol::Verb::verify:
       require_compiled();
-      write_verify_results(*executable_, *program_, options_.task, folder_);
+      write_exam_results(*executable_, *program_, options_.task, last_step_, folder_);
       return protocol::Verified{};
     case protocol::Verb::restart:
       require_compiled();
@@ -146,19 +142,17 @@ void Server::prepare() {
   if (!program_) program_ = std::make_unique<Program>(read_program(folder_ / "graph.json"));
 }
 
-protocol::Event Server::compile(bool check) {
+protocol::Event Server::compile() {
   prepare();
   parameters_ = read_safetensors(folder_ / "parameters.safetensors");
-  CompileOptions options = options_;
-  options.check = check;
-  if (std::string reason = backend_.unsupported(*program_, options); !reason.empty())
+  if (std::string reason = backend_.unsupported(*program_, options_); !reason.empty())
     throw Unsupported(reason);
   const auto start = Clock::now();
   executable_.reset();
-  executable_ = backend_.compile(*program_, options);
+  executable_ = backend_.compile(*program_, options_);
   executable_->set_state(parameters_);
   const bool counts_steps = request_->clock && request_->clock->kind == ClockKind::steps;
-  if (counts_steps && !check) first_step();
+  if (counts_steps) first_step();
   return protocol::Compiled{seconds_since(start), backend_.info().settings, executable_->memory()};
 }
 
@@ -190,7 +184,7 @@ protocol::Event Server::run() {
   const Timed timed = program_->is_op()              ? Timed::op
                       : options_.task == Task::infer ? Timed::inference
                                                      : Timed::training;
-  train(*executable_, session, timed, tell);
+  last_step_ = train(*executable_, session, timed, tell);
   session.close();
   // Of a single op the results are what a run leaves: they are read here, so that nobody may leave them out.
   protocol::Ran ran{executable_->memory(),

@@ -25,7 +25,7 @@ class Server {
 
  private:
   protocol::Event answer(const protocol::Command& command);
-  protocol::Event compile(bool check);
+  protocol::Event compile();
   protocol::Event run();
   void prepare();
   void first_step();
@@ -40,6 +40,7 @@ class Server {
   std::unique_ptr<Program> program_;
   std::vector<HostTensor> parameters_;
   std::unique_ptr<Executable> executable_;
+  std::optional<std::int64_t> last_step_;  // number of the last step that ran
 };
 
 }  // namespace assay

@@ -24,7 +24,7 @@ class Trainer {
         labels_(static_cast<std::size_t>(session.layout().batch)),
         logits_(static_cast<std::size_t>(session.layout().batch * session.layout().classes)) {}
 
-  void run() {
+  std::int64_t run() {
     for (std::int64_t slot = 0; slot < resident_; ++slot) {
       session_.read_resident(slot, inputs_.data(), labels_.data());
       executable_.stage(slot, {inputs_.data(), labels_.data()});
@@ -43,6 +43,7 @@ class Trainer {
       }
       tell();
     }
+    return last_step_;
   }
 
  private:
@@ -71,7 +72,8 @@ class Trainer {
         executable_.synchronize();
         session_.lap();
       } else {
-        executable_.step(slot, session_.learning_rate(row), session_.step(row));
+        last_step_ = session_.step(row);
+        executable_.step(slot, session_.learning_rate(row), last_step_);
       }
     }
   }
@@ -96,6 +98,7 @@ class Trainer {
   const TellProgress& progress_;
   Timed timed_;
   std::int64_t resident_;
+  std::int64_t last_step_ = 0;
   std::vector<std::uint32_t> inputs_;  // the bits of f32 or i32
   std::vector<std::int32_t> labels_;
   std::vector<float> logits_;
@@ -103,8 +106,8 @@ class Trainer {
 
 }  // namespace
 
-void train(Executable& executable, Session& session, Timed timed, const TellProgress& progress) {
-  Trainer(executable, session, timed, progress).run();
+std::int64_t train(Executable& executable, Session& session, Timed timed, const TellProgress& progress) {
+  return Trainer(executable, session, timed, progress).run();
 }
 
 }  // namespace assay

@@ -19,7 +19,8 @@ enum class Timed {
 };
 
 // Steps, epochs, evaluation and inference. With resident batches a step costs the harness two loads and a
-// virtual call. Leaves the state as the last step left it. Throws what the executable and the session throw.
-void train(Executable& executable, Session& session, Timed timed, const TellProgress& progress);
+// virtual call. Leaves the state as the last step left it, and returns the
+// number of that step. Throws what the executable and the session throw.
+std::int64_t train(Executable& executable, Session& session, Timed timed, const TellProgress& progress);
 
 }  // namespace assay

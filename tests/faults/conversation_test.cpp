@@ -122,7 +122,7 @@ TEST_F(ConversationTest, a_death_in_the_middle_of_a_line_shows_the_half) {
 }
 
 TEST_F(ConversationTest, an_answer_to_another_question_is_refused) {
-  EXPECT_THAT(with("wrong_event").reason, AllOf(HasSubstr("'checked'"), HasSubstr("'ran' was due")));
+  EXPECT_THAT(with("wrong_event").reason, AllOf(HasSubstr("'verified'"), HasSubstr("'ran' was due")));
 }
 
 TEST_F(ConversationTest, too_little_memory_is_told_from_a_crash) {

@@ -143,9 +143,6 @@ class Fault {
         case Verb::quit:
           send(Bye{});
           return mode_ == "fails_at_bye" ? 1 : 0;
-        case Verb::check:
-          at_check();
-          [[fallthrough]];
         case Verb::verify:
         case Verb::oracle:
           send(Error{ErrorKind::unsupported, "the fault worker computes nothing"});
@@ -185,6 +182,7 @@ class Fault {
   }
 
   void at_compile() {
+    meet();
     if (mode_ == "unsupported")
       send(Error{ErrorKind::unsupported, "[convolution] stride 3 has no kernel here"});
     if (mode_ == "no_gpu" && request_.at("device") == "cuda")
@@ -201,7 +199,7 @@ class Fault {
   }
 
   // Waits until the checks of two cells are here at the same time; "wants_room" then fails, until it is alone.
-  void at_check() {
+  void meet() {
     if (mode_ != "meets" && mode_ != "wants_room") return;
     const std::filesystem::path folder = std::filesystem::path(std::getenv("ASSAY_CACHE")) / "meeting";
     const std::string own = std::to_string(request_.at("batch").get<int>());
@@ -240,7 +238,7 @@ class Fault {
       raw("{\"event\": \"ra");
       std::_Exit(1);
     }
-    if (mode_ == "wrong_event") send(Checked{});
+    if (mode_ == "wrong_event") send(Verified{});
     if (mode_ == "exits") {
       std::cerr << "RuntimeError: no such luck\n";
       std::exit(3);

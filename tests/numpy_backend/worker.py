@@ -51,12 +51,13 @@ class NumpyAdapter(Adapter):
     def of(cls, program: Program) -> type[Adapter]:
         return NumpyOp if program.is_op else cls
 
-    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
+    def __init__(self, program: Program, cell: Cell) -> None:
         refuse_unknown(program)
         self._program, self._train = program, cell.task == "train"
         self._optimizer = program.optimizer
         self._batches: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._loss = float("nan")
+        self._logits: np.ndarray | None = None  # of the last inference
         self._state: Tensors = {}
         self._supplied: Tensors = {}
         self._random = np.random.default_rng(cell.request.get("seed", 1))
@@ -78,7 +79,7 @@ class NumpyAdapter(Adapter):
     def step(self, slot: int, learning_rate: float, step: int) -> None:
         inputs, labels = self._batches[slot]
         if not self._train:
-            self.evaluate(inputs)
+            self._logits = self.evaluate(inputs)
             return
         found = self.gradients(inputs, labels)
         self._loss = float(found["loss"])
@@ -91,6 +92,9 @@ class NumpyAdapter(Adapter):
     def loss(self) -> float:
         return self._loss
 
+    def results(self) -> Tensors:
+        return {} if self._logits is None else {"logits": self._logits}
+
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
         graph = self._program.inference
         return self._forward(graph, {"inputs": inputs})[0][graph.outputs["logits"]]
@@ -102,6 +106,7 @@ class NumpyAdapter(Adapter):
         return self._masks()
 
     def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
+        """Training-mode "logits", "loss" and "gradient/<parameter>"."""
         graph = self._program.training
         values, backwards = self._forward(graph, {"inputs": inputs, "labels": labels, **self._masks()})
         loss = graph.outputs["loss"]
@@ -149,7 +154,7 @@ class NumpyAdapter(Adapter):
 class NumpyOp(OpAdapter):
     """A single op: forwards, and in training backwards from the gradient that it is given."""
 
-    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
+    def __init__(self, program: Program, cell: Cell) -> None:
         refuse_unknown(program)
         if len(program.training.nodes) != 1:
             raise Unsupported("[op] plain numpy runs one node at a time")

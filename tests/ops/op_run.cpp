@@ -49,7 +49,7 @@ std::unique_ptr<Executable> compiled(const Cell& cell) {
 std::filesystem::path written(const std::filesystem::path& folder, Cell cell) {
   cell.check = false;
   DatasetShelf none_needed({});
-  write_cell_folder(folder, cell, cell.program(), FolderPurpose::run, seed, seed, none_needed);
+  write_cell_folder(folder, cell, cell.program(), FolderPurpose::run, seed, "", none_needed);
   return folder;
 }
 

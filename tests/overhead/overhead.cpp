@@ -109,7 +109,7 @@ nlohmann::json measure(const Options& wanted) {
   const TemporaryFolder temporary;
   const std::filesystem::path folder = temporary / "cell";
   DatasetShelf data({});
-  write_cell_folder(folder, cell, program, FolderPurpose::run, seed, seed, data);
+  write_cell_folder(folder, cell, program, FolderPurpose::run, seed, "", data);
 
   CompileOptions options;
   options.mode = cell.axes.mode;

@@ -127,6 +127,38 @@ def dropping(training: bool) -> dict[str, Any]:
     return g.finish(g.linear("fc2", x, (256, CLASSES)), BATCH, CLASSES)
 
 
+MOMENTS = {"adam": ("m", "v"), "lazy_adam": ("m", "v"), "sgd": ("momentum",), "rmsprop": ("square",)}
+
+
+def write_exam(folder: Path, program: dict[str, Any], tensors: Any, random: np.random.Generator) -> None:
+    """Two batches of three samples, each twice."""
+    values, optimizer = program["training"]["values"], program["optimizer"]
+    state = dict(tensors)
+    plain = optimizer["kind"] == "sgd" and not optimizer.get("momentum", 0.0)
+    for value in values:
+        for moment in () if plain or value["role"] != "parameter" else MOMENTS[optimizer["kind"]]:
+            drawn = random.uniform(0.01, 0.02, value["shape"]).astype("f4")
+            state[f"{value['name']}.{moment}"] = drawn if moment in ("v", "square") else -drawn
+    write_tensors(folder / "state.safetensors", state)
+    last = [value["name"] for value in values if value["role"] == "parameter"][-1]
+    extreme = tensors[last].copy()
+    extreme[0] = 120
+    write_tensors(folder / "extreme.safetensors", {last: extreme})
+    shape = values[0]["shape"]
+    np.save(folder / "inputs.npy", random.normal(size=shape).astype("f4"))
+    np.save(folder / "labels.npy", random.integers(0, CLASSES, shape[0]).astype("i4"))
+    masks = {
+        value["name"]: random.integers(0, 2, (3, *value["shape"][1:])).astype("u1")
+        for value in values
+        if value["role"] == "mask"
+    }
+    if masks:
+        write_tensors(folder / "masks.safetensors", masks)
+    np.save(folder / "schedule.npy", np.array([[1e-2, 1000], [1e-2, 1000], [5e-3, 1001], [1e-2, 1002]]))
+    batches = {"batch": BATCH, "distinct": 3, "row_of": [2, 0, 1, 1, 2, 0], "slots": [1, 0]}
+    (folder / "batches.json").write_text(json.dumps(batches))
+
+
 NETWORKS = {"mlp": mlp, "convolutional": convolutional, "normalised": normalised, "dropping": dropping}
 
 
@@ -170,18 +202,7 @@ def make_cell(tmp_path: Path) -> Any:
             if name.endswith("running_variance"):
                 tensors[name] = np.abs(tensors[name])
         write_tensors(folder / "parameters.safetensors", tensors)
-        write_tensors(folder / "check/parameters.safetensors", tensors)
-        shape = program["training"]["values"][0]["shape"]
-        np.save(folder / "check/inputs.npy", random.normal(size=shape).astype("f4"))
-        np.save(folder / "check/labels.npy", random.integers(0, CLASSES, shape[0]).astype("i4"))
-        masks = {
-            v["name"]: random.integers(0, 2, v["shape"]).astype("u1")
-            for v in program["training"]["values"]
-            if v["role"] == "mask"
-        }
-        if masks:
-            write_tensors(folder / "check/masks.safetensors", masks)
-        np.save(folder / "check/schedule.npy", np.array([[1e-2, 1], [5e-3, 2], [1e-2, 3]]))
+        write_exam(folder / "check", program, tensors, random)
         return folder
 
     return make

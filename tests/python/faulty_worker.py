@@ -63,10 +63,10 @@ def faulty(base: type[Adapter]) -> type[Adapter]:
         def loss(self) -> float:
             return float("nan") if FAULT == "nan" and self._steps >= STEP else super().loss()
 
-        def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
-            found = super().gradients(inputs, labels)
-            if FAULT == "gradient":
-                found["gradient/fc1.weight"] = found["gradient/fc1.weight"] * np.float32(1.01)
+        def state(self) -> dict[str, np.ndarray]:
+            found = super().state()
+            if FAULT == "moment":
+                found = found | {"fc1.weight.m": found["fc1.weight.m"] * np.float32(1.01)}
             return found
 
     return Faulty

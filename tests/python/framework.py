@@ -46,51 +46,45 @@ class Framework:
         reason = f"{self.name} is not set up: scripts/setup --framework {self.name}"
         return pytest.mark.skipif(not self.python.exists(), reason=reason)
 
-    def ask(self, folder: Path, check: bool = True) -> tuple[Tensors, Tensors, list[dict[str, Any]]]:
-        """Let it check and verify; what it wrote and what it said."""
-        return _ask(folder, self.worker, str(self.python), check)
+    def ask(self, folder: Path) -> tuple[Tensors, list[dict[str, Any]]]:
+        """Let it sit the exam; what it wrote and what it said."""
+        return _ask(folder, self.worker, str(self.python))
 
     def hear(self, folder: Path, *commands: str) -> list[dict[str, Any]]:
         return talk(folder, [{"command": command} for command in commands], self.worker, str(self.python))[0]
 
 
-def ask_numpy(folder: Path) -> tuple[Tensors, Tensors]:
-    return _ask(folder, WORKER, sys.executable, True)[:2]
+def ask_numpy(folder: Path) -> Tensors:
+    return _ask(folder, WORKER, sys.executable)[0]
 
 
-def _ask(
-    folder: Path, worker: Path, python: str, check: bool
-) -> tuple[Tensors, Tensors, list[dict[str, Any]]]:
-    commands = [
-        {"command": "compile", "check": check},
-        *({"command": c} for c in ("check", "verify", "quit")),
-    ]
-    heard, _ = talk(folder, commands, worker, python)
-    assert [event["event"] for event in heard] == ["hello", "compiled", "checked", "verified", "bye"], heard
-    results = folder / "results"
-    return read_tensors(results / "check.safetensors"), read_tensors(results / "verify.safetensors"), heard
+def _ask(folder: Path, worker: Path, python: str) -> tuple[Tensors, list[dict[str, Any]]]:
+    heard, _ = talk(folder, ["compile", "verify", "quit"], worker, python)
+    assert [event["event"] for event in heard] == ["hello", "compiled", "verified", "bye"], heard
+    return read_tensors(folder / "results/verify.safetensors"), heard
 
 
 def assert_same(found: Tensors, expected: Tensors, rtol: float, atol: float) -> None:
+    """Compare what is no matter of how fast the steps were."""
     assert set(found) == set(expected)
     for name, tensor in expected.items():
+        if name.startswith("continuation/"):
+            continue
         np.testing.assert_allclose(found[name], tensor, rtol=rtol, atol=atol, err_msg=name)
 
 
 def assert_computes_with_changed_weights(framework: Framework, folder: Path) -> list[dict[str, Any]]:
     """Let a mode that keeps weights in a form of its own meet others; give what its worker said.
 
-    The weights of the check become others than those that the first step met; `eager` says what is right.
+    The weights of the exam become others than those that the first step met; `eager` says what is right.
     """
-    given = read_tensors(folder / "check/parameters.safetensors")
+    given = read_tensors(folder / "check/state.safetensors")
     changed = {name: tensor * np.float32(1.25) for name, tensor in given.items()}
-    write_tensors(folder / "check/parameters.safetensors", changed)
-    check, verify, heard = framework.ask(folder, check=False)
+    write_tensors(folder / "check/state.safetensors", changed)
+    answers, heard = framework.ask(folder)
     request = json.loads((folder / "request.json").read_text())
     (folder / "request.json").write_text(json.dumps(request | {"mode": "eager"}))
-    expected_check, expected_verify, _ = framework.ask(folder)
-    assert_same(check, expected_check, 2e-5, 2e-6)
-    assert_same(verify, expected_verify, 2e-5, 2e-6)
+    assert_same(answers, framework.ask(folder)[0], 2e-5, 2e-6)
     return heard
 
 

@@ -1,6 +1,6 @@
 """Runs single ops in one process of a framework: python run_ops.py WORKER_FOLDER CELL_FOLDER...
 
-What each found is written as the command check does; an answer a line: "ok", or what was raised.
+What each found is written as the command verify does; an answer a line: "ok", or what was raised.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ worker, *folders = (Path(argument).resolve() for argument in sys.argv[1:])
 sys.path[:0] = [str(worker.parent / "python"), str(worker)]
 sys.argv = [str(worker / "worker.py"), str(folders[0])]  # as the conductor starts it
 
-from assay_worker import Cell, Unsupported, checks  # noqa: E402
+from assay_worker import Cell, Unsupported, exam  # noqa: E402
 from assay_worker.program import read_program  # noqa: E402
 
 spec = importlib.util.spec_from_file_location("worker", worker / "worker.py")
@@ -31,8 +31,8 @@ for number, folder in enumerate(folders):
     try:
         if number == 0:
             adapter_type.info(cell)
-        adapter = adapter_type.of(program)(program, cell, True)
-        checks.check(adapter, program, cell.task, folder)
+        adapter = adapter_type.of(program)(program, cell)
+        exam.sit(adapter, program, cell.task, last_step=None, cell_folder=folder)
         print("answer: ok", flush=True)
     except Unsupported as error:
         print(f"answer: unsupported {error}", flush=True)

@@ -176,7 +176,8 @@ def test_resident_forks_leave_the_state_that_fresh_ones_leave(
 @numpy_only
 def test_cells_with_one_program_are_checked_once(tmp_path: Path) -> None:
     out = tmp_path / "r.json"
-    options = ["--workload", "mlp", "--backend", "numpy", "--loader", "resident,harness", "--steps", 2]
+    options = ["--workload", "mlp", "--backend", "numpy", "--learning-rate", "0.001,0.01"]
+    options += ["--epochs", 1, "--samples", 256]
     done = assay("run", "--dataset", "synthetic", "--forks", 1, "--threads", 1, "--out", out, *options)
     assert done.returncode == 0, done.stderr
     first, second = json.loads(out.read_text())["cells"]

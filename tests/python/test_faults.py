@@ -32,7 +32,7 @@ FAULTS = [
     Fault("crash", "crashed", "SIGSEGV"),
     Fault("loop", "timed_out", "15 s", ("--check=false", "--time-limit", "15")),
     Fault("nan", "failed", "loss is not finite"),
-    Fault("gradient", "wrong_result", "fc1.weight", ()),
+    Fault("moment", "wrong_result", "fc1.weight.m", ()),
     Fault("shape", "failed", ""),
 ]
 WORKERS = {"numpy": ROOT / "tests/numpy_backend"} | {f.name: ROOT / "backends" / f.name for f in FRAMEWORKS}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from assay_worker.checks import read_feeds
+from assay_worker.exam import read_feeds
 from framework import EACH, FRAMEWORKS, Framework, ask_numpy, assert_same
 from ops import OPS
 
@@ -34,49 +34,50 @@ def test_answers_as_numpy_does(
     if optimizer["kind"] == "rmsprop":
         optimizer = optimizer | {"epsilon": framework.rmsprop_epsilon}
     folder = make_cell(network, optimizer)
-    check, verify, _ = framework.ask(folder)
-    expected_check, expected_verify = ask_numpy(folder)
-    assert_same(check, expected_check, 2e-5, 2e-6)
-    assert_same(verify, expected_verify, 2e-5, 2e-6)
+    assert_same(framework.ask(folder)[0], ask_numpy(folder), 2e-5, 2e-6)
 
 
 def test_compiled_steps_are_those_of_eager(framework: Framework, make_cell: Any) -> None:
     folder = make_cell("convolutional", mode=framework.compiled)
-    check, verify, heard = framework.ask(folder, check=False)
+    answers, heard = framework.ask(folder)
     # The command compile leaves nothing to the first step.
     assert heard[1]["settings"].get("compiled_graphs", "1") == "1"
-    expected_check, expected_verify = ask_numpy(folder)
-    assert_same(check, expected_check, 2e-5, 2e-6)
-    assert_same(verify, expected_verify, 2e-5, 2e-6)
+    assert_same(answers, ask_numpy(folder), 2e-5, 2e-6)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_inference_gives_what_its_step_computed(framework: Framework, make_cell: Any, compiled: bool) -> None:
+    folder = make_cell("convolutional", mode=framework.compiled if compiled else "eager", task="infer")
+    assert_same(framework.ask(folder)[0], ask_numpy(folder), 2e-5, 2e-6)
 
 
 def test_running_statistics_take_the_biased_variance(framework: Framework, make_cell: Any) -> None:
     folder = make_cell("normalised")
-    check, _, _ = framework.ask(folder)
+    answers, _ = framework.ask(folder)
     feeds = read_feeds(folder)
-    given = feeds.parameters
-    x, _ = OPS["convolution"](feeds.inputs, given["conv1.weight"], given["conv1.bias"], stride=1, padding=0)
+    given = feeds.state
+    x, _ = OPS["convolution"](
+        feeds.batch(0)[0], given["conv1.weight"], given["conv1.bias"], stride=1, padding=0
+    )
     for name, batch in (("mean", x.mean((0, 2, 3))), ("variance", x.var((0, 2, 3)))):
         expected = 0.9 * given[f"bn1.running_{name}"] + 0.1 * batch
-        np.testing.assert_allclose(check[f"running/bn1.running_{name}"], expected, rtol=1e-5)
+        np.testing.assert_allclose(answers[f"first/running/bn1.running_{name}"], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-def test_dropout_takes_the_masks_of_the_check_and_then_draws_its_own(
+def test_dropout_takes_the_masks_of_the_exam_and_then_draws_its_own(
     framework: Framework, make_cell: Any, compiled: bool
 ) -> None:
     mode = framework.compiled if compiled else "eager"
     # An epsilon that keeps Adam from making much of the rounding of small gradients: logits go up to 60 here.
     folder = make_cell("dropping", {"kind": "adam", "epsilon": 1.0}, mode=mode)
-    check, verify, _ = framework.ask(folder)
-    expected_check, expected_verify = ask_numpy(folder)
+    answers, expected = framework.ask(folder)[0], ask_numpy(folder)
     drawn, expected_drawn = (
-        {name: answers.pop(name) for name in list(answers) if name.startswith("draws/")}
-        for answers in (verify, expected_verify)
+        {name: of_one.pop(name) for name in list(of_one) if name.startswith("draws/")}
+        for of_one in (answers, expected)
     )
-    assert_same(check, expected_check, 1e-3, 1e-3)
-    assert_same(verify, expected_verify, 1e-3, 1e-3)
-    # The masks of the check keep a half; what is drawn goes by the rate.
+    assert_same(answers, expected, 1e-3, 1e-3)
+    # The masks of the exam keep a half; what is drawn goes by the rate.
     for counts in (drawn, expected_drawn):
         for name, kept in (("drop1", 0.75), ("drop2", 0.5)):
             first, second, alike, elements = counts[f"draws/{name}.mask"]
@@ -91,12 +92,12 @@ def test_bf16_is_coarser_than_fp32_and_near_it(framework: Framework, make_cell: 
     if "bf16" not in framework.precisions:
         pytest.skip(f"{framework.name} has no bf16 here")
     folder = make_cell("convolutional")
-    exact, _, _ = framework.ask(folder)
+    exact, _ = framework.ask(folder)
     request = json.loads((folder / "request.json").read_text())
     (folder / "request.json").write_text(json.dumps(request | {"precision": "bf16"}))
-    coarse, _, _ = framework.ask(folder)
-    error = np.abs(coarse["training/logits"] - exact["training/logits"]).max()
-    assert 1e-5 < error < 0.05 * np.abs(exact["training/logits"]).max()
+    coarse, _ = framework.ask(folder)
+    error = np.abs(coarse["evaluation/logits"] - exact["evaluation/logits"]).max()
+    assert 1e-5 < error < 0.05 * np.abs(exact["evaluation/logits"]).max()
 
 
 def test_a_device_that_is_not_there_is_a_row_and_no_crash(
@@ -122,7 +123,4 @@ def test_fit_takes_the_steps_of_the_other_modes(make_cell: Any) -> None:
     if not tensorflow.python.exists():
         pytest.skip("tensorflow is not set up: scripts/setup --framework tensorflow")
     folder = make_cell("mlp", {"kind": "sgd", "momentum": 0.9, "weight_decay": 0.1}, mode="fit")
-    check, verify, _ = tensorflow.ask(folder)
-    expected_check, expected_verify = ask_numpy(folder)
-    assert_same(check, expected_check, 2e-5, 2e-6)
-    assert_same(verify, expected_verify, 2e-5, 2e-6)
+    assert_same(tensorflow.ask(folder)[0], ask_numpy(folder), 2e-5, 2e-6)

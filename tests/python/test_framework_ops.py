@@ -246,8 +246,10 @@ def lay_out(folder: Path, case: Case, mode: str, task: str) -> Path:
     flat = np.concatenate([np.asarray(operand, "f4").reshape(-1) for operand in fed])
     np.save(folder / "check/inputs.npy", flat[None])
     np.save(folder / "check/labels.npy", np.zeros(1, "i4"))
-    np.save(folder / "check/schedule.npy", np.array([[0.0, 1]]))
-    write_tensors(folder / "check/parameters.safetensors", {})
+    np.save(folder / "check/schedule.npy", np.array([[0.0, 1], [0.0, 1]]))
+    write_tensors(folder / "check/state.safetensors", {})
+    batches = {"batch": 1, "distinct": 1, "row_of": [0], "slots": [0]}
+    (folder / "check/batches.json").write_text(json.dumps(batches))
     return folder
 
 
@@ -281,8 +283,9 @@ def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def results_of(folder: Path) -> Tensors:
-    file = folder / "results/check.safetensors"
-    return read_tensors(file) if file.exists() else {}
+    file = folder / "results/verify.safetensors"
+    found = read_tensors(file) if file.exists() else {}
+    return {name: tensor[0] for name, tensor in found.items()}  # of the only set of operands
 
 
 @pytest.mark.parametrize("number", range(len(ALL)), ids=lambda number: f"{number}-{ALL[number].name}")

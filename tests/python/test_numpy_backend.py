@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from assay_worker import Cell, Unsupported
-from assay_worker.checks import read_feeds
+from assay_worker.exam import read_feeds
 from assay_worker.program import read_program
+from assay_worker.tensors import read_tensors
 from worker_under_test import numpy_adapter
 
 
@@ -19,20 +20,22 @@ def test_gradients_agree_with_central_differences(make_cell: Any, network: str) 
     folder: Path = make_cell(network)
     feeds = read_feeds(folder)
     program = read_program(folder / "graph.json")
-    adapter = numpy_adapter()(program, Cell(folder, json.loads((folder / "request.json").read_text())), True)
-    state = {name: tensor.astype(np.float64) for name, tensor in feeds.parameters.items()}
-    inputs = feeds.inputs.astype(np.float64)
+    adapter = numpy_adapter()(program, Cell(folder, json.loads((folder / "request.json").read_text())))
+    state = {name: tensor.astype(np.float64) for name, tensor in feeds.state.items()}
+    rows, labels = feeds.batch(0)
+    inputs = rows.astype(np.float64)
 
     def loss_at(name: str, index: tuple[int, ...], by: float) -> float:
         moved = {key: tensor.copy() for key, tensor in state.items()}
         moved[name][index] += by
         adapter.set_state(moved)
-        return float(adapter.gradients(inputs, feeds.labels)["loss"])
+        return float(adapter.gradients(inputs, labels)["loss"])
 
     adapter.set_state(state)
-    found = adapter.gradients(inputs, feeds.labels)
+    found = adapter.gradients(inputs, labels)
     random = np.random.default_rng(3)
-    for name, tensor in state.items():
+    for name in [value.name for value in program.parameters]:
+        tensor = state[name]
         for _ in range(6):
             index = tuple(random.integers(0, size) for size in tensor.shape)
             slope = (loss_at(name, index, 1e-6) - loss_at(name, index, -1e-6)) / 2e-6
@@ -42,16 +45,16 @@ def test_gradients_agree_with_central_differences(make_cell: Any, network: str) 
 def test_an_op_that_numpy_does_not_have_is_unsupported(make_cell: Any) -> None:
     folder = make_cell("normalised")
     with pytest.raises(Unsupported, match="batch_norm"):
-        numpy_adapter()(read_program(folder / "graph.json"), Cell(folder, {"mode": "eager"}), False)
+        numpy_adapter()(read_program(folder / "graph.json"), Cell(folder, {"mode": "eager"}))
 
 
 @pytest.mark.parametrize("kind", ["adam", "sgd", "rmsprop"])
 def test_training_lowers_the_loss(make_cell: Any, kind: str) -> None:
     folder = make_cell("mlp", {"kind": kind})
     feeds = read_feeds(folder)
-    adapter = numpy_adapter()(read_program(folder / "graph.json"), Cell(folder, {"mode": "eager"}), False)
-    adapter.set_state(feeds.parameters)
-    adapter.stage(0, feeds.inputs, feeds.labels)
+    adapter = numpy_adapter()(read_program(folder / "graph.json"), Cell(folder, {"mode": "eager"}))
+    adapter.set_state(read_tensors(folder / "parameters.safetensors"))
+    adapter.stage(0, *feeds.batch(0))
     adapter.step(0, 1e-2, 1)
     first = adapter.loss()
     for step in range(2, 40):

@@ -32,10 +32,9 @@ def talk(
         os.dup2(os.dup(event_end), 4)
         os.dup2(os.dup(command_end), 3)
 
-    lines = [
-        c if isinstance(c, str) else json.dumps(c if isinstance(c, dict) else {"command": c})
-        for c in commands
-    ]
+    # A word is a command; what is none is sent as it stands.
+    named = [{"command": c} if isinstance(c, str) and c.isalpha() else c for c in commands]
+    lines = [c if isinstance(c, str) else json.dumps(c) for c in named]
     os.write(to_worker, "".join(line + "\n" for line in lines).encode())
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
@@ -68,10 +67,8 @@ def test_hello_tells_the_batch_library_and_the_other_shared_objects_with_their_b
 
 def test_each_command_gets_its_closing_event(make_cell: Any) -> None:
     folder = make_cell()
-    heard, status = talk(
-        folder, [{"command": "compile", "check": True}, {"command": "check"}, {"command": "quit"}]
-    )
-    assert [event["event"] for event in heard] == ["hello", "compiled", "checked", "bye"], (
+    heard, status = talk(folder, ["compile", "verify", "quit"])
+    assert [event["event"] for event in heard] == ["hello", "compiled", "verified", "bye"], (
         folder / "log"
     ).read_text()
     assert status == 0
@@ -79,20 +76,33 @@ def test_each_command_gets_its_closing_event(make_cell: Any) -> None:
     assert heard[1]["seconds"] >= 0
 
 
-def test_check_writes_what_the_protocol_says(make_cell: Any) -> None:
+def test_the_exam_writes_what_the_protocol_says(make_cell: Any) -> None:
     folder = make_cell()
-    talk(folder, [{"command": "compile", "check": True}, {"command": "check"}, {"command": "verify"}])
-    parameters = read_tensors(folder / "check/parameters.safetensors")
-    check = read_tensors(folder / "results/check.safetensors")
-    wanted = {"evaluation/logits", "training/logits", "training/loss"}
+    talk(folder, ["compile", "verify"])
+    parameters = read_tensors(folder / "parameters.safetensors")
+    answers = read_tensors(folder / "results/verify.safetensors")
+    wanted = {"evaluation/logits", "first/loss", "last/loss", "last/logits", "extreme/loss"}
+    wanted.add("continuation/steps")
     for name in parameters:
-        wanted |= {f"gradient/{name}", f"updated/{name}", f"updated/{name}.m", f"updated/{name}.v"}
-    assert set(check) == wanted
-    verify = read_tensors(folder / "results/verify.safetensors")
-    assert verify["losses"].shape == (3,)
-    assert {f"moment/{name}.v" for name in parameters} <= set(verify)
-    # The first of the k steps is the one step of the check, from the same state.
-    assert verify["losses"][0] == check["training/loss"]
+        for run in ("first", "last"):
+            wanted |= {f"{run}/parameter/{name}", f"{run}/moment/{name}.m", f"{run}/moment/{name}.v"}
+        wanted |= {f"continuation/{name}", f"continuation/{name}.m", f"continuation/{name}.v"}
+    assert set(answers) == wanted
+    assert answers["evaluation/logits"].shape == (6, 5)
+    assert answers["extreme/loss"] > 20
+    # numpy has the same bits, with and without a pause.
+    assert answers["continuation/steps"] >= 4
+    assert all(answers[f"continuation/{name}"][1] == 0 for name in parameters)
+    assert all(answers[f"continuation/{name}"][2] > 0 for name in parameters)
+
+
+def test_an_inference_answers_with_the_logits_of_every_slot(make_cell: Any) -> None:
+    folder = make_cell(task="infer")
+    talk(folder, ["compile", "verify"])
+    answers = read_tensors(folder / "results/verify.safetensors")
+    assert set(answers) == {"logits"}
+    assert answers["logits"].shape == (2, 6, 5)
+    assert not np.array_equal(answers["logits"][0], answers["logits"][1])
 
 
 def test_an_op_without_a_kernel_is_unsupported_and_quit_still_works(make_cell: Any) -> None:

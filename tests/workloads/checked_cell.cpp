@@ -8,12 +8,13 @@
 
 #include "backends/reference/reference_backend.hpp"
 #include "harness/conductor/check/equivalence.hpp"
+#include "harness/conductor/check/exam.hpp"
 #include "harness/conductor/check/oracle.hpp"
 #include "harness/conductor/check/tensor_file.hpp"
 #include "harness/conductor/data/initial_values.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/protocol/request.hpp"
-#include "harness/worker/checker.hpp"
+#include "harness/worker/exam.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace assay {
@@ -59,24 +60,26 @@ void run_as_if_timed(Executable& executable, const Program& program, Task task) 
     }
   }
   const std::vector<std::int32_t> labels(static_cast<std::size_t>(type.shape.front()), 1);
-  executable.stage(0, {inputs.bytes.data(), labels.data()});
-  for (int step = 1; step <= 3; ++step) executable.step(0, 1e-3, step);
+  for (const std::int64_t slot : {0, 1}) executable.stage(slot, {inputs.bytes.data(), labels.data()});
+  for (int step = 1; step <= 3; ++step) executable.step(step % 2, 1e-3, step);
   executable.synchronize();
 }
 
 }  // namespace
 
+const TensorVerdict* Judged::find(std::string_view name) const {
+  const auto found = std::ranges::find(exam.tensors, name, &TensorVerdict::name);
+  return found == exam.tensors.end() ? nullptr : &*found;
+}
+
 std::string Judged::text() const {
-  std::string text;
-  for (const Equivalence* phase : {&check, &verify}) {
-    if (!phase->passed) text += phase->reason + "\n";
-    std::vector<TensorVerdict> tensors = phase->tensors;
-    std::ranges::sort(tensors, std::greater<>(), &TensorVerdict::ratio);
-    for (std::size_t i = 0; i < std::min<std::size_t>(4, tensors.size()); ++i) {
-      const TensorVerdict& t = tensors[i];
-      text += fmt::format("  {:<40} ratio {:.3g}, max {:.3g} of {:.3g}, l2 {:.3g} of {:.3g}\n", t.name,
-                          t.ratio, t.max_error, t.max_bound, t.l2_error, t.l2_bound);
-    }
+  std::string text = exam.passed ? "" : exam.reason + "\n";
+  std::vector<TensorVerdict> tensors = exam.tensors;
+  std::ranges::sort(tensors, std::greater<>(), &TensorVerdict::ratio);
+  for (std::size_t i = 0; i < std::min<std::size_t>(6, tensors.size()); ++i) {
+    const TensorVerdict& t = tensors[i];
+    text += fmt::format("  {:<40} ratio {:.3g}, max {:.3g} of {:.3g}, l2 {:.3g} of {:.3g}\n", t.name, t.ratio,
+                        t.max_error, t.max_bound, t.l2_error, t.l2_bound);
   }
   return text;
 }
@@ -84,30 +87,30 @@ std::string Judged::text() const {
 Judged judge_backend(Backend& backend, const Program& program, const CheckedCell& cell) {
   TemporaryFolder folder;
   const fs::path path = folder.path() / "cell";
-  fs::create_directories(path);
-  std::ofstream(path / "request.json") << nlohmann::json{
-      {"protocol", 1}, {"task", to_string(cell.task)},           {"mode", cell.mode},
-      {"batch", 1},    {"precision", to_string(cell.precision)}, {"check", {{"perturbations", 4}}}};
-  write_check(path, program, 1, cell.distinct, cell.task);
+  const ExamPlan plan{cell.seed, cell.distinct, 2, cell.task, cell.precision};
+  write_exam(path / "check", program, plan);
   const OracleCache no_cache{fs::path()};
-  const fs::path oracle =
-      no_cache.answers(path, program, {"reference", "graph", "none", cell.threads}, folder.path() / "oracle",
-                       [&](const fs::path& at) { answer(at, cell.threads); });
+  const fs::path oracle = no_cache
+                              .answers({path / "check", cell.task, cell.precision, 4}, program,
+                                       {"reference", "graph", "none", cell.threads}, folder.path() / "oracle",
+                                       [&](const fs::path& at) { answer(at, cell.threads); })
+                              .file;
 
   CompileOptions options;
   options.task = cell.task;
   options.mode = cell.mode;
   options.threads = cell.threads;
   options.precision = precision_of(cell.precision);
-  options.check = true;
-  write_check_results(*backend.compile(program, options), program, cell.task, path);
-  options.check = false;
   const std::unique_ptr<Executable> timed = backend.compile(program, options);
   run_as_if_timed(*timed, program, cell.task);
-  write_verify_results(*timed, program, cell.task, path);
-  Judged judged{judge(path, oracle, "check", program), judge(path, oracle, "verify", program), {}};
+  write_exam_results(*timed, program, cell.task, 3, path);
+  Judged judged{judge({path / "check", oracle, cell.task, cell.precision}, program,
+                      path / "results/verify.safetensors")};
   const TensorFile answers = TensorFile::read(oracle);
-  if (answers.find("verify/losses") != nullptr) judged.losses = answers.required("verify/losses");
+  if (answers.find("last/loss") != nullptr) {
+    judged.first_loss = answers.required("first/loss").front();
+    judged.last_loss = answers.required("last/loss").front();
+  }
   return judged;
 }
 

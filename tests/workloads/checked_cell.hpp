@@ -1,4 +1,4 @@
-// The whole equivalence check of one cell in one process: what the conductor does with two workers, without
+// The whole exam of one cell in one process: what the conductor does with two workers, without
 // them.
 #pragma once
 
@@ -15,22 +15,23 @@ struct CheckedCell {
   std::string mode = "graph";
   PrecisionKind precision = PrecisionKind::fp32;
   int threads = 1;
-  std::int64_t distinct = 8;
+  std::int64_t distinct = 4;
+  std::uint64_t seed = 1;
 };
 
 struct Judged {
-  Equivalence check;           // before timing
-  Equivalence verify;          // on the executable that ran
-  std::vector<double> losses;  // the oracle's, of the steps after timing
+  Equivalence exam;
+  double first_loss = 0, last_loss = 0;  // the oracle's; 0 where nothing is trained
 
-  bool passed() const { return check.passed && verify.passed; }
-  double worst() const { return check.worst > verify.worst ? check.worst : verify.worst; }
-  // The reasons, or the worst tensors.
+  bool passed() const { return exam.passed; }
+  double worst() const { return exam.worst; }
+  const TensorVerdict* find(std::string_view name) const;
+  // The reason, and the worst tensors.
   std::string text() const;
 };
 
-// Judges `backend` against the reference in fp64 on `program`. The executable that is verified has run a few
-// steps from other parameters before, as a timed one has.
+// Judges `backend` against the reference in fp64 on `program`. The executable has run a few steps from other parameters
+// before, as a timed one has.
 Judged judge_backend(Backend& backend, const Program& program, const CheckedCell& cell);
 
 }  // namespace assay

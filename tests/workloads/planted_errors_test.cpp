@@ -10,7 +10,7 @@
 namespace assay {
 namespace {
 
-constexpr std::int64_t batch = 24;  // of 8 distinct samples
+constexpr std::int64_t batch = 24;  // of 4 distinct samples
 
 OptimizerSpec optimizer_of(const Plant& plant, std::string_view kind) {
   OptimizerSpec optimizer;
@@ -35,9 +35,7 @@ int expect_caught(const Plant& plant, const Wronged& wronged) {
     ++modes;
     EXPECT_FALSE(judged.passed()) << plant.what << " in mode " << mode << '\n' << judged.text();
     EXPECT_GT(judged.worst(), 3) << plant.what << ": caught by a hair\n" << judged.text();
-    std::printf("%s %s: %.0e %.0e\n", mode, plant.name.data(), judged.check.worst, judged.verify.worst);
-    EXPECT_EQ(judged.check.passed,
-              plant.timed_only || plant.name == "later_steps" || plant.name == "adam_step_count");
+    std::printf("%s %s: %.0e\n", mode, plant.name.data(), judged.worst());
   }
   return modes;
 }
@@ -154,7 +152,6 @@ TEST(PlantedErrors, are_caught_in_inference) {
     PlantedBackend backend(plant);
     const Judged judged = judge_backend(backend, trap_program(batch, {}), {Task::infer});
     EXPECT_FALSE(judged.passed()) << name << '\n' << judged.text();
-    EXPECT_EQ(judged.check.passed, plant.timed_only);
   }
 }
 

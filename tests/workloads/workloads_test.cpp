@@ -93,8 +93,7 @@ class Checked : public ::testing::TestWithParam<Case> {
     options.threads = cell.threads;
     if (std::string reason = backend->unsupported(program, options); !reason.empty()) return reason;
     judged = judge_backend(*backend, program, cell);
-    std::printf("%s: worst ratio %.2f before timing, %.2f after\n", mode.c_str(), judged.check.worst,
-                judged.verify.worst);
+    std::printf("%s: worst ratio %.2f\n", mode.c_str(), judged.worst());
     return {};
   }
 };
@@ -172,17 +171,15 @@ TEST(CheckedSteps, leave_something_to_learn_of_two_samples) {
     const Program program = find_workload(workload).build(4);
     reference::ReferenceBackend backend;
     const Judged judged = judge_backend(backend, program, {Task::train, "graph", PrecisionKind::fp32, 2, 2});
-    ASSERT_EQ(judged.losses.size(), 3U) << workload;
-    EXPECT_GT(judged.losses[1], judged.losses[0] / 30) << workload;
-    EXPECT_GT(judged.losses[2], judged.losses[0] / 3000) << workload;
+    EXPECT_GT(judged.last_loss, judged.first_loss / 3000) << workload;
   }
 }
 
 TEST(CheckedLazyAdam, finds_out_an_adam_that_moves_rows_without_a_gradient) {
   EagerRows backend;
   const Judged judged = judge_backend(backend, sparse_lstm("lazy_adam"), {});
-  EXPECT_FALSE(judged.check.passed);
-  EXPECT_NE(judged.check.reason.find("embedding.weight"), std::string::npos) << judged.text();
+  EXPECT_FALSE(judged.passed());
+  EXPECT_NE(judged.exam.reason.find("embedding.weight"), std::string::npos) << judged.text();
 }
 
 // A backend that compiles another program than it was given.
@@ -214,21 +211,21 @@ TEST(Dropout, passes_the_check_and_its_draws_are_judged) {
       const Judged judged =
           judge_backend(*make_backend(name), dropping(0.25), {Task::train, mode, PrecisionKind::fp32, 1});
       EXPECT_TRUE(judged.passed()) << name << ' ' << mode << '\n' << judged.text();
-      EXPECT_TRUE(std::ranges::any_of(judged.verify.tensors, [](const TensorVerdict& tensor) {
-        return tensor.name == "verify/draws/drop.mask" && tensor.ratio > 0;
-      }));
+      const TensorVerdict* draws = judged.find("draws/drop.mask");
+      ASSERT_NE(draws, nullptr);
+      EXPECT_GT(draws->ratio, 0);
     }
   }
 }
 
-TEST(Dropout, of_another_rate_is_found_before_timing_and_by_its_draws) {
+TEST(Dropout, of_another_rate_is_found_by_its_steps_and_by_its_draws) {
   Altered backend(dropping(0.5));
   const Judged judged =
       judge_backend(backend, dropping(0.25), {Task::train, "graph", PrecisionKind::fp32, 1});
-  EXPECT_GT(judged.check.worst, 1);
-  const auto draws = std::ranges::find(judged.verify.tensors, "verify/draws/drop.mask", &TensorVerdict::name);
-  ASSERT_NE(draws, judged.verify.tensors.end());
-  EXPECT_GT(draws->ratio, 1);
+  ASSERT_NE(judged.find("first/loss"), nullptr);
+  EXPECT_GT(judged.find("first/loss")->ratio, 1);
+  ASSERT_NE(judged.find("draws/drop.mask"), nullptr);
+  EXPECT_GT(judged.find("draws/drop.mask")->ratio, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, CheckedOptimizers, ::testing::ValuesIn(small_networks()), name_of);

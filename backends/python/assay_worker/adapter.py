@@ -109,8 +109,8 @@ class Adapter(ABC):
         return cls
 
     @abstractmethod
-    def __init__(self, program: Program, cell: Cell, check: bool) -> None:
-        """Compile; with `check`, gradients() will be called."""
+    def __init__(self, program: Program, cell: Cell) -> None:
+        """Compile."""
 
     @abstractmethod
     def set_state(self, tensors: Tensors) -> None:
@@ -143,10 +143,6 @@ class Adapter(ABC):
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
         """Inference-mode logits (B, classes) with the present state, which stays as it is."""
 
-    @abstractmethod
-    def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
-        """Training-mode "logits", "loss", "gradient/<parameter>"; updates running statistics and no more."""
-
     def supply_masks(self, masks: Tensors) -> None:
         """Dropout takes these (u8, 1 kept, by name) from the next step on; empty: it draws again."""
         if masks:
@@ -160,9 +156,12 @@ class Adapter(ABC):
         raise Unsupported("[dropout] this backend does not tell its masks")
 
     def results(self) -> Tensors:
-        """Of a single op: what the last step computed, by the names of the graph's outputs, and for task
-        train "gradient/<input>" for each of program.differentiated. Synchronises."""
-        raise Unsupported("[op] this backend does not run single ops")
+        """What the last step computed; synchronises.
+
+        Of a network in task infer its "logits". Of a single op by the names of the graph's outputs, and for
+        task train "gradient/<input>" for each of program.differentiated.
+        """
+        raise Unsupported("[infer] this backend does not give what an inference computed")
 
     @property
     def own_loop(self) -> bool:

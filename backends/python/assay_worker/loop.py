@@ -34,6 +34,7 @@ class Loop:
         self._told = 0.0
         self._rows: list[tuple[float, int]] = []
         self._at = 0
+        self.last_step = 0  # the number of the last step so far
 
     def next_block(self) -> Block | None:
         """Give the next block of steps, whose clock runs from now; None: all is done."""
@@ -50,6 +51,7 @@ class Loop:
         rows = schedule[first:end]
         if len(rows) != block.steps:
             raise RuntimeError(f"[train] steps {first} to {end}: the schedule has {len(schedule)} rows")
+        self.last_step = rows[-1][1] if rows else self.last_step
         return rows
 
     def begin_step(self) -> tuple[float, int] | None:

@@ -124,6 +124,3 @@ class OpAdapter(Adapter):
 
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
         raise NotImplementedError("a single op has no logits")
-
-    def gradients(self, inputs: np.ndarray, labels: np.ndarray) -> Tensors:
-        raise NotImplementedError("a single op gives its gradients with its results")

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from . import checks, trainer
+from . import exam, trainer
 from .adapter import Adapter, Cell
 from .batch import Session, library_path
 from .errors import Unavailable, Unsupported
@@ -50,6 +50,7 @@ class Server:
         self._program: Program | None = None
         self._adapter: Adapter | None = None
         self._session: Session | None = None
+        self._last_step: int | None = None
 
     def hello(self) -> Event:
         info = self._type.info(self._cell)
@@ -69,11 +70,11 @@ class Server:
     def answer(self, command: dict[str, Any]) -> Event:
         name = command.get("command")
         if name == "compile":
-            return self._compile(bool(command.get("check", False)))
+            return self._compile()
         if name == "quit":
             self.close()
             return {"event": "bye"}
-        if name not in ("check", "run", "verify", "restart"):
+        if name not in ("run", "verify", "restart"):
             raise ValueError(f"unknown command {name!r}")
         if self._adapter is None or self._program is None:
             raise ValueError(f"command {name!r} before compile")
@@ -82,10 +83,7 @@ class Server:
         if name == "restart":
             self._adapter.set_state(read_tensors(self._cell.folder / "parameters.safetensors"))
             return {"event": "restarted"}
-        if name == "check":
-            checks.check(self._adapter, self._program, self._cell.task, self._cell.folder)
-            return {"event": "checked"}
-        checks.verify(self._adapter, self._program, self._cell.task, self._cell.folder)
+        exam.sit(self._adapter, self._program, self._cell.task, self._last_step, self._cell.folder)
         return {"event": "verified"}
 
     def close(self) -> None:
@@ -98,13 +96,13 @@ class Server:
         if self._adapter:
             self._adapter.close()
 
-    def _compile(self, check: bool) -> Event:
+    def _compile(self) -> Event:
         self._program = read_program(self._cell.folder / "graph.json")
         parameters = read_tensors(self._cell.folder / "parameters.safetensors")
         begin = time.monotonic()
-        self._adapter = self._type.of(self._program)(self._program, self._cell, check)
+        self._adapter = self._type.of(self._program)(self._program, self._cell)
         self._adapter.set_state(parameters)
-        if self._cell.counts_steps and not check:
+        if self._cell.counts_steps:
             self._first_step(self._adapter, self._program)
             self._adapter.set_state(parameters)
         seconds = time.monotonic() - begin
@@ -136,10 +134,11 @@ class Server:
             self._emit({"event": "progress", "done": done, "planned": planned})
 
         if self._cell.loader == "native" and self._cell.task == "train" and not op:
-            trainer.run_native(adapter, self._session, Samples(self._cell.folder), progress)
+            last_step = trainer.run_native(adapter, self._session, Samples(self._cell.folder), progress)
         else:
-            trainer.run(adapter, self._session, self._cell.task, progress, op=op)
+            last_step = trainer.run(adapter, self._session, self._cell.task, progress, op=op)
         self.close()
+        self._last_step = last_step
         return {
             "event": "ran",
             "memory": adapter.memory(),

@@ -12,8 +12,8 @@ from .loop import Loop, Progress
 from .samples import Samples
 
 
-def run(adapter: Adapter, session: Session, task: str, progress: Progress, op: bool = False) -> None:
-    """Leave the state as the last step left it; call `progress` between blocks, now and then."""
+def run(adapter: Adapter, session: Session, task: str, progress: Progress, op: bool = False) -> int:
+    """Leave the state as the last step left it, and give its number; call `progress` between blocks."""
     resident = session.layout.resident_batches
     for slot in range(resident):
         session.read_resident(slot)
@@ -21,19 +21,20 @@ def run(adapter: Adapter, session: Session, task: str, progress: Progress, op: b
     loop = Loop(adapter, session, progress)
     if task == "train" and not op and adapter.own_loop:
         adapter.train(loop, None)
-        return
+        return loop.last_step
     steps = _op if op else _infer if task == "infer" else _train
     while (block := loop.next_block()) is not None:
         steps(adapter, loop, block, resident)
+    return loop.last_step
 
 
-def run_native(adapter: Adapter, session: Session, samples: Samples, progress: Progress) -> None:
+def run_native(adapter: Adapter, session: Session, samples: Samples, progress: Progress) -> int:
     """Train on what the framework's own loader gives, in its own order."""
     loop, epoch = Loop(adapter, session, progress), 0
     given: Iterator[Any] = iter(())
     if adapter.own_loop:
         adapter.train(loop, samples)
-        return
+        return loop.last_step
     while (block := loop.next_block()) is not None:
         if block.epoch != epoch:
             epoch, given = block.epoch, iter(())
@@ -46,6 +47,7 @@ def run_native(adapter: Adapter, session: Session, samples: Samples, progress: P
             adapter.step(0, learning_rate, number)
         adapter.synchronize()
         session.end_block(adapter.loss())
+    return loop.last_step
 
 
 def _pass(adapter: Adapter, samples: Samples, epoch: int) -> Iterator[Any]:

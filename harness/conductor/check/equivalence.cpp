@@ -4,29 +4,36 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "harness/conductor/check/expected_tensors.hpp"
+#include "harness/conductor/check/self_judge.hpp"
 #include "harness/conductor/check/tensor_file.hpp"
 #include "harness/conductor/check/tolerance.hpp"
-#include "harness/conductor/check/update_judge.hpp"
 #include "harness/core/error.hpp"
-#include "harness/protocol/request.hpp"
+#include "harness/protocol/exam_batches.hpp"
 
 namespace assay {
 namespace {
 
 namespace fs = std::filesystem;
 
-// The oracle ran the distinct samples alone: row r of the batch is its row row_of[r].
-std::vector<double> expanded(std::span<const double> samples, const CheckBatch& batch) {
-  const std::size_t row = samples.size() / static_cast<std::size_t>(batch.distinct);
+// The oracle ran the distinct samples of each batch alone: `samples` of one batch or of all, one behind the other, to the
+// rows of the worker.
+std::vector<double> expanded(std::span<const double> samples, const ExamBatches& batches,
+                             std::int64_t count) {
+  const auto distinct = static_cast<std::size_t>(batches.distinct);
+  const std::size_t row = samples.size() / (distinct * static_cast<std::size_t>(count));
   std::vector<double> rows;
-  rows.reserve(row * batch.row_of.size());
-  for (const std::int64_t sample : batch.row_of) {
-    const auto begin = samples.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(sample) * row);
-    rows.insert(rows.end(), begin, begin + static_cast<std::ptrdiff_t>(row));
+  rows.reserve(row * batches.row_of.size() * static_cast<std::size_t>(count));
+  for (std::size_t batch = 0; batch < static_cast<std::size_t>(count); ++batch) {
+    for (const std::int64_t sample : batches.row_of) {
+      const auto begin = samples.begin() + static_cast<std::ptrdiff_t>(
+                                               (batch * distinct + static_cast<std::size_t>(sample)) * row);
+      rows.insert(rows.end(), begin, begin + static_cast<std::ptrdiff_t>(row));
+    }
   }
   return rows;
 }
@@ -77,66 +84,74 @@ void conclude(Equivalence& result) {
 
 }  // namespace
 
-Equivalence judge(const fs::path& cell_folder, const fs::path& oracle_file, std::string_view phase,
-                  const Program& program) {
-  if (phase != "check" && phase != "verify")
-    throw std::invalid_argument(fmt::format("[check] no phase '{}'", phase));
-  const TensorFile oracle = TensorFile::read(oracle_file);
-  const CheckBatch batch = read_check_batch(cell_folder);
-  const CellRequest request = read_request(cell_folder / "request.json");
-  const Precision precision = precision_of(request.precision);
-  const std::string prefix = std::string(phase) + "/";
+Equivalence judge(const Exam& exam, const Program& program, const fs::path& worker_file) {
+  const TensorFile oracle = TensorFile::read(exam.answers);
+  const ExamBatches batches = read_exam_batches(exam.folder / "batches.json");
+  const Precision precision = precision_of(exam.precision);
 
   Equivalence result;
   TensorFile worker;
-  const fs::path file = cell_folder / "results" / (std::string(phase) + ".safetensors");
   try {
-    worker = TensorFile::read(file);
+    worker = TensorFile::read(worker_file);
   } catch (const Error& error) {
-    add_failure(result, std::string(phase), fmt::format("has no answers: {}", error.what()));
+    add_failure(result, "exam", fmt::format("has no answers: {}", error.what()));
     conclude(result);
     return result;
   }
 
-  const std::int64_t steps =
-      static_cast<std::int64_t>(TensorFile::read_array(cell_folder / "check" / "schedule.npy").size()) / 2;
-  const std::vector<ExpectedTensor> tensors = expected_tensors(program, request.task, phase, steps);
+  const bool extreme = fs::exists(exam.folder / "extreme.safetensors");
+  const std::vector<ExpectedTensor> tensors = expected_tensors(program, exam.task, batches, extreme);
   for (const ExpectedTensor& expected : tensors) {
-    const std::string name = prefix + expected.name;
     const std::string refusal = worker.refusal(expected.name, {DType::f32, expected.shape});
     if (!refusal.empty()) {
-      add_failure(result, name, refusal);
+      add_failure(result, expected.name, refusal);
       continue;
     }
-    if (expected.update || expected.draws) continue;  // judged below, from the worker's own answers
-    std::vector<double> exact = oracle.required(expected.answer);
-    if (expected.rows) exact = expanded(exact, batch);
-    const std::vector<double> seen = oracle.required("bound/" + expected.answer);
+    if (expected.draws) continue;  // judged below
+    std::vector<double> exact = oracle.required(expected.name);
+    if (expected.rows) {
+      const bool all = exam.task == Task::infer;
+      exact = expanded(exact, batches, all ? batches.count() : 1);
+    }
+    const std::vector<double> seen = oracle.required("bound/" + expected.name);
     std::vector<double> got = worker.required(expected.name);
     if (expected.square) {
       take_roots(exact);
       take_roots(got);
     }
     if (seen.size() != 2 || exact.size() != got.size()) {
-      throw CellError(
-          fmt::format("[check] {}: {} has another shape than this program asks", oracle_file.string(), name));
+      throw CellError(fmt::format("[check] {}: {} has another shape than this program asks",
+                                  exam.answers.string(), expected.name));
     }
     result.tensors.push_back(
-        compare(name, got, exact,
-                bound_of({seen[0], seen[1]}, exact, precision, expected.rows ? 1 : batch.repeats())));
+        compare(expected.name, got, exact,
+                bound_of({seen[0], seen[1]}, exact, precision, expected.summed ? batches.repeats() : 1)));
   }
-  if (std::ranges::any_of(tensors, &ExpectedTensor::update) && result.reason.empty()) {
-    for (TensorVerdict& verdict :
-         judge_updates(cell_folder, oracle, worker, program, precision, batch.repeats())) {
-      result.tensors.push_back(std::move(verdict));
-    }
+  if (result.reason.empty()) {
+    std::ranges::move(judge_draws(worker, program, exam.task), std::back_inserter(result.tensors));
+    std::ranges::move(judge_continuation(worker, program, exam.task, precision),
+                      std::back_inserter(result.tensors));
   }
-  if (std::ranges::any_of(tensors, &ExpectedTensor::draws) && result.reason.empty()) {
-    for (TensorVerdict& verdict : judge_draws(worker, program)) result.tensors.push_back(std::move(verdict));
-  }
-  if (phase == "check") result.ties = ties_of(oracle);
+  result.ties = ties_of(oracle);
   conclude(result);
   return result;
+}
+
+Looseness looseness(const Exam& exam, const Program& program) {
+  Looseness loosest;
+  if (program.is_op() || exam.task == Task::infer) return loosest;
+  const TensorFile oracle = TensorFile::read(exam.answers);
+  const Precision precision = precision_of(exam.precision);
+  const double repeats = read_exam_batches(exam.folder / "batches.json").repeats();
+  for (const ValueId id : program.training.with_role(Role::parameter)) {
+    const std::string& name = program.training.value(id).name;
+    const std::vector<double> exact = oracle.required("gradient/" + name);
+    const std::vector<double> seen = oracle.required("bound/gradient/" + name);
+    if (is_rounding_alone({seen.at(0), seen.at(1)}, exact, precision)) continue;
+    const double bound = bound_of({seen[0], seen[1]}, exact, precision, repeats).l2;
+    if (bound > loosest.bound) loosest = {bound, name};
+  }
+  return loosest;
 }
 
 }  // namespace assay

@@ -4,22 +4,21 @@
 
 #include <algorithm>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 #include <stdexcept>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/check/tensor_file.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
-#include "harness/core/io/npy.hpp"
-#include "harness/core/io/safetensors.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/graph/passes/walk.hpp"
 #include "harness/graph/program.hpp"
+#include "harness/protocol/exam_batches.hpp"
 #include "harness/protocol/message.hpp"
 #include "harness/protocol/request.hpp"
 
@@ -67,57 +66,34 @@ void write_json(const fs::path& path, const nlohmann::json& json) {
   write_atomically(path, json.dump() + "\n", false);
 }
 
-// The first row of each sample, in the order of the samples.
-HostTensor distinct_rows(const HostTensor& rows, const CheckBatch& batch) {
-  Shape shape = rows.type.shape;
-  shape.front() = batch.distinct;
-  HostTensor samples = HostTensor::zeros(rows.name, {rows.type.dtype, shape});
-  const std::size_t row = rows.bytes.size() / static_cast<std::size_t>(batch.batch);
-  for (std::int64_t sample = 0; sample < batch.distinct; ++sample) {
-    const auto found = std::find(batch.row_of.begin(), batch.row_of.end(), sample);
-    if (found == batch.row_of.end()) throw CellError(fmt::format("[oracle] sample {} has no row", sample));
-    const auto at = static_cast<std::size_t>(found - batch.row_of.begin());
-    std::copy_n(rows.bytes.begin() + static_cast<std::ptrdiff_t>(at * row), row,
-                samples.bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(sample) * row));
-  }
-  return samples;
-}
-
 }  // namespace
 
-void write_oracle_cell(const fs::path& oracle_folder, const fs::path& cell_folder, const Program& program,
+void write_oracle_cell(const fs::path& oracle_folder, const OracleQuestion& question, const Program& program,
                        const OracleWorker& worker) {
-  const CheckBatch batch = read_check_batch(cell_folder);
-  const CellRequest asked = read_request(cell_folder / "request.json");
+  ExamBatches batches = read_exam_batches(question.exam / "batches.json");
+  batches.batch = batches.distinct;
+  batches.row_of.resize(static_cast<std::size_t>(batches.distinct));
+  std::iota(batches.row_of.begin(), batches.row_of.end(), std::int64_t{0});
   const CellRequest request{
       .protocol = protocol::version,
       .backend = worker.backend,
-      .workload = asked.workload,
-      .task = asked.task,
+      .workload = program.training.name(),
+      .task = question.task,
       .mode = worker.mode,
       .precision = PrecisionKind::fp64,
-      .batch = batch.distinct,
+      .batch = batches.distinct,
       .threads = worker.threads,
       .deterministic = true,
-      .oracle = OracleRequest{.precision = asked.precision, .perturbations = asked.check.perturbations}};
+      .oracle = OracleRequest{.precision = question.precision, .perturbations = question.perturbations}};
 
-  const fs::path from = cell_folder / "check";
   const fs::path to = oracle_folder / "check";
-  fs::create_directories(to);
+  fs::create_directories(oracle_folder);
+  fs::copy(question.exam, to, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
   write_json(oracle_folder / "request.json", encode(request));
-  write_json(oracle_folder / "graph.json", to_json(with_batch(program, batch.distinct)));
-  for (const fs::path& target : {to / "parameters.safetensors", oracle_folder / "parameters.safetensors"}) {
-    fs::copy_file(from / "parameters.safetensors", target, fs::copy_options::overwrite_existing);
-  }
-  fs::copy_file(from / "schedule.npy", to / "schedule.npy", fs::copy_options::overwrite_existing);
-  write_npy(to / "inputs.npy", distinct_rows(read_npy(from / "inputs.npy"), batch));
-  write_npy(to / "labels.npy", distinct_rows(read_npy(from / "labels.npy"), batch));
-  if (!fs::exists(from / "masks.safetensors")) return;
-  std::vector<HostTensor> masks;
-  for (const HostTensor& mask : read_safetensors(from / "masks.safetensors")) {
-    masks.push_back(distinct_rows(mask, batch));
-  }
-  write_safetensors(to / "masks.safetensors", masks);
+  write_json(oracle_folder / "graph.json", to_json(with_batch(program, batches.distinct)));
+  write_json(to / "batches.json", encode(batches));
+  fs::copy_file(question.exam / "state.safetensors", oracle_folder / "parameters.safetensors",
+                fs::copy_options::overwrite_existing);
 }
 
 namespace {
@@ -133,12 +109,11 @@ std::string key_of(const fs::path& oracle_folder, const OracleWorker& worker) {
        << (fs::is_regular_file(worker.executable) ? sha256_of_file(worker.executable)
                                                   : worker.executable.string())
        << '\n';
-  for (const char* file : {"request.json", "graph.json", "check/parameters.safetensors", "check/inputs.npy",
-                           "check/labels.npy", "check/schedule.npy"}) {
-    text << file << ' ' << sha256_of_file(oracle_folder / file) << '\n';
+  for (const char* file :
+       {"request.json", "graph.json", "check/state.safetensors", "check/inputs.npy", "check/labels.npy",
+        "check/schedule.npy", "check/batches.json", "check/masks.safetensors", "check/extreme.safetensors"}) {
+    if (fs::exists(oracle_folder / file)) text << file << ' ' << sha256_of_file(oracle_folder / file) << '\n';
   }
-  const fs::path masks = oracle_folder / "check/masks.safetensors";
-  if (fs::exists(masks)) text << "masks " << sha256_of_file(masks) << '\n';
   return sha256(text.str());
 }
 
@@ -171,10 +146,11 @@ void keep(const fs::path& answers, const fs::path& entry) {
 
 OracleCache::OracleCache(fs::path folder) : folder_(std::move(folder)) {}
 
-fs::path OracleCache::answers(const fs::path& cell_folder, const Program& program, const OracleWorker& worker,
-                              const fs::path& scratch, const Run& run) const {
+OracleCache::Answers OracleCache::answers(const OracleQuestion& question, const Program& program,
+                                          const OracleWorker& worker, const fs::path& scratch,
+                                          const Run& run) const {
   fs::remove_all(scratch);
-  write_oracle_cell(scratch, cell_folder, program, worker);
+  write_oracle_cell(scratch, question, program, worker);
   const fs::path entry = folder_.empty() ? fs::path() : folder_ / key_of(scratch, worker);
   const fs::path answers = scratch / "results" / answers_name;
   try {
@@ -182,7 +158,7 @@ fs::path OracleCache::answers(const fs::path& cell_folder, const Program& progra
       // A copy, because another process may replace the entry while it is read.
       fs::create_directories(answers.parent_path());
       fs::copy_file(entry / answers_name, answers);
-      return answers;
+      return {answers, true};
     }
   } catch (const std::runtime_error&) {
     fs::remove(answers);  // unreadable is as good as absent
@@ -195,7 +171,7 @@ fs::path OracleCache::answers(const fs::path& cell_folder, const Program& progra
   } catch (const std::runtime_error&) {
     // A cache that cannot be written costs time, not the run.
   }
-  return answers;
+  return {answers, false};
 }
 
 }  // namespace assay

@@ -19,7 +19,7 @@ std::int64_t batch_of(const Program& program);
 // an op has the batch written into its attributes.
 Program with_batch(const Program& program, std::int64_t batch);
 // The number of the check's rules. It rises when the questions or the way of answering change and no digest shows it.
-inline constexpr int check_version = 2;
+inline constexpr int check_version = 3;
 
 // The worker that gives the answers: the backend whose backend.json says "oracle": true.
 struct OracleWorker {
@@ -29,11 +29,18 @@ struct OracleWorker {
   int threads = 1;
 };
 
-// Writes the folder in which an oracle answers for `cell_folder`: request.json (precision fp64, the batch of
-// the distinct samples, and "oracle": {"precision", "perturbations", "seed"}), graph.json,
-// parameters.safetensors and check/. The cell folder has its request.json and check/ already; `program` is
-// the cell's own. Throws CellError.
-void write_oracle_cell(const std::filesystem::path& oracle_folder, const std::filesystem::path& cell_folder,
+// What the oracle is asked.
+struct OracleQuestion {
+  std::filesystem::path exam;  // the folder of write_exam()
+  Task task = Task::train;
+  PrecisionKind precision = PrecisionKind::fp32;  // the policy of the cell that is judged
+  int perturbations = 4;
+};
+
+// Writes the folder in which an oracle answers: request.json (precision fp64, the batch of the distinct samples, and
+// "oracle": {"precision", "perturbations", "seed"}), graph.json, parameters.safetensors and check/. `program` is the
+// cell's own. Throws CellError.
+void write_oracle_cell(const std::filesystem::path& oracle_folder, const OracleQuestion& question,
                        const Program& program, const OracleWorker& worker);
 
 // Answers by the digest of the oracle's folder, of its worker's executable and of the version of this check.
@@ -48,12 +55,15 @@ class OracleCache {
   // fails.
   using Run = std::function<void(const std::filesystem::path& oracle_folder)>;
 
-  // The path of oracle.safetensors for this cell, from the cache or by `run` in `scratch` (made, and emptied
-  // before). An entry that is damaged is made again. Throws what `run` throws, and CellError when it
-  // leaves no answers.
-  std::filesystem::path answers(const std::filesystem::path& cell_folder, const Program& program,
-                                const OracleWorker& worker, const std::filesystem::path& scratch,
-                                const Run& run) const;
+  // The path of oracle.safetensors, from the cache or by `run` in `scratch` (made, and emptied before), and whether it
+  // was in the cache. An entry that is damaged is made again. Throws what `run` throws, and CellError when it leaves no
+  // answers.
+  struct Answers {
+    std::filesystem::path file;
+    bool cached = false;
+  };
+  Answers answers(const OracleQuestion& question, const Program& program, const OracleWorker& worker,
+                  const std::filesystem::path& scratch, const Run& run) const;
 
  private:
   std::filesystem::path folder_;

@@ -20,14 +20,17 @@ double ratio_of(double error, double bound) {
 
 }  // namespace
 
+bool is_rounding_alone(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision) {
+  return largest(exact) < unit_roundoff(precision.master) * seen.max;
+}
+
 Bound bound_of(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision,
                double repeats) {
   const double count = std::max<double>(1, static_cast<double>(exact.size()));
   const double growth = std::sqrt(repeats);
   const bool stored_narrow = precision.storage != precision.master;
-  const bool nothing_else = largest(exact) < unit_roundoff(precision.master) * seen.max;
   double factor = stored_narrow || precision.tf32 ? narrow_tolerance_factor : tolerance_factor * growth;
-  if (stored_narrow && nothing_else) factor *= alike_roundings;
+  if (stored_narrow && is_rounding_alone(seen, exact, precision)) factor *= alike_roundings;
   factor *= 1 + small_sample / std::sqrt(count);
   const double floor = floor_roundings * unit_roundoff(precision.master) * growth;
   return {factor * seen.max + floor * largest(exact), factor * seen.l2 + floor};

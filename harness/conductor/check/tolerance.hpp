@@ -38,6 +38,9 @@ using Bound = ErrorNorms;
 Bound bound_of(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision,
                double repeats = 1);
 
+// Whether the tensor is zero but for rounding: its exact values are below what the runs were off by.
+bool is_rounding_alone(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision);
+
 // Errors of `got` against `exact` (equally long), with the ratio to the bound. Not finite: beyond_measure.
 TensorVerdict compare(std::string name, std::span<const double> got, std::span<const double> exact,
                       const Bound& bound);

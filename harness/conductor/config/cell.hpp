@@ -70,7 +70,7 @@ struct Cell {
   const BackendDescription* backend = nullptr;  // of the registry that the matrix was made with
   MeasurePlan measure;
   bool check = true;
-  std::int64_t distinct = 8;
+  std::int64_t distinct = 4;
   bool profile = false;
   std::vector<Published> published;
   std::size_t row = 0;     // of the config's rows, that made it

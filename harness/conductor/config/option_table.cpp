@@ -30,9 +30,9 @@ constexpr std::array settings = {
     Option{"resident-batches", cell, integer, "N", "8",
            "Batches that the resident loader rotates, so that no input stays in cache", 1, 4096},
     Option{"check", cell, flag, "true|false", "true",
-           "Compare with the oracle before timing and after; without it no cell is ranked"},
-    Option{"distinct", cell, integer, "N", "8",
-           "Distinct samples in the check's batch: what the oracle pays for", 1, 4096},
+           "Compare what was timed with the oracle; without it no cell is ranked"},
+    Option{"distinct", cell, integer, "N", "4",
+           "Distinct samples in a batch of the exam: what the oracle pays for", 1, 4096},
 
     Option{"forks", run, integer, "N", "3",
            "Fresh executions of each cell; intervals need six; 0 executes nothing and tells the memory plans",

@@ -65,7 +65,9 @@ Entry equivalence_entry(const CellReport& cell) {
   if (!equivalence.checked)
     return cell.status == Status::ok ? Entry{"unchecked", Tone::doubtful} : Entry{"-", Tone::quiet};
   if (!equivalence.passed) return {"wrong", Tone::bad};
-  return {fmt::format("{:.0f} % of bound", 100 * equivalence.worst), Tone::good};
+  const bool loose = is_loose(equivalence);
+  return {fmt::format("{:.0f} % of bound{}", 100 * equivalence.worst, loose ? ", loosely" : ""),
+          loose ? Tone::plain : Tone::good};
 }
 
 std::string ratio_text(const PairedRatio& ratio) {

@@ -288,6 +288,10 @@ Table equivalence_table(const CellReport& cell) {
     table.notes.push_back(fmt::format("{}: {} of {} elements are within rounding of a tie", ties.op,
                                       ties.tipped, ties.elements));
   }
+  if (const auto& settings = cell.equivalence.settings; settings && settings->loosest > 0)
+    table.notes.push_back(fmt::format("the exam can tell a gradient to {:.2g} % at worst: {}{}",
+                                      100 * settings->loosest, settings->loosest_gradient,
+                                      is_loose(cell.equivalence) ? "; equal loosely" : ""));
   if (table.rows.empty()) table.columns.clear();
   if (cell.status != Status::ok)
     table.notes.push_back(fmt::format("{}: {}", to_string(cell.status), one_line(cell.reason, 600)));

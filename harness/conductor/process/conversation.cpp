@@ -32,10 +32,9 @@ struct Ended {
 };
 
 constexpr std::array closing_events = {
-    std::pair{Verb::compile, "compiled"},  std::pair{Verb::check, "checked"},
-    std::pair{Verb::run, "ran"},           std::pair{Verb::verify, "verified"},
-    std::pair{Verb::restart, "restarted"}, std::pair{Verb::oracle, "judged"},
-    std::pair{Verb::quit, "bye"}};
+    std::pair{Verb::compile, "compiled"}, std::pair{Verb::run, "ran"},
+    std::pair{Verb::verify, "verified"},  std::pair{Verb::restart, "restarted"},
+    std::pair{Verb::oracle, "judged"},    std::pair{Verb::quit, "bye"}};
 
 std::string_view closing_event(Verb verb) {
   for (const auto& [candidate, name] : closing_events) {

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/data/epoch_plan.hpp"
 #include "harness/conductor/data/initial_values.hpp"
@@ -156,13 +155,13 @@ Json settings_in_force(const Cell& cell) {
 }
 
 void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
-                       FolderPurpose purpose, std::uint64_t seed, std::uint64_t check_seed,
+                       FolderPurpose purpose, std::uint64_t seed, const std::filesystem::path& exam,
                        DatasetShelf& data) {
   std::filesystem::create_directories(folder / "results");
   write_text(folder / "request.json", request_json(cell, seed).dump(1));
   write_text(folder / "graph.json", to_json(program).dump());
   write_safetensors(folder / "parameters.safetensors", initial_values(program.training, seed));
-  if (cell.check) write_check(folder, program, check_seed, cell.distinct, cell.axes.task);
+  if (!exam.empty()) std::filesystem::copy(exam, folder / "check", std::filesystem::copy_options::recursive);
   if (purpose != FolderPurpose::run) return;
   std::visit([&](const auto& subject) { write_data(folder, subject, cell, program, seed, data); },
              cell.subject);

@@ -36,11 +36,10 @@ nlohmann::json settings_in_force(const Cell& cell);
 // What the folder is for: the check alone needs no data set.
 enum class FolderPurpose { check, run };
 
-// Everything that is equal between backends is a function of (cell's program, seed); the check's part of
-// `check_seed` alone, so that every round has the same. Makes the folder; it must be empty. Throws IoError
-// and what the data set throws.
+// Everything that is equal between backends is a function of (cell's program, seed), and a copy of the exam's folder
+// (empty: none). Makes the folder; it must be empty. Throws IoError and what the data set throws.
 void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
-                       FolderPurpose purpose, std::uint64_t seed, std::uint64_t check_seed,
+                       FolderPurpose purpose, std::uint64_t seed, const std::filesystem::path& exam,
                        DatasetShelf& data);
 
 // results/clock.json: what the batch library measured in the worker.

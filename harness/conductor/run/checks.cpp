@@ -26,7 +26,8 @@ bool may_be_the_neighbours_fault(Status status) {
 bool Checks::wanted(std::size_t index) const {
   const Cell& cell = run_.cells[index];
   const CellReport& row = run_.rows[index];
-  return cell.runnable() && cell.check && !row.equivalence.checked && !has_failed(row);
+  return cell.runnable() && cell.check && (run_.all || is_checked_before(cell)) && !row.equivalence.checked &&
+         !has_failed(row);
 }
 
 const std::string& Checks::subject_of(std::size_t cell, const Program& program) {

@@ -31,6 +31,7 @@ class Checks {
     QuickBudget& budget;
     Progress& progress;
     const Interrupts& interrupts;
+    bool all = false;  // also cells that are checked behind their timed steps: nothing is timed
   };
   // Called after a result went into its row. start: of the check, ISO 8601.
   using Made = std::function<void(std::size_t cell, const CheckOutcome& outcome, const std::string& start)>;

@@ -4,10 +4,12 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 
+#include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/config/matrix.hpp"
 #include "harness/conductor/process/conversation.hpp"
 #include "harness/conductor/run/cell_folder.hpp"
@@ -35,6 +37,19 @@ struct ResidentWorker {
   Worker worker;
 };
 
+// An exam with what the report says of it.
+struct SetExam {
+  Exam exam;
+  CheckSettings settings;
+  double seconds = 0;  // that the oracle took to answer; 0 where its answers were there
+};
+
+// The exams of a run: of two cells of one program the second finds those of the first.
+struct ExamShelf {
+  std::mutex mutex{};  // held while the oracle answers
+  std::map<std::string, SetExam> sets{};
+};
+
 // What all forks of a run share. Borrows everything.
 struct ForkContext {
   std::filesystem::path scratch;  // cell folders are made in it and removed after the fork
@@ -46,8 +61,7 @@ struct ForkContext {
   // When the conversations of a fork must be over; absent: their phases have limits alone.
   std::optional<std::chrono::steady_clock::time_point> deadline{};
   int lane = 0;  // of checks side by side, from 0
-  // Held while the oracle answers: of two cells of one program the second finds the answers of the first.
-  std::shared_ptr<std::mutex> oracle = std::make_shared<std::mutex>();
+  std::shared_ptr<ExamShelf> exams = std::make_shared<ExamShelf>();
 };
 
 struct CheckOutcome {
@@ -58,10 +72,13 @@ struct CheckOutcome {
   std::optional<protocol::Hello> hello;
   TimeSpent spent;
 };
-// What the check before timing depends on: two cells of a run with one subject would be asked and judged alike.
+// Whether the cell is checked in a process of its own before it is timed: an epoch is timed from a cold start, and may
+// take hours. Otherwise its forks are, behind their timed steps.
+bool is_checked_before(const Cell& cell);
+// What that check depends on: two cells of a run with one subject would be asked and judged alike.
 std::string check_subject(const Cell& cell, const Program& program);
-// Starts the cell's backend to answer the check and the oracle where its answers are not cached. Several threads may
-// call it at a time, each for another cell and with a context of its own.
+// Starts the cell's backend to sit the exam without timed steps, and the oracle where its answers are not there.
+// Several threads may call it at a time, each for another cell and with a context of its own.
 CheckOutcome check_cell(const Cell& cell, const Program& program, const ForkContext& context);
 
 struct TimedOutcome {
@@ -69,10 +86,9 @@ struct TimedOutcome {
   Equivalence verified;  // of the executable that was timed
   std::optional<protocol::Hello> hello;
 };
-// Round r has the seed settings.seed + r. `verify`: compare with the oracle afterwards. With ForkStyle::resident the
-// fork uses the worker that `resident` holds, or starts one, and leaves it there if all went well; nullptr: no worker
+// Round r has the seed settings.seed + r, and every second round the same exam. With ForkStyle::resident the fork uses the worker that `resident` holds, or starts one, and leaves it there if all went well; nullptr: no worker
 // stays.
-TimedOutcome time_cell(const Cell& cell, int round, bool verify, const ForkContext& context,
+TimedOutcome time_cell(const Cell& cell, int round, const ForkContext& context,
                        std::optional<ResidentWorker>* resident);
 
 // The tensors of both, the worse of two verdicts where one name stands twice.

@@ -89,10 +89,11 @@ struct Measurement::Parts {
         budget_(settings_.quick ? std::optional(quick_seconds) : std::nullopt),
         context_{scratch_.path(), registry, settings_, data_, {}, request.keep_folders},
         rooflines_(context_, progress),
-        checks_({cells_, report_.cells, names_, context_, budget_, progress_, interrupts_},
-                [this](std::size_t cell, const CheckOutcome& outcome, const std::string& start) {
-                  take_check(cell, outcome, start);
-                }) {
+        checks_(
+            {cells_, report_.cells, names_, context_, budget_, progress_, interrupts_, request.check_alone},
+            [this](std::size_t cell, const CheckOutcome& outcome, const std::string& start) {
+              take_check(cell, outcome, start);
+            }) {
     if (request.resume) refuse_other_config(request);
     for (std::size_t i = 0; i < cells_.size(); ++i) groups_[cells_[i].group()].push_back(i);
     std::vector<const Axes*> axes;
@@ -286,8 +287,7 @@ struct Measurement::Parts {
     context_.deadline = budget_.deadline(cell.axes.backend);
     progress_.begin(fmt::format("{} round {}", names_[planned.cell], planned.round + 1));
     std::string start = utc_now();
-    TimedOutcome outcome = time_cell(cell, planned.round, cell.check && row.equivalence.checked, context_,
-                                     &residents_[planned.cell]);
+    TimedOutcome outcome = time_cell(cell, planned.round, context_, &residents_[planned.cell]);
     if (outcome.hello) take_hello(row, *outcome.hello);
     if (outcome.verified.checked || !outcome.verified.reason.empty()) {
       row.equivalence = merged(row.equivalence, outcome.verified);

@@ -21,10 +21,9 @@ std::string error_of(std::string_view line) {
 }
 
 TEST(Message, commands_survive_the_wire) {
-  for (const Verb verb : {Verb::compile, Verb::check, Verb::run, Verb::verify, Verb::oracle, Verb::quit}) {
+  for (const Verb verb : {Verb::compile, Verb::run, Verb::verify, Verb::oracle, Verb::quit}) {
     EXPECT_EQ(parse_command(write(Command{verb})).verb, verb);
   }
-  EXPECT_TRUE(parse_command(write(Command{Verb::compile, true})).check);
 }
 
 TEST(Message, hello_survives_the_wire) {

@@ -55,12 +55,11 @@ Json request() {
 }
 
 TEST(ProtocolSchema, holds_for_every_message_that_we_write) {
-  for (const Verb verb : {Verb::compile, Verb::check, Verb::run, Verb::verify, Verb::oracle, Verb::quit}) {
+  for (const Verb verb : {Verb::compile, Verb::run, Verb::verify, Verb::oracle, Verb::quit}) {
     EXPECT_EQ(errors("command", Json::parse(write(Command{verb}))), "");
   }
   const Event events[] = {Hello{1, "x", "1", {{"l", "1", ""}}, {}},
                           Compiled{0.5, {}, {{"arena", 1}}},
-                          Checked{},
                           Ran{{}, {}, {{"n", "op", 0.1, 2}}, "5ac3"},
                           Verified{},
                           Judged{},

@@ -121,7 +121,7 @@ TEST(Server, trains_a_cell_from_hello_to_bye) {
   const json hello = with.hear();
   EXPECT_EQ(hello["event"], "hello");
   EXPECT_EQ(hello["backend"], "reference");
-  const json compiled = with.ask(R"({"command": "compile", "check": false})");
+  const json compiled = with.ask(R"({"command": "compile"})");
   EXPECT_EQ(compiled["event"], "compiled") << compiled;
   EXPECT_GT(compiled["seconds"], 0);
   EXPECT_GT(compiled["memory"]["planned_arena"], 0);
@@ -155,7 +155,7 @@ TEST(Server, infers_and_stamps_latencies) {
 TEST(Server, refuses_what_comes_before_the_compilation) {
   Conversation with;
   with.hear();
-  for (const char* command : {"run", "check", "verify"}) {
+  for (const char* command : {"run", "verify"}) {
     const json answer = with.ask(json{{"command", command}}.dump());
     EXPECT_EQ(answer["event"], "error") << command;
     EXPECT_EQ(answer["kind"], "failed");

@@ -46,7 +46,7 @@ class Witness final : public Executable {
     ++evaluations;
     for (std::int64_t i = 0; i < 4 * Cell::classes; ++i) logits[i] = i % Cell::classes == 0 ? 1.0F : 0.0F;
   }
-  std::vector<HostTensor> gradients(const HostBatch&) override { return {}; }
+  std::vector<HostTensor> results() override { return {}; }
   std::map<std::string, std::int64_t> memory() const override { return {}; }
 
   std::vector<std::int64_t> staged, slots, numbers;
@@ -147,7 +147,7 @@ TEST(Trainer, passes_on_what_the_executable_throws) {
     void synchronize() override {}
     double loss() override { return 0; }
     void evaluate(const HostBatch&, float*) override {}
-    std::vector<HostTensor> gradients(const HostBatch&) override { return {}; }
+    std::vector<HostTensor> results() override { return {}; }
     std::map<std::string, std::int64_t> memory() const override { return {}; }
   };
   Cell cell;

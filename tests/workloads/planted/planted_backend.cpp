@@ -31,9 +31,8 @@ class PlantedKernel final : public Kernel {
 
 class PlantedLibrary final : public KernelLibrary {
  public:
-  PlantedLibrary(const Plant& plant, std::unique_ptr<KernelLibrary> library, bool active,
-                 std::shared_ptr<int> planted)
-      : plant_(plant), library_(std::move(library)), active_(active), planted_(std::move(planted)) {}
+  PlantedLibrary(const Plant& plant, std::unique_ptr<KernelLibrary> library, std::shared_ptr<int> planted)
+      : plant_(plant), library_(std::move(library)), planted_(std::move(planted)) {}
 
   Graph fuse(Graph graph) const override { return library_->fuse(std::move(graph)); }
   std::string unsupported(const Graph& graph, const Node& node) const override {
@@ -44,7 +43,7 @@ class PlantedLibrary final : public KernelLibrary {
   Lowered lower(const Graph& graph, NodeId id, const Offer& offer) override {
     const Node& node = graph.node(id);
     Lowered lowered = library_->lower(graph, id, offer);
-    if (!active_ || lowered.view || !is_wronged(node)) return lowered;
+    if (lowered.view || !is_wronged(node)) return lowered;
     Lowered wronged{nullptr, lowered.inputs, lowered.outputs, lowered.scratch_bytes, {}, false};
     wronged.kernel = std::make_unique<PlantedKernel>(graph, node, std::move(lowered), *library_, plant_);
     ++*planted_;
@@ -65,7 +64,6 @@ class PlantedLibrary final : public KernelLibrary {
 
   const Plant& plant_;
   std::unique_ptr<KernelLibrary> library_;
-  bool active_;
   std::shared_ptr<int> planted_;
 };
 
@@ -154,10 +152,8 @@ std::string PlantedBackend::unsupported(const Program& program, const CompileOpt
 }
 
 std::unique_ptr<Executable> PlantedBackend::compile(const Program& program, const CompileOptions& options) {
-  const bool active = !plant_.timed_only || !options.check;
   return std::make_unique<KernelExecutable>(
-      program, options,
-      std::make_unique<PlantedLibrary>(plant_, wronged_.kernels(options), active, planted_));
+      program, options, std::make_unique<PlantedLibrary>(plant_, wronged_.kernels(options), planted_));
 }
 
 }  // namespace assay

@@ -57,7 +57,6 @@ struct Plant {
   std::string_view what;  // in words
   std::vector<std::string_view> ops;
   std::function<void(PlantedCall&)> act;
-  bool timed_only = false;              // right in the check, wrong in what is timed
   std::string_view optimizer = "adam";  // of a program on which it shows
   double weight_decay = 0;
   bool fused_only = false;  // in ops with a fused ReLU alone

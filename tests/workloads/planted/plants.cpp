@@ -189,15 +189,14 @@ const std::vector<Plant>& all_plants() {
          const auto row = static_cast<std::ptrdiff_t>(call.out(0).size() / 24);
          std::fill(call.out(0).end() - row, call.out(0).end(), 0.0f);
        }},
-      {"fused_path", "a ReLU that leaks, in what is timed alone", {"relu"}, leak, true},
+      {"fused_path", "a ReLU that leaks", {"relu"}, leak},
       {"fused_relu",
-       "an op with a ReLU inside that is a hundredth too large, in what is timed alone",
+       "an op with a ReLU inside that is a hundredth too large",
        {"convolution", "linear", "add"},
        [](PlantedCall& call) {
          call.run();
          scale(call.out(0), 1.01f);
        },
-       true,
        "adam",
        0,
        true},
@@ -296,11 +295,10 @@ const std::vector<Plant>& all_plants() {
        "weight decay beside the gradient, not in it",
        {"adam"},
        decouple_decay,
-       false,
        "adam",
        0.1},
-      {"bias_decay", "weight decay on biases as well", {"sgd"}, decay_biases, false, "sgd", 0.1},
-      {"rate_in_velocity", "the learning rate inside the velocity", {"sgd"}, rate_in_velocity, false, "sgd"},
+      {"bias_decay", "weight decay on biases as well", {"sgd"}, decay_biases, "sgd", 0.1},
+      {"rate_in_velocity", "the learning rate inside the velocity", {"sgd"}, rate_in_velocity, "sgd"},
       {"rmsprop_decay",
        "a moment of RMSprop that decays as 0.99",
        {"rmsprop"},
@@ -312,7 +310,6 @@ const std::vector<Plant>& all_plants() {
            call.out(1)[i] = 0.99f * old[i] + 0.01f * squared;
          }
        },
-       false,
        "rmsprop"},
   };
   return plants;

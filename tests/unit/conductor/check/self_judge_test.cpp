@@ -1,4 +1,4 @@
-#include "harness/conductor/check/update_judge.hpp"
+#include "harness/conductor/check/self_judge.hpp"
 
 #include <gtest/gtest.h>
 
@@ -24,9 +24,10 @@ TensorVerdict verdict_on(const std::vector<float>& counts) {
   HostTensor tensor = HostTensor::zeros("draws/drop.mask", {DType::f32, {4}});
   std::ranges::copy(counts, tensor.as<float>().begin());
   write_safetensors(folder.path() / "verify.safetensors", std::vector{tensor});
-  const auto verdicts = judge_draws(TensorFile::read(folder.path() / "verify.safetensors"), dropping());
+  const auto verdicts =
+      judge_draws(TensorFile::read(folder.path() / "verify.safetensors"), dropping(), Task::train);
   EXPECT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts.front().name, "verify/draws/drop.mask");
+  EXPECT_EQ(verdicts.front().name, "draws/drop.mask");
   return verdicts.front();
 }
 

@@ -1,0 +1,229 @@
+"""What the command verify writes: docs/protocol.md, "The exam"."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .adapter import Adapter
+from .program import Program
+from .tensors import Tensors, read_tensors, write_tensors
+
+UNKNOWN = 255  # in a mask: nobody can tell
+CONTINUATION_SECONDS = 0.25
+MOST_STEPS = 200
+MOST_STATE_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Feeds:
+    """What the conductor laid into check/ of the cell folder."""
+
+    state: Tensors
+    samples: np.ndarray  # f32 or i32: those of batch 0, then those of batch 1, ...
+    labels: np.ndarray  # i32, of each sample
+    schedule: list[list[float]]  # (1 + k, 2): learning rate, step count
+    masks: Tensors  # u8 by the mask's name, a row for each distinct sample of a batch; none without dropout
+    extreme: Tensors  # what replaces tensors of the state for the step with an extreme logit
+    distinct: int  # samples in each batch
+    row_of: np.ndarray  # the sample of each row, counted within its batch
+    slots: list[int]  # of each batch
+
+    @property
+    def batches(self) -> range:
+        return range(len(self.slots))
+
+    def batch(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Give the rows of a batch; the further rows of one sample are off by a rounding here and there."""
+        rows = number * self.distinct + self.row_of
+        inputs, labels = self.samples[rows], self.labels[rows]
+        if inputs.dtype == np.float32 and len(rows) > self.distinct:
+            _, first = np.unique(self.row_of, return_index=True)
+            again = np.setdiff1d(np.arange(len(rows)), first)
+            moved = np.random.default_rng(number).random((len(again), *inputs.shape[1:])) < 0.25
+            inputs[again] = np.where(moved, np.nextafter(inputs[again], np.float32(0)), inputs[again])
+        return inputs, labels
+
+    def batch_masks(self) -> Tensors:
+        return {name: mask[self.row_of] for name, mask in self.masks.items()}
+
+
+def read_feeds(cell_folder: Path) -> Feeds:
+    folder = cell_folder / "check"
+
+    def tensors(name: str) -> Tensors:
+        path = folder / f"{name}.safetensors"
+        return read_tensors(path) if path.exists() else {}
+
+    batches = json.loads((folder / "batches.json").read_text())
+    return Feeds(
+        read_tensors(folder / "state.safetensors"),
+        np.load(folder / "inputs.npy"),
+        np.load(folder / "labels.npy"),
+        np.load(folder / "schedule.npy").tolist(),
+        tensors("masks"),
+        tensors("extreme"),
+        int(batches["distinct"]),
+        np.array(batches["row_of"]),
+        [int(slot) for slot in batches["slots"]],
+    )
+
+
+class Staged:
+    """The exam's batches in an adapter's slots: staged when another one lies there."""
+
+    def __init__(self, adapter: Adapter, feeds: Feeds) -> None:
+        self._adapter, self._feeds = adapter, feeds
+        self._held: dict[int, int] = {}
+
+    def slot_of(self, batch: int) -> int:
+        slot = self._feeds.slots[batch]
+        if self._held.get(slot) != batch:
+            self._adapter.stage(slot, *self._feeds.batch(batch))
+            self._held[slot] = batch
+        return slot
+
+    def stage_all(self) -> None:
+        """Stage as many as there are slots for: steps follow each other without a staging between."""
+        for batch in self._feeds.batches:
+            self.slot_of(batch)
+
+
+def sit(adapter: Adapter, program: Program, task: str, last_step: int | None, cell_folder: Path) -> None:
+    """Write results/verify.safetensors; the state and the slots afterwards are the exam's.
+
+    last_step: number of the last step that ran, which left the state and batches in the slots; None where
+    nothing ran.
+    """
+    feeds = read_feeds(cell_folder)
+    staged = Staged(adapter, feeds)
+    answers: Tensors = {}
+    if task == "train" and not program.is_op and not feeds.masks:
+        # Where each step is given its batch, a loop of the framework's own may have left none.
+        if last_step is None or set(feeds.slots) == {0}:
+            staged.stage_all()
+        answers |= _continuation(adapter, feeds, (last_step or 0) + 1)
+        staged = Staged(adapter, feeds)
+    if program.is_op or task == "train":
+        adapter.supply_masks(feeds.batch_masks())
+    adapter.set_state(feeds.state)
+    staged.stage_all()
+    if program.is_op or task == "infer":
+        answers |= _results(adapter, staged, feeds, program.is_op)
+    else:
+        answers |= _training(adapter, staged, feeds, program)
+    if program.is_op or task == "train":
+        answers |= _draws(adapter, staged, feeds)
+    _write(cell_folder / "results/verify.safetensors", answers)
+
+
+def _results(adapter: Adapter, staged: Staged, feeds: Feeds, is_op: bool) -> Tensors:
+    """What the timed step computed on each batch, one behind the other."""
+    found: dict[str, list[np.ndarray]] = {}
+    for batch in feeds.batches:
+        adapter.step(staged.slot_of(batch), 0.0, batch + 1)
+        adapter.synchronize()
+        for name, tensor in adapter.results().items():
+            named = f"result/{name}" if is_op and not name.startswith("gradient/") else name
+            found.setdefault(named, []).append(np.array(tensor))
+    answers = {name: np.stack(tensors) for name, tensors in found.items()}
+    if is_op:
+        answers |= {f"running/{name}": tensor for name, tensor in adapter.state().items()}
+    return answers
+
+
+def _training(adapter: Adapter, staged: Staged, feeds: Feeds, program: Program) -> Tensors:
+    kinds = {value.name: "parameter" for value in program.parameters} | {
+        value.name: "running" for value in program.states
+    }
+
+    def step(row: int) -> None:
+        """Row 0 of the schedule is a step on the first batch; the others go through all of them."""
+        learning_rate, number = feeds.schedule[row]
+        batch = 0 if row == 0 else (row - 1) % len(feeds.slots)
+        adapter.step(staged.slot_of(batch), learning_rate, int(number))
+
+    def found(run: str) -> Tensors:
+        adapter.synchronize()
+        loss = {f"{run}/loss": np.array(adapter.loss())}
+        state = adapter.state().items()
+        return loss | {f"{run}/{kinds.get(name, 'moment')}/{name}": tensor for name, tensor in state}
+
+    inputs, _ = feeds.batch(0)
+    answers = {"evaluation/logits": adapter.evaluate(inputs)}
+    step(0)
+    answers |= found("first")
+    adapter.set_state(feeds.state)
+    for row in range(1, len(feeds.schedule)):
+        step(row)
+    answers |= found("last") | {"last/logits": adapter.evaluate(inputs)}
+    if feeds.extreme:
+        adapter.set_state(feeds.state | feeds.extreme)
+        step(0)
+        adapter.synchronize()
+        answers["extreme/loss"] = np.array(adapter.loss())
+    return answers
+
+
+def _continuation(adapter: Adapter, feeds: Feeds, first: int) -> Tensors:
+    """How far two runs of the same steps from the present state are apart.
+
+    One goes on without a pause; the other starts from a copy of that state and waits for each step.
+    Of each tensor: largest difference, its L2 norm, that of what the steps moved, that of the tensor.
+    """
+
+    def enqueue(step: int) -> None:
+        learning_rate, _ = feeds.schedule[1]
+        adapter.step(feeds.slots[step % len(feeds.slots)], learning_rate, first + step)
+
+    before = {name: np.array(tensor) for name, tensor in adapter.state().items()}
+    if sum(tensor.nbytes for tensor in before.values()) > MOST_STATE_BYTES:
+        return {"continuation/steps": np.array(0)}
+    steps, fewest, begin = 0, max(4, len(feeds.slots)), time.monotonic()
+    while steps < MOST_STEPS and (steps < fewest or time.monotonic() - begin < CONTINUATION_SECONDS):
+        enqueue(steps)
+        steps += 1
+    adapter.synchronize()
+    without_pause = {name: np.array(tensor) for name, tensor in adapter.state().items()}
+
+    adapter.set_state(before)
+    for step in range(steps):
+        enqueue(step)
+        adapter.synchronize()
+    answers = {"continuation/steps": np.array(steps)}
+    for name, tensor in adapter.state().items():
+        start, one, other = (
+            np.asarray(each, np.float64) for each in (before[name], without_pause[name], tensor)
+        )
+        answers[f"continuation/{name}"] = np.array(
+            [
+                np.abs(one - other).max(initial=0),
+                np.linalg.norm((one - other).ravel()),
+                np.linalg.norm((other - start).ravel()),
+                np.linalg.norm(other.ravel()),
+            ]
+        )
+    return answers
+
+
+def _draws(adapter: Adapter, staged: Staged, feeds: Feeds) -> Tensors:
+    """What the program keeps when it draws: in one draw, in the next, alike in both, of how many."""
+    if not feeds.masks:
+        return {}
+    adapter.supply_masks({})
+    slot = staged.slot_of(0)
+    first, second = adapter.draw_masks(slot), adapter.draw_masks(slot)
+    counts = {}
+    for name in feeds.masks:
+        told = (first[name] != UNKNOWN) & (second[name] != UNKNOWN)
+        a, b = first[name][told] != 0, second[name][told] != 0
+        counts[f"draws/{name}"] = np.array([a.sum(), b.sum(), (a == b).sum(), told.sum()], np.float32)
+    return counts
+
+
+def _write(path: Path, tensors: Tensors) -> None:
+    write_tensors(path, {name: np.asarray(tensor, np.float32) for name, tensor in tensors.items()})

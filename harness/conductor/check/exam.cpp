@@ -1,0 +1,299 @@
+// write_exam: a state, batches and a schedule on which mistakes show.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <stdexcept>
+
+#include "harness/conductor/check/exam.hpp"
+#include "harness/conductor/check/oracle.hpp"
+#include "harness/conductor/data/initial_values.hpp"
+#include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/npy.hpp"
+#include "harness/core/io/philox.hpp"
+#include "harness/core/io/safetensors.hpp"
+#include "harness/core/json/encode.hpp"
+#include "harness/graph/op.hpp"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Values in +-[low, high], or in [low, high] when `positive`, never one.
+struct Range {
+  double low = 0;
+  double high = 0;
+  bool positive = false;
+};
+
+// Scales that neither saturate nor fade: weights keep the variance through a ReLU (He et al. 2015), and
+// biases and running means are as large as what they are added to. Bounded away from zero and one, the values
+// that hide a missing term or factor.
+Range range_of(const Value& value) {
+  if (value.initializer == "ones") return {0.5, 1.5, true};  // scales and running variances
+  if (value.type.shape.size() < 2) return {0.05, 0.25, false};
+  const double fan_in = static_cast<double>(value.type.elements() / value.type.shape.front());
+  const double limit = std::sqrt(6 / std::max(1.0, fan_in));
+  return {0.1 * limit, limit, false};
+}
+
+float draw(Philox& random, const Range& range) {
+  for (;;) {
+    const double magnitude = range.low + (range.high - range.low) * random.uniform_double();
+    if (std::abs(magnitude - 1) < 0.02) continue;
+    return static_cast<float>(range.positive || random.uniform_double() < 0.5 ? magnitude : -magnitude);
+  }
+}
+
+// Moments as they are in the middle of a training, unlike from element to element. From zero moments the first step of
+// Adam is a whole one in the direction of a gradient's sign, even where that gradient is rounding alone. Means of
+// squares spread over decades, so that an epsilon shows where they are small, but stay above the square of what is
+// rounding in the cell's precision. A mean is at most the root of its mean of squares.
+void add_moments(std::vector<HostTensor>& tensors, const Program& program, std::uint64_t seed,
+                 PrecisionKind precision) {
+  const bool narrow = precision == PrecisionKind::bf16 || precision == PrecisionKind::tf32;
+  const double smallest = narrow ? 2e-3 : 1e-6, largest = narrow ? 2e-2 : 1e-1;
+  for (const ValueId id : program.training.with_role(Role::parameter)) {
+    const Value& value = program.training.value(id);
+    Philox sizes(seed, "exam/" + value.name + "/size");
+    std::vector<double> roots(static_cast<std::size_t>(value.type.elements()));
+    for (double& root : roots) root = smallest * std::pow(largest / smallest, sizes.uniform_double());
+    for (const std::string& moment : program.optimizer.moments()) {
+      HostTensor tensor = HostTensor::zeros(value.name + "." + moment, {DType::f32, value.type.shape});
+      Philox random(seed, "exam/" + tensor.name);
+      const std::span<float> elements = tensor.as<float>();
+      for (std::size_t i = 0; i < roots.size(); ++i) {
+        const double mean = draw(random, {0.1, 0.9, false});
+        const bool scaled = program.optimizer.moments().size() > 1;  // Adam's m beside its v
+        elements[i] = static_cast<float>(
+            OptimizerSpec::is_square(moment) ? roots[i] * roots[i] : (scaled ? roots[i] : 0.01) * mean);
+      }
+      tensors.push_back(std::move(tensor));
+    }
+  }
+}
+
+// The forget gates of half of an LSTM's units are nearly open, so that what the first step of a sequence gave still
+// counts in the last; gates are in the order input, forget, cell, output.
+void open_forget_gates(HostTensor& bias, std::uint64_t seed) {
+  const std::span<float> all = bias.as<float>();
+  const std::size_t units = all.size() / 4;
+  Philox random(seed, "exam/" + bias.name + "/forget");
+  for (std::size_t unit = 0; unit < units; unit += 2)
+    all[units + unit] = static_cast<float>(3 + 3 * random.uniform_double());
+}
+
+bool is_lstm_bias(const Graph& graph, ValueId id) {
+  return std::ranges::any_of(graph.nodes(), [&](const Node& node) {
+    return node.op->name() == "lstm" && !node.inputs.empty() && node.inputs.back() == id;
+  });
+}
+
+std::vector<HostTensor> state_of(const Program& program, const ExamPlan& plan) {
+  const std::uint64_t seed = plan.seed;
+  const Graph& graph = program.training;
+  std::vector<HostTensor> tensors;
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.values().size()); ++id) {
+    const Value& value = graph.value(id);
+    if (value.role != Role::parameter && value.role != Role::state) continue;
+    Philox random(seed, "exam/" + value.name);
+    HostTensor tensor = HostTensor::zeros(value.name, {DType::f32, value.type.shape});
+    const Range range = range_of(value);
+    for (float& element : tensor.as<float>()) element = draw(random, range);
+    if (is_lstm_bias(graph, id)) open_forget_gates(tensor, seed);
+    tensors.push_back(std::move(tensor));
+  }
+  if (!program.is_op() && plan.task == Task::train) add_moments(tensors, program, seed, plan.precision);
+  return tensors;
+}
+
+// Row r of the batch is sample row_of[r]: every sample equally often, in an order without pattern.
+std::vector<std::int64_t> shuffled_rows(std::int64_t batch, std::int64_t distinct, Philox random) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(batch));
+  for (std::size_t r = 0; r < rows.size(); ++r) rows[r] = static_cast<std::int64_t>(r) % distinct;
+  random.shuffle(std::span(rows));
+  return rows;
+}
+
+// Each mean 0 and deviation 1, as normalised images; no two alike.
+HostTensor images_of(Shape shape, std::int64_t samples, std::uint64_t seed) {
+  shape.front() = samples;
+  HostTensor inputs = HostTensor::zeros("inputs", {DType::f32, shape});
+  Philox random(seed, "exam/inputs");
+  for (float& value : inputs.as<float>())
+    value = static_cast<float>(std::sqrt(12.0) * (random.uniform_double() - 0.5));
+  return inputs;
+}
+
+// Whole numbers below the rows of the table that they look up. Each row is as likely as any other, so that some tokens
+// appear twice; the first and the last row are in every sample: they are what a padding token or an index that is off
+// by one would be.
+HostTensor tokens_of(Shape shape, std::int64_t vocabulary, std::int64_t samples, std::uint64_t seed) {
+  shape.front() = samples;
+  HostTensor inputs = HostTensor::zeros("inputs", {DType::i32, shape});
+  Philox random(seed, "exam/inputs");
+  const std::span<std::int32_t> tokens = inputs.as<std::int32_t>();
+  for (std::int32_t& token : tokens)
+    token = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(vocabulary)));
+  const std::size_t length = tokens.size() / static_cast<std::size_t>(samples);
+  for (std::size_t at = 0; at < tokens.size() && length > 1; at += length) {
+    const auto first = static_cast<std::size_t>(random.below(length));
+    tokens[at + first] = 0;
+    tokens[at + (first + 1) % length] = static_cast<std::int32_t>(vocabulary - 1);
+  }
+  return inputs;
+}
+
+// The rows of the table that the inputs are looked up in.
+std::int64_t vocabulary_of(const Graph& graph, ValueId inputs) {
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name() == "embedding" && node.inputs[0] == inputs)
+      return graph.value(node.inputs[1]).type.shape.front();
+  }
+  throw GraphError(fmt::format(
+      "[check] graph '{}': no embedding reads the tokens, so nobody knows how many there are", graph.name()));
+}
+
+// Those of a batch are spread over the classes, and no two batches begin with the same one.
+HostTensor labels_of(std::int64_t classes, const ExamBatches& batches) {
+  const std::int64_t distinct = batches.distinct, count = batches.count();
+  HostTensor labels = HostTensor::zeros("labels", {DType::i32, {count * distinct}});
+  for (std::int64_t i = 0; i < count * distinct; ++i) {
+    const std::int64_t sample = i % distinct;
+    const std::int64_t spread = distinct < classes ? sample * classes / distinct : sample % classes;
+    labels.as<std::int32_t>()[static_cast<std::size_t>(i)] =
+        static_cast<std::int32_t>((spread + i / distinct) % classes);
+  }
+  return labels;
+}
+
+// Drawn once for each distinct sample of a batch, the same in every batch: a dropout of the exam is data.
+std::vector<HostTensor> masks_of(const Graph& graph, const ExamBatches& batches, std::uint64_t seed) {
+  std::vector<HostTensor> masks;
+  for (const Node& node : graph.nodes()) {
+    for (const ValueId id : node.inputs) {
+      if (id == none || graph.value(id).role != Role::mask) continue;
+      const Value& value = graph.value(id);
+      const double rate = node.attributes.number("rate");
+      Shape shape = value.type.shape;
+      shape.front() = batches.distinct;
+      HostTensor mask = HostTensor::zeros(value.name, {value.type.dtype, shape});
+      Philox random(seed, "exam/" + value.name);
+      for (std::uint8_t& kept : mask.as<std::uint8_t>()) kept = random.uniform() >= static_cast<float>(rate);
+      masks.push_back(std::move(mask));
+    }
+  }
+  return masks;
+}
+
+// Row 0: the step that is looked at alone. SGD has no other state in which its gradient would show, so there its rate
+// is so large that the parameter moves by as much as the gradient is. The other rows: learning rates that differ, large
+// enough that an update stands well above the rounding of the parameter, and small enough that they neither solve the
+// few samples, after which all gradients are rounding, nor leave what is finite (plain SGD on vgg_a, which has no norm).
+// The steps are counted from where Adam still corrects its bias, but not from the first.
+HostTensor schedule_of(const OptimizerSpec& optimizer, std::int64_t steps, std::uint64_t seed) {
+  const double base = optimizer.kind == "sgd" ? 0.0005 : 0.0001;
+  const bool shows_gradient = optimizer.kind == "sgd" && optimizer.momentum == 0;
+  const double factors[] = {1, 2, 0.5};
+  HostTensor schedule = HostTensor::zeros("schedule", {DType::f64, {1 + steps, 2}});
+  const std::span<double> rows = schedule.as<double>();
+  Philox random(seed, "exam/schedule");
+  const auto first = static_cast<double>(20 + random.below(480));
+  for (std::int64_t row = 0; row <= steps; ++row) {
+    const auto at = static_cast<std::size_t>(2 * row);
+    rows[at] = row == 0 ? (shows_gradient ? 1 : base) : base * factors[(row - 1) % 3];
+    rows[at + 1] = first + static_cast<double>(row == 0 ? 0 : row - 1);
+  }
+  return schedule;
+}
+
+// The bias behind the last linear layer; none where the logits come from elsewhere.
+ValueId logits_bias(const Graph& graph) {
+  const ValueId logits = graph.output("logits");
+  for (const Node& node : graph.nodes())
+    if (node.op->name() == "linear" && node.outputs[0] == logits && node.inputs.size() > 2)
+      return node.inputs[2];
+  return none;
+}
+
+// One logit so far above the others that its exponential leaves what fp32 holds.
+constexpr float extreme_logit = 120;
+
+// That bias with the extreme in its first class; empty where there is none.
+std::vector<HostTensor> extreme_of(const Program& program, const std::vector<HostTensor>& state) {
+  const ValueId bias = logits_bias(program.training);
+  if (bias == none) return {};
+  const auto found =
+      std::ranges::find(state, program.training.value(bias).name, [](const HostTensor& t) { return t.name; });
+  HostTensor extreme = *found;
+  extreme.as<float>()[0] = extreme_logit;
+  return {std::move(extreme)};
+}
+
+}  // namespace
+
+std::int64_t distinct_samples(std::int64_t batch, std::int64_t asked) {
+  if (batch < 1 || asked < 1) {
+    throw std::invalid_argument(
+        fmt::format("[check] batch {} with {} distinct samples: both must be positive", batch, asked));
+  }
+  std::int64_t below = std::min(batch, asked);
+  while (batch % below != 0) --below;
+  if (2 * below >= std::min(asked, batch)) return below;
+  std::int64_t above = asked;
+  while (batch % above != 0) ++above;
+  return above;
+}
+
+std::vector<std::int64_t> exam_slots(std::int64_t resident, std::uint64_t seed) {
+  constexpr std::size_t most = 8, without_residents = 3;
+  std::vector<std::int64_t> slots(resident > 0 ? static_cast<std::size_t>(resident) : without_residents);
+  if (resident > 0) std::iota(slots.begin(), slots.end(), std::int64_t{0});
+  Philox random(seed, "exam/slots");
+  random.shuffle(std::span(slots));
+  slots.resize(std::min(slots.size(), most));
+  return slots;
+}
+
+void write_exam(const fs::path& folder, const Program& program, const ExamPlan& plan) {
+  constexpr std::int64_t fewest_steps = 3;
+  const Graph& graph = program.training;
+  const std::uint64_t seed = plan.seed;
+  ExamBatches batches{.batch = batch_of(program), .slots = exam_slots(plan.resident, seed)};
+  if (program.is_op()) batches.slots.resize(std::min<std::size_t>(2, batches.slots.size()));
+  batches.distinct = distinct_samples(batches.batch, plan.distinct);
+  batches.row_of = shuffled_rows(batches.batch, batches.distinct, Philox(seed, "exam/rows"));
+  const std::int64_t samples = batches.count() * batches.distinct;
+
+  fs::create_directories(folder);
+  const std::vector<HostTensor> state = state_of(program, plan);
+  write_safetensors(folder / "state.safetensors", state);
+  if (program.is_op()) {
+    const Graph& op = program.graph(plan.task);
+    HostTensor operands = HostTensor::zeros("inputs", {DType::f32, {samples, input_elements(op)}});
+    std::ranges::copy(draw_operands(op, samples, seed, "exam"), operands.as<float>().begin());
+    write_npy(folder / "inputs.npy", operands);
+    write_npy(folder / "labels.npy", HostTensor::zeros("labels", {DType::i32, {samples}}));
+  } else {
+    const ValueId inputs = graph.find("inputs");
+    const TensorType& type = graph.value(inputs).type;
+    write_npy(folder / "inputs.npy", type.dtype == DType::i32
+                                         ? tokens_of(type.shape, vocabulary_of(graph, inputs), samples, seed)
+                                         : images_of(type.shape, samples, seed));
+    write_npy(folder / "labels.npy",
+              labels_of(graph.value(graph.output("logits")).type.shape.back(), batches));
+    const std::vector<HostTensor> extreme = extreme_of(program, state);
+    if (!extreme.empty() && plan.task == Task::train)
+      write_safetensors(folder / "extreme.safetensors", extreme);
+  }
+  write_npy(folder / "schedule.npy",
+            schedule_of(program.optimizer, std::max(fewest_steps, batches.count()), seed));
+  const std::vector<HostTensor> masks = masks_of(graph, batches, seed);
+  if (!masks.empty()) write_safetensors(folder / "masks.safetensors", masks);
+  write_atomically(folder / "batches.json", encode(batches).dump() + "\n", false);
+}
+
+}  // namespace assay

@@ -1,0 +1,85 @@
+#include "harness/conductor/check/self_judge.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/conductor/check/tolerance.hpp"
+#include "harness/graph/op.hpp"
+
+namespace assay {
+namespace {
+
+constexpr double deviations = 6;        // one honest draw in 5e8 is further off
+constexpr double coarseness = 0x1p-14;  // of a generator's rate, and of counts kept in f32
+
+TensorVerdict judge(const std::string& name, const std::vector<double>& counts, double rate) {
+  TensorVerdict verdict{name, beyond_measure, 0, beyond_measure, 0, beyond_measure};
+  const double n = counts.at(3);
+  if (!(n >= 1)) return verdict;
+  const double kept = 1 - rate;
+  const double same = kept * kept + rate * rate;
+  const double expected[] = {kept, kept, same};
+  verdict = {name, 0, 0, 0, 0, 0};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double error = std::abs(counts[i] / n - expected[i]);
+    const double bound = deviations * std::sqrt(expected[i] * (1 - expected[i]) / n) + coarseness;
+    if (error / bound < verdict.ratio) continue;
+    verdict = {name, error, bound, error, bound, error / bound};
+  }
+  return verdict;
+}
+
+}  // namespace
+
+std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& program, Task task) {
+  std::vector<TensorVerdict> verdicts;
+  const Graph& graph = program.training;
+  if (task == Task::infer && !program.is_op()) return verdicts;
+  for (const Node& node : graph.nodes()) {
+    for (const ValueId id : node.inputs) {
+      if (id == none || graph.value(id).role != Role::mask) continue;
+      const std::string name = "draws/" + graph.value(id).name;
+      verdicts.push_back(judge(name, worker.required(name), node.attributes.number("rate")));
+    }
+  }
+  return verdicts;
+}
+
+namespace {
+
+TensorVerdict apart(const std::string& name, const TensorFile& worker, double share, double roundoff) {
+  const HostTensor* found = worker.find(name);
+  if (found == nullptr || found->type.elements() != 4)
+    return {name, beyond_measure, 0, beyond_measure, 0, beyond_measure};
+  const std::vector<double> numbers = to_doubles(*found);
+  const double largest = numbers[0], distance = numbers[1], moved = numbers[2], size = numbers[3];
+  const double allowed = share * moved + 8 * roundoff * size;
+  const double ratio = distance == 0 ? 0 : std::min(beyond_measure, distance / allowed);
+  return {name, largest, allowed, distance, allowed, std::isfinite(ratio) ? ratio : beyond_measure};
+}
+
+}  // namespace
+
+std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Program& program, Task task,
+                                              const Precision& precision) {
+  const Graph& graph = program.training;
+  std::vector<TensorVerdict> verdicts;
+  const bool draws = !graph.with_role(Role::mask).empty();
+  if (program.is_op() || task == Task::infer || draws) return verdicts;
+  const HostTensor* steps = worker.find("continuation/steps");
+  if (steps == nullptr) return {{"continuation/steps", beyond_measure, 0, beyond_measure, 0, beyond_measure}};
+  if (to_doubles(*steps).front() == 0) return verdicts;
+  const double share = precision.storage == precision.master && !precision.tf32 ? 1e-2 : 0.1;
+  const double roundoff = unit_roundoff(precision.master);
+  const auto add = [&](const std::string& name) {
+    verdicts.push_back(apart("continuation/" + name, worker, share, roundoff));
+  };
+  for (const ValueId id : graph.with_role(Role::parameter)) {
+    add(graph.value(id).name);
+    for (const std::string& moment : program.optimizer.moments()) add(graph.value(id).name + "." + moment);
+  }
+  for (const ValueId id : graph.with_role(Role::state)) add(graph.value(id).name);
+  return verdicts;
+}
+
+}  // namespace assay

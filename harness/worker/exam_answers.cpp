@@ -1,0 +1,262 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "harness/core/clock.hpp"
+#include "harness/graph/program.hpp"
+#include "harness/worker/exam.hpp"
+
+namespace assay {
+namespace {
+
+// The exam's batches in the slots of an executable: each is staged when it is asked for and another lies in its slot.
+class StagedBatches {
+ public:
+  StagedBatches(Executable& executable, const ExamFeeds& feeds) : executable_(executable), feeds_(feeds) {}
+
+  std::int64_t count() const { return feeds_.batches.count(); }
+  // The slot in which the batch lies now.
+  std::int64_t slot_of(std::int64_t batch) {
+    const std::int64_t slot = feeds_.batches.slots[static_cast<std::size_t>(batch)];
+    const auto held = held_.find(slot);
+    if (held != held_.end() && held->second == batch) return slot;
+    executable_.stage(slot, feeds_.batch(batch).host());
+    held_[slot] = batch;
+    return slot;
+  }
+  // As many as there are slots for, so that steps follow each other without a staging between.
+  void stage_all() {
+    for (std::int64_t batch = 0; batch < count(); ++batch) slot_of(batch);
+  }
+
+ private:
+  Executable& executable_;
+  const ExamFeeds& feeds_;
+  std::map<std::int64_t, std::int64_t> held_{};  // by slot
+};
+
+HostTensor number(std::string name, double value) {
+  HostTensor tensor = HostTensor::zeros(std::move(name), {DType::f64, {}});
+  tensor.as<double>()[0] = value;
+  return tensor;
+}
+
+void add_under(std::vector<HostTensor>& all, const std::string& prefix, std::vector<HostTensor> tensors) {
+  for (HostTensor& tensor : tensors) {
+    tensor.name = prefix + tensor.name;
+    all.push_back(std::move(tensor));
+  }
+}
+
+// Tensors of one type, one behind the other, along a new first dimension.
+void stack(std::vector<HostTensor>& all, const HostTensor& next, std::int64_t count) {
+  const auto found = std::ranges::find(all, next.name, &HostTensor::name);
+  HostTensor* tensor = found != all.end() ? &*found : nullptr;
+  if (tensor == nullptr) {
+    Shape shape = next.type.shape;
+    shape.insert(shape.begin(), count);
+    all.push_back({next.name, {next.type.dtype, shape}, {}});
+    tensor = &all.back();
+  }
+  tensor->bytes.insert(tensor->bytes.end(), next.bytes.begin(), next.bytes.end());
+}
+
+class NetworkAnswers : public Answers {
+ public:
+  NetworkAnswers(const Program& program, Task task) : program_(program), trains_(task == Task::train) {}
+
+  std::vector<HostTensor> exam(Executable& executable, const ExamFeeds& feeds) const override {
+    StagedBatches staged(executable, feeds);
+    if (trains_) executable.supply_masks(feeds.batch_masks());
+    executable.set_state(feeds.state);
+    staged.stage_all();
+    return trains_ ? of_training(executable, feeds, staged) : of_inference(executable, staged);
+  }
+
+  bool draws_masks() const override { return trains_; }
+
+  // Tokens stay what they are.
+  std::vector<std::span<float>> real_inputs(HostTensor& inputs) const override {
+    if (!is_floating(inputs.type.dtype)) return {};
+    return {inputs.as<float>()};
+  }
+
+ private:
+  // What the timed step computed on each batch.
+  static std::vector<HostTensor> of_inference(Executable& executable, StagedBatches& staged) {
+    std::vector<HostTensor> answers;
+    for (std::int64_t batch = 0; batch < staged.count(); ++batch) {
+      executable.step(staged.slot_of(batch), 0, batch + 1);
+      executable.synchronize();
+      for (const HostTensor& result : executable.results()) stack(answers, result, staged.count());
+    }
+    return answers;
+  }
+
+  std::vector<HostTensor> of_training(Executable& executable, const ExamFeeds& feeds,
+                                      StagedBatches& staged) const {
+    std::vector<HostTensor> answers;
+    answers.push_back(evaluated(executable, feeds, "evaluation/logits"));
+    step(executable, feeds, staged, 0);
+    executable.synchronize();
+    answers.push_back(number("first/loss", executable.loss()));
+    add_state(answers, "first/", executable);
+
+    executable.set_state(feeds.state);
+    for (std::int64_t row = 1; row <= feeds.steps(); ++row) step(executable, feeds, staged, row);
+    executable.synchronize();
+    answers.push_back(number("last/loss", executable.loss()));
+    answers.push_back(evaluated(executable, feeds, "last/logits"));
+    add_state(answers, "last/", executable);
+
+    if (!feeds.extreme.empty()) {
+      std::vector<HostTensor> state = feeds.state;
+      for (const HostTensor& tensor : feeds.extreme)
+        *std::ranges::find(state, tensor.name, &HostTensor::name) = tensor;
+      executable.set_state(state);
+      step(executable, feeds, staged, 0);
+      executable.synchronize();
+      answers.push_back(number("extreme/loss", executable.loss()));
+    }
+    return answers;
+  }
+
+  // Row 0 of the schedule is a step on the first batch; the others go through all of them.
+  static void step(Executable& executable, const ExamFeeds& feeds, StagedBatches& staged, std::int64_t row) {
+    const std::int64_t batch = row == 0 ? 0 : (row - 1) % staged.count();
+    executable.step(staged.slot_of(batch), feeds.learning_rate(row), feeds.step_count(row));
+  }
+
+  HostTensor evaluated(Executable& executable, const ExamFeeds& feeds, std::string name) const {
+    const Graph& graph = program_.training;
+    const std::int64_t classes = graph.value(graph.output("logits")).type.shape.back();
+    HostTensor logits = HostTensor::zeros(std::move(name), {DType::f32, {feeds.batches.batch, classes}});
+    executable.evaluate(feeds.batch(0).host(), logits.as<float>().data());
+    return logits;
+  }
+
+  void add_state(std::vector<HostTensor>& answers, const std::string& run, Executable& executable) const {
+    for (HostTensor& tensor : executable.state()) {
+      const ValueId id = program_.training.find(tensor.name);
+      const char* kind = id == none                                            ? "moment/"
+                         : program_.training.value(id).role == Role::parameter ? "parameter/"
+                                                                               : "running/";
+      tensor.name = run + kind + tensor.name;
+      answers.push_back(std::move(tensor));
+    }
+  }
+
+  const Program& program_;
+  bool trains_;
+};
+
+// What one step on each set of operands computes.
+class OpAnswers : public Answers {
+ public:
+  OpAnswers(const Program& program, Task task) : graph_(program.graph(task)) {}
+
+  std::vector<HostTensor> exam(Executable& executable, const ExamFeeds& feeds) const override {
+    StagedBatches staged(executable, feeds);
+    executable.supply_masks(feeds.batch_masks());
+    executable.set_state(feeds.state);
+    staged.stage_all();
+    std::vector<HostTensor> answers;
+    for (std::int64_t batch = 0; batch < staged.count(); ++batch) {
+      executable.step(staged.slot_of(batch), 0, batch + 1);
+      executable.synchronize();
+      for (HostTensor& tensor : executable.results()) {
+        if (!tensor.name.starts_with("gradient/")) tensor.name = "result/" + tensor.name;
+        stack(answers, tensor, staged.count());
+      }
+    }
+    add_under(answers, "running/", executable.state());
+    return answers;
+  }
+  bool draws_masks() const override { return true; }
+
+  // Whole numbers among the operands stay what they are.
+  std::vector<std::span<float>> real_inputs(HostTensor& inputs) const override {
+    const std::span<float> values = inputs.as<float>();
+    const std::int64_t sample = input_elements(graph_);
+    std::vector<std::span<float>> real;
+    for (std::int64_t first = 0; first < static_cast<std::int64_t>(values.size()); first += sample) {
+      for (const auto& [name, offset] : input_offsets(graph_)) {
+        const TensorType& type = graph_.value(graph_.find(name)).type;
+        if (type.dtype != DType::f32) continue;
+        real.push_back(values.subspan(static_cast<std::size_t>(first + offset),
+                                      static_cast<std::size_t>(type.elements())));
+      }
+    }
+    return real;
+  }
+
+ private:
+  const Graph& graph_;
+};
+
+}  // namespace
+
+std::unique_ptr<Answers> answers_of(const Program& program, Task task) {
+  if (program.is_op()) return std::make_unique<OpAnswers>(program, task);
+  return std::make_unique<NetworkAnswers>(program, task);
+}
+
+namespace {
+
+constexpr double continuation_seconds = 0.25;
+constexpr std::int64_t most_steps = 200;
+constexpr std::size_t most_state_bytes = std::size_t{256} << 20;
+
+// Largest difference, its L2 norm, that of what the steps moved, that of the tensor.
+HostTensor distance(const HostTensor& before, const HostTensor& a, const HostTensor& b) {
+  const std::vector<double> start = to_doubles(before), one = to_doubles(a), other = to_doubles(b);
+  double largest = 0, apart = 0, moved = 0, size = 0;
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    largest = std::max(largest, std::abs(one[i] - other[i]));
+    apart += (one[i] - other[i]) * (one[i] - other[i]);
+    moved += (other[i] - start[i]) * (other[i] - start[i]);
+    size += other[i] * other[i];
+  }
+  HostTensor numbers = HostTensor::zeros("continuation/" + a.name, {DType::f32, {4}});
+  const double values[] = {largest, std::sqrt(apart), std::sqrt(moved), std::sqrt(size)};
+  std::ranges::transform(values, numbers.as<float>().begin(), [](double v) { return static_cast<float>(v); });
+  return numbers;
+}
+
+}  // namespace
+
+std::vector<HostTensor> continuation(Executable& executable, const ExamFeeds& feeds, std::int64_t first) {
+  const std::vector<std::int64_t>& slots = feeds.batches.slots;
+  const auto enqueue = [&](std::int64_t step) {
+    executable.step(slots[static_cast<std::size_t>(step) % slots.size()], feeds.learning_rate(1),
+                    first + step);
+  };
+  const std::vector<HostTensor> before = executable.state();
+  std::size_t bytes = 0;
+  for (const HostTensor& tensor : before) bytes += tensor.bytes.size();
+  std::vector<HostTensor> answers = {number("continuation/steps", 0)};
+  if (bytes > most_state_bytes) return answers;
+
+  std::int64_t steps = 0;
+  const auto fewest = std::max<std::int64_t>(4, static_cast<std::int64_t>(slots.size()));
+  const auto begin = std::chrono::steady_clock::now();
+  while (steps < most_steps && (steps < fewest || seconds_since(begin) < continuation_seconds))
+    enqueue(steps++);
+  executable.synchronize();
+  const std::vector<HostTensor> without_pause = executable.state();
+
+  executable.set_state(before);
+  for (std::int64_t step = 0; step < steps; ++step) {
+    enqueue(step);
+    executable.synchronize();
+  }
+  const std::vector<HostTensor> with_pauses = executable.state();
+  answers.front().as<double>()[0] = static_cast<double>(steps);
+  for (std::size_t i = 0; i < before.size(); ++i)
+    answers.push_back(distance(before[i], without_pause[i], with_pauses[i]));
+  return answers;
+}
+
+}  // namespace assay

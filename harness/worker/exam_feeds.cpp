@@ -1,0 +1,198 @@
+#include "harness/worker/exam.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "harness/core/error.hpp"
+#include "harness/core/io/npy.hpp"
+#include "harness/core/io/philox.hpp"
+#include "harness/core/io/safetensors.hpp"
+
+namespace assay {
+namespace {
+
+// In a mask: the element was given as 0, so that nobody can tell whether it was kept.
+constexpr std::uint8_t unknown = 255;
+
+std::vector<HostTensor> drawn(Executable& executable, std::int64_t slot, std::int64_t step) {
+  executable.step(slot, 0, step);
+  return executable.masks();
+}
+
+HostTensor counted(const HostTensor& first, const HostTensor& second) {
+  double kept_first = 0, kept_second = 0, equal = 0, all = 0;
+  const auto a = first.as<std::uint8_t>(), b = second.as<std::uint8_t>();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == unknown || b[i] == unknown) continue;
+    kept_first += a[i] != 0;
+    kept_second += b[i] != 0;
+    equal += (a[i] != 0) == (b[i] != 0);
+    ++all;
+  }
+  HostTensor counts = HostTensor::zeros("draws/" + first.name, {DType::f32, {4}});
+  const double values[] = {kept_first, kept_second, equal, all};
+  for (std::size_t i = 0; i < 4; ++i) counts.as<float>()[i] = static_cast<float>(values[i]);
+  return counts;
+}
+
+// "draws/<mask>" F32 (4) for each mask of the program: over the elements of which it can be told in two
+// further steps, how many the first kept, how many the second kept, in how many the two agree, and how many
+// there are. On the executable as it stands, at learning rate 0 and on the first batch; it draws again afterwards.
+// Empty without dropout.
+std::vector<HostTensor> draw_answers(Executable& executable, const ExamFeeds& feeds) {
+  std::vector<HostTensor> answers;
+  if (feeds.masks.empty()) return answers;
+  executable.supply_masks({});
+  const std::int64_t slot = feeds.batches.slots.front();
+  executable.stage(slot, feeds.batch(0).host());
+  const std::int64_t next = feeds.step_count(feeds.steps()) + 1;
+  const std::vector<HostTensor> first = drawn(executable, slot, next);
+  const std::vector<HostTensor> second = drawn(executable, slot, next + 1);
+  for (std::size_t i = 0; i < first.size(); ++i) answers.push_back(counted(first[i], second[i]));
+  return answers;
+}
+
+namespace fs = std::filesystem;
+
+std::vector<HostTensor> read_if_there(const fs::path& path) {
+  return fs::exists(path) ? read_safetensors(path) : std::vector<HostTensor>();
+}
+
+HostTensor require(HostTensor tensor, const fs::path& path, DType dtype, std::size_t rank) {
+  if (tensor.type.dtype != dtype || tensor.type.shape.size() < rank) {
+    throw CellError(fmt::format("[exam] {} holds {} where {} of at least {} dimensions is asked",
+                                path.string(), to_string(tensor.type), to_string(dtype), rank));
+  }
+  return tensor;
+}
+
+HostTensor read_array(const fs::path& path, DType dtype, std::size_t rank) {
+  return require(read_npy(path), path, dtype, rank);
+}
+
+// f32, or i32 tokens.
+HostTensor read_inputs(const fs::path& path) {
+  HostTensor tensor = read_npy(path);
+  const DType dtype = tensor.type.dtype == DType::i32 ? DType::i32 : DType::f32;
+  return require(std::move(tensor), path, dtype, 1);
+}
+
+HostTensor in_f32(const HostTensor& tensor) {
+  HostTensor result = HostTensor::zeros(tensor.name, {DType::f32, tensor.type.shape});
+  const std::span<const double> values = tensor.as<double>();
+  std::transform(values.begin(), values.end(), result.as<float>().begin(),
+                 [](double value) { return static_cast<float>(value); });
+  return result;
+}
+
+void write_results(const fs::path& cell_folder, const char* name, const std::vector<HostTensor>& tensors) {
+  fs::create_directories(cell_folder / "results");
+  write_safetensors(cell_folder / "results" / name, tensors);
+}
+
+}  // namespace
+
+namespace {
+
+// Each row of a batch from the rows of its samples, of which the first is `first`.
+HostTensor spread(const HostTensor& samples, std::int64_t first, const ExamBatches& batches) {
+  Shape shape = samples.type.shape;
+  const std::size_t row = samples.bytes.size() / static_cast<std::size_t>(shape.front());
+  shape.front() = batches.batch;
+  HostTensor rows = HostTensor::zeros(samples.name, {samples.type.dtype, shape});
+  for (std::size_t r = 0; r < batches.row_of.size(); ++r) {
+    const auto sample = static_cast<std::size_t>(first + batches.row_of[r]);
+    std::copy_n(samples.bytes.begin() + static_cast<std::ptrdiff_t>(sample * row), row,
+                rows.bytes.begin() + static_cast<std::ptrdiff_t>(r * row));
+  }
+  return rows;
+}
+
+void make_rows_differ(HostTensor& inputs, const ExamBatches& batches) {
+  const std::span<float> values = inputs.as<float>();
+  const std::size_t row = values.size() / batches.row_of.size();
+  std::vector<bool> met(static_cast<std::size_t>(batches.distinct));
+  for (std::size_t r = 0; r < batches.row_of.size(); ++r) {
+    const auto sample = static_cast<std::size_t>(batches.row_of[r]);
+    if (!met[sample]) {
+      met[sample] = true;
+      continue;
+    }
+    Philox random(r, "exam/rows");
+    for (float& value : values.subspan(r * row, row))
+      if (random.below(4) == 0) value = std::nextafter(value, 0.0f);
+  }
+}
+
+}  // namespace
+
+FedBatch ExamFeeds::batch(std::int64_t number) const {
+  const std::int64_t first = number * batches.distinct;
+  FedBatch fed{spread(inputs, first, batches), spread(labels, first, batches)};
+  if (fed.inputs.type.dtype == DType::f32) make_rows_differ(fed.inputs, batches);
+  return fed;
+}
+
+std::vector<HostTensor> ExamFeeds::batch_masks() const {
+  std::vector<HostTensor> rows;
+  for (const HostTensor& mask : masks) rows.push_back(spread(mask, 0, batches));
+  return rows;
+}
+
+double ExamFeeds::learning_rate(std::int64_t row) const {
+  return schedule.as<double>()[static_cast<std::size_t>(2 * row)];
+}
+std::int64_t ExamFeeds::step_count(std::int64_t row) const {
+  return static_cast<std::int64_t>(schedule.as<double>()[static_cast<std::size_t>(2 * row + 1)]);
+}
+
+ExamFeeds read_exam(const fs::path& cell_folder) {
+  const fs::path folder = cell_folder / "check";
+  ExamFeeds feeds{
+      read_safetensors(folder / "state.safetensors"),   read_inputs(folder / "inputs.npy"),
+      read_array(folder / "labels.npy", DType::i32, 1), read_array(folder / "schedule.npy", DType::f64, 2),
+      read_if_there(folder / "masks.safetensors"),      read_if_there(folder / "extreme.safetensors"),
+      read_exam_batches(folder / "batches.json")};
+  const std::int64_t samples = feeds.batches.count() * feeds.batches.distinct;
+  if (feeds.inputs.type.shape.front() != samples || feeds.labels.type.shape.front() != samples) {
+    throw CellError(fmt::format("[exam] {} has inputs {} and labels {} where {} samples are asked",
+                                folder.string(), to_string(feeds.inputs.type), to_string(feeds.labels.type),
+                                samples));
+  }
+  if (feeds.steps() < 1 || feeds.schedule.type.shape.back() != 2) {
+    throw CellError(
+        fmt::format("[exam] {} is {}: two rows of learning rate and step count at least are asked",
+                    (folder / "schedule.npy").string(), to_string(feeds.schedule.type)));
+  }
+  return feeds;
+}
+
+void write_exam_results(Executable& executable, const Program& program, Task task,
+                        std::optional<std::int64_t> last_step, const fs::path& cell_folder) {
+  const ExamFeeds feeds = read_exam(cell_folder);
+  const std::unique_ptr<Answers> asked = answers_of(program, task);
+  std::vector<HostTensor> answers;
+  if (task == Task::train && !program.is_op() && feeds.masks.empty()) {
+    // Where each step is given its batch, none of the run needs to be left.
+    if (!last_step || std::ranges::all_of(feeds.batches.slots, [](std::int64_t slot) { return slot == 0; }))
+      for (std::int64_t i = 0; i < feeds.batches.count(); ++i)
+        executable.stage(feeds.batches.slots[static_cast<std::size_t>(i)], feeds.batch(i).host());
+    answers = continuation(executable, feeds, last_step.value_or(0) + 1);
+  }
+  for (HostTensor& tensor : asked->exam(executable, feeds))
+    answers.push_back(tensor.type.dtype == DType::f64 ? in_f32(tensor) : std::move(tensor));
+  if (asked->draws_masks()) std::ranges::move(draw_answers(executable, feeds), std::back_inserter(answers));
+  write_results(cell_folder, "verify.safetensors", answers);
+}
+
+void write_oracle_results(Backend& backend, const Program& program, CompileOptions options,
+                          const OracleOptions& oracle, const fs::path& cell_folder) {
+  write_results(cell_folder, "oracle.safetensors",
+                oracle_answers(backend, program, std::move(options), oracle, read_exam(cell_folder)));
+}
+
+}  // namespace assay

@@ -1,0 +1,195 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <set>
+
+#include "harness/conductor/check/oracle.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/io/npy.hpp"
+#include "harness/core/json/strict_json.hpp"
+#include "tests/unit/conductor/check/answered_exam.hpp"
+
+namespace assay {
+namespace {
+
+TEST(DistinctSamples, takes_the_largest_divisor_of_the_batch_for_the_distinct_samples) {
+  EXPECT_EQ(distinct_samples(200, 8), 8);
+  EXPECT_EQ(distinct_samples(32, 8), 8);
+  EXPECT_EQ(distinct_samples(10, 8), 5);
+  EXPECT_EQ(distinct_samples(7, 8), 7);
+  EXPECT_EQ(distinct_samples(1, 8), 1);
+}
+
+TEST(DistinctSamples, makes_a_batch_without_a_fitting_divisor_of_more_distinct_samples) {
+  EXPECT_EQ(distinct_samples(13, 8), 13);
+  EXPECT_EQ(distinct_samples(26, 8), 13);
+  EXPECT_EQ(distinct_samples(9, 8), 9);
+  EXPECT_THROW(distinct_samples(0, 8), std::invalid_argument);
+}
+
+class WrittenExam : public ::testing::Test {
+ protected:
+  WrittenExam() : program_(tiny_program(32)) {
+    write_exam(folder_.path(), program_, plan_);
+    batches_ = read_exam_batches(folder_.path() / "batches.json");
+  }
+  HostTensor array(const char* name) const { return read_npy(folder_.path() / name); }
+
+  TemporaryFolder folder_;
+  ExamPlan plan_{.seed = 5, .distinct = 4, .resident = 3};
+  Program program_;
+  ExamBatches batches_;
+};
+
+TEST_F(WrittenExam, HasNoParameterThatIsZeroOrOneAndNoMomentThatIsZero) {
+  std::size_t count = 0;
+  for (const HostTensor& tensor : read_safetensors(folder_.path() / "state.safetensors")) {
+    const bool moment = tensor.name.ends_with(".m") || tensor.name.ends_with(".v");
+    for (const float value : tensor.as<float>()) {
+      EXPECT_GT(std::abs(value), moment ? 0 : 0.01) << tensor.name;
+      EXPECT_GT(std::abs(std::abs(value) - 1), 0.01) << tensor.name;
+      EXPECT_LT(std::abs(value), 3) << tensor.name;
+      const bool positive = tensor.name.ends_with(".v") || tensor.name == "bn1.running_var";
+      EXPECT_TRUE(!positive || value > 0) << tensor.name;
+    }
+    ++count;
+  }
+  EXPECT_EQ(count, 3 * program_.training.with_role(Role::parameter).size() +
+                       program_.training.with_role(Role::state).size());
+}
+
+TEST_F(WrittenExam, HasMeansOfSquaresThatSpreadOverDecadesAndMeansBelowTheirRoots) {
+  const TensorFile state = TensorFile::read(folder_.path() / "state.safetensors");
+  const std::vector<double> m = state.required("fc1.weight.m"), v = state.required("fc1.weight.v");
+  const auto [smallest, largest] = std::minmax_element(v.begin(), v.end());
+  EXPECT_GT(*largest / *smallest, 1e4);
+  for (std::size_t i = 0; i < v.size(); ++i) EXPECT_LT(std::abs(m[i]), std::sqrt(v[i]));
+}
+
+TEST_F(WrittenExam, RepeatsEachSampleEquallyOftenInNoPlainOrder) {
+  EXPECT_EQ(batches_.distinct, 4);
+  std::vector<int> times(4);
+  for (const std::int64_t row : batches_.row_of) ++times.at(static_cast<std::size_t>(row));
+  EXPECT_TRUE(std::ranges::all_of(times, [](int n) { return n == 8; }));
+  EXPECT_FALSE(std::ranges::is_sorted(batches_.row_of));
+}
+
+TEST_F(WrittenExam, HasABatchOfItsOwnForEverySlot) {
+  EXPECT_THAT(batches_.slots, ::testing::UnorderedElementsAre(0, 1, 2));
+  const HostTensor inputs = array("inputs.npy"), labels = array("labels.npy");
+  ASSERT_EQ(inputs.type, (TensorType{DType::f32, {12, 1, 4, 4}}));
+  ASSERT_EQ(labels.type, (TensorType{DType::i32, {12}}));
+  std::set<std::vector<float>> samples;
+  for (std::size_t r = 0; r < 12; ++r) {
+    const std::span<const float> row = inputs.as<float>().subspan(16 * r, 16);
+    samples.emplace(row.begin(), row.end());
+  }
+  EXPECT_EQ(samples.size(), 12u);
+  const std::set<std::int32_t> classes(labels.as<std::int32_t>().begin(), labels.as<std::int32_t>().end());
+  EXPECT_EQ(classes, (std::set<std::int32_t>{0, 1, 2}));
+}
+
+TEST_F(WrittenExam, StagesEveryBatchInTheOneSlotOfACellThatLoads) {
+  plan_.resident = 0;
+  TemporaryFolder loads;
+  write_exam(loads.path(), program_, plan_);
+  EXPECT_EQ(read_exam_batches(loads.path() / "batches.json").slots, (std::vector<std::int64_t>{0, 0, 0}));
+}
+
+TEST_F(WrittenExam, CountsItsStepsFromTheMiddleOfATraining) {
+  const std::vector<double> schedule = TensorFile::read_array(folder_.path() / "schedule.npy");
+  ASSERT_EQ(schedule.size(), 8u);
+  EXPECT_GE(schedule[1], 20);
+  EXPECT_LT(schedule[1], 500) << "where Adam corrects its bias";
+  EXPECT_EQ(schedule[3], schedule[1]);
+  EXPECT_EQ(schedule[5], schedule[3] + 1);
+  EXPECT_NE(schedule[2], schedule[4]);
+  EXPECT_NE(schedule[4], schedule[6]);
+}
+
+TEST_F(WrittenExam, LetsTheGradientOfPlainSgdShowInTheParameter) {
+  program_.optimizer.kind = "sgd";
+  program_.optimizer.momentum = 0;
+  TemporaryFolder plain;
+  write_exam(plain.path(), program_, plan_);
+  EXPECT_EQ(TensorFile::read_array(plain.path() / "schedule.npy").front(), 1);
+}
+
+TEST_F(WrittenExam, HasALogitThatLeavesWhatFp32HoldsAsAnExponential) {
+  const TensorFile extreme = TensorFile::read(folder_.path() / "extreme.safetensors");
+  EXPECT_GT(extreme.required("fc1.bias").front(), 100);
+  EXPECT_LT(std::abs(extreme.required("fc1.bias").at(1)), 1);
+}
+
+TEST_F(WrittenExam, IsTheSameAgainAndAnotherWithAnotherSeed) {
+  TemporaryFolder again, other;
+  write_exam(again.path(), program_, plan_);
+  plan_.seed = 6;
+  write_exam(other.path(), program_, plan_);
+  EXPECT_EQ(read_npy(again.path() / "inputs.npy").bytes, array("inputs.npy").bytes);
+  EXPECT_NE(read_npy(other.path() / "inputs.npy").bytes, array("inputs.npy").bytes);
+}
+
+TEST_F(WrittenExam, RefusesBatchesThatDoNotFit) {
+  const std::filesystem::path file = folder_.path() / "batches.json";
+  std::ofstream(file) << R"({"batch": 3, "distinct": 1, "row_of": [0, 0, 7], "slots": [0]})";
+  EXPECT_THROW(read_exam_batches(file), JsonError);
+  std::ofstream(file) << "[";
+  EXPECT_THROW(read_exam_batches(file), JsonError);
+}
+
+Program reading(std::int64_t vocabulary) {
+  Graph graph("reading");
+  GraphBuilder b(graph);
+  const ValueId tokens = b.tokens("inputs", {8, 6});
+  const ValueId labels = b.label("labels", {8});
+  const ValueId read = b.lstm("lstm1", b.embedding("embedding", tokens, vocabulary, 4), 6, true);
+  const ValueId logits = b.linear("fc1", read, 2);
+  graph.add_output("logits", logits);
+  graph.add_output("loss", b.softmax_cross_entropy(logits, labels, "loss"));
+  return {graph, graph, {}};
+}
+
+TEST(ExamOfTexts, NamesTheFirstAndTheLastRowOfTheTableInEverySample) {
+  TemporaryFolder folder;
+  write_exam(folder.path(), reading(500), {.seed = 2, .resident = 2});
+  const HostTensor tokens = read_npy(folder.path() / "inputs.npy");
+  ASSERT_EQ(tokens.type.shape, (Shape{8, 6}));
+  for (std::size_t sample = 0; sample < 8; ++sample) {
+    const auto row = tokens.as<std::int32_t>().subspan(6 * sample, 6);
+    EXPECT_EQ(std::ranges::count(row, 0), 1);
+    EXPECT_GE(std::ranges::count(row, 499), 1);
+  }
+}
+
+TEST(ExamOfTexts, OpensTheForgetGatesOfHalfTheUnits) {
+  TemporaryFolder folder;
+  write_exam(folder.path(), reading(500), {.seed = 2});
+  const std::vector<double> bias =
+      TensorFile::read(folder.path() / "state.safetensors").required("lstm1.bias");
+  ASSERT_EQ(bias.size(), 24u);
+  EXPECT_EQ(std::ranges::count_if(bias, [](double b) { return b >= 3; }), 3);
+  for (const std::size_t unit : {6, 8, 10}) EXPECT_GE(bias[unit], 3);
+}
+
+TEST(Rebatch, changes_the_rows_and_nothing_else) {
+  const Program program = tiny_program(32);
+  const Program small = with_batch(program, 8);
+  EXPECT_EQ(batch_of(small), 8);
+  const Graph& graph = small.training;
+  EXPECT_EQ(graph.value(graph.output("logits")).type.shape, (Shape{8, 3}));
+  EXPECT_EQ(graph.value(graph.output("loss")).type.shape, Shape{});
+  EXPECT_EQ(graph.nodes().size(), program.training.nodes().size());
+  EXPECT_EQ(graph.updates().size(), program.training.updates().size());
+  for (const ValueId id : program.training.with_role(Role::parameter)) {
+    const Value& value = program.training.value(id);
+    ASSERT_NE(graph.find(value.name), none);
+    EXPECT_EQ(graph.value(graph.find(value.name)).type, value.type);
+  }
+}
+
+}  // namespace
+}  // namespace assay
