@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "harness/core/tensor.hpp"
-#include "harness/protocol/exam_batches.hpp"
+#include "harness/protocol/exam_files.hpp"
 #include "harness/worker/backend.hpp"
 
 namespace assay {
@@ -32,6 +32,7 @@ struct ExamFeeds {
   std::vector<HostTensor> masks;    // U8, a row for each distinct sample of a batch; none without dropout
   std::vector<HostTensor> extreme;  // what replaces tensors of the state for the step with an extreme logit
   ExamBatches batches;
+  std::optional<ExamContinuation> continuation;  // absent: none is asked
 
   // The rows of a batch. Where a sample stands more than once, its further rows are off by one rounding here and
   // there, so that no two rows are equal.
@@ -83,8 +84,8 @@ std::unique_ptr<Answers> answers_of(const Program& program, Task task);
 
 // "continuation/...": how far two runs of the same steps from the present state are apart, one without a pause, and one
 // from a copy of that state that waits for each step. On the batches that lie in the exam's slots; `first` is the number
-// of the first of the steps.
-std::vector<HostTensor> continuation(Executable& executable, const ExamFeeds& feeds, std::int64_t first);
+// of the first of the steps. The feeds have a continuation.
+std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& feeds, std::int64_t first);
 
 // Of results/oracle.safetensors: Answers::exam() and the gradients of the first step in F64, and bound/<name>.
 std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program, CompileOptions options,

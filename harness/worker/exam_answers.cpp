@@ -205,10 +205,6 @@ std::unique_ptr<Answers> answers_of(const Program& program, Task task) {
 
 namespace {
 
-constexpr double continuation_seconds = 0.25;
-constexpr std::int64_t most_steps = 200;
-constexpr std::size_t most_state_bytes = std::size_t{256} << 20;
-
 // Largest difference, its L2 norm, that of what the steps moved, that of the tensor.
 HostTensor distance(const HostTensor& before, const HostTensor& a, const HostTensor& b) {
   const std::vector<double> start = to_doubles(before), one = to_doubles(a), other = to_doubles(b);
@@ -227,33 +223,30 @@ HostTensor distance(const HostTensor& before, const HostTensor& a, const HostTen
 
 }  // namespace
 
-std::vector<HostTensor> continuation(Executable& executable, const ExamFeeds& feeds, std::int64_t first) {
+std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& feeds, std::int64_t first) {
+  const ExamContinuation& asked = *feeds.continuation;
   const std::vector<std::int64_t>& slots = feeds.batches.slots;
   const auto enqueue = [&](std::int64_t step) {
     executable.step(slots[static_cast<std::size_t>(step) % slots.size()], feeds.learning_rate(1),
                     first + step);
   };
-  const std::vector<HostTensor> before = executable.state();
-  std::size_t bytes = 0;
-  for (const HostTensor& tensor : before) bytes += tensor.bytes.size();
-  std::vector<HostTensor> answers = {number("continuation/steps", 0)};
-  if (bytes > most_state_bytes) return answers;
-
-  std::int64_t steps = 0;
-  const auto fewest = std::max<std::int64_t>(4, static_cast<std::int64_t>(slots.size()));
   const auto begin = std::chrono::steady_clock::now();
-  while (steps < most_steps && (steps < fewest || seconds_since(begin) < continuation_seconds))
-    enqueue(steps++);
+  enqueue(0);
+  executable.synchronize();
+  const std::int64_t steps = asked.steps(seconds_since(begin));
+
+  const std::vector<HostTensor> before = executable.state();
+  for (std::int64_t step = 1; step <= steps; ++step) enqueue(step);
   executable.synchronize();
   const std::vector<HostTensor> without_pause = executable.state();
 
   executable.set_state(before);
-  for (std::int64_t step = 0; step < steps; ++step) {
+  for (std::int64_t step = 1; step <= steps; ++step) {
     enqueue(step);
     executable.synchronize();
   }
   const std::vector<HostTensor> with_pauses = executable.state();
-  answers.front().as<double>()[0] = static_cast<double>(steps);
+  std::vector<HostTensor> answers = {number("continuation/steps", static_cast<double>(steps))};
   for (std::size_t i = 0; i < before.size(); ++i)
     answers.push_back(distance(before[i], without_pause[i], with_pauses[i]));
   return answers;

@@ -152,11 +152,16 @@ std::int64_t ExamFeeds::step_count(std::int64_t row) const {
 
 ExamFeeds read_exam(const fs::path& cell_folder) {
   const fs::path folder = cell_folder / "check";
+  const fs::path continuation = folder / "continuation.json";
   ExamFeeds feeds{
-      read_safetensors(folder / "state.safetensors"),   read_inputs(folder / "inputs.npy"),
-      read_array(folder / "labels.npy", DType::i32, 1), read_array(folder / "schedule.npy", DType::f64, 2),
-      read_if_there(folder / "masks.safetensors"),      read_if_there(folder / "extreme.safetensors"),
-      read_exam_batches(folder / "batches.json")};
+      read_safetensors(folder / "state.safetensors"),
+      read_inputs(folder / "inputs.npy"),
+      read_array(folder / "labels.npy", DType::i32, 1),
+      read_array(folder / "schedule.npy", DType::f64, 2),
+      read_if_there(folder / "masks.safetensors"),
+      read_if_there(folder / "extreme.safetensors"),
+      read_exam_batches(folder / "batches.json"),
+      fs::exists(continuation) ? std::optional(read_exam_continuation(continuation)) : std::nullopt};
   const std::int64_t samples = feeds.batches.count() * feeds.batches.distinct;
   if (feeds.inputs.type.shape.front() != samples || feeds.labels.type.shape.front() != samples) {
     throw CellError(fmt::format("[exam] {} has inputs {} and labels {} where {} samples are asked",
@@ -176,12 +181,12 @@ void write_exam_results(Executable& executable, const Program& program, Task tas
   const ExamFeeds feeds = read_exam(cell_folder);
   const std::unique_ptr<Answers> asked = answers_of(program, task);
   std::vector<HostTensor> answers;
-  if (task == Task::train && !program.is_op() && feeds.masks.empty()) {
+  if (feeds.continuation) {
     // Where each step is given its batch, none of the run needs to be left.
     if (!last_step || std::ranges::all_of(feeds.batches.slots, [](std::int64_t slot) { return slot == 0; }))
       for (std::int64_t i = 0; i < feeds.batches.count(); ++i)
         executable.stage(feeds.batches.slots[static_cast<std::size_t>(i)], feeds.batch(i).host());
-    answers = continuation(executable, feeds, last_step.value_or(0) + 1);
+    answers = continue_run(executable, feeds, last_step.value_or(0) + 1);
   }
   for (HostTensor& tensor : asked->exam(executable, feeds))
     answers.push_back(tensor.type.dtype == DType::f64 ? in_f32(tensor) : std::move(tensor));

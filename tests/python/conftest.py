@@ -130,7 +130,9 @@ def dropping(training: bool) -> dict[str, Any]:
 MOMENTS = {"adam": ("m", "v"), "lazy_adam": ("m", "v"), "sgd": ("momentum",), "rmsprop": ("square",)}
 
 
-def write_exam(folder: Path, program: dict[str, Any], tensors: Any, random: np.random.Generator) -> None:
+def write_exam(
+    folder: Path, program: dict[str, Any], tensors: Any, random: np.random.Generator, continued: bool
+) -> None:
     """Two batches of three samples, each twice."""
     values, optimizer = program["training"]["values"], program["optimizer"]
     state = dict(tensors)
@@ -157,6 +159,9 @@ def write_exam(folder: Path, program: dict[str, Any], tensors: Any, random: np.r
     np.save(folder / "schedule.npy", np.array([[1e-2, 1000], [1e-2, 1000], [5e-3, 1001], [1e-2, 1002]]))
     batches = {"batch": BATCH, "distinct": 3, "row_of": [2, 0, 1, 1, 2, 0], "slots": [1, 0]}
     (folder / "batches.json").write_text(json.dumps(batches))
+    if continued and not masks:
+        continuation = {"seconds": 0.01, "fewest": 5, "most": 5}
+        (folder / "continuation.json").write_text(json.dumps(continuation))
 
 
 NETWORKS = {"mlp": mlp, "convolutional": convolutional, "normalised": normalised, "dropping": dropping}
@@ -202,7 +207,7 @@ def make_cell(tmp_path: Path) -> Any:
             if name.endswith("running_variance"):
                 tensors[name] = np.abs(tensors[name])
         write_tensors(folder / "parameters.safetensors", tensors)
-        write_exam(folder / "check", program, tensors, random)
+        write_exam(folder / "check", program, tensors, random, request.get("task", "train") == "train")
         return folder
 
     return make

@@ -53,7 +53,9 @@ def test_the_best_mode_is_found_and_remembered(tmp_path: Path, monkeypatch: pyte
     assert "better" not in cell
     other = run(tmp_path / "s.json", *short, "--mode", slow["mode"])
     ratio = fast["step_time"] / slow["step_time"]
-    assert ("better" in other) == (ratio < 0.98)
+    # A trial that other processes disturbed is not remembered.
+    remembered = any((tmp_path / "cache").glob("best/*.json"))
+    assert ("better" in other) == (remembered and ratio < 0.98)
     assert other.get("better", {"ratio": ratio})["ratio"] == pytest.approx(ratio)
 
 

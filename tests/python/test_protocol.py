@@ -91,7 +91,7 @@ def test_the_exam_writes_what_the_protocol_says(make_cell: Any) -> None:
     assert answers["evaluation/logits"].shape == (6, 5)
     assert answers["extreme/loss"] > 20
     # numpy has the same bits, with and without a pause.
-    assert answers["continuation/steps"] >= 4
+    assert answers["continuation/steps"] == 5
     assert all(answers[f"continuation/{name}"][1] == 0 for name in parameters)
     assert all(answers[f"continuation/{name}"][2] > 0 for name in parameters)
 

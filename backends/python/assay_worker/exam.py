@@ -14,9 +14,6 @@ from .program import Program
 from .tensors import Tensors, read_tensors, write_tensors
 
 UNKNOWN = 255  # in a mask: nobody can tell
-CONTINUATION_SECONDS = 0.25
-MOST_STEPS = 200
-MOST_STATE_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -32,6 +29,7 @@ class Feeds:
     distinct: int  # samples in each batch
     row_of: np.ndarray  # the sample of each row, counted within its batch
     slots: list[int]  # of each batch
+    continuation: dict[str, float] | None  # seconds, fewest, most; None: none is asked
 
     @property
     def batches(self) -> range:
@@ -60,6 +58,7 @@ def read_feeds(cell_folder: Path) -> Feeds:
         return read_tensors(path) if path.exists() else {}
 
     batches = json.loads((folder / "batches.json").read_text())
+    continuation = folder / "continuation.json"
     return Feeds(
         read_tensors(folder / "state.safetensors"),
         np.load(folder / "inputs.npy"),
@@ -70,6 +69,7 @@ def read_feeds(cell_folder: Path) -> Feeds:
         int(batches["distinct"]),
         np.array(batches["row_of"]),
         [int(slot) for slot in batches["slots"]],
+        json.loads(continuation.read_text()) if continuation.exists() else None,
     )
 
 
@@ -102,11 +102,11 @@ def sit(adapter: Adapter, program: Program, task: str, last_step: int | None, ce
     feeds = read_feeds(cell_folder)
     staged = Staged(adapter, feeds)
     answers: Tensors = {}
-    if task == "train" and not program.is_op and not feeds.masks:
+    if feeds.continuation is not None:
         # Where each step is given its batch, a loop of the framework's own may have left none.
         if last_step is None or set(feeds.slots) == {0}:
             staged.stage_all()
-        answers |= _continuation(adapter, feeds, (last_step or 0) + 1)
+        answers |= _continuation(adapter, feeds, feeds.continuation, (last_step or 0) + 1)
         staged = Staged(adapter, feeds)
     if program.is_op or task == "train":
         adapter.supply_masks(feeds.batch_masks())
@@ -169,7 +169,7 @@ def _training(adapter: Adapter, staged: Staged, feeds: Feeds, program: Program) 
     return answers
 
 
-def _continuation(adapter: Adapter, feeds: Feeds, first: int) -> Tensors:
+def _continuation(adapter: Adapter, feeds: Feeds, asked: dict[str, float], first: int) -> Tensors:
     """How far two runs of the same steps from the present state are apart.
 
     One goes on without a pause; the other starts from a copy of that state and waits for each step.
@@ -180,21 +180,23 @@ def _continuation(adapter: Adapter, feeds: Feeds, first: int) -> Tensors:
         learning_rate, _ = feeds.schedule[1]
         adapter.step(feeds.slots[step % len(feeds.slots)], learning_rate, first + step)
 
+    begin = time.monotonic()
+    enqueue(0)
+    adapter.synchronize()
+    took = max(time.monotonic() - begin, 1e-9)
+    steps = range(1, 1 + int(min(max(asked["seconds"] / took, asked["fewest"]), asked["most"])))
+
     before = {name: np.array(tensor) for name, tensor in adapter.state().items()}
-    if sum(tensor.nbytes for tensor in before.values()) > MOST_STATE_BYTES:
-        return {"continuation/steps": np.array(0)}
-    steps, fewest, begin = 0, max(4, len(feeds.slots)), time.monotonic()
-    while steps < MOST_STEPS and (steps < fewest or time.monotonic() - begin < CONTINUATION_SECONDS):
-        enqueue(steps)
-        steps += 1
+    for step in steps:
+        enqueue(step)
     adapter.synchronize()
     without_pause = {name: np.array(tensor) for name, tensor in adapter.state().items()}
 
     adapter.set_state(before)
-    for step in range(steps):
+    for step in steps:
         enqueue(step)
         adapter.synchronize()
-    answers = {"continuation/steps": np.array(steps)}
+    answers = {"continuation/steps": np.array(len(steps))}
     for name, tensor in adapter.state().items():
         start, one, other = (
             np.asarray(each, np.float64) for each in (before[name], without_pause[name], tensor)

@@ -13,7 +13,7 @@
 #include "harness/conductor/check/tensor_file.hpp"
 #include "harness/conductor/check/tolerance.hpp"
 #include "harness/core/error.hpp"
-#include "harness/protocol/exam_batches.hpp"
+#include "harness/protocol/exam_files.hpp"
 
 namespace assay {
 namespace {
@@ -129,8 +129,8 @@ Equivalence judge(const Exam& exam, const Program& program, const fs::path& work
   }
   if (result.reason.empty()) {
     std::ranges::move(judge_draws(worker, program, exam.task), std::back_inserter(result.tensors));
-    std::ranges::move(judge_continuation(worker, program, exam.task, precision),
-                      std::back_inserter(result.tensors));
+    if (fs::exists(exam.folder / "continuation.json"))
+      std::ranges::move(judge_continuation(worker, program, precision), std::back_inserter(result.tensors));
   }
   result.ties = ties_of(oracle);
   conclude(result);

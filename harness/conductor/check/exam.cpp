@@ -233,6 +233,15 @@ std::vector<HostTensor> extreme_of(const Program& program, const std::vector<Hos
   return {std::move(extreme)};
 }
 
+// Whether the run is continued: not where it draws, and not where three copies of a state would be too much.
+bool is_continued(const Program& program, const ExamPlan& plan, const std::vector<HostTensor>& state) {
+  constexpr std::size_t most_bytes = std::size_t{256} << 20;
+  std::size_t bytes = 0;
+  for (const HostTensor& tensor : state) bytes += tensor.bytes.size();
+  const bool draws = !program.training.with_role(Role::mask).empty();
+  return plan.task == Task::train && !program.is_op() && !draws && bytes <= most_bytes;
+}
+
 }  // namespace
 
 std::int64_t distinct_samples(std::int64_t batch, std::int64_t asked) {
@@ -294,6 +303,8 @@ void write_exam(const fs::path& folder, const Program& program, const ExamPlan& 
   const std::vector<HostTensor> masks = masks_of(graph, batches, seed);
   if (!masks.empty()) write_safetensors(folder / "masks.safetensors", masks);
   write_atomically(folder / "batches.json", encode(batches).dump() + "\n", false);
+  if (is_continued(program, plan, state))
+    write_atomically(folder / "continuation.json", encode(ExamContinuation{}).dump() + "\n", false);
 }
 
 }  // namespace assay

@@ -7,7 +7,7 @@
 
 #include "harness/core/domain.hpp"
 #include "harness/graph/program.hpp"
-#include "harness/protocol/exam_batches.hpp"
+#include "harness/protocol/exam_files.hpp"
 
 namespace assay {
 
@@ -27,7 +27,7 @@ struct ExamPlan {
 };
 
 // Writes state.safetensors, inputs.npy, labels.npy, schedule.npy, batches.json and, where the program has what they are
-// for, masks.safetensors and extreme.safetensors: docs/protocol.md, "The exam". A function of (program, plan). No
+// for, masks.safetensors, extreme.safetensors and continuation.json: docs/protocol.md, "The exam". A function of (program, plan). No
 // parameter is zero or one, no moment zero.
 void write_exam(const std::filesystem::path& folder, const Program& program, const ExamPlan& plan);
 

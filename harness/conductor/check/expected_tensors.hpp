@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "harness/graph/program.hpp"
-#include "harness/protocol/exam_batches.hpp"
+#include "harness/protocol/exam_files.hpp"
 
 namespace assay {
 

@@ -18,7 +18,7 @@
 #include "harness/core/json/encode.hpp"
 #include "harness/graph/passes/walk.hpp"
 #include "harness/graph/program.hpp"
-#include "harness/protocol/exam_batches.hpp"
+#include "harness/protocol/exam_files.hpp"
 #include "harness/protocol/message.hpp"
 #include "harness/protocol/request.hpp"
 

@@ -60,15 +60,10 @@ TensorVerdict apart(const std::string& name, const TensorFile& worker, double sh
 
 }  // namespace
 
-std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Program& program, Task task,
+std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Program& program,
                                               const Precision& precision) {
   const Graph& graph = program.training;
   std::vector<TensorVerdict> verdicts;
-  const bool draws = !graph.with_role(Role::mask).empty();
-  if (program.is_op() || task == Task::infer || draws) return verdicts;
-  const HostTensor* steps = worker.find("continuation/steps");
-  if (steps == nullptr) return {{"continuation/steps", beyond_measure, 0, beyond_measure, 0, beyond_measure}};
-  if (to_doubles(*steps).front() == 0) return verdicts;
   const double share = precision.storage == precision.master && !precision.tf32 ? 1e-2 : 0.1;
   const double roundoff = unit_roundoff(precision.master);
   const auto add = [&](const std::string& name) {

@@ -17,12 +17,12 @@ namespace assay {
 // nothing can be told of a mask is wrong.
 std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& program, Task task);
 
-// "continuation/<tensor>" of a program that trains and draws nothing: how far two runs of the same steps from the state
+// "continuation/<tensor>" of an exam with a continuation: how far two runs of the same steps from the state
 // that the timed steps left are apart, one that goes on without a pause, and one that starts from a copy of that state
 // and waits for each step. Allowed is a share of what the steps moved, 1e-2 in fp32 and 0.1 where storage is narrower, and
 // eight roundings of the tensor: runs that add up in another order drift apart, and a lost, doubled or late update is
-// farther off. Empty where the worker had too much state for a copy.
-std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Program& program, Task task,
+// farther off.
+std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Program& program,
                                               const Precision& precision);
 
 }  // namespace assay

@@ -123,6 +123,12 @@ const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& progra
   return found->second;
 }
 
+std::string file_name_of(const Cell& cell) {
+  std::string name = cell.id;
+  std::ranges::replace_if(name, [](char c) { return c == '/' || c == ':' || c == ' '; }, '_');
+  return name;
+}
+
 Json request_json(const Cell& cell, std::uint64_t seed) {
   const double memory_cap = cell.axes.number("memory-cap");
   Json axes = requested_axes(cell.axes);

@@ -29,6 +29,9 @@ class DatasetShelf {
 
 inline constexpr int perturbations = 4;  // perturbed runs of the oracle
 
+// The cell's id as the name of a file.
+std::string file_name_of(const Cell& cell);
+
 nlohmann::json request_json(const Cell& cell, std::uint64_t seed);
 // How the cell is timed, loaded, checked and limited, given or by default: for the report.
 nlohmann::json settings_in_force(const Cell& cell);

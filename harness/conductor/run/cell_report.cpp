@@ -62,13 +62,12 @@ void take_hello(CellReport& row, const protocol::Hello& hello) {
   row.libraries = std::move(loaded);
 }
 
-void take_failed_check(CellReport& row, const CheckOutcome& outcome, std::uint64_t seed) {
+void take_failed_check(CellReport& row, const Fork& check) {
   Fork fork;
-  fork.round = 0;
-  fork.seed = seed;
-  fork.status = outcome.status;
-  fork.reason = "in the check before timing: " + outcome.reason;
-  fork.log_tail = outcome.log_tail;
+  fork.seed = check.seed;
+  fork.status = check.status;
+  fork.reason = "in the check before timing: " + check.reason;
+  fork.log_tail = check.log_tail;
   row.forks.push_back(std::move(fork));
 }
 

@@ -18,7 +18,7 @@ void take_earlier(CellReport& row, const Report& earlier);
 // The libraries of the row become those that the hello names; earlier forks keep theirs.
 void take_hello(CellReport& row, const protocol::Hello& hello);
 // A check that failed stands as the fork of round 0, with its log.
-void take_failed_check(CellReport& row, const CheckOutcome& outcome, std::uint64_t seed);
+void take_failed_check(CellReport& row, const Fork& check);
 
 bool has_round(const CellReport& row, int round);
 // A fork went wrong.

@@ -58,17 +58,17 @@ void Checks::make(std::size_t index) {
   take(check, check_cell(cell, check.program, run_.context));
 }
 
-void Checks::take(const InHand& check, const CheckOutcome& outcome) {
+void Checks::take(const InHand& check, const ForkOutcome& outcome) {
   CellReport& row = run_.rows[check.cell];
-  row.check_spent = outcome.spent;
+  const Status status = outcome.fork.status;
+  row.check_spent = outcome.fork.spent;
   if (outcome.hello) take_hello(row, *outcome.hello);
-  if (outcome.status != Status::interrupted) row.equivalence = outcome.equivalence;
-  const bool failed = outcome.status != Status::ok && outcome.status != Status::interrupted;
-  if (failed && !row.equivalence.checked) row.equivalence.reason = outcome.reason;
-  if (outcome.status == Status::ok && row.equivalence.passed && row.equivalence.settings)
+  if (status != Status::interrupted) row.equivalence = outcome.verified;
+  const bool failed = status != Status::ok && status != Status::interrupted;
+  if (failed && !row.equivalence.checked) row.equivalence.reason = outcome.fork.reason;
+  if (status == Status::ok && row.equivalence.passed && row.equivalence.settings)
     passed_.emplace(subjects_.at(check.cell), check.cell);
-  run_.progress.end(check_summary(outcome.status, outcome.reason, row.equivalence),
-                    outcome.status == Status::ok, false);
+  run_.progress.end(check_summary(status, outcome.fork.reason, row.equivalence), status == Status::ok, false);
   made_(check.cell, outcome, check.start);
 }
 
@@ -92,15 +92,16 @@ void Checks::make_side_by_side(std::size_t most) {
   for (std::size_t i = 0; i < run_.cells.size(); ++i)
     if (wanted(i)) waiting.push_back(i);
   Slots slots(most);
-  Lanes<CheckOutcome> lanes;  // goes before what its threads use
+  Lanes<ForkOutcome> lanes;  // goes before what its threads use
   while (fill(waiting, slots, lanes)) {
     const auto [lane, outcome] = lanes.take();
     const InHand check = *std::exchange(slots[lane], std::nullopt);
     run_.progress.begin(run_.names[check.cell] + " check", check.begin);
-    if (check.beside_another && may_be_the_neighbours_fault(outcome.status)) {
+    if (check.beside_another && may_be_the_neighbours_fault(outcome.fork.status)) {
       again.push_back(check.cell);
-      run_.progress.end(fmt::format("{} beside another check: made again alone", to_string(outcome.status)),
-                        false, false);
+      run_.progress.end(
+          fmt::format("{} beside another check: made again alone", to_string(outcome.fork.status)), false,
+          false);
     } else {
       made.push_back(check.cell);
       take(check, outcome);
@@ -112,7 +113,7 @@ void Checks::make_side_by_side(std::size_t most) {
 }
 
 // Fills the lanes that are free. False when there is nothing to wait for.
-bool Checks::fill(std::vector<std::size_t>& waiting, Slots& slots, Lanes<CheckOutcome>& lanes) {
+bool Checks::fill(std::vector<std::size_t>& waiting, Slots& slots, Lanes<ForkOutcome>& lanes) {
   for (std::size_t lane = 0; lane < slots.size(); ++lane) {
     if (slots[lane] || stopped()) continue;
     slots[lane] = next(waiting, slots);

@@ -12,6 +12,7 @@
 #include "harness/conductor/run/fork.hpp"
 #include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/run/quick_budget.hpp"
+#include "harness/core/text.hpp"
 #include "harness/report/report.hpp"
 
 namespace assay {
@@ -34,7 +35,7 @@ class Checks {
     bool all = false;  // also cells that are checked behind their timed steps: nothing is timed
   };
   // Called after a result went into its row. start: of the check, ISO 8601.
-  using Made = std::function<void(std::size_t cell, const CheckOutcome& outcome, const std::string& start)>;
+  using Made = std::function<void(std::size_t cell, const ForkOutcome& outcome, const std::string& start)>;
 
   Checks(Run run, Made made) : run_(run), made_(std::move(made)) {}
 
@@ -60,10 +61,10 @@ class Checks {
   std::size_t lanes() const;
   const std::string& subject_of(std::size_t cell, const Program& program);
   bool takes_result(std::size_t cell);
-  void take(const InHand& check, const CheckOutcome& outcome);
+  void take(const InHand& check, const ForkOutcome& outcome);
 
   void make_side_by_side(std::size_t lanes);
-  bool fill(std::vector<std::size_t>& waiting, Slots& slots, Lanes<CheckOutcome>& lanes);
+  bool fill(std::vector<std::size_t>& waiting, Slots& slots, Lanes<ForkOutcome>& lanes);
   std::optional<InHand> next(std::vector<std::size_t>& waiting, const Slots& slots);
   void show(const Slots& slots);
   void share_out(double wall, const std::vector<std::size_t>& made);

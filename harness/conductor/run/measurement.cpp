@@ -13,6 +13,7 @@
 #include "harness/conductor/run/best_mode.hpp"
 #include "harness/conductor/run/cell_report.hpp"
 #include "harness/conductor/run/checks.hpp"
+#include "harness/conductor/run/exams.hpp"
 #include "harness/conductor/run/fork.hpp"
 #include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/run/quick_budget.hpp"
@@ -87,11 +88,12 @@ struct Measurement::Parts {
         scratch_(request.keep_folders),
         data_(settings_.data),
         budget_(settings_.quick ? std::optional(quick_seconds) : std::nullopt),
-        context_{scratch_.path(), registry, settings_, data_, {}, request.keep_folders},
+        exams_(scratch_.path() / "exams"),
+        context_{scratch_.path(), registry, settings_, data_, exams_, request.keep_folders},
         rooflines_(context_, progress),
         checks_(
             {cells_, report_.cells, names_, context_, budget_, progress_, interrupts_, request.check_alone},
-            [this](std::size_t cell, const CheckOutcome& outcome, const std::string& start) {
+            [this](std::size_t cell, const ForkOutcome& outcome, const std::string& start) {
               take_check(cell, outcome, start);
             }) {
     if (request.resume) refuse_other_config(request);
@@ -215,12 +217,13 @@ struct Measurement::Parts {
   }
 
   // The result of a check goes into its row by Checks; what else it means for the run is here.
-  void take_check(std::size_t index, const CheckOutcome& outcome, const std::string& start) {
+  void take_check(std::size_t index, const ForkOutcome& outcome, const std::string& start) {
     CellReport& row = report_.cells[index];
-    if (outcome.status != Status::ok && outcome.status != Status::interrupted) {
-      take_failed_check(row, outcome, settings_.seed);
+    const Status status = outcome.fork.status;
+    if (status != Status::ok && status != Status::interrupted) {
+      take_failed_check(row, outcome.fork);
       stamp(row.forks.back(), start);
-      take_unavailable(index, outcome.status, outcome.reason);
+      take_unavailable(index, status, outcome.fork.reason);
     }
     settle(index);
     save();
@@ -287,7 +290,7 @@ struct Measurement::Parts {
     context_.deadline = budget_.deadline(cell.axes.backend);
     progress_.begin(fmt::format("{} round {}", names_[planned.cell], planned.round + 1));
     std::string start = utc_now();
-    TimedOutcome outcome = time_cell(cell, planned.round, context_, &residents_[planned.cell]);
+    ForkOutcome outcome = time_cell(cell, planned.round, context_, &residents_[planned.cell]);
     if (outcome.hello) take_hello(row, *outcome.hello);
     if (outcome.verified.checked || !outcome.verified.reason.empty()) {
       row.equivalence = merged(row.equivalence, outcome.verified);
@@ -346,6 +349,7 @@ struct Measurement::Parts {
   ScratchRoot scratch_;
   DatasetShelf data_;
   QuickBudget budget_;
+  Exams exams_;
   ForkContext context_;
   Rooflines rooflines_;
   Report report_;

@@ -75,7 +75,7 @@ std::vector<Cell> Rooflines::probes(const Axes& axes, const std::string& workloa
 
 double Rooflines::rate(const Cell& probe, double amount, const char* unit) {
   progress_.begin(probe.id + " roofline");
-  const TimedOutcome outcome = time_cell(probe, 0, context_, nullptr);
+  const ForkOutcome outcome = time_cell(probe, 0, context_, nullptr);
   const std::vector<double> steps = steps_of(outcome.fork);
   const bool ok = outcome.fork.status == Status::ok && !steps.empty();
   const double rate = ok ? amount / *std::min_element(steps.begin(), steps.end()) : 0;

@@ -32,7 +32,28 @@ TEST(Equivalence, judges_every_expected_tensor) {
   const Equivalence result = exam.judged();
   for (const ExpectedTensor& expected : exam.expected())
     EXPECT_LE(tensor(result, expected.name).ratio, 1) << expected.name;
-  EXPECT_EQ(result.tensors.size(), exam.expected().size());
+  for (const std::string& name : exam.continued()) EXPECT_EQ(tensor(result, name).ratio, 0) << name;
+  EXPECT_EQ(result.tensors.size(), exam.expected().size() + exam.continued().size());
+}
+
+TEST(Equivalence, fails_a_run_that_comes_elsewhere_when_it_is_not_waited_for) {
+  for (const bool missing : {false, true}) {
+    AnsweredExam exam;
+    const std::string name = "continuation/fc1.weight.v";
+    if (missing)
+      exam.lose(name);
+    else
+      exam.worker(name).as<float>()[1] = 0.01f;  // a tenth of what the steps moved
+    const Equivalence result = exam.judged();
+    EXPECT_FALSE(result.passed);
+    EXPECT_THAT(result.reason, HasSubstr(name));
+  }
+}
+
+TEST(Equivalence, lets_a_continued_run_drift_by_less_than_a_hundredth_of_what_it_moved) {
+  AnsweredExam exam;
+  exam.worker("continuation/fc1.weight").as<float>()[1] = 0.0005f;
+  EXPECT_TRUE(exam.judged().passed);
 }
 
 TEST(Equivalence, judges_a_mean_of_squares_by_its_root) {

@@ -124,6 +124,20 @@ TEST_F(WrittenExam, HasALogitThatLeavesWhatFp32HoldsAsAnExponential) {
   EXPECT_LT(std::abs(extreme.required("fc1.bias").at(1)), 1);
 }
 
+TEST_F(WrittenExam, AsksForAContinuationOnlyOfWhatTrains) {
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "continuation.json"));
+  const TemporaryFolder inference;
+  write_exam(inference.path(), tiny_program(32), {7, 4, 2, Task::infer, PrecisionKind::fp32});
+  EXPECT_FALSE(std::filesystem::exists(inference.path() / "continuation.json"));
+}
+
+TEST(ExamContinuation, TakesAsManyStepsAsFitWithinItsLimits) {
+  const ExamContinuation continuation;
+  EXPECT_EQ(continuation.steps(0.01), 25);
+  EXPECT_EQ(continuation.steps(1.6), 2);
+  EXPECT_EQ(continuation.steps(0), 200);
+}
+
 TEST_F(WrittenExam, IsTheSameAgainAndAnotherWithAnotherSeed) {
   TemporaryFolder again, other;
   write_exam(again.path(), program_, plan_);

@@ -1,4 +1,4 @@
-// check/batches.json: how the batches of the exam are made of its samples.
+// The JSON files of check/ in a cell folder: docs/protocol.md, "The exam".
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace assay {
 
-// Batch i has the samples i * distinct to (i + 1) * distinct - 1; its row r is sample i * distinct + row_of[r]. Each
+// batches.json. Batch i has the samples i * distinct to (i + 1) * distinct - 1; its row r is sample i * distinct + row_of[r]. Each
 // sample has equally many rows, so that mean loss, gradients and biased batch statistics of a batch are those of its
 // distinct samples alone.
 struct ExamBatches {
@@ -31,5 +31,25 @@ constexpr auto describe(Of<ExamBatches>) {
 
 // Throws JsonError naming the file when it is missing, malformed, or does not fit together.
 ExamBatches read_exam_batches(const std::filesystem::path& file);
+
+// continuation.json: how many steps go on from the state that the timed steps left.
+struct ExamContinuation {
+  double seconds = 0.25;
+  std::int64_t fewest = 2;
+  std::int64_t most = 200;
+
+  // As many as take `seconds`, within the limits. step_seconds: what one took.
+  std::int64_t steps(double step_seconds) const;
+};
+constexpr auto describe(Of<ExamContinuation>) {
+  return fields(
+      "exam_continuation", "How long the run is continued.",
+      field("seconds", &ExamContinuation::seconds, "That the steps take, within the limits.").at_least(0),
+      field("fewest", &ExamContinuation::fewest, "Minimum of steps.").between(1, 1'000'000),
+      field("most", &ExamContinuation::most, "Maximum of steps.").between(1, 1'000'000));
+}
+
+// Throws JsonError naming the file when it is missing or malformed.
+ExamContinuation read_exam_continuation(const std::filesystem::path& file);
 
 }  // namespace assay

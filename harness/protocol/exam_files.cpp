@@ -1,4 +1,4 @@
-#include "harness/protocol/exam_batches.hpp"
+#include "harness/protocol/exam_files.hpp"
 
 #include <algorithm>
 
@@ -17,6 +17,19 @@ ExamBatches read_exam_batches(const std::filesystem::path& file) {
                     });
   if (!fits) throw JsonError(fmt::format("{}: rows, samples and batches do not fit together", file.string()));
   return batches;
+}
+
+std::int64_t ExamContinuation::steps(double step_seconds) const {
+  if (seconds >= static_cast<double>(most) * step_seconds) return most;
+  return std::max(fewest, static_cast<std::int64_t>(seconds / step_seconds));
+}
+
+ExamContinuation read_exam_continuation(const std::filesystem::path& file) {
+  const auto continuation = decoded<ExamContinuation>(read_strict_json(file), file.string());
+  if (continuation.fewest > continuation.most)
+    throw JsonError(fmt::format("{}: at least {} steps are asked, and at most {}", file.string(),
+                                continuation.fewest, continuation.most));
+  return continuation;
 }
 
 }  // namespace assay

@@ -1,0 +1,108 @@
+#include "harness/conductor/run/worker_plan.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "harness/core/paths.hpp"
+#include "harness/machine/cores.hpp"
+#include "harness/machine/environment.hpp"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+using protocol::Command;
+using protocol::Verb;
+
+// Those of a backend.json. What the caller's environment sets takes precedence, but for places of caches.
+void add_variables(std::map<std::string, std::string>& environment,
+                   const std::map<std::string, std::string>& variables, const fs::path& cache) {
+  constexpr std::string_view placeholder = "${cache}";
+  for (auto [name, value] : variables) {
+    const std::size_t at = value.find(placeholder);
+    if (at == std::string::npos && environment_variable(name.c_str())) continue;
+    if (at != std::string::npos) value.replace(at, placeholder.size(), cache.string());
+    environment[name] = value;
+  }
+}
+
+// Caches that frameworks keep on disk: private to a fork and empty, or shared by the forks of a cell when
+// `warm` is asked for. Threads of OpenMP that wait spin while a fork is timed, as the runtime has it:
+// docs/data-and-clock.md has what sleeping costs. Nothing is timed in a check, and beside other work spinning
+// makes it many times slower. What the caller's environment says goes before.
+std::map<std::string, std::string> worker_environment(const Cell& cell, const BackendDescription& backend,
+                                                      const fs::path& folder, const fs::path& temporary,
+                                                      bool timed) {
+  const bool warm = cell.axes.compile_cache == CacheState::warm;
+  const fs::path cache = warm ? cache_folder() / "warm" / file_name_of(cell) : folder / "cache";
+  std::error_code ignored;
+  fs::create_directories(cache, ignored);
+  fs::create_directories(temporary, ignored);
+  const std::string count = std::to_string(cell.compute_threads());
+  std::map<std::string, std::string> result = {{"OMP_NUM_THREADS", count},
+                                               {"MKL_NUM_THREADS", count},
+                                               {"OPENBLAS_NUM_THREADS", count},
+                                               {"NUMEXPR_NUM_THREADS", count},
+                                               {"OMP_DYNAMIC", "FALSE"},
+                                               {"XDG_CACHE_HOME", (cache / "xdg").string()},
+                                               {"ASSAY_BATCH_LIBRARY", batch_library().string()},
+                                               {"PYTHONUNBUFFERED", "1"},
+                                               {"TMPDIR", temporary.string()}};
+  add_variables(result, backend.environment, cache);
+  if (warm) add_variables(result, backend.warm_environment, cache);
+  if (!timed && !environment_variable("OMP_WAIT_POLICY")) result["OMP_WAIT_POLICY"] = "passive";
+  // As NVML counts GPUs, so that the one that is sampled is the one that the worker calls its first.
+  if (cell.axes.device == DeviceKind::cuda && !environment_variable("CUDA_DEVICE_ORDER"))
+    result["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  return result;
+}
+
+// What a variable is in the worker: its own, or the conductor's.
+std::optional<std::string> worker_variable(const WorkerStart& worker, const char* name) {
+  if (const auto set = worker.environment.find(name); set != worker.environment.end()) return set->second;
+  return environment_variable(name);
+}
+
+}  // namespace
+
+std::map<std::string, std::string> own_variables(const WorkerStart& worker) {
+  std::map<std::string, std::string> own;
+  for (const auto& [name, value] : worker.environment) {
+    if (affects_speed(name) && environment_variable(name.c_str()) != value) own.emplace(name, value);
+  }
+  return own;
+}
+
+std::string wait_policy(const WorkerStart& worker) {
+  std::string told;
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"}) {
+    const std::string value = worker_variable(worker, name).value_or("");
+    if (!value.empty()) told += fmt::format("{}{}={}", told.empty() ? "" : " ", name, value);
+  }
+  return told.empty() ? "the runtime's own" : told;
+}
+
+ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, const fs::path& folder,
+                          std::vector<Command> commands, const ForkContext& context) {
+  ConversationPlan plan;
+  plan.backend = backend.name;
+  plan.commands = std::move(commands);
+  plan.phase_seconds = context.settings.time_limit;
+  plan.deadline = context.deadline;
+  plan.worker.command = backend.command;
+  plan.worker.cell_folder = folder;
+  plan.worker.cores = worker_cores(cell.axes.threads, context.lane);
+  const bool timed = std::any_of(plan.commands.begin(), plan.commands.end(),
+                                 [](const Command& command) { return command.verb == Verb::run; });
+  plan.worker.environment = worker_environment(cell, backend, folder, context.scratch / "tmp", timed);
+  // The oracle computes on the processor, whatever its cell runs on.
+  if (cell.axes.device == DeviceKind::cuda && &backend == cell.backend)
+    plan.cuda = CudaVisibility{worker_variable(plan.worker, "CUDA_VISIBLE_DEVICES"),
+                               worker_variable(plan.worker, "CUDA_DEVICE_ORDER")};
+  return plan;
+}
+
+}  // namespace assay

@@ -1,0 +1,27 @@
+// How the worker of a cell is started: its program, processors and environment.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/conductor/config/cell.hpp"
+#include "harness/conductor/process/conversation.hpp"
+#include "harness/conductor/run/fork_context.hpp"
+
+namespace assay {
+
+// The conversation of a worker of `backend` in a cell folder: that of the cell, or the oracle. Makes the folders of its
+// caches.
+ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend,
+                          const std::filesystem::path& folder, std::vector<protocol::Command> commands,
+                          const ForkContext& context);
+
+// The variables that affect speed and that the worker has otherwise than this process.
+std::map<std::string, std::string> own_variables(const WorkerStart& worker);
+
+// How the OpenMP runtimes of a worker were told to wait.
+std::string wait_policy(const WorkerStart& worker);
+
+}  // namespace assay
