@@ -128,8 +128,8 @@ void KernelExecutable::evaluate(const HostBatch& batch, float* logits) {
 }
 
 std::vector<HostTensor> KernelExecutable::gradients(const HostBatch& batch) {
-  if (!options_.check || options_.task != Task::train) {
-    throw std::logic_error("[gradients] the program was compiled without check");
+  if (!options_.gradients || options_.task != Task::train) {
+    throw std::logic_error("[gradients] the program was compiled without them");
   }
   if (!gradients_) gradients_ = make(gradient_graph(program_, options_.precision), false);
   gradients_->stage(0, batch);

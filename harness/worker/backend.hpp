@@ -62,7 +62,7 @@ struct CompileOptions {
   bool deterministic = false;   // the same bits from the same state, run by run
   double memory_fraction = 0;   // of its device's memory, that it may take; 0: not asked
   std::int64_t memory_cap = 0;  // bytes, likewise
-  bool check = false;           // the oracle's: gradients() will be called
+  bool gradients = false;       // of the oracle: gradients() will be called
   bool profile = false;         // operator_times() will be called
 };
 
@@ -114,7 +114,7 @@ class Executable {
   virtual std::vector<HostTensor> masks() { return {}; }
 
   // Training-mode "logits", "loss" and "gradient/<parameter>" of a batch, with the running statistics updated
-  // and nothing else. Asked of the oracle alone, compiled with options.check.
+  // and nothing else. Asked only of the oracle, compiled with options.gradients.
   virtual std::vector<HostTensor> gradients(const HostBatch&) {
     throw std::logic_error("[gradients] this backend is no oracle");
   }

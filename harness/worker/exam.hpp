@@ -87,7 +87,8 @@ std::unique_ptr<Answers> answers_of(const Program& program, Task task);
 // of the first of the steps. The feeds have a continuation.
 std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& feeds, std::int64_t first);
 
-// Of results/oracle.safetensors: Answers::exam() and the gradients of the first step in F64, and bound/<name>.
+// Of results/oracle.safetensors: Answers::exam() and the gradients of the first step in F64, bound/<name>, and state/<name>
+// of the biases that it moved, see sharpen().
 std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program, CompileOptions options,
                                        const OracleOptions& oracle, const ExamFeeds& feeds);
 

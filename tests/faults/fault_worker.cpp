@@ -201,7 +201,7 @@ class Fault {
   // Waits until the checks of two cells are here at the same time; "wants_room" then fails, until it is alone.
   void meet() {
     if (mode_ != "meets" && mode_ != "wants_room") return;
-    const std::filesystem::path folder = std::filesystem::path(std::getenv("ASSAY_CACHE")) / "meeting";
+    const std::filesystem::path folder = std::filesystem::path(std::getenv("TMPDIR")) / "meeting";
     const std::string own = std::to_string(request_.at("batch").get<int>());
     std::filesystem::create_directories(folder);
     const bool again = std::filesystem::exists(folder / ("came-" + own));

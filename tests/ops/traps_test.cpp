@@ -35,7 +35,7 @@ class Traps : public NeedsDevice<::testing::TestWithParam<std::string>> {
 
   static CompileOptions options() {
     CompileOptions options = testing::options(GetParam(), PrecisionKind::fp32, 1);
-    options.check = true;
+    options.gradients = true;
     return options;
   }
 

@@ -95,6 +95,7 @@ Judged judge_backend(Backend& backend, const Program& program, const CheckedCell
                                        {"reference", "graph", "none", cell.threads}, folder.path() / "oracle",
                                        [&](const fs::path& at) { answer(at, cell.threads); })
                               .file;
+  take_moved_biases(path / "check", oracle);
 
   CompileOptions options;
   options.task = cell.task;

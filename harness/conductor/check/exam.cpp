@@ -10,11 +10,13 @@
 #include "harness/conductor/check/exam.hpp"
 #include "harness/conductor/check/oracle.hpp"
 #include "harness/conductor/data/initial_values.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/philox.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/core/json/encode.hpp"
+#include "harness/core/text.hpp"
 #include "harness/graph/op.hpp"
 
 namespace assay {
@@ -48,16 +50,27 @@ float draw(Philox& random, const Range& range) {
   }
 }
 
+// Those of the linear layer that gives the logits; none where they come from elsewhere.
+std::vector<ValueId> parameters_of_last(const Graph& graph) {
+  const ValueId logits = graph.output("logits");
+  for (const Node& node : graph.nodes())
+    if (node.op->name() == "linear" && node.outputs[0] == logits)
+      return {node.inputs.begin() + 1, node.inputs.end()};
+  return {};
+}
+
 // Moments as they are in the middle of a training, unlike from element to element. From zero moments the first step of
 // Adam is a whole one in the direction of a gradient's sign, even where that gradient is rounding alone. Means of
-// squares spread over decades, so that an epsilon shows where they are small, but stay above the square of what is
-// rounding in the cell's precision. A mean is at most the root of its mean of squares.
+// squares spread over decades, but stay above the square of what is rounding in the cell's precision. An epsilon shows
+// where they are small: in the last layer, whose gradients have the least rounding. A mean is at most the root of its mean of squares.
 void add_moments(std::vector<HostTensor>& tensors, const Program& program, std::uint64_t seed,
                  PrecisionKind precision) {
   const bool narrow = precision == PrecisionKind::bf16 || precision == PrecisionKind::tf32;
-  const double smallest = narrow ? 2e-3 : 1e-6, largest = narrow ? 2e-2 : 1e-1;
+  const double largest = narrow ? 2e-2 : 1e-1;
+  const std::vector<ValueId> last = parameters_of_last(program.training);
   for (const ValueId id : program.training.with_role(Role::parameter)) {
     const Value& value = program.training.value(id);
+    const double smallest = narrow ? 2e-3 : contains(last, id) ? 1e-6 : 1e-4;
     Philox sizes(seed, "exam/" + value.name + "/size");
     std::vector<double> roots(static_cast<std::size_t>(value.type.elements()));
     for (double& root : roots) root = smallest * std::pow(largest / smallest, sizes.uniform_double());
@@ -210,24 +223,15 @@ HostTensor schedule_of(const OptimizerSpec& optimizer, std::int64_t steps, std::
   return schedule;
 }
 
-// The bias behind the last linear layer; none where the logits come from elsewhere.
-ValueId logits_bias(const Graph& graph) {
-  const ValueId logits = graph.output("logits");
-  for (const Node& node : graph.nodes())
-    if (node.op->name() == "linear" && node.outputs[0] == logits && node.inputs.size() > 2)
-      return node.inputs[2];
-  return none;
-}
-
 // One logit so far above the others that its exponential leaves what fp32 holds.
 constexpr float extreme_logit = 120;
 
 // That bias with the extreme in its first class; empty where there is none.
 std::vector<HostTensor> extreme_of(const Program& program, const std::vector<HostTensor>& state) {
-  const ValueId bias = logits_bias(program.training);
-  if (bias == none) return {};
-  const auto found =
-      std::ranges::find(state, program.training.value(bias).name, [](const HostTensor& t) { return t.name; });
+  const std::vector<ValueId> last = parameters_of_last(program.training);
+  if (last.size() < 2) return {};  // no bias
+  const auto found = std::ranges::find(state, program.training.value(last[1]).name,
+                                       [](const HostTensor& t) { return t.name; });
   HostTensor extreme = *found;
   extreme.as<float>()[0] = extreme_logit;
   return {std::move(extreme)};
@@ -305,6 +309,22 @@ void write_exam(const fs::path& folder, const Program& program, const ExamPlan& 
   write_atomically(folder / "batches.json", encode(batches).dump() + "\n", false);
   if (is_continued(program, plan, state))
     write_atomically(folder / "continuation.json", encode(ExamContinuation{}).dump() + "\n", false);
+}
+
+void take_moved_biases(const fs::path& folder, const fs::path& answers) {
+  constexpr std::string_view prefix = "state/";
+  const fs::path state = folder / "state.safetensors";
+  std::vector<HostTensor> tensors = read_safetensors(state);
+  bool any = false;
+  for (const HostTensor& moved : read_safetensors(answers)) {
+    if (!moved.name.starts_with(prefix)) continue;
+    const auto found = std::ranges::find(tensors, moved.name.substr(prefix.size()), &HostTensor::name);
+    if (found == tensors.end() || found->type != moved.type)
+      throw CellError(fmt::format("[exam] the oracle moved {}, which the exam does not have", moved.name));
+    found->bytes = moved.bytes;
+    any = true;
+  }
+  if (any) write_safetensors(state, tensors);
 }
 
 }  // namespace assay

@@ -31,4 +31,8 @@ struct ExamPlan {
 // parameter is zero or one, no moment zero.
 void write_exam(const std::filesystem::path& folder, const Program& program, const ExamPlan& plan);
 
+// The oracle moves biases by about a rounding, so that no ReLU reads what is within rounding of zero, and gives them as
+// state/<name>: they become those of the exam in `folder`. Throws CellError when the exam does not have one.
+void take_moved_biases(const std::filesystem::path& folder, const std::filesystem::path& answers);
+
 }  // namespace assay

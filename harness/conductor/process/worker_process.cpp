@@ -66,6 +66,7 @@ struct ChildPlan {
   char* const* environment;
   const char* folder;
   const cpu_set_t* cores;  // null: inherited
+  const ConfinementRules& rules;
   int commands, events, log, failure;
   pid_t conductor;
 };
@@ -93,6 +94,7 @@ struct ChildPlan {
   // Whatever else is open, here or in who called us: a lock held by a worker that hangs would outlive us.
   ::close_range(5, ~0U, CLOSE_RANGE_CLOEXEC);
   if (plan.cores) ::sched_setaffinity(0, sizeof *plan.cores, plan.cores);
+  if (!plan.rules.enter()) fail();
   ::execvpe(plan.arguments[0], plan.arguments, plan.environment);
   fail();
   ::_exit(127);
@@ -133,10 +135,17 @@ WorkerProcess::WorkerProcess(const WorkerStart& start) {
   CPU_ZERO(&cores);
   for (const int core : start.cores) CPU_SET(static_cast<unsigned>(core), &cores);
   const std::string folder = start.cell_folder.string();
-  const ChildPlan plan{
-      arguments.data(),    environment.data(), folder.c_str(),  start.cores.empty() ? nullptr : &cores,
-      commands.read.get(), events.write.get(), log.write.get(), failure.write.get(),
-      ::getpid()};
+  const ConfinementRules rules(start.confinement);
+  const ChildPlan plan{.arguments = arguments.data(),
+                       .environment = environment.data(),
+                       .folder = folder.c_str(),
+                       .cores = start.cores.empty() ? nullptr : &cores,
+                       .rules = rules,
+                       .commands = commands.read.get(),
+                       .events = events.write.get(),
+                       .log = log.write.get(),
+                       .failure = failure.write.get(),
+                       .conductor = ::getpid()};
   log_ = std::make_unique<WorkerLog>(log.read.release(), start.cell_folder / "log");
   pid_ = ::fork();
   if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "[worker] fork");

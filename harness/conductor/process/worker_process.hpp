@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/conductor/process/confinement.hpp"
 #include "harness/conductor/process/worker_log.hpp"
 #include "harness/protocol/channel.hpp"
 #include "harness/report/report.hpp"
@@ -25,6 +26,7 @@ struct WorkerStart {
   std::filesystem::path cell_folder;  // its working directory; its log goes to <cell_folder>/log
   std::vector<int> cores;             // affinity; empty: inherited
   std::map<std::string, std::string> environment;  // over that of the conductor
+  Confinement confinement{};
 };
 
 // How a process ended and what it used, itself and the children it waited for.

@@ -60,6 +60,7 @@ SetExam answered(const Cell& cell, const Program& program, const ExamPlan& plan,
   const OracleCache::Answers answers =
       OracleCache().answers(question, program, worker, folder / "oracle",
                             [&](const fs::path& at) { ask_oracle(cell, *oracle, at, context); });
+  take_moved_biases(question.exam, answers.file);
   SetExam set{.exam = {question.exam, answers.file, plan.task, plan.precision},
               .settings = {.seed = plan.seed,
                            .distinct = read_exam_batches(question.exam / "batches.json").distinct,

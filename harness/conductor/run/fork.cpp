@@ -256,6 +256,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     take_over(fork, result);
     fork.settings["affinity"] = plan.worker.cores.empty() ? "inherited" : cores_text(plan.worker.cores);
     fork.settings["wait_policy"] = wait_policy(plan.worker);
+    fork.settings["confined_by"] = can_confine() ? "landlock" : "nothing: this kernel has no Landlock";
     fork.variables = own_variables(plan.worker);
     if (!result.ok()) return;
     if (timed) {

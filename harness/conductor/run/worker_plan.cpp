@@ -29,6 +29,11 @@ void add_variables(std::map<std::string, std::string>& environment,
   }
 }
 
+fs::path warm_cache(const Cell& cell) { return cache_folder() / "warm" / file_name_of(cell); }
+
+// For what workers put into the temporary folder; short, because sockets are among it.
+fs::path temporary_folder(const ForkContext& context) { return context.scratch / "tmp"; }
+
 // Caches that frameworks keep on disk: private to a fork and empty, or shared by the forks of a cell when
 // `warm` is asked for. Threads of OpenMP that wait spin while a fork is timed, as the runtime has it:
 // docs/data-and-clock.md has what sleeping costs. Nothing is timed in a check, and beside other work spinning
@@ -37,7 +42,7 @@ std::map<std::string, std::string> worker_environment(const Cell& cell, const Ba
                                                       const fs::path& folder, const fs::path& temporary,
                                                       bool timed) {
   const bool warm = cell.axes.compile_cache == CacheState::warm;
-  const fs::path cache = warm ? cache_folder() / "warm" / file_name_of(cell) : folder / "cache";
+  const fs::path cache = warm ? warm_cache(cell) : folder / "cache";
   std::error_code ignored;
   fs::create_directories(cache, ignored);
   fs::create_directories(temporary, ignored);
@@ -58,6 +63,14 @@ std::map<std::string, std::string> worker_environment(const Cell& cell, const Ba
   if (cell.axes.device == DeviceKind::cuda && !environment_variable("CUDA_DEVICE_ORDER"))
     result["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   return result;
+}
+
+// What a worker is judged by, and what later forks and other runs rely on, is out of its reach.
+Confinement confinement_of(const Cell& cell, const fs::path& folder, const ForkContext& context) {
+  const fs::path cache = cache_folder();
+  return {.unreadable = {context.scratch, cache / "oracle"},
+          .unwritable = {context.scratch, cache},
+          .own = {folder, temporary_folder(context), warm_cache(cell)}};
 }
 
 // What a variable is in the worker: its own, or the conductor's.
@@ -97,7 +110,8 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   plan.worker.cores = worker_cores(cell.axes.threads, context.lane);
   const bool timed = std::any_of(plan.commands.begin(), plan.commands.end(),
                                  [](const Command& command) { return command.verb == Verb::run; });
-  plan.worker.environment = worker_environment(cell, backend, folder, context.scratch / "tmp", timed);
+  plan.worker.environment = worker_environment(cell, backend, folder, temporary_folder(context), timed);
+  plan.worker.confinement = confinement_of(cell, folder, context);
   // The oracle computes on the processor, whatever its cell runs on.
   if (cell.axes.device == DeviceKind::cuda && &backend == cell.backend)
     plan.cuda = CudaVisibility{worker_variable(plan.worker, "CUDA_VISIBLE_DEVICES"),

@@ -81,7 +81,7 @@ inline CompileOptions options(const std::string& mode, PrecisionKind precision =
   options.mode = mode;
   options.precision = precision_of(precision);
   options.threads = threads;
-  options.check = true;
+  options.gradients = true;
   return options;
 }
 

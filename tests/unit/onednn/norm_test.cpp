@@ -63,7 +63,7 @@ Answers answers(Backend& backend, const Program& program, const CompileOptions& 
 
 CompileOptions options_of(PrecisionKind precision, int threads) {
   CompileOptions options = testing::options("graph", precision, threads);
-  options.check = true;
+  options.gradients = true;
   return options;
 }
 

@@ -51,7 +51,7 @@ CompileOptions options(const char* mode, PrecisionKind precision, int threads = 
   o.mode = mode;
   o.precision = precision_of(precision);
   o.threads = threads;
-  o.check = true;
+  o.gradients = true;
   return o;
 }
 

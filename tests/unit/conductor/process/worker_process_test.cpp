@@ -56,6 +56,29 @@ TEST_F(WorkerProcessTest, speaks_on_three_and_four_in_the_cell_folder) {
   EXPECT_EQ(worker.wait_or_kill(seconds(5)).code, 0);
 }
 
+TEST_F(WorkerProcessTest, ReachesWhatItIsJudgedByOnlyWhereThatIsItsOwn) {
+  if (!can_confine()) GTEST_SKIP() << "this kernel has no Landlock";
+  const fs::path hidden = folder_ / "run", own = hidden / "cell", cache = folder_ / "cache";
+  for (const fs::path& folder : {own, hidden / "exams", cache}) fs::create_directories(folder);
+  for (const fs::path& file : {hidden / "exams/answers", cache / "data"}) std::ofstream(file) << "kept";
+  WorkerStart start = script(
+      "cat ../exams/answers; echo x > ../exams/answers; mkdir ../other; cat ../../cache/data > mine; "
+      "echo x >> ../../cache/data; rm ../../cache/data; mv ../../cache ../../c; echo x > ../exams/new; "
+      "ln ../exams/answers link; rm -r ../exams; sh -c 'cat ../exams/answers > mine2'; cat mine >&4");
+  start.cell_folder = own;
+  start.confinement = {.unreadable = {hidden}, .unwritable = {hidden, cache}, .own = {own}};
+  WorkerProcess worker(start);
+  EXPECT_EQ(worker.channel().read_line(soon()).text, "kept");
+  worker.wait_or_kill(seconds(5));
+  std::ifstream answers(hidden / "exams/answers");
+  EXPECT_EQ(std::string((std::istreambuf_iterator<char>(answers)), {}), "kept");
+  EXPECT_EQ(std::distance(fs::directory_iterator(hidden), {}), 2);
+  EXPECT_EQ(std::distance(fs::directory_iterator(hidden / "exams"), {}), 1);
+  EXPECT_EQ(fs::file_size(cache / "data"), 4U);
+  EXPECT_TRUE(fs::is_empty(own / "mine2"));
+  EXPECT_FALSE(fs::exists(own / "link"));
+}
+
 TEST_F(WorkerProcessTest, says_how_it_ended) {
   EXPECT_EQ(to_string(WorkerProcess(script("exit 3")).wait_or_kill(seconds(5))), "exited with code 3");
   EXPECT_THAT(to_string(WorkerProcess(script("kill -SEGV $$")).wait_or_kill(seconds(5))),

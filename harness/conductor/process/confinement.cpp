@@ -1,0 +1,107 @@
+#include "harness/conductor/process/confinement.hpp"
+
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+
+// Rights that the kernel's headers of Debian 12 do not name yet.
+#ifndef LANDLOCK_ACCESS_FS_TRUNCATE
+#define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
+#endif
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+using Rights = std::uint64_t;
+
+constexpr Rights reading = LANDLOCK_ACCESS_FS_READ_FILE;
+constexpr Rights writing_files = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE;
+constexpr Rights changing_folders = LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
+                                    LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR |
+                                    LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |
+                                    LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
+                                    LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_REFER;
+// What a rule for a file that is no folder may allow.
+constexpr Rights of_files = reading | writing_files;
+
+int version() {
+  static const long found =
+      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  return static_cast<int>(found);
+}
+
+// The third version of Landlock is the first that has all of them.
+constexpr int needed_version = 3;
+
+std::vector<fs::path> existing(const std::vector<fs::path>& folders) {
+  std::vector<fs::path> found;
+  for (const fs::path& folder : folders) {
+    std::error_code failure;
+    fs::path path = fs::canonical(folder, failure);
+    if (!failure) found.push_back(std::move(path));
+  }
+  return found;
+}
+
+bool is_below(const fs::path& path, const fs::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
+}
+
+// Best effort: what cannot be opened stays forbidden.
+void allow(int rules, const fs::path& path, Rights rights) {
+  const Descriptor opened(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (opened.get() < 0) return;
+  struct stat status{};
+  if (::fstat(opened.get(), &status) != 0) return;
+  if (!S_ISDIR(status.st_mode)) rights &= of_files;
+  const landlock_path_beneath_attr rule{rights, opened.get()};
+  ::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+}
+
+// Allows everything at and below `at` except what is below one of `except`.
+void allow_others(int rules, const fs::path& at, const std::vector<fs::path>& except, Rights rights) {
+  const auto contains = [&](const fs::path& folder) { return is_below(folder, at); };
+  if (std::ranges::find(except, at) != except.end()) return;
+  if (std::ranges::none_of(except, contains)) return allow(rules, at, rights);
+  std::error_code failure;
+  for (const fs::directory_entry& entry : fs::directory_iterator(at, failure)) {
+    // Of a link, what it leads to has rules of its own.
+    if (!entry.is_symlink(failure)) allow_others(rules, entry.path(), except, rights);
+  }
+}
+
+}  // namespace
+
+bool can_confine() { return version() >= needed_version; }
+
+ConfinementRules::ConfinementRules(const Confinement& confinement) {
+  if (confinement.empty() || !can_confine()) return;
+  landlock_ruleset_attr handled{};
+  handled.handled_access_fs = reading | writing_files | changing_folders;
+  const Descriptor made(static_cast<int>(
+      ::syscall(SYS_landlock_create_ruleset, &handled, sizeof handled.handled_access_fs, 0)));
+  rules_ =
+      Descriptor(::fcntl(made.get(), F_DUPFD_CLOEXEC, 10));  // above those that a child's own are moved to
+  if (rules_.get() < 0) throw std::system_error(errno, std::generic_category(), "[worker] landlock");
+  allow_others(rules_.get(), "/", existing(confinement.unreadable), reading);
+  allow_others(rules_.get(), "/", existing(confinement.unwritable), writing_files | changing_folders);
+  for (const fs::path& folder : existing(confinement.own))
+    allow(rules_.get(), folder, reading | writing_files | changing_folders);
+}
+
+bool ConfinementRules::enter() const {
+  if (rules_.get() < 0) return true;
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::syscall(SYS_landlock_restrict_self, rules_.get(), 0) == 0;
+}
+
+}  // namespace assay

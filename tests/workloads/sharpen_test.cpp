@@ -1,0 +1,71 @@
+#include "harness/worker/sharpen.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/reference/reference_backend.hpp"
+#include "harness/conductor/check/exam.hpp"
+#include "harness/graph/builder.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace assay {
+namespace {
+
+Program two_layers() {
+  const auto build = [](bool training) {
+    Graph graph("two_layers");
+    GraphBuilder builder(graph, training);
+    const ValueId x = builder.input("inputs", {8, 6});
+    const ValueId labels = training ? builder.label("labels", {8}) : none;
+    const ValueId logits = builder.linear("fc2", builder.relu(builder.linear("fc1", x, 4), "relu1"), 3);
+    graph.add_output("logits", logits);
+    if (training) graph.add_output("loss", builder.softmax_cross_entropy(logits, labels, "loss"));
+    return graph;
+  };
+  return {build(true), build(false), {}};
+}
+
+HostTensor& tensor(ExamFeeds& feeds, const char* name) {
+  return *std::ranges::find(feeds.state, name, &HostTensor::name);
+}
+
+// The first hidden unit is its bias, whatever the inputs are.
+ExamFeeds feeds_with(const Program& program, float bias) {
+  const TemporaryFolder folder;
+  write_exam(folder.path() / "check", program, {.seed = 3, .distinct = 8});
+  ExamFeeds feeds = read_exam(folder.path());
+  std::ranges::fill(tensor(feeds, "fc1.weight").as<float>().first(6), 0.0f);
+  tensor(feeds, "fc1.bias").as<float>()[0] = bias;
+  return feeds;
+}
+
+std::vector<HostTensor> sharpened(ExamFeeds& feeds, const Program& program) {
+  reference::ReferenceBackend oracle;
+  CompileOptions options;
+  options.mode = "graph";
+  return sharpen(feeds, oracle, program, options, precision_of(PrecisionKind::fp32));
+}
+
+TEST(Sharpen, MovesABiasUntilNoElementOfItsReluIsWithinRoundingOfZero) {
+  const Program program = two_layers();
+  ExamFeeds feeds = feeds_with(program, 1e-10f);
+  const std::vector<HostTensor> moved = sharpened(feeds, program);
+  ASSERT_EQ(moved.size(), 1u);
+  EXPECT_EQ(moved[0].name, "fc1.bias");
+  const float bias = moved[0].as<float>()[0];
+  EXPECT_GT(std::abs(bias), 1e-7f);
+  EXPECT_LT(std::abs(bias), 1e-4f);
+  EXPECT_EQ(tensor(feeds, "fc1.bias").as<float>()[0], bias);
+  EXPECT_TRUE(sharpened(feeds, program).empty());
+}
+
+TEST(Sharpen, LeavesAnExamWithoutTiesAsItIs) {
+  const Program program = two_layers();
+  ExamFeeds feeds = feeds_with(program, 0.1f);
+  EXPECT_TRUE(sharpened(feeds, program).empty());
+}
+
+}  // namespace
+}  // namespace assay
