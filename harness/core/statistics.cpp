@@ -76,6 +76,36 @@ double normal_quantile(double p) {
   return p < 0.5 ? -x : x;
 }
 
+namespace {
+
+// P(|T| <= t) with t = sqrt(degrees) tan(angle), angle in [0, pi/2].
+double student_t_inside(double angle, int degrees) {
+  const double sine = std::sin(angle), cosine = std::cos(angle);
+  const bool odd = degrees % 2 == 1;
+  double term = odd ? cosine : 1, sum = degrees == 1 ? 0 : term;
+  for (int k = odd ? 2 : 1; k <= degrees - 3; k += 2) {
+    term *= cosine * cosine * k / (k + 1);
+    sum += term;
+  }
+  return odd ? 2 / std::numbers::pi * (angle + sine * sum) : sine * sum;
+}
+
+}  // namespace
+
+double student_t_quantile(double p, int degrees) {
+  if (!(p > 0 && p < 1) || degrees < 1)
+    throw std::invalid_argument("[student_t_quantile] p is not in (0, 1), or no degree of freedom");
+  const double inside = std::abs(2 * p - 1);
+  double low = 0, high = std::numbers::pi / 2;
+  for (int i = 0; i < 200 && low < high; ++i) {
+    const double middle = 0.5 * (low + high);
+    if (middle <= low || middle >= high) break;
+    (student_t_inside(middle, degrees) < inside ? low : high) = middle;
+  }
+  const double t = std::sqrt(degrees) * std::tan(0.5 * (low + high));
+  return p < 0.5 ? -t : t;
+}
+
 std::vector<double> paired_ratios(std::span<const std::optional<double>> a,
                                   std::span<const std::optional<double>> b) {
   std::vector<double> ratios;

@@ -22,6 +22,9 @@ double quantile(std::span<const double> values, double p);
 std::optional<Interval> median_interval(std::span<const double> values, double confidence = 0.95);
 // x with P(N(0, 1) <= x) = p, to 1e-12. p in (0, 1); throws std::invalid_argument.
 double normal_quantile(double p);
+// The same of Student's t with so many degrees of freedom, at least 1, to 1e-9 of the quantile (the distribution by
+// Abramowitz & Stegun 1964, 26.7.3 and 26.7.4).
+double student_t_quantile(double p, int degrees);
 // Ratios a[i] / b[i] of the rounds in which both are there.
 std::vector<double> paired_ratios(std::span<const std::optional<double>> a,
                                   std::span<const std::optional<double>> b);

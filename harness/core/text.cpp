@@ -63,6 +63,14 @@ std::string printable(std::string_view text, std::size_t max_bytes) {
 std::string utc_now() { return formatted_now("%Y-%m-%dT%H:%M:%SZ"); }
 std::string utc_now_for_file() { return formatted_now("%Y%m%dT%H%M%SZ"); }
 
+std::optional<std::int64_t> unix_seconds(std::string_view utc) {
+  std::tm fields{};
+  const std::string text(utc);
+  const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &fields);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return static_cast<std::int64_t>(::timegm(&fields));
+}
+
 std::string duration_text(double seconds) {
   if (!std::isfinite(seconds)) return "?";
   if (seconds < 1e-3) return fmt::format("{:.3g} us", 1e6 * seconds);

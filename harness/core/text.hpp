@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +30,9 @@ std::string printable(std::string_view text, std::size_t max_bytes);
 std::string utc_now();
 // The same for the name of a file: "20260131T120000Z".
 std::string utc_now_for_file();
+
+// Seconds since 1970 of such a text; nothing where it is none.
+std::optional<std::int64_t> unix_seconds(std::string_view utc);
 
 // "2.13 ms", "41 s", "3 min 20 s"
 std::string duration_text(double seconds);

@@ -25,6 +25,11 @@ std::span<const MetricRow> metric_table() {
      "compilation and the first epoch"},
     {"epoch_time", "s", Hint::duration, lower, others, "epoch", "", "mean of the epochs after the first"},
     {"compile_time", "s", Hint::duration, lower, others, "compile", "", "seconds of the command `compile`"},
+    {"start_time", "s", Hint::duration, lower, others, "start", "",
+     "from the start of the worker's process to its first word: its imports"},
+    {"time_outside_blocks", "s", Hint::duration, lower, others, "outside", "",
+     "seconds of the answer to `run`, by the conductor's clock, less all blocks and evaluations: staging, loading and what"
+     " else a worker does while nothing is timed"},
     {"train_accuracy", "1", Hint::percentage, higher, others, "train acc", "", "of the last evaluation", true},
     {"first_epoch_accuracy", "1", Hint::percentage, higher, others, "epoch 1 acc", "",
      "on the validation split after epoch 1", true},

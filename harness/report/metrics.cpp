@@ -107,6 +107,14 @@ Sample first_epoch_accuracy(const Fork& fork) {
   return {{}, "evaluated only where epochs are run"};
 }
 
+Sample time_outside_blocks(const Fork& fork) {
+  if (!fork.spent || fork.spent->run <= 0) return {{}, "the report does not say"};
+  double inside = 0;
+  for (const Block& block : fork.blocks) inside += block_seconds(block);
+  for (const Evaluation& evaluation : fork.evaluations) inside += evaluation.seconds;
+  return {std::max(0.0, fork.spent->run - inside), ""};
+}
+
 Sample memory(const Fork& fork, const char* name) {
   const auto found = fork.memory.find(name);
   if (found == fork.memory.end()) return {{}, "the backend does not say"};
@@ -205,6 +213,11 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       {"latency_p99.9", [](const Fork& fork) { return latency(fork, 0.999); }},
       {"kernel_time", kernel_time},
       {"compile_time", [](const Fork& fork) { return Sample{fork.compile_seconds, ""}; }},
+      {"start_time",
+       [](const Fork& fork) {
+         return fork.spent ? Sample{fork.spent->start, ""} : Sample{{}, "the report does not say"};
+       }},
+      {"time_outside_blocks", time_outside_blocks},
       {"loader_wait",
        [=](const Fork& fork) {
          return resident ? Sample{{}, "resident batches are not loaded while timing"}
@@ -272,7 +285,7 @@ std::vector<const Fork*> forks_behind(const CellReport& cell, std::string_view n
   const MetricRow* row = find_metric(name);
   if (row && row->every_fork) return ok_forks(cell);
   std::vector<const Fork*> forks = counted_forks(cell);
-  if (name != "compile_time") return forks;
+  if (name != "compile_time" && name != "start_time") return forks;
   const auto is_resident = [](const Fork* fork) { return fork->resident; };
   std::erase_if(forks, is_resident);
   if (!forks.empty()) return forks;

@@ -30,13 +30,13 @@ Json read_json(const std::string& path) {
   for (;;) ::pause();
 }
 
-// Blocks of a declared length: step r of round r takes (1 + seed / 100) ms, a fifth more where it is heavier.
+// Blocks of a declared length, waited through: a step takes (1 + seed / 100) us, a fifth more where it is heavier.
 void write_clock(const Json& request) {
-  const std::int64_t usual_ns = 1'000'000 + 10'000 * request.at("seed").get<std::int64_t>();
+  const std::int64_t usual_ns = 1'000 + 10 * request.at("seed").get<std::int64_t>();
   const std::int64_t step_ns = request.at("mode") == "heavier" ? usual_ns * 6 / 5 : usual_ns;
   const bool nan = request.at("mode") == "nan_loss";
   Json blocks = Json::array(), evaluations = Json::array();
-  std::int64_t now = 1'000'000'000;
+  std::int64_t now = assay::now_ns();
   const auto block = [&](const char* kind, int epoch, std::int64_t steps) {
     const std::int64_t end = now + steps * step_ns;
     blocks.push_back({{"kind", kind},
@@ -68,6 +68,10 @@ void write_clock(const Json& request) {
                                {"seconds", 0.01}});
       }
     }
+  }
+  if (request.at("mode") == "early_clock") blocks[0]["begin_ns"] = 1;
+  if (request.at("mode") == "late_clock") blocks.back()["end_ns"] = now + 60'000'000'000;
+  while (assay::now_ns() < now) {
   }
   std::ofstream("results/clock.json")
       << Json{{"schema", "assay-clock/1"},

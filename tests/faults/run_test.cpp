@@ -89,11 +89,12 @@ class RunTest : public ::testing::Test {
 TEST_F(RunTest, every_fault_is_a_row_and_the_run_goes_on) {
   const Report report =
       run_to_end(request(R"("forks": 2, "time-limit": 1, "mode": ["crash", "hang", "garbage", "half_line",
-      "out_of_memory", "unsupported", "no_clock", "nan_loss", "good"])"));
-  ASSERT_EQ(report.cells.size(), 9U);
+      "out_of_memory", "unsupported", "no_clock", "nan_loss", "good", "early_clock", "late_clock"])"));
+  ASSERT_EQ(report.cells.size(), 11U);
   const Status expected[] = {Status::crashed, Status::timed_out,     Status::failed,
                              Status::failed,  Status::out_of_memory, Status::unsupported,
-                             Status::failed,  Status::failed,        Status::ok};
+                             Status::failed,  Status::failed,        Status::ok,
+                             Status::failed,  Status::failed};
   for (std::size_t i = 0; i < report.cells.size(); ++i) {
     const CellReport& cell = report.cells[i];
     EXPECT_EQ(cell.status, expected[i]) << cell.id << ": " << cell.reason;
@@ -104,6 +105,8 @@ TEST_F(RunTest, every_fault_is_a_row_and_the_run_goes_on) {
   }
   EXPECT_THAT(report.cells[0].forks[0].log_tail, HasSubstr("about to fall"));
   EXPECT_THAT(report.cells[7].reason, HasSubstr("loss is not finite"));
+  EXPECT_THAT(report.cells[9].reason, HasSubstr("before the conductor asked for steps"));
+  EXPECT_THAT(report.cells[10].reason, HasSubstr("after the worker had answered"));
   EXPECT_EQ(report.run["complete"], true);
 }
 
@@ -141,10 +144,10 @@ TEST_F(RunTest, declared_times_become_the_metrics_to_the_bit) {
   const Report report = run_to_end(request(R"("forks": 6, "seed": 10, "mode": "good")"));
   const CellReport& cell = report.cells.at(0);
   ASSERT_EQ(cell.status, Status::ok) << cell.reason;
-  // Rounds have the seeds 10 to 15, and a step of seed s takes (1 + s / 100) ms.
-  EXPECT_DOUBLE_EQ(*cell.metrics.at("step_time").value, 1.125e-3);
-  EXPECT_DOUBLE_EQ(*cell.metrics.at("step_time").lower, 1.10e-3);
-  EXPECT_DOUBLE_EQ(*cell.metrics.at("step_time").upper, 1.15e-3);
+  // Rounds have the seeds 10 to 15, and a step of seed s takes (1 + s / 100) us.
+  EXPECT_DOUBLE_EQ(*cell.metrics.at("step_time").value, 1.125e-6);
+  EXPECT_DOUBLE_EQ(*cell.metrics.at("step_time").lower, 1.10e-6);
+  EXPECT_DOUBLE_EQ(*cell.metrics.at("step_time").upper, 1.15e-6);
   EXPECT_DOUBLE_EQ(*cell.metrics.at("planned_arena").value, 4096);
   EXPECT_DOUBLE_EQ(*cell.metrics.at("compile_time").value, 0.25);
 }
@@ -198,8 +201,8 @@ TEST_F(RunTest, ResidentForksOfACellShareAProcess) {
       ASSERT_TRUE(fork.spent);
       EXPECT_EQ(fork.spent->start > 0, fork.round == 0);
     }
-    // A step of seed s takes (1 + s / 100) ms: each fork has its own seed.
-    EXPECT_DOUBLE_EQ(*cell.metrics.at("step_time").value, 1.02e-3);
+    // A step of seed s takes (1 + s / 100) us: each fork has its own seed.
+    EXPECT_DOUBLE_EQ(*cell.metrics.at("step_time").value, 1.02e-6);
     EXPECT_EQ(cell.metrics.at("compile_time").n, 1) << "only one fork compiled";
   }
 }

@@ -91,8 +91,8 @@ def test_compare_gives_the_hodges_lehmann_estimate_and_its_exact_interval(
 def test_the_confidence_is_shared_among_the_cells(tmp_path: Path) -> None:
     cells = [forks(8, 2e-3, 0.02, seed) for seed in range(5)]
     report = write(tmp_path / "a.json", cells)
-    comparison = told("compare", report, report, "--format", "json", "--calibration", "none")
-    assert comparison["cell_confidence"] == pytest.approx(1 - 0.01 / 5, abs=1e-12)
+    comparison = told("compare", report, report, "--format", "json", "--calibration", "none", codes=(0, 6))
+    assert comparison["cell_confidence"] == pytest.approx(1 - 0.05 / 5, abs=1e-12)
 
 
 def variances(runs: list[np.ndarray]) -> tuple[float, float]:
@@ -114,11 +114,15 @@ def test_calibrate_gives_the_variances_of_a_one_way_analysis(tmp_path: Path) -> 
         within, between = variances([logs(run[c]) for run in runs])
         assert cell["within_runs"] == pytest.approx(math.sqrt(within), rel=1e-9)
         assert cell["between_runs"] == pytest.approx(math.sqrt(between), rel=1e-9, abs=1e-12)
-        confidence = 1 - 0.01 / len(calibration["cells"])
-        z = stats.norm.ppf(0.5 + 0.5 * confidence) + stats.norm.ppf(0.8)
+        p = 0.5 + 0.5 * (1 - 0.05 / len(calibration["cells"]))
         for count, change in cell["visible"].items():
             of_forks = math.pi / 3 * within / int(count)
-            assert change == pytest.approx(math.expm1(z * math.sqrt(2 * (of_forks + between))), rel=1e-9)
+            half = math.hypot(
+                stats.norm.ppf(p) * math.sqrt(2 * of_forks), stats.t.ppf(p, 5) * math.sqrt(2 * between)
+            )
+            error = math.sqrt(2 * (of_forks + between))
+            seen = max(math.log(1.05), half) + stats.norm.ppf(0.8) * error
+            assert change == pytest.approx(math.expm1(seen), rel=1e-9)
 
 
 def test_calibrate_counts_alarms_and_finds_the_floor_over_all_pairs_of_runs(tmp_path: Path) -> None:
@@ -128,7 +132,7 @@ def test_calibrate_counts_alarms_and_finds_the_floor_over_all_pairs_of_runs(tmp_
     (cell,) = told("calibrate", "--from", *files, "--out", "-")["cells"]
     alarms, changes = 0, []
     for one, other in itertools.combinations(runs, 2):
-        estimate, lower, upper, _ = hodges_lehmann(logs(one), logs(other), 0.99)
+        estimate, lower, upper, _ = hodges_lehmann(logs(one), logs(other), 0.95)
         alarms += (lower > 0 and estimate >= math.log(1.05)) or (upper < 0 and estimate <= -math.log(1.05))
         changes.append(abs(estimate))
     q1, q3 = np.quantile(changes, [0.25, 0.75])
@@ -137,7 +141,7 @@ def test_calibrate_counts_alarms_and_finds_the_floor_over_all_pairs_of_runs(tmp_
     assert cell["floor"] == pytest.approx(math.expm1(q3 + 3 * (q3 - q1)), rel=1e-9)
 
 
-def test_a_known_spread_between_runs_widens_the_interval_by_the_normal_distribution(tmp_path: Path) -> None:
+def test_a_known_spread_between_runs_widens_the_interval_by_students_distribution(tmp_path: Path) -> None:
     lot = random.Random(7)
     runs = [[forks(6, 2e-3 * lot.lognormvariate(0, 0.04), 0.02, r)] for r in range(5)]
     files = [write(tmp_path / f"{r}.json", cells) for r, cells in enumerate(runs)]
@@ -146,10 +150,17 @@ def test_a_known_spread_between_runs_widens_the_interval_by_the_normal_distribut
     between = json.loads((tmp_path / "c.json").read_text())["cells"][0]["between_runs"]
     assert between > 0
     (cell,) = told(
-        "compare", files[0], files[1], "--calibration", tmp_path / "c.json", "--format", "json", codes=(0, 3)
+        "compare",
+        files[0],
+        files[1],
+        "--calibration",
+        tmp_path / "c.json",
+        "--format",
+        "json",
+        codes=(0, 3, 6),
     )["cells"]
-    estimate, lower, upper, _ = hodges_lehmann(logs(runs[0][0]), logs(runs[1][0]), 0.99)
-    floor = stats.norm.ppf(0.995) * math.sqrt(2) * between
+    estimate, lower, upper, _ = hodges_lehmann(logs(runs[0][0]), logs(runs[1][0]), 0.95)
+    floor = stats.t.ppf(0.975, 4) * math.sqrt(2) * between
     assert cell["lower"] == pytest.approx(math.exp(estimate - math.hypot(estimate - lower, floor)), rel=1e-9)
     assert cell["upper"] == pytest.approx(math.exp(estimate + math.hypot(upper - estimate, floor)), rel=1e-9)
 

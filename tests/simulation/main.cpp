@@ -36,14 +36,14 @@ Alarms alarms(const Series& series, int comparisons, double threshold, std::uint
   for (int i = 0; i < comparisons; ++i) {
     bool u_test = false, compare = false, with_calibration = false, ab = false;
     const Places places = two_places(series, design, lot);
-    const std::vector<double> between = calibrated(series, design, lot);
+    const std::vector<RunSpread> between = calibrated(series, design, lot);
     for (int cell = 0; cell < design.cells; ++cell) {
       const TwoRuns runs = two_runs(series, design, places, cell, 0);
       const bool flagged = flagged_by_u_test(runs);
       found.u_test_cells += flagged;
       ++found.cells;
       u_test |= flagged;
-      compare |= by_compare(runs, design, 0).verdict == Verdict::slower;
+      compare |= by_compare(runs, design, {}).verdict == Verdict::slower;
       with_calibration |=
           by_compare(runs, design, between[static_cast<std::size_t>(cell)]).verdict == Verdict::slower;
       ab |= by_ab(series, sequential, 0, lot).verdict.verdict == Verdict::slower;
@@ -74,10 +74,10 @@ Power power(const Series& series, int trials, double effect, double threshold, s
   for (int i = 0; i < trials; ++i) {
     const int cell = i % design.cells;
     const TwoRuns runs = two_runs(series, design, two_places(series, design, lot), cell, effect);
-    const CellVerdict verdict = by_compare(runs, design, 0);
+    const CellVerdict verdict = by_compare(runs, design, {});
     found.compare += verdict.verdict == Verdict::slower;
     if (verdict.verdict == Verdict::inconclusive) asked.push_back(verdict.forks_needed.value_or(1000));
-    const double between = calibrated(series, design, lot)[static_cast<std::size_t>(cell)];
+    const RunSpread between = calibrated(series, design, lot)[static_cast<std::size_t>(cell)];
     found.calibrated += by_compare(runs, design, between).verdict == Verdict::slower;
     const SequentialResult result = by_ab(series, sequential, effect, lot);
     found.ab += result.verdict.verdict == Verdict::slower;

@@ -53,7 +53,7 @@ TwoRuns two_runs(const Series& series, const Design& design, const Places& place
   return runs;
 }
 
-CellVerdict by_compare(const TwoRuns& runs, const Design& design, double between_runs) {
+CellVerdict by_compare(const TwoRuns& runs, const Design& design, const RunSpread& between_runs) {
   JudgeSettings settings;
   settings.threshold = design.threshold;
   settings.confidence = cell_confidence(design);
@@ -65,7 +65,7 @@ bool flagged_by_u_test(const TwoRuns& runs) {
   return mann_whitney_p(runs.base.blocks, runs.current.blocks) < 0.05;
 }
 
-std::vector<double> calibrated(const Series& series, const Design& design, Philox& lot) {
+std::vector<RunSpread> calibrated(const Series& series, const Design& design, Philox& lot) {
   std::vector<std::size_t> places;
   for (int run = 0; run < calibration_runs; ++run) places.push_back(lot.below(series.forks.size()));
   Calibration calibration;
@@ -74,8 +74,8 @@ std::vector<double> calibrated(const Series& series, const Design& design, Philo
     for (const std::size_t place : places) runs.push_back(run_of(series, design, place, cell).values);
     calibration.cells.push_back(scatter_of(std::to_string(cell), "step_time", runs));
   }
-  std::vector<double> found;
-  const auto between = calibration.between_runs();
+  std::vector<RunSpread> found;
+  const auto between = calibration.between_runs().at("step_time");
   for (const CellNoise& cell : calibration.cells) found.push_back(between.at(cell.id));
   return found;
 }

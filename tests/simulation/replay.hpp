@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/compare/verdict.hpp"
 #include "harness/core/io/philox.hpp"
 #include "tests/simulation/noise.hpp"
@@ -39,14 +40,14 @@ struct TwoRuns {
 };
 // Of one cell; the second run is `effect` slower.
 TwoRuns two_runs(const Series& series, const Design& design, const Places& places, int cell, double effect);
-// `between_runs` as a calibration has it, 0: none.
-CellVerdict by_compare(const TwoRuns& runs, const Design& design, double between_runs);
+// `between_runs` as a calibration has it.
+CellVerdict by_compare(const TwoRuns& runs, const Design& design, const RunSpread& between_runs);
 // compare.py on the same runs: p < 0.05.
 bool flagged_by_u_test(const TwoRuns& runs);
 
 // What `assay calibrate --runs 5` of so many forks tells `assay compare` of each cell, from runs at places
 // drawn by lot.
-std::vector<double> calibrated(const Series& series, const Design& design, Philox& lot);
+std::vector<RunSpread> calibrated(const Series& series, const Design& design, Philox& lot);
 
 // `assay ab` of one cell: in each round two forks that follow each other, by lot the first or the second is
 // B's, which is `effect` slower. To its decision, or to what its last look left.

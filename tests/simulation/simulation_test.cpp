@@ -76,8 +76,8 @@ TEST(Simulation, a_large_change_is_found_where_forks_are_steady) {
     };
     int ten = 0, five = 0;
     for (int i = 0; i < 200; ++i) {
-      ten += by_compare(at(series, design, 0.10, i), design, 0).verdict == Verdict::slower;
-      five += by_compare(at(series, finer, 0.05, i), finer, 0).verdict == Verdict::slower;
+      ten += by_compare(at(series, design, 0.10, i), design, {}).verdict == Verdict::slower;
+      five += by_compare(at(series, finer, 0.05, i), finer, {}).verdict == Verdict::slower;
     }
     EXPECT_GE(ten, 190) << series.name;
     EXPECT_GE(five, 160) << series.name;

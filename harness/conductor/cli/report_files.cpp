@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/conductor/compare/environment_difference.hpp"
+#include "harness/report/environment_difference.hpp"
 #include "harness/report/report_json.hpp"
 
 namespace assay::cli {

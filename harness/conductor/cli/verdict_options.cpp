@@ -20,7 +20,11 @@ double share(const std::string& text, const std::string& option, double most) {
   try {
     std::size_t end = 0;
     const double value = std::stod(text, &end) / (percent ? 100 : 1);
-    if (end + (percent ? 1 : 0) == text.size() && value > 0 && value < most) return value;
+    const bool whole = end + (percent ? 1 : 0) == text.size();
+    if (whole && !percent && value > 1)
+      throw UsageError(fmt::format("{} '{}': above 1 it needs a percent sign: {}% or {:g}%", option, text,
+                                   text, 100 * value));
+    if (whole && value > 0 && value < most) return value;
   } catch (const std::logic_error&) {
     // not a number: said below
   }
@@ -31,7 +35,7 @@ double share(const std::string& text, const std::string& option, double most) {
 void VerdictOptions::add(CLI::App& command) {
   command.add_option("--threshold", threshold_, "A smaller change of time is no regression [5%]");
   command.add_option("--confidence", confidence_,
-                     fmt::format("That all intervals hold together [{}]", confidence_));
+                     fmt::format("That all intervals hold together [{}]", usual_confidence));
   command.add_option("--metric", metric_,
                      "What is judged; without it epoch time, latency or step time, as the cell was measured");
   command.add_option("--memory-threshold", memory_threshold_, "More growth of memory is broken [10%]");

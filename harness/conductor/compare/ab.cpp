@@ -235,7 +235,7 @@ AbOutcome run_ab(const AbArm& a, const AbArm& b, const std::set<std::string>& fr
 
 int ab_exit_code(const AbOutcome& outcome) {
   if (outcome.signal != 0) return incomplete;
-  return exit_code(outcome.comparison, false, true);
+  return exit_code(outcome.comparison);
 }
 
 }  // namespace assay

@@ -1,65 +1,95 @@
 #include "harness/conductor/compare/cell_judge.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/print/table.hpp"
 #include "harness/core/statistics.hpp"
+#include "harness/report/fork_time.hpp"
+#include "harness/report/metrics.hpp"
 
 namespace assay {
 namespace {
+
+constexpr std::array judged_accuracies{"test_accuracy", "validation_accuracy"};
 
 std::string with_reason(const CellReport& cell) {
   return cell.reason.empty() ? std::string(to_string(cell.status))
                              : fmt::format("{} ({})", to_string(cell.status), one_line(cell.reason, 200));
 }
 
-bool fell(const std::vector<double>& base, const std::vector<double>& current,
-          const BreakageSettings& settings) {
-  const Shift shift = unpaired_shift(base, current, settings.confidence);
-  if (shift.estimate >= -settings.accuracy_threshold) return false;
-  if (shift.interval) return shift.interval->upper < 0;
-  return *std::max_element(current.begin(), current.end()) < *std::min_element(base.begin(), base.end());
+// Of the forks that are ok, by seed.
+std::map<std::uint64_t, double> by_seed(const CellReport& cell, const char* metric) {
+  std::map<std::uint64_t, double> found;
+  for (const Fork* fork : ok_forks(cell))
+    if (const auto value = fork_metric(cell, *fork, metric)) found[fork->seed] = *value;
+  return found;
 }
 
-std::optional<std::string> accuracy_fell(const CellReport& base, const CellReport& current,
-                                         const BreakageSettings& settings) {
-  for (const char* metric : {"test_accuracy", "validation_accuracy"}) {
-    const auto before = fork_values(base, metric), after = fork_values(current, metric);
-    if (before.empty() || after.empty() || !fell(before, after, settings)) continue;
-    return fmt::format("{} fell from {:.2f} % to {:.2f} %", metric, 100 * median(before),
-                       100 * median(after));
+// Forks of one seed begin with the same parameters and take the same batches: what is left is the change.
+std::vector<double> changes_of(const CellReport& base, const CellReport& current, const char* metric) {
+  const auto before = by_seed(base, metric), after = by_seed(current, metric);
+  std::vector<double> changes;
+  for (const auto& [seed, value] : before)
+    if (const auto found = after.find(seed); found != after.end()) changes.push_back(found->second - value);
+  return changes;
+}
+
+std::optional<Breakage> accuracy_fell(const CellReport& base, const CellReport& current,
+                                      const BreakageSettings& settings) {
+  for (const char* metric : judged_accuracies) {
+    const std::vector<double> changes = changes_of(base, current, metric);
+    if (changes.empty()) continue;
+    const Shift shift = paired_shift(changes, settings.confidence);
+    if (shift.estimate >= -settings.accuracy_threshold) continue;
+    const std::string fall = fmt::format("{} fell by {:.2f} points over {} shared seeds", metric,
+                                         -100 * shift.estimate, changes.size());
+    if (!shift.interval)
+      return Breakage{false,
+                      fmt::format("{}: {} are needed to be sure", fall, least_rounds(settings.confidence))};
+    if (shift.interval->upper < 0) return Breakage{true, fall};
   }
   return std::nullopt;
 }
 
-std::optional<std::string> memory_grew(const CellReport& base, const CellReport& current,
-                                       const BreakageSettings& settings) {
+std::optional<Breakage> memory_grew(const CellReport& base, const CellReport& current,
+                                    const BreakageSettings& settings) {
   for (const char* metric : {"planned_arena", "device_peak_memory", "host_peak_rss"}) {
     const auto before = base.metrics.find(metric), after = current.metrics.find(metric);
     if (before == base.metrics.end() || after == current.metrics.end()) continue;
     const auto &was = before->second.value, &is = after->second.value;
     if (!was || !is || *was <= 0 || *is <= *was * (1 + settings.memory_threshold)) continue;
-    return fmt::format("{} grew from {} to {}", metric, format_value(*was, Hint::bytes, "B"),
-                       format_value(*is, Hint::bytes, "B"));
+    return Breakage{true, fmt::format("{} grew from {} to {}", metric, format_value(*was, Hint::bytes, "B"),
+                                      format_value(*is, Hint::bytes, "B"))};
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<std::string> breakage(const CellReport& base, const CellReport& current,
-                                    const BreakageSettings& settings) {
+int accuracies_of(const CellReport& base, const CellReport& current) {
+  return static_cast<int>(std::count_if(judged_accuracies.begin(), judged_accuracies.end(), [&](auto metric) {
+    return !changes_of(base, current, metric).empty();
+  }));
+}
+
+std::optional<Breakage> breakage(const CellReport& base, const CellReport& current,
+                                 const BreakageSettings& settings) {
   if (base.status != Status::ok) return std::nullopt;
-  if (current.status != Status::ok) return fmt::format("it was ok and is {}", with_reason(current));
+  if (current.status != Status::ok)
+    return Breakage{true, fmt::format("it was ok and is {}", with_reason(current))};
   if (base.equivalence.checked && base.equivalence.passed && !current.equivalence.passed)
-    return current.equivalence.checked
-               ? fmt::format("it agreed with the oracle and is {:.3g} times past its bound",
-                             current.equivalence.worst)
-               : fmt::format("it was checked against the oracle and is not: {}",
-                             one_line(current.equivalence.reason, 200));
+    return Breakage{true, current.equivalence.checked
+                              ? fmt::format("it agreed with the oracle and is {:.3g} times past its bound",
+                                            current.equivalence.worst)
+                              : fmt::format("it was checked against the oracle and is not: {}",
+                                            one_line(current.equivalence.reason, 200))};
   if (auto what = accuracy_fell(base, current, settings)) return what;
   return memory_grew(base, current, settings);
 }

@@ -8,12 +8,12 @@
 #include <fmt/format.h>
 
 #include "harness/conductor/compare/cell_judge.hpp"
-#include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/core/paths.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
+#include "harness/report/environment_difference.hpp"
 
 namespace assay {
 namespace {
@@ -66,19 +66,26 @@ Variances variances(const std::vector<Logs>& runs) {
   return found;
 }
 
-// What 80 % of comparisons with so many forks a side call a change.
-double visible_change(double within, double between, int forks, double confidence) {
-  const double z = normal_quantile(0.5 + 0.5 * confidence) + normal_quantile(power);
+// The change that 80 % of comparisons with so many forks a side call, at that threshold: the estimate must reach the
+// threshold, and its interval must leave 1.
+double visible_change(double within, const RunSpread& between, int forks, double threshold,
+                      double confidence) {
   const double of_forks = std::numbers::pi / 3 * within * within / forks;
-  return std::expm1(z * std::sqrt(2 * (of_forks + between * between)));
+  const double error = std::sqrt(2 * (of_forks + between.deviation * between.deviation));
+  const double half = std::hypot(normal_quantile(0.5 + 0.5 * confidence) * std::sqrt(2 * of_forks),
+                                 run_half_width(between, confidence));
+  return std::expm1(std::max(std::log1p(threshold), half) + normal_quantile(power) * error);
 }
 
-// The change that is seen falls with the forks.
-std::optional<int> forks_to_see(const CellNoise& cell, double change, double confidence) {
+double twice(double threshold) { return 2 * threshold; }
+
+// The fewest forks a side that show twice the threshold. The change that is seen falls with the forks.
+std::optional<int> forks_to_see(double within, const RunSpread& between, double threshold, double confidence,
+                                int least) {
   const auto seen = [&](int forks) {
-    return visible_change(cell.within_runs, cell.between_runs, forks, confidence) <= change;
+    return visible_change(within, between, forks, threshold, confidence) <= twice(threshold);
   };
-  int low = least_forks(confidence), high = 1000;
+  int low = least, high = 1000;
   if (!seen(high)) return std::nullopt;
   while (low < high) {
     const int middle = (low + high) / 2;
@@ -89,6 +96,8 @@ std::optional<int> forks_to_see(const CellNoise& cell, double change, double con
   }
   return high;
 }
+
+RunSpread spread_between(const CellNoise& cell) { return {cell.between_runs, cell.runs - 1}; }
 
 // Between every two runs, as if they were a baseline and a new report.
 void compare_runs(CellNoise& cell, const std::vector<std::vector<double>>& runs, double threshold,
@@ -144,7 +153,8 @@ void suggest(Calibration& calibration, double confidence) {
   for (const double threshold : thresholds) {
     const auto seen =
         std::count_if(calibration.cells.begin(), calibration.cells.end(), [&](const auto& cell) {
-          return visible_change(cell.within_runs, cell.between_runs, forks, confidence) <= threshold;
+          return visible_change(cell.within_runs, spread_between(cell), forks, threshold, confidence) <=
+                 twice(threshold);
         });
     if (!enough(static_cast<std::size_t>(seen))) continue;
     calibration.suggested_threshold = threshold;
@@ -188,8 +198,10 @@ CellNoise cell_noise(std::string id, std::string metric, const std::vector<std::
   CellNoise cell = scatter_of(std::move(id), std::move(metric), runs);
   compare_runs(cell, runs, threshold, confidence);
   for (int forks = std::max(2, least_forks(confidence)); forks <= 64; forks *= 2)
-    cell.visible[forks] = visible_change(cell.within_runs, cell.between_runs, forks, confidence);
-  cell.forks_wanted = forks_to_see(cell, threshold, confidence);
+    cell.visible[forks] =
+        visible_change(cell.within_runs, spread_between(cell), forks, threshold, confidence);
+  cell.forks_wanted =
+      forks_to_see(cell.within_runs, spread_between(cell), threshold, confidence, least_forks(confidence));
   return cell;
 }
 
@@ -205,19 +217,29 @@ int Calibration::alarms() const {
   return sum;
 }
 
-std::map<std::string, double, std::less<>> Calibration::between_runs() const {
-  std::map<std::string, double, std::less<>> found;
-  if (cells.empty()) return found;
-  double squares = 0;
-  for (const CellNoise& cell : cells) squares += cell.between_runs * cell.between_runs;
-  const double together = std::sqrt(squares / static_cast<double>(cells.size()));
+std::map<std::string, RunSpreads, std::less<>> Calibration::between_runs() const {
+  struct Together {
+    double squares = 0;
+    int cells = 0, degrees = 0;
+  };
+  std::map<std::string, Together> together;
+  for (const CellNoise& cell : cells) {
+    Together& of_metric = together[cell.metric];
+    of_metric.squares += cell.between_runs * cell.between_runs;
+    of_metric.degrees = of_metric.cells++ == 0 ? cell.runs - 1 : std::min(of_metric.degrees, cell.runs - 1);
+  }
+  std::map<std::string, RunSpreads, std::less<>> found;
+  for (const auto& [metric, all] : together)
+    found[metric][""] = {std::sqrt(all.squares / all.cells), all.degrees};
   // Of a few runs a cell's own estimate is rough, and often 0 by chance.
-  for (const CellNoise& cell : cells) found[cell.id] = std::max(cell.between_runs, together);
-  found[""] = together;
+  for (const CellNoise& cell : cells) {
+    RunSpreads& spreads = found[cell.metric];
+    spreads[cell.id] = {std::max(cell.between_runs, spreads[""].deviation), cell.runs - 1};
+  }
   return found;
 }
 
-std::optional<int> Calibration::rounds_for(const std::vector<std::string>& ids, double change,
+std::optional<int> Calibration::rounds_for(const std::vector<std::string>& ids, double at_threshold,
                                            double sure) const {
   std::vector<double> known, all;
   for (const CellNoise& cell : cells) {
@@ -226,8 +248,7 @@ std::optional<int> Calibration::rounds_for(const std::vector<std::string>& ids, 
   }
   if (all.empty()) return std::nullopt;
   const double spread = known.empty() ? median(all) : *std::max_element(known.begin(), known.end());
-  const auto rounds = forks_for(spread, 0, std::log1p(change), sure);
-  return rounds ? std::optional(std::max(*rounds, least_rounds(sure))) : std::nullopt;
+  return forks_to_see(spread, {}, at_threshold, sure, least_rounds(sure));
 }
 
 Calibration calibrate(std::span<const Report> runs, const CalibrationSettings& settings) {
@@ -238,6 +259,8 @@ Calibration calibrate(std::span<const Report> runs, const CalibrationSettings& s
   calibration.fingerprint = machine_fingerprint(runs.front().environment).value_or("");
   calibration.machine = machine_text(runs.front().environment);
   calibration.made = utc_now();
+  if (const auto kernel = field_at(runs.front().environment, "/kernel"); kernel.is_string())
+    calibration.kernel = kernel.get<std::string>();
   calibration.threshold = settings.threshold;
   calibration.confidence = settings.confidence;
   calibration.runs = static_cast<int>(runs.size());
@@ -258,6 +281,20 @@ Calibration calibrate(std::span<const Report> runs, const CalibrationSettings& s
     calibration.cells.push_back(cell_noise(one.id, one.metric, one.runs, settings.threshold, confidence));
   suggest(calibration, confidence);
   return calibration;
+}
+
+std::string out_of_date(const Calibration& calibration, const nlohmann::json& environment,
+                        std::string_view now) {
+  const auto made = unix_seconds(calibration.made), today = unix_seconds(now);
+  if (!made || !today) return fmt::format("it does not say when it was made ('{}')", calibration.made);
+  const double days = static_cast<double>(*today - *made) / 86'400;
+  if (days > calibration_days)
+    return fmt::format("it is {:.0f} days old, and machines change: {} at most", days, calibration_days);
+  const nlohmann::json kernel = field_at(environment, "/kernel");
+  if (!calibration.kernel.empty() && kernel.is_string() && kernel.get<std::string>() != calibration.kernel)
+    return fmt::format("it was made under kernel {}, and the new report under {}", calibration.kernel,
+                       kernel.get<std::string>());
+  return {};
 }
 
 std::filesystem::path calibration_place(std::string_view fingerprint) {

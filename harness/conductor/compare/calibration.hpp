@@ -11,6 +11,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/print/table.hpp"
 #include "harness/report/report.hpp"
 
@@ -25,36 +26,40 @@ struct CellNoise {
   double floor = 0;         // the largest ratio - 1 that two runs of one build are to be expected to show
   int comparisons = 0;      // of two runs each
   int alarms = 0;  // of them called slower or faster at the calibration's threshold, as `compare` would
-  // That `confidence` and 80 % power allow, with the forks of a side; over 0: 2, 4, 8, ... forks a side.
+  // The change that is called four times of five, by the forks of a side: 2, 4, 8, ...
   std::map<int, double> visible;
-  std::optional<int> forks_wanted;  // a side, that show a change of the calibration's threshold
+  std::optional<int> forks_wanted;  // a side, that show twice the calibration's threshold so often
 };
+
+// By cell id; "" holds for all others.
+using RunSpreads = std::map<std::string, RunSpread, std::less<>>;
 
 struct CalibrationSettings {
   double threshold = 0.05;
-  double confidence = 0.99;  // of all cells together, as `compare` takes it
+  double confidence = 0.95;  // of all cells together, as `compare` takes it
   std::string metric;        // empty: main_metric() of each cell
 };
 
 struct Calibration {
-  std::string fingerprint, machine;
+  std::string fingerprint, machine, kernel;
   std::string made;  // ISO 8601, UTC
   double threshold = 0, confidence = 0;
   int runs = 0;
   std::vector<CellNoise> cells;  // in the order of the reports
-  // What the cells suggest together: forks a side that show the threshold in nine of ten of them, and the
-  // smallest of 1, 2, 3, 5, 7, 10, 15, 20, 30 and 50 % that 12 forks show in nine of ten.
+  // What the cells suggest together: forks a side that show twice the threshold in nine of ten of them, and the
+  // smallest threshold of 1, 2, 3, 5, 7, 10, 15, 20, 30 and 50 % of which 12 forks show twice as much in nine of ten. A
+  // change that equals the threshold is called half of the time, however many forks there are.
   std::optional<int> forks;
   std::optional<double> suggested_threshold;
 
   int comparisons() const;
   int alarms() const;
-  // Rounds of `assay ab` that show a `change` in the noisiest of these cells (in the median cell of
-  // all where none of them was calibrated), each interval `sure`; nothing where 1000 do not.
-  std::optional<int> rounds_for(const std::vector<std::string>& ids, double change, double sure) const;
-  // Standard deviation between runs by cell id: its own, or that of all cells together (the root of the mean
-  // square), whichever is larger; under "" the latter, for cells that were not calibrated.
-  std::map<std::string, double, std::less<>> between_runs() const;
+  // Rounds of `assay ab` that show twice the threshold in the noisiest of these cells (in the median cell of all where
+  // none of them was calibrated) four times of five, each interval `sure`; nothing where 1000 do not.
+  std::optional<int> rounds_for(const std::vector<std::string>& ids, double threshold, double sure) const;
+  // By metric: of each cell its own, or that of all cells together (the root of the mean square), whichever is larger;
+  // under "" the latter, for cells that were not calibrated.
+  std::map<std::string, RunSpreads, std::less<>> between_runs() const;
 };
 
 // Of two or more reports with the same cells, made one after another by one build on one machine. Throws
@@ -72,6 +77,11 @@ CellNoise cell_noise(std::string id, std::string metric, const std::vector<std::
 nlohmann::json to_json(const Calibration& calibration);
 Calibration parse_calibration(std::string text, std::string_view where);
 Calibration read_calibration(const std::filesystem::path& file);
+
+inline constexpr int calibration_days = 30;
+// Why it says nothing of the machine of this environment any more; empty: it does. now: ISO 8601, UTC.
+std::string out_of_date(const Calibration& calibration, const nlohmann::json& environment,
+                        std::string_view now);
 
 // Where the calibration of a machine is looked for: <cache folder>/calibrations/<fingerprint>.json.
 std::filesystem::path calibration_place(std::string_view fingerprint);

@@ -27,13 +27,14 @@ constexpr auto describe(Of<CellNoise>) {
       field("comparisons", &CellNoise::comparisons, "Of two runs each."),
       field("alarms", &CellNoise::alarms, "False ones among them."),
       field("visible", &CellNoise::visible, "Changes that show, by forks a side."),
-      field("forks_wanted", &CellNoise::forks_wanted, "A side, that show the threshold.")
+      field("forks_wanted", &CellNoise::forks_wanted, "A side, that show twice the threshold.")
           .between(1, most_forks));
 }
 constexpr auto describe(Of<Calibration>) {
   return fields("calibration", "How noisy a machine is.",
                 field("fingerprint", &Calibration::fingerprint, "Of the machine."),
                 field("machine", &Calibration::machine, "In words."),
+                field("kernel", &Calibration::kernel, "Of the machine then.").optional(),
                 field("made", &Calibration::made, "ISO 8601, UTC."),
                 field("threshold", &Calibration::threshold, "A change of which alarms are about."),
                 field("confidence", &Calibration::confidence, "Of all cells together."),
@@ -90,7 +91,7 @@ Table calibration_table(const Calibration& calibration) {
                    {"floor", Align::right},
                    {"alarms", Align::right},
                    {"forks and the change they see"},
-                   {fmt::format("forks for {}", percent(calibration.threshold)), Align::right}};
+                   {fmt::format("forks for {}", percent(2 * calibration.threshold)), Align::right}};
   for (const CellNoise& cell : calibration.cells)
     table.rows.push_back(
         {{cell.id},
@@ -109,14 +110,17 @@ Table calibration_table(const Calibration& calibration) {
                   calibration.alarms(), calibration.comparisons()));
   table.notes.push_back(
       calibration.forks
-          ? fmt::format("Suggested: --forks {} for a threshold of {}.", *calibration.forks,
-                        percent(calibration.threshold))
-          : fmt::format("No number of forks shows {} in nine of ten cells here: ask `assay ab`, or take a "
-                        "larger threshold.",
-                        percent(calibration.threshold)));
+          ? fmt::format(
+                "Suggested: --forks {} for a threshold of {}: a change of {} is then called four times of "
+                "five. One that equals the threshold is called half of the time.",
+                *calibration.forks, percent(calibration.threshold), percent(2 * calibration.threshold))
+          : fmt::format("No number of forks shows {} at a threshold of {} in nine of ten cells here: ask "
+                        "`assay ab`, or take a larger threshold.",
+                        percent(2 * calibration.threshold), percent(calibration.threshold)));
   if (calibration.suggested_threshold)
-    table.notes.push_back(fmt::format("With 12 forks a side a threshold of {} is seen in nine of ten cells.",
-                                      percent(*calibration.suggested_threshold)));
+    table.notes.push_back(fmt::format(
+        "With 12 forks a side and a threshold of {}, {} is seen in nine of ten cells.",
+        percent(*calibration.suggested_threshold), percent(2 * *calibration.suggested_threshold)));
   table.notes.push_back(
       "Between forks and between runs: standard deviations of ln(time). Floor: the largest change that two "
       "runs of one build are to be expected to show.");

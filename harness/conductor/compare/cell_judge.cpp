@@ -27,8 +27,11 @@ CellVerdict judge_pair(const CellReport& base, const CellReport& current, const 
   cell.id = base.id;
   cell.metric = metric;
   if (const auto what = breakage(base, current, breakage_settings)) {
-    cell.verdict = Verdict::broken;
-    cell.reason = *what;
+    // What is slower is so whatever its accuracy.
+    if (what->certain || cell.verdict != Verdict::slower) {
+      cell.verdict = what->certain ? Verdict::broken : Verdict::inconclusive;
+      cell.reason = what->words;
+    }
   } else if (base.status != Status::ok && current.status == Status::ok) {
     cell.verdict = Verdict::added;
     cell.reason = fmt::format("the baseline's was {}, this one is ok", to_string(base.status));

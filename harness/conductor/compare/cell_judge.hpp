@@ -17,15 +17,21 @@ namespace assay {
 struct BreakageSettings {
   double memory_threshold = 0.10;    // growth of planned arena, host and device peak
   double accuracy_threshold = 0.01;  // fall of an accuracy (0..1) that counts once its interval shows it
-  double confidence = 0.95;
+  double confidence = 0.95;          // of the interval of one accuracy
 };
 
-// A sentence, or nothing. An accuracy fell when the interval of its change over forks lies below 0 and the
-// estimate below -accuracy_threshold; with too few forks for an interval, when every fork lies below all of
-// the baseline's and the medians differ by more than the threshold. Memory is compared by medians: it does
-// not scatter.
-std::optional<std::string> breakage(const CellReport& base, const CellReport& current,
-                                    const BreakageSettings& settings);
+struct Breakage {
+  bool certain = true;  // false: so few seeds cannot tell
+  std::string words{};  // a sentence
+};
+
+// An accuracy fell when the interval of its change over the forks of equal seed lies below 0 and the estimate below
+// -accuracy_threshold; not certain where so few seeds have no interval of that confidence. Memory is compared by
+// medians: it does not scatter.
+std::optional<Breakage> breakage(const CellReport& base, const CellReport& current,
+                                 const BreakageSettings& settings);
+// How many accuracies that judges: each takes its share of what may go wrong.
+int accuracies_of(const CellReport& base, const CellReport& current);
 
 // One number a fork: what the gate compares.
 

@@ -68,21 +68,32 @@ CellVerdict verdict_of_one_side(const std::string& id, const Pair& pair) {
 
 class Judge {
  public:
-  Judge(const CompareSettings& settings, double cell_confidence)
-      : settings_(settings), confidence_(cell_confidence) {}
+  Judge(const CompareSettings& settings, double confidence) : settings_(settings), confidence_(confidence) {
+    breakage_.confidence = confidence;
+  }
 
-  CellVerdict operator()(const CellReport& base, const CellReport& current) const {
-    const std::string metric = settings_.metric.empty() ? main_metric(base.axes) : settings_.metric;
-    return judge_pair(base, current, metric, settings_.breakage,
-                      [&] { return by_statistics(base, current, metric); });
+  CellVerdict operator()(const Side& base, const Side& current) const {
+    const std::string metric = settings_.metric.empty() ? main_metric(base.cell.axes) : settings_.metric;
+    return judge_pair(base.cell, current.cell, metric, breakage_, [&] {
+      CellVerdict cell = by_statistics(base.cell, current.cell, metric);
+      if (std::string doubt = doubt_about(base, current, settings_.overlooked); !doubt.empty()) {
+        cell.verdict = Verdict::inconclusive;
+        cell.forks_needed.reset();
+        cell.reason = std::move(doubt);
+      }
+      return cell;
+    });
   }
 
  private:
   CellVerdict by_statistics(const CellReport& base, const CellReport& current,
                             const std::string& metric) const {
     const auto before = fork_values(base, metric), after = fork_values(current, metric);
-    CellVerdict cell = judge_times(
-        before, after, {settings_.threshold, confidence_, between_runs(base.id), higher_is_better(metric)});
+    CellVerdict cell = judge_times(before, after,
+                                   {.threshold = settings_.threshold,
+                                    .confidence = confidence_,
+                                    .between_runs = between_runs(base.id, metric),
+                                    .higher_is_better = higher_is_better(metric)});
     if (before.empty() || after.empty())
       cell.reason =
           fmt::format("{} has no value in {}", metric, before.empty() ? "the baseline" : "the new report");
@@ -91,15 +102,34 @@ class Judge {
     return cell;
   }
 
-  double between_runs(const std::string& id) const {
-    auto found = settings_.between_runs.find(id);
-    if (found == settings_.between_runs.end()) found = settings_.between_runs.find("");
-    return found == settings_.between_runs.end() ? 0 : found->second;
+  RunSpread between_runs(const std::string& id, const std::string& metric) const {
+    const auto of_metric = settings_.between_runs.find(metric);
+    if (of_metric == settings_.between_runs.end()) return {};
+    auto found = of_metric->second.find(id);
+    if (found == of_metric->second.end()) found = of_metric->second.find("");
+    return found == of_metric->second.end() ? RunSpread{} : found->second;
   }
 
   const CompareSettings& settings_;
+  BreakageSettings breakage_ = settings_.breakage;
   double confidence_;
 };
+
+bool both_ok(const Pair& pair) {
+  return pair.base && pair.current && pair.base->status == Status::ok && pair.current->status == Status::ok;
+}
+
+// Where no cell has enough forks to be decided, whatever they show.
+void say_what_it_takes(Comparison& comparison) {
+  const bool some = std::any_of(comparison.cells.begin(), comparison.cells.end(),
+                                [](const CellVerdict& cell) { return cell.lower.has_value(); });
+  if (comparison.judged == 0 || some) return;
+  comparison.notes.push_back(fmt::format(
+      "No cell can be decided with so few forks: {} cells at {:.3g} % together take {} forks a side (assay run "
+      "--forks {})",
+      comparison.judged, 100 * comparison.confidence, least_forks(comparison.cell_confidence),
+      least_forks(comparison.cell_confidence)));
+}
 
 }  // namespace
 
@@ -109,16 +139,20 @@ Comparison compare(const Report& base, const Report& current, const CompareSetti
   Comparison result;
   result.threshold = settings.threshold;
   result.confidence = settings.confidence;
-  result.judged = static_cast<int>(std::count_if(pairs.begin(), pairs.end(), [](const auto& entry) {
-    const Pair& pair = entry.second;
-    return pair.base && pair.current && pair.base->status == Status::ok && pair.current->status == Status::ok;
-  }));
-  result.cell_confidence = 1 - (1 - settings.confidence) / std::max(1, result.judged);
+  result.judged = static_cast<int>(
+      std::count_if(pairs.begin(), pairs.end(), [](const auto& entry) { return both_ok(entry.second); }));
+  result.overlooked = settings.overlooked;
+  int intervals = 0;
+  for (const auto& [id, pair] : pairs)
+    if (both_ok(pair)) intervals += 1 + accuracies_of(*pair.base, *pair.current);
+  result.cell_confidence = 1 - (1 - settings.confidence) / std::max(1, intervals);
   result.environment = environment_differences(base, current);
   const Judge judge(settings, result.cell_confidence);
   for (const auto& [id, pair] : pairs)
-    result.cells.push_back(pair.base && pair.current ? judge(*pair.base, *pair.current)
-                                                     : verdict_of_one_side(id, pair));
+    result.cells.push_back(pair.base && pair.current
+                               ? judge(Side{base, *pair.base}, Side{current, *pair.current})
+                               : verdict_of_one_side(id, pair));
+  say_what_it_takes(result);
   sort_by_attention(result.cells);
   return result;
 }
@@ -136,16 +170,19 @@ int Comparison::count(Verdict verdict) const {
 }
 
 bool Comparison::comparable() const {
-  return std::none_of(environment.begin(), environment.end(), [](const auto& one) { return one.hard; });
+  return overlooked.contains(Overlooked::environment) ||
+         std::none_of(environment.begin(), environment.end(), [](const auto& one) { return one.hard; });
 }
 
-int exit_code(const Comparison& comparison, bool allow_environment, bool fail_on_inconclusive) {
-  if (!allow_environment && !comparison.comparable()) return not_comparable;
+int exit_code(const Comparison& comparison) {
+  if (!comparison.comparable()) return not_comparable;
   if (comparison.count(Verdict::slower) > 0 || comparison.count(Verdict::broken) > 0) return regression;
   const bool failed = std::any_of(comparison.cells.begin(), comparison.cells.end(),
                                   [](const CellVerdict& cell) { return cell.failed; });
   if (comparison.count(Verdict::missing) > 0 || failed || comparison.judged == 0) return incomplete;
-  if (fail_on_inconclusive && comparison.count(Verdict::inconclusive) > 0) return inconclusive;
+  if (!comparison.overlooked.contains(Overlooked::inconclusive) &&
+      comparison.count(Verdict::inconclusive) > 0)
+    return inconclusive;
   return fine;
 }
 

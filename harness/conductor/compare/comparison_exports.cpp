@@ -74,7 +74,8 @@ Table verdict_table(const Comparison& comparison, std::size_t most) {
   table.notes.push_back(summary_line(comparison) + ".");
   for (const std::string& note : comparison.notes) table.notes.push_back(note + ".");
   table.notes.push_back(
-      "A ratio above 1 is slower. It is the Hodges-Lehmann estimate over forks; the interval is exact.");
+      "A ratio above 1 is slower. It is the Hodges-Lehmann estimate over forks; the interval is exact, unless a "
+      "calibration widens it.");
   return without_empty_columns(std::move(table));
 }
 
@@ -89,7 +90,8 @@ Table environment_table(const Comparison& comparison) {
          {one.current},
          {one.hard ? "times are not comparable" : "a warning", one.hard ? Tone::bad : Tone::doubtful}});
   if (!comparison.comparable())
-    table.notes.push_back("--allow-env compares all the same; `assay ab` measures both on one machine.");
+    table.notes.push_back(
+        "--allow environment compares all the same; `assay ab` measures both on one machine.");
   return table;
 }
 

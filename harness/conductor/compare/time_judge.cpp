@@ -13,6 +13,12 @@ namespace assay {
 namespace {
 
 constexpr int most_forks = 1000;
+constexpr double power = 0.8;  // of what is said to be enough
+
+// By how much wider an interval is planned, so that it decides that often.
+double with_power(double confidence) {
+  return 1 + normal_quantile(power) / normal_quantile(0.5 + 0.5 * confidence);
+}
 
 std::vector<double> logarithms(std::span<const double> values, bool higher_is_better) {
   std::vector<double> result;
@@ -33,11 +39,6 @@ double spread_of(const std::vector<double>& logs) {
   return 1.4826 * median(distances);
 }
 
-// Two runs of one build differ by this much at that confidence, whatever their forks say.
-double floor_of(double between_runs, double confidence) {
-  return between_runs > 0 ? normal_quantile(0.5 + 0.5 * confidence) * std::numbers::sqrt2 * between_runs : 0;
-}
-
 // A large estimate has to lose the 1 from its interval, a small one to draw it within the threshold.
 double distance_to_decision(double estimate, double edge) {
   const double size = std::abs(estimate);
@@ -45,11 +46,11 @@ double distance_to_decision(double estimate, double edge) {
 }
 
 // An interval shrinks with the root of the forks; what two runs differ by does not.
-std::optional<int> forks_that_would_do(double half_width, double floor, double distance, int forks,
-                                       int least) {
+std::optional<int> forks_that_would_do(double half_width, double floor, double distance, double confidence,
+                                       int forks, int least) {
   if (distance <= floor) return std::nullopt;
   const double wanted = std::sqrt(distance * distance - floor * floor);
-  const double factor = std::max(1.0, half_width / wanted);
+  const double factor = std::max(1.0, with_power(confidence) * half_width / wanted);
   const double needed = std::ceil(forks * factor * factor) + 1;
   if (needed > most_forks) return std::nullopt;
   return std::max(static_cast<int>(needed), least);
@@ -88,7 +89,7 @@ void decide(CellVerdict& cell, const Shift& shift, const Design& design, const J
   } else {
     const double half = 0.5 * (shift.interval->upper - shift.interval->lower);
     cell.forks_needed = forks_that_would_do(half, design.floor, distance_to_decision(shift.estimate, edge),
-                                            design.forks, design.least);
+                                            settings.confidence, design.forks, design.least);
     cell.reason =
         cell.forks_needed
             ? fmt::format("the interval holds both no change and one past {:.3g} %: about {} {} would do",
@@ -102,6 +103,14 @@ void decide(CellVerdict& cell, const Shift& shift, const Design& design, const J
 
 }  // namespace
 
+double run_half_width(const RunSpread& between_runs, double confidence) {
+  if (between_runs.deviation <= 0) return 0;
+  const double p = 0.5 + 0.5 * confidence;
+  const double quantile =
+      between_runs.degrees > 0 ? student_t_quantile(p, between_runs.degrees) : normal_quantile(p);
+  return quantile * std::numbers::sqrt2 * between_runs.deviation;
+}
+
 int least_forks(double confidence) {
   int forks = 1;
   while (forks < most_forks && attainable_unpaired(forks, forks) < confidence) ++forks;
@@ -114,13 +123,14 @@ int least_rounds(double confidence) {
   return rounds;
 }
 
-std::optional<int> forks_for(double spread, double between_runs, double distance, double confidence) {
-  const double floor = floor_of(between_runs, confidence);
+std::optional<int> forks_for(double spread, const RunSpread& between_runs, double distance,
+                             double confidence) {
+  const double floor = run_half_width(between_runs, confidence);
   if (distance <= floor) return std::nullopt;
   const double wanted = std::sqrt(distance * distance - floor * floor);
   // The estimate's standard deviation for a normal distribution: the median of differences is worth 3 / pi of
   // a mean.
-  const double z = normal_quantile(0.5 + 0.5 * confidence);
+  const double z = normal_quantile(0.5 + 0.5 * confidence) + normal_quantile(power);
   const double needed = std::ceil(2 * std::numbers::pi / 3 * std::pow(z * spread / wanted, 2));
   if (needed > most_forks) return std::nullopt;
   return std::max(static_cast<int>(needed), least_forks(confidence));
@@ -143,7 +153,7 @@ CellVerdict judge_times(std::span<const double> base, std::span<const double> cu
   decide(cell, shift,
          {"forks a side", std::min(cell.base_forks, cell.current_forks), least_forks(settings.confidence),
           attainable_unpaired(cell.base_forks, cell.current_forks),
-          floor_of(settings.between_runs, settings.confidence)},
+          run_half_width(settings.between_runs, settings.confidence)},
          settings, forks_for(spread, settings.between_runs, distance, settings.confidence));
   return cell;
 }
@@ -167,7 +177,7 @@ CellVerdict judge_rounds(std::span<const double> base, std::span<const double> c
       {"rounds", cell.base_forks, least_rounds(settings.confidence), attainable_paired(cell.base_forks), 0},
       settings,
       // A difference scatters as two forks do.
-      forks_for(spread_of(differences) / std::numbers::sqrt2, 0, distance, settings.confidence));
+      forks_for(spread_of(differences) / std::numbers::sqrt2, {}, distance, settings.confidence));
   return cell;
 }
 

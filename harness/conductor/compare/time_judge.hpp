@@ -8,12 +8,16 @@
 
 namespace assay {
 
+// What runs of one build differ by, from `assay calibrate`.
+struct RunSpread {
+  double deviation = 0;  // standard deviation of ln(time); 0: not known
+  int degrees = 0;       // of freedom of that estimate: runs - 1; 0: it is exact
+};
+
 struct JudgeSettings {
   double threshold = 0.05;   // of the ratio: what is smaller than 1 + threshold is no regression
   double confidence = 0.95;  // of this cell's interval
-  // Standard deviation of ln(time) between runs of one build on this machine, from `assay calibrate`; 0: not
-  // known.
-  double between_runs = 0;
+  RunSpread between_runs{};
   bool higher_is_better = false;  // of the metric
 };
 
@@ -25,7 +29,8 @@ struct JudgeSettings {
 //   same          the interval lies within [1 / (1 + threshold), 1 + threshold]
 //   inconclusive  all else; also where so few forks attain the confidence with no interval at all
 //
-// A known spread between runs widens the interval: half widths add in squares.
+// A known spread between runs widens the interval: half widths add in squares, that of the runs by Student's t, since few
+// runs know it badly.
 CellVerdict judge_times(std::span<const double> base, std::span<const double> current,
                         const JudgeSettings& settings);
 
@@ -38,8 +43,12 @@ CellVerdict judge_rounds(std::span<const double> base, std::span<const double> c
 int least_forks(double confidence);
 int least_rounds(double confidence);
 
-// How many forks a side show a change of `distance` in ln(time), where forks scatter by `spread` and runs by
-// `between_runs`; nothing where no number up to 1000 does.
-std::optional<int> forks_for(double spread, double between_runs, double distance, double confidence);
+// How many forks a side show a change of `distance` in ln(time) four times of five, where forks scatter by `spread` and
+// runs by `between_runs`; nothing where no number up to 1000 does.
+std::optional<int> forks_for(double spread, const RunSpread& between_runs, double distance,
+                             double confidence);
+
+// Half of the width of the interval of what two runs differ by, in ln(time).
+double run_half_width(const RunSpread& between_runs, double confidence);
 
 }  // namespace assay

@@ -34,7 +34,7 @@ constexpr std::array settings = {
     Option{"distinct", cell, integer, "N", "4",
            "Distinct samples in a batch of the exam: what the oracle pays for", 1, 4096},
 
-    Option{"forks", run, integer, "N", "3",
+    Option{"forks", run, integer, "N", "6",
            "Fresh executions of each cell; intervals need six; 0 executes nothing and tells the memory plans",
            0, 10000},
     Option{

@@ -163,6 +163,7 @@ class Worker::Conversation {
     send(command);
     Event event = wait(closing_event(command.verb), fmt::format("during {}", to_string(command.verb)));
     result_.command_seconds[command.verb] = seconds_since(begin);
+    if (runs) result_.ran_between = {begin, Clock::now()};
     if (runs) end_steps();
     if (auto* compiled = std::get_if<protocol::Compiled>(&event)) {
       if (!(compiled->seconds >= 0 && std::isfinite(compiled->seconds))) {

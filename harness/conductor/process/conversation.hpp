@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/conductor/process/interrupts.hpp"
@@ -48,7 +49,10 @@ struct ConversationResult {
   std::optional<GpuUse> gpu;                           // where the plan asks for it
   double start_seconds = 0, quit_seconds = 0;          // from its start to its hello; of quitting
   std::map<protocol::Verb, double> command_seconds{};  // what each command took
-  WorkerExit exit;                                     // of a worker that has ended
+  // From the command `run` to its answer, by this process's clock.
+  std::optional<std::pair<std::chrono::steady_clock::time_point, std::chrono::steady_clock::time_point>>
+      ran_between{};
+  WorkerExit exit;  // of a worker that has ended
   // exit.peak_rss, or the largest sum over the worker and the processes below it in a sample of any phase.
   std::int64_t peak_rss = 0;
 

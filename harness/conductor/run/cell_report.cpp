@@ -62,6 +62,18 @@ void take_hello(CellReport& row, const protocol::Hello& hello) {
   row.libraries = std::move(loaded);
 }
 
+std::string other_library(const CellReport& row, const protocol::Hello& hello) {
+  if (row.forks.empty() || !row.libraries.is_array()) return {};
+  for (const nlohmann::json& earlier : row.libraries) {
+    const auto now = std::find_if(hello.libraries.begin(), hello.libraries.end(),
+                                  [&](const auto& one) { return earlier.value("name", "") == one.name; });
+    const std::string was = earlier.value("version", "");
+    if (now != hello.libraries.end() && now->version != was)
+      return fmt::format("{} {} where the earlier forks had {}", now->name, now->version, was);
+  }
+  return {};
+}
+
 void take_failed_check(CellReport& row, const Fork& check) {
   Fork fork;
   fork.seed = check.seed;

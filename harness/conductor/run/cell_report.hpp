@@ -17,6 +17,9 @@ CellReport planned_report(const Cell& cell, std::uint64_t seed);
 void take_earlier(CellReport& row, const Report& earlier);
 // The libraries of the row become those that the hello names; earlier forks keep theirs.
 void take_hello(CellReport& row, const protocol::Hello& hello);
+// In words, the first library of the hello that is not the one of these earlier forks; empty: none, or there are no
+// earlier forks.
+std::string other_library(const CellReport& row, const protocol::Hello& hello);
 // A check that failed stands as the fork of round 0, with its log.
 void take_failed_check(CellReport& row, const Fork& check);
 

@@ -150,6 +150,13 @@ void refuse_divergence(Fork& fork) {
   }
 }
 
+RunWindow window_of(const ConversationResult& result) {
+  const auto ns = [](Clock::time_point time) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+  };
+  return {ns(result.ran_between->first), ns(result.ran_between->second)};
+}
+
 // Adds the time of the worker's answers.
 void add_spent(TimeSpent& spent, const ConversationResult& result) {
   spent.start = result.start_seconds;
@@ -261,6 +268,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     if (!result.ok()) return;
     if (timed) {
       read_clock(folder / "results/clock.json", cell.has_loss(), fork);
+      if (const std::string lie = outside_of_window(fork, window_of(result)); !lie.empty()) throw Error(lie);
       add_quality_flags(fork, cell);
       add_warnings(fork);
       refuse_divergence(fork);

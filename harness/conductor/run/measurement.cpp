@@ -23,6 +23,7 @@
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/machine/environment.hpp"
+#include "harness/report/environment_difference.hpp"
 #include "harness/report/fork_time.hpp"
 
 namespace assay {
@@ -73,6 +74,24 @@ void refuse_other_config(const RunRequest& request) {
   }
 }
 
+void refuse_other_machine_or_build(const RunRequest& request) {
+  const Report& earlier = *request.resume;
+  for (const EnvironmentDifference& one : machine_differences(earlier.environment, request.environment))
+    if (one.hard)
+      throw ConfigError(fmt::format(
+          "[resume] {} was {} and is {}: forks of two machines are not one experiment; measure into another report",
+          one.what, one.base, one.current));
+  const BuildInfo& build = build_info();
+  const auto commit = earlier.run.find("commit"), dirty = earlier.run.find("dirty");
+  const bool same = commit == earlier.run.end() ||
+                    (*commit == build.commit && (dirty == earlier.run.end() || *dirty == build.dirty));
+  if (!same)
+    throw ConfigError(fmt::format(
+        "[resume] the earlier report was made by commit {}, this program is of {}{}: forks of two builds are not one "
+        "experiment; measure into another report",
+        commit->dump(), build.commit, build.dirty ? " with changes of its own" : ""));
+}
+
 }  // namespace
 
 struct Measurement::Parts {
@@ -96,7 +115,10 @@ struct Measurement::Parts {
             [this](std::size_t cell, const ForkOutcome& outcome, const std::string& start) {
               take_check(cell, outcome, start);
             }) {
-    if (request.resume) refuse_other_config(request);
+    if (request.resume) {
+      refuse_other_config(request);
+      refuse_other_machine_or_build(request);
+    }
     for (std::size_t i = 0; i < cells_.size(); ++i) groups_[cells_[i].group()].push_back(i);
     std::vector<const Axes*> axes;
     for (const Cell& cell : cells_) axes.push_back(&cell.axes);
@@ -291,7 +313,10 @@ struct Measurement::Parts {
     progress_.begin(fmt::format("{} round {}", names_[planned.cell], planned.round + 1));
     std::string start = utc_now();
     ForkOutcome outcome = time_cell(cell, planned.round, context_, &residents_[planned.cell]);
-    if (outcome.hello) take_hello(row, *outcome.hello);
+    if (outcome.hello) {
+      refuse_other_libraries(row, outcome);
+      take_hello(row, *outcome.hello);
+    }
     if (outcome.verified.checked || !outcome.verified.reason.empty()) {
       row.equivalence = merged(row.equivalence, outcome.verified);
     }
@@ -303,6 +328,16 @@ struct Measurement::Parts {
     take_unavailable(planned.cell, row.forks.back().status, row.forks.back().reason);
     settle_group(planned.cell);
     save();
+  }
+
+  // Two experiments in one row would be one median and one interval over both.
+  void refuse_other_libraries(const CellReport& row, ForkOutcome& outcome) const {
+    if (session_ == 0 || outcome.fork.status != Status::ok) return;
+    const std::string other = other_library(row, *outcome.hello);
+    if (other.empty()) return;
+    outcome.fork.status = Status::failed;
+    outcome.fork.reason = fmt::format(
+        "{}: what was measured before is another experiment; measure into a report of its own", other);
   }
 
   // What disturbed this fork counts for all cells that are compared with it.

@@ -138,4 +138,21 @@ void add_warnings(Fork& fork) {
         capped, samples.size()));
 }
 
+std::string outside_of_window(const Fork& fork, const RunWindow& window) {
+  constexpr std::int64_t slack_ns = 1'000'000;
+  std::int64_t last = window.begin_ns - slack_ns;
+  for (std::size_t i = 0; i < fork.blocks.size(); ++i) {
+    const Block& block = fork.blocks[i];
+    if (block.begin_ns < last || block.end_ns < block.begin_ns)
+      return fmt::format("block {} of its clock {}", i + 1,
+                         block.end_ns < block.begin_ns ? "ends before it begins"
+                         : i == 0                      ? "begins before the conductor asked for steps"
+                                                       : "begins before the block before it has ended");
+    last = block.end_ns;
+  }
+  if (last > window.end_ns + slack_ns)
+    return "the last block of its clock ends after the worker had answered that its steps are done";
+  return {};
+}
+
 }  // namespace assay

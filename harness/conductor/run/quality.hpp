@@ -2,6 +2,7 @@
 // says how the limits were chosen.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,14 @@ namespace assay {
 //               hw_thermal_slowdown, hw_slowdown or hw_power_brake_slowdown
 //   profiled    operators were timed, which slows the steps
 void add_quality_flags(Fork& fork, const Cell& cell);
+
+// When the conductor said `run` and when it heard the answer: nanoseconds of CLOCK_MONOTONIC, as in a block.
+struct RunWindow {
+  std::int64_t begin_ns = 0, end_ns = 0;
+};
+// In words, which block contradicts the conductor's clock or the block before it; empty: none. A worker measures its own
+// steps; it cannot have measured outside of the time in which it ran.
+std::string outside_of_window(const Fork& fork, const RunWindow& window);
 
 // Adds to fork.warnings what else may have moved its numbers, and costs it no rank; each is "what was seen: what helps".
 // The time of a step had not settled, or differs by more than 10 % between the halves of the steady blocks; the clock of

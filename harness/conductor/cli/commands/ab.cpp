@@ -14,12 +14,12 @@
 #include "harness/conductor/cli/verdict_options.hpp"
 #include "harness/conductor/compare/ab.hpp"
 #include "harness/conductor/compare/calibration.hpp"
-#include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/conductor/compare/trial.hpp"
 #include "harness/conductor/run/best_mode.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/environment.hpp"
+#include "harness/report/environment_difference.hpp"
 
 namespace assay::cli {
 namespace {
@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 struct AbOptions {
   RunOptions run;
-  VerdictOptions verdict{"95%"};
+  VerdictOptions verdict;
   std::string a, b;
   int looks = 5, rounds = 0;
   bool dry_run = false;
@@ -79,10 +79,11 @@ void say_what_it_takes(Progress& progress, const AbSettings& settings, const std
       plan_looks(settings.confidence, static_cast<int>(cells.size()), settings.looks, settings.rounds);
   const auto rounds =
       read_calibration(calibration_place(*fingerprint)).rounds_for(ids, settings.threshold, plan.confidence);
-  progress.note(rounds ? fmt::format("by the calibration of this machine about {} rounds show {:.3g} %",
-                                     *rounds, 100 * settings.threshold)
-                       : fmt::format("by the calibration of this machine no 1000 rounds show {:.3g} %",
-                                     100 * settings.threshold));
+  progress.note(
+      rounds ? fmt::format("by the calibration of this machine about {} rounds show a change of {:.3g} %",
+                           *rounds, 200 * settings.threshold)
+             : fmt::format("by the calibration of this machine no 1000 rounds show a change of {:.3g} %",
+                           200 * settings.threshold));
 }
 
 int measure(const AbOptions& options, const Context& context) {

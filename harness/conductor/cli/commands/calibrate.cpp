@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 struct CalibrateOptions {
   RunOptions run;
   std::vector<std::string> reports;
-  std::string threshold = "5%", confidence = "99%", metric;
+  std::string threshold = "5%", confidence{usual_confidence}, metric;
   int runs = 5;
   bool json = false;
 };
@@ -93,7 +93,7 @@ void add_calibrate(CLI::App& app, Context& context) {
                    "Measure nothing: take these reports of one build on one machine")
       ->type_name("REPORT");
   command->add_option("--threshold", options->threshold, "The change that is to be seen [5%]");
-  command->add_option("--confidence", options->confidence, "As compare takes it [99%]");
+  command->add_option("--confidence", options->confidence, "As compare takes it [95%]");
   command->add_option("--metric", options->metric, "What is looked at; without it what compare judges");
   command
       ->add_option("--out", options->run.out,

@@ -2,7 +2,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -12,8 +14,10 @@
 #include "harness/conductor/cli/verdict_options.hpp"
 #include "harness/conductor/compare/calibration.hpp"
 #include "harness/conductor/compare/compare.hpp"
-#include "harness/conductor/compare/environment_difference.hpp"
+#include "harness/conductor/compare/doubt.hpp"
 #include "harness/conductor/run/run.hpp"
+#include "harness/core/text.hpp"
+#include "harness/report/environment_difference.hpp"
 
 namespace assay::cli {
 namespace {
@@ -22,10 +26,20 @@ namespace fs = std::filesystem;
 
 struct CompareOptions {
   std::string base, current, filter, calibration;
-  VerdictOptions verdict{"99%"};
-  bool allow_environment = false;
-  bool fail_on_inconclusive = false;
+  VerdictOptions verdict;
+  std::vector<std::string> allow;
 };
+
+std::set<Overlooked> overlooked(const std::vector<std::string>& allow) {
+  std::set<Overlooked> found;
+  for (const std::string& name : allow) {
+    const auto word = from_word<Overlooked>(name);
+    if (!word)
+      throw UsageError(fmt::format("compare: --allow {}: not one of {}", name, list_of_words<Overlooked>()));
+    found.insert(*word);
+  }
+  return found;
+}
 
 std::optional<fs::path> calibration_of(const CompareOptions& options, const std::string& fingerprint) {
   if (options.calibration == "none") return std::nullopt;
@@ -49,6 +63,12 @@ std::string take_calibration(CompareSettings& settings, const CompareOptions& op
     throw UsageError(
         fmt::format("compare: {} is the calibration of another machine ({}, {}): the new report is of {}",
                     file->string(), calibration.fingerprint, calibration.machine, fingerprint));
+  if (const std::string why = out_of_date(calibration, current.environment, utc_now()); !why.empty()) {
+    if (!options.calibration.empty())
+      throw UsageError(
+          fmt::format("compare: {}: {}. Calibrate again (assay calibrate)", file->string(), why));
+    return fmt::format("The calibration of this machine is not in the intervals: {} (assay calibrate)", why);
+  }
   settings.between_runs = calibration.between_runs();
   return fmt::format("The intervals hold what runs differ by on this machine: {} of {}", file->string(),
                      calibration.made);
@@ -62,6 +82,7 @@ int compare_reports(const CompareOptions& options) {
   settings.metric = options.verdict.metric();
   settings.filter = options.filter;
   settings.breakage = options.verdict.breakage();
+  settings.overlooked = overlooked(options.allow);
   const auto reports = load_two(options.base, options.current);
   if (!reports.base) {
     warn(reports.why);
@@ -70,7 +91,7 @@ int compare_reports(const CompareOptions& options) {
   const std::string note = take_calibration(settings, options, reports.current);
   Comparison comparison = compare(*reports.base, reports.current, settings);
   comparison.notes.push_back(note);
-  const int code = exit_code(comparison, options.allow_environment, options.fail_on_inconclusive);
+  const int code = exit_code(comparison);
   options.verdict.print(comparison, code);
   return code;
 }
@@ -94,10 +115,11 @@ void add_compare(CLI::App& app, Context& context) {
       ->add_option("--calibration", options->calibration,
                    "What assay calibrate wrote, or none [that of the machine, where there is one]")
       ->type_name("FILE");
-  command->add_flag("--allow-env", options->allow_environment,
-                    "Compare although processor, GPU or versions differ");
-  command->add_flag("--fail-on-inconclusive", options->fail_on_inconclusive,
-                    "Exit 6 where a cell is undecided");
+  command
+      ->add_option("--allow", options->allow,
+                   fmt::format("What may be overlooked: {}", list_of_words<Overlooked>()))
+      ->delimiter(',')
+      ->type_name("WHAT,...");
   command->callback(
       [options, &context] { context.action = [options] { return compare_reports(*options); }; });
 }

@@ -10,9 +10,9 @@
 #include "harness/conductor/backends/build_info.hpp"
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
-#include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "harness/machine/environment.hpp"
+#include "harness/report/environment_difference.hpp"
 
 namespace assay::cli {
 namespace {

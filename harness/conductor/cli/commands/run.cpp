@@ -1,6 +1,7 @@
 // assay run: measure, write the report, show the table.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -14,6 +15,8 @@
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/cli/run_options.hpp"
+#include "harness/conductor/cli/verdict_options.hpp"
+#include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/print/printers.hpp"
 #include "harness/conductor/print/report_tables.hpp"
 #include "harness/conductor/run/run.hpp"
@@ -57,6 +60,20 @@ void require_room(const fs::path& out) {
   if (!taken) throw IoError("run", out, "cannot take the report", reason);
 }
 
+// What a gate would say of the report, while there is time to measure more.
+std::string too_few_forks(const Expansion& expansion, const RunSettings& settings) {
+  const auto cells = std::count_if(expansion.cells.begin(), expansion.cells.end(),
+                                   [](const Cell& cell) { return cell.runnable(); });
+  if (settings.quick || settings.until == Until::clear || settings.forks == 0 || cells == 0) return {};
+  const double together = share(std::string(usual_confidence), "--confidence", 1);
+  const int needed = least_forks(1 - (1 - together) / static_cast<double>(cells));
+  if (settings.forks >= needed) return {};
+  return fmt::format(
+      "note: with {} forks no `assay compare` of these {} cells will decide anything: at {} together it takes {} "
+      "(--forks {})",
+      settings.forks, cells, usual_confidence, needed, needed);
+}
+
 int run_cells(const RunCommandOptions& options, const Context& context) {
   RunRequest request = options.run.request(context.command_line);
   const BackendRegistry registry = options.run.registry(request.config);
@@ -73,6 +90,7 @@ int run_cells(const RunCommandOptions& options, const Context& context) {
                                                 : default_report(request.config);
     require_room(request.out);
   }
+  if (const std::string few = too_few_forks(expansion, settings_of(request.config)); !few.empty()) warn(few);
   Progress progress = Progress::on_stderr();
   const RunOutcome outcome = run(request, registry, progress);
 

@@ -5,9 +5,9 @@
 
 #include <gmock/gmock.h>
 
-#include "harness/conductor/compare/environment_difference.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/machine/environment.hpp"
+#include "harness/report/environment_difference.hpp"
 #include "harness/report/metrics.hpp"
 #include "tests/unit/report/sample_report.hpp"
 
@@ -48,7 +48,7 @@ TEST(Compare, a_slower_cell_is_a_regression) {
   const Comparison comparison = compare(report_of({lenet(2e-3)}), report_of({lenet(2.6e-3)}), {});
   EXPECT_EQ(only(comparison).verdict, Verdict::slower);
   EXPECT_EQ(only(comparison).metric, "step_time");
-  EXPECT_EQ(exit_code(comparison, false, false), 3);
+  EXPECT_EQ(exit_code(comparison), 3);
 }
 
 TEST(Compare, equal_reports_are_the_same) {
@@ -57,12 +57,13 @@ TEST(Compare, equal_reports_are_the_same) {
   settings.threshold = 0.10;
   const Comparison comparison = compare(report, report, settings);
   EXPECT_EQ(comparison.count(Verdict::same), 2);
-  EXPECT_EQ(exit_code(comparison, false, true), 0);
+  EXPECT_EQ(exit_code(comparison), 0);
 }
 
 TEST(Compare, shares_the_confidence_among_its_cells) {
   const Report report = report_of({lenet(2e-3), test::sample_cell("torch", "compile", 8e-3, 12)});
-  EXPECT_NEAR(compare(report, report, {}).cell_confidence, 0.995, 1e-12);
+  EXPECT_NEAR(compare(report, report, {}).cell_confidence, 1 - 0.05 / 4, 1e-12)
+      << "two times and two accuracies";
 }
 
 TEST(Compare, a_cell_that_one_side_lacks_is_missing_or_new) {
@@ -70,16 +71,16 @@ TEST(Compare, a_cell_that_one_side_lacks_is_missing_or_new) {
   const Report one = report_of({lenet(2e-3)});
   const Comparison lost = compare(both, one, {}), gained = compare(one, both, {});
   EXPECT_EQ(lost.count(Verdict::missing), 1);
-  EXPECT_EQ(exit_code(lost, false, false), 4);
+  EXPECT_EQ(exit_code(lost), 4);
   EXPECT_EQ(gained.count(Verdict::added), 1);
-  EXPECT_NE(exit_code(gained, false, false), 4);
+  EXPECT_NE(exit_code(gained), 4);
 }
 
 TEST(Compare, a_comparison_of_nothing_is_incomplete) {
   CellReport broken = lenet(2e-3);
   broken.status = Status::unavailable;
   const Report report = report_of({broken});
-  EXPECT_EQ(exit_code(compare(report, report, {}), false, false), 4);
+  EXPECT_EQ(exit_code(compare(report, report, {})), 4);
 }
 
 TEST(Compare, what_is_ok_on_neither_side_is_unmeasured_and_incomplete_only_where_it_went_wrong) {
@@ -91,9 +92,9 @@ TEST(Compare, what_is_ok_on_neither_side_is_unmeasured_and_incomplete_only_where
     return compare(report, report, {});
   };
   EXPECT_EQ(compared(crashed).count(Verdict::unmeasured), 1);
-  EXPECT_EQ(exit_code(compared(crashed), false, false), 4);
+  EXPECT_EQ(exit_code(compared(crashed)), 4);
   EXPECT_EQ(compared(absent).count(Verdict::unmeasured), 1);
-  EXPECT_EQ(exit_code(compared(absent), false, false), 0);
+  EXPECT_EQ(exit_code(compared(absent)), 0);
 }
 
 TEST(Compare, looks_only_at_what_the_environment_says) {
@@ -142,7 +143,7 @@ TEST(Compare, a_status_that_got_worse_is_broken) {
   const Comparison comparison = compare(report_of({lenet(2e-3)}), report_of({crashed}), {});
   EXPECT_EQ(only(comparison).verdict, Verdict::broken);
   EXPECT_THAT(only(comparison).reason, HasSubstr("SIGSEGV"));
-  EXPECT_EQ(exit_code(comparison, false, false), 3);
+  EXPECT_EQ(exit_code(comparison), 3);
 }
 
 TEST(Compare, lost_equivalence_is_broken_though_it_is_faster) {
@@ -202,8 +203,10 @@ TEST(Compare, another_processor_or_library_is_not_comparable_unless_allowed) {
   const Report base = report_of({lenet(2e-3)});
   Report elsewhere = base;
   elsewhere.environment["cpu"]["model"] = "another";
-  EXPECT_EQ(exit_code(compare(base, elsewhere, {}), false, false), 5);
-  EXPECT_NE(exit_code(compare(base, elsewhere, {}), true, false), 5);
+  EXPECT_EQ(exit_code(compare(base, elsewhere, {})), 5);
+  CompareSettings meant;
+  meant.overlooked = {Overlooked::environment};
+  EXPECT_NE(exit_code(compare(base, elsewhere, meant)), 5);
   Report newer = base;
   newer.cells[0].libraries[0]["version"] = "1.1";
   const Comparison comparison = compare(base, newer, {});
@@ -214,11 +217,82 @@ TEST(Compare, another_processor_or_library_is_not_comparable_unless_allowed) {
   EXPECT_FALSE(compare(base, unknown, {}).comparable());
 }
 
-TEST(Compare, few_forks_are_inconclusive_and_fail_only_where_asked) {
-  const Comparison comparison = compare(report_of({lenet(2e-3, 3)}), report_of({lenet(2.6e-3, 3)}), {});
+TEST(Compare, FewForksFailAndSayHowManyItTakes) {
+  const Report base = report_of({lenet(2e-3, 3)}), slower = report_of({lenet(6e-3, 3)});
+  const Comparison comparison = compare(base, slower, {});
   EXPECT_EQ(only(comparison).verdict, Verdict::inconclusive);
-  EXPECT_EQ(exit_code(comparison, false, false), 0);
-  EXPECT_EQ(exit_code(comparison, false, true), 6);
+  EXPECT_EQ(exit_code(comparison), 6);
+  ASSERT_EQ(comparison.notes.size(), 1U);
+  EXPECT_THAT(comparison.notes[0], HasSubstr("--forks 5"));
+  CompareSettings settings;
+  settings.overlooked = {Overlooked::inconclusive};
+  EXPECT_EQ(exit_code(compare(base, slower, settings)), 0);
+}
+
+// A change to the report that is held to, and what overlooks it.
+struct Doubtful {
+  const char* name;
+  void (*change)(Report&);
+  const char* said;
+  Overlooked overlooked;
+};
+class DoubtfulSide : public ::testing::TestWithParam<Doubtful> {};
+
+TEST_P(DoubtfulSide, DecidesNothingUnlessThatIsMeant) {
+  Report base = report_of({lenet(2e-3)}), slower = report_of({lenet(2.6e-3)});
+  for (Report* report : {&base, &slower}) {
+    report->run["quick"] = false;
+    report->run["sessions"] = {{{"variables", {{"OMP_PROC_BIND", "true"}}}}};
+    report->cells[0].settings = {{"clock", {{"blocks", 10}}}, {"check", {{"distinct", 4}}}};
+    for (Fork& fork : report->cells[0].forks) fork.settings = {{"threads", "2"}, {"wait_policy", "active"}};
+  }
+  EXPECT_EQ(only(compare(base, slower, {})).verdict, Verdict::slower);
+  GetParam().change(base);
+  const Comparison comparison = compare(base, slower, {});
+  EXPECT_EQ(only(comparison).verdict, Verdict::inconclusive);
+  EXPECT_THAT(only(comparison).reason, HasSubstr(GetParam().said));
+  EXPECT_EQ(exit_code(comparison), 6);
+  CompareSettings settings;
+  settings.overlooked = {GetParam().overlooked};
+  EXPECT_EQ(only(compare(base, slower, settings)).verdict, Verdict::slower);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, DoubtfulSide,
+    ::testing::Values(
+        Doubtful{"quick", [](Report& r) { r.run["quick"] = true; }, "--quick", Overlooked::quick},
+        Doubtful{"blocks", [](Report& r) { r.cells[0].settings["clock"]["blocks"] = 5; }, "'clock' was",
+                 Overlooked::settings},
+        Doubtful{"observed", [](Report& r) { r.cells[0].forks[3].settings["wait_policy"] = "passive"; },
+                 "wait_policy was active or passive and is active", Overlooked::settings},
+        Doubtful{"variable", [](Report& r) { r.run["sessions"][0]["variables"].clear(); },
+                 "OMP_PROC_BIND was not set and is true", Overlooked::settings},
+        Doubtful{"flagged", [](Report& r) { r.cells[0].flags = {"disturbed"}; },
+                 "the baseline is flagged disturbed", Overlooked::flags}),
+    [](const auto& row) { return row.param.name; });
+
+TEST(Compare, HowACellWasCheckedIsNoDifference) {
+  Report base = report_of({lenet(2e-3)}), slower = report_of({lenet(2.6e-3)});
+  base.cells[0].settings = {{"check", {{"distinct", 4}}}};
+  slower.cells[0].settings = {{"check", {{"distinct", 8}}}};
+  EXPECT_EQ(only(compare(base, slower, {})).verdict, Verdict::slower);
+}
+
+TEST(Compare, AccuraciesArePairedBySeedAndTakeTheirShareOfTheConfidence) {
+  // Seeds differ by far more than the change.
+  const auto with_change = [](double change, std::size_t forks) {
+    CellReport cell = lenet(2e-3, static_cast<int>(forks));
+    for (std::size_t i = 0; i < forks; ++i)
+      cell.forks[i].evaluations[0].accuracy = 0.60 + 0.02 * static_cast<double>(i) + change;
+    return report_of({cell});
+  };
+  const Comparison fell = compare(with_change(0, 12), with_change(-0.02, 12), {});
+  EXPECT_EQ(only(fell).verdict, Verdict::broken);
+  EXPECT_NEAR(fell.cell_confidence, 1 - 0.05 / 2, 1e-12);
+  EXPECT_NE(only(compare(with_change(0, 12), with_change(-0.005, 12), {})).verdict, Verdict::broken);
+  const CellVerdict few = only(compare(with_change(0, 4), with_change(-0.02, 4), {}));
+  EXPECT_EQ(few.verdict, Verdict::inconclusive);
+  EXPECT_THAT(few.reason, HasSubstr("over 4 shared seeds: 7 are needed"));
 }
 
 TEST(Compare, refuses_a_report_in_which_an_id_stands_twice) {

@@ -86,7 +86,7 @@ TEST(ComparisonExports, tables_say_the_verdict_in_words) {
   EXPECT_THAT(text, HasSubstr("slower"));
   EXPECT_THAT(text, HasSubstr("[1.270, 1.330]"));
   EXPECT_THAT(text, HasSubstr("1 slower, 1 missing, 1 same of 3 cells; threshold 5 %"));
-  EXPECT_THAT(text, HasSubstr("--allow-env compares all the same"));
+  EXPECT_THAT(text, HasSubstr("--allow environment compares all the same"));
 }
 
 }  // namespace

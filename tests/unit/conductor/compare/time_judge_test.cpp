@@ -61,10 +61,18 @@ TEST(TimeJudge, a_known_spread_between_runs_widens_the_interval) {
   const auto base = forks(12, 1e-3, 0.005, 1), slower = forks(12, 1.07e-3, 0.005, 2);
   EXPECT_EQ(judge_times(base, slower, {}).verdict, Verdict::slower);
   JudgeSettings settings;
-  settings.between_runs = 0.04;
+  settings.between_runs = {0.04, 0};
   const CellVerdict cell = judge_times(base, slower, settings);
   EXPECT_EQ(cell.verdict, Verdict::inconclusive);
   EXPECT_LT(*cell.lower, 1);
+}
+
+TEST(TimeJudge, AFewRunsKnowTheirSpreadLessThanMany) {
+  const RunSpread few{0.02, 4}, many{0.02, 400}, exact{0.02, 0};
+  EXPECT_NEAR(run_half_width(exact, 0.95), 1.959964 * 1.414214 * 0.02, 1e-7);
+  EXPECT_NEAR(run_half_width(few, 0.95), 2.776445 * 1.414214 * 0.02, 1e-7);
+  EXPECT_NEAR(run_half_width(many, 0.95), run_half_width(exact, 0.95), 4e-4 * 0.5);
+  EXPECT_EQ(run_half_width({}, 0.95), 0);
 }
 
 TEST(TimeJudge, needs_forks_that_are_times) {

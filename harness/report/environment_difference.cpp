@@ -1,4 +1,4 @@
-#include "harness/conductor/compare/environment_difference.hpp"
+#include "harness/report/environment_difference.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,0 +1,121 @@
+#include "harness/conductor/compare/doubt.hpp"
+
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/print/table.hpp"
+#include "harness/report/environment_difference.hpp"
+#include "harness/report/fork_time.hpp"
+
+namespace assay {
+namespace {
+
+using Json = nlohmann::json;
+// By name, every value that a fork had.
+using Observed = std::map<std::string, std::set<std::string>>;
+
+constexpr const char* unset = "not set";
+
+std::string of_quick(const Side& base, const Side& current) {
+  const auto quick = [](const Side& side) {
+    const Json value = field_at(side.report.run, "/quick");
+    return value.is_boolean() && value.get<bool>();
+  };
+  if (!quick(base) && !quick(current)) return {};
+  return fmt::format("{} was made with --quick, which is too rough to hold anything to (--allow quick)",
+                     quick(base) ? "the baseline" : "the new report");
+}
+
+// How steps were timed and fed; not how they were checked.
+std::string of_settings(const Side& base, const Side& current) {
+  const Json &was = base.cell.settings, &is = current.cell.settings;
+  if (!was.is_object() || !is.is_object()) return {};
+  for (const auto& [name, value] : was.items()) {
+    const auto other = is.find(name);
+    if (name == "check" || other == is.end() || *other == value) continue;
+    return fmt::format("'{}' was {} and is {} (--allow settings)", name, one_line(value.dump(), 100),
+                       one_line(other->dump(), 100));
+  }
+  return {};
+}
+
+Observed settings_of(const CellReport& cell) {
+  Observed found;
+  for (const Fork* fork : counted_forks(cell))
+    for (const auto& [name, value] : fork->settings) found[name].insert(value);
+  return found;
+}
+
+// Variables of the worker that affect speed: those of the fork, and else those of the session that started it.
+// Nothing where the report does not have its sessions.
+std::optional<Observed> variables_of(const Side& side) {
+  const Json sessions = field_at(side.report.run, "/sessions");
+  if (!sessions.is_array()) return std::nullopt;
+  Observed found;
+  for (const Fork* fork : counted_forks(side.cell)) {
+    std::map<std::string, std::string> all;
+    const auto session = static_cast<std::size_t>(fork->session.value_or(0));
+    if (session < sessions.size())
+      if (const Json variables = field_at(sessions[session], "/variables"); variables.is_object())
+        for (const auto& [name, value] : variables.items())
+          if (value.is_string()) all[name] = value.get<std::string>();
+    for (const auto& [name, value] : fork->variables) all[name] = value;
+    for (const auto& [name, value] : all) found[name].insert(value);
+  }
+  return found;
+}
+
+std::string first_difference(const Observed& was, const Observed& is, bool only_shared) {
+  const auto told = [](const std::string& name, const std::set<std::string>& a,
+                       const std::set<std::string>& b) {
+    return fmt::format("{} was {} and is {} (--allow settings)", name,
+                       one_line(fmt::format("{}", fmt::join(a, " or ")), 100),
+                       one_line(fmt::format("{}", fmt::join(b, " or ")), 100));
+  };
+  for (const auto& [name, values] : was) {
+    const auto other = is.find(name);
+    if (other == is.end() && only_shared) continue;
+    const std::set<std::string> now = other == is.end() ? std::set<std::string>{unset} : other->second;
+    if (now != values) return told(name, values, now);
+  }
+  for (const auto& [name, values] : is)
+    if (!only_shared && !was.contains(name)) return told(name, {unset}, values);
+  return {};
+}
+
+std::string of_what_held(const Side& base, const Side& current) {
+  if (std::string found = first_difference(settings_of(base.cell), settings_of(current.cell), true);
+      !found.empty())
+    return found;
+  const auto was = variables_of(base), is = variables_of(current);
+  return was && is ? first_difference(*was, *is, false) : std::string();
+}
+
+std::string of_flags(const Side& base, const Side& current) {
+  for (const Side* side : {&base, &current})
+    if (!side->cell.flags.empty())
+      return fmt::format("{} is flagged {} (--allow flags)",
+                         side == &base ? "the baseline" : "the new report",
+                         fmt::join(side->cell.flags, ", "));
+  return {};
+}
+
+}  // namespace
+
+std::string doubt_about(const Side& base, const Side& current, const std::set<Overlooked>& overlooked) {
+  std::string doubt;
+  const auto ask = [&](Overlooked what, auto question) {
+    if (doubt.empty() && !overlooked.contains(what)) doubt = question(base, current);
+  };
+  ask(Overlooked::quick, of_quick);
+  ask(Overlooked::settings, of_settings);
+  ask(Overlooked::settings, of_what_held);
+  ask(Overlooked::flags, of_flags);
+  return doubt;
+}
+
+}  // namespace assay
