@@ -1,0 +1,89 @@
+"""Mistakes in the source of one adapter: what is replaced by what, and the cell that shows it.
+
+The old text must stand exactly once in its file: an edit that has gone stale is an error, not a survivor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Edit:
+    backend: str
+    name: str
+    file: str  # below the backend's folder
+    old: str
+    new: str
+    cell: str = "train"
+
+
+def _of(backend: str, *rows: tuple[str, str, str, str, str] | tuple[str, str, str, str]) -> list[Edit]:
+    return [Edit(backend, *row) for row in rows]
+
+
+TORCH = _of(
+    "torch",
+    ("dropout without its scale", "torch_network.py", "x * mask.to(x.dtype) * (1 / (1 - rate))", "x * mask.to(x.dtype)", "dropout"),
+    ("dropout scaled by the rate", "torch_network.py", "* (1 / (1 - rate))", "* (1 / rate)", "dropout"),
+    ("gradients are not cleared", "torch_adapter.py", "        loss.backward()\n        self._optimizer.update()", "        loss.backward()\n        [o.step() for o in self._optimizer._all]"),
+    ("the gradient is summed over the batch", "torch_adapter.py", "        loss.backward()\n", "        (loss * len(labels)).backward()\n"),
+    ("two backward passes", "torch_adapter.py", "        loss.backward()\n", "        loss.backward(retain_graph=True)\n        loss.backward()\n"),
+    ("epsilon ten times as large", "torch_optimizer.py", "betas=betas, eps=spec.epsilon,", "betas=betas, eps=10 * spec.epsilon,"),
+    ("beta1 and beta2 swapped", "torch_optimizer.py", "betas = (spec.beta1, spec.beta2)", "betas = (spec.beta2, spec.beta1)"),
+    ("AdamW for Adam without decay, amsgrad", "torch_optimizer.py", "eps=spec.epsilon, fused=True, capturable=captured)", "eps=spec.epsilon, amsgrad=True, fused=True, capturable=captured)"),
+    ("steps counted from one too many", "torch_adapter.py", 'state["step"].fill_(step - 1)', 'state["step"].fill_(step)'),
+    ("padding lost", "torch_network.py", "F.conv2d(x, weight, bias, stride, padding)", "F.conv2d(x, weight, bias, stride, 0) if not padding else F.conv2d(F.pad(x[..., 1:-1, 1:-1], [2, 2, 2, 2]), weight, bias, stride, padding - 1)", "image"),
+    ("labels of a copy that is not made", "torch_adapter.py", "return torch.from_numpy(labels.astype(np.int64)).to(self._device)", "return torch.from_numpy(np.roll(labels, 1).astype(np.int64)).to(self._device)"),
+    ("bf16 in the forward pass", "torch_adapter.py", "            loss, _ = self._forward(inputs, labels)", "            loss, _ = self._forward(inputs.bfloat16().float(), labels)"),
+    ("one layer in bf16", "torch_network.py", "F.conv2d(x, weight, bias, stride, padding)", "F.conv2d(x, weight.bfloat16().float(), bias, stride, padding)", "image"),
+    ("inference in bf16", "torch_adapter.py", "self._logits = self._infer(inputs)", "self._logits = self._infer(inputs.bfloat16().float())", "infer"),
+)  # fmt: skip
+
+JAX = _of(
+    "jax",
+    ("dropout without its scale", "jax_network.py", "jnp.where(kept, x / (1 - rate), 0)", "jnp.where(kept, x, 0)", "dropout"),
+    ("the same dropout in every layer", "jax_network.py", "kept = jax.random.bernoulli(key, 1 - rate, x.shape)", "kept = jax.random.bernoulli(jax.random.key(0), 1 - rate, x.shape)", "dropout"),
+    ("the update adds the gradient", "jax_adapter.py", "lambda direction: -rate * direction", "lambda direction: rate * direction"),
+    ("the rate is halved", "jax_adapter.py", "lambda direction: -rate * direction", "lambda direction: -0.5 * rate * direction"),
+    ("epsilon within the root", "jax_optimizer.py", "optax.scale_by_adam(spec.beta1, spec.beta2, spec.epsilon)", "optax.scale_by_adam(spec.beta1, spec.beta2, 0.0, spec.epsilon**0.5 * 1e-3)"),
+    ("Nesterov's Adam", "jax_optimizer.py", "optax.scale_by_adam(spec.beta1, spec.beta2, spec.epsilon)", "optax.scale_by_adam(spec.beta1, spec.beta2, spec.epsilon, nesterov=True)"),
+    ("steps counted from one too many", "jax_adapter.py", "count = self._put(np.array(step - 1, np.int32))", "count = self._put(np.array(step, np.int32))"),
+    ("the summed loss", "jax_network.py", "return losses.mean()", "return losses.sum()"),
+    ("label smoothing", "jax_network.py", "return losses.mean()", "return 0.99 * losses.mean() + 0.01 * -jax.nn.log_softmax(logits).mean()"),
+    ("the bias twice", "jax_network.py", "return y if bias is None else y + bias.astype(form.compute)", "return y if bias is None else y + 2 * bias.astype(form.compute)"),
+    ("the bias in the linear layers lost", "jax_network.py", "return y if bias is None else y + bias.astype(form.compute)", "return y"),
+    ("products in bf16", "jax_network.py", "y = x.astype(form.compute) @ form.matrix(weight)", "y = (x.astype(jnp.bfloat16) @ form.matrix(weight).astype(jnp.bfloat16)).astype(jnp.float32)"),
+    ("a pool of one row less", "jax_network.py", "return lambda x: _pool(x, -jnp.inf, lax.max, kernel, stride, padding, form=form)", "return lambda x: _pool(x.at[:, -1].set(x[:, -2]), -jnp.inf, lax.max, kernel, stride, padding, form=form)", "image"),
+    ("forget and input gate swapped", "jax_network.py", "i, f, g, o = jnp.split(gates, 4, axis=1)", "f, i, g, o = jnp.split(gates, 4, axis=1)", "text"),
+    ("the last 150 of 500 steps of a text", "jax_network.py", "(h, _), every = lax.scan(step, start, given.swapaxes(0, 1))", "(h, _), every = lax.scan(step, start, given.swapaxes(0, 1)[-150:])", "text"),
+    ("a padding token", "jax_network.py", "return lambda indices, weight: jnp.take(weight, indices, axis=0, mode=\"fill\", fill_value=0)", "return lambda indices, weight: jnp.where((indices == 0)[..., None], 0, jnp.take(weight, indices, axis=0))", "text"),
+)  # fmt: skip
+
+MXNET = _of(
+    "mxnet",
+    ("dropout without its scale", "mxnet_network.py", "else x * mask * self._scale", "else x * mask", "dropout"),
+    ("the gradient of the sum", "mxnet_adapter.py", "self._trainer.step(self._program.batch)", "self._trainer.step(1)"),
+    ("the gradient of half the batch", "mxnet_adapter.py", "self._trainer.step(self._program.batch)", "self._trainer.step(2 * self._program.batch)"),
+    ("two updates", "mxnet_adapter.py", "        self._trainer.step(self._program.batch)", "        self._trainer.step(self._program.batch)\n        self._trainer.step(self._program.batch)"),
+    ("no gradient is recorded anew", "mxnet_adapter.py", "        self._losses.backward()\n", "        self._losses[: len(labels) // 2].backward()\n"),
+    ("epsilon is not amended", "mxnet_adapter.py", "self._optimizer.epsilon = self._amends.epsilon(step)", "pass"),
+    ("steps counted from one too many", "mxnet_adapter.py", "self._optimizer._index_update_count[index] = step - 1", "self._optimizer._index_update_count[index] = step"),
+    ("the loss of one sample", "mxnet_adapter.py", "float(self._losses.mean().asscalar())", "float(self._losses[0].asscalar())"),
+    ("a pool with another stride's content", "mxnet_network.py", "return nn.MaxPool2D(kernel, stride, padding)", "return nn.AvgPool2D(kernel, stride, padding)", "image"),
+    ("evaluation in training mode's numbers", "mxnet_adapter.py", "logits: np.ndarray = self._network(nd.array(inputs, dtype=inputs.dtype)).asnumpy()", "logits: np.ndarray = self._network(nd.array(inputs, dtype=inputs.dtype)).asnumpy() * np.float32(1.0001)"),
+)  # fmt: skip
+
+TENSORFLOW = _of(
+    "tensorflow",
+    ("the optimizer twice", "tensorflow_adapter.py", "            optimizer.apply(gradients, variables)\n", "            optimizer.apply(gradients, variables)\n            optimizer.apply(gradients, variables)\n"),
+    ("gradients of half the loss", "tensorflow_adapter.py", "gradients = tape.gradient(loss, [variable.value for variable in variables])", "gradients = tape.gradient(loss, [variable.value for variable in variables])\n            gradients = [0.5 * g for g in gradients]"),
+    ("clipped gradients", "tensorflow_adapter.py", "gradients = tape.gradient(loss, [variable.value for variable in variables])", "gradients = tape.gradient(loss, [variable.value for variable in variables])\n            gradients = [tf.clip_by_norm(g, 1e-2) for g in gradients]"),
+    ("trained in inference mode", "tensorflow_adapter.py", "loss = loss_of(labels, network.model(inputs, training=True))", "loss = loss_of(labels, network.model(inputs, training=False))", "dropout"),
+    ("the last layer's gradient lost", "tensorflow_adapter.py", "            optimizer.apply(gradients, variables)\n", "            optimizer.apply([*gradients[:-1], tf.zeros_like(gradients[-1])], variables)\n"),
+    ("probabilities for logits", "tensorflow_adapter.py", "        loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)\n        dropped", "        loss_of = lambda labels, logits: keras.losses.SparseCategoricalCrossentropy()(labels, tf.nn.softmax(logits))\n        dropped"),
+    ("inference rounds", "tensorflow_adapter.py", "self._logits = self._infer(inputs)", "self._logits = tf.cast(tf.cast(self._infer(inputs), tf.bfloat16), tf.float32)", "infer"),
+    ("a batch that is not copied", "tensorflow_adapter.py", "return tf.constant(np.ascontiguousarray(images_to_theirs(inputs)))", "return tf.constant(np.ascontiguousarray(images_to_theirs(inputs[::-1])))"),
+)  # fmt: skip
+
+EDITS = [*TORCH, *JAX, *MXNET, *TENSORFLOW]
