@@ -1,5 +1,6 @@
 // A worker that does as its mode says: behaves, with declared instead of measured times, or goes wrong in one
 // known way.
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -134,7 +135,7 @@ class Fault {
           break;
         case Verb::run:
           at_run();
-          if (mode_ == "sleeps")
+          if (mode_ == "sleeps" || mode_ == "wanders")
             write_slept_clock();
           else if (mode_ != "no_clock")
             write_clock(request_);
@@ -219,7 +220,16 @@ class Fault {
     send(Error{ErrorKind::unsupported, again && alone ? "alone at last" : "two were here"});
   }
 
+  // A thread that may run everywhere.
+  static void wander() {
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &all);
+    ::sched_setaffinity(0, sizeof all, &all);
+  }
+
   void at_run() {
+    if (mode_ == "wanders") wander();
     if (mode_ == "crash_once" && request_.at("seed") == 2) crash();
     if (mode_ == "crash") {
       std::cerr << "about to fall\n";

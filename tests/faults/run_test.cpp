@@ -152,6 +152,14 @@ TEST_F(RunTest, declared_times_become_the_metrics_to_the_bit) {
   EXPECT_DOUBLE_EQ(*cell.metrics.at("compile_time").value, 0.25);
 }
 
+TEST_F(RunTest, AWorkerThatLeavesItsProcessorsHasFailed) {
+  if (usable_cores().size() < 2) GTEST_SKIP() << "one processor leaves nowhere to go";
+  const Report report = run_to_end(request(R"("forks": 1, "threads": 1, "mode": ["wanders", "sleeps"])"));
+  EXPECT_EQ(report.cells.at(0).status, Status::failed);
+  EXPECT_THAT(report.cells[0].reason, HasSubstr("which is not one of its own"));
+  EXPECT_EQ(report.cells.at(1).status, Status::ok) << report.cells[1].reason;
+}
+
 TEST_F(RunTest, memory_of_a_worker_is_that_of_its_children_too) {
   const Report report = run_to_end(request(R"("forks": 1, "mode": "forks")"));
   ASSERT_EQ(report.cells.at(0).status, Status::ok) << report.cells[0].reason;

@@ -190,6 +190,8 @@ class Worker::Conversation {
     if (plan_.sample_seconds <= 0) return;
     auto sample = sampler_.sample(worker_.pid());
     const auto reading = gpu_ ? gpu_->sample(sampler_.processes(), gpu_phase_) : std::nullopt;
+    if (keep_samples_ && !result_.strayed_to)
+      result_.strayed_to = sampler_.processor_outside(plan_.worker.cores);
     if (sample && keep_samples_) {
       sample->gpu = reading;
       result_.samples.push_back(std::move(*sample));

@@ -52,7 +52,8 @@ struct ConversationResult {
   // From the command `run` to its answer, by this process's clock.
   std::optional<std::pair<std::chrono::steady_clock::time_point, std::chrono::steady_clock::time_point>>
       ran_between{};
-  WorkerExit exit;  // of a worker that has ended
+  std::optional<int> strayed_to{};  // during `run`: see WorkerSampler::processor_outside()
+  WorkerExit exit;                  // of a worker that has ended
   // exit.peak_rss, or the largest sum over the worker and the processes below it in a sample of any phase.
   std::int64_t peak_rss = 0;
 

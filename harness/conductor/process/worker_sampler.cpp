@@ -1,13 +1,18 @@
 #include "harness/conductor/process/worker_sampler.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "harness/core/clock.hpp"
 #include "harness/core/process_tree.hpp"
@@ -85,6 +90,23 @@ std::optional<MachineSample> WorkerSampler::sample(pid_t process) {
   }
   sample.worker_cpu = last_rate_;
   return first ? std::nullopt : std::optional(sample);
+}
+
+std::optional<int> WorkerSampler::processor_outside(std::span<const int> cores) const {
+  if (cores.empty()) return std::nullopt;
+  for (const pid_t process : processes_) {
+    std::error_code gone;
+    for (const auto& task :
+         std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
+      cpu_set_t allowed;
+      const pid_t thread = static_cast<pid_t>(std::atoi(task.path().filename().c_str()));
+      if (::sched_getaffinity(thread, sizeof allowed, &allowed) != 0) continue;
+      for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+        if (CPU_ISSET(static_cast<unsigned>(cpu), &allowed) && std::ranges::find(cores, cpu) == cores.end())
+          return cpu;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace assay

@@ -23,6 +23,9 @@ class WorkerSampler {
 
   // Those of the last look, the worker's own first; empty before.
   std::span<const pid_t> processes() const { return processes_; }
+  // A processor on which a thread of those processes may run although it is none of `cores`; nothing where there is
+  // none, or `cores` is empty.
+  std::optional<int> processor_outside(std::span<const int> cores) const;
   // The largest sum of resident bytes seen so far, also by a first look; 0 before.
   std::int64_t peak_rss() const { return peak_rss_; }
 

@@ -272,6 +272,10 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       add_quality_flags(fork, cell);
       add_warnings(fork);
       refuse_divergence(fork);
+      if (result.strayed_to)
+        throw Error(
+            fmt::format("a thread of the worker may run on processor {}, which is not one of its own ({})",
+                        *result.strayed_to, cores_text(plan.worker.cores)));
       if (fork.status != Status::ok) return;
     }
     if (set) {

@@ -14,6 +14,7 @@
 #include "harness/conductor/run/cell_report.hpp"
 #include "harness/conductor/run/checks.hpp"
 #include "harness/conductor/run/exams.hpp"
+#include "harness/conductor/run/first_losses.hpp"
 #include "harness/conductor/run/fork.hpp"
 #include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/run/quick_budget.hpp"
@@ -326,8 +327,25 @@ struct Measurement::Parts {
     hold_to_rooflines(cell, row, outcome.fork);
     row.forks.push_back(std::move(outcome.fork));
     take_unavailable(planned.cell, row.forks.back().status, row.forks.back().reason);
+    compare_losses(planned);
     settle_group(planned.cell);
     save();
+  }
+
+  void compare_losses(const PlannedFork& planned) {
+    std::vector<CellReport*> rows;
+    for (const std::size_t i : groups_.at(cells_[planned.cell].group()))
+      if (trains_alike(i)) rows.push_back(&report_.cells[i]);
+    compare_first_losses(rows, planned.round);
+  }
+
+  // What draws masks, or batches in an order of its own, has a loss of its own.
+  bool trains_alike(std::size_t index) {
+    const Cell& cell = cells_[index];
+    if (!cell.runnable() || !cell.has_loss() || cell.axes.loader == LoaderKind::native) return false;
+    const auto [found, is_new] = draws_.try_emplace(index, false);
+    if (is_new) found->second = !cell.program().training.with_role(Role::mask).empty();
+    return !found->second;
   }
 
   // Two experiments in one row would be one median and one interval over both.
@@ -390,6 +408,7 @@ struct Measurement::Parts {
   Report report_;
   std::map<std::size_t, std::optional<ResidentWorker>> residents_;  // by cell
   std::vector<std::string> names_;                                  // of the cells, short
+  std::map<std::size_t, bool> draws_;                               // by cell: has it a dropout
   int session_ = 0;
   int next_order_ = 0;
   Checks checks_;
