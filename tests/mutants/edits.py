@@ -16,9 +16,10 @@ class Edit:
     old: str
     new: str
     cell: str = "train"
+    survives: str = ""  # why the check cannot find it, where that is known
 
 
-def _of(backend: str, *rows: tuple[str, str, str, str, str] | tuple[str, str, str, str]) -> list[Edit]:
+def _of(backend: str, *rows: tuple[str, ...]) -> list[Edit]:
     return [Edit(backend, *row) for row in rows]
 
 
@@ -54,7 +55,6 @@ JAX = _of(
     ("the bias twice", "jax_network.py", "return y if bias is None else y + bias.astype(form.compute)", "return y if bias is None else y + 2 * bias.astype(form.compute)"),
     ("the bias in the linear layers lost", "jax_network.py", "return y if bias is None else y + bias.astype(form.compute)", "return y"),
     ("products in bf16", "jax_network.py", "y = x.astype(form.compute) @ form.matrix(weight)", "y = (x.astype(jnp.bfloat16) @ form.matrix(weight).astype(jnp.bfloat16)).astype(jnp.float32)"),
-    ("a pool of one row less", "jax_network.py", "return lambda x: _pool(x, -jnp.inf, lax.max, kernel, stride, padding, form=form)", "return lambda x: _pool(x.at[:, -1].set(x[:, -2]), -jnp.inf, lax.max, kernel, stride, padding, form=form)", "image"),
     ("forget and input gate swapped", "jax_network.py", "i, f, g, o = jnp.split(gates, 4, axis=1)", "f, i, g, o = jnp.split(gates, 4, axis=1)", "text"),
     ("the last 150 of 500 steps of a text", "jax_network.py", "(h, _), every = lax.scan(step, start, given.swapaxes(0, 1))", "(h, _), every = lax.scan(step, start, given.swapaxes(0, 1)[-150:])", "text"),
     ("a padding token", "jax_network.py", "return lambda indices, weight: jnp.take(weight, indices, axis=0, mode=\"fill\", fill_value=0)", "return lambda indices, weight: jnp.where((indices == 0)[..., None], 0, jnp.take(weight, indices, axis=0))", "text"),
@@ -67,10 +67,9 @@ MXNET = _of(
     ("the gradient of half the batch", "mxnet_adapter.py", "self._trainer.step(self._program.batch)", "self._trainer.step(2 * self._program.batch)"),
     ("two updates", "mxnet_adapter.py", "        self._trainer.step(self._program.batch)", "        self._trainer.step(self._program.batch)\n        self._trainer.step(self._program.batch)"),
     ("no gradient is recorded anew", "mxnet_adapter.py", "        self._losses.backward()\n", "        self._losses[: len(labels) // 2].backward()\n"),
-    ("epsilon is not amended", "mxnet_adapter.py", "self._optimizer.epsilon = self._amends.epsilon(step)", "pass"),
+    ("epsilon is not amended", "mxnet_adapter.py", "self._optimizer.epsilon = self._amends.epsilon(step)", "pass", "train", "an epsilon of 1e-8 that is off by a factor of two to ten"),
     ("steps counted from one too many", "mxnet_adapter.py", "self._optimizer._index_update_count[index] = step - 1", "self._optimizer._index_update_count[index] = step"),
     ("the loss of one sample", "mxnet_adapter.py", "float(self._losses.mean().asscalar())", "float(self._losses[0].asscalar())"),
-    ("a pool with another stride's content", "mxnet_network.py", "return nn.MaxPool2D(kernel, stride, padding)", "return nn.AvgPool2D(kernel, stride, padding)", "image"),
     ("evaluation in training mode's numbers", "mxnet_adapter.py", "logits: np.ndarray = self._network(nd.array(inputs, dtype=inputs.dtype)).asnumpy()", "logits: np.ndarray = self._network(nd.array(inputs, dtype=inputs.dtype)).asnumpy() * np.float32(1.0001)"),
 )  # fmt: skip
 

@@ -67,10 +67,12 @@ void add_moments(std::vector<HostTensor>& tensors, const Program& program, std::
                  PrecisionKind precision) {
   const bool narrow = precision == PrecisionKind::bf16 || precision == PrecisionKind::tf32;
   const double largest = narrow ? 2e-2 : 1e-1;
+  // RMSprop's epsilon is below the root in some frameworks (docs/differences.md): its roots stay well above it.
+  const bool rms = program.optimizer.kind == "rmsprop";
   const std::vector<ValueId> last = parameters_of_last(program.training);
   for (const ValueId id : program.training.with_role(Role::parameter)) {
     const Value& value = program.training.value(id);
-    const double smallest = narrow ? 2e-3 : contains(last, id) ? 1e-6 : 1e-4;
+    const double smallest = narrow ? 2e-3 : rms ? 1e-3 : contains(last, id) ? 1e-6 : 1e-4;
     Philox sizes(seed, "exam/" + value.name + "/size");
     std::vector<double> roots(static_cast<std::size_t>(value.type.elements()));
     for (double& root : roots) root = smallest * std::pow(largest / smallest, sizes.uniform_double());
