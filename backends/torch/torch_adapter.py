@@ -68,6 +68,9 @@ class TorchAdapter(Adapter):
             if cell.task == "infer":  # a training run evaluates outside of what is timed
                 self._infer = torch.compile(self._network.infer, fullgraph=whole, dynamic=False)
         self._train = cell.task == "train"
+        self._inference = torch.inference_mode()
+        if not self._train:  # around the whole loop, as users have it, not around each step
+            self._inference.__enter__()
         # Masks of a round differ as its parameters do.
         torch.manual_seed(cell.seed)
         self._order = torch.Generator().manual_seed(cell.seed)  # of the own loader
@@ -120,7 +123,7 @@ class TorchAdapter(Adapter):
     def step(self, slot: int, learning_rate: float, step: int) -> None:
         inputs, labels = self._slots[slot]
         if not self._train:
-            with torch.inference_mode(), self._autocast():
+            with self._autocast():
                 self._logits = self._infer(inputs)
             return
         if self._cell.mode == "cudagraph" and self._captured is None:

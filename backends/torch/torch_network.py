@@ -205,6 +205,8 @@ class Network(nn.Module):
 
     def infer(self, inputs: Tensor) -> Tensor:
         """Logits in inference mode."""
+        if not self.scales:
+            return self._infer(inputs, *self._held())[0]
         held = dict(zip(self._attributes, self._held(), strict=True))
         for name, scale in self.scales.items():
             held[name] = held[name] / scale

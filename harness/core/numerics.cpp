@@ -13,7 +13,7 @@ double unit_roundoff(DType dtype) {
     case DType::f32:
       return 0x1p-24;
     case DType::bf16:
-      return 0x1p-9;
+      return 0x1p-8;
     default:
       return 0;
   }

@@ -9,7 +9,7 @@
 
 namespace assay {
 
-// Half the distance from one to the next larger number: 2^-24 for f32, 2^-9 for bf16. 0 for integers.
+// Half the distance from one to the next larger number: 2^-24 for f32, 2^-8 for bf16. 0 for integers.
 double unit_roundoff(DType dtype);
 
 struct ErrorNorms {

@@ -1,6 +1,7 @@
 #include "harness/protocol/exam_files.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -30,6 +31,16 @@ ExamContinuation read_exam_continuation(const std::filesystem::path& file) {
     throw JsonError(fmt::format("{}: at least {} steps are asked, and at most {}", file.string(),
                                 continuation.fewest, continuation.most));
   return continuation;
+}
+
+ExamReplay read_exam_replay(const std::filesystem::path& file) {
+  auto replay = decoded<ExamReplay>(read_strict_json(file), file.string());
+  const bool ascends =
+      !replay.steps.empty() && replay.steps.front() >= 1 &&
+      std::ranges::adjacent_find(replay.steps, std::ranges::greater_equal()) == replay.steps.end();
+  if (!ascends)
+    throw JsonError(fmt::format("{}: the steps of a replay ascend and begin at 1 or later", file.string()));
+  return replay;
 }
 
 }  // namespace assay

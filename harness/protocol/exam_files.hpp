@@ -52,4 +52,30 @@ constexpr auto describe(Of<ExamContinuation>) {
 // Throws JsonError naming the file when it is missing or malformed.
 ExamContinuation read_exam_continuation(const std::filesystem::path& file);
 
+// loader.json: how the framework's own loader is examined.
+struct ExamLoader {
+  double seconds = 2;
+  std::int64_t steps = 100;
+  std::int64_t batches = 20;
+};
+constexpr auto describe(Of<ExamLoader>) {
+  return fields(
+      "exam_loader", "How the framework's own loader is examined.",
+      field("seconds", &ExamLoader::seconds, "That are trained at most, after ten steps.").at_least(0),
+      field("steps", &ExamLoader::steps, "That are trained at most.").between(1, 1'000'000),
+      field("batches", &ExamLoader::batches, "Whose losses are told.").between(2, 1'000'000));
+}
+
+// replay.json, laid down when the run is over: after which steps, counted from the first of the run, the loss is asked.
+struct ExamReplay {
+  std::vector<std::int64_t> steps{};  // ascending, from 1
+};
+constexpr auto describe(Of<ExamReplay>) {
+  return fields("exam_replay", "What of the run is computed once more.",
+                field("steps", &ExamReplay::steps, "Numbers of steps after which the loss is asked."));
+}
+
+// Throws JsonError naming the file when it is missing, malformed, or its steps do not ascend from 1 at least.
+ExamReplay read_exam_replay(const std::filesystem::path& file);
+
 }  // namespace assay

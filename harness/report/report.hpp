@@ -117,7 +117,9 @@ struct CheckSettings {
   bool oracle_cached = false;      // the oracle's answers were not made in this run
   double loosest = 0;              // bound of a gradient, relative L2, by which the exam can tell least
   std::string loosest_gradient{};  // of which parameter
-  std::string shared{};            // the cell of the same run whose check before timing it is; empty: its own
+  bool timed_program_verified =
+      true;              // false: the exam's masks went into a second program of the same network
+  std::string shared{};  // the cell of the same run whose check before timing it is; empty: its own
 };
 
 struct Equivalence {
@@ -135,6 +137,10 @@ struct Equivalence {
 inline constexpr double loose_bound = 0.01;
 inline bool is_loose(const Equivalence& equivalence) {
   return equivalence.settings && equivalence.settings->loosest > loose_bound;
+}
+// Whether what passed is the program that was timed.
+inline bool is_of_timed_program(const Equivalence& equivalence) {
+  return !equivalence.settings || equivalence.settings->timed_program_verified;
 }
 
 struct Published {

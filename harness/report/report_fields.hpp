@@ -257,6 +257,11 @@ constexpr auto describe(Of<CheckSettings>) {
       field("loosest_gradient", &CheckSettings::loosest_gradient, "The parameter whose gradient that is.")
           .left_out_by_default(),
       field(
+          "timed_program_verified", &CheckSettings::timed_program_verified,
+          "False: the network has dropout, and the backend feeds the exam's masks to a second program of it; of "
+          "the program that was timed only the shares of what it keeps were judged. True where it is absent.")
+          .left_out_by_default(),
+      field(
           "shared", &CheckSettings::shared,
           "The cell of this run whose check before timing it is, where that has the same program and settings.")
           .left_out_by_default());

@@ -33,6 +33,7 @@ struct ExamFeeds {
   std::vector<HostTensor> extreme;  // what replaces tensors of the state for the step with an extreme logit
   ExamBatches batches;
   std::optional<ExamContinuation> continuation;  // absent: none is asked
+  std::optional<ExamReplay> replay;              // absent: none is asked
 
   // The rows of a batch. Where a sample stands more than once, its further rows are off by one rounding here and
   // there, so that no two rows are equal.
@@ -47,9 +48,9 @@ struct ExamFeeds {
 // Throws CellError naming the file that is missing or malformed.
 ExamFeeds read_exam(const std::filesystem::path& cell_folder);
 
-// Command verify: the continuation of what ran, and the exam; writes results/verify.safetensors. last_step: the number
-// of the last step that ran, which left the state and batches in the slots; absent: nothing ran. The state and the slots
-// afterwards are the exam's.
+// Command verify: the continuation and the replay of what ran, and the exam; writes results/verify.safetensors.
+// last_step: the number of the last step that ran, which left the state and batches in the slots; absent: nothing ran.
+// The state and the slots afterwards are the exam's.
 void write_exam_results(Executable& executable, const Program& program, Task task,
                         std::optional<std::int64_t> last_step, const std::filesystem::path& cell_folder);
 
@@ -86,6 +87,12 @@ std::unique_ptr<Answers> answers_of(const Program& program, Task task);
 // from a copy of that state that waits for each step. On the batches that lie in the exam's slots; `first` is the number
 // of the first of the steps. The feeds have a continuation.
 std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& feeds, std::int64_t first);
+
+// "replay/losses" F32 (2, n): the first steps of the run once more, twice, from the parameters and on the resident batches
+// of the cell folder, waiting for each step; the loss after each number of steps that is asked. Throws CellError where
+// the cell has no resident batches or its schedule is shorter.
+HostTensor replay_run(Executable& executable, const ExamReplay& asked,
+                      const std::filesystem::path& cell_folder);
 
 // Of results/oracle.safetensors: Answers::exam() and the gradients of the first step in F64, bound/<name>, and state/<name>
 // of the biases that it moved, see sharpen().

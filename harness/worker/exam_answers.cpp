@@ -1,10 +1,7 @@
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <map>
 #include <utility>
 
-#include "harness/core/clock.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/worker/exam.hpp"
 
@@ -201,55 +198,6 @@ class OpAnswers : public Answers {
 std::unique_ptr<Answers> answers_of(const Program& program, Task task) {
   if (program.is_op()) return std::make_unique<OpAnswers>(program, task);
   return std::make_unique<NetworkAnswers>(program, task);
-}
-
-namespace {
-
-// Largest difference, its L2 norm, that of what the steps moved, that of the tensor.
-HostTensor distance(const HostTensor& before, const HostTensor& a, const HostTensor& b) {
-  const std::vector<double> start = to_doubles(before), one = to_doubles(a), other = to_doubles(b);
-  double largest = 0, apart = 0, moved = 0, size = 0;
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    largest = std::max(largest, std::abs(one[i] - other[i]));
-    apart += (one[i] - other[i]) * (one[i] - other[i]);
-    moved += (other[i] - start[i]) * (other[i] - start[i]);
-    size += other[i] * other[i];
-  }
-  HostTensor numbers = HostTensor::zeros("continuation/" + a.name, {DType::f32, {4}});
-  const double values[] = {largest, std::sqrt(apart), std::sqrt(moved), std::sqrt(size)};
-  std::ranges::transform(values, numbers.as<float>().begin(), [](double v) { return static_cast<float>(v); });
-  return numbers;
-}
-
-}  // namespace
-
-std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& feeds, std::int64_t first) {
-  const ExamContinuation& asked = *feeds.continuation;
-  const std::vector<std::int64_t>& slots = feeds.batches.slots;
-  const auto enqueue = [&](std::int64_t step) {
-    executable.step(slots[static_cast<std::size_t>(step) % slots.size()], feeds.learning_rate(1),
-                    first + step);
-  };
-  const auto begin = std::chrono::steady_clock::now();
-  enqueue(0);
-  executable.synchronize();
-  const std::int64_t steps = asked.steps(seconds_since(begin));
-
-  const std::vector<HostTensor> before = executable.state();
-  for (std::int64_t step = 1; step <= steps; ++step) enqueue(step);
-  executable.synchronize();
-  const std::vector<HostTensor> without_pause = executable.state();
-
-  executable.set_state(before);
-  for (std::int64_t step = 1; step <= steps; ++step) {
-    enqueue(step);
-    executable.synchronize();
-  }
-  const std::vector<HostTensor> with_pauses = executable.state();
-  std::vector<HostTensor> answers = {number("continuation/steps", static_cast<double>(steps))};
-  for (std::size_t i = 0; i < before.size(); ++i)
-    answers.push_back(distance(before[i], without_pause[i], with_pauses[i]));
-  return answers;
 }
 
 }  // namespace assay

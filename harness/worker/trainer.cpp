@@ -25,10 +25,7 @@ class Trainer {
         logits_(static_cast<std::size_t>(session.layout().batch * session.layout().classes)) {}
 
   std::int64_t run() {
-    for (std::int64_t slot = 0; slot < resident_; ++slot) {
-      session_.read_resident(slot, inputs_.data(), labels_.data());
-      executable_.stage(slot, {inputs_.data(), labels_.data()});
-    }
+    stage_resident(executable_, session_);
     for (;;) {
       const assay_block block = session_.next_block();
       if (block.kind == ASSAY_DONE) break;
@@ -105,6 +102,16 @@ class Trainer {
 };
 
 }  // namespace
+
+void stage_resident(Executable& executable, Session& session) {
+  const assay_layout& layout = session.layout();
+  std::vector<std::uint32_t> inputs(static_cast<std::size_t>(layout.batch * layout.sample_elements));
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(layout.batch));
+  for (std::int64_t slot = 0; slot < layout.resident_batches; ++slot) {
+    session.read_resident(slot, inputs.data(), labels.data());
+    executable.stage(slot, {inputs.data(), labels.data()});
+  }
+}
 
 std::int64_t train(Executable& executable, Session& session, Timed timed, const TellProgress& progress) {
   return Trainer(executable, session, timed, progress).run();

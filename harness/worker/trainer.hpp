@@ -18,6 +18,9 @@ enum class Timed {
   op,         // a single op: steps without either, drained at the end of a block
 };
 
+// Stages every resident batch of the cell, in its slot. Throws what both throw.
+void stage_resident(Executable& executable, Session& session);
+
 // Steps, epochs, evaluation and inference. With resident batches a step costs the harness two loads and a
 // virtual call. Leaves the state as the last step left it, and returns the
 // number of that step. Throws what the executable and the session throw.

@@ -22,6 +22,7 @@ LOOPS = ROOT / "scripts/overhead"
 DISTURBED, STOLEN = "disturbed", "stolen"
 SECONDS_A_PROCESS = 3600.0
 ADAPTER, LOOP = "adapter", "loop"
+KEEPS_COMPILED = ("torch",)  # between processes, by default
 
 
 class PairError(RuntimeError):
@@ -99,6 +100,9 @@ def adapter_command(assay: Path, cell: Cell, conditions: Conditions, report: Pat
     command += ["--warm-up-steps", conditions.warm_up_steps]
     if conditions.batch:
         command += ["--batch", conditions.batch]
+    # What was compiled before is used again, as it is by the loop: compiling is in no clock.
+    if cell.framework in KEEPS_COMPILED:
+        command += ["--compile-cache", "warm"]
     return [*command, "--keep-folders", "--out", report]
 
 

@@ -25,6 +25,8 @@ def _of(backend: str, *rows: tuple[str, ...]) -> list[Edit]:
 
 TORCH = _of(
     "torch",
+    ("the own loader's labels are of other samples", "torch_adapter.py", "        inputs, labels = batch\n", "        inputs, labels = batch[0], batch[1].roll(1)\n", "native"),
+    ("the own loader's pixels are not scaled", "torch_adapter.py", "        inputs, labels = batch\n", "        inputs, labels = 255 * batch[0], batch[1]\n", "native"),
     ("dropout without its scale", "torch_network.py", "x * mask.to(x.dtype) * (1 / (1 - rate))", "x * mask.to(x.dtype)", "dropout"),
     ("dropout scaled by the rate", "torch_network.py", "* (1 / (1 - rate))", "* (1 / rate)", "dropout"),
     ("gradients are not cleared", "torch_adapter.py", "        loss.backward()\n        self._optimizer.update()", "        loss.backward()\n        [o.step() for o in self._optimizer._all]"),
@@ -62,6 +64,7 @@ JAX = _of(
 
 MXNET = _of(
     "mxnet",
+    ("the own loader's labels are of other samples", "mxnet_adapter.py", "        inputs, labels = batch\n        self._slots[0] = inputs, labels", "        inputs, labels = batch\n        self._slots[0] = inputs, nd.concat(labels[1:], labels[:1], dim=0)", "native"),
     ("dropout without its scale", "mxnet_network.py", "else x * mask * self._scale", "else x * mask", "dropout"),
     ("the gradient of the sum", "mxnet_adapter.py", "self._trainer.step(self._program.batch)", "self._trainer.step(1)"),
     ("the gradient of half the batch", "mxnet_adapter.py", "self._trainer.step(self._program.batch)", "self._trainer.step(2 * self._program.batch)"),
@@ -75,6 +78,7 @@ MXNET = _of(
 
 TENSORFLOW = _of(
     "tensorflow",
+    ("the own loader's labels are of other samples", "tensorflow_adapter.py", "        self._slots[0] = batch\n", "        self._slots[0] = batch[0], tf.roll(batch[1], 1, 0)\n", "native"),
     ("the optimizer twice", "tensorflow_adapter.py", "            optimizer.apply(gradients, variables)\n", "            optimizer.apply(gradients, variables)\n            optimizer.apply(gradients, variables)\n"),
     ("gradients of half the loss", "tensorflow_adapter.py", "gradients = tape.gradient(loss, [variable.value for variable in variables])", "gradients = tape.gradient(loss, [variable.value for variable in variables])\n            gradients = [0.5 * g for g in gradients]"),
     ("clipped gradients", "tensorflow_adapter.py", "gradients = tape.gradient(loss, [variable.value for variable in variables])", "gradients = tape.gradient(loss, [variable.value for variable in variables])\n            gradients = [tf.clip_by_norm(g, 1e-2) for g in gradients]"),

@@ -38,6 +38,7 @@ CELLS = {
     "image": ["--workload", "lenet5", "--batch", "8"],
     "dropout": ["--workload", "cifar10-cnn", "--batch", "4"],
     "text": ["--workload", "lstm", "--batch", "4"],
+    "native": ["--workload", "mlp", "--loader", "native", "--samples", "3200"],
 }
 SHORT = (
     *(

@@ -222,14 +222,32 @@ class SkipsWhileTimed(Mutant):
 
 
 class SkipsLongRuns(Mutant):
-    """After 20 steps without a pause every second step does nothing."""
+    """After two steps without a pause every second step does nothing."""
 
     cheats = True
     waiting = 0
 
     def step(self, slot: int, rate: float, step: int) -> None:
         self.waiting += 1
-        if self.waiting <= 20 or self.waiting % 2:
+        if self.waiting <= 2 or self.waiting % 2:
+            super().step(slot, rate, step)
+
+    def synchronize(self) -> None:
+        self.waiting = 0
+        super().synchronize()
+
+
+class SkipsAtTheRateOfTheRun(Mutant):
+    """Of steps without a pause every second does nothing, at the learning rate that the run began with."""
+
+    cheats = True
+    waiting = 0
+    first_rate = 0.0
+
+    def step(self, slot: int, rate: float, step: int) -> None:
+        self.waiting += 1
+        self.first_rate = self.first_rate or rate
+        if self.waiting == 1 or rate != self.first_rate or self.waiting % 2:
             super().step(slot, rate, step)
 
     def synchronize(self) -> None:

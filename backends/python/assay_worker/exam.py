@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from .adapter import Adapter
+from .batch import Session
+from .exam_loader import loader_losses
 from .program import Program
 from .tensors import Tensors, read_tensors, write_tensors
+from .trainer import stage_resident
 
 UNKNOWN = 255  # in a mask: nobody can tell
 
@@ -30,6 +35,8 @@ class Feeds:
     row_of: np.ndarray  # the sample of each row, counted within its batch
     slots: list[int]  # of each batch
     continuation: dict[str, float] | None  # seconds, fewest, most; None: none is asked
+    loader: dict[str, float] | None  # seconds, steps, batches; None: the framework's own loader is not used
+    replay: list[int] | None  # after which steps of the run its loss is asked; None: it is not replayed
 
     @property
     def batches(self) -> range:
@@ -57,8 +64,11 @@ def read_feeds(cell_folder: Path) -> Feeds:
         path = folder / f"{name}.safetensors"
         return read_tensors(path) if path.exists() else {}
 
-    batches = json.loads((folder / "batches.json").read_text())
-    continuation = folder / "continuation.json"
+    def document(name: str) -> Any:
+        path = folder / f"{name}.json"
+        return json.loads(path.read_text()) if path.exists() else None
+
+    batches, replay = document("batches"), document("replay")
     return Feeds(
         read_tensors(folder / "state.safetensors"),
         np.load(folder / "inputs.npy"),
@@ -69,7 +79,9 @@ def read_feeds(cell_folder: Path) -> Feeds:
         int(batches["distinct"]),
         np.array(batches["row_of"]),
         [int(slot) for slot in batches["slots"]],
-        json.loads(continuation.read_text()) if continuation.exists() else None,
+        document("continuation"),
+        document("loader"),
+        None if replay is None else [int(steps) for steps in replay["steps"]],
     )
 
 
@@ -93,21 +105,31 @@ class Staged:
             self.slot_of(batch)
 
 
-def sit(adapter: Adapter, program: Program, task: str, last_step: int | None, cell_folder: Path) -> None:
+def sit(
+    adapter: Adapter,
+    program: Program,
+    task: str,
+    last_step: int | None,
+    cell_folder: Path,
+    open_session: Callable[[Path], Session] = Session,
+) -> None:
     """Write results/verify.safetensors; the state and the slots afterwards are the exam's.
 
     last_step: number of the last step that ran, which left the state and batches in the slots; None where
-    nothing ran.
+    nothing ran. open_session: what gives the resident batches of the run to a replay.
     """
     feeds = read_feeds(cell_folder)
-    staged = Staged(adapter, feeds)
     answers: Tensors = {}
     if feeds.continuation is not None:
         # Where each step is given its batch, a loop of the framework's own may have left none.
         if last_step is None or set(feeds.slots) == {0}:
-            staged.stage_all()
+            Staged(adapter, feeds).stage_all()
         answers |= _continuation(adapter, feeds, feeds.continuation, (last_step or 0) + 1)
-        staged = Staged(adapter, feeds)
+    if feeds.loader is not None:
+        answers |= loader_losses(adapter, program, feeds.loader, cell_folder)
+    if feeds.replay is not None:
+        answers |= _replay(adapter, feeds.replay, cell_folder, open_session)
+    staged = Staged(adapter, feeds)
     if program.is_op or task == "train":
         adapter.supply_masks(feeds.batch_masks())
     adapter.set_state(feeds.state)
@@ -210,6 +232,32 @@ def _continuation(adapter: Adapter, feeds: Feeds, asked: dict[str, float], first
             ]
         )
     return answers
+
+
+def _replay(
+    adapter: Adapter, asked: list[int], cell_folder: Path, open_session: Callable[[Path], Session]
+) -> Tensors:
+    """The first steps of the run once more, twice, waiting for each; the loss after each number asked."""
+    session = open_session(cell_folder)
+    try:
+        resident, schedule = stage_resident(adapter, session), session.schedule
+    finally:
+        session.close()
+    if not resident or asked[-1] > len(schedule):
+        raise RuntimeError(
+            f"[exam] a replay of {asked[-1]} steps of a run with {resident} resident batches "
+            f"and {len(schedule)} rows of schedule.npy"
+        )
+    parameters = read_tensors(cell_folder / "parameters.safetensors")
+    losses = []
+    for _ in range(2):
+        adapter.set_state(parameters)
+        for row in range(asked[-1]):
+            adapter.step(row % resident, *schedule[row])
+            adapter.synchronize()
+            if row + 1 in asked:
+                losses.append(adapter.loss())
+    return {"replay/losses": np.array(losses).reshape(2, len(asked))}
 
 
 def _draws(adapter: Adapter, staged: Staged, feeds: Feeds) -> Tensors:

@@ -83,7 +83,8 @@ class Server:
         if name == "restart":
             self._adapter.set_state(read_tensors(self._cell.folder / "parameters.safetensors"))
             return {"event": "restarted"}
-        exam.sit(self._adapter, self._program, self._cell.task, self._last_step, self._cell.folder)
+        task, last_step = self._cell.task, self._last_step
+        exam.sit(self._adapter, self._program, task, last_step, self._cell.folder, self._open_session)
         return {"event": "verified"}
 
     def close(self) -> None:

@@ -12,12 +12,18 @@ from .loop import Loop, Progress
 from .samples import Samples
 
 
-def run(adapter: Adapter, session: Session, task: str, progress: Progress, op: bool = False) -> int:
-    """Leave the state as the last step left it, and give its number; call `progress` between blocks."""
-    resident = session.layout.resident_batches
+def stage_resident(adapter: Adapter, session: Session) -> int:
+    """Stage every resident batch of the cell, in its slot; give how many there are."""
+    resident = int(session.layout.resident_batches)
     for slot in range(resident):
         session.read_resident(slot)
         adapter.stage(slot, session.inputs, session.labels)
+    return resident
+
+
+def run(adapter: Adapter, session: Session, task: str, progress: Progress, op: bool = False) -> int:
+    """Leave the state as the last step left it, and give its number; call `progress` between blocks."""
+    resident = stage_resident(adapter, session)
     loop = Loop(adapter, session, progress)
     if task == "train" and not op and adapter.own_loop:
         adapter.train(loop, None)

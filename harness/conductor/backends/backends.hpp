@@ -44,6 +44,8 @@ struct BackendDescription {
   std::vector<std::string> ops;           // that it has; empty: it does not say
   std::string bare_mode;    // the mode that is a vendor's library and nothing else; may be empty
   std::string recommended;  // the mode that a run takes without --mode; empty: every mode
+  // The program that is timed takes the masks of its dropouts from outside; otherwise a second program does.
+  bool timed_program_takes_masks = false;
   // Variables of its workers, placeholders substituted but ${cache}, the folder of compile caches; and those that are
   // set with --compile-cache warm only.
   std::map<std::string, std::string> environment, warm_environment;
@@ -83,6 +85,9 @@ constexpr auto describe(Of<BackendDescription>) {
       field("ops", &B::ops, "That it has.").not_empty().optional(),
       field("bare_mode", &B::bare_mode, "The mode that is a vendor's library and nothing else.").optional(),
       field("recommended", &B::recommended, "The mode that a run takes without --mode.").optional(),
+      field("timed_program_takes_masks", &B::timed_program_takes_masks,
+            "Whether masks of dropout are fed to the program that is timed; otherwise to a second one.")
+          .optional(),
       field("environment", &B::environment, "Variables of its workers.").optional(),
       field("warm_environment", &B::warm_environment, "Those of --compile-cache warm.").optional(),
       field("requires", &B::requirements, "Files that it needs.").optional());

@@ -84,7 +84,8 @@ void conclude(Equivalence& result) {
 
 }  // namespace
 
-Equivalence judge(const Exam& exam, const Program& program, const fs::path& worker_file) {
+Equivalence judge(const Exam& exam, const Program& program, const fs::path& worker_file,
+                  const RunAudit& audit) {
   const TensorFile oracle = TensorFile::read(exam.answers);
   const ExamBatches batches = read_exam_batches(exam.folder / "batches.json");
   const Precision precision = precision_of(exam.precision);
@@ -131,6 +132,7 @@ Equivalence judge(const Exam& exam, const Program& program, const fs::path& work
     std::ranges::move(judge_draws(worker, program, exam.task), std::back_inserter(result.tensors));
     if (fs::exists(exam.folder / "continuation.json"))
       std::ranges::move(judge_continuation(worker, program, precision), std::back_inserter(result.tensors));
+    std::ranges::move(judge_audit(worker, audit, precision), std::back_inserter(result.tensors));
   }
   result.ties = ties_of(oracle);
   conclude(result);

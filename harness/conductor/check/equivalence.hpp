@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "harness/conductor/check/audit.hpp"
 #include "harness/graph/program.hpp"
 #include "harness/report/report.hpp"
 
@@ -17,8 +18,10 @@ struct Exam {
 };
 
 // Compares each tensor of the worker's file with the oracle's answers. A missing, misshapen or non-finite tensor, and a
-// file that is none, fail with words. Throws CellError when the oracle's file or the exam's are at fault.
-Equivalence judge(const Exam& exam, const Program& program, const std::filesystem::path& worker_file);
+// file that is none, fail with words. audit: what it was asked of its run. Throws CellError when the oracle's file or the
+// exam's are at fault.
+Equivalence judge(const Exam& exam, const Program& program, const std::filesystem::path& worker_file,
+                  const RunAudit& audit = {});
 
 // How well the exam can tell: the largest of the bounds of the gradients, as relative L2, with the parameter's name.
 // A gradient that is nothing but rounding (the bias in front of a batch norm) is left out.

@@ -66,8 +66,10 @@ Entry equivalence_entry(const CellReport& cell) {
     return cell.status == Status::ok ? Entry{"unchecked", Tone::doubtful} : Entry{"-", Tone::quiet};
   if (!equivalence.passed) return {"wrong", Tone::bad};
   const bool loose = is_loose(equivalence);
-  return {fmt::format("{:.0f} % of bound{}", 100 * equivalence.worst, loose ? ", loosely" : ""),
-          loose ? Tone::plain : Tone::good};
+  const bool timed = is_of_timed_program(equivalence);
+  return {fmt::format("{:.0f} % of bound{}{}", 100 * equivalence.worst, loose ? ", loosely" : "",
+                      timed ? "" : ", not the timed program"),
+          loose || !timed ? Tone::plain : Tone::good};
 }
 
 std::string ratio_text(const PairedRatio& ratio) {

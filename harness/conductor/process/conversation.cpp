@@ -115,15 +115,14 @@ class Worker::Conversation {
       result_.status = ended.ending.status;
       result_.reason = ended.ending.reason;
     }
-    stopped_ = result_.ok() && afterwards == Afterwards::stop;
-    if (stopped_)
-      signal_group(SIGSTOP);
-    else
-      result_.exit = worker_.wait_or_kill(std::chrono::milliseconds(0));
+    const bool lives = result_.ok() && afterwards != Afterwards::quit;
+    stopped_ = lives && afterwards == Afterwards::stop;
+    if (stopped_) signal_group(SIGSTOP);
+    if (!lives) result_.exit = worker_.wait_or_kill(std::chrono::milliseconds(0));
     result_.peak_rss = std::max(result_.exit.peak_rss, sampler_.peak_rss());
     if (gpu_) result_.gpu = gpu_->use();
     result_.log_tail = worker_.log().tail();
-    if (!stopped_) worker_.log().finish();
+    if (!lives) worker_.log().finish();
     return result_;
   }
 

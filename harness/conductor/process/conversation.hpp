@@ -60,7 +60,7 @@ struct ConversationResult {
   bool ok() const { return status == Status::ok; }
 };
 
-enum class Afterwards { quit, stop };
+enum class Afterwards { quit, stop, stay };
 
 // A worker that may be talked with more than once. It is gone, with its process group, when this is.
 class Worker {
@@ -71,8 +71,8 @@ class Worker {
   Worker(Worker&&) noexcept;
   Worker& operator=(Worker&&) noexcept;
 
-  // Says the commands, and before the first of all waits for hello. Afterwards the worker quits, or stops (SIGSTOP) until
-  // it is talked with again; after a failure it is gone. What it said in hello and when it compiled stays in every
+  // Says the commands, and before the first of all waits for hello. Afterwards the worker quits, stops (SIGSTOP) until
+  // it is talked with again, or stays as it is; after a failure it is gone. What it said in hello and when it compiled stays in every
   // result. Never throws for what a worker does. Waits in poll().
   ConversationResult converse(const std::vector<protocol::Command>& commands, Afterwards afterwards,
                               std::optional<std::chrono::steady_clock::time_point> deadline);

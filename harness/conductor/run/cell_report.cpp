@@ -152,8 +152,9 @@ std::string fork_summary(const Fork& fork) {
 std::string check_summary(Status status, const std::string& reason, const Equivalence& equivalence) {
   if (status != Status::ok) return fmt::format("{}: {}", to_string(status), reason);
   if (!equivalence.checked) return "not checked: " + equivalence.reason;
-  return fmt::format("equal to the oracle{}, worst error {:.2g} of its bound",
-                     is_loose(equivalence) ? ", loosely" : "", equivalence.worst);
+  return fmt::format("equal to the oracle{}{}, worst error {:.2g} of its bound",
+                     is_loose(equivalence) ? ", loosely" : "",
+                     is_of_timed_program(equivalence) ? "" : " (not the timed program)", equivalence.worst);
 }
 
 }  // namespace assay

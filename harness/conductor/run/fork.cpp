@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <random>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/check/audit.hpp"
 #include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/run/cell_folder.hpp"
@@ -28,10 +30,18 @@ using protocol::Verb;
 
 using Clock = std::chrono::steady_clock;
 
-Equivalence judged(const SetExam& set, const Program& program, const fs::path& folder) {
+// Whether the masks of the exam, where it has any, were fed to the program that is timed.
+bool exam_is_of_timed_program(const Cell& cell, const Program& program) {
+  return program.graph(cell.axes.task).with_role(Role::mask).empty() ||
+         cell.backend->timed_program_takes_masks;
+}
+
+Equivalence judged(const Cell& cell, const SetExam& set, const Program& program, const fs::path& folder,
+                   const RunAudit& audit) {
   try {
-    Equivalence equivalence = judge(set.exam, program, folder / "results/verify.safetensors");
+    Equivalence equivalence = judge(set.exam, program, folder / "results/verify.safetensors", audit);
     equivalence.settings = set.settings;
+    equivalence.settings->timed_program_verified = exam_is_of_timed_program(cell, program);
     return equivalence;
   } catch (const std::runtime_error& error) {
     return {false, false, 0, error.what(), {}};
@@ -97,13 +107,18 @@ bool interrupted(const ForkContext& context) {
   return context.watch.interrupts && context.watch.interrupts->signal() != 0;
 }
 
-void take_over(Fork& fork, ConversationResult& result) {
+// How a conversation ended, and what was seen of the worker until then.
+void take_ending(Fork& fork, ConversationResult& result) {
   fork.status = result.status;
   fork.reason = result.reason;
   if (!result.ok()) fork.log_tail = result.log_tail;
-  fork.samples = std::move(result.samples);
   fork.gpu = std::move(result.gpu);
   fork.host_peak_rss = result.peak_rss;
+}
+
+void take_over(Fork& fork, ConversationResult& result) {
+  take_ending(fork, result);
+  fork.samples = std::move(result.samples);
   if (result.hello) fork.settings.insert(result.hello->settings.begin(), result.hello->settings.end());
   if (result.compiled) {
     fork.compile_seconds = result.compiled->seconds;
@@ -159,8 +174,8 @@ RunWindow window_of(const ConversationResult& result) {
 
 // Adds the time of the worker's answers.
 void add_spent(TimeSpent& spent, const ConversationResult& result) {
-  spent.start = result.start_seconds;
-  spent.quit = result.quit_seconds;
+  spent.start += result.start_seconds;
+  spent.quit += result.quit_seconds;
   for (const auto& [verb, seconds] : result.command_seconds) {
     if (verb == Verb::compile || verb == Verb::restart) spent.compile += seconds;
     if (verb == Verb::run) spent.run += seconds;
@@ -179,6 +194,32 @@ void settle_exam(Fork& fork, const Equivalence& equivalence, const std::string& 
 // A cold start, the framework's own loader and a profile belong to one fork.
 bool may_stay(const Cell& cell) {
   return cell.measure.epochs == 0 && cell.axes.loader != LoaderKind::native && !cell.profile;
+}
+
+// What a timed fork measured; its status says why it is worth nothing.
+void take_clock(Fork& fork, const Cell& cell, const fs::path& folder, const ConversationResult& result,
+                const std::vector<int>& cores) {
+  read_clock(folder / "results/clock.json", cell.has_loss(), fork);
+  if (const std::string lie = outside_of_window(fork, window_of(result)); !lie.empty()) throw Error(lie);
+  add_quality_flags(fork, cell);
+  add_warnings(fork);
+  refuse_divergence(fork);
+  if (result.strayed_to)
+    throw Error(
+        fmt::format("a thread of the worker may run on processor {}, which is not one of its own ({})",
+                    *result.strayed_to, cores_text(cores)));
+}
+
+// What is asked of a run that is over. A run is computed once more only where it draws nothing and its batches are
+// resident; which of its blocks, is chosen now, by what no worker can know.
+RunAudit audit_of(const Cell& cell, const Program& program, const std::vector<Block>& blocks) {
+  RunAudit audit;
+  if (cell.axes.task != Task::train || program.is_op()) return audit;
+  audit.own_loader = cell.axes.loader == LoaderKind::native;
+  if (cell.measure.epochs == 0 && cell.axes.loader == LoaderKind::resident &&
+      program.training.with_role(Role::mask).empty())
+    audit.told = choose_replayed(blocks, std::random_device()());
+  return audit;
 }
 
 // What an earlier fork left in the folder of a resident worker; its log is open, and its caches are in use.
@@ -253,11 +294,12 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
 
     std::vector<Command> commands = {Command{used ? Verb::restart : Verb::compile}};
     if (timed) commands.push_back(Command{Verb::run});
-    if (set) commands.push_back(Command{Verb::verify});
+    if (set && !timed) commands.push_back(Command{Verb::verify});
     const ConversationPlan plan = plan_for(cell, *cell.backend, folder, commands, context);
     if (!used) used = ResidentWorker{std::move(own), Worker(plan, context.watch)};
+    const Afterwards at_end = stays ? Afterwards::stop : Afterwards::quit;
     ConversationResult result =
-        used->worker.converse(commands, stays ? Afterwards::stop : Afterwards::quit, plan.deadline);
+        used->worker.converse(commands, set && timed ? Afterwards::stay : at_end, plan.deadline);
     add_spent(spent, result);
     outcome.hello = result.hello;
     take_over(fork, result);
@@ -266,21 +308,20 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     fork.settings["confined_by"] = can_confine() ? "landlock" : "nothing: this kernel has no Landlock";
     fork.variables = own_variables(plan.worker);
     if (!result.ok()) return;
-    if (timed) {
-      read_clock(folder / "results/clock.json", cell.has_loss(), fork);
-      if (const std::string lie = outside_of_window(fork, window_of(result)); !lie.empty()) throw Error(lie);
-      add_quality_flags(fork, cell);
-      add_warnings(fork);
-      refuse_divergence(fork);
-      if (result.strayed_to)
-        throw Error(
-            fmt::format("a thread of the worker may run on processor {}, which is not one of its own ({})",
-                        *result.strayed_to, cores_text(plan.worker.cores)));
-      if (fork.status != Status::ok) return;
-    }
+    if (timed) take_clock(fork, cell, folder, result, plan.worker.cores);
+    if (fork.status != Status::ok) return;
     if (set) {
+      RunAudit audit;
+      if (timed) {
+        audit = audit_of(cell, program, fork.blocks);
+        write_audit(folder / "check", audit);
+        ConversationResult last = used->worker.converse({Command{Verb::verify}}, at_end, plan.deadline);
+        add_spent(spent, last);
+        take_ending(fork, last);
+        if (!last.ok()) return;
+      }
       begin = Clock::now();
-      outcome.verified = judged(*set, program, folder);
+      outcome.verified = judged(cell, *set, program, folder, audit);
       settle_exam(fork, outcome.verified, given->changed());
       spent.judge += seconds_since(begin);
     }

@@ -12,7 +12,7 @@ namespace {
 TEST(Numerics, UnitRoundoffIsHalfTheStepAfterOne) {
   EXPECT_EQ(unit_roundoff(DType::f64), std::numeric_limits<double>::epsilon() / 2);
   EXPECT_EQ(unit_roundoff(DType::f32), std::numeric_limits<float>::epsilon() / 2);
-  EXPECT_EQ(unit_roundoff(DType::bf16), 0x1p-9);
+  EXPECT_EQ(unit_roundoff(DType::bf16), 0x1p-8);
   EXPECT_EQ(unit_roundoff(DType::i32), 0);
 }
 

@@ -1,0 +1,113 @@
+#include "harness/conductor/check/audit.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/check/tolerance.hpp"
+#include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/philox.hpp"
+#include "harness/core/json/encode.hpp"
+#include "harness/protocol/exam_files.hpp"
+
+namespace assay {
+namespace {
+
+constexpr std::size_t most_replayed = 3;
+constexpr double replay_seconds = 1;  // of one replay; there are two
+constexpr double apart_factor = 10;
+constexpr double mean_deviations = 6;  // one honest difference in 5e8 is larger
+constexpr double far_steps = 500;      // after which roundings are carried as far as they are
+
+// The share of a loss that honest runs of the same steps may be apart.
+double share_after(std::int64_t steps, bool narrow) {
+  const double grown = std::min(1.0, static_cast<double>(steps) / far_steps);
+  return narrow ? 0.01 + 0.1 * grown : 0.001 + 0.05 * grown;
+}
+
+}  // namespace
+
+std::vector<ToldLoss> choose_replayed(std::span<const Block> blocks, std::uint64_t seed) {
+  std::vector<ToldLoss> within;
+  std::int64_t steps = 0, ns = 0;
+  for (const Block& block : blocks) {
+    steps += block.steps;
+    ns += block.end_ns - block.begin_ns;
+    if (1e-9 * static_cast<double>(ns) > replay_seconds) break;
+    // After one step both sides tell what the exam already compared.
+    if (block.loss && steps > 1) within.push_back({steps, *block.loss});
+  }
+  Philox(seed, "replay").shuffle(std::span(within));
+  within.resize(std::min(within.size(), most_replayed));
+  std::ranges::sort(within, {}, &ToldLoss::steps);
+  return within;
+}
+
+void write_audit(const std::filesystem::path& folder, const RunAudit& audit) {
+  if (!audit.told.empty()) {
+    ExamReplay replay{{1}};
+    for (const ToldLoss& one : audit.told) replay.steps.push_back(one.steps);
+    write_atomically(folder / "replay.json", encode(replay).dump() + "\n", false);
+  }
+  if (audit.own_loader) write_atomically(folder / "loader.json", encode(ExamLoader{}).dump() + "\n", false);
+}
+
+namespace {
+
+std::vector<TensorVerdict> judge_replay(const TensorFile& worker, std::span<const ToldLoss> told,
+                                        const Precision& precision) {
+  const bool narrow = precision.storage != precision.master || precision.tf32;
+  const std::size_t count = told.size() + 1;  // the first step, too
+  const HostTensor* found = worker.find("replay/losses");
+  const std::vector<double> losses =
+      found != nullptr && found->type == TensorType{DType::f32, {2, static_cast<std::int64_t>(count)}}
+          ? to_doubles(*found)
+          : std::vector<double>(2 * count, NAN);
+  std::vector<TensorVerdict> verdicts;
+  for (std::size_t i = 1; i < count; ++i) {
+    const double once = losses[i], again = losses[count + i];
+    const double allowed = share_after(told[i - 1].steps, narrow) * std::max(losses[0], once) +
+                           apart_factor * std::abs(once - again);
+    const double error = std::abs(told[i - 1].loss - once);
+    const double ratio = error == 0 ? 0 : error / allowed;
+    const bool finite = std::isfinite(error) && std::isfinite(ratio);
+    verdicts.push_back({fmt::format("replay/{}", told[i - 1].steps), finite ? error : beyond_measure,
+                        finite ? allowed : 0, finite ? error : beyond_measure, finite ? allowed : 0,
+                        finite ? std::min(ratio, beyond_measure) : beyond_measure});
+  }
+  return verdicts;
+}
+
+TensorVerdict judge_loader(const TensorFile& worker) {
+  const std::string name = "loader/losses";
+  const HostTensor* found = worker.find(name);
+  const TensorVerdict lost{name, beyond_measure, 0, beyond_measure, 0, beyond_measure};
+  if (found == nullptr || found->type.shape.size() != 2 || found->type.shape[0] != 2 ||
+      found->type.shape[1] < 2)
+    return lost;
+  const std::vector<double> losses = to_doubles(*found);
+  const std::size_t n = losses.size() / 2;
+  double means[2] = {}, variances[2] = {};
+  for (std::size_t i = 0; i < 2 * n; ++i) means[i / n] += losses[i] / static_cast<double>(n);
+  for (std::size_t i = 0; i < 2 * n; ++i)
+    variances[i / n] += (losses[i] - means[i / n]) * (losses[i] - means[i / n]) / static_cast<double>(n - 1);
+  const double error = std::abs(means[0] - means[1]);
+  const double bound =
+      mean_deviations * std::sqrt((variances[0] + variances[1]) / static_cast<double>(n)) + 0.01 * means[1];
+  if (!std::isfinite(error) || !(bound > 0)) return lost;
+  return {name, error, bound, error, bound, std::min(beyond_measure, error / bound)};
+}
+
+}  // namespace
+
+std::vector<TensorVerdict> judge_audit(const TensorFile& worker, const RunAudit& audit,
+                                       const Precision& precision) {
+  std::vector<TensorVerdict> verdicts;
+  if (!audit.told.empty()) verdicts = judge_replay(worker, audit.told, precision);
+  if (audit.own_loader) verdicts.push_back(judge_loader(worker));
+  return verdicts;
+}
+
+}  // namespace assay

@@ -1,0 +1,95 @@
+// What ran, once more: the steps after it, and the first of its own.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "harness/core/clock.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/io/safetensors.hpp"
+#include "harness/worker/exam.hpp"
+#include "harness/worker/session.hpp"
+#include "harness/worker/trainer.hpp"
+
+namespace assay {
+namespace {
+
+// Largest difference, its L2 norm, that of what the steps moved, that of the tensor.
+HostTensor distance(const HostTensor& before, const HostTensor& a, const HostTensor& b) {
+  const std::vector<double> start = to_doubles(before), one = to_doubles(a), other = to_doubles(b);
+  double largest = 0, apart = 0, moved = 0, size = 0;
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    largest = std::max(largest, std::abs(one[i] - other[i]));
+    apart += (one[i] - other[i]) * (one[i] - other[i]);
+    moved += (other[i] - start[i]) * (other[i] - start[i]);
+    size += other[i] * other[i];
+  }
+  HostTensor numbers = HostTensor::zeros("continuation/" + a.name, {DType::f32, {4}});
+  const double values[] = {largest, std::sqrt(apart), std::sqrt(moved), std::sqrt(size)};
+  std::ranges::transform(values, numbers.as<float>().begin(), [](double v) { return static_cast<float>(v); });
+  return numbers;
+}
+
+}  // namespace
+
+std::vector<HostTensor> continue_run(Executable& executable, const ExamFeeds& feeds, std::int64_t first) {
+  const ExamContinuation& asked = *feeds.continuation;
+  const std::vector<std::int64_t>& slots = feeds.batches.slots;
+  const auto enqueue = [&](std::int64_t step) {
+    executable.step(slots[static_cast<std::size_t>(step) % slots.size()], feeds.learning_rate(1),
+                    first + step);
+  };
+  const auto begin = std::chrono::steady_clock::now();
+  enqueue(0);
+  executable.synchronize();
+  const std::int64_t steps = asked.steps(seconds_since(begin));
+
+  const std::vector<HostTensor> before = executable.state();
+  for (std::int64_t step = 1; step <= steps; ++step) enqueue(step);
+  executable.synchronize();
+  const std::vector<HostTensor> without_pause = executable.state();
+
+  executable.set_state(before);
+  for (std::int64_t step = 1; step <= steps; ++step) {
+    enqueue(step);
+    executable.synchronize();
+  }
+  const std::vector<HostTensor> with_pauses = executable.state();
+  HostTensor count = HostTensor::zeros("continuation/steps", {DType::f32, {}});
+  count.as<float>()[0] = static_cast<float>(steps);
+  std::vector<HostTensor> answers = {std::move(count)};
+  for (std::size_t i = 0; i < before.size(); ++i)
+    answers.push_back(distance(before[i], without_pause[i], with_pauses[i]));
+  return answers;
+}
+
+HostTensor replay_run(Executable& executable, const ExamReplay& asked,
+                      const std::filesystem::path& cell_folder) {
+  Session session(cell_folder);
+  const std::int64_t resident = session.layout().resident_batches;
+  if (resident == 0 || asked.steps.back() > session.layout().schedule_rows) {
+    throw CellError(fmt::format(
+        "[exam] a replay of {} steps of a run with {} resident batches and {} rows of schedule.npy",
+        asked.steps.back(), resident, session.layout().schedule_rows));
+  }
+  stage_resident(executable, session);
+  const std::vector<HostTensor> parameters = read_safetensors(cell_folder / "parameters.safetensors");
+  const auto count = static_cast<std::int64_t>(asked.steps.size());
+  HostTensor losses = HostTensor::zeros("replay/losses", {DType::f32, {2, count}});
+  for (std::int64_t pass = 0; pass < 2; ++pass) {
+    executable.set_state(parameters);
+    std::int64_t row = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      for (; row < asked.steps[static_cast<std::size_t>(i)]; ++row) {
+        executable.step(row % resident, session.learning_rate(row), session.step(row));
+        executable.synchronize();
+      }
+      losses.as<float>()[static_cast<std::size_t>(pass * count + i)] = static_cast<float>(executable.loss());
+    }
+  }
+  return losses;
+}
+
+}  // namespace assay

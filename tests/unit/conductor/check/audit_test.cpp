@@ -1,0 +1,123 @@
+#include "harness/conductor/check/audit.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "harness/conductor/check/tolerance.hpp"
+#include "harness/core/io/safetensors.hpp"
+#include "harness/protocol/exam_files.hpp"
+#include "tests/temporary_folder.hpp"
+
+namespace assay {
+namespace {
+
+using ::testing::ElementsAre;
+
+// `count` blocks of 10 steps that take 0.1 s each; the loss at the end of block i is i.
+std::vector<Block> blocks_of(int count) {
+  std::vector<Block> blocks;
+  for (int i = 0; i < count; ++i)
+    blocks.push_back(
+        {.steps = 10, .begin_ns = i * 100'000'000, .end_ns = (i + 1) * 100'000'000, .loss = double(i)});
+  return blocks;
+}
+
+TEST(ReplayedBlocks, are_three_that_end_within_a_second) {
+  std::set<std::int64_t> chosen;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const std::vector<ToldLoss> told = choose_replayed(blocks_of(40), seed);
+    ASSERT_EQ(told.size(), 3u);
+    for (std::size_t i = 0; i < told.size(); ++i) {
+      if (i > 0) {
+        EXPECT_LT(told[i - 1].steps, told[i].steps);
+      }
+      EXPECT_EQ(told[i].loss, static_cast<double>(told[i].steps) / 10 - 1);
+      chosen.insert(told[i].steps);
+    }
+  }
+  EXPECT_THAT(chosen, ElementsAre(10, 20, 30, 40, 50, 60, 70, 80, 90, 100));
+}
+
+TEST(ReplayedBlocks, are_none_where_the_first_one_takes_longer) {
+  std::vector<Block> blocks = blocks_of(2);
+  blocks[0].end_ns = blocks[0].begin_ns + 1'100'000'000;
+  EXPECT_TRUE(choose_replayed(blocks, 1).empty());
+  EXPECT_TRUE(choose_replayed({}, 1).empty());
+}
+
+TEST(ReplayedBlocks, have_a_loss_and_more_than_a_step) {
+  std::vector<Block> blocks = blocks_of(2);
+  blocks[0].steps = 1;
+  EXPECT_EQ(choose_replayed(blocks, 1).size(), 1u);
+  blocks[1].loss.reset();
+  EXPECT_TRUE(choose_replayed(blocks, 1).empty());
+}
+
+TEST(ReplayedBlocks, are_written_after_the_first_step) {
+  TemporaryFolder folder;
+  write_audit(folder.path(), {.told = {{20, 1.5}, {40, 1.25}}});
+  EXPECT_THAT(read_exam_replay(folder.path() / "replay.json").steps, ElementsAre(1, 20, 40));
+}
+
+// Told is a loss after 50 steps; the first step had 2.
+TensorVerdict verdict_on(double told, float once, float again, std::int64_t count = 2,
+                         PrecisionKind precision = PrecisionKind::fp32) {
+  TemporaryFolder folder;
+  HostTensor losses = HostTensor::zeros("replay/losses", {DType::f32, {2, count}});
+  const std::vector<float> values{2, once, 2, again};
+  std::ranges::copy(std::span(values).first(losses.as<float>().size()), losses.as<float>().begin());
+  write_safetensors(folder.path() / "verify.safetensors", std::vector{losses});
+  const auto verdicts = judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
+                                    {.told = {{50, told}}}, precision_of(precision));
+  EXPECT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts.front().name, "replay/50");
+  return verdicts.front();
+}
+
+TEST(ReplayJudge, passes_what_is_told_again) {
+  EXPECT_EQ(verdict_on(1.5, 1.5f, 1.5f).ratio, 0);
+  EXPECT_LT(verdict_on(1.501, 1.5f, 1.5f).ratio, 0.2);
+}
+
+TEST(ReplayJudge, finds_a_loss_that_is_not_that_of_the_steps) {
+  EXPECT_GT(verdict_on(1.52, 1.5f, 1.5f).ratio, 1.5);
+  EXPECT_LT(verdict_on(1.52, 1.5f, 1.5f, 2, PrecisionKind::bf16).ratio, 1);
+}
+
+TEST(ReplayJudge, allows_for_replays_that_are_apart) { EXPECT_LT(verdict_on(1.52, 1.5f, 1.503f).ratio, 1); }
+
+TEST(ReplayJudge, finds_replays_that_are_missing_or_misshapen) {
+  EXPECT_EQ(verdict_on(1.5, 1.5f, 1.5f, 1).ratio, beyond_measure);
+  EXPECT_EQ(verdict_on(1.5, NAN, 1.5f).ratio, beyond_measure);
+}
+
+// Losses on batches of the own loader, then on staged ones.
+double ratio_of_loader(const std::vector<float>& losses) {
+  TemporaryFolder folder;
+  HostTensor tensor =
+      HostTensor::zeros("loader/losses", {DType::f32, {2, static_cast<std::int64_t>(losses.size() / 2)}});
+  std::ranges::copy(losses, tensor.as<float>().begin());
+  write_safetensors(folder.path() / "verify.safetensors", std::vector{tensor});
+  const auto verdicts = judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
+                                    {.own_loader = true}, precision_of(PrecisionKind::fp32));
+  EXPECT_EQ(verdicts.size(), 1u);
+  return verdicts.front().ratio;
+}
+
+TEST(LoaderJudge, passes_means_within_what_batches_vary) {
+  EXPECT_LT(ratio_of_loader({0.5f, 0.6f, 0.4f, 0.55f, 0.45f, 0.6f}), 1);
+}
+
+TEST(LoaderJudge, finds_labels_that_belong_to_other_samples) {
+  EXPECT_GT(ratio_of_loader({2.5f, 2.6f, 2.4f, 0.55f, 0.45f, 0.6f}), 1);
+}
+
+TEST(LoaderJudge, finds_losses_that_are_missing_or_not_finite) {
+  EXPECT_EQ(ratio_of_loader({}), beyond_measure);
+  EXPECT_EQ(ratio_of_loader({0.5f, NAN, 0.5f, 0.5f}), beyond_measure);
+}
+
+}  // namespace
+}  // namespace assay
