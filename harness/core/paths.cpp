@@ -1,9 +1,15 @@
 #include "harness/core/paths.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <system_error>
+
+#include "harness/core/error.hpp"
 
 namespace assay {
 
@@ -25,13 +31,88 @@ std::vector<std::filesystem::path> environment_list(const char* name) {
   return parts;
 }
 
-std::filesystem::path cache_folder() {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Empty: none is named.
+fs::path wanted_cache() {
   if (const std::string cache = environment_text("ASSAY_CACHE"); !cache.empty()) return cache;
   if (const std::string caches = environment_text("XDG_CACHE_HOME"); !caches.empty())
-    return std::filesystem::path(caches) / "assay";
+    return fs::path(caches) / "assay";
   if (const std::string home = environment_text("HOME"); !home.empty())
-    return std::filesystem::path(home) / ".cache/assay";
-  return std::filesystem::temp_directory_path() / ("assay-" + std::to_string(::getuid()));
+    return fs::path(home) / ".cache/assay";
+  return {};
+}
+
+// Makes it where it is missing. Empty: others cannot have changed what is in it.
+std::string distrust(const fs::path& cache) {
+  if (cache.empty())
+    return "there is no folder for a cache: none of ASSAY_CACHE, XDG_CACHE_HOME and HOME is set; set ASSAY_CACHE";
+  std::error_code ignored;
+  fs::create_directories(cache.parent_path(), ignored);
+  const bool made = ::mkdir(cache.c_str(), 0700) == 0;
+  const int error = errno;
+  struct stat found{};
+  const auto bad = [&](const std::string& why) {
+    return "the folder for caches, " + cache.string() + ", " + why +
+           ": set ASSAY_CACHE to a folder of your own";
+  };
+  if (::lstat(cache.c_str(), &found) != 0)
+    return bad(std::string("cannot be made (") + std::strerror(made ? errno : error) + ")");
+  if (!S_ISDIR(found.st_mode)) return bad(S_ISLNK(found.st_mode) ? "is a symbolic link" : "is no folder");
+  if (found.st_uid != ::geteuid()) return bad("belongs to user " + std::to_string(found.st_uid));
+  if ((found.st_mode & S_IWOTH) != 0) return bad("can be written by everybody");
+  return {};
+}
+
+// Of this process alone.
+class PrivateCache {
+ public:
+  PrivateCache() {
+    std::string pattern = (temporary_folder() / "assay-cache-").string() + "XXXXXX";
+    if (::mkdtemp(pattern.data()) == nullptr)
+      throw std::system_error(errno, std::generic_category(), pattern);
+    path_ = pattern;
+  }
+  ~PrivateCache() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  PrivateCache(const PrivateCache&) = delete;
+  PrivateCache& operator=(const PrivateCache&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+}  // namespace
+
+std::filesystem::path temporary_folder() {
+  const std::string given = environment_text("TMPDIR");
+  const fs::path folder = fs::absolute(given.empty() ? "/tmp" : given);
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored))
+    throw IoError("scratch", folder, "is not there or no folder; set TMPDIR to one that may be written");
+  return folder;
+}
+
+std::filesystem::path cache_folder() {
+  const fs::path wanted = wanted_cache();
+  if (distrust(wanted).empty()) return wanted;
+  static const PrivateCache own;
+  return own.path();
+}
+
+std::string why_nothing_is_cached() { return distrust(wanted_cache()); }
+
+std::optional<std::filesystem::path> data_home() {
+  if (const std::string set = environment_text("XDG_DATA_HOME"); !set.empty()) return fs::path(set);
+  if (const std::string home = environment_text("HOME"); !home.empty())
+    return fs::path(home) / ".local/share";
+  return std::nullopt;
 }
 
 }  // namespace assay

@@ -60,6 +60,39 @@ std::string printable(std::string_view text, std::size_t max_bytes) {
   return clean;
 }
 
+std::string one_line(std::string_view text, std::size_t limit) {
+  std::string out;
+  bool space = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    // U+0080 to U+009F, which terminals obey as they do ESC, are C2 80 to C2 9F.
+    const bool second = byte == 0xC2 && i + 1 < text.size() &&
+                        static_cast<unsigned char>(text[i + 1]) >= 0x80 &&
+                        static_cast<unsigned char>(text[i + 1]) <= 0x9F;
+    if (byte <= ' ' || byte == 0x7f || second) {
+      i += second;
+      space = !out.empty();
+      continue;
+    }
+    if (out.size() >= limit && (byte & 0xC0) != 0x80) return out + "...";
+    if (space) out += ' ';
+    space = false;
+    // What a CI server takes for a command: a line that begins with ::, and ##[ wherever it stands.
+    if ((text[i] == ':' && out == ":") || (text[i] == '[' && out.ends_with("##"))) out += ' ';
+    out += text[i];
+  }
+  return out;
+}
+
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view harmless =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,=+@%";
+  if (!text.empty() && text.find_first_not_of(harmless) == text.npos) return std::string(text);
+  std::string word = "'";
+  for (const char c : text) c == '\'' ? word += "'\\''" : word += c;
+  return word + "'";
+}
+
 std::string utc_now() { return formatted_now("%Y-%m-%dT%H:%M:%SZ"); }
 std::string utc_now_for_file() { return formatted_now("%Y%m%dT%H%M%SZ"); }
 

@@ -26,6 +26,14 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& kn
 // At most `max_bytes` of a text that somebody else wrote, with '?' for all but printable ASCII.
 std::string printable(std::string_view text, std::size_t max_bytes);
 
+// A text that somebody else wrote as part of a line of a terminal, a log or a page: no control characters (U+0080 to
+// U+009F included), no line feeds, no runs of blanks, nothing that a CI server takes for a command. At most about `limit`
+// bytes, "..." for the rest; no character is cut.
+std::string one_line(std::string_view text, std::size_t limit = 400);
+
+// As a shell must read it to get this text.
+std::string shell_word(std::string_view text);
+
 // The time now: "2026-01-31T12:00:00Z".
 std::string utc_now();
 // The same for the name of a file: "20260131T120000Z".

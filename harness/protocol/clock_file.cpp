@@ -1,8 +1,10 @@
 #include "harness/protocol/clock_file.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "harness/core/io/atomic_file.hpp"
+#include "harness/core/io/file.hpp"
 #include "harness/core/json/decode.hpp"
 #include "harness/core/json/encode.hpp"
 
@@ -13,7 +15,20 @@ void write_clock_file(const std::filesystem::path& path, const ClockFile& file) 
 }
 
 ClockFile read_clock_file(const std::filesystem::path& path) {
-  return decoded<ClockFile>(read_strict_json(path), path.filename().string());
+  constexpr std::uint64_t most_bytes = std::uint64_t{32} << 20;  // of some 100,000 blocks
+  const std::string where = path.filename().string();
+  std::vector<std::byte> bytes;
+  try {
+    bytes = read_foreign_file(path, most_bytes);
+  } catch (const IoError& error) {
+    throw JsonError(error.what());
+  }
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  auto clock = decoded<ClockFile>(parse_strict_json(text, where), where);
+  if (clock.schema != ClockFile{}.schema)
+    throw JsonError(
+        fmt::format("{}: its schema is '{}' and not '{}'", where, clock.schema, ClockFile{}.schema));
+  return clock;
 }
 
 }  // namespace assay

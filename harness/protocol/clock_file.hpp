@@ -195,7 +195,8 @@ constexpr auto describe(Of<ClockFile>) {
 
 // Atomic. Throws IoError.
 void write_clock_file(const std::filesystem::path& path, const ClockFile& file);
-// Throws JsonError naming the file and the field: a worker that did not close its session leaves none.
+// Throws JsonError naming the file and the field, also where it is no regular file or larger than 32 MiB: a worker writes
+// it. One that did not close its session leaves none.
 ClockFile read_clock_file(const std::filesystem::path& path);
 
 }  // namespace assay

@@ -10,6 +10,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/text.hpp"
+
 namespace assay {
 namespace {
 
@@ -252,7 +254,7 @@ std::string axis_options(const Axes& axes) {
     line += fmt::format(" --{}", axis.name());
     const std::string value = axis_text(axis, axes);
     if (axis.option.type != OptionType::flag)
-      line += " " + value;
+      line += " " + shell_word(value);
     else if (value != "true")
       line += "=false";
   };

@@ -121,6 +121,7 @@ struct RunRecord {
   bool dirty = false, complete = false, quick = false;
   std::map<std::string, double> quick_seconds{};
   nlohmann::json settings{};
+  std::vector<std::string> programs{};
   std::vector<std::string> left_out{};
   std::vector<BestRecord> best{};
   BuildRecord build{};
@@ -136,6 +137,9 @@ constexpr auto describe(Of<RunRecord>) {
       field("settings", &RunRecord::settings,
             "What holds for the whole run, given or by default; a cell's `settings` has the rest.")
           .object()
+          .optional(),
+      field("programs", &RunRecord::programs,
+            "Command lines of the workers that it started, without the folder.")
           .optional(),
       field("left_out", &RunRecord::left_out,
             "Sentences: backends that were named and make no cell, and why.")

@@ -36,6 +36,24 @@ void expect_refused(const test::Invocation& invocation, const char* said) {
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "reports"));
 }
 
+TEST(CliRun, a_config_or_a_report_names_no_program) {
+  const TemporaryFolder folder;
+  const std::string config =
+      folder.file("c.json", R"({"workload": "mlp", "backend": "torch", "interpreter": ["torch=/bin/true"]})");
+  expect_refused({.arguments = {"run", config}}, "names a program, which a config may not");
+}
+
+TEST(CliRun, a_dry_run_lists_what_would_be_started) {
+  const Outcome outcome = test::run(with(with({"run"}, small), {"--dry-run"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("starts "));
+  EXPECT_THAT(outcome.out, HasSubstr("assay-worker-reference"));
+}
+
+TEST(CliRun, an_empty_name_of_a_report_is_refused) {
+  expect_refused({.arguments = with(with({"run"}, small), {"--out", ""})}, "the name of the report is empty");
+}
+
 TEST(CliRun, refuses_bad_input_before_anything_is_run) {
   expect_refused({.arguments = {"run"}}, "nothing says what to run");
   expect_refused({.arguments = {"run", "nonesuch"}}, "nonesuch");

@@ -1,13 +1,16 @@
 // A worker that does as its mode says: behaves, with declared instead of measured times, or goes wrong in one
 // known way.
 #include <sched.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <iostream>
+#include <map>
 #include <new>
 #include <string>
 
@@ -29,6 +32,58 @@ Json read_json(const std::string& path) {
 
 [[noreturn]] void hang() {
   for (;;) ::pause();
+}
+
+// What a clock file may say that cannot be so: a line each.
+const std::map<std::string, std::function<void(Json&)>> lies = {
+    {"overlap", [](Json& clock) { clock["blocks"][1]["begin_ns"] = clock["blocks"][0]["begin_ns"]; }},
+    {"no_length", [](Json& clock) { clock["blocks"][1]["end_ns"] = clock["blocks"][1]["begin_ns"]; }},
+    {"thrice", [](Json& clock) { clock["blocks"].insert(clock["blocks"].end(), 2, clock["blocks"].back()); }},
+    {"no_steps", [](Json& clock) { clock["blocks"][1]["steps"] = 0; }},
+    {"negative_steps", [](Json& clock) { clock["blocks"][1]["steps"] = -5; }},
+    {"other_kind", [](Json& clock) { clock["blocks"][1]["kind"] = "tepid"; }},
+    {"long_wait", [](Json& clock) { clock["blocks"][1]["wait_ns"] = 1'000'000'000'000; }},
+    {"negative_wait", [](Json& clock) { clock["blocks"][1]["wait_ns"] = -1; }},
+    {"negative_cpu", [](Json& clock) { clock["blocks"][1]["cpu_ns"] = -1; }},
+    {"negative_latency", [](Json& clock) { clock["latencies_ns"] = {-1}; }},
+    {"other_split",
+     [](Json& clock) {
+       clock["evaluations"] = {{{"epoch", 0},
+                                {"split", "x"},
+                                {"samples", 1},
+                                {"loss", 1.0},
+                                {"accuracy", 1.0},
+                                {"seconds", 1.0}}};
+     }},
+    {"accuracy_of_seven",
+     [](Json& clock) {
+       clock["evaluations"] = {{{"epoch", 0},
+                                {"split", "test"},
+                                {"samples", 1},
+                                {"loss", 1.0},
+                                {"accuracy", 7.0},
+                                {"seconds", 1.0}}};
+     }},
+    {"incomplete", [](Json& clock) { clock["complete"] = false; }},
+    {"other_schema", [](Json& clock) { clock["schema"] = "nope/9"; }},
+    {"no_blocks", [](Json& clock) { clock["blocks"] = Json::array(); }},
+    {"warm_up_alone",
+     [](Json& clock) { clock["blocks"].erase(clock["blocks"].begin() + 1, clock["blocks"].end()); }},
+    {"a_block_less", [](Json& clock) { clock["blocks"].erase(clock["blocks"].size() - 1); }},
+};
+
+// A clock file that is none; whether the mode asks for one.
+bool write_no_file(const std::string& mode) {
+  const char* path = "results/clock.json";
+  if (mode == "fifo_clock") return ::mkfifo(path, 0600) == 0;
+  if (mode == "endless_clock") return ::symlink("/dev/zero", path) == 0;
+  if (mode == "linked_clock") return ::symlink("/proc/self/environ", path) == 0;
+  if (mode == "large_clock") {
+    std::ofstream file(path);
+    file << "{}" << std::string(40 << 20, ' ');
+    return true;
+  }
+  return false;
 }
 
 // Blocks of a declared length, waited through: a step takes (1 + seed / 100) us, a fifth more where it is heavier.
@@ -74,13 +129,14 @@ void write_clock(const Json& request) {
   if (request.at("mode") == "late_clock") blocks.back()["end_ns"] = now + 60'000'000'000;
   while (assay::now_ns() < now) {
   }
-  std::ofstream("results/clock.json")
-      << Json{{"schema", "assay-clock/1"},
-              {"complete", true},
-              {"warm_up", {{"steps", 10}, {"seconds", 0.01}, {"steady", true}}},
-              {"blocks", blocks},
-              {"evaluations", evaluations},
-              {"latencies_ns", Json::array()}};
+  Json file = {{"schema", "assay-clock/1"},
+               {"complete", true},
+               {"warm_up", {{"steps", 10}, {"seconds", 0.01}, {"steady", true}}},
+               {"blocks", blocks},
+               {"evaluations", evaluations},
+               {"latencies_ns", Json::array()}};
+  if (const auto lie = lies.find(request.at("mode")); lie != lies.end()) lie->second(file);
+  if (!write_no_file(request.at("mode"))) std::ofstream("results/clock.json") << file;
 }
 
 // The same on the real clock, slept through, so that samples from outside fall into the blocks.
@@ -139,7 +195,7 @@ class Fault {
             write_slept_clock();
           else if (mode_ != "no_clock")
             write_clock(request_);
-          send(Ran{});
+          send(Ran{.settings = {{"left", std::to_string(left_)}}});
           break;
         case Verb::restart:
           request_ = read_json("request.json");
@@ -228,7 +284,27 @@ class Fault {
     ::sched_setaffinity(0, sizeof all, &all);
   }
 
+  // A process with a session of its own; its number.
+  static pid_t leave_behind() {
+    int ends[2];
+    if (::pipe(ends) != 0) std::abort();
+    if (::fork() == 0) {
+      ::setsid();
+      const pid_t left = ::fork();
+      if (left != 0) {
+        [[maybe_unused]] const ssize_t told = ::write(ends[1], &left, sizeof left);
+        ::_exit(0);
+      }
+      ::close_range(0, ~0U, 0);
+      hang();
+    }
+    pid_t left = 0;
+    [[maybe_unused]] const ssize_t told = ::read(ends[0], &left, sizeof left);
+    return left;
+  }
+
   void at_run() {
+    if (mode_ == "leaves_behind") left_ = leave_behind();
     if (mode_ == "wanders") wander();
     if (mode_ == "crash_once" && request_.at("seed") == 2) crash();
     if (mode_ == "crash") {
@@ -271,6 +347,7 @@ class Fault {
 
   Json request_;
   std::string mode_;
+  pid_t left_ = 0;
   Channel channel_{3, 4};
 };
 

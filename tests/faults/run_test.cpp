@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +19,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/process/interrupts.hpp"
+#include "harness/conductor/run/measurement.hpp"
+#include "harness/core/error.hpp"
 #include "harness/machine/cores.hpp"
 #include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
@@ -108,6 +112,94 @@ TEST_F(RunTest, every_fault_is_a_row_and_the_run_goes_on) {
   EXPECT_THAT(report.cells[9].reason, HasSubstr("before the conductor asked for steps"));
   EXPECT_THAT(report.cells[10].reason, HasSubstr("after the worker had answered"));
   EXPECT_EQ(report.run["complete"], true);
+}
+
+TEST_F(RunTest, a_clock_file_that_cannot_be_so_is_a_row_with_its_reason) {
+  const std::vector<std::string> lies = {
+      "overlap",       "no_length",         "thrice",        "no_steps",      "negative_steps",
+      "other_kind",    "long_wait",         "negative_wait", "negative_cpu",  "negative_latency",
+      "other_split",   "accuracy_of_seven", "incomplete",    "other_schema",  "no_blocks",
+      "warm_up_alone", "a_block_less",      "fifo_clock",    "endless_clock", "large_clock",
+      "linked_clock"};
+  nlohmann::json modes = lies;
+  modes.push_back("good");
+  const auto begin = std::chrono::steady_clock::now();
+  const Report report = run_to_end(request(R"("forks": 1, "mode": )" + modes.dump()));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::minutes(5)) << "none is waited for";
+  ASSERT_EQ(report.cells.size(), lies.size() + 1);
+  for (const CellReport& cell : report.cells) {
+    const bool good = cell.axes.mode == "good";
+    EXPECT_EQ(cell.status, good ? Status::ok : Status::failed) << cell.id << ": " << cell.reason;
+    if (!good) {
+      EXPECT_THAT(cell.reason, HasSubstr("clock.json")) << cell.id;
+    }
+  }
+}
+
+// Whether all that the cell's workers left behind is gone, or a zombie that nobody reaps yet.
+bool left_is_gone(const CellReport& cell) {
+  for (const Fork& fork : cell.forks) {
+    const pid_t left = std::stoi(fork.settings.at("left"));
+    EXPECT_GT(left, 0);
+    bool gone = false;
+    for (int i = 0; i < 500 && !gone; ++i) {
+      std::ifstream status("/proc/" + std::to_string(left) + "/status");
+      const std::string text((std::istreambuf_iterator<char>(status)), {});
+      gone = text.empty() || text.find("State:\tZ") != std::string::npos;
+      if (!gone) ::usleep(10'000);
+    }
+    if (gone) continue;
+    ::kill(left, SIGKILL);
+    return false;
+  }
+  return true;
+}
+
+TEST_F(RunTest, what_a_worker_leaves_behind_is_gone_before_the_next_fork) {
+  const Report report = run_to_end(request(R"("forks": 2, "mode": "leaves_behind")"));
+  EXPECT_EQ(report.cells.at(0).status, Status::ok) << report.cells[0].reason;
+  EXPECT_TRUE(left_is_gone(report.cells[0]));
+}
+
+TEST_F(RunTest, a_killed_conductor_leaves_no_process) {
+  Report report;
+  conduct(request(R"("forks": 200, "fork-style": "resident", "mode": "leaves_behind")"),
+          [&](pid_t conductor) {
+            report = wait_for_forks(2);
+            ::kill(conductor, SIGKILL);
+          });
+  EXPECT_TRUE(left_is_gone(report.cells.at(0)));
+}
+
+TEST_F(RunTest, a_resumed_report_is_valid_before_anything_is_run) {
+  RunRequest asked = request(R"("forks": 3, "mode": "slow")");
+  conduct(asked, [&](pid_t conductor) {
+    wait_for_forks(1);
+    ::kill(conductor, SIGKILL);
+  });
+  asked.resume = read_report(asked.out);
+  Progress progress = Progress::quiet();
+  const Interrupts interrupts;
+  Measurement measurement(asked, registry_, progress, interrupts);
+  measurement.prepare();
+  EXPECT_THAT(invariant_violations(read_report(asked.out)), IsEmpty());
+}
+
+TEST_F(RunTest, a_report_that_another_run_writes_is_refused) {
+  const RunRequest asked = request(R"("forks": 4, "mode": "slow")");
+  conduct(asked, [&](pid_t conductor) {
+    wait_for_forks(1);
+    Progress progress = Progress::quiet();
+    try {
+      run(asked, registry_, progress);
+      ADD_FAILURE() << "two runs write one report";
+    } catch (const IoError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("is being written by another run"));
+    }
+    ::kill(conductor, SIGKILL);
+  });
+  EXPECT_EQ(run_to_end(request(R"("forks": 1, "mode": "good")")).cells.at(0).status, Status::ok);
+  EXPECT_FALSE(fs::exists(asked.out.string() + ".lock"));
 }
 
 TEST_F(RunTest, a_device_that_is_not_here_is_asked_for_once) {

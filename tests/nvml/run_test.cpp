@@ -43,7 +43,7 @@ class GpuRun : public ::testing::Test {
     request.config = config_from_json(
         json::parse(
             R"({"workload": "mlp", "dataset": "synthetic", "backend": "fault", "threads": 1, "forks": 1,
-      "check": false, )" +
+      "check": false, "blocks": 3, )" +
             settings + "}"),
         "test.json");
     request.out = folder_ / "report.json";
@@ -147,7 +147,7 @@ TEST_F(GpuRun, a_library_of_another_version_than_the_driver_is_named) {
 
 TEST_F(GpuRun, steps_that_are_too_short_have_a_peak_and_no_mean) {
   const FakeNvml fake(scripted(json::array({scripted_gpu()})));
-  const CellReport cell = measured(R"("device": "cuda", "mode": "good", "blocks": 3)");
+  const CellReport cell = measured(R"("device": "cuda", "mode": "good")");
   EXPECT_THAT(cell.metrics.at("gpu_utilisation").reason, HasSubstr("too short"));
   EXPECT_THAT(cell.metrics.at("energy").reason, HasSubstr("too short"));
   EXPECT_DOUBLE_EQ(value_of(cell, "device_peak_used"), 700.0 * mebibyte);
@@ -183,7 +183,7 @@ TEST_F(GpuRun, the_program_reports_the_gpu_and_its_warnings) {
     EXPECT_EQ(WEXITSTATUS(status), 0) << std::string(std::istreambuf_iterator<char>(text), {});
   };
   assay(
-      "run --workload mlp --dataset synthetic --backend fault --device cuda --mode sleeps --threads 1 "
+      "run --workload mlp --dataset synthetic --backend fault --device cuda --mode sleeps --blocks 3 --threads 1 "
       "--forks 1 --check=false --out " +
       report.string());
   assay("validate " + report.string());

@@ -28,8 +28,10 @@ Placeholders placeholders_for(const fs::path& folder, const std::string& framewo
                               const Interpreters& interpreters) {
   Placeholders values;
   values.here = folder.string();
-  values.environment = environment_of(framework).string();
-  values.interpreter = values.environment + "/bin/python";
+  if (const auto environment = environment_of(framework)) {
+    values.environment = environment->string();
+    values.interpreter = values.environment + "/bin/python";
+  }
   std::string variable = "ASSAY_PYTHON_" + framework;
   std::transform(variable.begin(), variable.end(), variable.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -60,8 +62,14 @@ std::string substitute(std::string text, const Placeholders& values, const std::
 
 // Quick: looks whether files are there and starts nothing.
 void check_requirements(BackendDescription& backend, const Placeholders& values, const std::string& where) {
+  if (!backend.framework.empty() && values.interpreter.empty()) {
+    backend.unavailable =
+        "nobody says where environments are: none of ASSAY_ENVIRONMENTS, XDG_DATA_HOME and HOME is set";
+    backend.remedy = "set ASSAY_ENVIRONMENTS to the folder that scripts/setup made";
+    return;
+  }
   // A Python that the user named replaces the one of the environment, and need not be in there.
-  const std::string own = environment_of(backend.framework).string() + "/bin/python";
+  const std::string own = values.environment + "/bin/python";
   for (const Requirement& requirement : backend.requirements) {
     const bool replaced = requirement.file == "${environment}/bin/python" && values.interpreter != own;
     const std::string path = substitute(replaced ? "${interpreter}" : requirement.file, values, where);
@@ -154,9 +162,12 @@ BackendDescription backend_from_json(const Json& json, const fs::path& file,
   const std::string where = file.string();
   auto backend =
       decoded<BackendDescription>(json, where, {.refuse_unknown = true, .allow_extensions = false});
-  if (backend.name.empty() || backend.name.find_first_of("/, \n") != std::string::npos) {
-    throw ConfigError(
-        fmt::format("{}: the name '{}' must be one word without slash or comma", where, backend.name));
+  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.+";
+  constexpr std::size_t longest = 40;
+  if (backend.name.empty() || backend.name.size() > longest ||
+      backend.name.find_first_not_of(allowed) != std::string::npos) {
+    throw ConfigError(fmt::format("{}: the name '{}' must be at most {} letters, digits and _ - . +", where,
+                                  printable(backend.name, 80), longest));
   }
   backend.folder = file.parent_path();
   const Placeholders values = placeholders_for(backend.folder, backend.framework, interpreters);

@@ -147,8 +147,9 @@ std::vector<std::filesystem::path> backend_folders();
 // build in its tree).
 std::vector<std::filesystem::path> config_folders();
 // A framework's virtual environment:
-// ${ASSAY_ENVIRONMENTS:-${XDG_DATA_HOME:-$HOME/.local/share}/assay/environments}/<framework>.
-std::filesystem::path environment_of(std::string_view framework);
+// ${ASSAY_ENVIRONMENTS:-${XDG_DATA_HOME:-$HOME/.local/share}/assay/environments}/<framework>. Nothing where none of the
+// three is set: a folder that everybody may write is no place for programs.
+std::optional<std::filesystem::path> environment_of(std::string_view framework);
 // The batch library for workers that load it themselves: <exe folder>/libassay_batch.so, or in ../lib once
 // installed. The first where neither is there.
 std::filesystem::path batch_library();

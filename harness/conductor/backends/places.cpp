@@ -32,17 +32,11 @@ std::vector<fs::path> config_folders() {
   return folders;
 }
 
-fs::path environment_of(std::string_view framework) {
-  const auto root = [] {
-    if (const std::string set = environment_text("ASSAY_ENVIRONMENTS"); !set.empty()) return fs::path(set);
-    if (const std::string set = environment_text("XDG_DATA_HOME"); !set.empty())
-      return fs::path(set) / "assay/environments";
-    if (const std::string home = environment_text("HOME"); !home.empty())
-      return fs::path(home) / ".local/share/assay/environments";
-    std::error_code ignored;
-    return fs::temp_directory_path(ignored) / "assay/environments";
-  };
-  return root() / framework;
+std::optional<fs::path> environment_of(std::string_view framework) {
+  if (const std::string set = environment_text("ASSAY_ENVIRONMENTS"); !set.empty())
+    return fs::path(set) / framework;
+  if (const auto home = data_home()) return *home / "assay/environments" / framework;
+  return std::nullopt;
 }
 
 fs::path batch_library() {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 #include "harness/core/error.hpp"
 #include "harness/core/io/npy.hpp"
@@ -11,14 +12,17 @@
 
 namespace assay {
 
-TensorFile TensorFile::read(const std::filesystem::path& path) {
-  TensorFile file;
-  file.path_ = path;
-  for (HostTensor& tensor : read_safetensors(path)) {
+TensorFile::TensorFile(std::filesystem::path path, std::vector<HostTensor> tensors) : path_(std::move(path)) {
+  for (HostTensor& tensor : tensors) {
     std::string name = tensor.name;
-    file.tensors_.emplace(std::move(name), std::move(tensor));
+    tensors_.emplace(std::move(name), std::move(tensor));
   }
-  return file;
+}
+
+TensorFile TensorFile::read(const std::filesystem::path& path) { return {path, read_safetensors(path)}; }
+
+TensorFile TensorFile::read_foreign(const std::filesystem::path& path, std::uint64_t limit) {
+  return {path, read_foreign_safetensors(path, limit)};
 }
 
 std::vector<double> TensorFile::read_array(const std::filesystem::path& path) {

@@ -1,6 +1,7 @@
 // A safetensors file as the judge reads it: every tensor in double.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <span>
@@ -17,6 +18,8 @@ class TensorFile {
   TensorFile() = default;
   // Throws CellError naming the file when it is missing or malformed.
   static TensorFile read(const std::filesystem::path& path);
+  // The same of a worker's file of at most `limit` bytes.
+  static TensorFile read_foreign(const std::filesystem::path& path, std::uint64_t limit);
   // A .npy of doubles.
   static std::vector<double> read_array(const std::filesystem::path& path);
 
@@ -30,6 +33,8 @@ class TensorFile {
   std::string refusal(std::string_view name, const TensorType& type) const;
 
  private:
+  TensorFile(std::filesystem::path path, std::vector<HostTensor> tensors);
+
   std::filesystem::path path_;
   std::map<std::string, HostTensor, std::less<>> tensors_;
 };

@@ -1,6 +1,11 @@
 #include "harness/conductor/cli/application.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <csignal>
+#include <iostream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -61,10 +66,25 @@ std::string plain_text(const CLI::ParseError& error) {
   return said.substr(0, at) + " is given more than once: several values are one list, with commas";
 }
 
+// A descriptor below 3 that is closed would be the next file that is opened, and get what is printed. Of standard output
+// one that cannot be written, so that a result that nobody gets is an error.
+void fill_standard_descriptors() {
+  for (const int number : {0, 1, 2}) {
+    if (::fcntl(number, F_GETFD) >= 0 || errno != EBADF) continue;
+    const int null = ::open("/dev/null", number == 2 ? O_WRONLY : O_RDONLY);
+    if (null >= 0 && null != number) {
+      ::dup2(null, number);
+      ::close(null);
+    }
+  }
+}
+
 }  // namespace
 
 int run_application(int argc, char** argv) {
+  fill_standard_descriptors();
   std::signal(SIGPIPE, SIG_IGN);  // `assay show … | head` is an error of write(), not a death
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit (ulimit -f) likewise
   CLI::App app(description, "assay");
   app.set_version_flag("-V,--version", fmt::format("assay {}", build_info().version),
                        "Print the version and exit");
@@ -90,7 +110,9 @@ int run_application(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& wanted) {  // --help, --version
-    return app.exit(wanted);
+    const int code = app.exit(wanted);
+    if (!std::cout.flush()) throw IoError("print", "standard output", "cannot be written", errno);
+    return code;
   } catch (const CLI::ParseError& error) {
     throw UsageError(fmt::format("{}; assay {}--help", plain_text(error), chosen(app)));
   }

@@ -22,7 +22,8 @@ class UsageError : public Error {
   using Error::Error;
 };
 
-// Throw std::system_error when stdout cannot take it (a full disk, a closed pipe).
+// Throw IoError when stdout cannot take it (a full disk, a closed descriptor), and std::system_error when nobody reads
+// the pipe.
 void print(std::string_view text);
 void print(const std::vector<Table>& tables);
 void print_json(const nlohmann::json& json);
@@ -32,8 +33,12 @@ void warn(std::string_view text);
 
 // Reports as the command line names them: a file, or "-" for standard input.
 
-// Throw JsonError. Warns where other rules than this program's made its metrics.
-Report load_report(const std::string& file);
+// What is done with a report whose parts contradict each other, which validate rejects: nothing is decided by it, but it
+// may be looked at.
+enum class Contradictions { refused, shown };
+
+// Throws JsonError. Warns where other rules than this program's made its metrics, and of contradictions that are shown.
+Report load_report(const std::string& file, Contradictions contradictions = Contradictions::refused);
 
 struct TwoReports {
   std::optional<Report> base;  // nothing where a folder of baselines has none of this machine: `why`

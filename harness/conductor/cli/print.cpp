@@ -16,8 +16,9 @@ namespace assay::cli {
 
 void print(std::string_view text) {
   // Flushed at once: a full disk is seen here and not after main.
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw std::system_error(errno, std::generic_category(), "standard output cannot be written");
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  if (errno == EPIPE) throw std::system_error(errno, std::generic_category(), "standard output");
+  throw IoError("print", "standard output", "cannot be written", errno);
 }
 
 void print(const std::vector<Table>& tables) { print(console(tables, console_style(STDOUT_FILENO))); }

@@ -5,7 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "harness/core/json/strict_json.hpp"
+#include "harness/core/text.hpp"
 #include "harness/report/environment_difference.hpp"
+#include "harness/report/invariants.hpp"
 #include "harness/report/report_json.hpp"
 
 namespace assay::cli {
@@ -35,8 +38,15 @@ TwoReports from_folder(const fs::path& folder, const std::string& current) {
 
 }  // namespace
 
-Report load_report(const std::string& file) {
+Report load_report(const std::string& file, Contradictions contradictions) {
   Report report = read_report(file == "-" ? "/dev/stdin" : file);
+  if (const std::vector<std::string> faults = invariant_violations(report); !faults.empty()) {
+    const std::string text =
+        fmt::format("{}: contradicts itself: {}{}; assay validate shows all", file, one_line(faults.front()),
+                    faults.size() > 1 ? fmt::format(" (and {} more)", faults.size() - 1) : "");
+    if (contradictions == Contradictions::refused) throw JsonError(text);
+    warn(text);
+  }
   if (const std::string other = other_rules(report); !other.empty()) warn(file + ": " + other);
   return report;
 }

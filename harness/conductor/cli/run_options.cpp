@@ -24,16 +24,32 @@ void RunOptions::add(CLI::App& command, bool resumable) {
   table_.add_all(command);
 }
 
+namespace {
+
+// A config looks like data and may come from anybody: only who types the command says what is executed.
+void refuse_programs(const RunConfig& config, const OptionValues& given, std::string_view where) {
+  const std::vector<std::string> named = list_of(config.values, "interpreter");
+  if (named.empty() || given.contains("interpreter")) return;
+  throw ConfigError(fmt::format(
+      "{}: \"interpreter\" names a program, which a config may not: give it on the command line if you "
+      "trust it, --interpreter {}",
+      where, one_line(named.front())));
+}
+
+}  // namespace
+
 RunRequest RunOptions::request(const std::vector<std::string>& command_line) const {
   RunRequest request;
   const OptionValues given = table_.values();
   if (!resume.empty()) request.resume = load_report(resume);
   if (!config_.empty()) {
     request.config = read_config(find_config(config_));
+    refuse_programs(request.config, given, config_);
     request.config.override_with(given);
   } else if (request.resume && request.resume->run.contains("config") &&
              request.resume->run["config"].is_object()) {
     request.config = config_from_json(request.resume->run["config"], resume);
+    refuse_programs(request.config, given, resume);
     request.config.override_with(given);
   } else if (!given.contains("workload")) {
     throw UsageError(
@@ -105,7 +121,8 @@ std::vector<std::string> doubts_about(const std::vector<Cell>& cells) {
                   most, here)};
 }
 
-int print_plan(const Expansion& expansion, const RunSettings& settings, bool check_alone) {
+int print_plan(const Expansion& expansion, const BackendRegistry& registry, const RunSettings& settings,
+               bool check_alone) {
   const std::vector<Cell>& cells = expansion.cells;
   Table table{.title = {}, .columns = {{"cell"}, {"status"}}, .rows = {}, .notes = {}};
   std::size_t runnable = 0;
@@ -114,6 +131,7 @@ int print_plan(const Expansion& expansion, const RunSettings& settings, bool che
     table.rows.push_back({{cell.id}, {cell.runnable() ? "to run" : std::string(to_string(cell.status))}});
     if (!cell.runnable()) table.notes.push_back(fmt::format("{}: {}", cell.id, cell.reason));
   }
+  for (const std::string& program : programs_of(cells, registry)) table.notes.push_back("starts " + program);
   for (const std::string& left_out : expansion.left_out) table.notes.push_back(left_out + ".");
   for (std::string& doubt : doubts_about(cells)) table.notes.push_back(std::move(doubt));
   table.notes.push_back(check_alone ? fmt::format("{} of {} cells can be checked.", runnable, cells.size())

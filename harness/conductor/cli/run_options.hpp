@@ -32,7 +32,8 @@ class RunOptions {
 };
 
 // The cells, without running them: what --dry-run prints. Returns the exit code: `incomplete` where none can be run.
-int print_plan(const Expansion& expansion, const RunSettings& settings, bool check_alone);
+int print_plan(const Expansion& expansion, const BackendRegistry& registry, const RunSettings& settings,
+               bool check_alone);
 
 // What is allowed and seldom meant: a sentence for each.
 std::vector<std::string> doubts_about(const std::vector<Cell>& cells);

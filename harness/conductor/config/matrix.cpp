@@ -67,6 +67,7 @@ class Expander {
       AxisLists lists =
           op ? op_axes(workload, values, settings_.quick, row.where) : network_axes(workload, values, row);
       const Workload* network = op ? nullptr : &find_workload(workload);
+      refuse_too_many(lists, backends.size(), row);
       multiply_out(lists, [&](OptionValues point) {
         const Axes axes = axes_of(point, values);
         if (is_repetition(network, lists, point, axes)) return;
@@ -86,6 +87,18 @@ class Expander {
         }
       });
     }
+  }
+
+  // Each list is short and their product need not be.
+  void refuse_too_many(const AxisLists& lists, std::size_t backends, const ConfigRow& row) const {
+    constexpr double most_cells = 20'000;
+    double cells = static_cast<double>(backends);
+    for (const auto& [axis, values] : lists) cells *= static_cast<double>(values.size());
+    cells += static_cast<double>(expansion_.cells.size());
+    if (cells > most_cells)
+      throw ConfigError(
+          fmt::format("{}: it makes {:.3g} cells, and {:.0f} are the most of a run: make several", row.where,
+                      cells, most_cells));
   }
 
   // How a backend executes a cell.

@@ -12,16 +12,13 @@ namespace {
 constexpr unsigned unsigned_byte = 0x08;
 constexpr std::uint64_t longest = std::uint64_t{1} << 32;
 
-}  // namespace
+struct IdxHeader {
+  std::size_t bytes = 0;  // of the header itself
+  std::uint64_t elements = 1;
+  Shape shape{};
+};
 
-IdxArray read_idx(const std::filesystem::path& path) {
-  return parse_idx(read_gzip_or_plain(path, longest), path);
-}
-
-IdxArray parse_idx(std::vector<std::byte> content, const std::filesystem::path& path) {
-  IdxArray array;
-  array.bytes = std::move(content);
-  const std::vector<std::byte>& bytes = array.bytes;
+IdxHeader parse_idx_header(std::span<const std::byte> bytes, const std::filesystem::path& path) {
   const auto fail = [&](std::string_view what) { return IoError("idx", path, what); };
   if (bytes.size() < 4) throw fail(fmt::format("is truncated: {} bytes hold no magic number", bytes.size()));
   const auto byte = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
@@ -33,22 +30,43 @@ IdxArray parse_idx(std::vector<std::byte> content, const std::filesystem::path& 
     throw fail(fmt::format("holds elements of type 0x{:02x}; only 0x08 (unsigned bytes) is read", byte(2)));
   const std::size_t rank = byte(3);
   if (rank < 1 || rank > 4) throw fail(fmt::format("has {} dimensions; 1 to 4 are read", rank));
-  const std::size_t header = 4 + 4 * rank;
-  if (bytes.size() < header)
-    throw fail(fmt::format("is truncated: {} of the {} bytes of its header are there", bytes.size(), header));
-  std::uint64_t elements = 1;
+  IdxHeader header{.bytes = 4 + 4 * rank};
+  if (bytes.size() < header.bytes)
+    throw fail(
+        fmt::format("is truncated: {} of the {} bytes of its header are there", bytes.size(), header.bytes));
   for (std::size_t d = 0; d < rank; ++d) {
     std::uint64_t extent = 0;
     for (std::size_t i = 0; i < 4; ++i) extent = extent << 8 | byte(4 + 4 * d + i);
-    array.shape.push_back(static_cast<std::int64_t>(extent));
-    if (__builtin_mul_overflow(elements, extent, &elements) || elements > longest || extent == 0)
+    header.shape.push_back(static_cast<std::int64_t>(extent));
+    if (__builtin_mul_overflow(header.elements, extent, &header.elements) || header.elements > longest ||
+        extent == 0)
       throw fail(fmt::format("dimension {} is {}, which cannot be true", d, extent));
   }
-  if (bytes.size() - header != elements)
-    throw fail(fmt::format("is {}: {} needs {} bytes of data, {} are there",
-                           bytes.size() - header < elements ? "truncated" : "too long",
-                           to_string(array.shape), elements, bytes.size() - header));
-  array.bytes.erase(array.bytes.begin(), array.bytes.begin() + static_cast<std::ptrdiff_t>(header));
+  return header;
+}
+
+}  // namespace
+
+IdxArray read_idx(const std::filesystem::path& path) {
+  const auto whole = [&](std::span<const std::byte> first) {
+    const IdxHeader header = parse_idx_header(first, path);
+    return header.bytes + header.elements;
+  };
+  return parse_idx(read_gzip_or_plain(path, longest, whole), path);
+}
+
+IdxArray parse_idx(std::vector<std::byte> content, const std::filesystem::path& path) {
+  const IdxHeader header = parse_idx_header(content, path);
+  const std::uint64_t there = content.size() - header.bytes;
+  if (there != header.elements)
+    throw IoError("idx", path,
+                  fmt::format("is {}: {} needs {} bytes of data, {} are there",
+                              there < header.elements ? "truncated" : "too long", to_string(header.shape),
+                              header.elements, there));
+  IdxArray array;
+  array.shape = header.shape;
+  array.bytes = std::move(content);
+  array.bytes.erase(array.bytes.begin(), array.bytes.begin() + static_cast<std::ptrdiff_t>(header.bytes));
   return array;
 }
 

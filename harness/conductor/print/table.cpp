@@ -112,23 +112,6 @@ std::string format_metric(const Metric& metric) {
   return text + fmt::format(" [{}, {}]", lower, upper);
 }
 
-std::string one_line(std::string_view text, std::size_t limit) {
-  std::string out;
-  bool space = false;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte <= ' ' || byte == 0x7f) {
-      space = !out.empty();
-      continue;
-    }
-    if (out.size() >= limit && (byte & 0xC0) != 0x80) return out + "...";
-    if (space) out += ' ';
-    space = false;
-    out += c;
-  }
-  return out;
-}
-
 std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));

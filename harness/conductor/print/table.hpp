@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/core/text.hpp"
 #include "harness/report/metric.hpp"
 
 namespace assay {
@@ -41,8 +42,6 @@ std::string format_value(double value, Hint hint, std::string_view unit);
 std::string format_metric(const Metric& metric);
 // Without an exponent: 0.00123, 1.23, 123, 123456.
 std::string format_significant(double value, int digits = 3);
-// One line, without control characters; at most `limit` characters, the rest is "...".
-std::string one_line(std::string_view text, std::size_t limit = 400);
 // Characters (code points), not bytes.
 std::size_t display_width(std::string_view text);
 

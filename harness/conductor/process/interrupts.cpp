@@ -40,7 +40,11 @@ Interrupts::Interrupts() {
   struct sigaction action{};
   action.sa_handler = remember;
   sigemptyset(&action.sa_mask);
-  for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &action, &previous_actions[i]);
+  for (std::size_t i = 0; i < watched.size(); ++i) {
+    ::sigaction(watched[i], nullptr, &previous_actions[i]);
+    // nohup, and trap '' in a shell, ask that it be ignored.
+    if (previous_actions[i].sa_handler != SIG_IGN) ::sigaction(watched[i], &action, nullptr);
+  }
 }
 
 Interrupts::~Interrupts() {

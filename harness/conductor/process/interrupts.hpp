@@ -4,7 +4,7 @@
 namespace assay {
 
 // While one lives, SIGINT, SIGTERM and SIGHUP are remembered instead of ending the program; a third SIGINT
-// ends it at once. At most one at a time.
+// ends it at once. One that was ignored before stays ignored. At most one at a time.
 class Interrupts {
  public:
   Interrupts();

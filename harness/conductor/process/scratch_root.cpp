@@ -11,6 +11,9 @@
 #include <string_view>
 #include <system_error>
 
+#include "harness/core/error.hpp"
+#include "harness/core/paths.hpp"
+
 namespace assay {
 namespace {
 
@@ -39,6 +42,17 @@ bool is_ours(const fs::path& folder) {
   return ::lstat(folder.c_str(), &there) == 0 && S_ISDIR(there.st_mode) && there.st_uid == ::geteuid();
 }
 
+// The lock last: what has none is nobody's, and stays for ever.
+bool remove_with_lock(const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;
+    if (entry->path().filename() != "lock") fs::remove_all(entry->path(), ignored);
+  }
+  fs::remove_all(folder, error);
+  return !error;
+}
+
 bool sweep(const fs::path& folder) {
   if (!is_ours(folder)) return false;
   const fs::path lock = folder / "lock";
@@ -46,9 +60,7 @@ bool sweep(const fs::path& folder) {
   if (file < 0) return false;
   bool removed = false;
   if (::flock(file, LOCK_EX | LOCK_NB) == 0 && is_marked(file) && is_still_at(file, lock)) {
-    std::error_code error;
-    fs::remove_all(folder, error);
-    removed = !error;
+    removed = remove_with_lock(folder);
   }
   ::close(file);
   return removed;
@@ -57,10 +69,12 @@ bool sweep(const fs::path& folder) {
 }  // namespace
 
 ScratchRoot::ScratchRoot(bool keep) {
-  const fs::path temporary = fs::temp_directory_path();
+  const fs::path temporary = temporary_folder();
   sweep_stale_scratch(temporary);
   std::string pattern = (temporary / std::string(prefix)).string() + "XXXXXX";
-  if (!::mkdtemp(pattern.data())) throw std::system_error(errno, std::generic_category(), pattern);
+  if (!::mkdtemp(pattern.data()))
+    throw IoError("scratch", temporary, "takes no folder of ours; set TMPDIR to one that may be written",
+                  errno);
   path_ = pattern;
   if (keep) return;
   const fs::path lock = path_ / "lock";
@@ -72,14 +86,13 @@ ScratchRoot::ScratchRoot(bool keep) {
     if (lock_ >= 0) ::close(lock_);
     std::error_code ignored;
     fs::remove_all(path_, ignored);
-    throw std::system_error(error, std::generic_category(), lock.string());
+    throw IoError("scratch", lock, "cannot be written; set TMPDIR to a folder with room", error);
   }
 }
 
 ScratchRoot::~ScratchRoot() {
   if (lock_ < 0) return;
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  remove_with_lock(path_);
   ::close(lock_);
 }
 

@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/conductor/process/survivors.hpp"
 #include "harness/core/io/file.hpp"
 
 extern char** environ;
@@ -35,12 +36,14 @@ Pipe make_pipe() {
   if (::pipe2(ends, O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "[worker] pipe2");
   // Above those that the child's own are moved to.
-  int high[2];
+  Descriptor high[2];
   for (int i = 0; i < 2; ++i) {
-    high[i] = ::fcntl(ends[i], F_DUPFD_CLOEXEC, 10);
+    high[i] = Descriptor(::fcntl(ends[i], F_DUPFD_CLOEXEC, 10));
     ::close(ends[i]);
   }
-  return {Descriptor(high[0]), Descriptor(high[1])};
+  if (!high[0] || !high[1])
+    throw std::system_error(errno, std::generic_category(), "[worker] no descriptors are left");
+  return {std::move(high[0]), std::move(high[1])};
 }
 
 std::vector<std::string> environment_with(const std::map<std::string, std::string>& added) {
@@ -80,7 +83,7 @@ struct ChildPlan {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != plan.conductor) ::_exit(127);  // it died before prctl
-  for (const int number : {SIGPIPE, SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_DFL);
+  for (const int number : {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -128,7 +131,9 @@ WorkerProcess::WorkerProcess(const WorkerStart& start) {
   Pipe commands = make_pipe(), events = make_pipe(), log = make_pipe(), failure = make_pipe();
   std::vector<std::string> argument_texts = start.command;
   argument_texts.push_back(start.cell_folder.string());
-  std::vector<std::string> environment_texts = environment_with(start.environment);
+  std::map<std::string, std::string> variables = start.environment;
+  variables[folder_variable] = start.cell_folder.string();
+  std::vector<std::string> environment_texts = environment_with(variables);
   const std::vector<char*> arguments = pointers_to(argument_texts);
   const std::vector<char*> environment = pointers_to(environment_texts);
   cpu_set_t cores;
@@ -147,7 +152,7 @@ WorkerProcess::WorkerProcess(const WorkerStart& start) {
                        .failure = failure.write.get(),
                        .conductor = ::getpid()};
   log_ = std::make_unique<WorkerLog>(log.read.release(), start.cell_folder / "log");
-  pid_ = ::fork();
+  pid_ = fork_worker(start.cell_folder);
   if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "[worker] fork");
   if (pid_ == 0) run_child(plan);
   ::setpgid(pid_, pid_);  // whoever of the two comes first
@@ -165,6 +170,7 @@ WorkerProcess::WorkerProcess(const WorkerStart& start) {
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }
     exit_ = WorkerExit{127, 0, 0, 0};
+    end_survivors(pid_);
     throw std::system_error(error, std::generic_category(), start.command.front());
   }
 }
@@ -180,7 +186,7 @@ std::optional<WorkerExit> WorkerProcess::ended() {
   const pid_t got = ::wait4(pid_, &status, WNOHANG, &usage);
   if (got != pid_) return std::nullopt;
   exit_ = exit_of(status, usage);
-  ::kill(-pid_, SIGKILL);  // whom it left behind
+  end_survivors(pid_);
   log_->drain();
   return exit_;
 }

@@ -13,6 +13,7 @@
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/io/npy.hpp"
 #include "harness/core/io/safetensors.hpp"
+#include "harness/core/io/sha256.hpp"
 #include "harness/core/json/decode.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/core/paths.hpp"
@@ -126,6 +127,9 @@ const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& progra
 std::string file_name_of(const Cell& cell) {
   std::string name = cell.id;
   std::ranges::replace_if(name, [](char c) { return c == '/' || c == ':' || c == ' '; }, '_');
+  // A file system takes 255 bytes, and "check-" may stand in front.
+  constexpr std::size_t longest = 200, kept = 120;
+  if (name.size() > longest) name = name.substr(0, kept) + "_" + sha256(name);
   return name;
 }
 
@@ -175,6 +179,7 @@ void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, co
 
 void read_clock(const std::filesystem::path& file, bool has_loss, Fork& fork) {
   ClockFile clock = read_clock_file(file);
+  if (!clock.complete) throw CellError("results/clock.json: its worker did not do all blocks");
   fork.blocks = std::move(clock.blocks);
   for (Block& block : fork.blocks) {
     if (!has_loss)

@@ -124,6 +124,9 @@ void settle_status(CellReport& row, const Cell& cell, int planned) {
   } else if (cell.check && !row.equivalence.checked && row.equivalence.reason == "not reached") {
     row.status = Status::interrupted;
     row.reason = "not reached";
+  } else if (cell.check && !row.equivalence.checked && ok > 0) {
+    row.status = Status::failed;
+    row.reason = "it was not checked: " + row.equivalence.reason;
   } else if (ok < planned) {
     row.status = Status::interrupted;
     row.reason = fmt::format("{} of {} forks are there; --resume runs the others", ok, planned);

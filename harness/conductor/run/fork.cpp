@@ -20,6 +20,7 @@
 #include "harness/core/error.hpp"
 #include "harness/core/io/sha256.hpp"
 #include "harness/machine/cores.hpp"
+#include "harness/report/invariants.hpp"
 
 namespace assay {
 namespace {
@@ -196,11 +197,34 @@ bool may_stay(const Cell& cell) {
   return cell.measure.epochs == 0 && cell.axes.loader != LoaderKind::native && !cell.profile;
 }
 
+// A fork that counts steps has the timed blocks, or the timed steps, that were asked for, one that counts epochs a block of
+// each.
+void refuse_other_plan(const Fork& fork, const MeasurePlan& plan) {
+  std::int64_t blocks = 0, steps = 0;
+  for (const Block& block : fork.blocks) {
+    if (block.kind != BlockKind::timed) continue;
+    ++blocks;
+    steps += block.steps;
+  }
+  const bool counts = plan.steps > 0 && plan.epochs == 0;
+  const std::int64_t asked = plan.epochs > 0 ? plan.epochs : counts ? plan.steps : plan.blocks;
+  const std::int64_t found = counts ? steps : blocks;
+  if (found != asked)
+    throw Error(fmt::format("results/clock.json: has {} timed {} where {} were asked", found,
+                            counts ? "steps" : "blocks", asked));
+}
+
 // What a timed fork measured; its status says why it is worth nothing.
 void take_clock(Fork& fork, const Cell& cell, const fs::path& folder, const ConversationResult& result,
                 const std::vector<int>& cores) {
-  read_clock(folder / "results/clock.json", cell.has_loss(), fork);
-  if (const std::string lie = outside_of_window(fork, window_of(result)); !lie.empty()) throw Error(lie);
+  Fork measured = fork;  // what cannot be so comes into no report
+  read_clock(folder / "results/clock.json", cell.has_loss(), measured);
+  Violations violations("results/clock.json");
+  judge_fork(violations, measured);
+  if (!violations.found().empty()) throw Error(violations.found().front());
+  refuse_other_plan(measured, cell.measure);
+  if (const std::string lie = outside_of_window(measured, window_of(result)); !lie.empty()) throw Error(lie);
+  fork = std::move(measured);
   add_quality_flags(fork, cell);
   add_warnings(fork);
   refuse_divergence(fork);

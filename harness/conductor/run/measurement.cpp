@@ -164,6 +164,7 @@ struct Measurement::Parts {
                    {"quick", settings_.quick},
                    {"datasets", nlohmann::json::array()}};
     report_.run["settings"] = settings_json(settings_);
+    report_.run["programs"] = programs_of(cells_, context_.registry);
     if (!expansion_.left_out.empty()) report_.run["left_out"] = expansion_.left_out;
     if (!request_.best.empty()) report_.run["best"] = encode(request_.best);
     report_.environment = request_.environment;
@@ -176,6 +177,8 @@ struct Measurement::Parts {
       report_.cells.push_back(planned_report(cell, settings_.seed));
       if (request_.resume) take_earlier(report_.cells.back(), *request_.resume);
     }
+    // What is saved from here on is whole, whenever the program is killed.
+    for (std::size_t i = 0; request_.resume && i < cells_.size(); ++i) settle(i);
   }
 
   // Adds this start of the program to those of the earlier report.

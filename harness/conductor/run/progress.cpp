@@ -1,13 +1,19 @@
 #include "harness/conductor/run/progress.hpp"
 
 #include "harness/core/clock.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/report_json.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -15,6 +21,14 @@ namespace assay {
 namespace {
 
 constexpr std::size_t line_width = 110;
+constexpr std::size_t longest_result = 2000;
+
+// A full disk or a terminal that is gone costs the line, not the run.
+void put(std::FILE* out, const std::string& text) {
+  [[maybe_unused]] const std::size_t written = std::fwrite(text.data(), 1, text.size(), out);
+  std::fflush(out);
+  std::clearerr(out);
+}
 
 }  // namespace
 
@@ -49,19 +63,17 @@ void Progress::end(std::string_view result, bool good, bool counts) {
   if (!out_ || (terminal_ && good)) return;
   const std::string count = counts ? fmt::format("[{}/{}] ", done_, planned_) : "";
   const std::string left = terminal_ ? "" : time_left();
-  fmt::print(out_, "{}{}: {} ({}){}\n", count, what_, result, duration_text(seconds),
-             left.empty() ? "" : ", " + left);
-  std::fflush(out_);
+  put(out_, fmt::format("{}{}: {} ({}){}\n", count, one_line(what_), one_line(result, longest_result),
+                        duration_text(seconds), left.empty() ? "" : ", " + left));
 }
 
 void Progress::note(std::string_view line) {
   clear();
-  if (out_) fmt::print(out_, "{}\n", line);
+  if (out_) put(out_, one_line(line, longest_result) + "\n");
 }
 
 void Progress::clear() {
-  if (out_ && terminal_) fmt::print(out_, "\r\033[K");
-  if (out_) std::fflush(out_);
+  if (out_ && terminal_) put(out_, "\r\033[K");
 }
 
 std::string Progress::time_left() const {
@@ -77,16 +89,66 @@ void Progress::draw(bool now) {
   std::string line = fmt::format("[{}/{}] {}: {}", done_, planned_, what_, phase_);
   if (share_ > 0) line += fmt::format(" {:.0f} %", 100 * share_);
   if (const std::string left = time_left(); !left.empty()) line += ", " + left;
-  fmt::print(out_, "\r\033[K{}", line.substr(0, line_width));
-  std::fflush(out_);
+  put(out_, "\r\033[K" + one_line(line, line_width));
 }
 
-Journal::Journal(std::filesystem::path file) : file_(std::move(file)) {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path lock_of(const fs::path& report) { return report.string() + ".lock"; }
+
+// Held until the run is over: the last of two runs would take the work of the first away.
+Descriptor lock_report(const fs::path& report) {
+  const fs::path path = lock_of(report);
+  for (;;) {
+    Descriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+    if (!lock)
+      throw IoError("run", path, "cannot be made, which says that the report is being written", errno);
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      throw IoError("run", report,
+                    "is being written by another run: wait for it, or name another file with --out");
+    // Its holder may have removed it between the two calls.
+    struct stat held{}, there{};
+    if (::fstat(lock.get(), &held) == 0 && ::stat(path.c_str(), &there) == 0 && held.st_ino == there.st_ino)
+      return lock;
+  }
+}
+
+// A reader that comes too late would have to be waited for when all has been measured.
+Descriptor open_pipe(const fs::path& path) {
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  for (;;) {
+    Descriptor pipe(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
+    if (pipe) {
+      ::fcntl(pipe.get(), F_SETFL, 0);
+      return pipe;
+    }
+    if (errno != ENXIO) throw IoError("run", path, "cannot be opened", errno);
+    if (std::chrono::steady_clock::now() > patience)
+      throw IoError("run", path, "is a pipe that nobody reads: start its reader first");
+    ::usleep(20'000);
+  }
+}
+
+}  // namespace
+
+Journal::Journal(fs::path file) : file_(std::move(file)) {
   if (file_.empty()) return;
+  std::error_code error;
+  if (fs::is_fifo(file_, error)) {
+    regular_ = false;
+    pipe_ = open_pipe(file_);
+    return;
+  }
   require_writable(file_);
   remove_abandoned(file_);  // by a run of this report that was killed while it wrote
-  std::error_code error;
-  regular_ = !std::filesystem::exists(file_, error) || std::filesystem::is_regular_file(file_, error);
+  regular_ = !fs::exists(file_, error) || fs::is_regular_file(file_, error);
+  if (regular_) lock_ = lock_report(file_);
+}
+
+Journal::~Journal() {
+  if (lock_) ::unlink(lock_of(file_).c_str());
 }
 
 void Journal::save(const Report& report) {
@@ -94,7 +156,15 @@ void Journal::save(const Report& report) {
 }
 
 void Journal::finish(const Report& report) {
-  if (!file_.empty()) write_atomically(file_, report_text(report));
+  if (file_.empty()) return;
+  if (!pipe_) return write_atomically(file_, report_text(report));
+  const std::string text = report_text(report);
+  for (std::string_view left = text; !left.empty();) {
+    const ssize_t count = ::write(pipe_.get(), left.data(), left.size());
+    if (count < 0 && errno != EINTR) throw IoError("run", file_, "cannot be written", errno);
+    if (count > 0) left.remove_prefix(static_cast<std::size_t>(count));
+  }
+  pipe_.reset();
 }
 
 }  // namespace assay

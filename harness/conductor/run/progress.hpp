@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "harness/core/io/file.hpp"
 #include "harness/report/report.hpp"
 
 namespace assay {
@@ -53,8 +54,11 @@ class Progress {
 // The report on disk while the run goes on: at any moment it is whole, valid and true.
 class Journal {
  public:
-  // Empty: nothing is written. Throws IoError when no file could be written there, before anything is run.
+  // Empty: nothing is written. Throws IoError when no file could be written there, before anything is run, and when
+  // another run writes this report: "<file>.lock" says so while one does. A named pipe must have its reader within 5 s,
+  // and stays open.
   explicit Journal(std::filesystem::path file);
+  ~Journal();
 
   // Replaces the file by the report as it stands. What is no regular file (a pipe, /dev/stdout) waits for
   // finish(). Throws IoError.
@@ -64,6 +68,8 @@ class Journal {
  private:
   std::filesystem::path file_;
   bool regular_ = true;
+  Descriptor lock_;  // of a regular file
+  Descriptor pipe_;  // of a named pipe
 };
 
 }  // namespace assay

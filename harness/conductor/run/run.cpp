@@ -1,15 +1,21 @@
 #include "harness/conductor/run/run.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "harness/conductor/data/preparation.hpp"
 #include "harness/conductor/process/interrupts.hpp"
+#include "harness/conductor/process/survivors.hpp"
 #include "harness/conductor/run/best_mode.hpp"
 #include "harness/conductor/run/measurement.hpp"
 #include "harness/conductor/run/rounds.hpp"
 #include "harness/core/clock.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/paths.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 
@@ -46,6 +52,23 @@ Expansion cells_of(const RunRequest& request, const BackendRegistry& registry) {
   const RunSettings settings = settings_of(request.config);
   if (!request.check_alone && settings.forks > 0) mark_missing_data(expansion.cells, settings);
   return expansion;
+}
+
+std::vector<std::string> programs_of(const std::vector<Cell>& cells, const BackendRegistry& registry) {
+  std::vector<std::string> programs;
+  const auto add = [&](const BackendDescription& backend) {
+    std::string line;
+    for (const std::string& part : backend.command) line += (line.empty() ? "" : " ") + shell_word(part);
+    if (!contains(programs, line)) programs.push_back(std::move(line));
+  };
+  bool checked = false;
+  for (const Cell& cell : cells) {
+    if (!cell.runnable()) continue;
+    add(*cell.backend);
+    checked = checked || cell.check;
+  }
+  if (const BackendDescription* oracle = registry.oracle(); checked && oracle != nullptr) add(*oracle);
+  return programs;
 }
 
 namespace {
@@ -123,7 +146,28 @@ RunOutcome run_cells(const RunRequest& request, const BackendRegistry& registry,
 
 }  // namespace
 
+namespace {
+
+// A run has some 30 files open, and the dynamic linker of a worker some more.
+void require_descriptors() {
+  constexpr rlim_t wanted = 256, fewest = 64;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  rlimit raised = limit;
+  raised.rlim_cur = std::min(wanted, limit.rlim_max);
+  if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
+  if (limit.rlim_cur < fewest)
+    throw ConfigError(fmt::format("{} files may be open at a time, a run needs {}: ulimit -n {}",
+                                  limit.rlim_cur, fewest, wanted));
+}
+
+}  // namespace
+
 RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progress& progress) {
+  require_descriptors();
+  if (const std::string why = why_nothing_is_cached(); !why.empty())
+    progress.note("nothing is cached: " + why);
+  const SurvivorGuard guard;
   const Interrupts interrupts;
   if (request.check_alone || !seeks_best(request.config))
     return run_cells(request, registry, progress, interrupts);

@@ -51,6 +51,10 @@ struct RunOutcome {
 // The cells of the request, filter applied. Throws ConfigError, also when the filter leaves none.
 Expansion cells_of(const RunRequest& request, const BackendRegistry& registry);
 
+// What a run of the cells starts, each once: command lines without the cell folder, with that of the oracle where a cell
+// is checked.
+std::vector<std::string> programs_of(const std::vector<Cell>& cells, const BackendRegistry& registry);
+
 // Throws ConfigError or IoError for what is wrong before anything has run: the config, the place of the
 // report, a damaged data set, an earlier report of another config. Afterwards everything that goes wrong is a
 // row. Where the config asks for the best mode, its candidates are tried first.

@@ -19,8 +19,8 @@
 namespace assay {
 namespace {
 
-Descriptor open_to_read(const std::filesystem::path& path, struct stat& status) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+Descriptor open_to_read(const std::filesystem::path& path, struct stat& status, int flags = 0) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags));
   if (!file) throw IoError("read", path, "cannot be opened", errno);
   if (::fstat(file.get(), &status) != 0) throw IoError("read", path, "cannot be examined", errno);
   if (S_ISDIR(status.st_mode)) throw IoError("read", path, "is a folder, not a file");
@@ -29,9 +29,10 @@ Descriptor open_to_read(const std::filesystem::path& path, struct stat& status) 
 
 // Reads to the end, whatever stat said: pipes and /proc have no size.
 template <typename Bytes>
-Bytes read_whole(const std::filesystem::path& path, std::uint64_t limit) {
+Bytes read_whole(const std::filesystem::path& path, std::uint64_t limit, bool foreign = false) {
   struct stat status = {};
-  const Descriptor file = open_to_read(path, status);
+  const Descriptor file = open_to_read(path, status, foreign ? O_NOFOLLOW | O_NONBLOCK : 0);
+  if (foreign && !S_ISREG(status.st_mode)) throw IoError("read", path, "is not a regular file");
   const auto too_large = [&] { return IoError("read", path, fmt::format("is larger than {} bytes", limit)); };
   if (status.st_size > 0 && static_cast<std::uint64_t>(status.st_size) > limit) throw too_large();
   Bytes bytes;
@@ -64,7 +65,7 @@ int Descriptor::reset() { return fd_ >= 0 ? ::close(std::exchange(fd_, -1)) : 0;
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
   struct stat status = {};
-  const Descriptor file = open_to_read(path, status);
+  const Descriptor file = open_to_read(path, status, O_NONBLOCK);  // a pipe would wait for a writer
   if (!S_ISREG(status.st_mode)) throw IoError("map", path, "is not a regular file");
   if (status.st_size == 0) return;
   size_ = static_cast<std::size_t>(status.st_size);
@@ -89,6 +90,10 @@ MappedFile::~MappedFile() {
 
 void MappedFile::will_need() const {
   if (data_ != nullptr) ::madvise(const_cast<std::byte*>(data_), size_, MADV_WILLNEED);
+}
+
+std::vector<std::byte> read_foreign_file(const std::filesystem::path& path, std::uint64_t limit) {
+  return read_whole<std::vector<std::byte>>(path, limit, true);
 }
 
 std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_t limit) {
@@ -117,17 +122,26 @@ bool is_gzip(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-std::vector<std::byte> read_gzip_or_plain(const std::filesystem::path& path, std::uint64_t limit) {
+std::vector<std::byte> read_gzip_or_plain(
+    const std::filesystem::path& path, std::uint64_t limit,
+    const std::function<std::uint64_t(std::span<const std::byte>)>& whole) {
+  constexpr std::size_t first_bytes = 64;
   std::vector<std::byte> packed = read_file(path, limit);
   if (!is_gzip(packed)) return packed;
 
   Inflater inflater;
   z_stream& stream = inflater.stream;
   if (inflateInit2(&stream, gzip_window) != Z_OK) throw IoError("gzip", path, "zlib cannot be initialised");
-  std::vector<std::byte> bytes(std::max<std::size_t>(packed.size() * 4, 4096));
+  std::vector<std::byte> bytes(4096);
   std::size_t in = 0;
   std::size_t out = 0;
+  bool is_known = !whole;
   while (true) {
+    if (!is_known && out >= first_bytes) {
+      is_known = true;
+      limit = std::min(limit, whole(std::span(bytes).first(first_bytes)));
+    }
+    if (out > limit) throw IoError("gzip", path, fmt::format("inflates to more than {} bytes", limit));
     if (out == bytes.size()) {
       if (out > limit) throw IoError("gzip", path, fmt::format("inflates to more than {} bytes", limit));
       bytes.resize(bytes.size() * 2);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,6 +53,10 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
+// A file that somebody else wrote and may still change: regular (no link, no pipe, no device), at most `limit` bytes, and
+// copied, not mapped. Never waits. Throws IoError.
+std::vector<std::byte> read_foreign_file(const std::filesystem::path& path, std::uint64_t limit);
+
 // Throws IoError, also when the file is larger than `limit` bytes.
 std::vector<std::byte> read_file(const std::filesystem::path& path,
                                  std::uint64_t limit = std::uint64_t{1} << 36);
@@ -59,9 +64,11 @@ std::string read_text(const std::filesystem::path& path, std::uint64_t limit = s
 
 // The content of a file, inflated when it starts with gzip's magic number (whatever its name). Several
 // members are read as one. Throws IoError naming the file: absent, truncated, corrupt, trailing bytes that
-// are no gzip, or more than `limit` bytes.
-std::vector<std::byte> read_gzip_or_plain(const std::filesystem::path& path,
-                                          std::uint64_t limit = std::uint64_t{1} << 34);
+// are no gzip, or more than `limit` bytes. `whole`: says from the first 64 bytes how many the content has by its own
+// header; what inflates to more is refused as soon as it does.
+std::vector<std::byte> read_gzip_or_plain(
+    const std::filesystem::path& path, std::uint64_t limit = std::uint64_t{1} << 34,
+    const std::function<std::uint64_t(std::span<const std::byte>)>& whole = {});
 
 // For tests and fixtures.
 void write_gzip(const std::filesystem::path& path, std::span<const std::byte> bytes);

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t longest_safetensors_header = 100'000'000;  // as the format's own implementation
+constexpr std::uint64_t longest_safetensors_header = std::uint64_t{1} << 24;  // of some 100,000 tensors
 
 struct Name {
   DType dtype;
@@ -37,7 +37,11 @@ struct Entry {
 Json parse_strictly(std::string_view text, const std::filesystem::path& path) {
   std::vector<std::set<std::string>> keys;
   std::string repeated;
-  const auto watch = [&](int, Json::parse_event_t event, Json& value) {
+  constexpr int deepest = 2;  // the lists of a tensor, within its object, within the header
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
+    const bool opens =
+        event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+    if (opens && depth > deepest) throw IoError("safetensors", path, "the header is nested too deep");
     if (event == Json::parse_event_t::object_start) {
       keys.emplace_back();
     } else if (event == Json::parse_event_t::object_end) {
@@ -145,9 +149,10 @@ void write_safetensors(const std::filesystem::path& path, std::span<const HostTe
   file.commit(false);  // a cell folder is made anew after a crash of the machine
 }
 
-std::vector<HostTensor> read_safetensors(const std::filesystem::path& path, SafetensorsMetadata* metadata) {
-  const MappedFile file(path);
-  const std::span<const std::byte> bytes = file.bytes();
+namespace {
+
+std::vector<HostTensor> parse_safetensors(std::span<const std::byte> bytes, const std::filesystem::path& path,
+                                          SafetensorsMetadata* metadata) {
   if (bytes.size() < 8)
     throw IoError("safetensors", path, fmt::format("is truncated: {} bytes hold no header", bytes.size()));
   std::uint64_t length = 0;
@@ -194,6 +199,16 @@ std::vector<HostTensor> read_safetensors(const std::filesystem::path& path, Safe
     tensors.push_back({std::move(entry.name), std::move(entry.type), {part.begin(), part.end()}});
   }
   return tensors;
+}
+
+}  // namespace
+
+std::vector<HostTensor> read_safetensors(const std::filesystem::path& path, SafetensorsMetadata* metadata) {
+  return parse_safetensors(MappedFile(path).bytes(), path, metadata);
+}
+
+std::vector<HostTensor> read_foreign_safetensors(const std::filesystem::path& path, std::uint64_t limit) {
+  return parse_safetensors(read_foreign_file(path, limit), path, nullptr);
 }
 
 }  // namespace assay

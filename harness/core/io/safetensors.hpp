@@ -2,6 +2,7 @@
 // BF16, I32 and U8.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <span>
@@ -23,5 +24,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const HostTe
 // bounds, duplicate names. Throws IoError naming the tensor.
 std::vector<HostTensor> read_safetensors(const std::filesystem::path& path,
                                          SafetensorsMetadata* metadata = nullptr);
+// The same of a file that somebody else wrote, of at most `limit` bytes: see read_foreign_file().
+std::vector<HostTensor> read_foreign_safetensors(const std::filesystem::path& path, std::uint64_t limit);
 
 }  // namespace assay

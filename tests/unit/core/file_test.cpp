@@ -1,5 +1,6 @@
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -135,6 +136,24 @@ std::vector<std::byte> pattern(std::size_t size) {
   Philox random(1, "pattern");
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.below(7));
   return bytes;
+}
+
+TEST(ForeignFile, is_read_where_it_is_regular_and_small_enough) {
+  const TemporaryFolder folder;
+  write_atomically(folder.path() / "file", "four", false);
+  EXPECT_EQ(read_foreign_file(folder.path() / "file", 4).size(), 4u);
+  EXPECT_THAT(message([&] { read_foreign_file(folder.path() / "file", 3); }), HasSubstr("larger than 3"));
+}
+
+TEST(ForeignFile, is_refused_at_once_where_it_is_a_pipe_a_device_or_a_link) {
+  const TemporaryFolder folder;
+  write_atomically(folder.path() / "file", "four", false);
+  ASSERT_EQ(::mkfifo((folder.path() / "pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink(folder.path() / "file", folder.path() / "link");
+  std::filesystem::create_symlink("/dev/zero", folder.path() / "zeros");
+  for (const char* name : {"pipe", "link", "zeros", "absent", "."})
+    EXPECT_NE(message([&] { read_foreign_file(folder.path() / name, 1 << 20); }), "") << name;
+  EXPECT_THAT(message([&] { MappedFile(folder.path() / "pipe"); }), HasSubstr("is not a regular file"));
 }
 
 TEST(Gzip, reads_what_is_compressed_and_what_is_not) {

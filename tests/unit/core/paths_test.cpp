@@ -7,6 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/core/error.hpp"
+#include "tests/temporary_folder.hpp"
+
 namespace assay {
 namespace {
 
@@ -28,21 +31,63 @@ class PathsTest : public testing::Test {
 };
 
 TEST_F(PathsTest, TheCacheIsTheFirstFolderThatTheEnvironmentNames) {
-  ::setenv("TMPDIR", "/tmp", 1);
-  EXPECT_EQ(cache_folder(), "/tmp/assay-" + std::to_string(::getuid()));
-  ::setenv("HOME", "/home/me", 1);
-  EXPECT_EQ(cache_folder(), "/home/me/.cache/assay");
-  ::setenv("XDG_CACHE_HOME", "/x", 1);
-  EXPECT_EQ(cache_folder(), "/x/assay");
-  ::setenv("ASSAY_CACHE", "/a", 1);
-  EXPECT_EQ(cache_folder(), "/a");
+  const TemporaryFolder folder;
+  const std::string path = folder.path().string();
+  ::setenv("HOME", (path + "/home").c_str(), 1);
+  EXPECT_EQ(cache_folder(), path + "/home/.cache/assay");
+  ::setenv("XDG_CACHE_HOME", (path + "/x").c_str(), 1);
+  EXPECT_EQ(cache_folder(), path + "/x/assay");
+  ::setenv("ASSAY_CACHE", (path + "/a").c_str(), 1);
+  EXPECT_EQ(cache_folder(), path + "/a");
+  EXPECT_EQ(why_nothing_is_cached(), "");
+  EXPECT_EQ(std::filesystem::status(cache_folder()).permissions(), std::filesystem::perms::owner_all);
 }
 
 TEST_F(PathsTest, AnEmptyVariableNamesNoCache) {
-  ::setenv("HOME", "/home/me", 1);
+  const TemporaryFolder folder;
+  ::setenv("HOME", folder.path().c_str(), 1);
   ::setenv("XDG_CACHE_HOME", "", 1);
   ::setenv("ASSAY_CACHE", "", 1);
-  EXPECT_EQ(cache_folder(), "/home/me/.cache/assay");
+  EXPECT_EQ(cache_folder(), folder.path() / ".cache/assay");
+}
+
+TEST_F(PathsTest, WithoutAHomeTheCacheIsThisProcessesAlone) {
+  const TemporaryFolder folder;
+  ::setenv("TMPDIR", folder.path().c_str(), 1);
+  const std::filesystem::path cache = cache_folder();
+  EXPECT_NE(cache, "/tmp/assay-" + std::to_string(::getuid()));
+  EXPECT_EQ(std::filesystem::status(cache).permissions(), std::filesystem::perms::owner_all);
+  EXPECT_EQ(cache_folder(), cache);
+  EXPECT_THAT(why_nothing_is_cached(), testing::HasSubstr("set ASSAY_CACHE"));
+}
+
+TEST_F(PathsTest, ACacheThatOthersMayHaveMadeIsNotUsed) {
+  const TemporaryFolder folder;
+  const std::filesystem::path mine = folder.path() / "mine", link = folder.path() / "link";
+  std::filesystem::create_directory(mine);
+  std::filesystem::create_symlink(mine, link);
+  ::setenv("ASSAY_CACHE", link.c_str(), 1);
+  EXPECT_NE(cache_folder(), link);
+  EXPECT_THAT(why_nothing_is_cached(), testing::HasSubstr("is a symbolic link"));
+  std::filesystem::permissions(mine, std::filesystem::perms::all);
+  ::setenv("ASSAY_CACHE", mine.c_str(), 1);
+  EXPECT_NE(cache_folder(), mine);
+  EXPECT_THAT(why_nothing_is_cached(), testing::HasSubstr("written by everybody"));
+  if (::geteuid() != 0) return;  // only root can give a folder away
+  std::filesystem::permissions(mine, std::filesystem::perms::owner_all);
+  ASSERT_EQ(::chown(mine.c_str(), 12345, 12345), 0);
+  EXPECT_NE(cache_folder(), mine);
+  EXPECT_THAT(why_nothing_is_cached(), testing::HasSubstr("belongs to user 12345"));
+}
+
+TEST_F(PathsTest, TheTemporaryFolderIsAbsoluteAndThere) {
+  EXPECT_EQ(temporary_folder(), "/tmp");
+  ::setenv("TMPDIR", "", 1);
+  EXPECT_EQ(temporary_folder(), "/tmp");
+  ::setenv("TMPDIR", ".", 1);
+  EXPECT_TRUE(temporary_folder().is_absolute());
+  ::setenv("TMPDIR", "/no/such/folder", 1);
+  EXPECT_THROW(temporary_folder(), IoError);
 }
 
 TEST(Environment, TellsAnEmptyVariableFromOneThatIsNotSet) {

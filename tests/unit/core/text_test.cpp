@@ -13,5 +13,36 @@ TEST(DurationText, reads_well_at_every_size) {
   EXPECT_EQ(duration_text(7260), "2 h 1 min");
 }
 
+TEST(OneLine, has_no_control_characters_of_either_set) {
+  EXPECT_EQ(one_line("a\x1b[31mb\nc\td\x7f"), "a [31mb c d");
+  EXPECT_EQ(one_line("a\xC2\x9B"
+                     "31mb"),
+            "a 31mb")
+      << "U+009B is what ESC [ is";
+  EXPECT_EQ(one_line("\xC2\xB5s \xC3\xA4"), "\xC2\xB5s \xC3\xA4") << "µ and ä stay";
+}
+
+TEST(OneLine, is_no_command_of_a_ci_server) {
+  EXPECT_EQ(one_line("::error file=a::b"), ": :error file=a::b");
+  EXPECT_EQ(one_line("\n ::error::b"), ": :error::b");
+  EXPECT_EQ(one_line("see ##[error]x"), "see ## [error]x");
+}
+
+TEST(OneLine, ends_at_its_limit_and_cuts_no_character) {
+  EXPECT_EQ(one_line("abcdef", 3), "abc...");
+  EXPECT_EQ(one_line("ab\xC3\xA4"
+                     "cd",
+                     3),
+            "ab\xC3\xA4...");
+}
+
+TEST(ShellWord, quotes_what_a_shell_would_read_otherwise) {
+  EXPECT_EQ(shell_word("onednn"), "onednn");
+  EXPECT_EQ(shell_word("step:1x0.9"), "step:1x0.9");
+  EXPECT_EQ(shell_word("a;touch${IFS}b"), "'a;touch${IFS}b'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
 }  // namespace
 }  // namespace assay

@@ -25,7 +25,8 @@ int check(const CheckOptions& options, const Context& context) {
   request.check_alone = true;
   if (options.run.out != "-") request.out = options.run.out;
   const BackendRegistry registry = options.run.registry(request.config);
-  if (options.dry_run) return print_plan(cells_of(request, registry), settings_of(request.config), true);
+  if (options.dry_run)
+    return print_plan(cells_of(request, registry), registry, settings_of(request.config), true);
   Progress progress = Progress::on_stderr();
   const RunOutcome outcome = run(request, registry, progress);
   if (options.json || options.run.out == "-") {

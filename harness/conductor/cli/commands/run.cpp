@@ -81,7 +81,7 @@ int run_cells(const RunCommandOptions& options, const Context& context) {
   const bool to_stdout = options.run.out == "-";
   if (options.dry_run) {
     if (!to_stdout && !options.run.out.empty()) require_writable(options.run.out);
-    return print_plan(expansion, settings_of(request.config), false);
+    return print_plan(expansion, registry, settings_of(request.config), false);
   }
   for (const std::string& doubt : doubts_about(expansion.cells)) warn(doubt);
   if (!to_stdout) {
@@ -100,8 +100,12 @@ int run_cells(const RunCommandOptions& options, const Context& context) {
     const std::string text = console(summary(outcome.report), console_style(STDERR_FILENO));
     std::fwrite(text.data(), 1, text.size(), stderr);
   } else {
-    print(summary(outcome.report));
-    print(fmt::format("\nReport: {}\n", request.out.string()));
+    try {
+      print(summary(outcome.report));
+      print(fmt::format("\nReport: {}\n", request.out.string()));
+    } catch (const std::runtime_error& error) {
+      warn(fmt::format("{}; the report is written: {}", error.what(), request.out.string()));
+    }
   }
   return outcome.signal == 0 && outcome.complete() ? fine : incomplete;
 }
@@ -116,7 +120,10 @@ void add_run(CLI::App& app, Context& context) {
       ->add_option("--out", options->run.out,
                    "Where the report goes; - is stdout [reports/<name>-<time>.json]")
       ->type_name("REPORT");
-  command->add_flag("--dry-run", options->dry_run, "List the cells and run nothing");
+  command->get_option("--out")->check(
+      [](const std::string& path) { return path.empty() ? "the name of the report is empty" : ""; });
+  command->add_flag("--dry-run", options->dry_run,
+                    "List the cells, and what would be started, and run nothing");
   options->run.add(*command);
   command->callback(
       [options, &context] { context.action = [options, &context] { return run_cells(*options, context); }; });

@@ -71,7 +71,7 @@ int show(const ShowOptions& options) {
     throw UsageError("show: --format gbench takes one report: that format has one context");
   std::vector<Report> reports;
   for (const std::string& file : options.files) {
-    reports.push_back(load_report(file));
+    reports.push_back(load_report(file, Contradictions::shown));
     std::erase_if(reports.back().cells,
                   [&](const CellReport& cell) { return !is_wanted(cell.id, options.filter); });
   }

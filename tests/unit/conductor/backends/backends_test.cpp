@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/paths.hpp"
+
 #include "harness/conductor/config/options.hpp"
 #include "harness/core/json/strict_json.hpp"
 
@@ -84,6 +86,31 @@ TEST_F(BackendsTest, an_interpreter_by_option_or_environment_stands_for_the_envi
   ::setenv("ASSAY_PYTHON_FAKE", "/bin/cat", 1);
   EXPECT_EQ(read().command.at(0), "/bin/cat");
   ::unsetenv("ASSAY_PYTHON_FAKE");
+}
+
+TEST_F(BackendsTest, without_a_home_no_interpreter_is_taken_from_a_place_that_all_may_write) {
+  const auto taken = [](const char* name) {
+    const auto value = environment_variable(name);
+    ::unsetenv(name);
+    return value;
+  };
+  const char* names[] = {"ASSAY_ENVIRONMENTS", "XDG_DATA_HOME", "HOME"};
+  std::optional<std::string> before[3];
+  for (int i = 0; i < 3; ++i) before[i] = taken(names[i]);
+  const BackendDescription backend = read();
+  for (int i = 0; i < 3; ++i)
+    if (before[i]) ::setenv(names[i], before[i]->c_str(), 1);
+  EXPECT_THAT(backend.unavailable, HasSubstr("nobody says where environments are"));
+  EXPECT_THAT(backend.remedy, HasSubstr("ASSAY_ENVIRONMENTS"));
+  EXPECT_TRUE(backend.command.at(0).empty());
+}
+
+TEST_F(BackendsTest, a_name_that_a_shell_or_a_log_would_obey_is_refused) {
+  for (const char* name : {"a;b", "::error", "a b", "a/b", "", "a\x1b[31m"}) {
+    nlohmann::json json = description();
+    json["name"] = name;
+    EXPECT_THROW(backend_from_json(json, root_ / "fake/backend.json", {}), ConfigError) << name;
+  }
 }
 
 TEST_F(BackendsTest, a_bad_description_is_a_fault_and_no_obstacle) {

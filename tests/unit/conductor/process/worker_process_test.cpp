@@ -14,6 +14,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "harness/conductor/process/interrupts.hpp"
+#include "harness/conductor/process/survivors.hpp"
+
 namespace assay {
 namespace {
 
@@ -154,6 +157,53 @@ TEST_F(WorkerProcessTest, its_log_reads_as_utf8_whatever_was_written) {
   WorkerProcess worker(script("printf 'a\\377b\\303\\244\\001c\\n'"));
   worker.wait_or_kill(seconds(5));
   EXPECT_EQ(worker.log().tail(), "a?b\xC3\xA4?c\n");
+}
+
+// In a session of its own, which writes its number.
+constexpr const char* leaves_a_session =
+    "setsid sh -c 'echo $$ > left; exec sleep 1000' & while [ ! -s left ]; do :; done";
+
+pid_t number_in(const fs::path& file) {
+  pid_t number = 0;
+  std::ifstream(file) >> number;
+  return number;
+}
+
+TEST_F(WorkerProcessTest, leaves_no_session_behind_while_a_guard_lives) {
+  const SurvivorGuard guard;
+  {
+    WorkerProcess worker(script(leaves_a_session));
+    EXPECT_EQ(worker.wait_or_kill(seconds(5)).code, 0);
+  }
+  const pid_t left = number_in(folder_ / "left");
+  ASSERT_GT(left, 0);
+  EXPECT_TRUE(dead_soon(left));
+}
+
+TEST_F(WorkerProcessTest, is_gone_with_its_children_when_this_program_is_killed) {
+  const pid_t program = ::fork();
+  if (program == 0) {
+    const SurvivorGuard guard;
+    WorkerProcess worker(script(std::string(leaves_a_session) + "; sleep 1000"));
+    while (number_in(folder_ / "left") == 0) ::usleep(1000);
+    std::raise(SIGKILL);
+  }
+  ::waitpid(program, nullptr, 0);
+  const pid_t left = number_in(folder_ / "left");
+  ASSERT_GT(left, 0);
+  EXPECT_TRUE(dead_soon(left));
+}
+
+TEST(Interrupts, leaves_a_signal_that_was_ignored_ignored) {
+  const auto before = std::signal(SIGHUP, SIG_IGN);
+  {
+    const Interrupts interrupts;
+    std::raise(SIGHUP);
+    EXPECT_EQ(interrupts.signal(), 0);
+    std::raise(SIGTERM);
+    EXPECT_EQ(interrupts.signal(), SIGTERM);
+  }
+  EXPECT_EQ(std::signal(SIGHUP, before), SIG_IGN);
 }
 
 }  // namespace

@@ -1,0 +1,172 @@
+#include "harness/conductor/process/survivors.hpp"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "harness/core/process_tree.hpp"
+
+namespace assay {
+namespace {
+
+std::mutex mutex;
+std::map<pid_t, std::string> workers;  // that live, with their folders
+int told = -1;                         // the watchdog's pipe; -1: there is no guard
+
+bool is_of(pid_t process, std::string_view folder) {
+  std::ifstream file(fmt::format("/proc/{}/environ", process));
+  const std::string all((std::istreambuf_iterator<char>(file)), {});
+  const std::string wanted = fmt::format("{}={}", folder_variable, folder);
+  for (std::size_t begin = 0; begin < all.size();) {
+    const std::size_t end = std::min(all.find('\0', begin), all.size());
+    if (std::string_view(all).substr(begin, end - begin) == wanted) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+// All processes of this machine.
+std::vector<pid_t> all_processes() {
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    pid_t process = 0;
+    const auto [rest, failed] = std::from_chars(name.data(), name.data() + name.size(), process);
+    if (failed == std::errc() && rest == name.data() + name.size()) found.push_back(process);
+  }
+  return found;
+}
+
+// The watchdog: lines "+<worker> <folder>" and "-<worker>" until the program is gone.
+[[noreturn]] void watch(int lines) {
+  ::setsid();
+  ::prctl(PR_SET_NAME, "assay-watchdog");
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_IGN);
+  const int null = ::open("/dev/null", O_RDWR);
+  for (const int number : {0, 1, 2}) ::dup2(null, number);
+  ::dup2(lines, 3);
+  ::close_range(4, ~0U, 0);
+  std::map<pid_t, std::string> left;
+  std::string text;
+  std::array<char, 4096> part;
+  for (;;) {
+    const ssize_t count = ::read(3, part.data(), part.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    text.append(part.data(), static_cast<std::size_t>(count));
+    for (std::size_t end; (end = text.find('\n')) != text.npos; text.erase(0, end + 1)) {
+      pid_t worker = 0;
+      const auto number = std::from_chars(text.data() + 1, text.data() + end, worker);
+      if (text[0] == '-')
+        left.erase(worker);
+      else if (number.ptr < text.data() + end)
+        left[worker] = std::string(number.ptr + 1, static_cast<const char*>(text.data() + end));
+    }
+  }
+  for (const auto& [worker, folder] : left) ::kill(-worker, SIGKILL);
+  // Twice: what was just being started shows up in the second list.
+  for (int pass = 0; pass < 2 && !left.empty(); ++pass)
+    for (const pid_t process : all_processes())
+      for (const auto& [worker, folder] : left)
+        if (process != ::getpid() && is_of(process, folder)) ::kill(process, SIGKILL);
+  ::_exit(0);
+}
+
+void tell(const std::string& line) {
+  if (told >= 0) [[maybe_unused]]
+    const ssize_t ignored = ::write(told, line.data(), line.size());
+}
+
+// Kills and reaps the children of this program that are left over; whether there were any.
+bool kill_orphans(const std::string& folder) {
+  std::vector<pid_t> children;
+  add_children("self", children);
+  bool any = false;
+  for (const pid_t child : children) {
+    if (workers.contains(child)) continue;
+    if (!workers.empty() && !is_of(child, folder)) continue;
+    ::kill(child, SIGKILL);
+    any = ::waitpid(child, nullptr, 0) == child || any;
+  }
+  return any;
+}
+
+}  // namespace
+
+SurvivorGuard::SurvivorGuard() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "[watchdog] pipe2");
+  const std::lock_guard lock(mutex);
+  // By a child that ends at once: the watchdog is no child of this program, whose children are workers.
+  const pid_t between = ::fork();
+  if (between < 0) {
+    const int error = errno;
+    ::close(ends[0]);
+    ::close(ends[1]);
+    throw std::system_error(error, std::generic_category(), "[watchdog] fork");
+  }
+  if (between == 0) {
+    if (::fork() == 0) watch(ends[0]);
+    ::_exit(0);
+  }
+  while (::waitpid(between, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  ::close(ends[0]);
+  told = ends[1];
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+SurvivorGuard::~SurvivorGuard() {
+  const std::lock_guard lock(mutex);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+  ::close(told);  // the watchdog ends
+  told = -1;
+}
+
+pid_t fork_worker(const std::filesystem::path& folder) {
+  // Under the lock, so that nobody takes a worker that is just being started for an orphan.
+  const std::string kept = folder.string();
+  const std::lock_guard lock(mutex);
+  const pid_t worker = ::fork();
+  if (worker > 0) {
+    workers[worker] = kept;
+    tell(fmt::format("+{} {}\n", worker, kept));
+  }
+  return worker;
+}
+
+void end_survivors(pid_t worker) {
+  ::kill(-worker, SIGKILL);
+  const std::lock_guard lock(mutex);
+  const auto found = workers.find(worker);
+  if (found == workers.end()) return;
+  const std::string folder = found->second;
+  workers.erase(found);
+  // The children of a killed orphan become ours.
+  constexpr int most_generations = 64;
+  for (int i = 0; told >= 0 && i < most_generations && kill_orphans(folder); ++i) {
+  }
+  tell(fmt::format("-{}\n", worker));
+}
+
+}  // namespace assay
