@@ -36,7 +36,7 @@ TORCH = _of(
     ("beta1 and beta2 swapped", "torch_optimizer.py", "betas = (spec.beta1, spec.beta2)", "betas = (spec.beta2, spec.beta1)"),
     ("AdamW for Adam without decay, amsgrad", "torch_optimizer.py", "eps=spec.epsilon, fused=True, capturable=captured)", "eps=spec.epsilon, amsgrad=True, fused=True, capturable=captured)"),
     ("steps counted from one too many", "torch_adapter.py", 'state["step"].fill_(step - 1)', 'state["step"].fill_(step)'),
-    ("padding lost", "torch_network.py", "F.conv2d(x, weight, bias, stride, padding)", "F.conv2d(x, weight, bias, stride, 0) if not padding else F.conv2d(F.pad(x[..., 1:-1, 1:-1], [2, 2, 2, 2]), weight, bias, stride, padding - 1)", "image"),
+    ("padding lost", "torch_network.py", "F.conv2d(x, weight, bias, stride, padding)", "F.conv2d(x, weight, bias, stride, 0) if not padding else F.conv2d(F.pad(x[..., 1:-1, 1:-1], [2, 2, 2, 2]), weight, bias, stride, padding - 1)", "dropout"),
     ("labels of a copy that is not made", "torch_adapter.py", "return torch.from_numpy(labels.astype(np.int64)).to(self._device)", "return torch.from_numpy(np.roll(labels, 1).astype(np.int64)).to(self._device)"),
     ("bf16 in the forward pass", "torch_adapter.py", "            loss, _ = self._forward(inputs, labels)", "            loss, _ = self._forward(inputs.bfloat16().float(), labels)"),
     ("one layer in bf16", "torch_network.py", "F.conv2d(x, weight, bias, stride, padding)", "F.conv2d(x, weight.bfloat16().float(), bias, stride, padding)", "image"),
