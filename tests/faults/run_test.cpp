@@ -186,7 +186,7 @@ TEST_F(RunTest, a_resumed_report_is_valid_before_anything_is_run) {
 }
 
 TEST_F(RunTest, a_report_that_another_run_writes_is_refused) {
-  const RunRequest asked = request(R"("forks": 4, "mode": "slow")");
+  const RunRequest asked = request(R"("forks": 200, "mode": "slow")");
   conduct(asked, [&](pid_t conductor) {
     wait_for_forks(1);
     Progress progress = Progress::quiet();
