@@ -162,19 +162,23 @@ class ForgetsMoments(Mutant):
         super().set_state({name: t for name, t in tensors.items() if not name.endswith(moments)})
 
 
-class LosesAStepThatIsNotWaitedFor(Mutant):
-    """Of steps without a pause every seventh is lost."""
+class Undrained(Mutant):
+    """Its count of steps begins again where it is waited for."""
 
     waiting = 0
+
+    def synchronize(self) -> None:
+        self.waiting = 0
+        super().synchronize()
+
+
+class LosesAStepThatIsNotWaitedFor(Undrained):
+    """Of steps without a pause every seventh is lost."""
 
     def step(self, slot: int, rate: float, step: int) -> None:
         self.waiting += 1
         if self.waiting % 7:
             super().step(slot, rate, step)
-
-    def synchronize(self) -> None:
-        self.waiting = 0
-        super().synchronize()
 
 
 class InfersTheFirstSlot(Mutant):
@@ -221,27 +225,21 @@ class SkipsWhileTimed(Mutant):
         self.once = True
 
 
-class SkipsLongRuns(Mutant):
+class SkipsLongRuns(Undrained):
     """After two steps without a pause every second step does nothing."""
 
     cheats = True
-    waiting = 0
 
     def step(self, slot: int, rate: float, step: int) -> None:
         self.waiting += 1
         if self.waiting <= 2 or self.waiting % 2:
             super().step(slot, rate, step)
 
-    def synchronize(self) -> None:
-        self.waiting = 0
-        super().synchronize()
 
-
-class SkipsAtTheRateOfTheRun(Mutant):
+class SkipsAtTheRateOfTheRun(Undrained):
     """Of steps without a pause every second does nothing, at the learning rate that the run began with."""
 
     cheats = True
-    waiting = 0
     first_rate = 0.0
 
     def step(self, slot: int, rate: float, step: int) -> None:
@@ -249,10 +247,6 @@ class SkipsAtTheRateOfTheRun(Mutant):
         self.first_rate = self.first_rate or rate
         if self.waiting == 1 or rate != self.first_rate or self.waiting % 2:
             super().step(slot, rate, step)
-
-    def synchronize(self) -> None:
-        self.waiting = 0
-        super().synchronize()
 
 
 class TellsTheStateItWasGiven(Mutant):
@@ -284,7 +278,8 @@ MUTANTS: dict[str, type[Mutant]] = {
     for kind in list(globals().values())
     if isinstance(kind, type) and issubclass(kind, Mutant)
 }
-del MUTANTS["Mutant"]
+for base in (Mutant, Undrained):
+    del MUTANTS[base.__name__]
 
 
 def mutated(adapter: Callable[[], type], name: str) -> Callable[[], type]:

@@ -58,7 +58,7 @@ namespace {
 
 std::vector<TensorVerdict> judge_replay(const TensorFile& worker, std::span<const ToldLoss> told,
                                         const Precision& precision) {
-  const bool narrow = precision.storage != precision.master || precision.tf32;
+  const bool narrow = is_narrow(precision);
   const std::size_t count = told.size() + 1;  // the first step, too
   const HostTensor* found = worker.find("replay/losses");
   const std::vector<double> losses =

@@ -64,7 +64,7 @@ std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Pr
                                               const Precision& precision) {
   const Graph& graph = program.training;
   std::vector<TensorVerdict> verdicts;
-  const double share = precision.storage == precision.master && !precision.tf32 ? 1e-2 : 0.1;
+  const double share = is_narrow(precision) ? 0.1 : 1e-2;
   const double roundoff = unit_roundoff(precision.master);
   const auto add = [&](const std::string& name) {
     verdicts.push_back(apart("continuation/" + name, worker, share, roundoff));

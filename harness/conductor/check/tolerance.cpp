@@ -20,6 +20,8 @@ double ratio_of(double error, double bound) {
 
 }  // namespace
 
+bool is_narrow(const Precision& precision) { return precision.storage != precision.master || precision.tf32; }
+
 bool is_rounding_alone(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision) {
   return largest(exact) < unit_roundoff(precision.master) * seen.max;
 }
@@ -29,7 +31,7 @@ Bound bound_of(const ErrorNorms& seen, std::span<const double> exact, const Prec
   const double count = std::max<double>(1, static_cast<double>(exact.size()));
   const double growth = std::sqrt(repeats);
   const bool stored_narrow = precision.storage != precision.master;
-  double factor = stored_narrow || precision.tf32 ? narrow_tolerance_factor : tolerance_factor * growth;
+  double factor = is_narrow(precision) ? narrow_tolerance_factor : tolerance_factor * growth;
   if (stored_narrow && is_rounding_alone(seen, exact, precision)) factor *= alike_roundings;
   factor *= 1 + small_sample / std::sqrt(count);
   const double floor = floor_roundings * unit_roundoff(precision.master) * growth;

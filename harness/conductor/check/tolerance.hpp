@@ -28,6 +28,9 @@ inline constexpr double floor_roundings = 8;
 // strict JSON.
 inline constexpr double beyond_measure = 1e9;
 
+// Whether operands are rounded to less than the type that sums has.
+bool is_narrow(const Precision& precision);
+
 // What the two norms of an error may be.
 using Bound = ErrorNorms;
 
