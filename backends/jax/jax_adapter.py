@@ -109,7 +109,8 @@ class JaxAdapter(Adapter):
             key, drawn = (None, None) if key is None else jax.random.split(key)
             (loss, (states, _)), gradients = gradient_of(parameters, states, inputs, labels, masks, drawn)
             directions, moments = self._optimizer.update(gradients, moments, parameters)
-            steps = jax.tree.map(lambda direction: -rate * direction, directions)
+            down = -rate  # once: op by op, each is a call
+            steps = jax.tree.map(lambda direction: down * direction, directions)
             return optax.apply_updates(parameters, steps), states, moments, key, loss
 
         def infer(parameters: list[Array], states: Values, inputs: Array) -> Array:

@@ -48,9 +48,13 @@ class Form:
         """One number a channel, to combine with an image."""
         return vector if self.images_last else vector[:, None, None]
 
+    def cast(self, x: Array) -> Array:
+        """x in the type of the products; op by op, a cast to the type that x has costs 10 us or more."""
+        return x if x.dtype == self.compute else x.astype(self.compute)
+
     def matrix(self, weight: Array) -> Array:
         """A weight as (in, out) in the type of the products."""
-        return weight.astype(self.compute) if self.inputs_first else weight.astype(self.compute).T
+        return self.cast(weight) if self.inputs_first else self.cast(weight).T
 
     def axes(self, x: Array, axes: list[int]) -> tuple[int, ...]:
         """Where the contract's dimensions of x lie."""
@@ -67,21 +71,21 @@ class Form:
 def convolution(stride: int, padding: int, *, form: Form) -> Op:
     def run(x: Array, weight: Array, bias: Array | None) -> Array:
         y = lax.conv_general_dilated(
-            x.astype(form.compute),
-            weight.astype(form.compute),
+            form.cast(x),
+            form.cast(weight),
             (stride, stride),
             [(padding, padding)] * 2,
             dimension_numbers=form.images,
         )
-        return y if bias is None else y + form.of_channels(bias.astype(form.compute))
+        return y if bias is None else y + form.of_channels(form.cast(bias))
 
     return run
 
 
 def linear(*, form: Form) -> Op:
     def run(x: Array, weight: Array, bias: Array | None) -> Array:
-        y = x.astype(form.compute) @ form.matrix(weight)
-        return y if bias is None else y + bias.astype(form.compute)
+        y = form.cast(x) @ form.matrix(weight)
+        return y if bias is None else y + form.cast(bias)
 
     return run
 
@@ -152,7 +156,7 @@ def flatten_as_it_lies(x: Array) -> Array:
 
 def matmul(transpose_a: bool, transpose_b: bool, *, form: Form) -> Op:
     def run(a: Array, b: Array) -> Array:
-        a, b = (form.ours(value).astype(form.compute) for value in (a, b))
+        a, b = (form.cast(form.ours(value)) for value in (a, b))
         return form.theirs(jnp.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b))
 
     return run
@@ -206,7 +210,7 @@ def transpose(permutation: list[int], *, form: Form) -> Op:
 def lstm(last: bool, *, form: Form) -> Op:
     def run(x: Array, weight: Array, recurrent_weight: Array, bias: Array) -> Array:
         # The inputs' share of all steps at once, as Flax's OptimizedLSTMCell has it for one step.
-        given = x.astype(form.compute) @ form.matrix(weight)
+        given = form.cast(x) @ form.matrix(weight)
         recurrent = form.matrix(recurrent_weight)
 
         def step(carry: tuple[Array, Array], gates: Array) -> tuple[tuple[Array, Array], Array]:

@@ -29,7 +29,8 @@ def refuse_cell(cell: Cell) -> None:
 def configure(cell: Cell) -> None:
     """Set what holds for the whole process."""
     tf.config.threading.set_intra_op_parallelism_threads(cell.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
+    # As many as the budget, which is TensorFlow's default: with one, independent ops wait for each other.
+    tf.config.threading.set_inter_op_parallelism_threads(cell.threads)
     keras.mixed_precision.set_global_policy("mixed_bfloat16" if cell.precision == "bf16" else "float32")
 
 

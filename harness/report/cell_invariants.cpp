@@ -86,6 +86,7 @@ void judge_cell(Violations& violations, const CellReport& cell) {
   if (cell.axes.threads < 1) violations.add(fmt::format("{} threads", cell.axes.threads));
   if (cell.status != Status::ok && cell.reason.empty())
     violations.add(fmt::format("is {} without a reason", to_string(cell.status)));
+  judge_code(violations, cell.status, cell.reason_code);
   if (cell.status == Status::wrong_result && has_value(cell))
     violations.add("is wrong_result, and has metrics: a wrong computation is not timed");
   if (cell.status == Status::ok && has_value(cell) && ok_forks(cell).empty())

@@ -61,9 +61,16 @@ void judge_gpu(Violations& violations, const MachineSample& sample) {
 
 }  // namespace
 
+void judge_code(Violations& violations, Status status, ReasonCode code) {
+  if (code != ReasonCode::absent && status_of(code) != status)
+    violations.add(fmt::format("is {} with the reason code '{}', which means {}", to_string(status),
+                               to_string(code), to_string(status_of(code))));
+}
+
 void judge_fork(Violations& violations, const Fork& fork) {
   if (fork.status != Status::ok && fork.reason.empty())
     violations.add(fmt::format("is {} without a reason", to_string(fork.status)));
+  judge_code(violations, fork.status, fork.reason_code);
   judge_blocks(violations, fork);
   judge_evaluations(violations, fork);
   std::int64_t last = INT64_MIN;

@@ -35,6 +35,8 @@ class Violations {
   std::vector<std::string> found_;
 };
 
+// Of a fork or a cell: the code belongs to the status.
+void judge_code(Violations& violations, Status status, ReasonCode code);
 void judge_fork(Violations& violations, const Fork& fork);
 void judge_cell(Violations& violations, const CellReport& cell);
 void judge_metric(Violations& violations, const std::string& name, const Metric& metric);

@@ -15,30 +15,9 @@
 #include "harness/protocol/clock_file.hpp"
 #include "harness/report/axes.hpp"
 #include "harness/report/metric.hpp"
+#include "harness/report/status.hpp"
 
 namespace assay {
-
-enum class Status {
-  ok,
-  unsupported,
-  unavailable,
-  wrong_result,
-  out_of_memory,
-  crashed,
-  timed_out,
-  failed,
-  interrupted
-};
-template <>
-inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
-                                                 Word{Status::unsupported, "unsupported"},
-                                                 Word{Status::unavailable, "unavailable"},
-                                                 Word{Status::wrong_result, "wrong_result"},
-                                                 Word{Status::out_of_memory, "out_of_memory"},
-                                                 Word{Status::crashed, "crashed"},
-                                                 Word{Status::timed_out, "timed_out"},
-                                                 Word{Status::failed, "failed"},
-                                                 Word{Status::interrupted, "interrupted"}};
 
 // A sample of the machine and the worker, by the conductor.
 struct MachineSample {
@@ -70,6 +49,7 @@ struct Fork {
   std::optional<int> session{};  // index into the run's sessions
   Status status = Status::failed;
   std::string reason{};
+  ReasonCode reason_code = ReasonCode::absent;  // it is ok, or its report is of before
   std::string log_tail{};
   std::vector<std::string> flags{};     // of quality_flag: what may have moved its numbers
   std::vector<std::string> warnings{};  // what else may have moved its numbers, and costs it no rank
@@ -177,6 +157,7 @@ struct CellReport {
   BackendKind kind{};  // of the backend in this mode
   Status status = Status::failed;
   std::string reason{};
+  ReasonCode reason_code = ReasonCode::absent;  // it is ok, or its report is of before
   std::vector<std::string> flags{};
   std::string reproduce{};                                     // a command line
   nlohmann::json hyper_parameters = nlohmann::json::object();  // learning rate, schedule, optimizer

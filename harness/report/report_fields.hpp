@@ -149,6 +149,8 @@ constexpr auto describe(Of<Fork>) {
           .left_out_by_default(),
       field("status", &Fork::status, "How it ended."),
       field("reason", &Fork::reason, "Why the status is not `ok`.").left_out_by_default(),
+      field("reason_code", &Fork::reason_code, "The same as a code that keeps its meaning: see reason codes.")
+          .left_out_by_default(),
       field("log_tail", &Fork::log_tail,
             "The end of the worker's stdout and stderr, where the status is not `ok`.")
           .left_out_by_default(),
@@ -336,6 +338,9 @@ constexpr auto describe(Of<CellReport>) {
           "reports before there were engines); or the `oracle`."),
       field("status", &CellReport::status, "How it ended."),
       field("reason", &CellReport::reason, "Why the status is not `ok`."),
+      field("reason_code", &CellReport::reason_code,
+            "The same as a code that keeps its meaning: see reason codes.")
+          .left_out_by_default(),
       field(
           "flags", &CellReport::flags,
           "Quality: empty where at least half of its forks are clean, and only such rows are ranked; else every "

@@ -61,6 +61,7 @@ TEST_F(ConversationTest, a_crash_names_the_signal_the_moment_and_the_last_words)
   EXPECT_EQ(result.status, Status::crashed);
   EXPECT_THAT(result.reason,
               AllOf(HasSubstr("SIGSEGV"), HasSubstr("during run"), HasSubstr("about to fall")));
+  EXPECT_EQ(result.reason_code, ReasonCode::killed_by_signal);
   EXPECT_THAT(result.log_tail, HasSubstr("about to fall"));
   EXPECT_EQ(result.failed_at, Verb::run);
 }
@@ -74,14 +75,15 @@ TEST_F(ConversationTest, a_crash_at_the_start_is_told_as_such) {
 TEST_F(ConversationTest, one_killed_from_outside_is_crashed) {
   const ConversationResult result = with("killed");
   EXPECT_EQ(result.status, Status::crashed);
-  EXPECT_THAT(result.reason, AllOf(HasSubstr("SIGKILL"), HasSubstr("from outside")));
+  EXPECT_EQ(result.reason_code, ReasonCode::killed_from_outside);
+  EXPECT_THAT(result.reason, HasSubstr("SIGKILL"));
 }
 
 TEST_F(ConversationTest, one_that_outlives_the_time_of_all_its_phases_is_interrupted) {
   const auto begin = std::chrono::steady_clock::now();
   const ConversationResult result = with("hang", 20, begin + std::chrono::milliseconds(700));
   EXPECT_EQ(result.status, Status::interrupted);
-  EXPECT_THAT(result.reason, HasSubstr("the time that --quick gives its backend was spent"));
+  EXPECT_EQ(result.reason_code, ReasonCode::quick_time_spent);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 
@@ -90,6 +92,7 @@ TEST_F(ConversationTest, a_hang_times_out_even_where_sigterm_is_ignored) {
   for (const char* mode : {"hang", "hang_at_hello", "chatty"}) {
     const ConversationResult result = with(mode, 0.3);
     EXPECT_EQ(result.status, Status::timed_out) << mode;
+    EXPECT_EQ(result.reason_code, ReasonCode::time_limit) << mode;
     EXPECT_THAT(result.reason, HasSubstr("0.3 s")) << mode;
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));
@@ -98,7 +101,7 @@ TEST_F(ConversationTest, a_hang_times_out_even_where_sigterm_is_ignored) {
 TEST_F(ConversationTest, one_that_closes_its_channel_and_lives_on_is_ended) {
   const ConversationResult result = with("deaf");
   EXPECT_EQ(result.status, Status::failed);
-  EXPECT_THAT(result.reason, HasSubstr("closed its channel"));
+  EXPECT_EQ(result.reason_code, ReasonCode::protocol_broken);
 }
 
 TEST_F(ConversationTest, a_flood_on_stderr_is_no_fault) {
@@ -110,15 +113,16 @@ TEST_F(ConversationTest, a_flood_on_stderr_is_no_fault) {
 TEST_F(ConversationTest, garbage_on_the_channel_is_shown) {
   const ConversationResult result = with("garbage");
   EXPECT_EQ(result.status, Status::failed);
+  EXPECT_EQ(result.reason_code, ReasonCode::protocol_broken);
   EXPECT_THAT(result.reason, HasSubstr("Traceback"));
-  EXPECT_THAT(with("long_line").reason, HasSubstr("without a newline"));
+  EXPECT_EQ(with("long_line").reason_code, ReasonCode::protocol_broken);
 }
 
 TEST_F(ConversationTest, a_death_in_the_middle_of_a_line_shows_the_half) {
   const ConversationResult result = with("half_line");
   EXPECT_EQ(result.status, Status::failed);
-  EXPECT_THAT(result.reason,
-              AllOf(HasSubstr("exited with code 1"), HasSubstr("half way"), HasSubstr("{\"event\": \"ra")));
+  EXPECT_THAT(result.reason, AllOf(HasSubstr("exited with code 1"), HasSubstr("{\"event\": \"ra")));
+  EXPECT_EQ(result.reason_code, ReasonCode::worker_exited);
 }
 
 TEST_F(ConversationTest, an_answer_to_another_question_is_refused) {
@@ -126,19 +130,25 @@ TEST_F(ConversationTest, an_answer_to_another_question_is_refused) {
 }
 
 TEST_F(ConversationTest, too_little_memory_is_told_from_a_crash) {
-  EXPECT_EQ(with("bad_alloc").status, Status::out_of_memory);
-  EXPECT_EQ(with("out_of_memory").status, Status::out_of_memory);
+  for (const char* mode : {"bad_alloc", "out_of_memory"}) {
+    const ConversationResult result = with(mode);
+    EXPECT_EQ(result.status, Status::out_of_memory) << mode;
+    EXPECT_EQ(result.reason_code, ReasonCode::worker_out_of_memory) << mode;
+  }
 }
 
 TEST_F(ConversationTest, unsupported_comes_with_the_workers_own_words) {
   const ConversationResult result = with("unsupported");
   EXPECT_EQ(result.status, Status::unsupported);
+  EXPECT_EQ(result.reason_code, ReasonCode::worker_unsupported);
   EXPECT_THAT(result.reason, StartsWith("[convolution] stride 3"));
 }
 
 TEST_F(ConversationTest, another_protocol_or_another_backend_is_refused) {
-  EXPECT_THAT(with("old_protocol").reason, HasSubstr("protocol 0"));
-  EXPECT_THAT(with("impostor").reason, HasSubstr("'somebody'"));
+  EXPECT_EQ(with("old_protocol").reason_code, ReasonCode::protocol_version);
+  const ConversationResult impostor = with("impostor");
+  EXPECT_EQ(impostor.reason_code, ReasonCode::protocol_broken);
+  EXPECT_THAT(impostor.reason, HasSubstr("'somebody'"));
 }
 
 TEST_F(ConversationTest, an_exit_gives_code_and_last_words) {
@@ -157,6 +167,7 @@ TEST_F(ConversationTest, a_missing_worker_is_unavailable) {
   plan.worker.cell_folder = folder_;
   const ConversationResult result = converse(plan);
   EXPECT_EQ(result.status, Status::unavailable);
+  EXPECT_EQ(result.reason_code, ReasonCode::worker_not_started);
   EXPECT_THAT(result.reason, HasSubstr("/no/such/worker"));
 }
 

@@ -108,9 +108,9 @@ TEST_F(RunTest, every_fault_is_a_row_and_the_run_goes_on) {
     EXPECT_EQ(cell.forks.size(), goes_on ? 2U : 1U) << "no second fork of what went wrong for sure";
   }
   EXPECT_THAT(report.cells[0].forks[0].log_tail, HasSubstr("about to fall"));
-  EXPECT_THAT(report.cells[7].reason, HasSubstr("loss is not finite"));
-  EXPECT_THAT(report.cells[9].reason, HasSubstr("before the conductor asked for steps"));
-  EXPECT_THAT(report.cells[10].reason, HasSubstr("after the worker had answered"));
+  EXPECT_EQ(report.cells[7].reason_code, ReasonCode::loss_not_finite);
+  EXPECT_EQ(report.cells[9].reason_code, ReasonCode::clock_refused);
+  EXPECT_EQ(report.cells[10].reason_code, ReasonCode::clock_refused);
   EXPECT_EQ(report.run["complete"], true);
 }
 
@@ -131,7 +131,7 @@ TEST_F(RunTest, a_clock_file_that_cannot_be_so_is_a_row_with_its_reason) {
     const bool good = cell.axes.mode == "good";
     EXPECT_EQ(cell.status, good ? Status::ok : Status::failed) << cell.id << ": " << cell.reason;
     if (!good) {
-      EXPECT_THAT(cell.reason, HasSubstr("clock.json")) << cell.id;
+      EXPECT_EQ(cell.reason_code, ReasonCode::clock_refused) << cell.id;
     }
   }
 }
@@ -224,12 +224,14 @@ TEST_F(RunTest, after_one_crash_the_other_forks_run_and_after_two_none) {
   const CellReport &once = report.cells.at(0), &always = report.cells.at(1);
   ASSERT_EQ(once.forks.size(), 4U);
   EXPECT_EQ(once.status, Status::crashed);
-  EXPECT_THAT(once.reason, HasSubstr("1 of 4 forks crashed"));
+  EXPECT_EQ(once.reason_code, ReasonCode::killed_by_signal);
+  EXPECT_THAT(once.reason, HasSubstr("1 of 4"));
   EXPECT_EQ(once.forks[1].status, Status::crashed);
   EXPECT_EQ(once.forks[3].status, Status::ok);
   EXPECT_FALSE(once.metrics.at("step_time").value) << "a backend that crashes is not ranked";
   EXPECT_EQ(always.forks.size(), 2U);
-  EXPECT_THAT(always.reason, HasSubstr("2 of 2 forks crashed"));
+  EXPECT_EQ(always.reason_code, ReasonCode::killed_by_signal);
+  EXPECT_THAT(always.reason, HasSubstr("2 of 2"));
 }
 
 TEST_F(RunTest, declared_times_become_the_metrics_to_the_bit) {
@@ -248,7 +250,7 @@ TEST_F(RunTest, AWorkerThatLeavesItsProcessorsHasFailed) {
   if (usable_cores().size() < 2) GTEST_SKIP() << "one processor leaves nowhere to go";
   const Report report = run_to_end(request(R"("forks": 1, "threads": 1, "mode": ["wanders", "sleeps"])"));
   EXPECT_EQ(report.cells.at(0).status, Status::failed);
-  EXPECT_THAT(report.cells[0].reason, HasSubstr("which is not one of its own"));
+  EXPECT_EQ(report.cells[0].reason_code, ReasonCode::processors_left);
   EXPECT_EQ(report.cells.at(1).status, Status::ok) << report.cells[1].reason;
 }
 

@@ -1,9 +1,11 @@
 """Wrong adapters on purpose: which of them does the check find?
 
-    scripts/mutants [--backends torch,jax] [--only TEXT] [--runs 1] [--side-by-side 2] [--out FILE]
+    scripts/mutants [--backends torch,jax] [--modes eager,compiled] [--only TEXT] [--runs 1]
+                    [--side-by-side 2] [--out FILE]
 
-A mutant is an adapter with one mistake or cheat: those of tests/mutants/wrong.py in front of every adapter,
-and the edits of tests/mutants/edits.py in the source of one. Each is run as a user would run the backend, a
+A mutant is an adapter with one mistake or cheat: those of tests/mutants/wrong.py in front of every adapter
+of a framework, their counterparts in tests/mutants/wrong_worker.cpp in front of onednn, and the edits of
+tests/mutants/edits.py in the source of one adapter. Each is run as a user would run the backend, a
 few timed steps and the exam after them; `found` means wrong_result or failed. The adapters as they are run
 first, and must be ok.
 
@@ -30,7 +32,15 @@ from wrong import MUTANTS
 
 ROOT = Path(__file__).resolve().parents[2]
 
-BACKENDS = ("numpy", "mxnet", "jax", "torch", "tensorflow")
+# What "eager" and "compiled" are called there.
+MODES = {
+    "numpy": {"eager": "eager"},
+    "mxnet": {"eager": "eager", "compiled": "hybridize"},
+    "jax": {"eager": "eager", "compiled": "jit"},
+    "torch": {"eager": "eager", "compiled": "compile"},
+    "tensorflow": {"eager": "eager", "compiled": "graph"},
+    "onednn": {"eager": "eager", "compiled": "graph"},
+}
 # numpy's adapter has no embedding, LSTM or dropout of a network.
 CELLS = {
     "train": ["--workload", "mlp"],
@@ -44,8 +54,6 @@ SHORT = (
     *(
         "--dataset",
         "synthetic",
-        "--mode",
-        "eager",
         "--steps",
         "24",
         "--warm-up-steps",
@@ -61,6 +69,7 @@ FOUND = {"wrong_result", "failed"}
 @dataclass(frozen=True)
 class Job:
     backend: str
+    mode: str  # of the backend
     name: str
     cell: str
     cheats: bool = False
@@ -87,8 +96,25 @@ def folder_of(tree: Path, backend: str) -> Path:
     return tree / ("tests/numpy_backend" if backend == "numpy" else f"backends/{backend}")
 
 
-def make_tree(tree: Path, job: Job) -> Path:
+def wrong_worker(program: Path) -> Path:
+    """Where the build of the program has onednn's wrong worker."""
+    return program.resolve().parent / "tests/mutants/wrong-worker"
+
+
+def make_onednn(tree: Path, program: Path, job: Job) -> Path:
+    """Write a backend.json that starts the wrong worker of onednn; return its folder."""
+    declared = json.loads((ROOT / "backends/onednn/backend.json").read_text())
+    declared["command"], declared["requires"] = [str(wrong_worker(program)), job.name or "-"], []
+    folder = tree / "onednn"
+    folder.mkdir()
+    (folder / "backend.json").write_text(json.dumps(declared))
+    return folder
+
+
+def make_tree(tree: Path, program: Path, job: Job) -> Path:
     """Copy the workers, with the mutant in the one; return its backend's folder."""
+    if job.backend == "onednn":
+        return make_onednn(tree, program, job)
     for part in ("backends/python", str(folder_of(Path(), job.backend))):
         shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
     folder = folder_of(tree, job.backend)
@@ -112,9 +138,10 @@ def make_tree(tree: Path, job: Job) -> Path:
 def run(program: Path, job: Job, seed: int) -> Result:
     with tempfile.TemporaryDirectory(prefix="mutant-") as name:
         tree = Path(name)
-        environment = os.environ | {"ASSAY_BACKENDS": str(make_tree(tree, job))}
+        environment = os.environ | {"ASSAY_BACKENDS": str(make_tree(tree, program, job))}
         report = tree / "report.json"
-        command = [str(program), "run", "--backend", job.backend, *CELLS[job.cell], *SHORT]
+        command = [str(program), "run", "--backend", job.backend, "--mode", job.mode,
+                   *CELLS[job.cell], *SHORT]  # fmt: skip
         done = subprocess.run(
             [*command, "--seed", str(seed), "--out", str(report)],
             capture_output=True, text=True, env=environment, timeout=900, check=False,
@@ -126,6 +153,8 @@ def run(program: Path, job: Job, seed: int) -> Result:
 
 
 def is_set_up(program: Path, backend: str) -> bool:
+    if backend == "onednn":
+        return wrong_worker(program).exists()
     environment = os.environ | {"ASSAY_BACKENDS": str(folder_of(ROOT, backend))}
     listed = subprocess.run(
         [str(program), "run", "--dry-run", "--backend", backend, *CELLS["train"], *SHORT],
@@ -134,18 +163,19 @@ def is_set_up(program: Path, backend: str) -> bool:
     return listed.returncode == 0 and "unavailable" not in listed.stdout
 
 
-def jobs_of(backend: str) -> list[Job]:
+def jobs_of(backend: str, mode: str) -> list[Job]:
     edits = [edit for edit in EDITS if edit.backend == backend]
     cells = {kind.cell for kind in MUTANTS.values()} | {edit.cell for edit in edits}
-    honest = [Job(backend, "", cell) for cell in sorted(cells)]
-    common = [Job(backend, name, kind.cell, kind.cheats) for name, kind in MUTANTS.items()]
-    return honest + common + [Job(backend, edit.name, edit.cell, False, edit) for edit in edits]
+    honest = [Job(backend, mode, "", cell) for cell in sorted(cells)]
+    common = [Job(backend, mode, name, kind.cell, kind.cheats) for name, kind in MUTANTS.items()]
+    return honest + common + [Job(backend, mode, edit.name, edit.cell, False, edit) for edit in edits]
 
 
 def row_of(result: Result) -> dict[str, object]:
     job = result.job
-    return {"backend": job.backend, "mutant": job.name, "cell": job.cell, "cheats": job.cheats,
-            "seed": result.seed, "status": result.status, "reason": result.reason}  # fmt: skip
+    return {"backend": job.backend, "mode": job.mode, "mutant": job.name, "cell": job.cell,
+            "cheats": job.cheats, "seed": result.seed, "status": result.status,
+            "reason": result.reason}  # fmt: skip
 
 
 def judge(results: list[Result]) -> int:
@@ -167,7 +197,7 @@ def judge(results: list[Result]) -> int:
         counts[kind][1] += 1
         bad = bad or (not as_wanted and kind != "cheats" and not known)
         if not as_wanted:
-            named = f"{job.backend}, {job.name or 'as it is'} ({job.cell}), seed {result.seed}"
+            named = f"{job.backend} {job.mode}, {job.name or 'as it is'} ({job.cell}), seed {result.seed}"
             print(f"{named}: {result.status} {result.reason}")
     for kind, (good, all_) in counts.items():
         print(f"{kind}: {good} of {all_} {'ok' if kind.startswith('adapters') else 'found'}")
@@ -178,7 +208,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--backends", default=",".join(BACKENDS), help="which adapters (default: all)")
+    parser.add_argument("--backends", default=",".join(MODES), help="which adapters (default: all)")
+    parser.add_argument("--modes", default="eager", help="eager, compiled or both (default: eager)")
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose name contains it")
     parser.add_argument(
         "--runs", type=int, default=1, help="runs of each, with the seeds 1, 2, ... (default: 1)"
@@ -192,12 +223,19 @@ def main() -> int:
     given = parser.parse_args()
     if not given.assay.exists():
         parser.error(f"{given.assay} is not there: build it, or name another with --assay")
+    kinds = given.modes.split(",")
+    if not set(kinds) <= {"eager", "compiled"}:
+        parser.error(f"--modes {given.modes}: known are eager and compiled")
     jobs: list[Job] = []
     for backend in given.backends.split(","):
-        if backend not in BACKENDS:
-            parser.error(f"--backends {backend}: known are {', '.join(BACKENDS)}")
+        if backend not in MODES:
+            parser.error(f"--backends {backend}: known are {', '.join(MODES)}")
         if is_set_up(given.assay, backend):
-            jobs += [job for job in jobs_of(backend) if not job.name or given.only in job.name]
+            found = [MODES[backend][kind] for kind in kinds if kind in MODES[backend]]
+            jobs += [
+                job for mode in found for job in jobs_of(backend, mode)
+                if not job.name or given.only in job.name
+            ]  # fmt: skip
         else:
             print(f"{backend} is not set up: left out")
     results: list[Result] = []

@@ -78,6 +78,7 @@ struct Cell {
   // Not ok: it cannot be run here, and why. It is a row all the same.
   Status status = Status::ok;
   std::string reason;
+  ReasonCode reason_code = ReasonCode::absent;
 
   NetworkCell& network() { return std::get<NetworkCell>(subject); }
   const NetworkCell& network() const { return std::get<NetworkCell>(subject); }

@@ -356,9 +356,9 @@ class Expander {
     const BackendDescription& backend = *cell.backend;
     const auto need = [&](const char* axis, const auto& offered, const auto& wanted) {
       if (!cell.runnable() || backend.awaited || contains(offered, wanted)) return;
-      cell.status = Status::unsupported;
-      cell.reason = fmt::format("[{}] {} '{}' is not among {}", backend.name, axis, cell.axes.text(axis),
-                                fmt::join(texts_of(offered), ", "));
+      end_with(cell, ReasonCode::axis_value_not_offered,
+               fmt::format("[{}] {} '{}' is not among {}", backend.name, axis, cell.axes.text(axis),
+                           fmt::join(texts_of(offered), ", ")));
     };
     need("device", backend.devices, cell.axes.device);
     need("task", backend.tasks, cell.axes.task);
@@ -367,36 +367,35 @@ class Expander {
     need("loader", backend.loaders, cell.axes.loader);
     if (cell.runnable() && cell.axes.optimizer == "lazy_adam" && cell.axes.task == Task::train &&
         !cell.network().sparse_embedding) {
-      cell.status = Status::unsupported;
-      cell.reason =
+      end_with(
+          cell, ReasonCode::sparse_gradients_needed,
           "lazy_adam updates the rows that a gradient touches, and dense gradients do not say which: ask for "
-          "--embedding-gradient sparse, or for adam, which is the same where all is touched";
+          "--embedding-gradient sparse, or for adam, which is the same where all is touched");
     }
     if (cell.runnable() && cell.axes.compile_cache == CacheState::warm && !backend.awaited &&
         !backend.has_compile_cache()) {
-      cell.status = Status::unsupported;
-      cell.reason = fmt::format("[{}] keeps no compiled programs on disk, so there is no cache to be warm",
-                                backend.name);
+      end_with(cell, ReasonCode::no_compile_cache,
+               fmt::format("[{}] keeps no compiled programs on disk, so there is no cache to be warm",
+                           backend.name));
     }
     const bool limited = cell.axes.number("memory-fraction") > 0 || cell.axes.number("memory-cap") > 0;
     if (cell.runnable() && limited && !backend.awaited &&
         !contains(backend.memory_limits, cell.axes.device)) {
-      cell.status = Status::unsupported;
-      cell.reason = fmt::format("[{}] nothing on the device {} holds it to a share of the memory",
-                                backend.name, to_string(cell.axes.device));
+      end_with(cell, ReasonCode::no_memory_limit,
+               fmt::format("[{}] nothing on the device {} holds it to a share of the memory", backend.name,
+                           to_string(cell.axes.device)));
     }
     if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.task == Task::infer) {
-      cell.status = Status::unsupported;
-      cell.reason = "inference is measured in steps, not in epochs";
+      end_with(cell, ReasonCode::epochs_of_inference, "inference is measured in steps, not in epochs");
     }
     if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.loader == LoaderKind::resident) {
-      cell.status = Status::unsupported;
-      cell.reason = "epochs need a loader: the resident one rotates a few batches";
+      end_with(cell, ReasonCode::epochs_of_resident_batches,
+               "epochs need a loader: the resident one rotates a few batches");
     }
     if (cell.runnable() && !backend.available()) {
-      cell.status = Status::unavailable;
-      cell.reason = backend.remedy.empty() ? backend.unavailable
-                                           : fmt::format("{}; {}", backend.unavailable, backend.remedy);
+      end_with(cell, ReasonCode::backend_unavailable,
+               backend.remedy.empty() ? backend.unavailable
+                                      : fmt::format("{}; {}", backend.unavailable, backend.remedy));
     }
   }
 

@@ -64,11 +64,11 @@ void rotate_operands(Cell& cell) {
       input_elements(program.graph(cell.axes.task)) * static_cast<std::int64_t>(sizeof(float));
   cell.measure.resident_batches = 2 * cache / bytes + 2;
   if (cell.measure.resident_batches <= most_sets || !cell.runnable()) return;
-  cell.status = Status::unsupported;
-  cell.reason = fmt::format(
-      "{} bytes of operands stay in the last-level cache of {} bytes even as {} sets: a cold cell needs {} "
-      "bytes",
-      bytes, cache, most_sets, 2 * cache / most_sets + 1);
+  end_with(
+      cell, ReasonCode::operands_stay_in_cache,
+      fmt::format("{} bytes of operands stay in the last-level cache of {} bytes even as {} sets: a cold "
+                  "cell needs {} bytes",
+                  bytes, cache, most_sets, 2 * cache / most_sets + 1));
 }
 
 }  // namespace
@@ -146,8 +146,7 @@ void settle_op(Cell& cell, const OptionValues& point) {
   axes.size = op.canonical(axes.size);
   settle_variant(cell, nullptr, point);
   if (axes.task == Task::train && !op.differentiable) {
-    cell.status = Status::unsupported;
-    cell.reason = fmt::format("[{}] has no gradient", op.name);
+    end_with(cell, ReasonCode::no_gradient, fmt::format("[{}] has no gradient", op.name));
   }
   rotate_operands(cell);
 }

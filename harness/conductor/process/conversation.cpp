@@ -47,18 +47,18 @@ Clock::duration seconds(double value) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(value));
 }
 
-Status status_of(protocol::ErrorKind kind) {
+ReasonCode code_of(protocol::ErrorKind kind) {
   switch (kind) {
     case protocol::ErrorKind::unsupported:
-      return Status::unsupported;
+      return ReasonCode::worker_unsupported;
     case protocol::ErrorKind::unavailable:
-      return Status::unavailable;
+      return ReasonCode::worker_unavailable;
     case protocol::ErrorKind::out_of_memory:
-      return Status::out_of_memory;
+      return ReasonCode::worker_out_of_memory;
     case protocol::ErrorKind::failed:
-      return Status::failed;
+      return ReasonCode::worker_failed;
   }
-  return Status::failed;
+  return ReasonCode::worker_failed;
 }
 
 // Two neighbours: counters and clocks as they are at the end, shares in the middle, sizes at most.
@@ -108,12 +108,11 @@ class Worker::Conversation {
     try {
       if (!result_.hello) hello();
       for (const protocol::Command& command : commands) say(command);
-      result_.status = Status::ok;
+      end_with(result_, ReasonCode::absent, "");
       result_.failed_at.reset();
       if (afterwards == Afterwards::quit) quit();
     } catch (const Ended& ended) {
-      result_.status = ended.ending.status;
-      result_.reason = ended.ending.reason;
+      end_with(result_, ended.ending.code, ended.ending.reason);
     }
     const bool lives = result_.ok() && afterwards != Afterwards::quit;
     stopped_ = lives && afterwards == Afterwards::stop;
@@ -141,13 +140,14 @@ class Worker::Conversation {
     const Event event = wait("hello", "before it said hello");
     const auto& hello = std::get<protocol::Hello>(event);
     if (hello.protocol != protocol::version) {
-      fail(Status::failed,
+      fail(ReasonCode::protocol_version,
            fmt::format("the worker speaks protocol {}, this program speaks {}: update the one that is older",
                        hello.protocol, protocol::version));
     }
     if (hello.backend != plan_.backend) {
-      fail(Status::failed, fmt::format("the worker says that it is '{}', its backend.json says '{}'",
-                                       hello.backend, plan_.backend));
+      fail(ReasonCode::protocol_broken,
+           fmt::format("the worker says that it is '{}', its backend.json says '{}'", hello.backend,
+                       plan_.backend));
     }
     result_.hello = hello;
     result_.start_seconds = seconds_since(started_);
@@ -166,7 +166,8 @@ class Worker::Conversation {
     if (runs) end_steps();
     if (auto* compiled = std::get_if<protocol::Compiled>(&event)) {
       if (!(compiled->seconds >= 0 && std::isfinite(compiled->seconds))) {
-        fail(Status::failed, fmt::format("the worker says that compiling took {} s", compiled->seconds));
+        fail(ReasonCode::protocol_broken,
+             fmt::format("the worker says that compiling took {} s", compiled->seconds));
       }
       result_.compiled = std::move(*compiled);
     }
@@ -208,8 +209,9 @@ class Worker::Conversation {
       case protocol::Writing::closed:  // it died: reading says of what
         return;
       case protocol::Writing::timed_out:
-        fail(Status::timed_out, fmt::format("the worker does not read its commands: {} found the pipe full",
-                                            to_string(command.verb)));
+        fail(ReasonCode::commands_not_read,
+             fmt::format("the worker does not read its commands: {} found the pipe full",
+                         to_string(command.verb)));
     }
   }
 
@@ -241,8 +243,8 @@ class Worker::Conversation {
             break;
           }
           if (protocol::name_of(event) == expected) return event;
-          fail(Status::failed, fmt::format("the worker answered '{}' where '{}' was due",
-                                           protocol::name_of(event), expected));
+          fail(ReasonCode::protocol_broken, fmt::format("the worker answered '{}' where '{}' was due",
+                                                        protocol::name_of(event), expected));
         }
         case Reading::pending:
           refuse_late(deadline, doing);
@@ -252,7 +254,7 @@ class Worker::Conversation {
         case Reading::truncated:
           gone(doing, line);
         case Reading::too_long:
-          fail(Status::failed,
+          fail(ReasonCode::protocol_broken,
                fmt::format("the worker sent more than {} bytes without a newline, beginning with: {}",
                            protocol::max_line_bytes, quoted(line.text)));
       }
@@ -262,9 +264,10 @@ class Worker::Conversation {
   void refuse_late(Clock::time_point deadline, const std::string& doing) const {
     if (Clock::now() < deadline) return;
     if (plan_.deadline && deadline == *plan_.deadline) {
-      fail(Status::interrupted, fmt::format("the time that --quick gives its backend was spent {}", doing));
+      fail(ReasonCode::quick_time_spent,
+           fmt::format("the time that --quick gives its backend was spent {}", doing));
     }
-    fail(Status::timed_out,
+    fail(ReasonCode::time_limit,
          fmt::format("no answer {} within {:g} s (--time-limit)", doing, plan_.phase_seconds));
   }
 
@@ -272,14 +275,14 @@ class Worker::Conversation {
     try {
       return protocol::parse_event(line);
     } catch (const protocol::ProtocolError& error) {
-      fail(Status::failed, error.what());
+      fail(ReasonCode::protocol_broken, error.what());
     }
   }
 
   [[noreturn]] void refused(const protocol::Error& error) {
-    Status status = status_of(error.kind);
+    const ReasonCode code = code_of(error.kind);
     std::string reason = error.reason.empty() ? "the worker gave no reason" : error.reason;
-    if (status == Status::out_of_memory && gpu_) {
+    if (code == ReasonCode::worker_out_of_memory && gpu_) {
       sample();
       if (const std::string memory = gpu_->memory_text(); !memory.empty()) reason += "; " + memory;
     }
@@ -287,7 +290,7 @@ class Worker::Conversation {
                                  Clock::now() + std::chrono::seconds(1));
     worker_.channel().close_write();
     worker_.wait_or_kill(std::chrono::seconds(5));
-    fail(status, reason);
+    fail(code, reason);
   }
 
   // It closed the channel. Mostly it is dead or dying; if it lives on without a channel it is of no use.
@@ -303,7 +306,8 @@ class Worker::Conversation {
                                  ? fmt::format(", half way through the line {}", quoted(line.text))
                                  : "";
     if (!exit)
-      fail(Status::failed, fmt::format("the worker closed its channel {}{} and lived on", doing, half));
+      fail(ReasonCode::protocol_broken,
+           fmt::format("the worker closed its channel {}{} and lived on", doing, half));
     throw Ended{explain_death(*exit, doing + half, worker_.log().tail(), oom_kills() > oom_kills_before_)};
   }
 
@@ -319,15 +323,15 @@ class Worker::Conversation {
     ::poll(waits.data(), waits.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000)));
     if (waits[1].revents != 0) worker_.log().drain();
     if (watch_.interrupts && watch_.interrupts->signal() != 0) {
-      fail(Status::interrupted,
+      fail(ReasonCode::interrupted_by_signal,
            fmt::format("interrupted by SIG{}", ::sigabbrev_np(watch_.interrupts->signal())));
     }
   }
 
   static std::string quoted(std::string_view text) { return "'" + printable(text, 120) + "'"; }
 
-  [[noreturn]] static void fail(Status status, std::string reason) {
-    throw Ended{{status, std::move(reason)}};
+  [[noreturn]] static void fail(ReasonCode code, std::string reason) {
+    throw Ended{{code, std::move(reason)}};
   }
 
   ConversationPlan plan_;
@@ -359,8 +363,11 @@ ConversationResult Worker::converse(const std::vector<protocol::Command>& comman
     ConversationResult result;
     const bool missing =
         error.code() == std::errc::no_such_file_or_directory || error.code() == std::errc::permission_denied;
-    result.status = missing ? Status::unavailable : Status::failed;
-    result.reason = missing ? fmt::format("its worker cannot be started: {}", error.what()) : error.what();
+    if (missing)
+      end_with(result, ReasonCode::worker_not_started,
+               fmt::format("its worker cannot be started: {}", error.what()));
+    else
+      end_with(result, ReasonCode::files, error.what());
     return result;
   }
 }

@@ -38,7 +38,8 @@ struct ConversationWatch {
 
 struct ConversationResult {
   Status status = Status::failed;
-  std::string reason;  // empty when ok
+  std::string reason;                                  // empty when ok
+  ReasonCode reason_code = ReasonCode::worker_failed;  // absent when ok
   // The command that was not answered; absent: before the first, or ok.
   std::optional<protocol::Verb> failed_at;
   std::string log_tail;

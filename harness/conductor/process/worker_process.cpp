@@ -252,16 +252,16 @@ WorkerEnding explain_death(const WorkerExit& exit, std::string_view doing, std::
   const std::string said = last_line(log);
   const std::string quote = said.empty() ? "" : fmt::format("; its last words: {}", said);
   if (exit.signal == SIGKILL && oom_struck) {
-    return {Status::out_of_memory, what + "; the kernel's out-of-memory killer struck meanwhile"};
+    return {ReasonCode::killed_out_of_memory, what + "; the kernel's out-of-memory killer struck meanwhile"};
   }
   if ((exit.signal == SIGABRT || exit.code != 0) && speaks_of_exhaustion(log)) {
-    return {Status::out_of_memory, what + quote};
+    return {ReasonCode::worker_out_of_memory, what + quote};
   }
   if (exit.signal == SIGKILL || exit.signal == SIGTERM) {
-    return {Status::crashed, what + ": killed from outside" + quote};
+    return {ReasonCode::killed_from_outside, what + ": killed from outside" + quote};
   }
-  if (exit.signal != 0) return {Status::crashed, what + quote};
-  return {Status::failed, what + quote};
+  if (exit.signal != 0) return {ReasonCode::killed_by_signal, what + quote};
+  return {ReasonCode::worker_exited, what + quote};
 }
 
 }  // namespace assay

@@ -69,7 +69,7 @@ class WorkerProcess {
 
 // How a conversation with a worker ended before its time.
 struct WorkerEnding {
-  Status status = Status::failed;
+  ReasonCode code = ReasonCode::worker_exited;
   std::string reason;
 };
 

@@ -19,8 +19,10 @@ CellReport planned_report(const Cell& cell, std::uint64_t seed) {
   row.id = cell.id;
   row.axes = cell.axes;
   row.kind = cell.backend->kind_of(cell.axes.mode);
-  row.status = cell.runnable() ? Status::interrupted : cell.status;
-  row.reason = cell.runnable() ? "not reached" : cell.reason;
+  if (cell.runnable())
+    end_with(row, ReasonCode::not_reached, "not reached");
+  else
+    end_like(row, cell);
   row.reproduce = cell.reproduce(seed);
   row.published = cell.published;
   row.work = work_of(cell);
@@ -77,8 +79,8 @@ std::string other_library(const CellReport& row, const protocol::Hello& hello) {
 void take_failed_check(CellReport& row, const Fork& check) {
   Fork fork;
   fork.seed = check.seed;
-  fork.status = check.status;
-  fork.reason = "in the check before timing: " + check.reason;
+  end_like(fork, check);
+  fork.reason.insert(0, "in the check before timing: ");
   fork.log_tail = check.log_tail;
   row.forks.push_back(std::move(fork));
 }
@@ -109,10 +111,8 @@ void settle_status(CellReport& row, const Cell& cell, int planned) {
   auto failed = std::find_if(row.forks.begin(), row.forks.end(), is_wrong);
   if (failed == row.forks.end()) failed = std::find_if_not(row.forks.begin(), row.forks.end(), is_ok);
   const auto ok = std::count_if(row.forks.begin(), row.forks.end(), is_ok);
-  row.reason.clear();
   if (failed != row.forks.end()) {
-    row.status = failed->status;
-    row.reason = failed->reason;
+    end_like(row, *failed);
     if (failed->status == Status::crashed && row.forks.size() > 1) {
       row.reason +=
           fmt::format(" ({} of {} forks crashed)",
@@ -122,16 +122,14 @@ void settle_status(CellReport& row, const Cell& cell, int planned) {
     }
     row.reproduce = cell.reproduce(failed->seed);
   } else if (cell.check && !row.equivalence.checked && row.equivalence.reason == "not reached") {
-    row.status = Status::interrupted;
-    row.reason = "not reached";
+    end_with(row, ReasonCode::not_reached, "not reached");
   } else if (cell.check && !row.equivalence.checked && ok > 0) {
-    row.status = Status::failed;
-    row.reason = "it was not checked: " + row.equivalence.reason;
+    end_with(row, ReasonCode::not_checked, "it was not checked: " + row.equivalence.reason);
   } else if (ok < planned) {
-    row.status = Status::interrupted;
-    row.reason = fmt::format("{} of {} forks are there; --resume runs the others", ok, planned);
+    end_with(row, ReasonCode::forks_missing,
+             fmt::format("{} of {} forks are there; --resume runs the others", ok, planned));
   } else {
-    row.status = Status::ok;
+    end_with(row, ReasonCode::absent, "");
   }
   std::sort(row.forks.begin(), row.forks.end(),
             [](const Fork& a, const Fork& b) { return a.round < b.round; });

@@ -110,8 +110,7 @@ bool interrupted(const ForkContext& context) {
 
 // How a conversation ended, and what was seen of the worker until then.
 void take_ending(Fork& fork, ConversationResult& result) {
-  fork.status = result.status;
-  fork.reason = result.reason;
+  end_like(fork, result);
   if (!result.ok()) fork.log_tail = result.log_tail;
   fork.gpu = std::move(result.gpu);
   fork.host_peak_rss = result.peak_rss;
@@ -144,14 +143,11 @@ void guarded(Fork& fork, F body) {
   try {
     body();
   } catch (const DatasetMissing& error) {
-    fork.status = Status::unavailable;
-    fork.reason = error.what();
+    end_with(fork, ReasonCode::dataset_missing, error.what());
   } catch (const std::runtime_error& error) {
-    fork.status = Status::failed;
-    fork.reason = error.what();
+    end_with(fork, ReasonCode::files, error.what());
   } catch (const std::exception& error) {
-    fork.status = Status::failed;
-    fork.reason = internal_error(error);
+    end_with(fork, ReasonCode::internal_error, internal_error(error));
   }
 }
 
@@ -159,9 +155,9 @@ void guarded(Fork& fork, F body) {
 void refuse_divergence(Fork& fork) {
   for (const Block& block : fork.blocks) {
     if (!block.loss || std::isfinite(*block.loss)) continue;
-    fork.status = Status::failed;
-    fork.reason = block.epoch > 0 ? fmt::format("the loss is not finite at the end of epoch {}", block.epoch)
-                                  : "the loss is not finite at the end of a block";
+    end_with(fork, ReasonCode::loss_not_finite,
+             block.epoch > 0 ? fmt::format("the loss is not finite at the end of epoch {}", block.epoch)
+                             : "the loss is not finite at the end of a block");
     return;
   }
 }
@@ -188,8 +184,10 @@ void add_spent(TimeSpent& spent, const ConversationResult& result) {
 void settle_exam(Fork& fork, const Equivalence& equivalence, const std::string& changed) {
   const bool wrong = equivalence.checked && !equivalence.passed;
   if (!wrong && changed.empty()) return;
-  fork.status = wrong ? Status::wrong_result : Status::failed;
-  fork.reason = wrong ? equivalence.reason : changed;
+  if (wrong)
+    end_with(fork, ReasonCode::differs_from_oracle, equivalence.reason);
+  else
+    end_with(fork, ReasonCode::exam_changed, changed);
 }
 
 // A cold start, the framework's own loader and a profile belong to one fork.
@@ -216,7 +214,7 @@ void refuse_other_plan(const Fork& fork, const MeasurePlan& plan) {
 
 // What a timed fork measured; its status says why it is worth nothing.
 void take_clock(Fork& fork, const Cell& cell, const fs::path& folder, const ConversationResult& result,
-                const std::vector<int>& cores) {
+                const std::vector<int>& cores) try {
   Fork measured = fork;  // what cannot be so comes into no report
   read_clock(folder / "results/clock.json", cell.has_loss(), measured);
   Violations violations("results/clock.json");
@@ -229,9 +227,11 @@ void take_clock(Fork& fork, const Cell& cell, const fs::path& folder, const Conv
   add_warnings(fork);
   refuse_divergence(fork);
   if (result.strayed_to)
-    throw Error(
-        fmt::format("a thread of the worker may run on processor {}, which is not one of its own ({})",
-                    *result.strayed_to, cores_text(cores)));
+    end_with(fork, ReasonCode::processors_left,
+             fmt::format("a thread of the worker may run on processor {}, which is not one of its own ({})",
+                         *result.strayed_to, cores_text(cores)));
+} catch (const Error& error) {
+  end_with(fork, ReasonCode::clock_refused, error.what());
 }
 
 // What is asked of a run that is over. A run is computed once more only where it draws nothing and its batches are
@@ -297,8 +297,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     const SetExam* set = exam_for(cell, program, exam_seed, context, outcome.verified);
     spent.judge = seconds_since(begin);
     if (interrupted(context)) {
-      fork.status = Status::interrupted;
-      fork.reason = "interrupted before its worker was started";
+      end_with(fork, ReasonCode::interrupted_by_signal, "interrupted before its worker was started");
       return;
     }
     // In the caller's hands only after all went well.

@@ -143,8 +143,9 @@ struct Measurement::Parts {
       CellReport& row = report_.cells[i];
       if (row.status != Status::interrupted || !budget_.spent(cells_[i].axes.backend)) continue;
       left_out = true;
-      row.reason = fmt::format("the {:g} s that --quick gives a backend were spent before it was measured",
-                               quick_seconds);
+      end_with(row, ReasonCode::quick_time_spent,
+               fmt::format("the {:g} s that --quick gives a backend were spent before it was measured",
+                           quick_seconds));
     }
     return left_out;
   }
@@ -217,8 +218,8 @@ struct Measurement::Parts {
       try {
         note_dataset(cells_[i], data_.get(cells_[i], cells_[i].program()));
       } catch (const DatasetMissing& error) {
-        cells_[i].status = report_.cells[i].status = Status::unavailable;
-        cells_[i].reason = report_.cells[i].reason = error.what();
+        end_with(cells_[i], ReasonCode::dataset_missing, error.what());
+        end_like(report_.cells[i], cells_[i]);
       }
     }
   }
@@ -264,8 +265,9 @@ struct Measurement::Parts {
       CellReport& row = report_.cells[i];
       const bool same = cells_[i].axes.backend == found.backend && cells_[i].axes.device == found.device;
       if (!same || !cells_[i].runnable() || row.equivalence.checked || !row.forks.empty()) continue;
-      cells_[i].status = row.status = Status::unavailable;
-      cells_[i].reason = row.reason = fmt::format("{} (found by {})", reason, cells_[index].id);
+      end_with(cells_[i], ReasonCode::found_by_another_cell,
+               fmt::format("{} (found by {})", reason, cells_[index].id));
+      end_like(row, cells_[i]);
     }
   }
 
@@ -304,8 +306,7 @@ struct Measurement::Parts {
       draw_rooflines();
     }
     if (reason.empty()) return;
-    fork.status = Status::failed;
-    fork.reason = reason;
+    end_with(fork, ReasonCode::faster_than_machine, reason);
   }
 
   void time(const PlannedFork& planned) {
@@ -356,9 +357,10 @@ struct Measurement::Parts {
     if (session_ == 0 || outcome.fork.status != Status::ok) return;
     const std::string other = other_library(row, *outcome.hello);
     if (other.empty()) return;
-    outcome.fork.status = Status::failed;
-    outcome.fork.reason = fmt::format(
-        "{}: what was measured before is another experiment; measure into a report of its own", other);
+    end_with(
+        outcome.fork, ReasonCode::library_changed,
+        fmt::format("{}: what was measured before is another experiment; measure into a report of its own",
+                    other));
   }
 
   // What disturbed this fork counts for all cells that are compared with it.

@@ -30,8 +30,8 @@ void mark_missing_data(std::vector<Cell>& cells, const RunSettings& settings) {
   const std::vector<std::filesystem::path> folders = dataset_folders(settings.data);
   for (Cell& cell : cells) {
     if (!cell.runnable() || !cell.reads_dataset()) continue;
-    cell.reason = why_missing(find_dataset(cell.axes.dataset), folders);
-    if (!cell.reason.empty()) cell.status = Status::unavailable;
+    std::string missing = why_missing(find_dataset(cell.axes.dataset), folders);
+    if (!missing.empty()) end_with(cell, ReasonCode::dataset_missing, std::move(missing));
   }
 }
 

@@ -1,0 +1,66 @@
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/report/invariants.hpp"
+#include "harness/report/status.hpp"
+
+namespace assay {
+namespace {
+
+const std::string page = std::string(ASSAY_DOCS) + "/reason-codes.md";
+
+TEST(ReasonCodes, page_in_docs_is_made_from_the_table) {
+  const char* write = std::getenv("ASSAY_WRITE_DOCS");
+  if (write != nullptr && std::string_view(write) == "1") std::ofstream(page) << reason_reference();
+  std::ostringstream text;
+  text << std::ifstream(page).rdbuf();
+  EXPECT_EQ(text.str(), reason_reference()) << "write it again with ASSAY_WRITE_DOCS=1";
+}
+
+TEST(ReasonCodes, each_has_one_row_and_a_status_that_is_not_ok) {
+  std::set<ReasonCode> seen;
+  for (const ReasonInfo& info : reason_table) {
+    EXPECT_TRUE(seen.insert(info.code).second) << to_string(info.code);
+    EXPECT_NE(info.status, Status::ok) << to_string(info.code);
+    EXPECT_FALSE(info.meaning.empty()) << to_string(info.code);
+  }
+  EXPECT_EQ(seen.size() + 1, words<ReasonCode>.size()) << "every code but `none`";
+  EXPECT_EQ(status_of(ReasonCode::absent), Status::ok);
+}
+
+TEST(ReasonCodes, every_status_but_ok_has_one) {
+  std::set<Status> seen;
+  for (const ReasonInfo& info : reason_table) seen.insert(info.status);
+  EXPECT_EQ(seen.size() + 1, words<Status>.size());
+}
+
+TEST(ReasonCodes, set_the_status_with_the_text) {
+  Fork fork;
+  end_with(fork, ReasonCode::time_limit, "no answer");
+  EXPECT_EQ(fork.status, Status::timed_out);
+  EXPECT_EQ(fork.reason, "no answer");
+  CellReport cell;
+  end_like(cell, fork);
+  EXPECT_EQ(cell.status, Status::timed_out);
+  EXPECT_EQ(cell.reason_code, ReasonCode::time_limit);
+}
+
+TEST(ReasonCodes, of_another_status_break_an_invariant) {
+  Violations violations("fork");
+  judge_code(violations, Status::crashed, ReasonCode::time_limit);
+  EXPECT_THAT(violations.found(),
+              ::testing::ElementsAre(::testing::HasSubstr("'time_limit', which means timed_out")));
+  Violations none("fork");
+  judge_code(none, Status::timed_out, ReasonCode::time_limit);
+  judge_code(none, Status::timed_out, ReasonCode::absent);
+  EXPECT_THAT(none.found(), ::testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace assay
