@@ -36,7 +36,7 @@ fs::path temporary_folder(const ForkContext& context) { return context.scratch /
 
 // Caches that frameworks keep on disk: private to a fork and empty, or shared by the forks of a cell when
 // `warm` is asked for. Threads of OpenMP that wait spin while a fork is timed, as the runtime has it:
-// docs/data-and-clock.md has what sleeping costs. Nothing is timed in a check, and beside other work spinning
+// docs/explanation/clock.md has what sleeping costs. Nothing is timed in a check, and beside other work spinning
 // makes it many times slower. What the caller's environment says goes before.
 std::map<std::string, std::string> worker_environment(const Cell& cell, const BackendDescription& backend,
                                                       const fs::path& folder, const fs::path& temporary,
