@@ -1,0 +1,175 @@
+"""The documentation: how its lines are written, and that what it names exists."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from worker_under_test import ROOT
+
+COLUMNS = 100
+# Written by programs: their text is not in the page.
+GENERATED = {"docs/reference/axes.md", "docs/reference/memory.md", "docs/reference/operators.md"}
+# Not yet written with one sentence per line.
+UNCONVERTED = {
+    "docs/explanation/equivalence.md",
+    "docs/explanation/reliability.md",
+    "docs/explanation/statistics.md",
+    "docs/measurements/performance.md",
+}
+PAGES = sorted(str(p.relative_to(ROOT)) for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+LINKING = [*PAGES, *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "results").rglob("*.md"))]
+
+CODE = re.compile(r"`[^`]*`")
+MARKER = re.compile(r"^\s*(\d+\.|[-*])\s+")
+LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]*)\)")
+TWO_SENTENCES = re.compile(r"[.!?][\"')\]*_]*\s+[\"'(\[*_]*[A-Z`]")
+# Paths of the tree in a code span or a code block; a worker has results of its own.
+PATH = re.compile(
+    r"(?<![\w/.$}-])(?:\.ci|backends|configs|docs|harness|results|scripts|tests|workloads)/[\w./*-]*[\w*]"
+)
+OF_A_CELL = re.compile(r"results/(clock\.json|(verify|oracle)\.safetensors)")
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """The numbered lines that are neither code, table, heading nor comment."""
+    fenced = commented = False
+    before = ""
+    indented = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            commented = commented or line.startswith("<!--")
+            deep = line.startswith("    ")
+            indented = deep and (indented or not before.strip())
+            if not (commented or indented or line.startswith(("|", "#"))):
+                yield number, line
+            commented = commented and "-->" not in line
+        before = line
+
+
+def faults(text: str) -> list[str]:
+    """Lines of prose that are too long, or have more than one sentence."""
+    found = []
+    for number, line in prose(text):
+        if len(LINK.sub(r"\1", line)) > COLUMNS:
+            found.append(f"{number}: is longer than {COLUMNS} columns")
+        if TWO_SENTENCES.search(CODE.sub("`x`", LINK.sub(r"\1", MARKER.sub("", line)))):
+            found.append(f"{number}: has more than one sentence: {line.strip()}")
+    return found
+
+
+def anchors(text: str) -> set[str]:
+    """What a link to a heading of this page may be, as GitHub and GitLab make it."""
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    plain = [LINK.sub(r"\1", heading).lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
+
+
+def dead_links(text: str, folder: Path) -> list[str]:
+    found = []
+    for target in (match[1] for match in LINK.findall(CODE.sub("", text))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = folder / name
+        if not file.exists():
+            found.append(target)
+        elif anchor:
+            content = file.read_text(encoding="utf-8") if name else text
+            if anchor not in anchors(content):
+                found.append(target)
+    return found
+
+
+def dead_paths(text: str, root: Path) -> list[str]:
+    spans = CODE.findall(text)
+    blocks = [line for line in text.splitlines() if line.startswith("    ")]
+    named = {path.replace("NAME", "*") for span in [*spans, *blocks] for path in PATH.findall(span)}
+    return sorted(p for p in named if not OF_A_CELL.fullmatch(p) and not any(root.glob(p)))
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p not in GENERATED | UNCONVERTED])
+def test_a_page_has_one_sentence_per_line(page: str) -> None:
+    assert not faults((ROOT / page).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", LINKING)
+def test_links_and_paths_of_a_page_exist(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert not dead_links(text, (ROOT / page).parent)
+    assert not dead_paths(text, ROOT)
+
+
+def test_pages_that_are_not_converted_exist() -> None:
+    assert GENERATED | UNCONVERTED <= set(PAGES)
+
+
+def test_the_index_links_every_page() -> None:
+    for index in ("docs/README.md", "docs/measurements/README.md"):
+        folder = (ROOT / index).parent
+        links = LINK.findall((ROOT / index).read_text(encoding="utf-8"))
+        linked = {(folder / match[1].partition("#")[0]).resolve() for match in links}
+        pages = {p for p in folder.rglob("*.md") if p.parent == folder or folder.name == "docs"}
+        if folder.name == "docs":
+            pages = {p for p in pages if p.parent.name != "measurements" or p.name == "README.md"}
+        assert pages - linked - {ROOT / index} == set()
+
+
+def test_the_linter_finds_long_lines_and_second_sentences() -> None:
+    assert not faults("One sentence.\nAnother one, as `a. B` and 3.5 say.\n")
+    assert not faults("| A. B | " + "x" * 120 + " |\n\n    Code. Code.\n\n```\nA. B\n```\n")
+    assert not faults("- An item.\n  Its second sentence.\n")
+    assert not faults("[" + "x" * 90 + "](" + "y" * 90 + ")\n")
+    assert len(faults("One. Two.\n")) == 1
+    assert len(faults("- One (really).\n  Two! `code` begins the third.\n")) == 1
+    assert len(faults("1. x\n   - y. Z\n     w. V\n")) == 2
+    assert len(faults("x" * 101 + "\n")) == 1
+
+
+def test_the_linter_finds_dead_links_and_paths(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# One fork, two\n")
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts/setup").touch()
+    assert not dead_links("[x](a.md#one-fork-two) [y](https://example.org) [z](#here)\n# Here\n", tmp_path)
+    assert dead_links("[x](a.md#two) [y](b.md) [z](#there)\n# Here\n", tmp_path) == [
+        "a.md#two",
+        "b.md",
+        "#there",
+    ]
+    text = "`scripts/setup`, `scripts/s*`, `results/clock.json` and `scripts/no`\n\n    ../scripts/x scripts/plot a\n"
+    assert dead_paths(text, tmp_path) == ["scripts/no", "scripts/plot"]
+
+
+def test_the_messages_of_the_troubleshooting_page_are_those_of_the_program() -> None:
+    page = (ROOT / "docs/how-to/troubleshooting.md").read_text(encoding="utf-8")
+    tables = [part for part in page.split("\n## ") if "| message |" in part]
+    messages = [m for part in tables for m in re.findall(r"^\| `([^`]+)` \|", part, re.MULTILINE)]
+    assert len(messages) > 20
+    sources = [
+        path.read_text(encoding="utf-8", errors="replace")
+        for folder in ("harness", "backends", "scripts")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and (path.suffix in (".cpp", ".py", ".json", ".hpp") or path.parent.name == "scripts")
+    ]
+    assert [m for m in messages if not any(m in text for text in sources)] == []
+
+
+def test_the_pictures_are_what_their_texts_give() -> None:
+    done = subprocess.run(
+        [ROOT / "scripts/diagrams.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_text_that_cannot_be_drawn_is_refused() -> None:
+    from diagrams import DiagramError, drawn
+
+    for text in ("", "circles 1 2", "boxes 10 10\narrow a b", "sequence 100\nactor a A\na -> b x", "boxes 9 9\nx"):
+        with pytest.raises(DiagramError):
+            drawn(text, "wrong")
+    assert "&lt;a&gt;" in drawn("boxes 100 100\nbox a 1 1 9 9 '<a>'", "escaped")
