@@ -4,8 +4,8 @@
 scripts/diagrams.py          write them
 scripts/diagrams.py --check  exit with 1 if one is not what its text gives
 
-A text begins with `boxes WIDTH HEIGHT` or `sequence WIDTH`; # begins a comment. Quoted words are labels, and | in
-a label begins a new line.
+A text begins with `boxes WIDTH HEIGHT` or `sequence WIDTH`; # begins a comment.
+Quoted words are labels, and | in a label begins a new line.
 
     boxes:     group X Y W H "title"              a frame around boxes
                box NAME X Y W H "label"           the first line of the label is bold

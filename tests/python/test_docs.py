@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from program import PROGRAM
 from worker_under_test import ROOT
 
 COLUMNS = 100
@@ -106,18 +111,21 @@ def test_links_and_paths_of_a_page_exist(page: str) -> None:
 
 
 def test_pages_that_are_not_converted_exist() -> None:
-    assert GENERATED | UNCONVERTED <= set(PAGES)
+    assert set(PAGES) >= GENERATED | UNCONVERTED
 
 
-def test_the_index_links_every_page() -> None:
-    for index in ("docs/README.md", "docs/measurements/README.md"):
-        folder = (ROOT / index).parent
-        links = LINK.findall((ROOT / index).read_text(encoding="utf-8"))
-        linked = {(folder / match[1].partition("#")[0]).resolve() for match in links}
-        pages = {p for p in folder.rglob("*.md") if p.parent == folder or folder.name == "docs"}
-        if folder.name == "docs":
-            pages = {p for p in pages if p.parent.name != "measurements" or p.name == "README.md"}
-        assert pages - linked - {ROOT / index} == set()
+def linked_from(index: str) -> set[Path]:
+    targets = LINK.findall((ROOT / index).read_text(encoding="utf-8"))
+    return {(ROOT / index).parent / target.partition("#")[0] for _, target in targets}
+
+
+def test_every_page_is_in_an_index() -> None:
+    linked = {
+        path.resolve()
+        for index in ("docs/README.md", "docs/measurements/README.md")
+        for path in linked_from(index)
+    }
+    assert {ROOT / page for page in PAGES if page.startswith("docs/")} - linked == {ROOT / "docs/README.md"}
 
 
 def test_the_linter_finds_long_lines_and_second_sentences() -> None:
@@ -141,8 +149,57 @@ def test_the_linter_finds_dead_links_and_paths(tmp_path: Path) -> None:
         "b.md",
         "#there",
     ]
-    text = "`scripts/setup`, `scripts/s*`, `results/clock.json` and `scripts/no`\n\n    ../scripts/x scripts/plot a\n"
+    text = (
+        "`scripts/setup`, `scripts/s*`, `results/clock.json`, `scripts/no`\n\n    ../scripts/x scripts/plot\n"
+    )
     assert dead_paths(text, tmp_path) == ["scripts/no", "scripts/plot"]
+
+
+COMMAND = re.compile(r"^ {4}(?:ASSAY_BACKENDS=\S+ )?(?:build/\w+/)?assay (\w.*)$", re.MULTILINE)
+PLACEHOLDER = re.compile(r"[…<$]|\.\./|\b(BASE|CONFIG|DIR|FILE|NAME|NEW|OLD|REPORT|TEXT|WORKLOAD)\b")
+
+
+def commands() -> list[str]:
+    """The commands in the code blocks of all pages, without placeholders."""
+    found: set[str] = set()
+    for page in PAGES:
+        text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", " ")
+        found |= {re.sub(r"\s+#.*", "", command) for command in COMMAND.findall(text)}
+    return sorted(command for command in found if not PLACEHOLDER.search(command))
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the commands name: reports, and the arrays of the page about own data."""
+    folder = tmp_path_factory.mktemp("desk")
+    (folder / "reports").mkdir()
+    for name in {name for command in commands() for name in re.findall(r"[\w./-]+\.json", command)}:
+        if not name.startswith("/"):
+            shutil.copy(ROOT / "tests/cli/data/report.json", folder / name)
+    page = (ROOT / "docs/how-to/own-data.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    subprocess.run([sys.executable, "-c", example], cwd=folder, check=True)
+    return folder
+
+
+@pytest.mark.parametrize("command", commands())
+def test_the_program_understands_a_command(command: str, desk: Path) -> None:
+    words = shlex.split(command.replace("results/baselines", "report.json"))
+    codes = {0}
+    if words[0] in ("run", "check", "ab"):
+        words.append("--dry-run")
+    elif words[0] == "compare":
+        codes = {0, 3, 4, 5, 6}
+    elif words[0] == "calibrate":  # it has no dry run
+        options = [word for word in words if word.startswith("--")]
+        words = ["calibrate", "--help"]
+    environment = os.environ | {"ASSAY_BACKENDS": str(ROOT / "tests")}
+    done = subprocess.run(
+        [PROGRAM, *words], cwd=desk, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode in codes, done.stderr
+    if words[-1] == "--help":
+        assert [option for option in options if option not in done.stdout] == []
 
 
 def test_the_messages_of_the_troubleshooting_page_are_those_of_the_program() -> None:
@@ -154,7 +211,8 @@ def test_the_messages_of_the_troubleshooting_page_are_those_of_the_program() -> 
         path.read_text(encoding="utf-8", errors="replace")
         for folder in ("harness", "backends", "scripts")
         for path in (ROOT / folder).rglob("*")
-        if path.is_file() and (path.suffix in (".cpp", ".py", ".json", ".hpp") or path.parent.name == "scripts")
+        if path.is_file()
+        and (path.suffix in (".cpp", ".py", ".json", ".hpp") or path.parent.name == "scripts")
     ]
     assert [m for m in messages if not any(m in text for text in sources)] == []
 
@@ -169,7 +227,13 @@ def test_the_pictures_are_what_their_texts_give() -> None:
 def test_a_text_that_cannot_be_drawn_is_refused() -> None:
     from diagrams import DiagramError, drawn
 
-    for text in ("", "circles 1 2", "boxes 10 10\narrow a b", "sequence 100\nactor a A\na -> b x", "boxes 9 9\nx"):
+    for text in (
+        "",
+        "circles 1 2",
+        "boxes 10 10\narrow a b",
+        "sequence 100\nactor a A\na -> b x",
+        "boxes 9 9\nx",
+    ):
         with pytest.raises(DiagramError):
             drawn(text, "wrong")
     assert "&lt;a&gt;" in drawn("boxes 100 100\nbox a 1 1 9 9 '<a>'", "escaped")
