@@ -70,7 +70,7 @@ def faults(text: str) -> list[str]:
 
 
 def anchors(text: str) -> set[str]:
-    """What a link to a heading of this page may be, as GitHub and GitLab make it."""
+    """The anchors of the headings of a page, as GitHub and GitLab make them."""
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     plain = [LINK.sub(r"\1", heading).lower() for heading in headings]
     return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
