@@ -204,19 +204,30 @@ def test_the_program_understands_a_command(command: str, desk: Path) -> None:
         assert [option for option in options if option not in done.stdout] == []
 
 
+def sources(*folders: str) -> Iterator[tuple[Path, str]]:
+    """The files of the tree that a person wrote, except pages, with their text."""
+    suffixes = (".cpp", ".hpp", ".h", ".cu", ".cuh", ".inc", ".py", ".json", ".cmake", ".txt", "")
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and path.suffix in suffixes and "__pycache__" not in path.parts:
+                yield path, path.read_text(encoding="utf-8", errors="replace")
+
+
+def test_the_pages_that_sources_name_exist() -> None:
+    named = re.compile(r"(?<![\w/.])docs/[\w/-]+\.(?:md|json|svg)\b")
+    folders = ("harness", "backends", "workloads", "scripts", "tests", ".ci")
+    found = {(path, page) for path, text in sources(*folders) for page in named.findall(text)}
+    assert len(found) > 20
+    assert [(str(path), page) for path, page in sorted(found) if not (ROOT / page).exists()] == []
+
+
 def test_the_messages_of_the_troubleshooting_page_are_those_of_the_program() -> None:
     page = (ROOT / "docs/how-to/troubleshooting.md").read_text(encoding="utf-8")
     tables = [part for part in page.split("\n## ") if "| message |" in part]
     messages = [m for part in tables for m in re.findall(r"^\| `([^`]+)` \|", part, re.MULTILINE)]
     assert len(messages) > 20
-    sources = [
-        path.read_text(encoding="utf-8", errors="replace")
-        for folder in ("harness", "backends", "scripts")
-        for path in (ROOT / folder).rglob("*")
-        if path.is_file()
-        and (path.suffix in (".cpp", ".py", ".json", ".hpp") or path.parent.name == "scripts")
-    ]
-    assert [m for m in messages if not any(m in text for text in sources)] == []
+    texts = [text for _, text in sources("harness", "backends", "scripts")]
+    assert [m for m in messages if not any(m in text for text in texts)] == []
 
 
 def test_the_pictures_are_what_their_texts_give() -> None:
