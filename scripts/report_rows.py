@@ -1,4 +1,4 @@
-"""Reads the columns of a report (docs/report.md) as rows."""
+"""Reads the columns of a report (docs/reference/report.md) as rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The optimizers of docs/protocol.md from optax's transformations, whose forms are the same.
+"""The optimizers of docs/reference/protocol.md from optax's transformations, whose forms are the same.
 
 scale_by_adam adds epsilon after the bias correction, scale_by_rms after the root, trace keeps the learning
 rate outside of the velocity; weight decay is coupled, and for kernels alone. The learning rate multiplies

@@ -1,4 +1,4 @@
-"""The optimizers of docs/protocol.md on MXNet's own, whose forms differ.
+"""The optimizers of docs/reference/protocol.md on MXNet's own, whose forms differ.
 
 Adam adds epsilon before the bias correction: epsilon * sqrt(1 - beta2^t) there is epsilon here, so it is set
 before each step. It forms 1 - beta in single precision, of a beta that is rounded already: with 0.999 the

@@ -1,4 +1,4 @@
-"""The optimizers of docs/protocol.md on Keras's own, whose forms differ.
+"""The optimizers of docs/reference/protocol.md on Keras's own, whose forms differ.
 
 Adam adds epsilon before the bias correction: epsilon * sqrt(1 - beta2^t) there is epsilon here, and is made
 of Keras's own count of steps in each. RMSprop adds it below the root, where no other epsilon is the same for

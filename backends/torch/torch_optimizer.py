@@ -1,4 +1,4 @@
-"""The optimizers of docs/protocol.md in PyTorch's own, whose forms are the same.
+"""The optimizers of docs/reference/protocol.md in PyTorch's own, whose forms are the same.
 
 Adam adds epsilon after the bias correction, RMSprop after the root, SGD leaves the learning rate outside the
 velocity and starts it with the first gradient, which is what a zero velocity gives; weight decay is

@@ -1,5 +1,5 @@
 // Which block comes next: a pure function of the request and of how long the blocks so far took. The
-// normative text is docs/protocol.md, "Blocks"; this is its summary.
+// normative text is docs/reference/protocol.md, "Blocks"; this is its summary.
 //
 // A fork that counts steps:
 //   warm-up  The first block has `min_steps` steps. Each later block is sized to take `block_seconds`.

@@ -1,5 +1,5 @@
 // data/manifest.json of a cell folder: where the arrays of a data set are and how their bytes become f32. The
-// normative text is docs/protocol.md, "The data set"; this is its summary.
+// normative text is docs/reference/protocol.md, "The data set"; this is its summary.
 //
 //   {"schema": "assay-data/1", "name": "fashion-mnist", "kind": "array",
 //    "sample_shape": [1, 28, 28], "classes": 10,

@@ -1,5 +1,5 @@
 // epochs/NNNN.plan.npy of a cell folder: what an epoch trains on, in order. The normative text is
-// docs/protocol.md, "The data set"; this is its summary.
+// docs/reference/protocol.md, "The data set"; this is its summary.
 //
 // int32 (n, 4), one row a sample: its index in the split "train"; the crop's offset (dx, dy) to the right and
 // down, in pixels; and whether it is mirrored left to right after that (0 or 1):

@@ -1,4 +1,4 @@
-// The reference of the operators as Markdown, written from their own contracts: docs/operators.md and `assay
+// The reference of the operators as Markdown, written from their own contracts: docs/reference/operators.md and `assay
 // list ops`.
 #pragma once
 

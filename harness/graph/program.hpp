@@ -14,7 +14,7 @@
 namespace assay {
 
 // Hyper-parameters that do not change during training; the learning rate lr and the step t are in the
-// schedule. The normative text is docs/protocol.md, "Optimizers"; this is its summary, for each element p of
+// schedule. The normative text is docs/reference/protocol.md, "Optimizers"; this is its summary, for each element p of
 // a parameter:
 //
 //   every kind  g = gradient + decay_of(parameter) p
@@ -83,7 +83,7 @@ void check_optimizer(const OptimizerSpec& optimizer);
 // Throws GraphError unless both graphs have their outputs and feeds and agree on the persistent values.
 void check_program(const Program& program);
 
-// graph.json: the program on disk. write(read(text)) == text; the format is described in docs/protocol.md.
+// graph.json: the program on disk. write(read(text)) == text; the format is described in docs/reference/protocol.md.
 nlohmann::json to_json(const Graph& graph);
 nlohmann::json to_json(const Program& program);
 nlohmann::json to_json(const OptimizerSpec& optimizer);

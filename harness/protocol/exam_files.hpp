@@ -1,4 +1,4 @@
-// The JSON files of check/ in a cell folder: docs/protocol.md, "The exam".
+// The JSON files of check/ in a cell folder: docs/reference/protocol.md, "The exam".
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The messages of docs/protocol.md as types. One JSON object a line; unknown fields are ignored, so that both
+// The messages of docs/reference/protocol.md as types. One JSON object a line; unknown fields are ignored, so that both
 // sides may grow.
 #pragma once
 

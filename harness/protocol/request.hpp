@@ -1,4 +1,4 @@
-// request.json of a cell folder as a type (docs/protocol.md): the conductor writes it, the worker and the batch
+// request.json of a cell folder as a type (docs/reference/protocol.md): the conductor writes it, the worker and the batch
 // library read it. Fields that it does not have are ignored, so that both sides may grow.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What each struct of the report is in JSON: from these it is written and read, and its schema and docs/report.md
+// What each struct of the report is in JSON: from these it is written and read, and its schema and docs/reference/report.md
 // are made. Block and Evaluation are described in protocol/clock_file.hpp.
 #pragma once
 

@@ -1,5 +1,5 @@
 // The worker's side of the exam: runs what the commands verify and oracle ask and writes down what it saw. It judges
-// nothing; harness/conductor/check does. docs/protocol.md, "The exam", is the contract of the files.
+// nothing; harness/conductor/check does. docs/reference/protocol.md, "The exam", is the contract of the files.
 #pragma once
 
 #include <cstdint>

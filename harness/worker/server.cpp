@@ -211,14 +211,15 @@ constexpr int events = 4;
 
 int worker_main(int argc, char** argv, Backend& backend) {
   if (argc != 2) {
-    fmt::print(stderr, "usage: {} CELL_FOLDER\nA worker is started by assay; docs/protocol.md says how.\n",
+    fmt::print(stderr,
+               "usage: {} CELL_FOLDER\nA worker is started by assay; docs/reference/protocol.md says how.\n",
                argv[0]);
     return 2;
   }
   if (::fcntl(commands, F_GETFD) < 0 || ::fcntl(events, F_GETFD) < 0) {
     fmt::print(
         stderr,
-        "{}: descriptors {} and {} are not open. A worker is started by assay; docs/protocol.md says how.\n",
+        "{}: descriptors {} and {} are not open. A worker is started by assay; docs/reference/protocol.md says how.\n",
         argv[0], commands, events);
     return 2;
   }

@@ -1,4 +1,4 @@
-// The worker's side of docs/protocol.md for one cell folder.
+// The worker's side of docs/reference/protocol.md for one cell folder.
 #pragma once
 
 #include <filesystem>

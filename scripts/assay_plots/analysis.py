@@ -1,7 +1,7 @@
 """Asks the program for the analysis of reports, and takes what the pictures need from its JSON.
 
-Everything that is derived from a report is computed there; docs/analysis.md describes the document. It holds
-texts and numbers of the reports, which are not trusted.
+Everything that is derived from a report is computed there; docs/reference/analysis.md describes the document.
+It holds texts and numbers of the reports, which are not trusted.
 """
 
 from __future__ import annotations

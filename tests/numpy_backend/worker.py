@@ -1,4 +1,4 @@
-"""A backend in plain numpy: the example of docs/protocol.md, and the proof that a worker needs no C++."""
+"""A backend in plain numpy: the example of docs/reference/protocol.md. A worker needs no C++."""
 
 from __future__ import annotations
 

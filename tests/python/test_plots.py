@@ -344,7 +344,7 @@ def test_intervals_are_order_statistics_of_the_ratios(study_of: Callable[[Json],
     six = ratio_of(study_of, [2, 3, 4, 5, 6, 7])
     assert (six.value, six.lower, six.upper) == pytest.approx((4.5, 2.0, 7.0))
     nine = ratio_of(study_of, list(range(2, 11)))
-    assert (nine.lower, nine.upper) == pytest.approx((2.0, 10.0))  # 99.6 %, see docs/statistics.md
+    assert (nine.lower, nine.upper) == pytest.approx((2.0, 10.0))  # 99.6 %: docs/explanation/statistics.md
     assert ratio_of(study_of, [2, 3, 4, 5, 6]).lower is None
 
 

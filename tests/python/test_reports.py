@@ -177,7 +177,7 @@ def test_numbers_at_the_edge_of_what_a_report_holds_do_not_fall_over(tmp_path: P
 @pytest.mark.skipif(not shutil.which("jq"), reason="jq is not here")
 def test_the_examples_with_jq_in_the_documentation_read_a_report(tmp_path: Path) -> None:
     shutil.copy(GOLDEN, tmp_path / "report.json")
-    page = (ROOT / "docs/report.md").read_text()
+    page = (ROOT / "docs/reference/report.md").read_text()
     (example,) = re.findall(r"```sh\n(jq.*?)```", page, re.DOTALL)
     done = subprocess.run(["sh", "-ec", example], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -191,7 +191,7 @@ def test_the_examples_with_jq_in_the_documentation_read_a_report(tmp_path: Path)
 def test_the_example_with_pandas_in_the_documentation_reads_a_report(tmp_path: Path) -> None:
     pytest.importorskip("pandas", reason="pandas is not here")
     shutil.copy(GOLDEN, tmp_path / "report.json")
-    page = (ROOT / "docs/report.md").read_text()
+    page = (ROOT / "docs/reference/report.md").read_text()
     (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     done = subprocess.run(
         [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -208,7 +208,7 @@ def has_jsonlite() -> bool:
 @pytest.mark.skipif(not has_jsonlite(), reason="R with jsonlite is not here")
 def test_the_example_in_r_in_the_documentation_reads_a_report(tmp_path: Path) -> None:
     shutil.copy(GOLDEN, tmp_path / "report.json")
-    page = (ROOT / "docs/report.md").read_text()
+    page = (ROOT / "docs/reference/report.md").read_text()
     (example,) = re.findall(r"```r\n(.*?)```", page, re.DOTALL)
     (tmp_path / "example.R").write_text(example)
     done = subprocess.run(["Rscript", "example.R"], cwd=tmp_path, capture_output=True, text=True, check=False)

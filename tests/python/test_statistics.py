@@ -227,7 +227,7 @@ def test_ratios_are_paired_within_rounds_with_the_binomial_interval(tmp_path: Pa
     if count < 6:
         assert found["lower"] is None
         return
-    confidence = 0.95 if count == 6 else 0.996  # of later looks, docs/statistics.md
+    confidence = 0.95 if count == 6 else 0.996  # of later looks, docs/explanation/statistics.md
     interval = stats.quantile_test(ratios, p=0.5).confidence_interval(confidence)
     assert (found["lower"], found["upper"]) == pytest.approx((interval.low, interval.high), rel=1e-9)
     below = int(np.argmin(np.abs(np.array(ratios) - found["lower"])))

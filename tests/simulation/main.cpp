@@ -1,5 +1,5 @@
 // Replays recorded forks as comparisons and counts how often each rule is wrong and how often it finds a
-// change. Prints the table of docs/statistics.md; scripts/simulate-gate puts it there.
+// change. Prints the table of docs/explanation/statistics.md; scripts/simulate-gate puts it there.
 #include <algorithm>
 #include <cstdio>
 #include <string>

@@ -1,4 +1,4 @@
-// The updates of one element, with the formulas of docs/protocol.md, "Optimizers".
+// The updates of one element, with the formulas of docs/reference/protocol.md, "Optimizers".
 #pragma once
 
 #include "backends/cuda/kernels/portable.hpp"

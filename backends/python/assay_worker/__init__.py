@@ -1,6 +1,6 @@
 """The worker half of Assay in Python: an adapter translates, this package does the rest.
 
-The contract is docs/protocol.md; harness/worker/backend.hpp is the same contract in C++.
+The contract is docs/reference/protocol.md; harness/worker/backend.hpp is the same contract in C++.
 """
 
 from .adapter import Adapter, Cell, Info

@@ -1,4 +1,4 @@
-"""What the command verify writes: docs/protocol.md, "The exam"."""
+"""What the command verify writes: docs/reference/protocol.md, "The exam"."""
 
 from __future__ import annotations
 

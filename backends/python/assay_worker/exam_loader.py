@@ -1,4 +1,4 @@
-"""The exam of a framework's own loader: docs/protocol.md, "The exam"."""
+"""The exam of a framework's own loader: docs/reference/protocol.md, "The exam"."""
 
 from __future__ import annotations
 

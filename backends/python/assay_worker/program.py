@@ -91,7 +91,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """The formulas are in docs/protocol.md, "Optimizers"; the learning rate is in the schedule."""
+    """The formulas are in docs/reference/protocol.md, "Optimizers"; the learning rate is in the schedule."""
 
     kind: str
     momentum: float

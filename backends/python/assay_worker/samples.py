@@ -1,7 +1,7 @@
 """The training samples of a cell folder one by one, for a loader that is the framework's own.
 
-What they are is what the batch library makes of them (docs/protocol.md, "The data set"); in which order
-they come is the loader's own affair.
+What they are is what the batch library makes of them (docs/reference/protocol.md, "The data set").
+The loader chooses their order.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ struct BackendDescription {
   // Whether one of its variables names a cache on disk, which --compile-cache warm keeps between forks.
   bool has_compile_cache() const;
 };
-// backend.json. The normative text is docs/protocol.md.
+// backend.json. The normative text is docs/reference/protocol.md.
 constexpr auto describe(Of<BackendDescription>) {
   using B = BackendDescription;
   return fields(

@@ -67,7 +67,7 @@ void add_moments(std::vector<HostTensor>& tensors, const Program& program, std::
                  PrecisionKind precision) {
   const bool narrow = precision == PrecisionKind::bf16 || precision == PrecisionKind::tf32;
   const double largest = narrow ? 2e-2 : 1e-1;
-  // RMSprop's epsilon is below the root in some frameworks (docs/differences.md): its roots stay well above it.
+  // RMSprop's epsilon is below the root in some frameworks (docs/reference/differences.md): its roots stay well above it.
   const bool rms = program.optimizer.kind == "rmsprop";
   const std::vector<ValueId> last = parameters_of_last(program.training);
   for (const ValueId id : program.training.with_role(Role::parameter)) {

@@ -27,7 +27,7 @@ struct ExamPlan {
 };
 
 // Writes state.safetensors, inputs.npy, labels.npy, schedule.npy, batches.json and, where the program has what they are
-// for, masks.safetensors, extreme.safetensors and continuation.json: docs/protocol.md, "The exam". A function of (program, plan). No
+// for, masks.safetensors, extreme.safetensors and continuation.json: docs/reference/protocol.md, "The exam". A function of (program, plan). No
 // parameter is zero or one, no moment zero.
 void write_exam(const std::filesystem::path& folder, const Program& program, const ExamPlan& plan);
 

@@ -1,4 +1,4 @@
-// Which tensors an exam must find in the worker's file: docs/protocol.md, "The exam".
+// Which tensors an exam must find in the worker's file: docs/reference/protocol.md, "The exam".
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// How far from the oracle a tensor may be. docs/equivalence.md has the reasoning and the measurements.
+// How far from the oracle a tensor may be. docs/explanation/equivalence.md has the reasoning and the measurements.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ namespace assay {
 inline constexpr double tolerance_factor = 8;
 inline constexpr double narrow_tolerance_factor = 3;
 // A tensor that is exactly zero but for rounding (the bias in front of a batch norm) may be off by this many
-// times more where storage is narrower: docs/equivalence.md says why its roundings can be alike.
+// times more where storage is narrower: docs/explanation/equivalence.md says why its roundings can be alike.
 inline constexpr double alike_roundings = 3;
 // The runs are few, so the error of a tensor of few elements is itself poorly known: n elements get
 // 1 + small_sample / sqrt(n) times as much.

@@ -1,5 +1,5 @@
 // The learning rate of each step of a training run, written as one or two words. The normative text is
-// docs/protocol.md, "The learning rate"; this is its summary. s: steps done before this step, e = floor(s /
+// docs/reference/protocol.md, "The learning rate"; this is its summary. s: steps done before this step, e = floor(s /
 // steps per epoch): epochs done before it (both 0 for the first step).
 //
 //   constant                  base

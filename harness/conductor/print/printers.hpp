@@ -43,7 +43,7 @@ std::string csv(const std::vector<Report>& reports);
 // in front.
 std::string csv_field(std::string_view text);
 
-// The analysis of reports as JSON, for programs that draw it or look something up: docs/analysis.md.
+// The analysis of reports as JSON, for programs that draw it or look something up: docs/reference/analysis.md.
 inline constexpr const char* analysis_schema = "assay-analysis/1";
 
 // Strict JSON, one line for each cell, group and family. What is not finite is null.

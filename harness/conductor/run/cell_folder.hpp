@@ -1,4 +1,4 @@
-// A cell folder (docs/protocol.md): writes what a worker finds there, and reads what it measured.
+// A cell folder (docs/reference/protocol.md): writes what a worker finds there, and reads what it measured.
 #pragma once
 
 #include <cstdint>

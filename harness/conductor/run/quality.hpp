@@ -1,4 +1,4 @@
-// Whether the numbers of a fork can be trusted: what disturbed it while it was timed. docs/data-and-clock.md
+// Whether the numbers of a fork can be trusted: what disturbed it while it was timed. docs/explanation/clock.md
 // says how the limits were chosen.
 #pragma once
 

@@ -19,7 +19,7 @@
 
 namespace assay {
 
-// What the program exits with; docs/report.md and `assay --help` say the same.
+// What the program exits with; docs/reference/report.md and `assay --help` say the same.
 enum ExitCode : int {
   fine = 0,
   own_failure = 1,

@@ -36,8 +36,8 @@ fs::path temporary_folder(const ForkContext& context) { return context.scratch /
 
 // Caches that frameworks keep on disk: private to a fork and empty, or shared by the forks of a cell when
 // `warm` is asked for. Threads of OpenMP that wait spin while a fork is timed, as the runtime has it:
-// docs/data-and-clock.md has what sleeping costs. Nothing is timed in a check, and beside other work spinning
-// makes it many times slower. What the caller's environment says goes before.
+// docs/measurements/thread-waiting.md has what sleeping costs. Nothing is timed in a check, and next to other
+// work spinning makes it many times slower. The caller's environment takes precedence.
 std::map<std::string, std::string> worker_environment(const Cell& cell, const BackendDescription& backend,
                                                       const fs::path& folder, const fs::path& temporary,
                                                       bool timed) {

@@ -53,7 +53,7 @@ std::vector<CheckedCase> checked_cases() {
         all.push_back({program, mode, precision});
     }
   }
-  // docs/equivalence.md has no bound for an LSTM under tf32.
+  // docs/explanation/equivalence.md has no bound for an LSTM under tf32.
   std::erase_if(all, [](const CheckedCase& c) {
     return c.program == std::string("lstm") && c.precision == PrecisionKind::tf32;
   });

@@ -11,7 +11,7 @@ namespace assay {
 namespace {
 
 // ASSAY_DOCS is the folder docs/ of the source tree.
-const std::string page = std::string(ASSAY_DOCS) + "/operators.md";
+const std::string page = std::string(ASSAY_DOCS) + "/reference/operators.md";
 
 TEST(OperatorReference, the_page_in_docs_says_what_the_ops_say) {
   const char* write = std::getenv("ASSAY_WRITE_DOCS");

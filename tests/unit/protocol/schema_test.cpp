@@ -1,4 +1,4 @@
-// docs/protocol.schema.json accepts what we send and what the shipped backends declare, and refuses what is
+// docs/reference/protocol.schema.json accepts what we send and what the shipped backends declare, and refuses what is
 // wrong.
 #include <filesystem>
 #include <fstream>
@@ -27,7 +27,7 @@ Json read_json(const std::filesystem::path& path) {
 
 // The errors of `document` against one definition of the schema; empty when it is valid.
 std::string errors(const std::string& definition, const Json& document) {
-  static const Json whole = read_json(std::string(ASSAY_SOURCE_DIR) + "/docs/protocol.schema.json");
+  static const Json whole = read_json(std::string(ASSAY_SOURCE_DIR) + "/docs/reference/protocol.schema.json");
   Json part = whole;
   part.erase("oneOf");
   part["allOf"] = Json::array({Json{{"$ref", "#/definitions/" + definition}}});

@@ -14,7 +14,7 @@ namespace assay {
 namespace {
 
 // ASSAY_DOCS is the folder docs/ of the source tree.
-const std::string page = std::string(ASSAY_DOCS) + "/axes.md";
+const std::string page = std::string(ASSAY_DOCS) + "/reference/axes.md";
 
 TEST(AxisReference, PageInDocsIsMadeFromTheTable) {
   const char* write = std::getenv("ASSAY_WRITE_DOCS");

@@ -104,7 +104,7 @@ Listing list_ops(const OptionValues& given, bool) {
   }
   out.table.notes.push_back(
       "? optional, * kept for the gradient alone, own: a framework's own gradient or optimizer. "
-      "docs/operators.md has each op's contract.");
+      "docs/reference/operators.md has each op's contract.");
   return out;
 }
 

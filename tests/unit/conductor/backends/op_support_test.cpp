@@ -1,4 +1,4 @@
-// The table of support in the README against what the backends of this tree say.
+// docs/reference/op-support.md against what the backends of this tree say.
 #include "harness/conductor/backends/backends.hpp"
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ std::string text_of(const fs::path& file) {
   return text.str();
 }
 
-TEST(OpSupport, the_readme_shows_what_each_backend_json_says) {
+TEST(OpSupport, the_page_shows_what_each_backend_json_says) {
   const fs::path source = ASSAY_SOURCE_DIR;
   const BackendRegistry registry = find_backends_in({source / "backends"}, {});
   ASSERT_FALSE(registry.backends.empty());
@@ -29,17 +29,18 @@ TEST(OpSupport, the_readme_shows_what_each_backend_json_says) {
     for (const std::string& op : backend.ops) EXPECT_NO_THROW(find_op(op)) << backend.name;
   }
   const std::string begin = "<!-- ops -->\n", end = "<!-- /ops -->";
-  std::string readme = text_of(source / "README.md");
-  const std::size_t first = readme.find(begin), last = readme.find(end);
+  const fs::path file = source / "docs/reference/op-support.md";
+  std::string page = text_of(file);
+  const std::size_t first = page.find(begin), last = page.find(end);
   ASSERT_TRUE(first != std::string::npos && last != std::string::npos && first < last);
   const std::size_t at = first + begin.size();
   const std::string wanted = "\n" + support_page(registry.backends) + "\n";
   const char* write = std::getenv("ASSAY_WRITE_DOCS");
   if (write != nullptr && std::string_view(write) == "1") {
-    readme.replace(at, last - at, wanted);
-    std::ofstream(source / "README.md") << readme;
+    page.replace(at, last - at, wanted);
+    std::ofstream(file) << page;
   } else {
-    EXPECT_EQ(readme.substr(at, last - at), wanted) << "write it anew with ASSAY_WRITE_DOCS=1";
+    EXPECT_EQ(page.substr(at, last - at), wanted) << "write it anew with ASSAY_WRITE_DOCS=1";
   }
 }
 

@@ -95,10 +95,10 @@ TEST(AnalysisJson, EveryFieldIsDocumented) {
   std::set<std::string> names;
   collect(analyzed(report), names);
   EXPECT_GT(names.size(), 90u);
-  std::ifstream file(ASSAY_DOCS "/analysis.md");
+  std::ifstream file(ASSAY_DOCS "/reference/analysis.md");
   const std::string page((std::istreambuf_iterator<char>(file)), {});
   for (const std::string& name : names)
-    EXPECT_THAT(page, HasSubstr("`" + name + "`")) << "docs/analysis.md does not name it";
+    EXPECT_THAT(page, HasSubstr("`" + name + "`")) << "docs/reference/analysis.md does not name it";
 }
 
 }  // namespace

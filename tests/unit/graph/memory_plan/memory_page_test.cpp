@@ -1,4 +1,4 @@
-// docs/memory.md is written from the plans, so that it cannot say anything else.
+// docs/reference/memory.md is written from the plans, so that it cannot say anything else.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace assay {
 namespace {
 
 // ASSAY_DOCS is the folder docs/ of the source tree.
-const std::string page = std::string(ASSAY_DOCS) + "/memory.md";
+const std::string page = std::string(ASSAY_DOCS) + "/reference/memory.md";
 
 constexpr double claimed_for_training = 2, claimed_for_prediction = 4;
 
