@@ -184,7 +184,7 @@ inline constexpr std::array reason_table = {
                "fewer forks than asked for; --resume runs the others"},
 };
 
-// docs/reason-codes.md: the table as a page.
+// docs/reference/reason-codes.md: the table as a page.
 std::string reason_reference();
 
 // Status::ok for `absent`.

@@ -6,7 +6,7 @@
 Each cell is run as a user would run it, with a few timed steps and the exam after them. Batches are small so
 that the oracle is quick; that a bound depends on the size of a batch rests on tests of the bound.
 --out keeps the results after each run, and a later run with the same file continues.
-What docs/differences.md lists is expected: those cells are named and not counted.
+What docs/reference/differences.md lists is expected: those cells are named and not counted.
 
 Needs a build of Assay and the environments of scripts/setup --framework.
 Exit code 1: a cell was refused that is not listed, or failed.
@@ -35,7 +35,7 @@ SHORT = (
     *("--warm-up-seconds", "0", "--forks", "1", "--spare-rounds", "0", "--roofline", "false"),
     *("--threads", "1", "--time-limit", "900"),
 )
-# XLA on a CPU sums the gradient of a bias in bf16: docs/differences.md. (network, backend)
+# XLA on a CPU sums the gradient of a bias in bf16: docs/reference/differences.md. (network, backend)
 KNOWN_BF16 = {("lenet5", "jax"), ("lenet5", "tensorflow"), ("cnn", "jax"), ("cnn", "tensorflow")}
 NOT_JUDGED = ("unsupported", "unavailable")
 

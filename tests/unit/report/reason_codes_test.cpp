@@ -13,7 +13,7 @@
 namespace assay {
 namespace {
 
-const std::string page = std::string(ASSAY_DOCS) + "/reason-codes.md";
+const std::string page = std::string(ASSAY_DOCS) + "/reference/reason-codes.md";
 
 TEST(ReasonCodes, page_in_docs_is_made_from_the_table) {
   const char* write = std::getenv("ASSAY_WRITE_DOCS");
