@@ -26,7 +26,9 @@ def gcov(notes: list[Path]) -> Iterator[dict[str, Any]]:
     """Yield what gcov prints of each object file. Without a .gcda it never ran: no line was executed."""
     for first in range(0, len(notes), BATCH):
         command = ["gcov", "--json-format", "--stdout", *map(str, notes[first : first + BATCH])]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:  # a build that was interrupted, or another compiler's
+            sys.exit(f"error: gcov cannot read the counts: {done.stderr.strip()}")
         for line in done.stdout.splitlines():
             if line.startswith("{"):
                 yield json.loads(line)
@@ -62,7 +64,7 @@ def summary(lines: Lines) -> list[str]:
             counts[name][0] += sum(executed.values())
             counts[name][1] += len(executed)
     folders = sorted(name for name in counts if name != "all")
-    rows = [(name, *counts[name]) for name in [*folders, "all"] if counts[name][1]]
+    rows = [(name, counts[name][0], counts[name][1]) for name in [*folders, "all"] if counts[name][1]]
     width = max((len(name) for name, _, _ in rows), default=0)
     return [
         f"{name:{width}}  {100 * ran / total:5.1f} %  {ran} of {total} lines" for name, ran, total in rows
