@@ -22,7 +22,25 @@ write_basic_package_version_file(assay-config-version.cmake COMPATIBILITY SameMi
 install(FILES ${PROJECT_BINARY_DIR}/assay-config.cmake ${PROJECT_BINARY_DIR}/assay-config-version.cmake
   DESTINATION lib/cmake/assay)
 
-install(TARGETS assay RUNTIME DESTINATION bin)
 install(DIRECTORY backends/python DESTINATION libexec/assay/backends PATTERN __pycache__ EXCLUDE)
-install(DIRECTORY configs DESTINATION share/assay OPTIONAL)
-install(DIRECTORY results/schema DESTINATION share/assay)
+install(FILES LICENSE DESTINATION share/doc/assay)
+if(ASSAY_CONDUCTOR)
+  install(TARGETS assay RUNTIME DESTINATION bin)
+  install(DIRECTORY configs DESTINATION share/assay OPTIONAL)
+  install(DIRECTORY results/schema DESTINATION share/assay)
+
+  # The program prints its own manual pages and completions, so they are made when it is installed.
+  set(share ${PROJECT_BINARY_DIR}/share)
+  install(CODE "
+    file(REMOVE_RECURSE \"${share}\")
+    execute_process(COMMAND \"$<TARGET_FILE:assay>\" man --folder \"${share}/man/man1\" COMMAND_ERROR_IS_FATAL ANY)
+    foreach(place bash:bash-completion/completions/assay zsh:zsh/site-functions/_assay fish:fish/vendor_completions.d/assay.fish)
+      string(REGEX MATCH \"([a-z]+):(.*)\" matched \"\${place}\")
+      get_filename_component(folder \"${share}/\${CMAKE_MATCH_2}\" DIRECTORY)
+      file(MAKE_DIRECTORY \"\${folder}\")
+      execute_process(COMMAND \"$<TARGET_FILE:assay>\" completion \${CMAKE_MATCH_1}
+        OUTPUT_FILE \"${share}/\${CMAKE_MATCH_2}\" COMMAND_ERROR_IS_FATAL ANY)
+    endforeach()
+  ")
+  install(DIRECTORY ${share}/ DESTINATION share)
+endif()

@@ -21,10 +21,15 @@ std::vector<std::string> names(const json& items) {
   return out;
 }
 
-TEST(Cli, says_its_version) {
+TEST(Cli, prints_version_commit_and_build_type) {
   const Outcome outcome = run({"--version"});
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.out, ::testing::MatchesRegex("assay [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_THAT(outcome.out, ::testing::MatchesRegex("assay [0-9]+\\.[0-9]+\\.[0-9]+ \\(commit "
+                                                   "([0-9a-f]{12}( with local changes)?|unknown), build type "
+                                                   "[A-Za-z]+\\)\n"));
+  const json program = json::parse(run({"env", "--json"}).out)["program"];
+  EXPECT_THAT(outcome.out,
+              HasSubstr(program["commit"] == "" ? "unknown" : program["commit"].get<std::string>()));
 }
 
 TEST(Cli, explains_itself_and_its_exit_codes) {

@@ -28,6 +28,10 @@ if grep -q "$build" "$work/list"; then
   echo "the installed program looks into the build folder" >&2
   exit 1
 fi
+for file in man/man1/assay.1 man/man1/assay-run.1 bash-completion/completions/assay zsh/site-functions/_assay \
+  fish/vendor_completions.d/assay.fish doc/assay/LICENSE; do
+  [[ -s $work/prefix/share/$file ]] || { echo "share/$file is not installed, or empty" >&2; exit 1; }
+done
 for worker in "$work"/prefix/libexec/assay/backends/*/assay-worker-*; do
   ldd "$worker" | grep libassay_batch | grep "$work/prefix/"
 done

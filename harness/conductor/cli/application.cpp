@@ -16,6 +16,7 @@
 #include "harness/conductor/backends/build_info.hpp"
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
+#include "harness/conductor/cli/completion.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "harness/core/error.hpp"
@@ -31,6 +32,13 @@ constexpr const char* exit_codes =
     "Exit codes: 0 fine, 1 a fault of the program, 2 bad input, 3 regression, 4 incomplete (a cell is\n"
     "missing or not ok), 5 environments that are not comparable, 6 inconclusive.\n"
     "assay COMMAND --help says more about a command.";
+
+std::string version_text() {
+  const BuildInfo& build = build_info();
+  return fmt::format(
+      "assay {} (commit {}{}, build type {})", build.version, build.commit.empty() ? "unknown" : build.commit,
+      build.dirty ? " with local changes" : "", build.build_type.empty() ? "None" : build.build_type);
+}
 
 // What the parser could not place: a misspelt option or command, with the nearest that there is.
 [[noreturn]] void refuse_leftovers(const CLI::App& command, const std::vector<std::string>& leftovers,
@@ -86,10 +94,10 @@ int run_application(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // `assay show … | head` is an error of write(), not a death
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit (ulimit -f) likewise
   CLI::App app(description, "assay");
-  app.set_version_flag("-V,--version", fmt::format("assay {}", build_info().version),
-                       "Print the version and exit");
+  app.set_version_flag("-V,--version", version_text(), "Print version, commit and build type, and exit");
   app.get_formatter()->column_width(32);
   app.allow_extras();
+  app.require_subcommand(0, 1);  // of `assay man run` the second word is an argument
 
   Context context;
   context.command_line.assign(argv, argv + argc);
@@ -103,10 +111,16 @@ int run_application(int argc, char** argv) {
   add_calibrate(app, context);
   add_inspect(app, context);
   add_env(app, context);
+  add_completion(app, context);
+  add_man(app, context);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) command->allow_extras();
 
   app.footer(exit_codes);  // after the commands, which would take it over
 
+  if (argc > 1 && argv[1] == completion_request) {
+    print(candidate_lines(candidates(app, context.choices, {argv + 2, argv + argc})));
+    return fine;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& wanted) {  // --help, --version

@@ -14,6 +14,14 @@
 #include "harness/core/text.hpp"
 
 namespace assay::cli {
+namespace {
+
+const std::vector<std::string>& verdict_formats() {
+  static const std::vector<std::string> formats{"console", "markdown", "json", "junit", "github"};
+  return formats;
+}
+
+}  // namespace
 
 double share(const std::string& text, const std::string& option, double most) {
   const bool percent = text.ends_with('%');
@@ -32,7 +40,7 @@ double share(const std::string& text, const std::string& option, double most) {
       fmt::format("{} '{}': a share such as 5% or 0.05, above 0 and below {:g}%", option, text, 100 * most));
 }
 
-void VerdictOptions::add(CLI::App& command) {
+void VerdictOptions::add(CLI::App& command, Context& context) {
   command.add_option("--threshold", threshold_, "A smaller change of time is no regression [5%]");
   command.add_option("--confidence", confidence_,
                      fmt::format("That all intervals hold together [{}]", usual_confidence));
@@ -41,8 +49,10 @@ void VerdictOptions::add(CLI::App& command) {
   command.add_option("--memory-threshold", memory_threshold_, "More growth of memory is broken [10%]");
   command.add_option("--accuracy-threshold", accuracy_threshold_,
                      "A larger fall of accuracy is broken, in points of 100 [1%]");
-  command.add_option("--format", format_, "console, markdown, json, junit or github [console]")
-      ->type_name("FORMAT");
+  CLI::Option* format =
+      command.add_option("--format", format_, "console, markdown, json, junit or github [console]")
+          ->type_name("FORMAT");
+  context.choices[format] = verdict_formats();
 }
 
 BreakageSettings VerdictOptions::breakage() const {
@@ -54,9 +64,8 @@ BreakageSettings VerdictOptions::breakage() const {
 }
 
 void VerdictOptions::require_format() const {
-  static const std::vector<std::string> formats{"console", "markdown", "json", "junit", "github"};
-  if (!contains(formats, format_))
-    throw UsageError(fmt::format("'{}' is no format{}", format_, suggestion(format_, formats)));
+  if (!contains(verdict_formats(), format_))
+    throw UsageError(fmt::format("'{}' is no format{}", format_, suggestion(format_, verdict_formats())));
 }
 
 void VerdictOptions::print(const Comparison& comparison, int code) const {

@@ -4,12 +4,9 @@
 #include <string>
 #include <string_view>
 
+#include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/compare/cell_judge.hpp"
 #include "harness/conductor/compare/compare.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace assay::cli {
 
@@ -21,7 +18,7 @@ double share(const std::string& text, const std::string& option, double most);
 
 class VerdictOptions {
  public:
-  void add(CLI::App& command);
+  void add(CLI::App& command, Context& context);
 
   // Throw UsageError.
   double threshold() const { return share(threshold_, "--threshold", 10); }

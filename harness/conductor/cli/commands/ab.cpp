@@ -138,7 +138,7 @@ void add_ab(CLI::App& app, Context& context) {
           "Rounds after which the last look is; without it each look is half as far again as the one "
           "before, and the last after 48 rounds of one cell, 62 of twenty")
       ->check(CLI::Range(8, 10000));
-  options->verdict.add(*command);
+  options->verdict.add(*command, context);
   command
       ->add_option("--out", options->run.out,
                    "Folder for the reports of both sides, a.json and b.json [reports/ab-<time>]")

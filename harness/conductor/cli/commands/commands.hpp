@@ -2,18 +2,24 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace assay::cli {
+
+// The values of options that take one of a few words and are not in the option table: for completion.
+using Choices = std::map<const CLI::Option*, std::vector<std::string>>;
 
 struct Context {
   std::vector<std::string> command_line;  // as the program was called, for the report
   std::function<int()> action;            // what the chosen command does; returns the exit code
+  Choices choices;
 };
 
 void add_list(CLI::App& app, Context& context);
@@ -26,5 +32,8 @@ void add_calibrate(CLI::App& app, Context& context);
 void add_validate(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);
 void add_env(CLI::App& app, Context& context);
+void add_completion(CLI::App& app, Context& context);
+// After all others, whose pages it writes.
+void add_man(CLI::App& app, Context& context);
 
 }  // namespace assay::cli

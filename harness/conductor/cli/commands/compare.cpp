@@ -110,16 +110,18 @@ void add_compare(CLI::App& app, Context& context) {
   command->add_option("NEW", options->current, "The report to judge")->required();
   command->add_option("--filter", options->filter, "Only cells whose id holds one of these texts")
       ->type_name("TEXT,...");
-  options->verdict.add(*command);
+  options->verdict.add(*command, context);
   command
       ->add_option("--calibration", options->calibration,
                    "What assay calibrate wrote, or none [that of the machine, where there is one]")
       ->type_name("FILE");
-  command
-      ->add_option("--allow", options->allow,
-                   fmt::format("What may be overlooked: {}", list_of_words<Overlooked>()))
-      ->delimiter(',')
-      ->type_name("WHAT,...");
+  CLI::Option* allow =
+      command
+          ->add_option("--allow", options->allow,
+                       fmt::format("What may be overlooked: {}", list_of_words<Overlooked>()))
+          ->delimiter(',')
+          ->type_name("WHAT,...");
+  context.choices[allow].assign(word_texts<Overlooked>.begin(), word_texts<Overlooked>.end());
   command->callback(
       [options, &context] { context.action = [options] { return compare_reports(*options); }; });
 }

@@ -253,10 +253,15 @@ struct ListOptions {
   TableOptions table;
 };
 
+std::vector<std::string> kind_names() {
+  std::vector<std::string> names;
+  for (const Kind& kind : kinds) names.emplace_back(kind.name);
+  return names;
+}
+
 int list(const ListOptions& options) {
   const OptionValues given = options.table.values();
-  std::vector<std::string> known;
-  for (const Kind& kind : kinds) known.emplace_back(kind.name);
+  const std::vector<std::string> known = kind_names();
   if (!options.kind.empty() && !contains(known, options.kind))
     throw UsageError(
         fmt::format("list: '{}' is not a kind of thing{}", options.kind, suggestion(options.kind, known)));
@@ -282,7 +287,9 @@ void add_list(CLI::App& app, Context& context) {
   auto options = std::make_shared<ListOptions>();
   CLI::App* command =
       app.add_subcommand("list", "What there is; why a backend is unavailable and how to get it");
-  command->add_option("KIND", options->kind, "workloads, ops, backends, configs or datasets; without it all");
+  CLI::Option* kind = command->add_option("KIND", options->kind,
+                                          "workloads, ops, backends, configs or datasets; without it all");
+  context.choices[kind] = kind_names();
   command->add_flag("--json", options->json, "As JSON, for a program");
   options->table.add(*command, "interpreter");
   options->table.add(*command, "data");

@@ -1,5 +1,4 @@
 // assay show: the tables of a report.
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -62,11 +61,15 @@ std::vector<std::string> labels(const std::vector<std::string>& files) {
   return found;
 }
 
-int show(const ShowOptions& options) {
+const std::vector<std::string>& show_formats() {
   static const std::vector<std::string> formats{"console", "markdown", "csv", "json", "gbench"};
-  if (std::find(formats.begin(), formats.end(), options.format) == formats.end())
+  return formats;
+}
+
+int show(const ShowOptions& options) {
+  if (!contains(show_formats(), options.format))
     throw UsageError(
-        fmt::format("show: '{}' is no format{}", options.format, suggestion(options.format, formats)));
+        fmt::format("show: '{}' is no format{}", options.format, suggestion(options.format, show_formats())));
   if (options.format == "gbench" && options.files.size() > 1)
     throw UsageError("show: --format gbench takes one report: that format has one context");
   std::vector<Report> reports;
@@ -96,11 +99,13 @@ void add_show(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("show", "Tables: measured beside published, paired ratios, tax, memory");
   command->add_option("REPORT", options->files, "Reports; - is standard input")->required();
-  command
-      ->add_option("--format", options->format,
-                   "console, markdown, csv (one row per cell and metric), json (all that is derived) or "
-                   "gbench [console]")
-      ->type_name("FORMAT");
+  CLI::Option* format =
+      command
+          ->add_option("--format", options->format,
+                       "console, markdown, csv (one row per cell and metric), json (all that is derived) or "
+                       "gbench [console]")
+          ->type_name("FORMAT");
+  context.choices[format] = show_formats();
   command->add_option("--filter", options->filter, "Only cells whose id holds one of these texts")
       ->type_name("TEXT,...");
   command->callback([options, &context] { context.action = [options] { return show(*options); }; });

@@ -1,0 +1,39 @@
+// assay completion: the script by which a shell completes this program's command line.
+#include "harness/conductor/cli/completion.hpp"
+
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "harness/conductor/cli/command_io.hpp"
+#include "harness/conductor/cli/commands/commands.hpp"
+#include "harness/conductor/run/run.hpp"
+#include "harness/core/text.hpp"
+
+namespace assay::cli {
+namespace {
+
+int print_completion(const std::string& shell) {
+  if (!contains(completion_shells(), shell))
+    throw UsageError(fmt::format("completion: there is no script for '{}'{}", shell,
+                                 suggestion(shell, completion_shells())));
+  print(completion_script(shell));
+  return fine;
+}
+
+}  // namespace
+
+void add_completion(CLI::App& app, Context& context) {
+  auto shell = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand(
+      "completion", "The script that completes this program's commands, options and values in a shell");
+  CLI::Option* option =
+      command->add_option("SHELL", *shell, "bash, zsh or fish; in bash: source <(assay completion bash)")
+          ->required();
+  context.choices[option] = completion_shells();
+  command->callback([shell, &context] { context.action = [shell] { return print_completion(*shell); }; });
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,241 @@
+#include "harness/conductor/cli/completion.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "harness/conductor/backends/backends.hpp"
+#include "harness/conductor/config/config.hpp"
+#include "harness/conductor/config/options.hpp"
+#include "harness/conductor/data/dataset.hpp"
+#include "workloads/ops/op_workload.hpp"
+#include "workloads/workload.hpp"
+
+namespace assay::cli {
+namespace {
+
+using Candidates = std::vector<Candidate>;
+
+Candidates workload_names() {
+  Candidates found;
+  for (const Workload& workload : all_workloads()) found.push_back({workload.name, workload.description});
+  for (const OpWorkload& op : all_op_workloads()) found.push_back({op.name, op.description});
+  return found;
+}
+
+Candidates backend_names() {
+  Candidates found;
+  const BackendRegistry registry = find_backends();
+  for (const BackendDescription& backend : registry.backends)
+    found.push_back({backend.name, backend.description});
+  return found;
+}
+
+Candidates mode_names() {
+  Candidates found;
+  const BackendRegistry registry = find_backends();
+  for (const BackendDescription& backend : registry.backends)
+    for (const std::string& mode : backend.modes)
+      if (std::ranges::find(found, mode, &Candidate::text) == found.end()) found.push_back({mode});
+  return found;
+}
+
+Candidates config_names() {
+  Candidates found;
+  for (const auto& file : all_configs()) found.push_back({file.stem().string()});
+  return found;
+}
+
+Candidates dataset_names() {
+  Candidates found;
+  for (const Dataset& dataset : datasets()) found.push_back({dataset.name, dataset.description});
+  return found;
+}
+
+// By the name of an option or of a positional argument.
+using Source = Candidates (*)();
+const std::map<std::string, Source, std::less<>> sources = {
+    {"CONFIG", config_names},   {"WORKLOAD", workload_names}, {"workload", workload_names},
+    {"backend", backend_names}, {"mode", mode_names},         {"dataset", dataset_names},
+};
+
+std::string name_of(const CLI::Option& option) {
+  return option.get_lnames().empty() ? option.get_name(true) : option.get_lnames().front();
+}
+
+Candidates values_of(const CLI::Option& option, const Choices& choices) {
+  const std::string name = name_of(option);
+  if (const auto source = sources.find(name); source != sources.end()) return source->second();
+  Candidates found;
+  if (const auto own = choices.find(&option); own != choices.end())
+    for (const std::string& word : own->second) found.push_back({word});
+  if (const Option* row = find_option(name); row && found.empty()) {
+    for (const std::string_view word : row->choices) found.push_back({std::string(word)});
+    if (row->type == OptionType::flag)
+      for (const char* word : {"true", "false"}) found.push_back({word});
+  }
+  return found;
+}
+
+// Those that begin with `word`; each gets `lead` in front, which the shell has in the same word.
+Candidates beginning_with(std::string_view word, std::string_view lead, Candidates all) {
+  std::erase_if(all, [&](const Candidate& one) { return !one.text.starts_with(word); });
+  for (Candidate& one : all) one.text.insert(0, lead);
+  return all;
+}
+
+Candidates complete_value(const CLI::Option& option, const Choices& choices, std::string_view word,
+                          std::string lead = {}) {
+  const Option* row = find_option(name_of(option));
+  const bool is_list = option.get_delimiter() == ',' || (row && row->scope == OptionScope::axis);
+  // Of a list only the last value is open.
+  if (const std::size_t comma = word.rfind(','); is_list && comma != word.npos) {
+    lead += word.substr(0, comma + 1);
+    word.remove_prefix(comma + 1);
+  }
+  return beginning_with(word, lead, values_of(option, choices));
+}
+
+Candidates option_names(const CLI::App& command) {
+  Candidates found;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames())
+      found.push_back({"--" + name, option->get_description()});
+  return found;
+}
+
+Candidates command_names(const CLI::App& app) {
+  Candidates found;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    found.push_back({command->get_name(), command->get_description()});
+  return found;
+}
+
+bool takes_value(const CLI::Option* option) { return option && option->get_items_expected_max() > 0; }
+
+// The positional argument at that place; of the last one there may be several.
+const CLI::Option* positional(const CLI::App& command, std::size_t place) {
+  const auto all = command.get_options([](const CLI::Option* option) { return option->get_positional(); });
+  if (place < all.size()) return all[place];
+  return !all.empty() && all.back()->get_items_expected_max() > 1 ? all.back() : nullptr;
+}
+
+// bash takes --task=train for three words.
+std::vector<std::string> without_equal_signs(std::vector<std::string> words) {
+  if (!words.empty() && words.back() == "=") words.back().clear();
+  std::erase(words, "=");
+  return words;
+}
+
+constexpr std::string_view bash_script = R"(# Completion of assay for bash. Made by: assay completion bash
+_assay() {
+  local candidate
+  COMPREPLY=()
+  while IFS=$'\t' read -r candidate _; do
+    COMPREPLY+=("$candidate")
+  done < <("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -o default -F _assay assay
+)";
+
+constexpr std::string_view zsh_script = R"(#compdef assay
+# Completion of assay for zsh. Made by: assay completion zsh
+_assay() {
+  local -a found
+  local candidate description
+  while IFS=$'\t' read -r candidate description; do
+    found+=("${candidate//:/\\:}:$description")
+  done < <("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)
+  if (( ${#found} )); then
+    _describe assay found
+  else
+    _files
+  fi
+}
+if [[ ${funcstack[1]} == _assay ]]; then
+  _assay "$@"
+else
+  compdef _assay assay
+fi
+)";
+
+constexpr std::string_view fish_script = R"(# Completion of assay for fish. Made by: assay completion fish
+function __assay_candidates
+    set -l words (commandline -opc)
+    set -l word (commandline -ct)
+    set -l program $words[1]
+    set -e words[1]
+    set -l found (command $program __complete $words "$word" 2>/dev/null)
+    if test (count $found) -gt 0
+        printf '%s\n' $found
+    else
+        __fish_complete_path "$word"
+    end
+end
+complete -c assay -f -a '(__assay_candidates)'
+)";
+
+}  // namespace
+
+std::vector<Candidate> candidates(const CLI::App& app, const Choices& choices,
+                                  std::vector<std::string> words) {
+  words = without_equal_signs(std::move(words));
+  if (words.empty()) return command_names(app);
+  const std::string word = words.back();
+  words.pop_back();
+
+  const CLI::App* command = &app;
+  const CLI::Option* awaiting = nullptr;  // an option whose value comes next
+  std::size_t place = 0;                  // positional arguments so far
+  for (const std::string& past : words) {
+    if (awaiting) {
+      awaiting = nullptr;
+    } else if (past.starts_with("-")) {
+      const CLI::Option* option = command->get_option_no_throw(past);
+      if (takes_value(option)) awaiting = option;
+    } else if (command == &app) {
+      const auto named = app.get_subcommands([&](const CLI::App* one) { return one->get_name() == past; });
+      if (named.empty()) return {};
+      command = named.front();
+    } else {
+      ++place;
+    }
+  }
+
+  if (awaiting) return complete_value(*awaiting, choices, word);
+  if (const std::size_t equal = word.find('='); word.starts_with("--") && equal != word.npos) {
+    const CLI::Option* option = command->get_option_no_throw(word.substr(0, equal));
+    if (!option) return {};
+    return complete_value(*option, choices, std::string_view(word).substr(equal + 1),
+                          word.substr(0, equal + 1));
+  }
+  if (word.starts_with("-")) return beginning_with(word, {}, option_names(*command));
+  if (command == &app) return beginning_with(word, {}, command_names(app));
+  if (const CLI::Option* argument = positional(*command, place))
+    return complete_value(*argument, choices, word);
+  return word.empty() ? option_names(*command) : Candidates{};
+}
+
+std::string candidate_lines(const std::vector<Candidate>& found) {
+  std::string lines;
+  for (const Candidate& candidate : found) {
+    std::string help = candidate.description;
+    std::ranges::replace(help, '\n', ' ');  // help texts are wrapped
+    lines += fmt::format("{}\t{}\n", candidate.text, help);
+  }
+  return lines;
+}
+
+const std::vector<std::string>& completion_shells() {
+  static const std::vector<std::string> shells{"bash", "zsh", "fish"};
+  return shells;
+}
+
+std::string_view completion_script(std::string_view shell) {
+  if (shell == "bash") return bash_script;
+  return shell == "zsh" ? zsh_script : fish_script;
+}
+
+}  // namespace assay::cli

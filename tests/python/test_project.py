@@ -1,0 +1,289 @@
+"""What the project says of itself to people, to GitHub and to packagers: whether it agrees with the tree."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from worker_under_test import ROOT
+
+yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: scripts/setup installs it")
+
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+FORMS = [f for f in sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml")) if f.stem != "config"]
+
+
+def name(path: Path) -> str:
+    return path.stem
+
+
+def load(path: Path) -> Any:
+    return yaml.safe_load(path.read_text())
+
+
+def steps(workflow: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for job_name, job in workflow["jobs"].items():
+        for step in job["steps"]:
+            yield job_name, step
+
+
+def scripts(workflow: Path) -> list[str]:
+    """Each `run`, with a word in place of what GitHub substitutes."""
+    runs = [step["run"] for _, step in steps(load(workflow)) if "run" in step]
+    return [re.sub(r"\$\{\{.*?\}\}", "substituted", run) for run in runs]
+
+
+def test_there_are_workflows_and_forms() -> None:
+    assert {name(file) for file in WORKFLOWS} == {"ci", "nightly"}
+    assert {name(file) for file in FORMS} == {"bug", "new-backend", "wrong-number"}
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=name)
+def test_a_workflow_is_bounded_and_may_only_read(file: Path) -> None:
+    workflow = load(file)
+    # YAML 1.1 reads the key `on` as true.
+    assert workflow.keys() == {"name", True, "permissions", "defaults", "jobs"} | (
+        {"concurrency"} if "concurrency" in workflow else set()
+    )
+    assert workflow["permissions"] == {"contents": "read"}
+    assert workflow["defaults"]["run"]["shell"] == "bash"
+    for job in workflow["jobs"].values():
+        assert job["timeout-minutes"] <= 300
+        assert job["runs-on"] == "ubuntu-24.04"
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=name)
+def test_a_step_runs_a_command_or_a_pinned_action(file: Path) -> None:
+    for job, step in steps(load(file)):
+        assert ("run" in step) != ("uses" in step), f"{job}: {step}"
+        if "uses" in step:
+            assert re.fullmatch(r"actions/[a-z-]+(/[a-z]+)?@v\d+", step["uses"]), step["uses"]
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=name)
+def test_what_a_step_substitutes_is_not_free_text(file: Path) -> None:
+    # The title of a pull request in a `run` would be executed.
+    for _, step in steps(load(file)):
+        for what in re.findall(r"\$\{\{(.*?)\}\}", step.get("run", "")):
+            assert re.match(r" (matrix\.\w+|github\.event_name) ", what), what
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=name)
+def test_scripts_of_a_step_exist_and_know_their_options(file: Path) -> None:
+    called = 0
+    for run in scripts(file):
+        for path, arguments in re.findall(r"((?:scripts|\.ci|tests)/[\w/.-]*\w)([^\n|&;]*)", run):
+            script = ROOT / path
+            if script.is_dir():
+                continue  # of a list of files for shellcheck
+            assert script.is_file(), f"{file.name}: {path}"
+            assert os.access(script, os.X_OK) or script.suffix == ".sh", path
+            for option in re.findall(r"--[\w-]+", arguments):
+                assert re.search(rf"{option}\b", script.read_text()), f"{path} has no {option}"
+            called += 1
+        for preset in re.findall(r"(?:build|--preset) ([a-z]+)", run):
+            presets = json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
+            assert preset == "substituted" or preset in {one["name"] for one in presets}
+    assert called >= 4
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=name)
+def test_what_a_step_runs_is_correct_shell(file: Path, tmp_path: Path) -> None:
+    for number, run in enumerate(scripts(file)):
+        script = tmp_path / f"{number}.sh"
+        script.write_text(f"#!/usr/bin/env bash\nset -eo pipefail\n{run}\n")
+        done = subprocess.run(["bash", "-n", script], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    if not shutil.which("shellcheck"):
+        pytest.skip("shellcheck is not installed: scripts/setup --checks installs it; `bash -n` passed")
+    ignored = "--exclude=SC1091,SC2154"  # scripts/common.sh is not followed from there
+    done = subprocess.run(
+        ["shellcheck", ignored, *sorted(tmp_path.glob("*.sh"))], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_shell_scripts_of_the_tree_are_clean() -> None:
+    if not shutil.which("shellcheck"):
+        pytest.skip("shellcheck is not installed: scripts/setup --checks installs it")
+    (line,) = [run for run in scripts(ROOT / ".github/workflows/ci.yml") if run.startswith("shellcheck")]
+    done = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_shell_script_is_checked() -> None:
+    (line,) = [run for run in scripts(ROOT / ".github/workflows/ci.yml") if run.startswith("shellcheck")]
+    listed = subprocess.run(
+        ["bash", "-c", line.replace("shellcheck -x", "printf '%s\\n'")],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    files = [file for folder in ("scripts", ".ci") for file in (ROOT / folder).iterdir() if file.is_file()]
+    shell = {str(f.relative_to(ROOT)) for f in files if f.read_bytes().startswith(b"#!/usr/bin/env bash")}
+    assert shell <= set(listed)
+
+
+# The gate, in a tree of its own with a program that answers what the test wants.
+PROGRAM = """#!/usr/bin/env bash
+case $1 in
+  run) while [[ $1 != --out ]]; do shift; done; echo '{}' >"$2" ;;
+  compare) echo "compared as $7"; exit "$CODE" ;;
+  env) echo 0123456789ab ;;
+esac
+"""
+
+
+def run_gate(folder: Path, code: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    for path in (".ci/gate", "scripts/common.sh"):
+        (folder / path).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / path, folder / path)
+    for path, text in {"build/release/assay": PROGRAM, "scripts/plot": 'mkdir -p "$3"\n'}.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text("#!/usr/bin/env bash\n" + text)
+        (folder / path).chmod(0o755)
+    environment = os.environ | {"CODE": str(code), "GITHUB_STEP_SUMMARY": str(folder / "summary")}
+    command = [str(folder / ".ci/gate"), "baselines", "out", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("code", "expected"), [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (5, 0), (6, 0)])
+def test_the_gate_fails_where_something_is_slower_or_broken(tmp_path: Path, code: int, expected: int) -> None:
+    done = run_gate(tmp_path, code)
+    assert done.returncode == expected, done.stderr
+    assert "compared as github" in done.stdout
+    assert "compared as markdown" in (tmp_path / "summary").read_text()
+    assert (tmp_path / "out/report.json").exists()
+    assert (tmp_path / "out/page").is_dir()
+    assert ("::warning::" in done.stdout) == (code in (5, 6))
+    assert not list((tmp_path / "baselines").iterdir())
+
+
+@pytest.mark.parametrize("code", [0, 3, 5, 6])
+def test_the_gate_stores_a_baseline_only_where_there_is_none(tmp_path: Path, code: int) -> None:
+    run_gate(tmp_path, code, "--store")
+    stored = [file.name for file in (tmp_path / "baselines").iterdir()]
+    assert stored == (["0123456789ab.json"] if code == 5 else [])
+
+
+def test_the_gate_refuses_other_arguments(tmp_path: Path) -> None:
+    assert run_gate(tmp_path, 0, "--keep").returncode == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("file", FORMS, ids=name)
+def test_an_issue_form_is_one_that_github_accepts(file: Path) -> None:
+    form = load(file)
+    assert {"name", "description", "body"} <= form.keys() <= {"name", "description", "labels", "body"}
+    ids = []
+    for item in form["body"]:
+        assert item["type"] in {"markdown", "input", "textarea", "dropdown", "checkboxes"}
+        attributes = item["attributes"]
+        if item["type"] == "markdown":
+            assert attributes.keys() == {"value"}
+            continue
+        ids.append(item["id"])
+        assert re.fullmatch(r"[\w-]+", item["id"])
+        assert attributes["label"]
+        if item["type"] in ("dropdown", "checkboxes"):
+            assert attributes["options"]
+        if item["type"] == "checkboxes":
+            assert all(option.keys() <= {"label", "required"} for option in attributes["options"])
+    assert ids
+    assert len(set(ids)) == len(ids)
+
+
+def version() -> str:
+    found = re.search(r"project\(assay VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
+    assert found
+    return found[1]
+
+
+def test_the_citation_has_what_its_format_requires() -> None:
+    citation = load(ROOT / "CITATION.cff")
+    assert citation["cff-version"] == "1.2.0"
+    assert citation["type"] == "software"
+    assert citation["message"]
+    assert citation["title"]
+    assert citation["authors"]
+    known = {"cff-version", "message", "title", "type", "authors", "version", "license", "abstract",
+             "keywords", "date-released", "repository-code", "url", "doi"}  # fmt: skip
+    assert citation.keys() <= known
+
+
+def test_version_and_license_are_the_same_everywhere() -> None:
+    citation = load(ROOT / "CITATION.cff")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert citation["version"] == project["version"] == version()
+    assert f"## [{version()}]" in (ROOT / "CHANGELOG.md").read_text()
+    assert citation["license"] == project["license"] == "Apache-2.0"
+    text = (ROOT / "LICENSE").read_text()
+    assert "Apache License" in text
+    assert "Version 2.0, January 2004" in text
+
+
+def test_the_changelog_has_only_the_headings_of_its_format() -> None:
+    headings = re.findall(r"^### (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert set(headings) <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
+def test_hooks_run_before_a_commit_what_is_in_the_tree() -> None:
+    (repository,) = load(ROOT / ".pre-commit-config.yaml")["repos"]
+    assert repository["repo"] == "local"  # nothing is downloaded
+    for hook in repository["hooks"]:
+        assert hook["language"] == "system"
+        (script,) = re.findall(r"scripts/[\w.-]+", hook["entry"])
+        assert (ROOT / script).exists()
+
+
+def test_presets_are_accepted_by_cmake() -> None:
+    if not shutil.which("cmake"):
+        pytest.skip("cmake is not installed")
+    for kind in ("configure", "build", "test"):
+        done = subprocess.run(
+            ["cmake", f"--list-presets={kind}"], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert {"dev", "debug", "coverage"} <= set(re.findall(r'"(\w+)"', done.stdout))
+
+
+def source(path: str, pattern: str) -> str:
+    found = re.search(pattern, (ROOT / path).read_text())
+    assert found, f"{path}: {pattern}"
+    return found[1]
+
+
+COMPARE = "harness/conductor/compare"
+
+
+@pytest.mark.parametrize(
+    ("contract", "path", "pattern"),
+    [
+        ("report", "harness/report/report_json.hpp", r' report_schema = "(.*)"'),
+        ("worker protocol", "harness/protocol/message.hpp", r"int version = (\d+)"),
+        ("batch library", "harness/batch/c_api.h", r"ASSAY_BATCH_API (\d+)"),
+        ("tables as data", "harness/conductor/print/printers.hpp", r'analysis_schema = "(.*)"'),
+        ("verdicts as data", f"{COMPARE}/comparison_exports.cpp", r'"schema", "(.*?)"'),
+        ("calibration", f"{COMPARE}/calibration_output.cpp", r'schema = "(.*)"'),
+    ],
+)
+def test_the_compatibility_page_has_the_number_of_the_source(contract: str, path: str, pattern: str) -> None:
+    page = (ROOT / "docs/compatibility.md").read_text()
+    row = re.search(rf"^\| {contract}[^|]*\| `?([^|`]*)`? \|", page, re.MULTILINE)
+    assert row
+    assert row[1] == source(path, pattern)
+
+
+def test_the_compatibility_page_has_every_exit_code() -> None:
+    page = (ROOT / "docs/compatibility.md").read_text()
+    enum = source("harness/conductor/run/run.hpp", r"enum ExitCode : int \{([^}]*)\}")
+    codes = re.findall(r"= (\d+),", enum)
+    assert len(codes) == 7
+    for code in codes:
+        assert re.search(rf"^\| {code} \|", page, re.MULTILINE)
