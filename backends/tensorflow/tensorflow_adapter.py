@@ -13,7 +13,6 @@ from assay_worker import (
     Loop,
     Program,
     Samples,
-    Unsupported,
     images_to_ours,
     images_to_theirs,
     loaded_libraries,
@@ -44,10 +43,8 @@ class TensorflowAdapter(Adapter):
         return Info("tensorflow", tf.__version__, [*found, Library("Keras", keras.__version__)], observed())
 
     def __init__(self, program: Program, cell: Cell) -> None:
-        refuse_cell(cell)
+        refuse_cell(cell, program)
         self._fits = cell.mode == "fit"
-        if self._fits and cell.task == "infer":
-            raise Unsupported("[fit] Keras's fit trains: --task train")
         self._program, self._cell, self._train = program, cell, cell.task == "train"
         self._compile = MODES[cell.mode]
         # Masks of a round differ as its parameters do.
@@ -175,7 +172,10 @@ class TensorflowAdapter(Adapter):
 
     def memory(self) -> dict[str, int]:
         kept = [*self._named.values(), *self._rule.moments.values()]
-        return {"persistent": sum(4 * int(np.prod(variable.shape)) for variable in kept)}
+        found = {"persistent": sum(4 * int(np.prod(variable.shape)) for variable in kept)}
+        if self._cell.device == "cuda":
+            found["framework_peak"] = tf.config.experimental.get_memory_info("GPU:0")["peak"]
+        return found
 
     def _prepare(self, learning_rate: float, step: int) -> None:
         self._rule.prepare(learning_rate, step, self._restarted)

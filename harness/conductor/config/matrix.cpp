@@ -77,6 +77,7 @@ class Expander {
           for (const Execution& execution : executions_of(*backend, modes, backends.size() > 1, any_layout)) {
             if (!execution.layout.empty()) point["layout"] = {execution.layout};
             Cell cell = make(workload, *backend, execution.mode, point, values, row);
+            if (takes_every_mode(modes) && cell.refused_for_mode) continue;
             for (const ConfigPublished& published : row.published)
               cell.published.push_back(
                   resolved(published, workload, *backend, execution.mode, point, values, row));
@@ -130,7 +131,7 @@ class Expander {
   // The modes of the backend that are asked for. Without any, the one that it recommends; next to other backends
   // also its bare one, which the tax of frameworks is over.
   static Names modes_of(const BackendDescription& backend, const Names& asked, bool several) {
-    if (contains(asked, every_mode) || contains(asked, best_mode)) {
+    if (takes_every_mode(asked)) {
       Names modes = backend.modes;
       const bool without_bare = contains(asked, best_mode) && !several && modes.size() > 1;
       if (without_bare) std::erase(modes, backend.bare_mode);
@@ -147,6 +148,10 @@ class Expander {
     for (const std::string& mode : asked)
       if (contains(backend.modes, mode)) modes.push_back(mode);
     return modes;
+  }
+
+  static bool takes_every_mode(const Names& asked) {
+    return contains(asked, every_mode) || contains(asked, best_mode);
   }
 
   // A backend that was named and has none of the modes makes no cell: nobody shall look for it in vain.
@@ -277,8 +282,7 @@ class Expander {
         settle_network(cell, point);
       }
       cell.id = cell_id(cell.axes);
-      judge(cell);
-      cell.program();  // refuses now what could not be built later
+      judge(cell, cell.program());  // a graph that cannot be built is refused now
       return cell;
     } catch (const ConfigError&) {
       throw;
@@ -352,7 +356,7 @@ class Expander {
     return point;
   }
 
-  static void judge(Cell& cell) {
+  static void judge(Cell& cell, const Program& program) {
     const BackendDescription& backend = *cell.backend;
     const auto need = [&](const char* axis, const auto& offered, const auto& wanted) {
       if (!cell.runnable() || backend.awaited || contains(offered, wanted)) return;
@@ -365,6 +369,11 @@ class Expander {
     need("precision", backend.precisions, cell.axes.precision);
     need("layout", backend.layouts, cell.axes.layout);
     need("loader", backend.loaders, cell.axes.loader);
+    if (const Refusal* rule = cell.runnable() ? cell.refusal(program) : nullptr) {
+      cell.status = Status::unsupported;
+      cell.reason = fmt::format("[{}] {}", backend.name, rule->reason);
+      cell.refused_for_mode = !rule->modes.empty();
+    }
     if (cell.runnable() && cell.axes.optimizer == "lazy_adam" && cell.axes.task == Task::train &&
         !cell.network().sparse_embedding) {
       cell.status = Status::unsupported;
@@ -397,6 +406,11 @@ class Expander {
       cell.status = Status::unavailable;
       cell.reason = backend.remedy.empty() ? backend.unavailable
                                            : fmt::format("{}; {}", backend.unavailable, backend.remedy);
+    }
+    if (const auto lacks = backend.unavailable_on.find(cell.axes.device);
+        cell.runnable() && lacks != backend.unavailable_on.end()) {
+      cell.status = Status::unavailable;
+      cell.reason = fmt::format("[{}] {}", backend.name, lacks->second);
     }
   }
 

@@ -46,7 +46,7 @@ struct Expansion {
 
 // Every row multiplied out, in the order of the config. A mode that was not given becomes the backend's recommended one
 // (every mode, where it recommends none), `all` every mode, and `best` every mode but the bare one in every layout as
-// candidates (run/best_mode.hpp). A mode that this backend does not have, but another one of the row has, is no cell. A
+// candidates (run/best_mode.hpp); both leave out modes in which the backend refuses the cell (Cell::refusal). A mode that this backend does not have, but another one of the row has, is no cell. A
 // device, task, precision, layout or loader that the backend does not have makes a cell that is `unsupported`; a backend
 // that is not set up one that is `unavailable`. Throws ConfigError: an unknown workload, backend, mode or data set (with
 // the nearest known name), a graph that cannot be built, two rows that make the same cell.
