@@ -93,6 +93,10 @@ class Rule:
         """The moments have been set to those of the contract."""
         self._rate = None
 
+    def holds(self, learning_rate: float) -> bool:
+        """Whether prepare() would set nothing at that rate, unless it is the first after a restart."""
+        return learning_rate == self._set_rate
+
     def prepare(self, learning_rate: float, step: int, first: bool) -> None:
         """Set what the next step, number `step` from 1, reads; `first` after a restart."""
         if first:

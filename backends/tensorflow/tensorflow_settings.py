@@ -12,13 +12,16 @@ import tensorflow as tf
 from assay_worker import Cell, Program, Unavailable, memory_share, refuse, total_gpu_memory, variables
 from tensorflow.python.util import _pywrap_util_port
 
-# `autocluster` was switched on before TensorFlow was imported; `fit` compiles as Keras does on a CPU.
+# `autocluster` was switched on before TensorFlow was imported; `fit` compiles as Keras does on a CPU. In
+# the last two modes this is only how logits are computed: their steps have a form of their own.
 MODES: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "eager": lambda function: function,
     "graph": tf.function,
     "xla": lambda function: tf.function(function, jit_compile=True),
     "autocluster": tf.function,
     "fit": tf.function,
+    "fit-eager": tf.function,
+    "v1-graph": tf.function,
 }
 
 
