@@ -224,7 +224,7 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
                          : over_blocks(fork, wait);
        }},
       {"cpu_utilisation",
-       [threads = axes.threads](const Fork& fork) { return cpu_utilisation(fork, threads); }},
+       [threads = axes.all_threads()](const Fork& fork) { return cpu_utilisation(fork, threads); }},
       {"host_peak_rss", [](const Fork& fork) { return Sample{static_cast<double>(fork.host_peak_rss), ""}; }},
       {"planned_arena", [](const Fork& fork) { return memory(fork, "planned_arena"); }},
       {"framework_peak", [](const Fork& fork) { return memory(fork, "framework_peak"); }},

@@ -27,10 +27,7 @@ std::string Cell::group() const {
   return cell_id_without(axes, [](const Axis& axis) { return axis.compared; });
 }
 
-int Cell::compute_threads() const {
-  const int loading = axes.loader == LoaderKind::resident ? 0 : axes.loader_workers;
-  return std::max(1, axes.threads - loading);
-}
+int Cell::compute_threads() const { return std::max(1, axes.all_threads() - axes.loader_threads()); }
 
 Program OpCell::program(const Axes& axes) { return find_op_workload(axes.workload).program(axes.size); }
 nlohmann::json OpCell::hyper_parameters(const Axes&) { return nlohmann::json::object(); }

@@ -305,8 +305,13 @@ class Expander {
     axes.dataset = workload.dataset;
     axes.optimizer = workload.optimizer.kind;
     axes.loader = default_loader(cell.measure);
-    axes.threads = static_cast<int>(usable_cores().size());
     set_fields(axes, point);
+    if (text_of(point, "threads").empty()) {
+      // What is the loader's own is not there for the computation.
+      const bool loads = axes.loader != LoaderKind::resident;
+      const std::int64_t taken = loads ? integer_of(point, "loader-threads") : 0;
+      axes.threads = std::max(1, static_cast<int>(usable_cores().size()) - static_cast<int>(taken));
+    }
     axes.dataset = find_dataset(axes.dataset).name;
     look_at_own_samples(cell, workload);
     if (axes.loader == LoaderKind::resident) axes.loader_workers = 0;

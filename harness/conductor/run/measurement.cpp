@@ -233,7 +233,7 @@ struct Measurement::Parts {
   // The conductor stays off what the widest worker uses, where the machine has more than that.
   std::vector<int> busiest_cores() const {
     int most = 0;
-    for (const Cell& cell : cells_) most = std::max(most, cell.runnable() ? cell.axes.threads : 0);
+    for (const Cell& cell : cells_) most = std::max(most, cell.runnable() ? cell.axes.all_threads() : 0);
     return worker_cores(most);
   }
 

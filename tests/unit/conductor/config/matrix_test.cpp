@@ -382,6 +382,41 @@ TEST_F(MatrixTest, weight_decay_is_part_of_the_identity_and_of_the_program) {
   EXPECT_THAT(made[3].id, HasSubstr("/weight-decay=0.0002/"));
 }
 
+TEST_F(MatrixTest, ALoaderWithABudgetLeavesTheThreadsToTheComputation) {
+  struct Expected {
+    const char* axes;
+    int compute, all;
+  };
+  for (const auto& [axes, compute, all] :
+       {Expected{R"("threads": 4, "loader-workers": 3)", 1, 4},
+        Expected{R"("threads": 4, "loader-workers": 3, "loader-threads": 2)", 3, 6},
+        Expected{R"("threads": 4, "loader-workers": 2, "loader-threads": 4)", 4, 6},
+        Expected{R"("threads": 4, "loader-workers": 0, "loader-threads": 4)", 4, 4},
+        Expected{R"("threads": 4, "loader": "resident", "loader-threads": 4)", 4, 4}}) {
+    const std::string config =
+        R"({"workload": "mlp", "backend": "fast", "mode": "graph", "steps": 5, "loader": "harness", )";
+    const nlohmann::json with = nlohmann::json::parse("{" + std::string(axes) + "}");
+    nlohmann::json whole = nlohmann::json::parse(config + R"("task": "train"})");
+    whole.update(with);
+    const Cell cell = cells(whole.dump().c_str()).at(0);
+    EXPECT_EQ(cell.compute_threads(), compute) << axes;
+    EXPECT_EQ(cell.axes.all_threads(), all) << axes;
+  }
+}
+
+TEST_F(MatrixTest, ABudgetOfTheLoaderIsNamedAndTakenFromTheDefaultOfThreads) {
+  const char* config =
+      R"({"workload": "mlp", "backend": "fast", "mode": "graph", "steps": 5, "loader": "harness",
+                          "loader-workers": 1, "loader-threads": 100000})";
+  EXPECT_THAT(error_of(config), HasSubstr("[loader-threads]"));
+  const char* most =
+      R"({"workload": "mlp", "backend": "fast", "mode": "graph", "steps": 5, "loader": "harness",
+                        "loader-workers": 1, "loader-threads": 1024})";
+  const Cell cell = cells(most).at(0);
+  EXPECT_EQ(cell.axes.threads, 1) << "a machine with fewer processors";
+  EXPECT_THAT(cell.id, HasSubstr("/loader-threads=1024"));
+}
+
 TEST_F(MatrixTest, a_share_of_the_memory_is_unsupported_where_nothing_holds_a_backend_to_it) {
   registry_.backends[0].devices = {DeviceKind::cpu, DeviceKind::cuda};
   registry_.backends[0].memory_limits = {DeviceKind::cuda};
