@@ -451,6 +451,7 @@ RunSettings settings_of(const RunConfig& config) {
       text_of(config.values, "fork-style") == "resident" ? ForkStyle::resident : ForkStyle::fresh;
   settings.max_seconds = duration_of(config.values, "max-time");
   settings.seed = static_cast<std::uint64_t>(integer_of(config.values, "seed"));
+  settings.seed_per_round = flag_of(config.values, "seed-per-round");
   settings.time_limit = number_of(config.values, "time-limit");
   settings.quick = flag_of(config.values, "quick");
   settings.profile = flag_of(config.values, "profile");

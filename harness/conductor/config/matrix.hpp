@@ -28,11 +28,17 @@ struct RunSettings {
   ForkStyle fork_style = ForkStyle::fresh;
   double max_seconds = 0;  // no round begins later; 0: no limit
   std::uint64_t seed = 1;
+  bool seed_per_round = true;
   double time_limit = 600;
   bool quick = false;
   bool profile = false;
   std::string roofline = "auto";
   std::vector<std::filesystem::path> data;
+
+  // Of the parameters and the plans of that round.
+  std::uint64_t seed_of(int round) const {
+    return seed_per_round ? seed + static_cast<std::uint64_t>(round) : seed;
+  }
 };
 RunSettings settings_of(const RunConfig& config);
 

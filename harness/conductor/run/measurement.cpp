@@ -43,6 +43,7 @@ nlohmann::json settings_json(const RunSettings& settings) {
           {"fork_style", settings.fork_style == ForkStyle::resident ? "resident" : "fresh"},
           {"max_time", settings.max_seconds},
           {"seed", settings.seed},
+          {"seed_per_round", settings.seed_per_round},
           {"time_limit", settings.time_limit},
           {"quick", settings.quick},
           {"profile", settings.profile},
