@@ -67,7 +67,9 @@ TEST(Workload, Resnet50OfKerasHasABiasInEveryConvolution) {
   EXPECT_EQ(parameter_count(keras) - parameter_count(paper), 53120 / 2)
       << "one for each channel that is normed";
   for (const Node& node : keras.nodes()) {
-    if (node.op->name() == "convolution") EXPECT_NE(node.inputs.at(2), none) << node.name;
+    if (node.op->name() == "convolution") {
+      EXPECT_NE(node.inputs.at(2), none) << node.name;
+    }
     if (node.op->name() != "batch_norm") continue;
     EXPECT_DOUBLE_EQ(node.attributes.number("epsilon"), 1e-3) << node.name;
     EXPECT_DOUBLE_EQ(node.attributes.number("momentum"), 0.99) << node.name;
