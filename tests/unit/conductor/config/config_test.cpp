@@ -176,7 +176,9 @@ TEST(Config, the_shipped_ones_are_good) {
     std::set<std::string> ids;
     for (const Cell& cell : cells) ids.insert(cell.id);
     for (const Cell& cell : cells) {
-      if (is_meant(read, cell)) EXPECT_NE(cell.status, Status::unsupported) << cell.id << ": " << cell.reason;
+      if (is_meant(read, cell)) {
+        EXPECT_NE(cell.status, Status::unsupported) << cell.id << ": " << cell.reason;
+      }
       EXPECT_TRUE(cell.published.empty() || !read.source.empty());
       for (const Published& published : cell.published) {
         if (published.to) {
