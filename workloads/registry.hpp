@@ -1,5 +1,5 @@
 // The networks of this build: one line each, in the order in which they are listed. Each is a function
-// `Workload <name>()` in workloads/<name>.cpp.
+// `Workload <name>()` in workloads/<name>.cpp; forms of one network share a file.
 #pragma once
 
 #include "workloads/workload.hpp"
@@ -10,6 +10,7 @@
   X(cnn)                   \
   X(resnet56)              \
   X(resnet50)              \
+  X(resnet50_keras)        \
   X(lstm)                  \
   X(cifar10_cnn)           \
   X(alexnet)               \

@@ -55,7 +55,7 @@ class JaxAdapter(Adapter):
         return Info("jax", jax.__version__, [*found, Library("optax", optax.__version__)], observed())
 
     def __init__(self, program: Program, cell: Cell) -> None:
-        refuse_cell(cell)
+        refuse_cell(cell, program)
         self._device = device_of(cell.device)
         self._program, self._train = program, cell.task == "train"
         self._optimizer = make_optimizer(program.optimizer)

@@ -26,7 +26,7 @@ class JaxOp(OpAdapter):
     """The whole of a step is one pure function, compiled under `jit`; states go in and come out."""
 
     def __init__(self, program: Program, cell: Cell) -> None:
-        refuse_cell(cell)
+        refuse_cell(cell, program)
         super().__init__(program, cell)
         self._device = device_of(cell.device)
         native = cell.layout != CHANNELS_FIRST

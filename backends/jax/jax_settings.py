@@ -11,21 +11,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from assay_worker import Cell, Unavailable, Unsupported, variables
+from assay_worker import Cell, Program, Unavailable, refuse, variables
 from jax import Array
 
 CHANNELS_FIRST = "channels_first"
 ALIGNMENT = 64  # what XLA wants of memory that it takes over on a CPU
 
 
-def refuse_cell(cell: Cell) -> None:
-    """Raise where JAX has no such precision or mode here."""
-    if cell.device != "cuda" and cell.precision == "tf32":
-        raise Unsupported(f"[tf32] the device {cell.device} has no TF32")
-    if cell.mode not in ("eager", "jit"):
-        raise Unsupported(f"mode {cell.mode!r}: eager and jit are known")
-    if cell.layout not in ("native", CHANNELS_FIRST):
-        raise Unsupported(f"layout {cell.layout!r}: native (channels last) and {CHANNELS_FIRST} are known")
+def refuse_cell(cell: Cell, program: Program) -> None:
+    """Raise where JAX never runs such a cell."""
+    refuse(cell, program, Path(__file__).parent)
 
 
 def configure(cell: Cell) -> None:

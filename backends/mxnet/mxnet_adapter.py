@@ -11,7 +11,7 @@ from mxnet_loader import make_loader
 from mxnet_network import Network
 from mxnet_op import MxnetOp
 from mxnet_optimizer import Amends, make_optimizer, moments_of, scales
-from mxnet_settings import MODES, STATIC, observed, refuse_cell
+from mxnet_settings import MODES, STATIC, observed, refuse_cell, use_device
 
 Tensors = dict[str, np.ndarray]
 
@@ -30,7 +30,8 @@ class MxnetAdapter(Adapter):
         return Info("mxnet", mx.__version__, loaded_libraries(files, {"MXNet": mx.__version__}), observed())
 
     def __init__(self, program: Program, cell: Cell) -> None:
-        refuse_cell(cell)
+        refuse_cell(cell, program)
+        use_device(cell)
         self._program, self._cell, self._train = program, cell, cell.task == "train"
         self._network = Network(program)
         self._network.initialize(mx.init.Zero())
@@ -118,6 +119,8 @@ class MxnetAdapter(Adapter):
         self._loader = None  # its processes end with it
 
     def take(self, batch: list[nd.NDArray]) -> None:
+        here = mx.context.current_context()
+        batch = [part.as_in_context(here) for part in batch]
         inputs, labels = batch
         self._slots[0] = inputs, labels
 

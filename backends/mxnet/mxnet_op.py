@@ -7,11 +7,11 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-from assay_worker import Cell, OpAdapter, Program, Unsupported
+from assay_worker import Cell, OpAdapter, Program
 from assay_worker.tensors import Tensors
 from mxnet import autograd, gluon, nd
 from mxnet_network import apply, translate
-from mxnet_settings import STATIC, observed, refuse_cell
+from mxnet_settings import STATIC, observed, refuse_cell, use_device
 
 
 class OpBlock(gluon.HybridBlock):
@@ -40,9 +40,8 @@ class MxnetOp(OpAdapter):
     """Running statistics are MXNet's auxiliary states: it updates them in place."""
 
     def __init__(self, program: Program, cell: Cell) -> None:
-        refuse_cell(cell)
-        if cell.mode == "mkldnn":
-            raise Unsupported(f"[{program.training.name}] a single op has nothing to fuse: --mode hybridize")
+        refuse_cell(cell, program)
+        use_device(cell)
         super().__init__(program, cell)
         names = [*self.operands, *(value.name for value in program.states), *self.masks]
         self._block = block = OpBlock(program, cell.task, names)

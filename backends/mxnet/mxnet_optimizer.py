@@ -14,15 +14,13 @@ import math
 from typing import TypeAlias
 
 import numpy as np
-from assay_worker import Optimizer, Unsupported
+from assay_worker import Optimizer
 from mxnet import nd, optimizer
 
 State: TypeAlias = nd.NDArray | tuple[nd.NDArray, ...] | None
 
 
 def make_optimizer(spec: Optimizer) -> optimizer.Optimizer:
-    if spec.kind == "lazy_adam" and spec.weight_decay:
-        raise Unsupported("[lazy_adam] MXNet's weight decay would touch the other rows, too")
     if spec.kind in ("adam", "lazy_adam"):
         # Lazy: where a gradient is row-sparse its rows alone are updated, moments included.
         lazy = spec.kind == "lazy_adam"

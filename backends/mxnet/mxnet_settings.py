@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+from pathlib import Path
 from typing import Any
 
 import mxnet as mx
-from assay_worker import Cell, Unsupported, variables
+from assay_worker import Cell, Program, Unavailable, refuse, variables
 
 STATIC = {"static_alloc": True, "static_shape": True}
 # What each mode hybridizes with; nothing: it is imperative.
@@ -19,11 +20,17 @@ MODES: dict[str, dict[str, Any]] = {
 }
 
 
-def refuse_cell(cell: Cell) -> None:
-    if cell.mode not in MODES:
-        raise Unsupported(f"mode {cell.mode!r}: {', '.join(MODES)} are known")
-    if cell.mode == "mkldnn" and cell.task != "infer":
-        raise Unsupported("[mkldnn] MXNet's oneDNN subgraphs have no gradients: --task infer")
+def refuse_cell(cell: Cell, program: Program) -> None:
+    """Raise where MXNet never runs such a cell, or has no such device here."""
+    refuse(cell, program, Path(__file__).parent)
+    if cell.device == "cuda" and mx.context.num_gpus() == 0:
+        raise Unavailable(f"MXNet {mx.__version__} finds no CUDA device")
+
+
+def use_device(cell: Cell) -> None:
+    """Let arrays be made on the cell's device from now on."""
+    if cell.device == "cuda":
+        mx.gpu(0).__enter__()  # never left: a worker runs one cell
 
 
 def observed() -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -13,7 +15,6 @@ from assay_worker import (
     Loop,
     Program,
     Samples,
-    Unsupported,
     images_to_ours,
     images_to_theirs,
     loaded_libraries,
@@ -23,14 +24,18 @@ from tensorflow_loader import Loader
 from tensorflow_network import Network
 from tensorflow_op import TensorflowOp
 from tensorflow_optimizer import Rule
+from tensorflow_session import SessionStep
 from tensorflow_settings import MODES, configure, observed, refuse_cell
 
 Tensors = dict[str, np.ndarray]
+FITS = ("fit", "fit-eager")
+DTYPES = {"f32": tf.float32, "i32": tf.int32}
 
 
 class TensorflowAdapter(Adapter):
-    """Modes: `eager`, `graph` (tf.function), `xla` (jit_compile), `autocluster` (XLA where it sees fit), and
-    `fit`: the loop is Keras's own."""
+    """Modes: `eager`, `graph` (tf.function), `xla` (jit_compile), `autocluster` (XLA where it sees fit),
+    `v1-graph` (a session of TensorFlow 1 runs the step), and `fit` and `fit-eager`: the loop is Keras's own,
+    and a step is a tf.function or runs op by op."""
 
     @classmethod
     def of(cls, program: Program) -> type[Adapter]:
@@ -44,10 +49,8 @@ class TensorflowAdapter(Adapter):
         return Info("tensorflow", tf.__version__, [*found, Library("Keras", keras.__version__)], observed())
 
     def __init__(self, program: Program, cell: Cell) -> None:
-        refuse_cell(cell)
-        self._fits = cell.mode == "fit"
-        if self._fits and cell.task == "infer":
-            raise Unsupported("[fit] Keras's fit trains: --task train")
+        refuse_cell(cell, program)
+        self._fits = cell.mode in FITS
         self._program, self._cell, self._train = program, cell, cell.task == "train"
         self._compile = MODES[cell.mode]
         # Masks of a round differ as its parameters do.
@@ -58,10 +61,12 @@ class TensorflowAdapter(Adapter):
         self._slots: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
         if self._fits:
             loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-            self._network.model.compile(self._rule.keras, loss)
+            eagerly = cell.mode == "fit-eager"
+            self._network.model.compile(self._rule.keras, loss, run_eagerly=eagerly)
         self._loss: tf.Tensor | None = None
         self._logits: tf.Tensor | None = None  # of the last inference
         self._loader: Loader | None = None
+        self._session: SessionStep | None = None  # of v1-graph
         self._restarted = True
         self._make_functions()
 
@@ -78,11 +83,30 @@ class TensorflowAdapter(Adapter):
             optimizer.apply(gradients, variables)
             return loss
 
-        self._step = self._compile(train_step)
+        self._step = self._in_session(train_step) if self._in_v1 else self._compile(train_step)
         self._infer = self._compile(lambda inputs: network.model(inputs, training=False))
         self._drops = (
             None if dropped is None else self._compile(lambda inputs: dropped(inputs, training=True))
         )
+
+    @property
+    def _in_v1(self) -> bool:
+        return self._cell.mode == "v1-graph"
+
+    def _in_session(self, step: Callable[..., tf.Tensor]) -> SessionStep:
+        if self._session:
+            self._session.pull()
+            self._session.close()
+        values = self._program.training.values
+        inputs, labels = values["inputs"], values["labels"]
+        fed = [
+            tf.TensorSpec(images_to_theirs(np.empty(inputs.shape, np.bool_)).shape, DTYPES[inputs.dtype]),
+            tf.TensorSpec(labels.shape, DTYPES[labels.dtype]),
+        ]
+        kept = [*self._network.model.variables, *self._rule.keras.variables]
+        self._session = SessionStep(step, fed, [variable.value for variable in kept], self._cell.threads)
+        self._session.push()
+        return self._session
 
     def set_state(self, tensors: Tensors) -> None:
         for value in self._program.parameters + self._program.states:
@@ -97,8 +121,12 @@ class TensorflowAdapter(Adapter):
             )
         self._rule.restart()
         self._restarted = True
+        if self._session:
+            self._session.push()
 
     def state(self) -> Tensors:
+        if self._session:
+            self._session.pull()
         to_ours, scale = self._network.layout.to_ours, np.float32(self._rule.scale)
         found = {name: to_ours(name, variable.numpy()) for name, variable in self._named.items()}
         for (name, moment), variable in self._rule.moments.items():
@@ -151,6 +179,8 @@ class TensorflowAdapter(Adapter):
         return {} if self._logits is None else {"logits": self._logits.numpy()}
 
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
+        if self._session:
+            self._session.pull()
         logits: np.ndarray = self._infer(_batch(inputs)).numpy()
         return logits
 
@@ -175,17 +205,25 @@ class TensorflowAdapter(Adapter):
 
     def memory(self) -> dict[str, int]:
         kept = [*self._named.values(), *self._rule.moments.values()]
-        return {"persistent": sum(4 * int(np.prod(variable.shape)) for variable in kept)}
+        found = {"persistent": sum(4 * int(np.prod(variable.shape)) for variable in kept)}
+        if self._cell.device == "cuda":
+            found["framework_peak"] = tf.config.experimental.get_memory_info("GPU:0")["peak"]
+        return found
 
     def _prepare(self, learning_rate: float, step: int) -> None:
+        changes = self._session if self._restarted or not self._rule.holds(learning_rate) else None
+        if changes:
+            changes.pull()
         self._rule.prepare(learning_rate, step, self._restarted)
+        if changes:
+            changes.push()
         self._restarted = False
 
     def _keep_loss(self, loss: tf.Tensor) -> None:
         self._loss = loss
 
     def settings(self) -> dict[str, str]:
-        if self._fits:
+        if self._fits or self._in_v1:
             return observed()
         return observed(self._step if self._train else self._infer)
 

@@ -132,8 +132,6 @@ class Builder:
         return layers.Flatten()
 
     def embedding(self, operands: Operands, sparse_gradient: bool = False) -> Call:
-        if sparse_gradient:
-            raise Unsupported("[embedding] Keras writes row-sparse gradients out: --embedding-gradient dense")
         weight = required(operands[1])
         rows, width = weight.shape
         self.layout.as_it_is.add(weight.name)

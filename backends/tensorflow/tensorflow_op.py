@@ -16,7 +16,6 @@ from assay_worker import (
     Node,
     OpAdapter,
     Program,
-    Unsupported,
     images_to_ours,
     images_to_theirs,
 )
@@ -31,9 +30,7 @@ class TensorflowOp(OpAdapter):
     """The whole of a step is one function of its operands and states."""
 
     def __init__(self, program: Program, cell: Cell) -> None:
-        refuse_cell(cell)
-        if cell.mode == "fit":
-            raise Unsupported(f"[{program.training.name}] a single op is nothing that Keras fits")
+        refuse_cell(cell, program)
         super().__init__(program, cell)
         self._images = any(node.op in IMAGE_OPS for node in self.graph.nodes)
         self._builder = Builder(images_last=self._images, seed=cell.request.get("seed", 1))

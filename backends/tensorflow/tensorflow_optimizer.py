@@ -16,7 +16,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from assay_worker import Optimizer, Unsupported
+from assay_worker import Optimizer
 
 
 def of_contract(kind: type[keras.optimizers.Optimizer], spec: Optimizer) -> type[keras.optimizers.Optimizer]:
@@ -57,8 +57,6 @@ class Rule:
     """A Keras optimizer, its moments by our names, and the step from which it counts."""
 
     def __init__(self, spec: Optimizer, variables: dict[str, keras.Variable]) -> None:
-        if spec.kind == "lazy_adam":
-            raise Unsupported("[lazy_adam] Keras's Adam updates every row")
         self._spec = spec
         self._set_rate: float | None = None  # the one that Keras's variable holds
         self._rate: float | None = None  # the one within SGD's velocity; None when there is none
@@ -94,6 +92,10 @@ class Rule:
     def restart(self) -> None:
         """The moments have been set to those of the contract."""
         self._rate = None
+
+    def holds(self, learning_rate: float) -> bool:
+        """Whether prepare() would set nothing at that rate, unless it is the first after a restart."""
+        return learning_rate == self._set_rate
 
     def prepare(self, learning_rate: float, step: int, first: bool) -> None:
         """Set what the next step, number `step` from 1, reads; `first` after a restart."""

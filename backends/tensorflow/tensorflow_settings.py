@@ -4,34 +4,52 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import keras
 import tensorflow as tf
-from assay_worker import Cell, Unsupported, variables
+from assay_worker import Cell, Program, Unavailable, memory_share, refuse, total_gpu_memory, variables
 from tensorflow.python.util import _pywrap_util_port
 
-# `autocluster` was switched on before TensorFlow was imported; `fit` compiles as Keras does on a CPU.
+# `autocluster` was switched on before TensorFlow was imported; `fit` compiles as Keras does on a CPU. In
+# the last two modes this is only how logits are computed: their steps have a form of their own.
 MODES: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "eager": lambda function: function,
     "graph": tf.function,
     "xla": lambda function: tf.function(function, jit_compile=True),
     "autocluster": tf.function,
     "fit": tf.function,
+    "fit-eager": tf.function,
+    "v1-graph": tf.function,
 }
 
 
-def refuse_cell(cell: Cell) -> None:
-    if cell.mode not in MODES:
-        raise Unsupported(f"mode {cell.mode!r}: {', '.join(MODES)} are known")
+def refuse_cell(cell: Cell, program: Program) -> None:
+    """Raise where TensorFlow never runs such a cell, or has no such device here."""
+    refuse(cell, program, Path(__file__).parent)
+    if cell.device == "cuda" and not tf.config.list_physical_devices("GPU"):
+        raise Unavailable(f"TensorFlow {tf.__version__} finds no CUDA device")
 
 
 def configure(cell: Cell) -> None:
     """Set what holds for the whole process."""
+    gpus = tf.config.list_physical_devices("GPU")
+    if cell.device != "cuda":
+        tf.config.set_visible_devices([], "GPU")  # it would be used where there is one
+    elif gpus and (cell.memory_fraction is not None or cell.memory_cap_bytes is not None):
+        limit_memory(gpus[0], cell, total_gpu_memory())
     tf.config.threading.set_intra_op_parallelism_threads(cell.threads)
     # As many as the budget, which is TensorFlow's default: with one, independent ops wait for each other.
     tf.config.threading.set_inter_op_parallelism_threads(cell.threads)
     keras.mixed_precision.set_global_policy("mixed_bfloat16" if cell.precision == "bf16" else "float32")
+
+
+def limit_memory(gpu: Any, cell: Cell, total_bytes: int) -> None:
+    """Hold TensorFlow to what was asked, before it takes anything."""
+    if (share := memory_share(cell, total_bytes)) is not None:
+        limit = tf.config.LogicalDeviceConfiguration(memory_limit=int(share * total_bytes / 2**20))
+        tf.config.set_logical_device_configuration(gpu, [limit])
 
 
 def observed(function: Callable[..., Any] | None = None) -> dict[str, str]:
@@ -45,6 +63,9 @@ def observed(function: Callable[..., Any] | None = None) -> dict[str, str]:
         "python": platform.python_version(),
         **variables("TF_", "XLA_", "DNNL_", "ONEDNN_"),
     }
+    for gpu in tf.config.get_visible_devices("GPU"):
+        if limits := tf.config.get_logical_device_configuration(gpu):
+            found["memory_limit_mib"] = str(limits[0].memory_limit)
     if traced := getattr(function, "experimental_get_tracing_count", None):
         # More than one means that it was traced and compiled anew.
         found["compiled_graphs"] = str(traced())

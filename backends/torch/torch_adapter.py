@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from assay_worker import Adapter, Cell, Info, Library, Program, Samples, loaded_libraries
+from assay_worker import Adapter, Cell, Info, Library, Program, Samples, loaded_libraries, memory_share
 from assay_worker.tensors import same_tensors
 from torch import Tensor
 from torch.utils.data import DataLoader
@@ -36,7 +36,7 @@ class TorchAdapter(Adapter):
         return TorchOp if program.is_op else cls
 
     def __init__(self, program: Program, cell: Cell) -> None:
-        refuse_cell(cell)
+        refuse_cell(cell, program)
         self._program = program
         self._cell = cell
         self._device = torch.device(cell.device)
@@ -234,20 +234,12 @@ class TorchAdapter(Adapter):
         return torch.from_numpy(labels.astype(np.int64)).to(self._device)
 
 
-def memory_share(fraction: float | None, cap_bytes: int | None, total_bytes: int) -> float | None:
-    """Return the smaller of both as a share of the device's memory; None when nothing was asked."""
-    shares = [] if fraction is None else [fraction]
-    if cap_bytes is not None:
-        shares.append(min(1.0, cap_bytes / total_bytes))
-    return min(shares) if shares else None
-
-
 def _limit_memory(cell: Cell, device: torch.device) -> dict[str, str]:
     """Hold PyTorch's allocator to what was asked, before it takes anything; say what was set."""
     if device.type != "cuda":
         return {}
     total = torch.cuda.get_device_properties(device).total_memory
-    share = memory_share(cell.memory_fraction, cell.memory_cap_bytes, total)
+    share = memory_share(cell, total)
     if share is None:
         return {}
     torch.cuda.set_per_process_memory_fraction(share, torch.cuda.current_device())

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from assay_worker import Cell, Node, OpAdapter, Program, Unsupported
+from assay_worker import Cell, Node, OpAdapter, Program
 from assay_worker.op_adapter import HOST
 from torch import Tensor
 from torch_network import translate, unbiased
@@ -21,15 +21,7 @@ class TorchOp(OpAdapter):
     """Operands lie in slots as tensors; running statistics are updated in place."""
 
     def __init__(self, program: Program, cell: Cell) -> None:
-        refuse_cell(cell)
-        if cell.mode == "cudagraph":
-            raise Unsupported(f"[{program.training.name}] a single op is not captured: --mode compile")
-        if cell.mode == "freeze":
-            raise Unsupported(
-                f"[{program.training.name}] a single op has no weights to freeze: --mode compile"
-            )
-        if cell.mode == "compile" and any(node.op == "lstm" for node in program.training.nodes):
-            raise Unsupported("[lstm] torch.compile leaves PyTorch's LSTM as it is: --mode eager")
+        refuse_cell(cell, program)
         super().__init__(program, cell)
         self._device = torch.device(cell.device)
         self._format = torch.channels_last if cell.layout == "channels_last" else torch.contiguous_format

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 import torch
-from assay_worker import Optimizer, Unsupported
+from assay_worker import Optimizer
 from torch import Tensor, nn, optim
 
 # Our moment: PyTorch's.
@@ -62,14 +62,6 @@ class Optimizers:
         self._all = [make_optimizer(spec, dense, 0.0 if self._rate is None else self._rate)]
         if not sparse:
             return
-        if captured_on is not None:
-            raise Unsupported("[cudagraph] PyTorch's SparseAdam counts its steps on the host")
-        if spec.kind != "lazy_adam":
-            raise Unsupported(
-                f"[{spec.kind}] PyTorch's own takes no row-sparse gradient; its SparseAdam is lazy_adam"
-            )
-        if spec.weight_decay:
-            raise Unsupported("[lazy_adam] PyTorch's SparseAdam has no weight decay")
         self._all.append(optim.SparseAdam(sparse, betas=(spec.beta1, spec.beta2), eps=spec.epsilon))
 
     @property

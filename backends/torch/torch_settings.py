@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import platform
+from pathlib import Path
 
 import numpy as np
 import torch
-from assay_worker import Cell, Unavailable, Unsupported, variables
+from assay_worker import Cell, Program, Unavailable, refuse, variables
 from torch import Tensor
 
 
-def refuse_cell(cell: Cell) -> None:
-    """Raise where PyTorch has no such device, precision or mode here."""
+def refuse_cell(cell: Cell, program: Program) -> None:
+    """Raise where PyTorch never runs such a cell, or has no such device here."""
+    refuse(cell, program, Path(__file__).parent)
     if cell.device == "cuda" and not torch.cuda.is_available():
         raise Unavailable(f"PyTorch {torch.__version__} finds no CUDA device")
-    if cell.device != "cuda" and cell.precision == "tf32":
-        raise Unsupported(f"[tf32] the device {cell.device} has no TF32")
-    if cell.mode not in ("eager", "compile", "freeze", "cudagraph"):
-        raise Unsupported(f"mode {cell.mode!r}: eager, compile, freeze and cudagraph are known")
-    if cell.mode == "freeze" and cell.task != "infer":
-        raise Unsupported("[freeze] frozen weights cannot be trained: --task infer")
-    if cell.mode == "cudagraph" and cell.device != "cuda":
-        raise Unsupported("[cudagraph] a CUDA graph needs a CUDA device: --device cuda")
-    if cell.mode == "cudagraph" and cell.task != "train":
-        raise Unsupported("[cudagraph] what is captured is a training step: --task train")
 
 
 def configure(cell: Cell) -> None:

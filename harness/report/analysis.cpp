@@ -259,21 +259,9 @@ bool is_of_a_step(std::string_view metric) { return metric == "step_time" || met
 
 std::optional<PairedRatio> measured_ratio(const CellReport& cell, const CellReport& other,
                                           const std::string& metric) {
-  if (auto paired = is_of_a_step(metric) ? time_ratio(cell, other) : std::nullopt) {
-    if (metric == "step_time") return paired;
-    PairedRatio rate{.value = 1 / paired->value,
-                     .least = 1 / paired->greatest,
-                     .greatest = 1 / paired->least,
-                     .confidence = paired->confidence,
-                     .n = paired->n};
-    if (paired->lower && paired->upper) {
-      rate.lower = 1 / *paired->upper;
-      rate.upper = 1 / *paired->lower;
-    }
-    return rate;
-  }
   const auto a = value_of(cell, metric), b = value_of(other, metric);
   if (!a || !b || *b == 0) return std::nullopt;
+  if (const auto paired = metric_ratio(cell, other, metric)) return paired;
   return PairedRatio{.value = *a / *b, .least = *a / *b, .greatest = *a / *b};
 }
 

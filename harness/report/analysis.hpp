@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/report/axes.hpp"
@@ -46,6 +47,9 @@ struct PairedRatio {
 };
 // Time a step of `a` over that of `b`; nothing where no round is shared or a cell is not clean.
 std::optional<PairedRatio> time_ratio(const CellReport& a, const CellReport& b);
+// A metric of `a` over that of `b`, of the forks behind both metrics, so that flags do not matter; nothing where no
+// round has both.
+std::optional<PairedRatio> metric_ratio(const CellReport& a, const CellReport& b, std::string_view metric);
 
 // Median time a step over the forks that count; nothing unless the cell may be ranked.
 std::optional<double> ranked_time(const CellReport& cell);
@@ -76,8 +80,8 @@ struct CurvePoint {
 struct AnalyzedPublished {
   const Published* published = nullptr;
   std::optional<std::size_t> other{};  // the cell that a ratio is to
-  // Of a ratio the same of the two cells, in the metric's direction: paired within rounds where the metric is
-  // one of a step; else, with n = 0, of the medians.
+  // Of a ratio the same of the two cells, paired within rounds; with n = 0 of the two values, where no round has the
+  // metric of both (what was planned).
   std::optional<PairedRatio> measured{};
   std::optional<double> samples_per_second{};  // what was published of a step, as a rate
 };

@@ -119,6 +119,10 @@ std::int64_t Axes::integer(std::string_view axis) const { return number_in<std::
 double Axes::number(std::string_view axis) const { return number_in<double>(text(axis)); }
 bool Axes::flag(std::string_view axis) const { return text(axis) == "true"; }
 
+int Axes::extra_threads() const {
+  return static_cast<int>(std::min<std::int64_t>(loader_threads(), integer("loader-threads")));
+}
+
 std::string Axis::key() const {
   std::string key(name());
   std::replace(key.begin(), key.end(), '-', '_');

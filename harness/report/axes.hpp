@@ -58,6 +58,12 @@ struct Axes {
   std::int64_t integer(std::string_view axis) const;
   double number(std::string_view axis) const;
   bool flag(std::string_view axis) const;
+
+  // Of the threads that load batches: all, and those that --loader-threads pays for.
+  int loader_threads() const { return loader == LoaderKind::resident ? 0 : loader_workers; }
+  int extra_threads() const;
+  // All threads of the worker: for computing and for loading.
+  int all_threads() const { return threads + extra_threads(); }
 };
 
 enum class AppliesTo { every, network, op };

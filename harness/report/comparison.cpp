@@ -7,12 +7,15 @@
 #include "harness/core/statistics.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
+#include "harness/report/metrics.hpp"
 
 namespace assay {
 namespace {
 
-std::map<int, double> counted_times(const CellReport& cell) {
-  std::map<int, double> times;
+using ByRound = std::map<int, double>;
+
+ByRound counted_times(const CellReport& cell) {
+  ByRound times;
   if (is_clean(cell))
     for (const Fork& fork : cell.forks)
       if (const auto time = fork_time(fork); time && counts(fork)) times[fork.round] = time->step_seconds;
@@ -30,15 +33,12 @@ std::optional<Interval> ratio_interval(const std::vector<double>& ratios) {
   return median_interval(ratios, attainable_paired(static_cast<int>(ratios.size())) - 1e-9);
 }
 
-}  // namespace
-
-std::optional<PairedRatio> time_ratio(const CellReport& a, const CellReport& b) {
-  const auto times_a = counted_times(a), times_b = counted_times(b);
+std::optional<PairedRatio> paired(const ByRound& a, const ByRound& b) {
   std::vector<std::optional<double>> left, right;
-  for (const auto& [round, time] : times_a) {
-    left.emplace_back(time);
-    const auto found = times_b.find(round);
-    right.push_back(found == times_b.end() ? std::nullopt : std::optional(found->second));
+  for (const auto& [round, value] : a) {
+    left.emplace_back(value);
+    const auto found = b.find(round);
+    right.push_back(found == b.end() || found->second == 0 ? std::nullopt : std::optional(found->second));
   }
   const std::vector<double> ratios = paired_ratios(left, right);
   if (ratios.empty()) return std::nullopt;
@@ -54,6 +54,24 @@ std::optional<PairedRatio> time_ratio(const CellReport& a, const CellReport& b) 
     out.confidence = interval->confidence;
   }
   return out;
+}
+
+// Of the forks that the metric is over.
+ByRound values_by_round(const CellReport& cell, std::string_view metric) {
+  ByRound values;
+  for (const Fork* fork : forks_behind(cell, metric))
+    if (const auto value = fork_metric(cell, *fork, metric)) values[fork->round] = *value;
+  return values;
+}
+
+}  // namespace
+
+std::optional<PairedRatio> time_ratio(const CellReport& a, const CellReport& b) {
+  return paired(counted_times(a), counted_times(b));
+}
+
+std::optional<PairedRatio> metric_ratio(const CellReport& a, const CellReport& b, std::string_view metric) {
+  return paired(values_by_round(a, metric), values_by_round(b, metric));
 }
 
 std::optional<double> ranked_time(const CellReport& cell) {

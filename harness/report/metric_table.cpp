@@ -39,6 +39,9 @@ std::span<const MetricRow> metric_table() {
     {"train_loss", "1", Hint::number, lower, others, "train loss", "", "of the last evaluation", true},
     {"validation_loss", "1", Hint::number, lower, others, "validation loss", "", "of the last evaluation", true},
     {"test_loss", "1", Hint::number, lower, others, "test loss", "", "of the last evaluation", true},
+    {"distinct_final_states", "1", Hint::count, lower, others, "final states", "",
+     "different digests among the forks, of which all have one seed (--seed-per-round=false): 1 if every repeat ends"
+     " with the same bits", true},
     {"bytes_per_second", "B/s", Hint::rate, higher, only_ops, "bytes/s", "traffic",
      "work.bytes / step_time, of a single op"},
     {"flops_per_second", "FLOP/s", Hint::rate, higher, others, "FLOP/s", "arithmetic",

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -224,7 +225,7 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
                          : over_blocks(fork, wait);
        }},
       {"cpu_utilisation",
-       [threads = axes.threads](const Fork& fork) { return cpu_utilisation(fork, threads); }},
+       [threads = axes.all_threads()](const Fork& fork) { return cpu_utilisation(fork, threads); }},
       {"host_peak_rss", [](const Fork& fork) { return Sample{static_cast<double>(fork.host_peak_rss), ""}; }},
       {"planned_arena", [](const Fork& fork) { return memory(fork, "planned_arena"); }},
       {"framework_peak", [](const Fork& fork) { return memory(fork, "framework_peak"); }},
@@ -279,6 +280,33 @@ Metric over_step_time(const Computation& row, const Metric& step) {
   return metric;
 }
 
+std::string not_ok(const CellReport& cell) { return fmt::format("the cell is {}", to_string(cell.status)); }
+
+// Not a median: what it counts is only to be seen over the forks together.
+Metric distinct_final_states(const CellReport& cell) {
+  Metric metric = described_metric("distinct_final_states");
+  std::set<std::uint64_t> seeds;
+  std::set<std::string> digests;
+  const std::vector<const Fork*> forks = ok_forks(cell);
+  for (const Fork* fork : forks) {
+    seeds.insert(fork->seed);
+    digests.insert(fork->parameters_digest);
+  }
+  if (cell.status != Status::ok) {
+    metric.reason = not_ok(cell);
+  } else if (forks.size() < 2) {
+    metric.reason = "there is no second fork to compare with";
+  } else if (seeds.size() > 1) {
+    metric.reason = "each round has a seed of its own: see --seed-per-round";
+  } else if (digests.contains("")) {
+    metric.reason = "no digest was taken of the final state";
+  } else {
+    metric.value = static_cast<double>(digests.size());
+    metric.n = static_cast<int>(forks.size());
+  }
+  return metric;
+}
+
 }  // namespace
 
 std::vector<const Fork*> forks_behind(const CellReport& cell, std::string_view name) {
@@ -310,14 +338,14 @@ Metrics metrics_of(const CellReport& cell) {
     Metric& metric = metrics[row.name];
     if (cell.status != Status::ok || !timed) {
       metric = described_metric(row.name);
-      metric.reason = cell.status == Status::ok ? "no fork was timed"
-                                                : fmt::format("the cell is {}", to_string(cell.status));
+      metric.reason = cell.status == Status::ok ? "no fork was timed" : not_ok(cell);
     } else if (row.amount) {
       metric = over_step_time(row, metrics.at("step_time"));
     } else {
       metric = over_forks(row, forks_behind(cell, row.name));
     }
   }
+  metrics["distinct_final_states"] = distinct_final_states(cell);
   return metrics;
 }
 

@@ -282,6 +282,17 @@ TEST_F(RunTest, backends_of_a_group_take_turns) {
   }
 }
 
+TEST_F(RunTest, EveryRoundHasOneSeedWhereThatIsAsked) {
+  const Report report =
+      run_to_end(request(R"("forks": 3, "seed": 10, "seed-per-round": false, "mode": "good")"));
+  EXPECT_EQ(report.run.at("settings").at("seed_per_round"), false);
+  const CellReport& cell = report.cells.at(0);
+  ASSERT_EQ(cell.forks.size(), 3U);
+  for (const Fork& fork : cell.forks) EXPECT_EQ(fork.seed, 10U);
+  // A step of seed s takes (1 + s / 100) us.
+  EXPECT_DOUBLE_EQ(*cell.metrics.at("step_time").value, 1.10e-6);
+}
+
 std::set<std::string> processes_of(const CellReport& cell) {
   std::set<std::string> processes;
   for (const Fork& fork : cell.forks)

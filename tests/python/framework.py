@@ -26,7 +26,6 @@ class Framework:
     name: str
     library: str  # what its hello names
     compiled: str  # the mode that compiles ahead
-    devices: tuple[str, ...] = ("cpu", "cuda")
     precisions: tuple[str, ...] = ("fp32", "bf16")
     # One that shows where it is added, unless its own form has it below the root.
     rmsprop_epsilon: float = 1e-2
@@ -91,7 +90,7 @@ def assert_computes_with_changed_weights(framework: Framework, folder: Path) -> 
 FRAMEWORKS = [
     Framework("torch", "PyTorch", "compile", compiled_ops=frozenset({"linear", "reduce", "embedding"})),
     Framework("jax", "XLA", "jit"),
-    Framework("tensorflow", "TensorFlow", "graph", devices=("cpu",)),
-    Framework("mxnet", "MXNet", "hybridize", devices=("cpu",), precisions=("fp32",), rmsprop_epsilon=1e-8),
+    Framework("tensorflow", "TensorFlow", "graph"),
+    Framework("mxnet", "MXNet", "hybridize", precisions=("fp32",), rmsprop_epsilon=1e-8),
 ]
 EACH = [pytest.param(framework, marks=framework.skip, id=framework.name) for framework in FRAMEWORKS]

@@ -148,12 +148,15 @@ def test_a_frameworks_own_loader_trains_as_well(
     assert cell["metrics"]["train_accuracy"]["value"] > 0.5
 
 
-@pytest.mark.parametrize("loader", ["resident", "harness"])
-def test_keras_fits_block_by_block(tmp_path: Path, loader: str) -> None:
+@pytest.mark.parametrize(
+    ("loader", "mode"),
+    [("resident", "fit"), ("harness", "fit"), ("harness", "fit-eager"), ("harness", "v1-graph")],
+)
+def test_tensorflows_other_loops_run_block_by_block(tmp_path: Path, loader: str, mode: str) -> None:
     if not (ENVIRONMENTS / "tensorflow/bin/python").exists():
         pytest.skip("tensorflow is not set up: scripts/setup --framework tensorflow")
     measure = ["--steps", 30] if loader == "resident" else ["--epochs", 2, "--samples", 320]
-    cell = run(tmp_path / "r.json", "--workload", "mlp", "--backend", "tensorflow", "--mode", "fit", *measure)
+    cell = run(tmp_path / "r.json", "--workload", "mlp", "--backend", "tensorflow", "--mode", mode, *measure)
     timed = [block["steps"] for block in rows(cell["forks"][0]["blocks"]) if block["kind"] == "timed"]
     assert sum(timed) == (30 if loader == "resident" else 20)
 

@@ -9,8 +9,10 @@ from .environment import variables
 from .errors import Unavailable, Unsupported
 from .libraries import Library, loaded_libraries
 from .loop import Loop
+from .memory import memory_share, total_gpu_memory
 from .op_adapter import OpAdapter
 from .program import Graph, Node, Optimizer, Program, Value, required
+from .refusals import refuse
 from .samples import Samples
 from .serve import worker_main
 
@@ -33,7 +35,10 @@ __all__ = [
     "images_to_ours",
     "images_to_theirs",
     "loaded_libraries",
+    "memory_share",
+    "refuse",
     "required",
+    "total_gpu_memory",
     "variables",
     "worker_main",
 ]

@@ -73,9 +73,16 @@ void check_requirements(BackendDescription& backend, const Placeholders& values,
   for (const Requirement& requirement : backend.requirements) {
     const bool replaced = requirement.file == "${environment}/bin/python" && values.interpreter != own;
     const std::string path = substitute(replaced ? "${interpreter}" : requirement.file, values, where);
-    std::error_code error;
-    if (fs::exists(path, error)) continue;
-    backend.unavailable = fmt::format("{}: {} is not there", requirement.reason, path);
+    const auto is_there = [&](const std::string& file) {
+      std::error_code error;
+      return fs::exists(substitute(file, values, where), error);
+    };
+    if (is_there(path) || std::ranges::any_of(requirement.or_one, is_there)) continue;
+    const std::string reason = fmt::format("{}: {} is not there", requirement.reason, path);
+    for (const DeviceKind device : requirement.devices)
+      backend.unavailable_on.try_emplace(device, fmt::format("{}; {}", reason, requirement.remedy));
+    if (!requirement.devices.empty()) continue;
+    backend.unavailable = reason;
     backend.remedy = requirement.remedy;
     return;
   }

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,16 +16,57 @@
 
 namespace assay {
 
-// A file without which a backend cannot be started.
+// A file without which a backend cannot be started, or not on some devices.
 struct Requirement {
-  std::string file;  // with placeholders
+  std::string file;                 // with placeholders
+  std::vector<std::string> or_one;  // other files that do as well
+  std::vector<DeviceKind> devices;  // that need it; empty: the backend needs it
   std::string reason, remedy;
 };
 constexpr auto describe(Of<Requirement>) {
   return fields("requirement", "A file that the backend needs.",
                 field("file", &Requirement::file, "Its path."),
+                field("or", &Requirement::or_one, "Other files that do as well.").not_empty().optional(),
+                field("devices", &Requirement::devices, "That need it; without this the backend does.")
+                    .not_empty()
+                    .optional(),
                 field("reason", &Requirement::reason, "What is missing when it is not there."),
                 field("remedy", &Requirement::remedy, "How to get it."));
+}
+
+// Cells that a backend refuses, as a rule that can be read without starting it. A cell is refused if all conditions
+// hold; one that is not given always holds.
+struct Refusal {
+  // Of the cell's axes: one of these.
+  std::vector<Task> tasks{};
+  std::vector<DeviceKind> devices{};
+  std::vector<std::string> modes{};
+  std::vector<PrecisionKind> precisions{};
+  std::vector<LoaderKind> loaders{};
+  std::vector<std::string> optimizers{};
+  std::vector<std::string> ops{};  // its graph has one of these
+  std::optional<bool> single_ops{};
+  std::optional<bool> row_sparse{};      // an embedding has row-sparse gradients
+  std::optional<bool> weight_decay{};    // it is not zero
+  std::optional<bool> encoded_images{};  // the data set is decoded while it is read
+  std::string reason{};
+};
+constexpr auto describe(Of<Refusal>) {
+  return fields(
+      "refusal", "Cells that the backend refuses: those for which all of this holds.",
+      field("tasks", &Refusal::tasks, "The task is one of these.").not_empty().optional(),
+      field("devices", &Refusal::devices, "The device is one of these.").not_empty().optional(),
+      field("modes", &Refusal::modes, "The mode is one of these.").not_empty().optional(),
+      field("precisions", &Refusal::precisions, "The precision is one of these.").not_empty().optional(),
+      field("loaders", &Refusal::loaders, "The loader is one of these.").not_empty().optional(),
+      field("optimizers", &Refusal::optimizers, "The optimizer is one of these.").not_empty().optional(),
+      field("ops", &Refusal::ops, "The graph has one of these ops.").not_empty().optional(),
+      field("single_ops", &Refusal::single_ops, "Whether it is a single op.").optional(),
+      field("row_sparse", &Refusal::row_sparse, "Whether an embedding has row-sparse gradients.").optional(),
+      field("weight_decay", &Refusal::weight_decay, "Whether there is weight decay.").optional(),
+      field("encoded_images", &Refusal::encoded_images, "Whether images are decoded while they are read.")
+          .optional(),
+      field("reason", &Refusal::reason, "Why, and what to ask for instead."));
 }
 
 struct BackendDescription {
@@ -42,6 +84,7 @@ struct BackendDescription {
   std::vector<LoaderKind> loaders;
   std::vector<DeviceKind> memory_limits;  // on which it keeps to --memory-fraction and --memory-cap
   std::vector<std::string> ops;           // that it has; empty: it does not say
+  std::vector<Refusal> refusals;
   std::string bare_mode;    // the mode that is a vendor's library and nothing else; may be empty
   std::string recommended;  // the mode that a run takes without --mode; empty: every mode
   // The program that is timed takes the masks of its dropouts from outside; otherwise a second program does.
@@ -55,6 +98,8 @@ struct BackendDescription {
   bool awaited = false;
   // Empty: it can be started. Otherwise why not, and how to get it.
   std::string unavailable, remedy;
+  // Devices that cannot be used here: why not, and how to get it.
+  std::map<DeviceKind, std::string> unavailable_on;
 
   bool available() const { return unavailable.empty(); }
   // What it is in a mode: bare in bare_mode, else `kind`.
@@ -83,6 +128,7 @@ constexpr auto describe(Of<BackendDescription>) {
       field("loaders", &B::loaders, "That feed it.").not_empty(),
       field("memory_limits", &B::memory_limits, "Devices whose memory it limits.").not_empty().optional(),
       field("ops", &B::ops, "That it has.").not_empty().optional(),
+      field("refuses", &B::refusals, "Cells that it refuses.").not_empty().optional(),
       field("bare_mode", &B::bare_mode, "The mode that is a vendor's library and nothing else.").optional(),
       field("recommended", &B::recommended, "The mode that a run takes without --mode.").optional(),
       field("timed_program_takes_masks", &B::timed_program_takes_masks,

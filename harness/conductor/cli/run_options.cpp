@@ -112,7 +112,7 @@ std::string forks_text(const std::vector<Cell>& cells, std::size_t runnable, con
 
 std::vector<std::string> doubts_about(const std::vector<Cell>& cells) {
   int most = 0;
-  for (const Cell& cell : cells) most = std::max(most, cell.runnable() ? cell.axes.threads : 0);
+  for (const Cell& cell : cells) most = std::max(most, cell.runnable() ? cell.axes.all_threads() : 0);
   const std::size_t here = usable_cores().size();
   if (static_cast<std::size_t>(most) <= here) return {};
   return {

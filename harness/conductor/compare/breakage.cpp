@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,11 +25,13 @@ std::string with_reason(const CellReport& cell) {
                              : fmt::format("{} ({})", to_string(cell.status), one_line(cell.reason, 200));
 }
 
-// Of the forks that are ok, by seed.
-std::map<std::uint64_t, double> by_seed(const CellReport& cell, const char* metric) {
-  std::map<std::uint64_t, double> found;
+// Of the forks that are ok, by seed and, where several have one seed, by number.
+using BySeed = std::map<std::pair<std::uint64_t, int>, double>;
+BySeed by_seed(const CellReport& cell, const char* metric) {
+  BySeed found;
+  std::map<std::uint64_t, int> seen;
   for (const Fork* fork : ok_forks(cell))
-    if (const auto value = fork_metric(cell, *fork, metric)) found[fork->seed] = *value;
+    if (const auto value = fork_metric(cell, *fork, metric)) found[{fork->seed, seen[fork->seed]++}] = *value;
   return found;
 }
 

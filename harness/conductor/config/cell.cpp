@@ -7,6 +7,7 @@
 
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/core/error.hpp"
+#include "harness/core/text.hpp"
 #include "harness/graph/op.hpp"
 #include "harness/graph/program.hpp"
 #include "workloads/ops/op_workload.hpp"
@@ -26,10 +27,7 @@ std::string Cell::group() const {
   return cell_id_without(axes, [](const Axis& axis) { return axis.compared; });
 }
 
-int Cell::compute_threads() const {
-  const int loading = axes.loader == LoaderKind::resident ? 0 : axes.loader_workers;
-  return std::max(1, axes.threads - loading);
-}
+int Cell::compute_threads() const { return std::max(1, axes.all_threads() - axes.loader_threads()); }
 
 Program OpCell::program(const Axes& axes) { return find_op_workload(axes.workload).program(axes.size); }
 nlohmann::json OpCell::hyper_parameters(const Axes&) { return nlohmann::json::object(); }
@@ -89,6 +87,46 @@ bool Cell::has_loss() const {
 }
 nlohmann::json Cell::hyper_parameters() const {
   return std::visit([&](const auto& one) { return one.hyper_parameters(axes); }, subject);
+}
+
+namespace {
+
+template <typename T>
+bool is_among(const T& value, const std::vector<T>& listed) {
+  return listed.empty() || contains(listed, value);
+}
+bool is_as_asked(std::optional<bool> asked, bool found) { return !asked || *asked == found; }
+
+bool has_op(const Graph& graph, const std::vector<std::string>& names) {
+  return names.empty() || std::ranges::any_of(graph.nodes(), [&](const Node& node) {
+           return contains(names, node.op->name());
+         });
+}
+bool has_row_sparse_gradient(const Graph& graph) {
+  return std::ranges::any_of(
+      graph.nodes(), [](const Node& node) { return node.attributes.get_or("sparse_gradient", false); });
+}
+// What is brought to the size that is asked for is decoded while it is read.
+bool decodes_images(const Axes& axes) {
+  return !axes.is_op() && !find_dataset(axes.dataset).made_here() &&
+         find_dataset(axes.dataset).any_image_size();
+}
+
+}  // namespace
+
+const Refusal* Cell::refusal(const Program& program) const {
+  const Graph& graph = program.training;
+  const auto holds = [&](const Refusal& rule) {
+    return is_among(axes.task, rule.tasks) && is_among(axes.device, rule.devices) &&
+           is_among(axes.mode, rule.modes) && is_among(axes.precision, rule.precisions) &&
+           is_among(axes.loader, rule.loaders) && is_among(program.optimizer.kind, rule.optimizers) &&
+           has_op(graph, rule.ops) && is_as_asked(rule.single_ops, program.is_op()) &&
+           is_as_asked(rule.row_sparse, has_row_sparse_gradient(graph)) &&
+           is_as_asked(rule.weight_decay, program.optimizer.weight_decay > 0) &&
+           is_as_asked(rule.encoded_images, decodes_images(axes));
+  };
+  const auto found = std::ranges::find_if(backend->refusals, holds);
+  return found == backend->refusals.end() ? nullptr : &*found;
 }
 
 std::string Cell::reproduce(std::uint64_t seed) const {

@@ -79,6 +79,7 @@ struct Cell {
   Status status = Status::ok;
   std::string reason;
   ReasonCode reason_code = ReasonCode::absent;
+  bool refused_for_mode = false;  // in this mode the backend never runs such a cell
 
   NetworkCell& network() { return std::get<NetworkCell>(subject); }
   const NetworkCell& network() const { return std::get<NetworkCell>(subject); }
@@ -98,6 +99,8 @@ struct Cell {
   // The training settings, for the report: {"learning_rate", "schedule", "augmentation", "optimizer": {...}};
   // empty for task infer.
   nlohmann::json hyper_parameters() const;
+  // The rule of its backend.json by which the backend refuses it; nullptr where none does. `program` is its own.
+  const Refusal* refusal(const Program& program) const;
   // A command line that measures this cell alone, with the parameters and the order of samples of that seed.
   std::string reproduce(std::uint64_t seed) const;
 };

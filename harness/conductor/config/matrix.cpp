@@ -77,6 +77,7 @@ class Expander {
           for (const Execution& execution : executions_of(*backend, modes, backends.size() > 1, any_layout)) {
             if (!execution.layout.empty()) point["layout"] = {execution.layout};
             Cell cell = make(workload, *backend, execution.mode, point, values, row);
+            if (takes_every_mode(modes) && cell.refused_for_mode) continue;
             for (const ConfigPublished& published : row.published)
               cell.published.push_back(
                   resolved(published, workload, *backend, execution.mode, point, values, row));
@@ -130,7 +131,7 @@ class Expander {
   // The modes of the backend that are asked for. Without any, the one that it recommends; next to other backends
   // also its bare one, which the tax of frameworks is over.
   static Names modes_of(const BackendDescription& backend, const Names& asked, bool several) {
-    if (contains(asked, every_mode) || contains(asked, best_mode)) {
+    if (takes_every_mode(asked)) {
       Names modes = backend.modes;
       const bool without_bare = contains(asked, best_mode) && !several && modes.size() > 1;
       if (without_bare) std::erase(modes, backend.bare_mode);
@@ -147,6 +148,10 @@ class Expander {
     for (const std::string& mode : asked)
       if (contains(backend.modes, mode)) modes.push_back(mode);
     return modes;
+  }
+
+  static bool takes_every_mode(const Names& asked) {
+    return contains(asked, every_mode) || contains(asked, best_mode);
   }
 
   // A backend that was named and has none of the modes makes no cell: nobody shall look for it in vain.
@@ -277,8 +282,7 @@ class Expander {
         settle_network(cell, point);
       }
       cell.id = cell_id(cell.axes);
-      judge(cell);
-      cell.program();  // refuses now what could not be built later
+      judge(cell, cell.program());  // a graph that cannot be built is refused now
       return cell;
     } catch (const ConfigError&) {
       throw;
@@ -301,8 +305,13 @@ class Expander {
     axes.dataset = workload.dataset;
     axes.optimizer = workload.optimizer.kind;
     axes.loader = default_loader(cell.measure);
-    axes.threads = static_cast<int>(usable_cores().size());
     set_fields(axes, point);
+    if (text_of(point, "threads").empty()) {
+      // What is the loader's own is not there for the computation.
+      const bool loads = axes.loader != LoaderKind::resident;
+      const std::int64_t taken = loads ? integer_of(point, "loader-threads") : 0;
+      axes.threads = std::max(1, static_cast<int>(usable_cores().size()) - static_cast<int>(taken));
+    }
     axes.dataset = find_dataset(axes.dataset).name;
     look_at_own_samples(cell, workload);
     if (axes.loader == LoaderKind::resident) axes.loader_workers = 0;
@@ -352,7 +361,7 @@ class Expander {
     return point;
   }
 
-  static void judge(Cell& cell) {
+  static void judge(Cell& cell, const Program& program) {
     const BackendDescription& backend = *cell.backend;
     const auto need = [&](const char* axis, const auto& offered, const auto& wanted) {
       if (!cell.runnable() || backend.awaited || contains(offered, wanted)) return;
@@ -365,6 +374,11 @@ class Expander {
     need("precision", backend.precisions, cell.axes.precision);
     need("layout", backend.layouts, cell.axes.layout);
     need("loader", backend.loaders, cell.axes.loader);
+    if (const Refusal* rule = cell.runnable() ? cell.refusal(program) : nullptr) {
+      cell.status = Status::unsupported;
+      cell.reason = fmt::format("[{}] {}", backend.name, rule->reason);
+      cell.refused_for_mode = !rule->modes.empty();
+    }
     if (cell.runnable() && cell.axes.optimizer == "lazy_adam" && cell.axes.task == Task::train &&
         !cell.network().sparse_embedding) {
       end_with(
@@ -396,6 +410,11 @@ class Expander {
       end_with(cell, ReasonCode::backend_unavailable,
                backend.remedy.empty() ? backend.unavailable
                                       : fmt::format("{}; {}", backend.unavailable, backend.remedy));
+    }
+    if (const auto lacks = backend.unavailable_on.find(cell.axes.device);
+        cell.runnable() && lacks != backend.unavailable_on.end()) {
+      cell.status = Status::unavailable;
+      cell.reason = fmt::format("[{}] {}", backend.name, lacks->second);
     }
   }
 
@@ -431,6 +450,7 @@ RunSettings settings_of(const RunConfig& config) {
       text_of(config.values, "fork-style") == "resident" ? ForkStyle::resident : ForkStyle::fresh;
   settings.max_seconds = duration_of(config.values, "max-time");
   settings.seed = static_cast<std::uint64_t>(integer_of(config.values, "seed"));
+  settings.seed_per_round = flag_of(config.values, "seed-per-round");
   settings.time_limit = number_of(config.values, "time-limit");
   settings.quick = flag_of(config.values, "quick");
   settings.profile = flag_of(config.values, "profile");

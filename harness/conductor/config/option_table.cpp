@@ -56,6 +56,10 @@ constexpr std::array settings = {
            "No round begins later than this: 90s, 30m or 2h; no limit without it (30m for ab)"},
     Option{"seed", run, integer, "N", "1",
            "Round r draws parameters and sample order from seed N + r, the same for all backends", 0, 9e15},
+    Option{
+        "seed-per-round", run, flag, "true|false", "true",
+        "false: every round has seed N, so that forks of a cell differ only in what the machine and the backend "
+        "make of it (metric distinct_final_states)"},
     Option{"time-limit", run, number, "S", "600",
            "Seconds that one phase of a fork (compile, check, run) may take", 0.1, 1e7},
     Option{"quick", run, flag, "true|false", "false",

@@ -287,7 +287,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
   ForkOutcome outcome;
   Fork& fork = outcome.fork;
   fork.round = round;
-  fork.seed = context.settings.seed + static_cast<std::uint64_t>(round);
+  fork.seed = context.settings.seed_of(round);
   fork.resident = resident && resident->has_value();
   TimeSpent spent;  // by this process
   guarded(fork, [&] {

@@ -50,7 +50,7 @@ std::string check_subject(const Cell& cell, const Program& program);
 // Several threads may call it at a time, each for another cell and with a context of its own.
 ForkOutcome check_cell(const Cell& cell, const Program& program, const ForkContext& context);
 
-// Round r has the seed settings.seed + r, and every second round the same exam. With ForkStyle::resident the fork uses
+// Round r has the seed settings.seed_of(r), and every second round the same exam. With ForkStyle::resident the fork uses
 // the worker that `resident` holds, or starts one, and leaves it there if all went well; nullptr: no worker stays.
 ForkOutcome time_cell(const Cell& cell, int round, const ForkContext& context,
                       std::optional<ResidentWorker>* resident);

@@ -43,6 +43,7 @@ nlohmann::json settings_json(const RunSettings& settings) {
           {"fork_style", settings.fork_style == ForkStyle::resident ? "resident" : "fresh"},
           {"max_time", settings.max_seconds},
           {"seed", settings.seed},
+          {"seed_per_round", settings.seed_per_round},
           {"time_limit", settings.time_limit},
           {"quick", settings.quick},
           {"profile", settings.profile},
@@ -234,7 +235,7 @@ struct Measurement::Parts {
   // The conductor stays off what the widest worker uses, where the machine has more than that.
   std::vector<int> busiest_cores() const {
     int most = 0;
-    for (const Cell& cell : cells_) most = std::max(most, cell.runnable() ? cell.axes.threads : 0);
+    for (const Cell& cell : cells_) most = std::max(most, cell.runnable() ? cell.axes.all_threads() : 0);
     return worker_cores(most);
   }
 

@@ -107,7 +107,7 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
   plan.deadline = context.deadline;
   plan.worker.command = backend.command;
   plan.worker.cell_folder = folder;
-  plan.worker.cores = worker_cores(cell.axes.threads, context.lane);
+  plan.worker.cores = worker_cores(cell.axes.all_threads(), context.lane);
   const bool timed = std::any_of(plan.commands.begin(), plan.commands.end(),
                                  [](const Command& command) { return command.verb == Verb::run; });
   plan.worker.environment = worker_environment(cell, backend, folder, temporary_folder(context), timed);

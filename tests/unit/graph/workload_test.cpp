@@ -60,6 +60,22 @@ TEST(Workload, resnet56_is_the_network_of_the_keras_example) {
   EXPECT_EQ(parameter_count(graph), 861770 - 4064);
 }
 
+TEST(Workload, Resnet50OfKerasHasABiasInEveryConvolution) {
+  const Graph paper = find_workload("resnet50").build(2).training;
+  const Graph keras = find_workload("resnet50_keras").build(2).training;
+  EXPECT_EQ(layers(keras, "convolution"), layers(paper, "convolution"));
+  EXPECT_EQ(parameter_count(keras) - parameter_count(paper), 53120 / 2)
+      << "one for each channel that is normed";
+  for (const Node& node : keras.nodes()) {
+    if (node.op->name() == "convolution") {
+      EXPECT_NE(node.inputs.at(2), none) << node.name;
+    }
+    if (node.op->name() != "batch_norm") continue;
+    EXPECT_DOUBLE_EQ(node.attributes.number("epsilon"), 1e-3) << node.name;
+    EXPECT_DOUBLE_EQ(node.attributes.number("momentum"), 0.99) << node.name;
+  }
+}
+
 TEST(Workload, resnet50_has_the_parameters_of_the_paper_at_any_size_of_the_images) {
   const Workload& workload = find_workload("resnet50");
   for (const std::int64_t size : {224, 256}) {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "harness/report/metrics.hpp"
 #include "tests/unit/report/sample_report.hpp"
 
 namespace assay {
@@ -41,6 +42,50 @@ TEST(Comparison, has_no_ratio_to_a_cell_that_is_not_clean) {
   report.cells[0].flags.clear();
   report.cells[0].equivalence = {.checked = false, .reason = "not asked for"};
   EXPECT_FALSE(ranked_time(report.cells[0])) << "what was not verified is not ranked";
+}
+
+// Epochs 1 and 2 of a fork, each of so many milliseconds.
+void set_epochs(Fork& fork, std::int64_t first, std::int64_t second) {
+  fork.compile_seconds = 0;
+  fork.blocks.clear();
+  std::int64_t now = 1'000'000'000;
+  for (const std::int64_t milliseconds : {first, second}) {
+    Block block{.kind = BlockKind::timed, .steps = 10, .begin_ns = now};
+    block.epoch = fork.blocks.empty() ? 1 : 2;
+    block.end_ns = now += milliseconds * 1'000'000;
+    fork.blocks.push_back(block);
+  }
+}
+
+TEST(Analysis, PublishedRatiosAreComparedWithRatiosPairedInRounds) {
+  Report report = test::sample_report(3);
+  // A crash leaves the cells with unlike rounds, whose medians say something else.
+  const std::int64_t times[] = {100, 400, 200};
+  for (std::size_t i = 0; i < 3; ++i) {
+    set_epochs(report.cells[0].forks[i], times[i], times[i]);
+    set_epochs(report.cells[1].forks[i], 2 * times[i], 3 * times[i]);
+  }
+  report.cells[0].forks[2].status = Status::crashed;
+  for (CellReport& cell : report.cells) {
+    cell.flags = {"throttled"};
+    cell.metrics = metrics_of(cell);
+    cell.published.clear();
+  }
+  for (const char* metric :
+       {"training_time", "epoch_time", "samples_per_second", "host_peak_rss", "plan_naive"})
+    report.cells[1].published.push_back(
+        {.metric = metric, .value = 2, .unit = "1", .to = report.cells[0].id, .source = "S"});
+  report.cells[0].metrics["plan_naive"] = {.value = 10};
+  report.cells[1].metrics["plan_naive"] = {.value = 40};
+  const auto published = analyze(report).cells[1].published;
+  EXPECT_DOUBLE_EQ(published[0].measured->value, 2.5) << "of both epochs, in each of two rounds";
+  EXPECT_EQ(published[0].measured->n, 2);
+  EXPECT_DOUBLE_EQ(published[1].measured->value, 3) << "of the second";
+  EXPECT_DOUBLE_EQ(published[2].measured->value, 1.0 / 3) << "a rate, though both cells are flagged";
+  EXPECT_DOUBLE_EQ(published[3].measured->value, 1);
+  EXPECT_EQ(published[3].measured->n, 2);
+  EXPECT_DOUBLE_EQ(published[4].measured->value, 4) << "of what was planned there are no rounds";
+  EXPECT_EQ(published[4].measured->n, 0);
 }
 
 TEST(Comparison, WidensTheIntervalsOfLaterLooks) {

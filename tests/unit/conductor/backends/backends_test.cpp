@@ -57,6 +57,38 @@ TEST_F(BackendsTest, a_missing_requirement_makes_it_unavailable_with_reason_and_
   EXPECT_EQ(backend.remedy, "scripts/setup fake");
 }
 
+TEST_F(BackendsTest, AFileThatADeviceNeedsLeavesTheOthersAvailable) {
+  nlohmann::json json = description();
+  json["command"] = {"true"};
+  json["devices"] = {"cpu", "cuda"};
+  json["requires"] = {{{"file", (root_ / "driver").string()},
+                       {"or", {(root_ / "another").string()}},
+                       {"devices", {"cuda"}},
+                       {"reason", "no driver"},
+                       {"remedy", "load one"}}};
+  const auto read_again = [&] { return backend_from_json(json, root_ / "fake/backend.json", {}); };
+  const BackendDescription without = read_again();
+  EXPECT_TRUE(without.available()) << without.unavailable;
+  ASSERT_TRUE(without.unavailable_on.contains(DeviceKind::cuda));
+  EXPECT_EQ(without.unavailable_on.at(DeviceKind::cuda),
+            "no driver: " + (root_ / "driver").string() + " is not there; load one");
+  EXPECT_FALSE(without.unavailable_on.contains(DeviceKind::cpu));
+  write(root_ / "another", "");
+  EXPECT_TRUE(read_again().unavailable_on.empty());
+}
+
+TEST_F(BackendsTest, ReadsWhatItRefuses) {
+  nlohmann::json json = description();
+  json["refuses"] = {{{"tasks", {"infer"}}, {"single_ops", true}, {"reason", "it trains networks"}}};
+  const BackendDescription backend = backend_from_json(json, root_ / "fake/backend.json", {});
+  ASSERT_EQ(backend.refusals.size(), 1U);
+  EXPECT_EQ(backend.refusals[0].tasks, std::vector{Task::infer});
+  EXPECT_EQ(backend.refusals[0].single_ops, true);
+  EXPECT_FALSE(backend.refusals[0].row_sparse);
+  json["refuses"][0]["mode"] = {"eager"};
+  EXPECT_THROW(backend_from_json(json, root_ / "fake/backend.json", {}), Error);
+}
+
 TEST_F(BackendsTest, IsBareOnlyInTheModeThatItSays) {
   nlohmann::json json = description();
   json["kind"] = "engine";

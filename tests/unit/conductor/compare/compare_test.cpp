@@ -295,6 +295,19 @@ TEST(Compare, AccuraciesArePairedBySeedAndTakeTheirShareOfTheConfidence) {
   EXPECT_THAT(few.reason, HasSubstr("over 4 shared seeds: 7 are needed"));
 }
 
+TEST(Compare, PairsForksOfOneSeedByTheirNumber) {
+  const auto of_one_seed = [](double accuracy) {
+    CellReport cell = lenet(2e-3, 12);
+    for (Fork& fork : cell.forks) {
+      fork.seed = 1;
+      fork.evaluations[0].accuracy = accuracy;
+    }
+    return report_of({cell});
+  };
+  EXPECT_EQ(only(compare(of_one_seed(0.9), of_one_seed(0.8), {})).verdict, Verdict::broken);
+  EXPECT_EQ(only(compare(of_one_seed(0.9), of_one_seed(0.9), {})).verdict, Verdict::same);
+}
+
 TEST(Compare, refuses_a_report_in_which_an_id_stands_twice) {
   EXPECT_THROW(compare(report_of({lenet(2e-3), lenet(3e-3)}), report_of({lenet(2e-3)}), {}), ConfigError);
   EXPECT_THROW(compare(report_of({lenet(2e-3)}), report_of({lenet(2e-3), lenet(3e-3)}), {}), ConfigError);

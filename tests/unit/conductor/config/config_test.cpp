@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/config/matrix.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -149,11 +150,20 @@ TEST(Config, what_it_says_for_quick_holds_in_every_row_of_a_quick_run_alone) {
   EXPECT_FALSE(values.contains("epochs"));
 }
 
+// A row that names no backend is for each that has its device.
+bool is_meant(const RunConfig& config, const Cell& cell) {
+  return row_values(config, config.rows[cell.row]).contains("backend") ||
+         contains(cell.backend->devices, cell.axes.device);
+}
+
 TEST(Config, the_shipped_ones_are_good) {
   const std::filesystem::path source(ASSAY_SOURCE_DIR);
   BackendRegistry here = find_backends_in({source / "backends"}, {});
   // As if each were set up: which of them are is this machine's affair.
-  for (BackendDescription& backend : here.backends) backend.unavailable.clear();
+  for (BackendDescription& backend : here.backends) {
+    backend.unavailable.clear();
+    backend.unavailable_on.clear();
+  }
   int seen = 0;
   for (const auto& entry : std::filesystem::directory_iterator(source / "configs")) {
     SCOPED_TRACE(entry.path().filename());
@@ -166,6 +176,9 @@ TEST(Config, the_shipped_ones_are_good) {
     std::set<std::string> ids;
     for (const Cell& cell : cells) ids.insert(cell.id);
     for (const Cell& cell : cells) {
+      if (is_meant(read, cell)) {
+        EXPECT_NE(cell.status, Status::unsupported) << cell.id << ": " << cell.reason;
+      }
       EXPECT_TRUE(cell.published.empty() || !read.source.empty());
       for (const Published& published : cell.published) {
         if (published.to) {
@@ -180,6 +193,27 @@ TEST(Config, the_shipped_ones_are_good) {
     ++seen;
   }
   EXPECT_GT(seen, 2);
+}
+
+TEST(Config, ShippedCellsNeedNoMoreThanADevice) {
+  const std::filesystem::path source(ASSAY_SOURCE_DIR);
+  BackendRegistry here = find_backends_in({source / "backends"}, {});
+  for (BackendDescription& backend : here.backends) {
+    backend.unavailable.clear();
+    backend.unavailable_on.clear();
+    if (contains(backend.devices, DeviceKind::cuda)) backend.unavailable_on[DeviceKind::cuda] = "no GPU";
+  }
+  int without_gpu = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(source / "configs")) {
+    const RunConfig read = read_config(entry.path());
+    for (const Cell& cell : expand(read, here).cells) {
+      if (!is_meant(read, cell)) continue;
+      const bool on_gpu = cell.axes.device == DeviceKind::cuda;
+      EXPECT_EQ(cell.status, on_gpu ? Status::unavailable : Status::ok) << cell.id << ": " << cell.reason;
+      without_gpu += on_gpu;
+    }
+  }
+  EXPECT_GT(without_gpu, 100);
 }
 
 TEST(Options, every_row_has_help_and_a_default_that_passes_its_own_check) {

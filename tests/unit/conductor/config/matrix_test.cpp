@@ -106,6 +106,67 @@ TEST_F(MatrixTest, NamesABackendThatIsLeftOut) {
       << "nobody named the others";
 }
 
+TEST_F(MatrixTest, RefusesWhatARuleOfTheBackendNames) {
+  registry_.backends[0].loaders = {LoaderKind::resident, LoaderKind::harness, LoaderKind::native};
+  const auto status = [this](const Refusal& rule, const char* axes) {
+    registry_.backends[0].refusals = {rule};
+    nlohmann::json config = nlohmann::json::parse(axes);
+    config["backend"] = "fast";
+    if (!config.contains("mode")) config["mode"] = "graph";
+    const Cell cell = expand(config_from_json(config, "test.json"), registry_).cells.at(0);
+    EXPECT_EQ(cell.reason, cell.runnable() ? "" : "[fast] never");
+    return cell.status;
+  };
+  const auto expect_refused = [&](Refusal rule, const char* refused, const char* accepted) {
+    rule.reason = "never";
+    EXPECT_EQ(status(rule, refused), Status::unsupported) << refused;
+    EXPECT_EQ(status(rule, accepted), Status::ok) << accepted;
+  };
+  const char *mlp = R"({"workload": "mlp"})", *relu = R"({"workload": "op/relu", "size": "4"})";
+  const char* sparse = R"({"workload": "lstm", "optimizer": "lazy_adam", "embedding-gradient": "sparse"})";
+  expect_refused({.tasks = {Task::infer}}, R"({"workload": "mlp", "task": "infer"})", mlp);
+  expect_refused({.modes = {"eager"}}, R"({"workload": "mlp", "mode": "eager"})", mlp);
+  expect_refused({.precisions = {PrecisionKind::fp32}, .single_ops = true}, relu, mlp);
+  expect_refused({.loaders = {LoaderKind::harness}}, R"({"workload": "mlp", "loader": "harness"})", mlp);
+  expect_refused({.optimizers = {"sgd"}}, R"({"workload": "mlp", "optimizer": "sgd"})", mlp);
+  expect_refused({.ops = {"lstm", "tanh"}}, R"({"workload": "lstm"})", mlp);
+  expect_refused({.single_ops = false}, mlp, relu);
+  expect_refused({.row_sparse = true}, sparse, R"({"workload": "lstm"})");
+  expect_refused({.weight_decay = true}, R"({"workload": "mlp", "weight-decay": 0.1})", mlp);
+  expect_refused({.loaders = {LoaderKind::native}, .encoded_images = true},
+                 R"({"workload": "resnet50", "dataset": "imagenet", "loader": "native", "epochs": 1})",
+                 R"({"workload": "resnet50", "dataset": "synthetic", "loader": "native", "epochs": 1})");
+  expect_refused({.tasks = {Task::train}, .modes = {"eager"}},
+                 R"({"workload": "mlp", "mode": "eager", "task": "train"})",
+                 R"({"workload": "mlp", "mode": "eager", "task": "infer"})");
+}
+
+TEST_F(MatrixTest, EveryModeIsEachThatTheBackendDoesNotRefuse) {
+  const auto modes = [this](const char* config) {
+    std::vector<std::string> found;
+    for (const Cell& cell : cells(config)) found.push_back(cell.axes.mode);
+    return found;
+  };
+  using ::testing::ElementsAre;
+  registry_.backends[0].refusals = {{.modes = {"graph"}, .single_ops = true, .reason = "no ops"}};
+  EXPECT_THAT(modes(R"({"workload": "mlp", "backend": "fast", "mode": "all"})"),
+              ElementsAre("eager", "graph"));
+  const char* op = R"({"workload": "op/relu", "size": "4", "task": "infer", "backend": "fast", "mode": ")";
+  EXPECT_THAT(modes((op + std::string("all\"}")).c_str()), ElementsAre("eager"));
+  EXPECT_THAT(modes((op + std::string("best\"}")).c_str()), ElementsAre("eager"));
+  EXPECT_THAT(modes((op + std::string("graph\"}")).c_str()), ElementsAre("graph")) << "it was asked for";
+}
+
+TEST_F(MatrixTest, ADeviceThatIsNotHereIsUnavailable) {
+  registry_.backends[0].devices = {DeviceKind::cpu, DeviceKind::cuda};
+  registry_.backends[0].unavailable_on = {{DeviceKind::cuda, "no driver; load one"}};
+  const auto both =
+      cells(R"({"workload": "mlp", "backend": "fast", "mode": "graph", "device": ["cpu", "cuda"]})");
+  EXPECT_EQ(both.at(0).status, Status::ok);
+  EXPECT_EQ(both.at(1).status, Status::unavailable);
+  EXPECT_EQ(both.at(1).reason, "[fast] no driver; load one");
+}
+
 TEST_F(MatrixTest, RefusesAWarmCacheWhereABackendHasNone) {
   const char* warm = R"({"workload": "mlp", "backend": "fast", "mode": "graph", "compile-cache": "warm"})";
   EXPECT_EQ(cells(warm).at(0).status, Status::unsupported);
@@ -321,6 +382,41 @@ TEST_F(MatrixTest, weight_decay_is_part_of_the_identity_and_of_the_program) {
     EXPECT_EQ(cell.hyper_parameters()["optimizer"]["weight_decay"], cell.network().weight_decay);
   }
   EXPECT_THAT(made[3].id, HasSubstr("/weight-decay=0.0002/"));
+}
+
+TEST_F(MatrixTest, ALoaderWithABudgetLeavesTheThreadsToTheComputation) {
+  struct Expected {
+    const char* axes;
+    int compute, all;
+  };
+  for (const auto& [axes, compute, all] :
+       {Expected{R"("threads": 4, "loader-workers": 3)", 1, 4},
+        Expected{R"("threads": 4, "loader-workers": 3, "loader-threads": 2)", 3, 6},
+        Expected{R"("threads": 4, "loader-workers": 2, "loader-threads": 4)", 4, 6},
+        Expected{R"("threads": 4, "loader-workers": 0, "loader-threads": 4)", 4, 4},
+        Expected{R"("threads": 4, "loader": "resident", "loader-threads": 4)", 4, 4}}) {
+    const std::string config =
+        R"({"workload": "mlp", "backend": "fast", "mode": "graph", "steps": 5, "loader": "harness", )";
+    const nlohmann::json with = nlohmann::json::parse("{" + std::string(axes) + "}");
+    nlohmann::json whole = nlohmann::json::parse(config + R"("task": "train"})");
+    whole.update(with);
+    const Cell cell = cells(whole.dump().c_str()).at(0);
+    EXPECT_EQ(cell.compute_threads(), compute) << axes;
+    EXPECT_EQ(cell.axes.all_threads(), all) << axes;
+  }
+}
+
+TEST_F(MatrixTest, ABudgetOfTheLoaderIsNamedAndTakenFromTheDefaultOfThreads) {
+  const char* config =
+      R"({"workload": "mlp", "backend": "fast", "mode": "graph", "steps": 5, "loader": "harness",
+                          "loader-workers": 1, "loader-threads": 100000})";
+  EXPECT_THAT(error_of(config), HasSubstr("[loader-threads]"));
+  const char* most =
+      R"({"workload": "mlp", "backend": "fast", "mode": "graph", "steps": 5, "loader": "harness",
+                        "loader-workers": 1, "loader-threads": 1024})";
+  const Cell cell = cells(most).at(0);
+  EXPECT_EQ(cell.axes.threads, 1) << "a machine with fewer processors";
+  EXPECT_THAT(cell.id, HasSubstr("/loader-threads=1024"));
 }
 
 TEST_F(MatrixTest, a_share_of_the_memory_is_unsupported_where_nothing_holds_a_backend_to_it) {

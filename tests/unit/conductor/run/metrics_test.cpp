@@ -205,6 +205,25 @@ TEST(Metrics, KernelTimeIsTheSumOfTheMeansOfTheKernels) {
   EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("kernel_time").value, 0.0065);
 }
 
+TEST(Metrics, CountFinalStatesOfForksOfOneSeed) {
+  const auto states = [](std::vector<std::pair<std::uint64_t, std::string>> ends) {
+    std::vector<Fork> forks;
+    for (const auto& [seed, digest] : ends) {
+      forks.push_back(steps_fork(static_cast<int>(forks.size()), 100));
+      forks.back().seed = seed;
+      forks.back().parameters_digest = digest;
+    }
+    return cell(forks).metrics.at("distinct_final_states");
+  };
+  const Metric alike = states({{7, "ab"}, {7, "ab"}, {7, "ab"}});
+  EXPECT_EQ(alike.value, 1);
+  EXPECT_EQ(alike.n, 3);
+  EXPECT_EQ(states({{7, "ab"}, {7, "cd"}, {7, "ab"}}).value, 2);
+  EXPECT_THAT(states({{7, "ab"}, {8, "ab"}}).reason, ::testing::HasSubstr("--seed-per-round"));
+  EXPECT_THAT(states({{7, "ab"}}).reason, ::testing::HasSubstr("no second fork"));
+  EXPECT_THAT(states({{7, "ab"}, {7, ""}}).reason, ::testing::HasSubstr("no digest"));
+}
+
 TEST(Metrics, every_metric_of_the_table_but_the_plans_is_computed) {
   std::vector<std::string> computed, in_table;
   for (const auto& [name, metric] : cell({steps_fork(0, 100)}).metrics) computed.push_back(name);
