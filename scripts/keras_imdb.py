@@ -27,6 +27,7 @@ VOCABULARY = 5000
 LENGTH = 500
 
 MAX_BYTES = 128 << 20  # of the four members together; Keras's have about 35 MB
+MAX_ARCHIVE = 2 * MAX_BYTES
 MAX_RANK = 2**31 - 1
 MAX_TEXT = 4096  # bytes of a name in a pickle
 MAX_STRUCTURE = 64  # opcodes of a pickle that are neither numbers, lists nor the memo: numpy needs about 25
@@ -34,6 +35,14 @@ MAX_STRUCTURE = 64  # opcodes of a pickle that are neither numbers, lists nor th
 
 class ConversionError(Exception):
     """The archive cannot be converted: what was found where, and what is accepted."""
+
+
+def require_archive(path: Path) -> None:
+    """Refuse, before any of it is read, what is not a file or is too large to be the archive."""
+    if not path.is_file():
+        raise ConversionError(f"{path}: is not a file")
+    if path.stat().st_size > MAX_ARCHIVE:
+        raise ConversionError(f"{path}: has {path.stat().st_size} bytes, more than {MAX_ARCHIVE}")
 
 
 def read_members(path: Path, names: list[str], limit: int = MAX_BYTES) -> dict[str, bytes]:

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "harness/core/error.hpp"
+#include "harness/core/io/scratch_root.hpp"
 
 namespace assay {
 
@@ -66,28 +67,6 @@ std::string distrust(const fs::path& cache) {
   return {};
 }
 
-// Of this process alone.
-class PrivateCache {
- public:
-  PrivateCache() {
-    std::string pattern = (temporary_folder() / "assay-cache-").string() + "XXXXXX";
-    if (::mkdtemp(pattern.data()) == nullptr)
-      throw std::system_error(errno, std::generic_category(), pattern);
-    path_ = pattern;
-  }
-  ~PrivateCache() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  PrivateCache(const PrivateCache&) = delete;
-  PrivateCache& operator=(const PrivateCache&) = delete;
-
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 }  // namespace
 
 std::filesystem::path temporary_folder() {
@@ -102,7 +81,8 @@ std::filesystem::path temporary_folder() {
 std::filesystem::path cache_folder() {
   const fs::path wanted = wanted_cache();
   if (distrust(wanted).empty()) return wanted;
-  static const PrivateCache own;
+  // Of this process only; one that is killed leaves it to the next run, which removes it.
+  static const ScratchRoot own(false);
   return own.path();
 }
 

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -83,6 +85,33 @@ bool write_no_file(const std::string& mode) {
     file << "{}" << std::string(40 << 20, ' ');
     return true;
   }
+  if (mode == "deep_clock") {
+    std::ofstream file(path);
+    file << std::string(1 << 20, '[');
+    return true;
+  }
+  return false;
+}
+
+// A safetensors file whose header has that length, by its own account.
+void write_header(const char* path, std::uint64_t length, const std::string& header) {
+  std::ofstream file(path);
+  file.write(reinterpret_cast<const char*>(&length), sizeof length);
+  file << header;
+}
+
+// Answers to the exam that are none: a line each; whether the mode asks for them.
+bool write_no_answers(const std::string& mode) {
+  const char* path = "results/verify.safetensors";
+  constexpr std::uint64_t longest = 15 << 20, terabyte = std::uint64_t{1} << 40;
+  if (mode == "no_answers") return true;
+  if (mode == "fifo_answers") return ::mkfifo(path, 0600) == 0;
+  if (mode == "endless_answers") return ::symlink("/dev/zero", path) == 0;
+  if (mode == "linked_answers") return ::symlink("/proc/self/environ", path) == 0;
+  if (mode == "deep_answers") return write_header(path, longest, std::string(longest, '[')), true;
+  if (mode == "long_answers") return write_header(path, std::uint64_t{1} << 60, "{}"), true;
+  if (mode == "sparse_answers")
+    return write_header(path, 2, "{}"), ::truncate(path, static_cast<off_t>(terabyte)) == 0;
   return false;
 }
 
@@ -205,6 +234,11 @@ class Fault {
           send(Bye{});
           return mode_ == "fails_at_bye" ? 1 : 0;
         case Verb::verify:
+          if (write_no_answers(mode_)) {
+            send(Verified{});
+            break;
+          }
+          [[fallthrough]];
         case Verb::oracle:
           send(Error{ErrorKind::unsupported, "the fault worker computes nothing"});
           break;
@@ -250,6 +284,10 @@ class Fault {
       send(Error{ErrorKind::unavailable, "no GPU can be used"});
     if (mode_ == "out_of_memory") send(Error{ErrorKind::out_of_memory, "the device has 2 GiB"});
     if (mode_ == "bad_alloc") throw std::bad_alloc();
+    if (mode_ == "evil_error")
+      send(Error{ErrorKind::failed,
+                 "\x1b[31mowned\n::error::owned\xc2\x9b"
+                 "31m"});
   }
 
   static std::size_t files_of(const std::filesystem::path& folder, const std::string& kind) {

@@ -445,6 +445,21 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
+def test_what_cannot_be_the_archive_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    archive = tmp_path / "imdb.npz"
+    archive.touch()
+    os.truncate(archive, 1 << 40)
+    done = run("--convert", str(archive), "--to", str(tmp_path / "data"))
+    assert done.returncode == 1
+    assert "has 1099511627776 bytes, more than" in done.stderr
+    archive.unlink()
+    os.mkfifo(archive)
+    done = run("--convert", str(archive), "--to", str(tmp_path / "data"))
+    assert done.returncode == 1
+    assert "is not a file" in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
 def table(folder: Path, **entry: Any) -> Path:
     file = {"url": "http://127.0.0.1:9/imdb.npz", "convert": {"train": 2, "test": 2}, **entry}
     path = folder / "table.json"

@@ -107,6 +107,10 @@ class AclImdbFormat : public DatasetFormat {
     return files;
   }
 
+  void check_sizes(const Dataset&, std::span<const fs::path> files) const override {
+    for (const fs::path& file : files) refuse_larger("aclimdb", file, longest_text);
+  }
+
   LoadedDataset read(const Dataset& dataset, std::span<const fs::path> files) const override {
     // The whole is 66 MB of text. The vocabulary is of the training half alone.
     Vocabulary vocabulary;

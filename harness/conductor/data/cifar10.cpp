@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t record = 1 + cifar10_image_bytes;
 constexpr std::int64_t batches = 5;
 constexpr std::size_t longest_name = 64;
+constexpr std::uint64_t longest_names = 1 << 16;
 
 LoadedArrays read_files(std::span<const std::filesystem::path> files, std::int64_t samples) {
   LoadedArrays arrays;
@@ -48,8 +49,16 @@ class Cifar10Format : public DatasetFormat {
     return {};
   }
 
+  void check_sizes(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
+    const auto bytes = [](std::int64_t samples) { return static_cast<std::uint64_t>(samples) * record; };
+    for (const auto& file : files.first(batches))
+      refuse_larger("cifar10", file, bytes((dataset.train + dataset.validation) / batches));
+    refuse_larger("cifar10", files[5], bytes(dataset.test));
+    refuse_larger("cifar10", files[6], longest_names);
+  }
+
   LoadedDataset read(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
-    const std::string names = read_text(files[6], 1 << 16);
+    const std::string names = read_text(files[6], longest_names);
     parse_cifar10_names(names, files[6]);
     LoadedDataset loaded;
     LoadedArrays train = read_files(files.first(batches), dataset.train + dataset.validation);

@@ -2,7 +2,21 @@
 
 #include <stdexcept>
 
+#include <fmt/format.h>
+
+#include "harness/core/error.hpp"
+
 namespace assay {
+
+void refuse_larger(std::string_view format, const std::filesystem::path& file, std::uint64_t most) {
+  std::error_code error;
+  const std::uint64_t bytes = std::filesystem::file_size(file, error);
+  if (!error && bytes > most)
+    throw IoError(format, file,
+                  fmt::format("is too long: {} bytes are there, the set has at most {}", bytes, most));
+}
+
+void DatasetFormat::check_sizes(const Dataset&, std::span<const std::filesystem::path>) const {}
 
 SampleKind DatasetFormat::describe(const std::filesystem::path&) const {
   throw std::logic_error("[dataset] the samples of this format are known beforehand");

@@ -78,9 +78,15 @@ class DatasetFormat {
   virtual bool any_image_size() const { return false; }
   // Of a set whose samples and classes the files alone say (Dataset::classes is 0). Throws IoError.
   virtual SampleKind describe(const std::filesystem::path& folder) const;
+  // Looks at lengths and headers before any content is read or summed: refuses, at once, files that are too large to be
+  // those of the set (a sparse file of terabytes). Throws IoError naming the file.
+  virtual void check_sizes(const Dataset& dataset, std::span<const std::filesystem::path> files) const;
   // `files` as find() gave them. Throws IoError naming the file.
   virtual LoadedDataset read(const Dataset& dataset, std::span<const std::filesystem::path> files) const = 0;
 };
+
+// Throws IoError when the file has more than `most` bytes.
+void refuse_larger(std::string_view format, const std::filesystem::path& file, std::uint64_t most);
 
 const DatasetFormat& idx_format();
 const DatasetFormat& cifar10_format();

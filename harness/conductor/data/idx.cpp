@@ -47,12 +47,16 @@ IdxHeader parse_idx_header(std::span<const std::byte> bytes, const std::filesyst
 
 }  // namespace
 
-IdxArray read_idx(const std::filesystem::path& path) {
+IdxArray read_idx(const std::filesystem::path& path, std::uint64_t most) {
   const auto whole = [&](std::span<const std::byte> first) {
     const IdxHeader header = parse_idx_header(first, path);
+    if (header.elements > most)
+      throw IoError(
+          "idx", path,
+          fmt::format("its header says {}: the set has at most {} bytes", to_string(header.shape), most));
     return header.bytes + header.elements;
   };
-  return parse_idx(read_gzip_or_plain(path, longest, whole), path);
+  return parse_idx(read_gzip_or_plain(path, most, whole), path);
 }
 
 IdxArray parse_idx(std::vector<std::byte> content, const std::filesystem::path& path) {

@@ -23,15 +23,21 @@ std::optional<std::filesystem::path> find_file(const std::filesystem::path& fold
   return std::nullopt;
 }
 
+// Bytes that a file of that many elements may have: its header, and what gzip adds to what it cannot compress.
+std::uint64_t most_bytes(std::int64_t elements) {
+  constexpr std::uint64_t around = 64 << 10;
+  return static_cast<std::uint64_t>(elements) + static_cast<std::uint64_t>(elements) / 1000 + around;
+}
+
 LoadedArrays read_pair(const std::filesystem::path& images_path, const std::filesystem::path& labels_path,
                        const Dataset& dataset, std::int64_t samples) {
-  IdxArray images = read_idx(images_path);
+  IdxArray images = read_idx(images_path, most_bytes(samples * element_count(dataset.sample_shape)));
   const Shape wanted = {samples, dataset.sample_shape[1], dataset.sample_shape[2]};
   if (images.shape != wanted)
     throw IoError(
         "idx", images_path,
         fmt::format("holds {}, {} has {}", to_string(images.shape), dataset.name, to_string(wanted)));
-  const IdxArray labels = read_idx(labels_path);
+  const IdxArray labels = read_idx(labels_path, most_bytes(samples));
   if (labels.shape != Shape{samples})
     throw IoError("idx", labels_path,
                   fmt::format("holds {} labels for {} images", to_string(labels.shape), samples));
@@ -61,6 +67,14 @@ class IdxFormat : public DatasetFormat {
         files.push_back(std::move(*file));
       }
     return files;
+  }
+
+  void check_sizes(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const std::int64_t samples = i < 2 ? dataset.train + dataset.validation : dataset.test;
+      refuse_larger("idx", files[i],
+                    most_bytes(i % 2 == 0 ? samples * element_count(dataset.sample_shape) : samples));
+    }
   }
 
   LoadedDataset read(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {

@@ -1,8 +1,11 @@
 // Arrays in two files: inputs.npy, u8 or f32 (N, ...), and labels.npy, whole numbers (N). If the data set has
 // a vocabulary, inputs.npy is i32 tokens (N, T), and the samples are in the order training, validation, test.
 // Otherwise i % 10 selects the split of sample i.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -61,6 +64,38 @@ void check_tokens(const NpyHeader& header, const Dataset& dataset, const std::fi
                     to_string(header.shape), dataset.name, to_string(wanted), dataset.remedy));
 }
 
+// A shape that no file can have gives a number that no file has.
+std::uint64_t bytes_of(const NpyHeader& header) {
+  std::uint64_t bytes = header.descr == "|u1" ? 1 : 4;
+  for (const std::int64_t extent : header.shape)
+    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes))
+      return std::numeric_limits<std::uint64_t>::max();
+  return bytes;
+}
+
+// The header of the inputs, which says how large both files may be. No content is read.
+NpyHeader check_headers(const std::filesystem::path& inputs, const std::filesystem::path& labels,
+                        const Dataset* tokens) {
+  constexpr std::uint64_t longest_header = 1 << 17, longest_label = 8;
+  constexpr std::uint64_t copies = 4;  // of the array that reading and parting it makes, at most
+  const MappedFile file(inputs);
+  NpyHeader header = parse_npy_header(file.bytes(), inputs);
+  if (tokens != nullptr)
+    check_tokens(header, *tokens, inputs);
+  else
+    check_inputs(header, inputs);
+  const std::uint64_t bytes = bytes_of(header);
+  const auto memory = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                      static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  if (bytes > memory / copies)
+    throw IoError("npy", inputs,
+                  fmt::format("holds {}: reading it takes {} times its bytes, and this machine has {}",
+                              to_string(header.shape), copies, memory));
+  refuse_larger("npy", inputs, header.offset + bytes);
+  refuse_larger("npy", labels, static_cast<std::uint64_t>(header.shape[0]) * longest_label + longest_header);
+  return header;
+}
+
 void check_range(const HostTensor& tokens, std::int64_t vocabulary, const std::filesystem::path& path) {
   const std::span<const std::int32_t> values = tokens.as<std::int32_t>();
   const auto bad = std::find_if(values.begin(), values.end(),
@@ -99,22 +134,17 @@ class OwnArraysFormat : public DatasetFormat {
   }
 
   SampleKind describe(const std::filesystem::path& folder) const override {
-    const MappedFile file(folder / "inputs.npy");
-    const NpyHeader header = parse_npy_header(file.bytes(), folder / "inputs.npy");
-    check_inputs(header, folder / "inputs.npy");
+    const NpyHeader header = check_headers(folder / "inputs.npy", folder / "labels.npy", nullptr);
     return {sample_of(header.shape),
             std::max<std::int64_t>(2, classes_of(read_labels(folder / "labels.npy")))};
   }
 
+  void check_sizes(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
+    check_headers(files[0], files[1], dataset.vocabulary > 0 ? &dataset : nullptr);
+  }
+
   LoadedDataset read(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
-    {
-      const MappedFile file(files[0]);
-      const NpyHeader header = parse_npy_header(file.bytes(), files[0]);
-      if (dataset.vocabulary > 0)
-        check_tokens(header, dataset, files[0]);
-      else
-        check_inputs(header, files[0]);
-    }
+    check_headers(files[0], files[1], dataset.vocabulary > 0 ? &dataset : nullptr);
     const HostTensor inputs = read_npy(files[0]);
     const std::vector<std::int32_t> labels = read_labels(files[1]);
     if (static_cast<std::int64_t>(labels.size()) != inputs.type.shape[0])

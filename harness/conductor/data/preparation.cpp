@@ -177,6 +177,7 @@ std::string why_missing(const Dataset& dataset, std::span<const std::filesystem:
 PreparedDataset prepare_stored_dataset(const Dataset& dataset, const PrepareOptions& options) {
   const auto found = find_dataset_files(dataset, options.folders);
   if (!found) throw DatasetMissing(why_missing(dataset, options.folders));
+  dataset.format->check_sizes(dataset, found->files);
   Provenance provenance = provenance_of(dataset, *found, options.cache);
   Dataset wanted = dataset;
   if (wanted.sample_shape.empty()) wanted.sample_shape = options.sample_shape;

@@ -19,9 +19,9 @@ struct IdxArray {
   std::vector<std::byte> bytes;  // u8, as many as the shape says
 };
 
-// gzip or plain. Magic number, element type, every dimension and the exact length are checked. Throws
-// IoError.
-IdxArray read_idx(const std::filesystem::path& path);
+// gzip or plain. Magic number, element type, every dimension and the exact length are checked. A file or a header
+// that says more than `most` bytes (header and elements) is refused before it is inflated. Throws IoError.
+IdxArray read_idx(const std::filesystem::path& path, std::uint64_t most);
 // The same of bytes that were read from `path` and inflated.
 IdxArray parse_idx(std::vector<std::byte> content, const std::filesystem::path& path);
 

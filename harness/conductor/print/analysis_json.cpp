@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/print/entries.hpp"
+#include "harness/core/json/escape.hpp"
 #include "harness/report/metric_table.hpp"
 #include "harness/report/report_json.hpp"
 #include "harness/report/time_spent.hpp"
@@ -276,7 +277,9 @@ Json row_json(const MetricRow& row) {
 
 Json plan_json(const AnalyzedPlan& plan) { return {{"cell", plan.cell}, {"persistent", plan.persistent}}; }
 
-std::string line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string line(const Json& json) {
+  return with_escaped_controls(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
 
 }  // namespace
 

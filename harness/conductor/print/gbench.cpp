@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/json/escape.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/report/fork_time.hpp"
 #include "harness/report/invariants.hpp"
@@ -135,7 +136,7 @@ std::string gbench_text(const Report& report) {
   Json rows = Json::array();
   for (std::size_t i = 0; i < report.cells.size(); ++i) add_cell(rows, report.cells[i], i);
   const Json out{{"context", context(report)}, {"benchmarks", rows}};
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return with_escaped_controls(out.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 
 }  // namespace assay

@@ -9,7 +9,6 @@
 
 #include "harness/conductor/backends/build_info.hpp"
 #include "harness/conductor/data/dataset.hpp"
-#include "harness/conductor/process/scratch_root.hpp"
 #include "harness/conductor/run/best_mode.hpp"
 #include "harness/conductor/run/cell_report.hpp"
 #include "harness/conductor/run/checks.hpp"
@@ -20,6 +19,7 @@
 #include "harness/conductor/run/quick_budget.hpp"
 #include "harness/conductor/run/roofline.hpp"
 #include "harness/core/clock.hpp"
+#include "harness/core/io/scratch_root.hpp"
 #include "harness/core/json/encode.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"

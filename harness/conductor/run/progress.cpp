@@ -131,6 +131,16 @@ Descriptor open_pipe(const fs::path& path) {
   }
 }
 
+// To the end, and closes it.
+void write_to_pipe(Descriptor& pipe, const fs::path& path, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(pipe.get(), text.data(), text.size());
+    if (count < 0 && errno != EINTR) throw IoError("run", path, "cannot be written", errno);
+    if (count > 0) text.remove_prefix(static_cast<std::size_t>(count));
+  }
+  pipe.reset();
+}
+
 }  // namespace
 
 Journal::Journal(fs::path file) : file_(std::move(file)) {
@@ -152,19 +162,26 @@ Journal::~Journal() {
 }
 
 void Journal::save(const Report& report) {
-  if (!file_.empty() && regular_) write_atomically(file_, report_text(report));
+  if (!file_.empty() && regular_) write(report_text(report));
 }
 
 void Journal::finish(const Report& report) {
-  if (file_.empty()) return;
-  if (!pipe_) return write_atomically(file_, report_text(report));
-  const std::string text = report_text(report);
-  for (std::string_view left = text; !left.empty();) {
-    const ssize_t count = ::write(pipe_.get(), left.data(), left.size());
-    if (count < 0 && errno != EINTR) throw IoError("run", file_, "cannot be written", errno);
-    if (count > 0) left.remove_prefix(static_cast<std::size_t>(count));
+  if (!file_.empty()) write(report_text(report));
+}
+
+void Journal::write(std::string_view text) {
+  try {
+    if (pipe_)
+      write_to_pipe(pipe_, file_, text);
+    else
+      write_atomically(file_, text);
+    copy_.drop();
+  } catch (const std::runtime_error& error) {
+    const fs::path copy = copy_.keep(text);
+    throw Error(fmt::format("{}; {}", error.what(),
+                            copy.empty() ? "no other folder takes a copy of it"
+                                         : "the report is in " + copy.string() + " instead"));
   }
-  pipe_.reset();
 }
 
 }  // namespace assay

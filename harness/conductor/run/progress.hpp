@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "harness/conductor/run/report_copy.hpp"
 #include "harness/core/io/file.hpp"
 #include "harness/report/report.hpp"
 
@@ -61,15 +62,19 @@ class Journal {
   ~Journal();
 
   // Replaces the file by the report as it stands. What is no regular file (a pipe, /dev/stdout) waits for
-  // finish(). Throws IoError.
+  // finish(). If the report cannot be written (a disk that is full), a copy is kept elsewhere, and both throw Error
+  // with the place of the copy. A later save() that succeeds removes it.
   void save(const Report& report);
   void finish(const Report& report);
 
  private:
+  void write(std::string_view text);
+
   std::filesystem::path file_;
   bool regular_ = true;
   Descriptor lock_;  // of a regular file
   Descriptor pipe_;  // of a named pipe
+  ReportCopy copy_;
 };
 
 }  // namespace assay

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/json/escape.hpp"
 #include "harness/core/text.hpp"
 
 namespace assay {
@@ -242,7 +243,25 @@ std::string strict_json_text(Json json) {
   make_finite(json);
   std::string out;
   append(out, json, 0);
-  return out + '\n';
+  return with_escaped_controls(std::move(out)) + '\n';
+}
+
+std::string with_escaped_controls(std::string json) {
+  const auto is_c1 = [&](std::size_t i) {
+    const auto next = i + 1 < json.size() ? static_cast<unsigned char>(json[i + 1]) : 0U;
+    return json[i] == '\xc2' && next >= 0x80 && next <= 0x9f;
+  };
+  std::string escaped;
+  std::size_t kept = 0;  // what comes before is in `escaped`
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const bool c1 = is_c1(i);
+    if (!c1 && json[i] != '\x7f') continue;
+    escaped.append(json, kept, i - kept);
+    escaped += fmt::format("\\u{:04x}", static_cast<unsigned char>(json[c1 ? i + 1 : i]));
+    kept = i + (c1 ? 2 : 1);
+  }
+  if (kept == 0) return json;
+  return escaped.append(json, kept);
 }
 
 }  // namespace assay

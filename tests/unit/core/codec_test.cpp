@@ -4,6 +4,7 @@
 
 #include "harness/core/json/decode.hpp"
 #include "harness/core/json/encode.hpp"
+#include "harness/core/json/escape.hpp"
 #include "harness/core/json/schema.hpp"
 
 namespace assay {
@@ -179,6 +180,16 @@ TEST(Codec, KeepsNumbersThatAreNotFinite) {
   EXPECT_TRUE(std::isnan(back.path[0].y));
   EXPECT_EQ(back.path[0].z, drawing.path[0].z);
   EXPECT_FALSE(back.path[1].z);
+}
+
+TEST(StrictJson, EscapesTheControlsThatATerminalObeys) {
+  const std::string text =
+      "\x1b[1m \x7f \xc2\x9b"
+      "31m \xc2\x80\xc2\x9f \xc2\xa0 \xc3\x97";
+  const std::string json = strict_json_text(Json{{"reason", text}});
+  EXPECT_EQ(json, "{\"reason\": \"\\u001b[1m \\u007f \\u009b31m \\u0080\\u009f \xc2\xa0 \xc3\x97\"}\n");
+  EXPECT_EQ(parse_strict_json(json, "r.json")["reason"], text);
+  EXPECT_EQ(with_escaped_controls("\xc2"), "\xc2");
 }
 
 TEST(Codec, ReadsNullAsNanOnlyWhereTheFieldSaysSo) {

@@ -1,13 +1,16 @@
 #include "harness/core/paths.hpp"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "harness/core/error.hpp"
+#include "harness/core/io/scratch_root.hpp"
 #include "tests/temporary_folder.hpp"
 
 namespace assay {
@@ -59,6 +62,20 @@ TEST_F(PathsTest, WithoutAHomeTheCacheIsThisProcessesAlone) {
   EXPECT_EQ(std::filesystem::status(cache).permissions(), std::filesystem::perms::owner_all);
   EXPECT_EQ(cache_folder(), cache);
   EXPECT_THAT(why_nothing_is_cached(), testing::HasSubstr("set ASSAY_CACHE"));
+}
+
+TEST_F(PathsTest, ACacheOfAProcessThatWasKilledIsSwept) {
+  const TemporaryFolder folder;
+  ::setenv("TMPDIR", folder.path().c_str(), 1);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::filesystem::create_directory(cache_folder() / "datasets");
+    std::raise(SIGKILL);
+  }
+  ::waitpid(child, nullptr, 0);
+  EXPECT_FALSE(std::filesystem::is_empty(folder.path()));
+  EXPECT_EQ(sweep_stale_scratch(folder.path()), 1);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST_F(PathsTest, ACacheThatOthersMayHaveMadeIsNotUsed) {

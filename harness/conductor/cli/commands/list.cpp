@@ -16,6 +16,7 @@
 #include "harness/conductor/cli/table_options.hpp"
 #include "harness/conductor/config/config.hpp"
 #include "harness/conductor/data/dataset.hpp"
+#include "harness/conductor/data/format.hpp"
 #include "harness/conductor/data/provenance.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "harness/core/error.hpp"
@@ -210,6 +211,7 @@ Listing list_datasets(const OptionValues& given, bool alone) {
     if (alone && place.here && !dataset.made_here()) {
       try {
         if (const auto files = find_dataset_files(dataset, folders)) {
+          dataset.format->check_sizes(dataset, files->files);
           const Provenance provenance = provenance_of(dataset, *files, cache_folder());
           item["provenance"] = encode(provenance);
           size = size_text(provenance.bytes);

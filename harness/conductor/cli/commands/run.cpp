@@ -19,6 +19,7 @@
 #include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/print/printers.hpp"
 #include "harness/conductor/print/report_tables.hpp"
+#include "harness/conductor/run/report_copy.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
@@ -74,6 +75,18 @@ std::string too_few_forks(const Expansion& expansion, const RunSettings& setting
       settings.forks, cells, usual_confidence, needed, needed);
 }
 
+// What cannot be printed is kept, as a report that cannot be written is.
+void print_report(const std::string& text) {
+  try {
+    print(text);
+  } catch (const std::runtime_error&) {
+    const fs::path copy = ReportCopy().keep(text);
+    if (!copy.empty())
+      warn("standard output does not take the report; it is in " + copy.string() + " instead");
+    throw;
+  }
+}
+
 int run_cells(const RunCommandOptions& options, const Context& context) {
   RunRequest request = options.run.request(context.command_line);
   const BackendRegistry registry = options.run.registry(request.config);
@@ -96,7 +109,7 @@ int run_cells(const RunCommandOptions& options, const Context& context) {
 
   // Human text gives way where the report takes stdout.
   if (to_stdout) {
-    print(report_text(outcome.report));
+    print_report(report_text(outcome.report));
     const std::string text = console(summary(outcome.report), console_style(STDERR_FILENO));
     std::fwrite(text.data(), 1, text.size(), stderr);
   } else {

@@ -59,6 +59,14 @@ struct LittleCifar {
   }
 };
 
+TEST(Cifar10, RefusesASparseFileBeforeItIsSummed) {
+  for (const char* name : {"data_batch_5.bin", "test_batch.bin", "batches.meta.txt"}) {
+    const LittleCifar cifar;
+    std::filesystem::resize_file(cifar.home() / name, std::uintmax_t{1} << 40);
+    EXPECT_THAT(cifar.reason(), HasSubstr("is too long: 1099511627776 bytes are there")) << name;
+  }
+}
+
 TEST(Cifar10, is_read_as_the_publisher_lays_it_out) {
   const LittleCifar cifar;
   const PreparedDataset prepared = cifar.prepare();

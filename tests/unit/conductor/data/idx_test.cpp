@@ -1,5 +1,7 @@
 #include "harness/conductor/data/sample_files.hpp"
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,11 +10,14 @@
 #include "harness/core/io/file.hpp"
 #include "harness/core/io/philox.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/unit/conductor/data/reason_of.hpp"
 
 namespace assay {
 namespace {
 
 using testing::HasSubstr;
+
+constexpr std::uint64_t enough = 1 << 16;
 
 IdxArray images() {
   IdxArray array{{3, 2, 2}, std::vector<std::byte>(12)};
@@ -30,7 +35,7 @@ std::string reason(const std::string& text) {
   const TemporaryFolder folder;
   write_atomically(folder / "x-idx3-ubyte", text, false);
   try {
-    read_idx(folder / "x-idx3-ubyte");
+    read_idx(folder / "x-idx3-ubyte", enough);
   } catch (const IoError& error) {
     EXPECT_THAT(error.what(), HasSubstr("x-idx3-ubyte"));
     return error.what();
@@ -41,10 +46,10 @@ std::string reason(const std::string& text) {
 TEST(Idx, reads_plain_and_compressed_files) {
   const TemporaryFolder folder;
   write_idx(folder / "x", images());
-  EXPECT_EQ(read_idx(folder / "x").shape, (Shape{3, 2, 2}));
-  EXPECT_EQ(read_idx(folder / "x").bytes, images().bytes);
+  EXPECT_EQ(read_idx(folder / "x", enough).shape, (Shape{3, 2, 2}));
+  EXPECT_EQ(read_idx(folder / "x", enough).bytes, images().bytes);
   write_gzip(folder / "x.gz", content());
-  EXPECT_EQ(read_idx(folder / "x.gz").bytes, images().bytes);
+  EXPECT_EQ(read_idx(folder / "x.gz", enough).bytes, images().bytes);
 }
 
 TEST(Idx, checks_every_field_of_the_header) {
@@ -72,6 +77,36 @@ TEST(Idx, names_a_file_that_is_truncated_wherever_it_ends) {
   for (std::size_t size = 0; size < good.size(); ++size)
     EXPECT_THAT(reason(good.substr(0, size)), HasSubstr("truncated"));
   EXPECT_THAT(reason(good + "x"), HasSubstr("too long"));
+}
+
+// 16 MB in 16 kB, with a header of three dimensions.
+void write_bomb(const std::filesystem::path& path, const std::string& extents) {
+  const std::string header = std::string("\0\0\x08\x03", 4) + extents;
+  write_gzip(path, header + std::string(16 << 20, '\0'));
+}
+
+TEST(Idx, RefusesABombByItsHeaderAndByWhatItInflatesTo) {
+  const TemporaryFolder folder;
+  // 65,536 images of 256 by 128, of which 16 MB are there: more than the set has.
+  write_bomb(folder / "far.gz", std::string("\0\1\0\0\0\0\1\0\0\0\0\x80", 12));
+  EXPECT_THAT(reason_of([&] { read_idx(folder / "far.gz", 1 << 20); }),
+              HasSubstr("its header says (65536, 256, 128)"));
+  EXPECT_THAT(reason_of([&] { read_idx(folder / "far.gz", std::uint64_t{1} << 32); }),
+              HasSubstr("truncated"));
+  // 3 images of 2 by 2, followed by 16 MB.
+  write_bomb(folder / "long.gz", std::string("\0\0\0\3\0\0\0\2\0\0\0\2", 12));
+  EXPECT_THAT(reason_of([&] { read_idx(folder / "long.gz", enough); }),
+              HasSubstr("inflates to more than 28 bytes"));
+}
+
+TEST(Idx, RefusesAPlainFileThatIsLargerThanTheSetBeforeItIsRead) {
+  const TemporaryFolder folder;
+  write_idx(folder / "x", images());
+  std::filesystem::resize_file(folder / "x", std::uintmax_t{1} << 40);
+  EXPECT_THAT(reason_of([&] { read_idx(folder / "x", enough); }), HasSubstr("is larger than 65536 bytes"));
+  // 256 images of 256 by 65,536: 4 GiB, of which nothing is there.
+  write_atomically(folder / "y", std::string("\0\0\x08\x03\0\0\1\0\0\0\1\0\0\1\0\0", 16), false);
+  EXPECT_THAT(reason_of([&] { read_idx(folder / "y", enough); }), HasSubstr("truncated"));
 }
 
 TEST(Idx, survives_mutated_files) {

@@ -99,6 +99,21 @@ TEST(OwnArrays, refuse_what_does_not_fit) {
   EXPECT_THAT(own.reason(), HasSubstr("9 samples; 10 are needed"));
 }
 
+TEST(OwnArrays, AreRefusedBeforeTheyAreReadIfNoMemoryHoldsThem) {
+  constexpr std::uintmax_t terabyte = std::uintmax_t{1} << 40;
+  const Own inputs;
+  write_atomically(inputs.folder / "npy" / "inputs.npy", npy("|u1", "(1099511627776, 1)", ""), false);
+  std::filesystem::resize_file(inputs.folder / "npy" / "inputs.npy", 128 + terabyte);
+  EXPECT_THAT(inputs.reason(), HasSubstr("reading it takes 4 times its bytes"));
+  const auto described = reason_of([&] { find_dataset("npy").format->describe(inputs.folder / "npy"); });
+  EXPECT_THAT(described, HasSubstr("reading it takes 4 times its bytes"));
+  for (const char* name : {"inputs.npy", "labels.npy"}) {
+    const Own sparse;
+    std::filesystem::resize_file(sparse.folder / "npy" / name, terabyte);
+    EXPECT_THAT(sparse.reason(), HasSubstr("is too long: 1099511627776 bytes are there")) << name;
+  }
+}
+
 // What scripts/fetch-data makes of a Keras archive with two training texts and two test texts
 // (tests/python/test_keras_imdb.py): tokens and labels, in the order training, validation, test.
 struct ConvertedReviews {

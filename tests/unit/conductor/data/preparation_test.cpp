@@ -163,6 +163,14 @@ TEST(Preparation, refuses_files_that_disagree_or_are_damaged) {
   EXPECT_THAT(cut.reason(), HasSubstr("train-images-idx3-ubyte: is truncated"));
 }
 
+TEST(Preparation, RefusesASparseFileBeforeItIsSummed) {
+  for (const char* name : {"train-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
+    const Little sparse;
+    std::filesystem::resize_file(sparse.home() / name, std::uintmax_t{1} << 40);
+    EXPECT_THAT(sparse.reason(), HasSubstr("is too long: 1099511627776 bytes are there")) << name;
+  }
+}
+
 TEST(Preparation, says_that_the_cache_cannot_be_made) {
   Little little;
   write_atomically(little.folder / "file", "");

@@ -2,10 +2,18 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <functional>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/core/error.hpp"
+#include "harness/core/io/file.hpp"
+#include "harness/report/report_json.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace assay {
 namespace {
@@ -14,6 +22,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
+namespace fs = std::filesystem;
 
 class ProgressTest : public ::testing::Test {
  protected:
@@ -64,6 +73,62 @@ TEST_F(ProgressTest, on_a_terminal_one_line_renews_itself) {
 TEST_F(ProgressTest, quiet_says_nothing) {
   Progress progress = Progress::quiet();
   two_forks(progress);
+}
+
+class JournalTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const char* set = std::getenv("TMPDIR")) before_ = set;
+    fs::create_directory(temporary_);
+    ::setenv("TMPDIR", temporary_.c_str(), 1);
+  }
+  void TearDown() override {
+    before_.empty() ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", before_.c_str(), 1);
+  }
+  // The one file in the temporary folder; empty: there is none.
+  fs::path copy() const {
+    for (const auto& entry : fs::recursive_directory_iterator(temporary_))
+      if (entry.is_regular_file()) return entry.path();
+    return {};
+  }
+  static std::string message_of(const std::function<void()>& write) {
+    try {
+      write();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "written";
+  }
+
+  const TemporaryFolder folder_;
+  const fs::path temporary_ = folder_ / "tmp";
+  std::string before_;
+  Report report_;
+};
+
+TEST_F(JournalTest, KeepsACopyOfWhatADeviceDoesNotTake) {
+  Journal journal("/dev/full");
+  const std::string message = message_of([&] { journal.finish(report_); });
+  ASSERT_FALSE(copy().empty()) << message;
+  EXPECT_THAT(message, HasSubstr("No space left"));
+  EXPECT_THAT(message, HasSubstr("the report is in " + copy().string()));
+  EXPECT_EQ(read_text(copy()), report_text(report_));
+}
+
+TEST_F(JournalTest, ReplacesTheCopyAndRemovesItWhenTheReportIsWrittenAgain) {
+  const fs::path place = folder_ / "place";
+  fs::create_directory(place);
+  Journal journal(place / "report.json");
+  fs::remove_all(place);
+  EXPECT_THAT(message_of([&] { journal.save(report_); }), HasSubstr("the report is in"));
+  const fs::path first = copy();
+  report_.run["complete"] = false;
+  EXPECT_THAT(message_of([&] { journal.save(report_); }), HasSubstr(first.string()));
+  EXPECT_EQ(read_text(first), report_text(report_));
+  fs::create_directory(place);
+  EXPECT_EQ(message_of([&] { journal.save(report_); }), "written");
+  EXPECT_EQ(read_text(place / "report.json"), report_text(report_));
+  EXPECT_TRUE(fs::is_empty(temporary_));
 }
 
 }  // namespace

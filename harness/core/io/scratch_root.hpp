@@ -1,4 +1,4 @@
-// The folder below the temporary one that holds a run's cell folders.
+// A folder below the temporary one: of a run's cell folders, or of a cache that does not outlive its process.
 #pragma once
 
 #include <filesystem>

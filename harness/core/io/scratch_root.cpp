@@ -1,4 +1,4 @@
-#include "harness/conductor/process/scratch_root.hpp"
+#include "harness/core/io/scratch_root.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view prefix = "assay-";
-constexpr std::size_t name_length = prefix.size() + 6;  // of mkdtemp's XXXXXX
+constexpr std::string_view folder_prefix = "assay-";
+constexpr std::size_t name_length = folder_prefix.size() + 6;  // of mkdtemp's XXXXXX
 // A folder may have our name by chance; this line in its lock file makes it ours.
 constexpr std::string_view mark = "assay-scratch/1\n";
 
@@ -71,7 +71,7 @@ bool sweep(const fs::path& folder) {
 ScratchRoot::ScratchRoot(bool keep) {
   const fs::path temporary = temporary_folder();
   sweep_stale_scratch(temporary);
-  std::string pattern = (temporary / std::string(prefix)).string() + "XXXXXX";
+  std::string pattern = (temporary / std::string(folder_prefix)).string() + "XXXXXX";
   if (!::mkdtemp(pattern.data()))
     throw IoError("scratch", temporary, "takes no folder of ours; set TMPDIR to one that may be written",
                   errno);
@@ -101,7 +101,7 @@ int sweep_stale_scratch(const fs::path& temporary) {
   std::error_code error;
   for (fs::directory_iterator entry(temporary, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (name.size() == name_length && name.starts_with(prefix)) removed += sweep(entry->path());
+    if (name.size() == name_length && name.starts_with(folder_prefix)) removed += sweep(entry->path());
   }
   return removed;
 }

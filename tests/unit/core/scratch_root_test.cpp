@@ -1,4 +1,4 @@
-#include "harness/conductor/process/scratch_root.hpp"
+#include "harness/core/io/scratch_root.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>

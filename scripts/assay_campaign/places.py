@@ -1,0 +1,322 @@
+"""Places and limits that a run may meet: they are refused clearly, and no finished fork is lost."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shlex
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay_campaign.bench import Bench, Case, Done, Place, fault_run, read_report, remove, run_all
+
+REFUSED, INCOMPLETE = 2, 4
+RUN = fault_run("good", forks=2)
+
+
+def fresh(bench: Bench) -> tuple[Place, Path]:
+    place = bench.place("places")
+    for old in [*place.out.iterdir(), *place.tmp.iterdir()]:
+        remove(old)
+    return place, place.out / "report.json"
+
+
+def check(place: Place, case: Case, done: Done, codes: tuple[int, ...], words: str = "") -> None:
+    case.counts[f"exit code {done.code}"] += 1
+    case.expect(done.code in codes, f"wanted {' or '.join(map(str, codes))}, got {done.told}")
+    case.expect("fault of the program" not in done.err, done.told)
+    if words and done.code != 0:
+        case.expect(words in done.err, f"'{words}' is not said: {done.told}")
+    left = place.survivors() + place.leftovers()
+    case.expect(not left, f"left: {', '.join(left)}")
+
+
+def check_report(place: Place, case: Case, report: Path, forks: int = 0) -> None:
+    if not report.exists():
+        case.expect(forks == 0, "there is no report")
+        return
+    case.expect(not place.why_invalid(report), f"the report is invalid: {place.why_invalid(report)}")
+    there = sum(len(cell["forks"]) for cell in read_report(report)["cells"])
+    case.expect(there >= forks, f"{there} of {forks} forks are in {report.name}")
+
+
+@dataclass(frozen=True)
+class Mount:
+    """What a process sees in a mount namespace of its own; nobody else does."""
+
+    folder: Path
+    options: str
+
+    def wrap(self, command: list[str], first: str = "true") -> list[str]:
+        """Return the command within the namespace, after the shell commands `first`."""
+        at = shlex.quote(str(self.folder))
+        script = f'mount -t tmpfs -o {self.options} tmpfs {at} && {{ {first}; }} && exec "$@"'
+        return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", *command]
+
+
+def why_no_mounts() -> str:
+    """Return why file systems of one's own cannot be made; empty: they can."""
+    if not shutil.which("unshare"):
+        return "unshare is not there"
+    command = ["unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stderr.strip() if done.returncode else ""
+
+
+def mounted(
+    bench: Bench, case: Case, place: Place, mount: Mount, command: list[str], first: str = "true"
+) -> Done | None:
+    """Run it with the file system mounted; None, and a note, where that is not permitted."""
+    if why := why_no_mounts():
+        case.counts["not tried: no file system of one's own"] += 1
+        if not bench.notes:
+            bench.notes.append(f"full and read-only file systems were not tried: {why}")
+        return None
+    return place.run(mount.wrap(command, first))
+
+
+def relative_tmpdir(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    done = place.assay(*RUN, "--out", report, env=place.environment(TMPDIR="tmp"), cwd=place.folder)
+    check(place, case, done, (0,))
+    check_report(place, case, report, 2)
+
+
+def empty_tmpdir(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    check(place, case, place.assay(*RUN, "--out", report, env=place.environment(TMPDIR="")), (0,))
+    check_report(place, case, report, 2)
+
+
+def missing_tmpdir(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    done = place.assay(*RUN, "--out", report, env=place.environment(TMPDIR="/no/such/folder"))
+    check(place, case, done, (REFUSED,), "set TMPDIR")
+
+
+def file_as_tmpdir(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    file = place.out / "file"
+    file.touch()
+    done = place.assay(*RUN, "--out", report, env=place.environment(TMPDIR=str(file)))
+    check(place, case, done, (REFUSED,), "set TMPDIR")
+
+
+def read_only_tmpdir(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    command = place.command(*RUN, "--out", report)
+    if done := mounted(bench, case, place, Mount(place.tmp, "ro"), command):
+        check(place, case, done, (REFUSED,), "set TMPDIR")
+
+
+def full_tmpdir(bench: Bench, case: Case) -> None:
+    """From no room at all to room for some of a cell's files."""
+    place, report = fresh(bench)
+    kilobytes = case.random.choice([0, 4, 16, 64, 256, 1024])
+    size = max(8, kilobytes + 8)
+    fill = f"head -c {(size - kilobytes) * 1024} /dev/zero > {shlex.quote(str(place.tmp / 'filled'))} || true"
+    command = place.command(*RUN, "--out", report)
+    if done := mounted(bench, case, place, Mount(place.tmp, f"size={size}k"), command, fill):
+        # Where a cell's files have no room, the cell is a row that says so.
+        check(place, case, done, (0, REFUSED, INCOMPLETE), "No space" if done.code == REFUSED else "")
+        check_report(place, case, report)
+
+
+def report_whose_disk_fills(bench: Bench, case: Case) -> None:
+    """The forks that no longer fit are in the copy."""
+    place, report = fresh(bench)
+    kilobytes, forks = case.random.randrange(16, 40), 40
+    disk = place.folder / "disk"
+    disk.mkdir(exist_ok=True)
+    # What is on the small file system is gone with its namespace: a copy of it tells.
+    keep = f'"$@"; code=$?; cp {disk}/report.json {report}; exit $code'
+    command = [
+        "sh",
+        "-c",
+        keep,
+        "sh",
+        *place.command(*fault_run("good", forks=forks), "--out", disk / "report.json"),
+    ]
+    done = mounted(bench, case, place, Mount(disk, f"size={kilobytes}k"), command)
+    if done is None:
+        return
+    copies = list(place.tmp.glob("assay-report-*/report.json"))
+    case.expect(len(copies) == 1, f"there are {len(copies)} copies: {done.told}")
+    for copy in copies:
+        case.expect(str(copy) in done.err, f"the copy is not named: {done.told}")
+        check_report(place, case, copy, forks)
+        remove(copy.parent)
+    check_report(place, case, report)
+    check(place, case, done, (REFUSED,), "No space")
+
+
+def no_home(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    changes = {"HOME": None, "ASSAY_CACHE": None, "XDG_CACHE_HOME": None, "XDG_DATA_HOME": None}
+    done = place.assay(*RUN, "--out", report, env=place.environment(**changes))
+    case.expect("nothing is cached" in done.err, f"it is not said that nothing is cached: {done.told}")
+    check(place, case, done, (0,))
+    check_report(place, case, report, 2)
+
+
+def home_that_is_not_there(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    changes = {"HOME": "/proc/no/such/home", "ASSAY_CACHE": None}
+    check(place, case, place.assay(*RUN, "--out", report, env=place.environment(**changes)), (0,))
+    check_report(place, case, report, 2)
+
+
+def removed_working_directory(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    gone = place.folder / "gone"
+    gone.mkdir()
+    command = place.command(*RUN, "--out", report)
+    done = place.run(["sh", "-c", f'cd {gone} && rmdir {gone} && exec "$@"', "sh", *command])
+    check(place, case, done, (0, REFUSED))
+    if done.code == 0:
+        check_report(place, case, report, 2)
+
+
+def pipe_with_a_reader(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    os.mkfifo(place.out / "pipe")
+    reader = threading.Thread(target=lambda: report.write_bytes((place.out / "pipe").read_bytes()))
+    reader.start()
+    done = place.assay(*RUN, "--out", place.out / "pipe")
+    reader.join(30)
+    check(place, case, done, (0,))
+    check_report(place, case, report, 2)
+
+
+def pipe_without_a_reader(bench: Bench, case: Case) -> None:
+    place, _ = fresh(bench)
+    os.mkfifo(place.out / "pipe")
+    check(place, case, place.assay(*RUN, "--out", place.out / "pipe"), (REFUSED,), "nobody reads")
+
+
+def pipe_whose_reader_leaves(bench: Bench, case: Case) -> None:
+    place, _ = fresh(bench)
+    os.mkfifo(place.out / "pipe")
+    reader = threading.Thread(target=lambda: (place.out / "pipe").open("rb").close())
+    reader.start()
+    done = place.assay(*RUN, "--out", place.out / "pipe")
+    reader.join(30)
+    copies = list(place.tmp.glob("assay-report-*/report.json"))
+    for copy in copies:
+        case.expect(str(copy) in done.err, f"the copy is not named: {done.told}")
+        check_report(place, case, copy, 2)
+        remove(copy.parent)
+    case.expect(len(copies) == 1, f"there are {len(copies)} copies: {done.told}")
+    check(place, case, done, (REFUSED,))
+
+
+def special_file_as_report(bench: Bench, case: Case) -> None:
+    place, _ = fresh(bench)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(place.out / "socket"))
+        given = case.random.choice(
+            ["/", str(place.out), "/dev/full", str(place.out / "socket"), "/no/such/r.json", ""]
+        )
+        done = place.assay(*RUN, "--out", given)
+    check(place, case, done, (REFUSED,))
+
+
+def device_as_report(bench: Bench, case: Case) -> None:
+    place, _ = fresh(bench)
+    check(place, case, place.assay(*RUN, "--out", "/dev/null"), (0,))
+
+
+def link_as_report(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    link = place.out / "link.json"
+    link.symlink_to(report)
+    check(place, case, place.assay(*RUN, "--out", link), (0,))
+    case.expect(link.is_symlink(), "the link has become a file")
+    check_report(place, case, report, 2)
+
+
+def read_only_folder_of_the_report(bench: Bench, case: Case) -> None:
+    place, _ = fresh(bench)
+    disk = place.folder / "disk"
+    disk.mkdir(exist_ok=True)
+    command = place.command(*RUN, "--out", disk / "report.json")
+    if done := mounted(bench, case, place, Mount(disk, "ro"), command):
+        check(place, case, done, (REFUSED,), "Read-only")
+
+
+def limited(kind: int, value: int) -> Callable[[], None]:
+    return lambda: resource.setrlimit(kind, (value, value))
+
+
+def few_descriptors(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    most = case.random.randrange(3, 80)
+    done = place.assay(*RUN, "--out", report, preexec_fn=limited(resource.RLIMIT_NOFILE, most))
+    loader = done.code == 127 and "shared libraries" in done.err  # the program was never begun
+    check(place, case, done, (127,) if loader else (0, REFUSED, INCOMPLETE))
+    case.expect(loader or most >= 64 or "ulimit -n" in done.err, f"with {most} descriptors: {done.told}")
+    check_report(place, case, report)
+
+
+def small_files_only(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    most = case.random.choice([0, 512, 4096, 8192, 65536, 1 << 20])
+    done = place.assay(*RUN, "--out", report, preexec_fn=limited(resource.RLIMIT_FSIZE, most))
+    check(place, case, done, (0, REFUSED, INCOMPLETE), "ulimit -f" if done.code == REFUSED else "")
+    check_report(place, case, report)
+
+
+def little_memory(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    megabytes = case.random.choice([16, 24, 32, 48, 64, 96, 128, 256, 512])
+    done = place.assay(*RUN, "--out", report, preexec_fn=limited(resource.RLIMIT_AS, megabytes << 20))
+    loader = done.code == 127 and "shared libraries" in done.err
+    short = done.code == 1 and "out of memory" in done.err
+    check(place, case, done, (done.code,) if loader or short else (0, REFUSED, INCOMPLETE))
+    check_report(place, case, report)
+
+
+def long_id(bench: Bench, case: Case) -> None:
+    place, report = fresh(bench)
+    steps = ":".join(f"{epoch}x0.9" for epoch in range(1, case.random.randrange(20, 200)))
+    done = place.assay(
+        *fault_run("good", "--epochs", 1, "--schedule", f"step:{steps}", forks=1), "--out", report
+    )
+    check(place, case, done, (0, REFUSED))
+    case.expect(done.code == 0 or "schedule" in done.err, done.told)
+    if done.code == 0:
+        check_report(place, case, report, 1)
+
+
+CASES = [
+    relative_tmpdir,
+    empty_tmpdir,
+    missing_tmpdir,
+    file_as_tmpdir,
+    read_only_tmpdir,
+    full_tmpdir,
+    report_whose_disk_fills,
+    no_home,
+    home_that_is_not_there,
+    removed_working_directory,
+    pipe_with_a_reader,
+    pipe_without_a_reader,
+    pipe_whose_reader_leaves,
+    special_file_as_report,
+    device_as_report,
+    link_as_report,
+    read_only_folder_of_the_report,
+    few_descriptors,
+    small_files_only,
+    little_memory,
+    long_id,
+]
+
+
+def hold(bench: Bench) -> None:
+    run_all(bench, CASES)

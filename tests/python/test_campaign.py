@@ -1,0 +1,124 @@
+"""scripts/campaign: what a campaign finds in programs that break a promise."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from assay_campaign import soak
+from assay_campaign.bench import Bench, Case
+from assay_campaign.workers import VARIANTS
+from campaigns import campaign
+from kept_reports import GOLDEN
+from program import PROGRAM
+from worker_under_test import ROOT
+
+
+def fake(folder: Path, script: str) -> Path:
+    """Make a program of a few lines of shell, in which $out is the report that `run` has to write."""
+    (folder / "tests/faults/backends/fault").mkdir(parents=True)
+    (folder / "tests/faults/backends/fault/backend.json").write_text("{}")
+    (folder / "tests/faults/fault_worker").touch()
+    program = folder / "assay"
+    head = "#!/bin/sh\nwhile [ $# -gt 0 ]; do case $1 in --out) out=$2 ;; esac\n"
+    head += "command=${command:-$1}; shift; done\n"
+    program.write_text(head + script)
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return program
+
+
+def violations(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "again: scripts/campaign" in done.stdout
+    return done.stdout
+
+
+WRITES = f'[ "$command" != run ] || cp {GOLDEN} "$out"\n'
+
+
+def test_a_control_character_is_a_violation(tmp_path: Path) -> None:
+    program = fake(tmp_path, WRITES + 'printf "\\033[31m\\n::error::owned\\n"\n')
+    said = violations(campaign("reports", "--count", 1, "--seed", 1, program=program))
+    assert "prints the control character '\\x1b'" in said
+    assert "a line that a CI server obeys" in said
+
+
+def test_an_undocumented_exit_code_is_a_violation(tmp_path: Path) -> None:
+    program = fake(tmp_path, WRITES + '[ "$command" = run ] || exit 7\n')
+    assert "exit code 7" in violations(campaign("reports", "--count", 1, "--seed", 1, program=program))
+
+
+def test_what_survives_and_what_is_left_are_violations(tmp_path: Path) -> None:
+    program = fake(
+        tmp_path, WRITES + '[ "$command" != run ] || { sleep 60 & mkdir -p "$TMPDIR/assay-abcdef"; }\n'
+    )
+    said = violations(campaign("places", "--count", 1, "--seed", 0, program=program))
+    assert "(sleep 60)" in said
+    assert "folder assay-abcdef" in said
+
+
+def test_an_invalid_report_and_a_lost_fork_are_violations(tmp_path: Path) -> None:
+    empty = '{"schema": "assay-report/2", "cells": []}'
+    script = f"""case $command in
+  run)
+    cp {GOLDEN} "$out"; sleep 0.3; echo '[1/1] a: ok' >&2; echo '[2/2] b: ok' >&2
+    echo '{empty}' > "$out"; sleep 1 ;;
+  validate) echo broken >&2; exit 2 ;;
+esac
+"""
+    said = violations(campaign("kill", "--count", 6, "--seed", 1, program=fake(tmp_path, script)))
+    assert "the report is invalid" in said
+    assert "forks finished" in said
+    assert "forks are in the completed report" in said
+
+
+def test_more_than_a_gigabyte_is_a_violation(tmp_path: Path) -> None:
+    program = fake(tmp_path, f'exec {sys.executable} -c "x = bytes([1]) * (1200 << 20); exit(2)" >&2\n')
+    assert "MB" in violations(campaign("data", "--count", 1, "--seed", 3, program=program))
+
+
+def test_without_the_fault_worker_there_is_no_campaign(tmp_path: Path) -> None:
+    program = fake(tmp_path, "exit 0\n")
+    shutil.rmtree(tmp_path / "tests")
+    done = campaign("kill", program=program)
+    assert done.returncode == 2
+    assert "fault_worker" in done.stderr
+
+
+def samples(growing: str, by: int) -> list[soak.Sample]:
+    steady = {"memory": 50 << 20, "descriptors": 20, "processes": 1, "folders": 8}
+    return [
+        soak.Sample(forks=forks, **(steady | {growing: steady[growing] + by * forks // 100}))
+        for forks in range(1000)
+    ]
+
+
+@pytest.mark.parametrize("what", ["memory", "descriptors", "processes", "folders"])
+def test_what_grows_is_a_violation_of_the_soak(what: str) -> None:
+    for by, wrong in ((0, 0), (20 << 20 if what == "memory" else 1, 1)):
+        case = Case(0, random.Random(0))
+        notes = soak.judge(case, samples(what, by), 100, 1 << 20)
+        assert len(case.wrong) == wrong, notes
+
+
+def test_a_case_has_the_random_numbers_of_its_seed(tmp_path: Path) -> None:
+    def drawn(seed: int, count: int) -> list[float]:
+        bench = Bench("x", PROGRAM, tmp_path, tmp_path, seed, count, 0)
+        return [case.random.random() for case in bench.each_case()]
+
+    assert drawn(7, 5)[3] == drawn(10, 1)[0]
+    assert len(set(drawn(7, 5))) == 5
+
+
+def test_every_mode_of_the_fault_worker_that_goes_wrong_is_a_variant() -> None:
+    text = (ROOT / "tests/faults/backends/fault/backend.json.in").read_text()
+    modes = set(json.loads(re.sub("@[A-Z_]+@", "", text))["modes"])
+    behaves = {"good", "other", "heavier", "sleeps", "wanders", "no_gpu", "meets", "wants_room"}
+    assert {variant.mode for variant in VARIANTS} == modes - behaves

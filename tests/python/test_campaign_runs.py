@@ -1,0 +1,34 @@
+"""scripts/campaign: a short run of each campaign finds no violation."""
+
+from __future__ import annotations
+
+import pytest
+from campaigns import campaign
+from program import PROGRAM
+
+pytestmark = pytest.mark.skipif(
+    not (PROGRAM.parent / "tests/faults/fault_worker").exists(), reason="fault_worker is not built"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "seed"),
+    [
+        ("kill", 3, 1),
+        ("signals", 4, 6),
+        ("signals", 5, 10),
+        ("places", 11, 0),
+        ("places", 10, 11),
+        ("reports", 12, 1),
+        ("data", 13, 0),
+        ("workers", 14, 0),
+        ("workers", 14, 40),
+        ("soak", 40, 0),
+    ],
+)
+def test_a_short_campaign_finds_no_violation(name: str, count: int, seed: int) -> None:
+    done = campaign(name, "--count", count, "--seed", seed)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "  0 violations" in done.stdout
+    units = int(done.stdout.split(" of ")[0].split(": ")[1])
+    assert units >= count
