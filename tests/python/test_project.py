@@ -274,14 +274,14 @@ COMPARE = "harness/conductor/compare"
     ],
 )
 def test_the_compatibility_page_has_the_number_of_the_source(contract: str, path: str, pattern: str) -> None:
-    page = (ROOT / "docs/compatibility.md").read_text()
+    page = (ROOT / "docs/reference/compatibility.md").read_text()
     row = re.search(rf"^\| {contract}[^|]*\| `?([^|`]*)`? \|", page, re.MULTILINE)
     assert row
     assert row[1] == source(path, pattern)
 
 
 def test_the_compatibility_page_has_every_exit_code() -> None:
-    page = (ROOT / "docs/compatibility.md").read_text()
+    page = (ROOT / "docs/reference/compatibility.md").read_text()
     enum = source("harness/conductor/run/run.hpp", r"enum ExitCode : int \{([^}]*)\}")
     codes = re.findall(r"= (\d+),", enum)
     assert len(codes) == 7
