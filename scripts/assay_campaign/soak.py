@@ -12,8 +12,8 @@ from assay_campaign.bench import Bench, Case, Place, read_report, real_run, wait
 
 SETTLED = 100  # forks, after which nothing may grow
 BACKEND = "reference"
-PER_FORK = 64 << 10  # bytes that the report of one more fork may take in memory
-SLACK = 16 << 20
+PER_FORK = 16 << 10  # bytes that the report of one more fork may take in memory
+SLACK = 8 << 20
 COUNT = re.compile(rb"^\[(\d+)/\d+\]", re.MULTILINE)
 
 

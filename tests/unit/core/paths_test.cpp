@@ -1,10 +1,10 @@
 #include "harness/core/paths.hpp"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
+#include <optional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -64,18 +64,23 @@ TEST_F(PathsTest, WithoutAHomeTheCacheIsThisProcessesAlone) {
   EXPECT_THAT(why_nothing_is_cached(), testing::HasSubstr("set ASSAY_CACHE"));
 }
 
+// The death test starts this program again, as the cache of a process is made once; that process gets our folder.
 TEST_F(PathsTest, ACacheOfAProcessThatWasKilledIsSwept) {
-  const TemporaryFolder folder;
-  ::setenv("TMPDIR", folder.path().c_str(), 1);
-  const pid_t child = ::fork();
-  if (child == 0) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  constexpr const char* variable = "ASSAY_TEST_FOLDER";
+  std::optional<TemporaryFolder> own;
+  if (!environment_variable(variable)) ::setenv(variable, own.emplace().path().c_str(), 1);
+  const std::filesystem::path folder = environment_text(variable);
+  ::setenv("TMPDIR", folder.c_str(), 1);
+  const auto die_with_a_cache = [] {
     std::filesystem::create_directory(cache_folder() / "datasets");
     std::raise(SIGKILL);
-  }
-  ::waitpid(child, nullptr, 0);
-  EXPECT_FALSE(std::filesystem::is_empty(folder.path()));
-  EXPECT_EQ(sweep_stale_scratch(folder.path()), 1);
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  };
+  EXPECT_EXIT(die_with_a_cache(), testing::KilledBySignal(SIGKILL), "");
+  ::unsetenv(variable);
+  EXPECT_FALSE(std::filesystem::is_empty(folder));
+  EXPECT_EQ(sweep_stale_scratch(folder), 1);
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 
 TEST_F(PathsTest, ACacheThatOthersMayHaveMadeIsNotUsed) {
