@@ -2,10 +2,10 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "harness/conductor/compare/cell_judge.hpp"
 #include "harness/conductor/compare/compare.hpp"
+#include "harness/conductor/compare/time_judge.hpp"
 
 namespace CLI {
 class App;
@@ -13,11 +13,10 @@ class App;
 
 namespace assay::cli {
 
-// Of every gate: six forks a side attain it for up to 23 cells together.
-inline constexpr std::string_view usual_confidence = "95%";
-
 // "5%" or "0.05", above 0 and below `most`. Above 1 it needs the percent sign. Throws UsageError.
 double share(const std::string& text, const std::string& option, double most);
+// "5%": the text that share() reads back.
+std::string as_percent(double part);
 
 class VerdictOptions {
  public:
@@ -35,8 +34,8 @@ class VerdictOptions {
 
  private:
   std::string format_ = "console", metric_;
-  std::string threshold_ = "5%", confidence_{usual_confidence}, memory_threshold_ = "10%",
-              accuracy_threshold_ = "1%";
+  std::string threshold_ = as_percent(usual_threshold), confidence_ = as_percent(usual_confidence),
+              memory_threshold_ = "10%", accuracy_threshold_ = "1%";
 };
 
 }  // namespace assay::cli

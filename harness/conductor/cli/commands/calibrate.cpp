@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 struct CalibrateOptions {
   RunOptions run;
   std::vector<std::string> reports;
-  std::string threshold = "5%", confidence{usual_confidence}, metric;
+  std::string threshold = as_percent(usual_threshold), confidence = as_percent(usual_confidence), metric;
   int runs = 5;
   bool json = false;
 };
