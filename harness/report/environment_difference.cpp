@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -89,6 +90,12 @@ Json compared(const Json& environment, const ComparedField& field) {
   return value;
 }
 
+std::set<std::string> ids(const Report& report) {
+  std::set<std::string> found;
+  for (const CellReport& cell : report.cells) found.insert(cell.id);
+  return found;
+}
+
 bool any_on_cuda(const Report& report, const std::set<std::string>& shared) {
   return std::any_of(report.cells.begin(), report.cells.end(), [&](const CellReport& cell) {
     return cell.axes.device == DeviceKind::cuda && cell.status == Status::ok && shared.contains(cell.id);
@@ -109,8 +116,8 @@ std::map<std::string, std::string> versions(const Report& report, const std::set
 }
 
 std::set<std::string> shared_ids(const Report& base, const Report& current) {
-  std::set<std::string> left, shared;
-  for (const CellReport& cell : base.cells) left.insert(cell.id);
+  const std::set<std::string> left = ids(base);
+  std::set<std::string> shared;
   for (const CellReport& cell : current.cells)
     if (left.contains(cell.id)) shared.insert(cell.id);
   return shared;
@@ -130,6 +137,20 @@ std::vector<EnvironmentDifference> machine_differences(const Json& base, const J
     const Json was = compared(base, field), is = compared(current, field);
     if (was != is) found.push_back({field.what, shown(was), shown(is), field.hard});
   }
+  return found;
+}
+
+std::map<std::string, std::string> identity_of(const Report& report) {
+  const std::set<std::string> all = ids(report);
+  const bool on_cuda = any_on_cuda(report, all);
+  std::map<std::string, std::string> found = versions(report, all);
+  for (const ComparedField& field : compared_rows)
+    if (field.hard || (on_cuda && field.what == std::string_view(gpu_driver)))
+      found[field.what] = shown(compared(report.environment, field));
+  if (const Json commit = field_at(report.run, "/commit"); !commit.is_null())
+    found["the commit of the program"] = shown(commit);
+  if (const Json dirty = field_at(report.run, "/dirty"); !dirty.is_null())
+    found["whether its sources had changes of their own"] = shown(dirty);
   return found;
 }
 

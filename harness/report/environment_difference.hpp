@@ -2,6 +2,7 @@
 // from machines and libraries that may be compared.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,11 @@ struct EnvironmentDifference {
 // governor, and whether the build was dirty. Threads and precision are axes: cells that differ in them have
 // different ids and are never paired.
 std::vector<EnvironmentDifference> environment_differences(const Report& base, const Report& current);
+
+// The same as values, by name: the hard fields of the machine, and the versions of backends and libraries; besides the
+// commit of the program and whether its sources had changes. What the report does not say is "not known" of the machine,
+// and left out of the rest.
+std::map<std::string, std::string> identity_of(const Report& report);
 
 // Of the machines alone, from what measure/environment says.
 std::vector<EnvironmentDifference> machine_differences(const nlohmann::json& base,

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/core/text.hpp"
 #include "tests/cli/program.hpp"
 #include "tests/temporary_folder.hpp"
 
@@ -67,9 +68,19 @@ TEST(CliCompare, finds_the_baseline_of_the_machine_in_a_folder) {
   EXPECT_EQ(compare().code, 0) << compare().err;
 }
 
+// The golden report as if it had been made now, by another commit where one is named.
+std::string golden_of_today(const TemporaryFolder& folder, const char* commit = nullptr) {
+  auto report = json::parse(read_text(golden()));
+  report["run"]["start"] = report["run"]["end"] = utc_now();
+  if (commit) report["run"]["commit"] = commit;
+  const auto file = folder / (commit ? "other.json" : "today.json");
+  std::ofstream(file) << report;
+  return file;
+}
+
 TEST(CliCompare, reads_a_calibration_and_refuses_that_of_another_machine) {
   const TemporaryFolder folder;
-  const std::string report = golden(), file = folder / "c.json";
+  const std::string report = golden_of_today(folder), file = folder / "c.json";
   const Outcome made = run({"calibrate", "--from", report, report, "--out", file});
   EXPECT_EQ(made.code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("False alarms: 0 of"));
@@ -81,6 +92,59 @@ TEST(CliCompare, reads_a_calibration_and_refuses_that_of_another_machine) {
   const Outcome refused = run({"compare", report, report, "--calibration", file});
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("is the calibration of another machine"));
+}
+
+TEST(CliCalibrate, AddsASessionAndRefusesAnotherBuild) {
+  const TemporaryFolder folder;
+  const std::string report = golden_of_today(folder), file = folder / "c.json";
+  for (const std::size_t sessions : {1U, 2U, 3U}) {
+    const Outcome made = run({"calibrate", "--append", "--from", report, report, "--out", file});
+    EXPECT_EQ(made.code, 0) << made.err;
+    EXPECT_EQ(json::parse(read_text(file))["sessions"].size(), sessions);
+  }
+  EXPECT_EQ(run({"calibrate", "--append", "--from", report, "--out", file}).code, 0) << "one run more";
+  EXPECT_EQ(json::parse(read_text(file))["cells"][0]["runs"], 7);
+  const Outcome used = run({"compare", report, report, "--calibration", file, "--filter", "onednn"});
+  EXPECT_THAT(used.out, HasSubstr("4 sessions from"));
+  const Outcome refused =
+      run({"calibrate", "--append", "--from", golden_of_today(folder, "abd"), "--out", file});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("the commit of the program was abc and is abd"));
+  EXPECT_EQ(json::parse(read_text(file))["sessions"].size(), 4U) << "the calibration is as it was";
+  EXPECT_EQ(run({"calibrate", "--append", "--from", report, "--out", "-"}).code, 2);
+}
+
+TEST(CliCompare, SaysWhichMetricIsNotCalibratedAndLeavesOutOldSessions) {
+  const TemporaryFolder folder;
+  const std::string report = golden_of_today(folder), file = folder / "c.json";
+  EXPECT_EQ(run({"calibrate", "--from", report, report, "--out", file}).code, 0);
+  EXPECT_EQ(run({"calibrate", "--append", "--from", report, report, "--out", file}).code, 0);
+  const auto compared = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"compare", report, report, "--calibration", file, "--filter", "onednn"});
+    return run(more);
+  };
+  EXPECT_THAT(compared({}).out, Not(HasSubstr("which is not calibrated")));
+  EXPECT_THAT(compared({"--metric", "compile_time"}).out, HasSubstr("those of compile_time, which is not"));
+  auto calibration = json::parse(read_text(file));
+  calibration["sessions"][0]["made"] = "2020-01-01T00:00:00Z";
+  std::ofstream(file) << calibration;
+  EXPECT_THAT(compared({}).out, HasSubstr("of 2 sessions one is left out"));
+  calibration["sessions"][1]["made"] = "2020-01-01T00:00:00Z";
+  std::ofstream(file) << calibration;
+  EXPECT_EQ(compared({}).code, 2);
+  EXPECT_THAT(compared({}).err, HasSubstr("Calibrate again"));
+}
+
+TEST(CliCompare, AsksForAPercentSignAboveOne) {
+  const Outcome refused = run({"compare", golden(), golden(), "--threshold", "5"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("above 1 it needs a percent sign: 5% or 500%"));
+  const std::vector<std::string> meant{"compare", golden(), golden(), "--filter", "onednn", "--threshold"};
+  for (const char* threshold : {"0.1", "10%", "500%"}) {
+    auto arguments = meant;
+    arguments.emplace_back(threshold);
+    EXPECT_EQ(run(arguments).code, 0) << threshold;
+  }
 }
 
 TEST(CliEnv, prints_the_fingerprint_alone) {

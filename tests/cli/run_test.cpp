@@ -14,6 +14,7 @@ using test::read_text;
 using test::TemporaryFolder;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // The smallest run that times something: two cells' worth of the oracle on data made here.
 const std::vector<std::string> small{"--workload", "mlp",       "--backend", "reference", "--mode",
@@ -173,6 +174,25 @@ TEST(CliRun, prints_the_table_and_the_path_of_a_valid_report) {
   EXPECT_EQ(again.code, 0) << again.err;
   const json resumed = json::parse(read_text(file));
   EXPECT_EQ(resumed["cells"], report["cells"]);
+}
+
+TEST(CliRun, SaysBeforehandThatItsForksDecideNothing) {
+  const TemporaryFolder folder;
+  const auto said = [&](const char* forks) {
+    return test::assay({.arguments = {"run",       "--workload",      "mlp",     "--backend",
+                                      "reference", "--mode",          "graph",   "--dataset",
+                                      "synthetic", "--samples",       "32",      "--batch",
+                                      "32",        "--steps",         "1",       "--blocks",
+                                      "1",         "--warm-up-steps", "1",       "--warm-up-seconds",
+                                      "0",         "--threads",       "1",       "--check=false",
+                                      "--out",     "r.json",          "--forks", forks}},
+                       folder.path())
+        .err;
+  };
+  EXPECT_THAT(said("3"),
+              HasSubstr("with 3 forks no `assay compare` of these 1 cells will decide anything: at "
+                        "95% together it takes 4 (--forks 4)"));
+  EXPECT_THAT(said("4"), Not(HasSubstr("will decide anything")));
 }
 
 TEST(CliRun, checks_times_and_shows_a_single_op) {

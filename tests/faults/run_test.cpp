@@ -388,6 +388,29 @@ TEST_F(RunTest, resume_refuses_a_report_of_another_config) {
   EXPECT_THROW(run(other, registry_, progress), ConfigError);
 }
 
+TEST_F(RunTest, ResumeRefusesAReportOfAnotherMachineOrBuild) {
+  const Report one = run_to_end(request(R"("forks": 1, "mode": "good")"));
+  const auto refusal = [&](const std::function<void(RunRequest&)>& change) -> std::string {
+    RunRequest more = request(R"("forks": 2, "mode": "good")");
+    more.resume = one;
+    change(more);
+    Progress progress = Progress::quiet();
+    try {
+      run(more, registry_, progress);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  EXPECT_EQ(refusal([](RunRequest&) {}), "none");
+  EXPECT_THAT(refusal([](RunRequest& r) { r.environment = {{"cpu", {{"model", "another"}}}}; }),
+              HasSubstr("forks of two machines are not one experiment"));
+  EXPECT_THAT(refusal([](RunRequest& r) { r.resume->run["commit"] = "another"; }),
+              HasSubstr("forks of two builds are not one experiment"));
+  EXPECT_THAT(refusal([](RunRequest& r) { r.resume->run["dirty"] = !r.resume->run["dirty"].get<bool>(); }),
+              HasSubstr("forks of two builds are not one experiment"));
+}
+
 TEST_F(RunTest, resume_may_ask_for_more_forks_and_runs_only_those) {
   RunRequest more = request(R"("forks": 3, "mode": "good")");
   const Report one = run_to_end(request(R"("forks": 1, "mode": "good")"));

@@ -14,12 +14,14 @@ BUILD = Path(os.environ.get("ASSAY_BUILD") or ROOT / "build/dev")
 PROGRAM = BUILD / "assay"
 
 
-def assay(*arguments: object, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+def assay(
+    *arguments: object, timeout: float = 300, folder: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run the program with the backends of the tests beside its own, and no calibration of this machine."""
     environment = os.environ | {"ASSAY_BACKENDS": str(ROOT / "tests")}
     command = [str(PROGRAM), *map(str, arguments)]
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=timeout
+        command, env=environment, capture_output=True, text=True, check=False, timeout=timeout, cwd=folder
     )
 
 

@@ -9,6 +9,7 @@ import os
 import random
 import statistics
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,10 @@ def logs(sample: list[list[int]]) -> np.ndarray:
 
 
 def write(path: Path, cells: list[list[list[int]]]) -> Path:
-    path.write_text(json.dumps(report_of(cells)))
+    report = report_of(cells)
+    # A calibration is as old as its reports.
+    report["run"]["start"] = report["run"]["end"] = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    path.write_text(json.dumps(report))
     return path
 
 
@@ -125,6 +129,47 @@ def test_calibrate_gives_the_variances_of_a_one_way_analysis(tmp_path: Path) -> 
             assert change == pytest.approx(math.expm1(seen), rel=1e-9)
 
 
+def test_sessions_that_differ_widen_what_two_runs_differ_by(tmp_path: Path) -> None:
+    lot = random.Random(8)
+    lengths = [[6, 6, 6], [5, 6], [6, 4, 6, 6]]  # forks of the runs of each session
+    sessions = []
+    for lengths_of_one in lengths:
+        middle = 2e-3 * lot.lognormvariate(0, 0.05)
+        sessions.append(
+            [forks(n, middle * lot.lognormvariate(0, 0.02), 0.02, lot.randrange(999)) for n in lengths_of_one]
+        )
+    place = tmp_path / "c.json"
+    for s, runs in enumerate(sessions):
+        files = [write(tmp_path / f"{s}-{r}.json", [run]) for r, run in enumerate(runs)]
+        done = assay("calibrate", "--append", "--from", *files, "--out", place)
+        assert done.returncode == 0, done.stderr
+    (cell,) = json.loads(place.read_text())["cells"]
+    values = [[logs(run) for run in runs] for runs in sessions]
+    every = [run for runs in values for run in runs]
+    within = sum(run.var() * len(run) for run in every) / sum(len(run) - 1 for run in every)
+    means = [[run.mean() for run in runs] for runs in values]
+    k, n = len(means), len(every)
+    of_sessions = np.var([np.mean(one) for one in means], ddof=1)
+    of_runs = sum(np.var(one) * len(one) for one in means) / (n - k)
+    rest = (1 - np.mean([1 / len(one) for one in means])) * of_runs
+    # of_sessions + rest is expected to be the variance of sessions, of runs, and of the mean of a run.
+    between = of_sessions + rest - within * np.mean([1 / len(run) for run in every])
+    degrees = (of_sessions + rest) ** 2 / (of_sessions**2 / (k - 1) + rest**2 / (n - k))
+    assert (cell["sessions"], cell["runs"], cell["forks"]) == (3, 9, 4)
+    assert cell["within_runs"] == pytest.approx(math.sqrt(within), rel=1e-9)
+    assert between > 0
+    assert cell["between_runs"] == pytest.approx(math.sqrt(between), rel=1e-9)
+    assert cell["degrees"] == int(degrees)
+    comparison = told(
+        "compare", tmp_path / "0-0.json", tmp_path / "2-0.json", "--calibration", place, "--format", "json",
+        codes=(0, 3, 6),
+    )  # fmt: skip
+    estimate, lower, _, _ = hodges_lehmann(logs(sessions[0][0]), logs(sessions[2][0]), 0.95)
+    floor = stats.t.ppf(0.975, int(degrees)) * math.sqrt(2 * between)
+    expected = math.exp(estimate - math.hypot(estimate - lower, floor))
+    assert comparison["cells"][0]["lower"] == pytest.approx(expected, rel=1e-9)
+
+
 def test_calibrate_counts_alarms_and_finds_the_floor_over_all_pairs_of_runs(tmp_path: Path) -> None:
     lot = random.Random(6)
     runs = [forks(8, 2e-3 * lot.lognormvariate(0, 0.1), 0.005, r) for r in range(6)]
@@ -175,6 +220,22 @@ def run_numpy(out: Path, *arguments: object) -> list[dict[str, Any]]:
     done = assay("run", *SHORT, "--out", out, *arguments)
     assert done.returncode == 0, done.stderr
     return json.loads(out.read_text())["cells"]
+
+
+@numpy_only
+def test_calibrate_counts_each_run_by_itself_and_loses_none(tmp_path: Path) -> None:
+    asked = ("calibrate", *SHORT, "--forks", 2, "--spare-rounds", 0, "--out", tmp_path / "c.json")
+    # No cell has this metric: nothing is calibrated, and what was measured is kept.
+    without = assay(*asked, "--runs", 2, "--metric", "test_accuracy", folder=tmp_path)
+    assert without.returncode == 4
+    assert (without.stderr.count("[2/2]"), without.stderr.count("[3/")) == (2, 0)
+    assert "0 of 2 forks count and have a test_accuracy" in without.stderr
+    kept = sorted(tmp_path.glob("reports/calibrate-*/*.json"))
+    assert [file.name for file in kept] == ["1.json", "2.json"]
+    assert assay("validate", *kept).returncode == 0
+    few = assay(*asked, "--runs", 1, "--append", folder=tmp_path)
+    assert few.returncode == 2, "the first session takes two runs, which is said before the first of them"
+    assert "run 1 of 1" not in few.stderr
 
 
 def step_times(cell: dict[str, Any], undisturbed: bool = True) -> dict[int, float]:

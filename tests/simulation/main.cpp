@@ -1,8 +1,11 @@
 // Replays recorded forks as comparisons and counts how often each rule is wrong and how often it finds a
-// change. Prints the table of docs/explanation/statistics.md; scripts/simulate-gate puts it there.
+// change. Prints the tables of docs/explanation/statistics.md; scripts/simulate-gate puts them there.
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,107 +18,182 @@
 namespace assay::simulation {
 namespace {
 
-std::string percent(int count, int of) {
-  const double share = 100.0 * count / std::max(1, of);
-  return count == 0 ? "0" : share < 1 ? fmt::format("{:.1f}", share) : fmt::format("{:.0f}", share);
+// How often something happened.
+struct Share {
+  int events = 0, of = 0;
+
+  void count(bool happened) {
+    events += happened;
+    ++of;
+  }
+  std::string percent() const {
+    if (of == 0) return "-";
+    const double share = 100.0 * events / of;
+    if (events == 0) return "0 %";
+    return share < 1 ? fmt::format("{:.1f} %", share) : fmt::format("{:.0f} %", share);
+  }
+  std::string text() const { return events == 0 ? percent() : fmt::format("{} ({})", events, percent()); }
+};
+
+bool any_slower(const Comparison& comparison) { return comparison.count(Verdict::slower) > 0; }
+
+bool any_slower(const std::vector<CellVerdict>& cells) {
+  return std::ranges::any_of(cells, [](const CellVerdict& cell) { return cell.verdict == Verdict::slower; });
 }
 
-// Comparisons of 20 cells without any change: in how many of them a rule calls one or more slower.
+int runs_in(const Runs& runs) {
+  int sum = 0;
+  for (const auto& session : runs) sum += static_cast<int>(session.size());
+  return sum;
+}
+
+// Comparisons without any change: in how many of them a rule calls one cell or more slower.
 struct Alarms {
-  int comparisons = 0, u_test = 0, u_test_cells = 0, cells = 0, compare = 0, calibrated = 0, ab = 0;
+  int runs = 0;
+  Share u_test, u_test_cells, compare, calibrated, ab;
 };
 
-Alarms alarms(const Series& series, int comparisons, double threshold, std::uint64_t seed) {
-  Design design;
-  design.threshold = threshold;
-  Design sequential = design;
-  sequential.confidence = 0.95;  // as `assay ab` has it: a confirmation follows
-  Philox lot(seed, "alarms/" + series.name + fmt::format("/{}", threshold));
+Alarms alarms(const Recording& recording, const Design& design, int draws, std::uint64_t seed) {
   Alarms found;
-  found.comparisons = comparisons;
-  for (int i = 0; i < comparisons; ++i) {
-    bool u_test = false, compare = false, with_calibration = false, ab = false;
-    const Places places = two_places(series, design, lot);
-    const std::vector<RunSpread> between = calibrated(series, design, lot);
-    for (int cell = 0; cell < design.cells; ++cell) {
-      const TwoRuns runs = two_runs(series, design, places, cell, 0);
-      const bool flagged = flagged_by_u_test(runs);
-      found.u_test_cells += flagged;
-      ++found.cells;
-      u_test |= flagged;
-      compare |= by_compare(runs, design, {}).verdict == Verdict::slower;
-      with_calibration |=
-          by_compare(runs, design, between[static_cast<std::size_t>(cell)]).verdict == Verdict::slower;
-      ab |= by_ab(series, sequential, 0, lot).verdict.verdict == Verdict::slower;
+  for (const Split& split : splits(recording, design)) {
+    found.runs += runs_in(split.judged);
+    const auto calibration = calibration_by(split.calibrating, design);
+    for (const TwoRuns& two : pairs(split.judged)) {
+      bool flagged = false;
+      for (std::size_t cell = 0; cell < two.base.cells.size(); ++cell) {
+        const bool one = flagged_by_u_test(two.base.cells[cell], two.current.cells[cell]);
+        found.u_test_cells.count(one);
+        flagged = flagged || one;
+      }
+      found.u_test.count(flagged);
+      found.compare.count(any_slower(compared(two.base, two.current, design)));
+      if (calibration)
+        found.calibrated.count(any_slower(compared(two.base, two.current, design, calibration)));
     }
-    found.u_test += u_test;
-    found.compare += compare;
-    found.calibrated += with_calibration;
-    found.ab += ab;
+  }
+  Philox lot(seed, "alarms/" + recording.name);
+  for (int draw = 0; draw < draws; ++draw) {
+    const Session& session = recording.sessions[lot.below(recording.sessions.size())];
+    found.ab.count(any_slower(by_ab(session, design, 0, lot).cells));
   }
   return found;
 }
 
+// Of cells that became slower.
 struct Power {
-  int trials = 0, compare = 0, calibrated = 0, ab = 0;
-  int forks_asked = 0;  // the median of what an undecided comparison says it would take
-  int rounds = 0;       // the median that ab took
+  Share compare, calibrated, ab;
+  std::vector<double> forks_asked;  // by undecided comparisons; 1000 where no number would do
+  std::vector<double> rounds;       // that ab took
 };
 
-Power power(const Series& series, int trials, double effect, double threshold, std::uint64_t seed) {
-  Design design;
-  design.threshold = threshold;
-  Design sequential = design;
-  sequential.confidence = 0.95;
-  Philox lot(seed, "power/" + series.name + fmt::format("/{}/{}", effect, threshold));
+void count_slower(Share& share, const Comparison& comparison) {
+  for (const CellVerdict& cell : comparison.cells) share.count(cell.verdict == Verdict::slower);
+}
+
+Power power(const Recording& recording, const Design& design, double effect, int draws, std::uint64_t seed) {
   Power found;
-  found.trials = trials;
-  std::vector<double> asked, rounds;
-  for (int i = 0; i < trials; ++i) {
-    const int cell = i % design.cells;
-    const TwoRuns runs = two_runs(series, design, two_places(series, design, lot), cell, effect);
-    const CellVerdict verdict = by_compare(runs, design, {});
-    found.compare += verdict.verdict == Verdict::slower;
-    if (verdict.verdict == Verdict::inconclusive) asked.push_back(verdict.forks_needed.value_or(1000));
-    const RunSpread between = calibrated(series, design, lot)[static_cast<std::size_t>(cell)];
-    found.calibrated += by_compare(runs, design, between).verdict == Verdict::slower;
-    const SequentialResult result = by_ab(series, sequential, effect, lot);
-    found.ab += result.verdict.verdict == Verdict::slower;
-    rounds.push_back(result.rounds);
+  for (const Split& split : splits(recording, design)) {
+    const auto calibration = calibration_by(split.calibrating, design);
+    for (const TwoRuns& two : pairs(split.judged)) {
+      const Report slower = slowed(two.current, effect);
+      const Comparison plain = compared(two.base, slower, design);
+      count_slower(found.compare, plain);
+      if (calibration) count_slower(found.calibrated, compared(two.base, slower, design, calibration));
+      for (const CellVerdict& cell : plain.cells)
+        if (cell.verdict == Verdict::inconclusive)
+          found.forks_asked.push_back(cell.forks_needed.value_or(1000));
+    }
   }
-  if (!asked.empty()) found.forks_asked = static_cast<int>(median(asked));
-  found.rounds = static_cast<int>(median(rounds));
+  Philox lot(seed, "power/" + recording.name + fmt::format("/{}/{}", effect, design.threshold));
+  for (int draw = 0; draw < draws; ++draw) {
+    const Session& session = recording.sessions[lot.below(recording.sessions.size())];
+    const SequentialResult result = by_ab(session, design, effect, lot);
+    for (std::size_t cell = 0; cell < result.cells.size(); ++cell) {
+      found.ab.count(result.cells[cell].verdict == Verdict::slower);
+      found.rounds.push_back(result.rounds[cell]);
+    }
+  }
   return found;
 }
 
-void print_alarms(const std::vector<Series>& all, int comparisons, std::uint64_t seed) {
-  fmt::print(
-      "| recorded noise | forks | spread | U test, of cells | U test | compare | compare, calibrated | ab |\n"
-      "|---|---|---|---|---|---|---|---|\n");
-  for (const Series& series : all) {
-    const Alarms found = alarms(series, comparisons, 0.05, seed);
-    fmt::print("| {} | {} | {:.1f} % | {} % | {} % | {} % | {} % | {} % |\n", series.name,
-               series.forks.size(), 100 * series.spread(), percent(found.u_test_cells, found.cells),
-               percent(found.u_test, comparisons), percent(found.compare, comparisons),
-               percent(found.calibrated, comparisons), percent(found.ab, comparisons));
-    std::fflush(stdout);
-  }
+std::string spread_text(const Recording& recording) {
+  const std::vector<double> spreads = recording.spreads();
+  const auto [least, most] = std::minmax_element(spreads.begin(), spreads.end());
+  const std::string low = fmt::format("{:.1f}", 100 * *least), high = fmt::format("{:.1f}", 100 * *most);
+  return low == high ? low + " %" : fmt::format("{} to {} %", low, high);
 }
 
-void print_power(const std::vector<Series>& all, int trials, std::uint64_t seed) {
+// Of recordings, how many have an alarm at all.
+struct Summary {
+  Share u_test, compare, calibrated, ab;
+
+  void count(const Alarms& found) {
+    u_test.count(found.u_test.events > 0);
+    compare.count(found.compare.events > 0);
+    if (found.calibrated.of > 0) calibrated.count(found.calibrated.events > 0);
+    ab.count(found.ab.events > 0);
+  }
+};
+
+std::string recordings_text(const Share& share) {
+  return fmt::format("{} of {} (at most {:.0f} %)", share.events, share.of,
+                     100 * upper_share(share.events, share.of, 0.95));
+}
+
+struct Asked {
+  Design design;
+  int draws = 200;
+  std::uint64_t seed = 1;
+};
+
+// `calm`: what was made of recordings, which are no further recordings.
+void print_alarms(const std::vector<Recording>& recorded, const std::vector<Recording>& calm,
+                  const Asked& asked) {
   fmt::print(
-      "\n| recorded noise | change, threshold | compare | compare, calibrated | forks it asks for | ab | "
-      "rounds of ab |\n"
+      "| recording | sessions | flags | cells | spread | runs | comparisons | U test, of cells | U test | compare | "
+      "compare, calibrated | ab, of {} |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+      asked.draws);
+  Summary summary;
+  const auto row = [&](const Recording& recording) {
+    const Alarms found = alarms(recording, asked.design, asked.draws, asked.seed);
+    fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", recording.name,
+               recording.sessions.size() == 1 ? "1, halved" : std::to_string(recording.sessions.size()),
+               recording.flags ? "yes" : "no", recording.cells(), spread_text(recording), found.runs,
+               found.compare.of, found.u_test_cells.percent(), found.u_test.text(), found.compare.text(),
+               found.calibrated.text(), found.ab.text());
+    std::fflush(stdout);
+    return found;
+  };
+  for (const Recording& recording : recorded) summary.count(row(recording));
+  for (const Recording& recording : calm) row(recording);
+  fmt::print(
+      "\nRecordings with a false alarm in any of their comparisons: U test {}, `compare` {}, `compare` calibrated {}, "
+      "`ab` {}.\nIn brackets: the largest share of such recordings that these counts leave possible (Clopper and "
+      "Pearson, 95 %).\n",
+      recordings_text(summary.u_test), recordings_text(summary.compare), recordings_text(summary.calibrated),
+      recordings_text(summary.ab));
+}
+
+std::string forks_text(const std::vector<double>& asked) {
+  if (asked.empty()) return "-";
+  const double middle = median(asked);
+  return middle >= 1000 ? "more than 1000" : fmt::format("{:.0f}", middle);
+}
+
+void print_power(const std::vector<Recording>& all, const Asked& asked) {
+  fmt::print(
+      "\n| recording | change, threshold | compare | compare, calibrated | forks it asks for | ab | rounds of ab |\n"
       "|---|---|---|---|---|---|---|\n");
-  for (const Series& series : all)
-    for (const auto& [effect, threshold] : {std::pair{0.10, 0.05}, std::pair{0.05, 0.02}}) {
-      const Power found = power(series, trials, effect, threshold, seed);
-      fmt::print("| {} | +{:.0f} %, {:.0f} % | {} % | {} % | {} | {} % | {} |\n", series.name, 100 * effect,
-                 100 * threshold, percent(found.compare, trials), percent(found.calibrated, trials),
-                 found.forks_asked == 0      ? "-"
-                 : found.forks_asked >= 1000 ? "more than 1000"
-                                             : std::to_string(found.forks_asked),
-                 percent(found.ab, trials), found.rounds);
+  for (const Recording& recording : all)
+    for (const auto& [effect, threshold] :
+         std::array{std::pair{0.30, 0.05}, std::pair{0.10, 0.05}, std::pair{0.05, 0.02}}) {
+      Design design = asked.design;
+      design.threshold = threshold;
+      const Power found = power(recording, design, effect, asked.draws, asked.seed);
+      fmt::print("| {} | +{:.0f} %, {:.0f} % | {} | {} | {} | {} | {:.0f} |\n", recording.name, 100 * effect,
+                 100 * threshold, found.compare.percent(), found.calibrated.percent(),
+                 forks_text(found.forks_asked), found.ab.percent(), median(found.rounds));
       std::fflush(stdout);
     }
 }
@@ -123,15 +201,15 @@ void print_power(const std::vector<Series>& all, int trials, std::uint64_t seed)
 int run(int argc, char** argv) {
   CLI::App app("Replays recorded forks as comparisons");
   std::string noise, filter;
-  int comparisons = 1000;
   double scale = 0.02;
-  std::uint64_t seed = 1;
+  Asked asked;
   std::vector<double> first, second;
-  app.add_option("--noise", noise, "tests/noise/forks.json");
-  app.add_option("--comparisons", comparisons, "Of 20 cells without a change; as many cells with one [1000]");
-  app.add_option("--seed", seed);
+  app.add_option("--noise", noise, "What scripts/record-noise wrote");
+  app.add_option("--draws", asked.draws, "Of the sides of ab, for each recording [200]");
+  app.add_option("--forks", asked.design.forks, fmt::format("A side [{}]", asked.design.forks));
+  app.add_option("--seed", asked.seed);
   app.add_option("--scale", scale, "Also the quiet recordings and the stabs, scaled to this spread [0.02]");
-  app.add_option("--filter", filter, "Only series whose name holds TEXT");
+  app.add_option("--filter", filter, "Only recordings whose name holds TEXT");
   app.add_option("--u-test", first, "Instead: print p of the U test of these values and --against");
   app.add_option("--against", second);
   CLI11_PARSE(app, argc, argv);
@@ -139,18 +217,17 @@ int run(int argc, char** argv) {
     fmt::print("{:.17g}\n", mann_whitney_p(first, second));
     return 0;
   }
-  std::vector<Series> all = read_noise(noise);
+  std::vector<Recording> recorded = read_noise(noise), calm;
+  std::erase_if(recorded, [&](const Recording& one) { return one.name.find(filter) == std::string::npos; });
   // What a calmer machine of each kind would record.
-  const std::size_t recorded = all.size();
-  for (std::size_t i = 0; i < recorded && scale > 0; ++i) {
-    if (all[i].kind != "quiet" && all[i].kind != "tails") continue;
-    Series calm = scaled(all[i], scale);
-    calm.name += fmt::format(", scaled to {:.3g} %", 100 * scale);
-    all.push_back(std::move(calm));
+  for (const Recording& one : recorded) {
+    if (scale <= 0 || (one.kind != "quiet" && one.kind != "tails")) continue;
+    calm.push_back(scaled(one, scale));
+    calm.back().name += fmt::format(", scaled to {:.3g} %", 100 * scale);
   }
-  std::erase_if(all, [&](const Series& series) { return series.name.find(filter) == std::string::npos; });
-  print_alarms(all, comparisons, seed);
-  print_power(all, comparisons, seed);
+  print_alarms(recorded, calm, asked);
+  recorded.insert(recorded.end(), calm.begin(), calm.end());
+  print_power(recorded, asked);
   return 0;
 }
 

@@ -1,65 +1,193 @@
 #include "tests/simulation/noise.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <functional>
+#include <set>
+
+#include <fmt/format.h>
 
 #include "harness/core/json/decode.hpp"
 #include "harness/core/statistics.hpp"
+#include "harness/report/axes_json.hpp"
+#include "harness/report/fork_time.hpp"
 
 namespace assay::simulation {
 namespace {
 
-struct RecordedSeries {
-  std::string name{}, kind{};
-  std::vector<std::vector<double>> forks{};  // seconds of blocks
+struct RecordedFork {
+  int round = 0;
+  std::vector<std::string> flags{};
+  std::vector<std::int64_t> blocks{};
 };
-constexpr auto describe(Of<RecordedSeries>) {
-  return fields("series", "Times of one cell.", field("name", &RecordedSeries::name, "Its name."),
-                field("kind", &RecordedSeries::kind, "quiet, tails, ..."),
-                field("forks", &RecordedSeries::forks, "Seconds of the blocks of each fork."));
+constexpr auto describe(Of<RecordedFork>) {
+  return fields(
+      "fork", "A fork that was ok.", field("round", &RecordedFork::round, "Its round."),
+      field("flags", &RecordedFork::flags, "Its own.").left_out_by_default(),
+      field("blocks", &RecordedFork::blocks, "Nanoseconds a step of its timed blocks.").not_empty());
 }
-struct Recording {
-  std::vector<RecordedSeries> series{};
+struct RecordedCell {
+  Axes axes{};
+  std::vector<RecordedFork> forks{};
 };
-constexpr auto describe(Of<Recording>) {
-  return fields("recording", "Recorded times.", field("series", &Recording::series, "Each of one cell."));
+constexpr auto describe(Of<RecordedCell>) {
+  return fields("cell", "Times of one cell.", field("axes", &RecordedCell::axes, "What it is."),
+                field("forks", &RecordedCell::forks, "In the order of time."));
+}
+struct RecordedSession {
+  std::string start{};
+  std::vector<RecordedCell> cells{};
+};
+constexpr auto describe(Of<RecordedSession>) {
+  return fields("session", "One run.", field("start", &RecordedSession::start, "ISO 8601, UTC."),
+                field("cells", &RecordedSession::cells, "Its rows."));
+}
+struct RecordedNoise {
+  std::string name{}, kind{}, machine{}, commit{}, command{};
+  bool flags = false;
+  std::vector<RecordedSession> sessions{};
+};
+constexpr auto describe(Of<RecordedNoise>) {
+  return fields("recording", "Sessions of one build on one machine.",
+                field("name", &RecordedNoise::name, "Its name."),
+                field("kind", &RecordedNoise::kind, "quiet, tails, ..."),
+                field("machine", &RecordedNoise::machine, "In words."),
+                field("commit", &RecordedNoise::commit, "Of the program."),
+                field("command", &RecordedNoise::command, "That recorded it."),
+                field("flags", &RecordedNoise::flags, "Whether flags were recorded."),
+                field("sessions", &RecordedNoise::sessions, "In the order of time."));
+}
+struct RecordedFile {
+  std::vector<RecordedNoise> recordings{};
+};
+constexpr auto describe(Of<RecordedFile>) {
+  return fields("noise", "Recorded times.",
+                field("recordings", &RecordedFile::recordings, "Each of one kind."));
+}
+
+Fork fork_of(RecordedFork recorded) {
+  Fork fork;
+  fork.round = recorded.round;
+  fork.seed = static_cast<std::uint64_t>(recorded.round) + 1;
+  fork.status = Status::ok;
+  fork.flags = std::move(recorded.flags);
+  std::int64_t now = 0;
+  for (const std::int64_t length : recorded.blocks) {
+    fork.blocks.push_back({.steps = 1, .begin_ns = now, .end_ns = now + length});
+    now += length;
+  }
+  return fork;
+}
+
+CellReport cell_of(RecordedCell recorded) {
+  CellReport cell;
+  cell.axes = std::move(recorded.axes);
+  cell.id = cell_id(cell.axes);
+  cell.status = Status::ok;
+  for (RecordedFork& fork : recorded.forks) cell.forks.push_back(fork_of(std::move(fork)));
+  return cell;
+}
+
+std::vector<int> rounds_of(const CellReport& cell) {
+  std::vector<int> rounds;
+  for (const Fork& fork : cell.forks) rounds.push_back(fork.round);
+  return rounds;
+}
+
+std::vector<std::string> ids_of(const Session& session) {
+  std::vector<std::string> ids;
+  for (const CellReport& cell : session.cells) ids.push_back(cell.id);
+  return ids;
+}
+
+void require_whole(const Recording& recording, const std::string& file) {
+  const auto refuse = [&](const char* why) {
+    throw JsonError(fmt::format("{}: {}: {}", file, recording.name, why));
+  };
+  if (recording.sessions.empty()) refuse("it has no session");
+  const auto ids = ids_of(recording.sessions.front());
+  if (ids.empty()) refuse("it has no cell");
+  if (std::set<std::string>(ids.begin(), ids.end()).size() != ids.size()) refuse("a cell is there twice");
+  for (const Session& session : recording.sessions) {
+    if (ids_of(session) != ids) refuse("its sessions have other cells");
+    for (const CellReport& cell : session.cells) {
+      const auto rounds = rounds_of(cell);
+      if (rounds.empty() || rounds != rounds_of(session.cells.front())) refuse("a cell lacks a round");
+      if (std::adjacent_find(rounds.begin(), rounds.end(), std::greater_equal<>()) != rounds.end())
+        refuse("its rounds are not in order");
+    }
+  }
+}
+
+double log_time(const Fork& fork) { return std::log(fork_time(fork).value().step_seconds); }
+
+double spread_of(const CellReport& cell) {
+  double sum = 0, squares = 0;
+  for (const Fork& fork : cell.forks) sum += log_time(fork);
+  const auto n = static_cast<double>(cell.forks.size());
+  for (const Fork& fork : cell.forks) squares += std::pow(log_time(fork) - sum / n, 2);
+  return std::sqrt(squares / (n - 1));
+}
+
+double middle_of(const CellReport& cell) {
+  std::vector<double> times;
+  for (const Fork& fork : cell.forks) times.push_back(log_time(fork));
+  return median(times);
 }
 
 }  // namespace
 
-double Series::spread() const {
-  double sum = 0, squares = 0;
-  for (const double value : values) sum += std::log(value);
-  const auto n = static_cast<double>(values.size());
-  for (const double value : values) squares += std::pow(std::log(value) - sum / n, 2);
-  return std::sqrt(squares / (n - 1));
+int Recording::rounds() const {
+  int sum = 0;
+  for (const Session& session : sessions) sum += static_cast<int>(session.cells.front().forks.size());
+  return sum;
 }
 
-Series scaled(const Series& series, double spread) {
-  const double factor = spread / series.spread(), middle = std::log(median(series.values));
-  const auto moved = [&](double value) { return std::exp(middle + factor * (std::log(value) - middle)); };
-  Series made;
-  made.kind = series.kind;
-  made.name = series.name;
-  for (const auto& fork : series.forks) {
-    std::vector<double> blocks;
-    for (const double block : fork) blocks.push_back(moved(block));
-    made.values.push_back(median(blocks));
-    made.forks.push_back(std::move(blocks));
+std::vector<double> Recording::spreads() const {
+  std::vector<double> found;
+  for (std::size_t cell = 0; cell < cells(); ++cell) {
+    std::vector<double> of_sessions;
+    for (const Session& session : sessions) of_sessions.push_back(spread_of(session.cells[cell]));
+    found.push_back(median(of_sessions));
   }
+  return found;
+}
+
+Recording scaled(const Recording& recording, double spread) {
+  Recording made = recording;
+  for (Session& session : made.sessions)
+    for (CellReport& cell : session.cells) {
+      const double factor = spread / spread_of(cell), middle = middle_of(cell);
+      for (Fork& fork : cell.forks) {
+        std::int64_t now = 0;
+        for (Block& block : fork.blocks) {
+          const double length = std::exp(middle + factor * (std::log(block_seconds(block)) - middle));
+          block.begin_ns = now;
+          now += std::llround(1e9 * length);
+          block.end_ns = now;
+        }
+      }
+    }
   return made;
 }
 
-std::vector<Series> read_noise(const std::filesystem::path& file) {
-  std::vector<Series> all;
-  for (RecordedSeries& recorded : decoded<Recording>(read_strict_json(file), file.string()).series) {
-    Series& series = all.emplace_back();
-    series.name = std::move(recorded.name);
-    series.kind = std::move(recorded.kind);
-    for (std::vector<double>& blocks : recorded.forks) {
-      if (blocks.empty()) throw JsonError(file.string() + ": " + series.name + ": a fork has no block");
-      series.values.push_back(median(blocks));
-      series.forks.push_back(std::move(blocks));
+std::vector<Recording> read_noise(const std::filesystem::path& file) {
+  std::vector<Recording> all;
+  for (RecordedNoise& recorded : decoded<RecordedFile>(read_strict_json(file), file.string()).recordings) {
+    Recording& recording = all.emplace_back();
+    recording.name = std::move(recorded.name);
+    recording.kind = std::move(recorded.kind);
+    recording.machine = std::move(recorded.machine);
+    recording.commit = std::move(recorded.commit);
+    recording.command = std::move(recorded.command);
+    recording.flags = recorded.flags;
+    for (RecordedSession& session : recorded.sessions) {
+      Session& made = recording.sessions.emplace_back();
+      made.start = std::move(session.start);
+      for (RecordedCell& cell : session.cells) made.cells.push_back(cell_of(std::move(cell)));
     }
+    require_whole(recording, file.string());
   }
   return all;
 }

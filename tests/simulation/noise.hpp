@@ -5,22 +5,36 @@
 #include <string>
 #include <vector>
 
+#include "harness/report/report.hpp"
+
 namespace assay::simulation {
 
-struct Series {
-  std::string name, kind;
-  std::vector<std::vector<double>> forks;  // in the order of time; of each the time a step of its blocks
-  std::vector<double> values;              // the medians of the forks: what the program compares
-
-  // Standard deviation of ln(value): what `assay calibrate` calls the scatter of forks.
-  double spread() const;
+// One start of `assay run`: the rows of its report, each fork with its round, its flags and its timed blocks, and without
+// the marks that follow from all forks of a round. Each round has each cell once, in the order of time.
+struct Session {
+  std::string start;  // ISO 8601, UTC
+  std::vector<CellReport> cells;
 };
 
-// The same shape, order and disturbances, with every deviation of ln(value) from its median made smaller or
-// larger so that the spread becomes that: the noise of a calmer machine of this kind.
-Series scaled(const Series& series, double spread);
+// Sessions with the same cells, made in one way by one build on one machine.
+struct Recording {
+  std::string name, kind;
+  std::string machine, commit, command;  // how it was made
+  bool flags = false;                    // whether the flags of forks were recorded
+  std::vector<Session> sessions;
 
-// Of tests/noise/forks.json. Throws JsonError.
-std::vector<Series> read_noise(const std::filesystem::path& file);
+  std::size_t cells() const { return sessions.front().cells.size(); }
+  int rounds() const;
+  // Standard deviation of ln(time of a fork) over a whole session, in the median of sessions: of each cell.
+  std::vector<double> spreads() const;
+};
+
+// The same shape, order and disturbances, with every deviation of ln(time) of a cell from its median over the session
+// made smaller or larger so that its spread in that session is `spread`: the noise of a calmer machine of this kind.
+// What sessions differ by stays as it is.
+Recording scaled(const Recording& recording, double spread);
+
+// Of a file that scripts/record-noise wrote. Throws JsonError.
+std::vector<Recording> read_noise(const std::filesystem::path& file);
 
 }  // namespace assay::simulation

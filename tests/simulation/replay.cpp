@@ -1,100 +1,187 @@
 #include "tests/simulation/replay.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <span>
 #include <string>
 #include <utility>
 
-#include "harness/conductor/compare/calibration.hpp"
-#include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/compare/trial.hpp"
+#include "harness/report/fork_time.hpp"
 #include "tests/simulation/u_test.hpp"
 
 namespace assay::simulation {
 namespace {
 
-constexpr int calibration_runs = 5;
+// The rounds of a session from the place `from` on, as a report of its own.
+Report report_of(const Session& session, std::size_t from, std::size_t rounds) {
+  Report report;
+  report.run = nlohmann::json::object();
+  report.environment = nlohmann::json::object();
+  for (const CellReport& recorded : session.cells) {
+    CellReport& cell = report.cells.emplace_back(recorded);
+    const auto first = recorded.forks.begin() + static_cast<std::ptrdiff_t>(from);
+    cell.forks.assign(first, first + static_cast<std::ptrdiff_t>(rounds));
+  }
+  mark_disturbed_rounds(report.cells);
+  for (CellReport& cell : report.cells) cell.flags = quality_flags(cell.forks);
+  return report;
+}
 
-double cell_confidence(const Design& design) { return 1 - (1 - design.confidence) / design.cells; }
+// In the group of cells that has most of them.
+int disturbed_rounds_of(const Report& report) {
+  std::map<std::string, std::vector<const CellReport*>> groups;
+  for (const CellReport& cell : report.cells) groups[group_title(cell.axes)].push_back(&cell);
+  std::size_t most = 0;
+  for (const auto& [title, cells] : groups) most = std::max(most, uncounted_rounds(cells).size());
+  return static_cast<int>(most);
+}
+
+std::vector<Report> runs_of(const Session& session, std::size_t from, std::size_t to, const Design& design) {
+  std::vector<Report> runs;
+  for (;;) {
+    auto rounds = static_cast<std::size_t>(design.forks);
+    for (;;) {
+      if (from + rounds > to) return runs;
+      Report run = report_of(session, from, rounds);
+      const auto wanted =
+          static_cast<std::size_t>(design.forks + std::min(disturbed_rounds_of(run), design.spare_rounds));
+      if (rounds < wanted) {
+        rounds = wanted;
+        continue;
+      }
+      runs.push_back(std::move(run));
+      from += rounds;
+      break;
+    }
+  }
+}
+
+std::size_t rounds_in(const Session& session) { return session.cells.front().forks.size(); }
+
+double time_of(const Fork& fork) { return fork_time(fork).value().step_seconds; }
+
+void slow_down(Fork& fork, double effect) {
+  for (Block& block : fork.blocks) {
+    const auto length = static_cast<double>(block.end_ns - block.begin_ns);
+    block.end_ns = block.begin_ns + std::llround(length * (1 + effect));
+  }
+}
+
+std::vector<double> blocks_of(const CellReport& cell) {
+  std::vector<double> blocks;
+  for (const Fork* fork : ok_forks(cell))
+    for (const Block* block : timed_blocks(*fork)) blocks.push_back(block_seconds(*block));
+  return blocks;
+}
+
+// P(Binomial(n, p) <= k).
+double binomial(int k, int n, double p) {
+  double term = std::pow(1 - p, n), sum = 0;
+  for (int i = 0; i <= k; ++i) {
+    sum += term;
+    term *= (n - i) / (i + 1.0) * p / (1 - p);
+  }
+  return sum;
+}
 
 }  // namespace
 
-std::size_t turn(const Series& series, const Design& design) {
-  return std::max<std::size_t>(1, series.forks.size() / (2 * static_cast<std::size_t>(design.forks)));
+std::vector<Split> splits(const Recording& recording, const Design& design) {
+  Split split;
+  if (recording.sessions.size() == 1) {
+    const Session& only = recording.sessions.front();
+    const std::size_t middle = rounds_in(only) / 2;
+    split.calibrating = {runs_of(only, 0, middle, design)};
+    split.judged = {runs_of(only, middle, rounds_in(only), design)};
+  } else {
+    const std::size_t half = recording.sessions.size() / 2;
+    for (std::size_t i = 0; i < recording.sessions.size(); ++i) {
+      const Session& session = recording.sessions[i];
+      (i < half ? split.calibrating : split.judged)
+          .push_back(runs_of(session, 0, rounds_in(session), design));
+    }
+  }
+  return {split, {split.judged, split.calibrating}};
 }
 
-Forks run_of(const Series& series, const Design& design, std::size_t from, int cell) {
-  const std::size_t step = turn(series, design);
-  Forks made;
-  // The cells of a run begin one after another within the first turn.
-  from += static_cast<std::size_t>(cell) * step / static_cast<std::size_t>(design.cells);
-  for (int i = 0; i < design.forks; ++i, from += step) {
-    const std::size_t at = from % series.forks.size();
-    made.values.push_back(series.values[at]);
-    made.blocks.insert(made.blocks.end(), series.forks[at].begin(), series.forks[at].end());
+std::vector<TwoRuns> pairs(const Runs& runs) {
+  std::vector<const Report*> all;
+  for (const auto& session : runs)
+    for (const Report& run : session) all.push_back(&run);
+  std::vector<TwoRuns> found;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t j = i + 1; j < all.size(); ++j) found.push_back({*all[i], *all[j]});
+  return found;
+}
+
+Report slowed(const Report& run, double effect) {
+  Report made = run;
+  for (CellReport& cell : made.cells)
+    for (Fork& fork : cell.forks) slow_down(fork, effect);
+  return made;
+}
+
+std::optional<Calibration> calibration_by(const Runs& runs, const Design& design) {
+  CalibrationSettings settings;
+  settings.threshold = design.threshold;
+  settings.confidence = design.confidence;
+  std::optional<Calibration> made;
+  for (const std::vector<Report>& session : runs) {
+    const std::span<const Report> first(session.data(),
+                                        std::min(session.size(), static_cast<std::size_t>(design.runs)));
+    if (made && !first.empty())
+      made = appended(*made, first, settings);
+    else if (first.size() > 1)
+      made = calibrate(first, settings);
   }
   return made;
 }
 
-Places two_places(const Series& series, const Design& design, Philox& lot) {
-  const std::size_t all = series.forks.size(),
-                    length = turn(series, design) * static_cast<std::size_t>(design.forks);
-  Places places;
-  places.base = lot.below(all);
-  // Anywhere but within the first run.
-  places.current = places.base + length + lot.below(all > 2 * length ? all - 2 * length + 1 : 1);
-  if (lot.below(2) == 0) std::swap(places.base, places.current);
-  return places;
+Comparison compared(const Report& base, const Report& current, const Design& design,
+                    const std::optional<Calibration>& calibration) {
+  CompareSettings settings;
+  settings.threshold = design.threshold;
+  settings.confidence = design.confidence;
+  if (calibration) settings.between_runs = calibration->between_runs();
+  return compare(base, current, settings);
 }
 
-TwoRuns two_runs(const Series& series, const Design& design, const Places& places, int cell, double effect) {
-  TwoRuns runs{run_of(series, design, places.base, cell), run_of(series, design, places.current, cell)};
-  for (double& value : runs.current.values) value *= 1 + effect;
-  for (double& value : runs.current.blocks) value *= 1 + effect;
-  return runs;
+bool flagged_by_u_test(const CellReport& base, const CellReport& current) {
+  return mann_whitney_p(blocks_of(base), blocks_of(current)) < 0.05;
 }
 
-CellVerdict by_compare(const TwoRuns& runs, const Design& design, const RunSpread& between_runs) {
+SequentialResult by_ab(const Session& session, const Design& design, double effect, Philox& lot) {
+  const LookPlan plan = plan_looks(design.confidence, static_cast<int>(session.cells.size()));
   JudgeSettings settings;
   settings.threshold = design.threshold;
-  settings.confidence = cell_confidence(design);
-  settings.between_runs = between_runs;
-  return judge_times(runs.base.values, runs.current.values, settings);
-}
-
-bool flagged_by_u_test(const TwoRuns& runs) {
-  return mann_whitney_p(runs.base.blocks, runs.current.blocks) < 0.05;
-}
-
-std::vector<RunSpread> calibrated(const Series& series, const Design& design, Philox& lot) {
-  std::vector<std::size_t> places;
-  for (int run = 0; run < calibration_runs; ++run) places.push_back(lot.below(series.forks.size()));
-  Calibration calibration;
-  for (int cell = 0; cell < design.cells; ++cell) {
-    std::vector<std::vector<double>> runs;
-    for (const std::size_t place : places) runs.push_back(run_of(series, design, place, cell).values);
-    calibration.cells.push_back(scatter_of(std::to_string(cell), "step_time", runs));
-  }
-  std::vector<RunSpread> found;
-  const auto between = calibration.between_runs().at("step_time");
-  for (const CellNoise& cell : calibration.cells) found.push_back(between.at(cell.id));
-  return found;
-}
-
-SequentialResult by_ab(const Series& series, const Design& design, double effect, Philox& lot) {
-  JudgeSettings settings;
-  settings.threshold = design.threshold;
-  const LookPlan plan = plan_looks(design.confidence, design.cells);
   settings.confidence = plan.confidence;
-  Trial trial(plan, settings);
-  const std::size_t from = lot.below(series.values.size());
-  const std::size_t step = std::max<std::size_t>(2, turn(series, design));
-  for (std::size_t at = 0; !trial.decided(); at += step) {
-    double a = series.values[(from + at) % series.values.size()];
-    double b = series.values[(from + at + 1) % series.values.size()];
-    if (lot.below(2) == 0) std::swap(a, b);
-    trial.add(a, b * (1 + effect));
+  const std::size_t all = rounds_in(session), wanted = 2 * static_cast<std::size_t>(plan.rounds.back());
+  const std::size_t first = all > wanted ? lot.below(all - wanted + 1) : 0;
+  SequentialResult result;
+  for (const CellReport& cell : session.cells) {
+    Trial trial(plan, settings);
+    for (std::size_t at = first; at + 1 < all && !trial.decided(); at += 2) {
+      double a = time_of(cell.forks[at]), b = time_of(cell.forks[at + 1]);
+      if (lot.below(2) == 0) std::swap(a, b);
+      trial.add(a, b * (1 + effect));
+    }
+    result.cells.push_back(trial.verdict());
+    result.rounds.push_back(trial.rounds());
   }
-  return {trial.verdict(), trial.rounds()};
+  return result;
+}
+
+double upper_share(int events, int of, double confidence) {
+  if (events >= of) return 1;
+  double low = 0, high = 1;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = 0.5 * (low + high);
+    (binomial(events, of, middle) > 1 - confidence ? low : high) = middle;
+  }
+  return high;
 }
 
 }  // namespace assay::simulation

@@ -1,60 +1,74 @@
-// Recorded forks replayed as the runs that a gate compares.
+// Recorded forks replayed as the runs that a gate compares, by the program's own compare(), calibrate() and Trial.
 #pragma once
 
-#include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "harness/conductor/compare/calibration.hpp"
+#include "harness/conductor/compare/compare.hpp"
 #include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/compare/verdict.hpp"
+#include "harness/conductor/config/matrix.hpp"
 #include "harness/core/io/philox.hpp"
+#include "harness/report/report.hpp"
 #include "tests/simulation/noise.hpp"
 
 namespace assay::simulation {
 
+// As the program does it where nothing else is asked.
 struct Design {
-  int cells = 20;  // of a comparison: the confidence is shared among them, and they take turns
-  int forks = 12;  // a side
-  double threshold = 0.05;
-  double confidence = 0.99;
+  int forks = settings_of({}).forks;                // a side
+  int spare_rounds = settings_of({}).spare_rounds;  // that replace disturbed ones
+  int runs = usual_runs;                            // of a session of `assay calibrate`
+  double threshold = usual_threshold;
+  double confidence = usual_confidence;  // of all cells together
 };
 
-// How many recorded forks lie between two forks of a cell while the others have their turn: as many as let
-// two runs stand side by side in the recording.
-std::size_t turn(const Series& series, const Design& design);
+// Of each session its runs, in the order of time: `forks` rounds of all cells that follow one another, and more where
+// some were disturbed. No two runs share a round.
+using Runs = std::vector<std::vector<Report>>;
 
-// What a run has of a cell that begins at `from`. At its end the recording begins anew.
-struct Forks {
-  std::vector<double> values;
-  std::vector<double> blocks;  // of all of them, pooled
+// A recording in two parts that share no round: whole sessions, or the halves of its only one. What is left over at the
+// end of a part, and is no whole run, is in neither.
+struct Split {
+  Runs calibrating, judged;
 };
-Forks run_of(const Series& series, const Design& design, std::size_t from, int cell);
+// Both ways round: each part calibrates once, and is judged once.
+std::vector<Split> splits(const Recording& recording, const Design& design);
 
-// Two runs of all cells at two times of one recording, which do not overlap.
-struct Places {
-  std::size_t base = 0, current = 0;
-};
-Places two_places(const Series& series, const Design& design, Philox& lot);
-
+// Every two runs, the earlier one first. They point into `runs`.
 struct TwoRuns {
-  Forks base, current;
+  const Report& base;
+  const Report& current;
 };
-// Of one cell; the second run is `effect` slower.
-TwoRuns two_runs(const Series& series, const Design& design, const Places& places, int cell, double effect);
-// `between_runs` as a calibration has it.
-CellVerdict by_compare(const TwoRuns& runs, const Design& design, const RunSpread& between_runs);
-// compare.py on the same runs: p < 0.05.
-bool flagged_by_u_test(const TwoRuns& runs);
+std::vector<TwoRuns> pairs(const Runs& runs);
+std::vector<TwoRuns> pairs(Runs&& runs) = delete;
 
-// What `assay calibrate --runs 5` of so many forks tells `assay compare` of each cell, from runs at places
-// drawn by lot.
-std::vector<RunSpread> calibrated(const Series& series, const Design& design, Philox& lot);
+// The run with all its times `effect` longer.
+Report slowed(const Report& run, double effect);
 
-// `assay ab` of one cell: in each round two forks that follow each other, by lot the first or the second is
-// B's, which is `effect` slower. To its decision, or to what its last look left.
+// What `assay calibrate`, once for each session with --append, finds in the first runs of the sessions; nothing where
+// there are too few.
+std::optional<Calibration> calibration_by(const Runs& runs, const Design& design);
+
+// `assay compare` of two runs. Each cell that was recorded is judged once.
+Comparison compared(const Report& base, const Report& current, const Design& design,
+                    const std::optional<Calibration>& calibration = {});
+
+// compare.py of a cell, over the pooled blocks of all its forks: p < 0.05.
+bool flagged_by_u_test(const CellReport& base, const CellReport& current);
+
+// `assay ab` of all cells of a session: a round takes two forks of each cell that follow each other, and by lot the first
+// or the second is B's, which is `effect` slower. It begins at a round drawn by lot that leaves room for all looks, if
+// there is one, and ends early where the session does, as by --max-time.
 struct SequentialResult {
-  CellVerdict verdict;
-  int rounds = 0;
+  std::vector<CellVerdict> cells;
+  std::vector<int> rounds;  // of each
 };
-SequentialResult by_ab(const Series& series, const Design& design, double effect, Philox& lot);
+SequentialResult by_ab(const Session& session, const Design& design, double effect, Philox& lot);
+
+// Clopper & Pearson (1934): the share of recordings of which `events` in `of` are as few as one can expect with that
+// confidence; one-sided.
+double upper_share(int events, int of, double confidence);
 
 }  // namespace assay::simulation

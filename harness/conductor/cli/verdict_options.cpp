@@ -40,10 +40,13 @@ double share(const std::string& text, const std::string& option, double most) {
       fmt::format("{} '{}': a share such as 5% or 0.05, above 0 and below {:g}%", option, text, 100 * most));
 }
 
+std::string as_percent(double part) { return fmt::format("{:g}%", 100 * part); }
+
 void VerdictOptions::add(CLI::App& command, Context& context) {
-  command.add_option("--threshold", threshold_, "A smaller change of time is no regression [5%]");
+  command.add_option("--threshold", threshold_,
+                     fmt::format("A smaller change of time is no regression [{}]", threshold_));
   command.add_option("--confidence", confidence_,
-                     fmt::format("That all intervals hold together [{}]", usual_confidence));
+                     fmt::format("That all intervals hold together [{}]", confidence_));
   command.add_option("--metric", metric_,
                      "What is judged; without it epoch time, latency or step time, as the cell was measured");
   command.add_option("--memory-threshold", memory_threshold_, "More growth of memory is broken [10%]");

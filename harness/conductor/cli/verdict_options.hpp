@@ -2,19 +2,18 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/compare/cell_judge.hpp"
 #include "harness/conductor/compare/compare.hpp"
+#include "harness/conductor/compare/time_judge.hpp"
 
 namespace assay::cli {
 
-// Of every gate: six forks a side attain it for up to 23 cells together.
-inline constexpr std::string_view usual_confidence = "95%";
-
 // "5%" or "0.05", above 0 and below `most`. Above 1 it needs the percent sign. Throws UsageError.
 double share(const std::string& text, const std::string& option, double most);
+// "5%": the text that share() reads back.
+std::string as_percent(double part);
 
 class VerdictOptions {
  public:
@@ -32,8 +31,8 @@ class VerdictOptions {
 
  private:
   std::string format_ = "console", metric_;
-  std::string threshold_ = "5%", confidence_{usual_confidence}, memory_threshold_ = "10%",
-              accuracy_threshold_ = "1%";
+  std::string threshold_ = as_percent(usual_threshold), confidence_ = as_percent(usual_confidence),
+              memory_threshold_ = "10%", accuracy_threshold_ = "1%";
 };
 
 }  // namespace assay::cli

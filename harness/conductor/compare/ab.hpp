@@ -17,8 +17,9 @@
 namespace assay {
 
 struct AbSettings {
-  double threshold = 0.05;
-  double confidence = 0.95;   // that all intervals of all looks hold together; `slower` is confirmed besides
+  double threshold = usual_threshold;
+  // That all intervals of all looks hold together; `slower` is confirmed besides.
+  double confidence = usual_confidence;
   double max_seconds = 1800;  // of the whole run; no round begins that would end later
   int looks = 5;
   int rounds = 0;      // of the last look; 0: each look half as far again as the one before

@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <numbers>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "harness/conductor/compare/cell_judge.hpp"
+#include "harness/conductor/compare/scatter.hpp"
 #include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/core/paths.hpp"
 #include "harness/core/statistics.hpp"
 #include "harness/core/text.hpp"
-#include "harness/report/environment_difference.hpp"
 
 namespace assay {
 namespace {
@@ -22,49 +24,6 @@ constexpr std::array thresholds{0.01, 0.02, 0.03, 0.05, 0.07, 0.10, 0.15, 0.20, 
 constexpr int usual_forks = 12;
 constexpr double power = 0.8;
 constexpr double share_of_cells = 0.9;
-
-using Logs = std::vector<double>;
-
-double mean(const Logs& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
-double sum_of_squares(const Logs& values) {
-  const double middle = mean(values);
-  double sum = 0;
-  for (const double value : values) sum += (value - middle) * (value - middle);
-  return sum;
-}
-
-// One-way analysis of variance: forks within runs.
-struct Variances {
-  double within = 0, between = 0;
-};
-Variances variances(const std::vector<Logs>& runs) {
-  double within = 0, count = 0, squares = 0;
-  Logs means;
-  for (const Logs& run : runs) {
-    const auto n = static_cast<double>(run.size());
-    within += sum_of_squares(run);
-    count += n;
-    squares += n * n;
-    means.push_back(mean(run));
-  }
-  const auto k = static_cast<double>(runs.size());
-  Variances found;
-  found.within = count > k ? within / (count - k) : 0;
-  double between = 0, grand = 0;
-  for (std::size_t i = 0; i < runs.size(); ++i) grand += static_cast<double>(runs[i].size()) * means[i];
-  grand /= count;
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    between += static_cast<double>(runs[i].size()) * (means[i] - grand) * (means[i] - grand);
-  // Forks a run, where the runs differ in it.
-  const double each = (count - squares / count) / (k - 1);
-  found.between = std::max(0.0, (between / (k - 1) - found.within) / each);
-  return found;
-}
 
 // The change that 80 % of comparisons with so many forks a side call, at that threshold: the estimate must reach the
 // threshold, and its interval must leave 1.
@@ -97,7 +56,7 @@ std::optional<int> forks_to_see(double within, const RunSpread& between, double 
   return high;
 }
 
-RunSpread spread_between(const CellNoise& cell) { return {cell.between_runs, cell.runs - 1}; }
+RunSpread spread_between(const CellNoise& cell) { return {cell.between_runs, cell.degrees}; }
 
 // Between every two runs, as if they were a baseline and a new report.
 void compare_runs(CellNoise& cell, const std::vector<std::vector<double>>& runs, double threshold,
@@ -117,26 +76,6 @@ void compare_runs(CellNoise& cell, const std::vector<std::vector<double>>& runs,
   const double q1 = quantile(changes, 0.25), q3 = quantile(changes, 0.75);
   const double most = *std::max_element(changes.begin(), changes.end());
   cell.floor = std::expm1(changes.size() >= 10 ? q3 + 3 * (q3 - q1) : 2 * most);
-}
-
-const CellReport* find(const Report& report, const std::string& id) {
-  const auto found = std::find_if(report.cells.begin(), report.cells.end(),
-                                  [&](const CellReport& cell) { return cell.id == id; });
-  return found == report.cells.end() ? nullptr : &*found;
-}
-
-// The forks of each run that has the cell with two or more.
-std::vector<std::vector<double>> forks_of(std::span<const Report> runs, const std::string& id,
-                                          const std::string& metric) {
-  std::vector<std::vector<double>> found;
-  for (const Report& run : runs) {
-    const CellReport* cell = find(run, id);
-    if (!cell || cell->status != Status::ok) continue;
-    auto values = fork_values(*cell, metric);
-    const bool positive = std::all_of(values.begin(), values.end(), [](double value) { return value > 0; });
-    if (values.size() >= 2 && positive) found.push_back(std::move(values));
-  }
-  return found;
 }
 
 void suggest(Calibration& calibration, double confidence) {
@@ -162,41 +101,48 @@ void suggest(Calibration& calibration, double confidence) {
   }
 }
 
-void require_one_machine(std::span<const Report> runs) {
-  for (const Report& run : runs)
-    for (const EnvironmentDifference& one : environment_differences(runs.front(), run))
-      if (one.hard)
-        throw ConfigError(
-            fmt::format("[calibrate] {} differs between the reports: {} and {}: they are to be of one build "
-                        "on one machine",
-                        one.what, one.base, one.current));
+// All runs of one cell and metric.
+struct Gathered {
+  std::string id, metric;
+  std::vector<std::vector<std::vector<double>>> sessions;
+};
+
+std::vector<Gathered> gather(const std::vector<CalibrationSession>& sessions) {
+  std::vector<Gathered> found;
+  std::map<std::pair<std::string, std::string>, std::size_t> known;
+  for (const CalibrationSession& session : sessions)
+    for (const CellRuns& cell : session.cells) {
+      const auto [place, is_new] = known.try_emplace({cell.id, cell.metric}, found.size());
+      if (is_new) found.push_back({cell.id, cell.metric, {}});
+      found[place->second].sessions.push_back(cell.runs);
+    }
+  // Of one run nobody knows what runs differ by.
+  std::erase_if(found, [](const Gathered& one) {
+    return one.sessions.size() == 1 && one.sessions.front().size() == 1;
+  });
+  return found;
 }
 
-}  // namespace
-
-CellNoise scatter_of(std::string id, std::string metric, const std::vector<std::vector<double>>& runs) {
+CellNoise cell_noise(Gathered gathered, double threshold, double confidence) {
   CellNoise cell;
-  cell.id = std::move(id);
-  cell.metric = std::move(metric);
-  cell.runs = static_cast<int>(runs.size());
-  cell.forks = static_cast<int>(runs.front().size());
-  std::vector<Logs> logs;
-  for (const auto& run : runs) {
-    cell.forks = std::min(cell.forks, static_cast<int>(run.size()));
-    Logs log;
-    for (const double value : run) log.push_back(std::log(value));
-    logs.push_back(std::move(log));
-  }
-  const Variances found = variances(logs);
-  cell.within_runs = std::sqrt(found.within);
-  cell.between_runs = std::sqrt(found.between);
-  return cell;
-}
-
-CellNoise cell_noise(std::string id, std::string metric, const std::vector<std::vector<double>>& runs,
-                     double threshold, double confidence) {
-  CellNoise cell = scatter_of(std::move(id), std::move(metric), runs);
-  compare_runs(cell, runs, threshold, confidence);
+  cell.id = std::move(gathered.id);
+  cell.metric = std::move(gathered.metric);
+  cell.sessions = static_cast<int>(gathered.sessions.size());
+  std::vector<std::vector<double>> all;
+  for (auto& runs : gathered.sessions)
+    for (std::vector<double>& run : runs) {
+      all.push_back(run);
+      for (double& value : run) value = std::log(value);
+    }
+  cell.runs = static_cast<int>(all.size());
+  const auto fewest = std::min_element(
+      all.begin(), all.end(), [](const auto& one, const auto& other) { return one.size() < other.size(); });
+  cell.forks = static_cast<int>(fewest->size());
+  const Scatter scatter = scatter_of(gathered.sessions);
+  cell.within_runs = scatter.within;
+  cell.between_runs = scatter.between;
+  cell.degrees = scatter.degrees;
+  compare_runs(cell, all, threshold, confidence);
   for (int forks = std::max(2, least_forks(confidence)); forks <= 64; forks *= 2)
     cell.visible[forks] =
         visible_change(cell.within_runs, spread_between(cell), forks, threshold, confidence);
@@ -204,6 +150,8 @@ CellNoise cell_noise(std::string id, std::string metric, const std::vector<std::
       forks_to_see(cell.within_runs, spread_between(cell), threshold, confidence, least_forks(confidence));
   return cell;
 }
+
+}  // namespace
 
 int Calibration::comparisons() const {
   int sum = 0;
@@ -226,7 +174,7 @@ std::map<std::string, RunSpreads, std::less<>> Calibration::between_runs() const
   for (const CellNoise& cell : cells) {
     Together& of_metric = together[cell.metric];
     of_metric.squares += cell.between_runs * cell.between_runs;
-    of_metric.degrees = of_metric.cells++ == 0 ? cell.runs - 1 : std::min(of_metric.degrees, cell.runs - 1);
+    of_metric.degrees = of_metric.cells++ == 0 ? cell.degrees : std::min(of_metric.degrees, cell.degrees);
   }
   std::map<std::string, RunSpreads, std::less<>> found;
   for (const auto& [metric, all] : together)
@@ -234,15 +182,17 @@ std::map<std::string, RunSpreads, std::less<>> Calibration::between_runs() const
   // Of a few runs a cell's own estimate is rough, and often 0 by chance.
   for (const CellNoise& cell : cells) {
     RunSpreads& spreads = found[cell.metric];
-    spreads[cell.id] = {std::max(cell.between_runs, spreads[""].deviation), cell.runs - 1};
+    spreads[cell.id] = {std::max(cell.between_runs, spreads[""].deviation), cell.degrees};
   }
   return found;
 }
 
 std::optional<int> Calibration::rounds_for(const std::vector<std::string>& ids, double at_threshold,
-                                           double sure) const {
+                                           double sure, const std::string& asked) const {
   std::vector<double> known, all;
+  std::set<std::string_view> seen;
   for (const CellNoise& cell : cells) {
+    if (asked.empty() ? !seen.insert(cell.id).second : cell.metric != asked) continue;
     all.push_back(cell.within_runs);
     if (contains(ids, cell.id)) known.push_back(cell.within_runs);
   }
@@ -251,50 +201,26 @@ std::optional<int> Calibration::rounds_for(const std::vector<std::string>& ids, 
   return forks_to_see(spread, {}, at_threshold, sure, least_rounds(sure));
 }
 
-Calibration calibrate(std::span<const Report> runs, const CalibrationSettings& settings) {
-  if (runs.size() < 2)
-    throw ConfigError("[calibrate] one run says nothing of what runs differ by: two or more");
-  require_one_machine(runs);
+Calibration calibration_of(std::vector<CalibrationSession> sessions, std::string fingerprint,
+                           std::string machine, const CalibrationSettings& settings) {
   Calibration calibration;
-  calibration.fingerprint = machine_fingerprint(runs.front().environment).value_or("");
-  calibration.machine = machine_text(runs.front().environment);
-  calibration.made = utc_now();
-  if (const auto kernel = field_at(runs.front().environment, "/kernel"); kernel.is_string())
-    calibration.kernel = kernel.get<std::string>();
+  calibration.fingerprint = std::move(fingerprint);
+  calibration.machine = std::move(machine);
   calibration.threshold = settings.threshold;
   calibration.confidence = settings.confidence;
-  calibration.runs = static_cast<int>(runs.size());
-  struct Found {
-    std::string id, metric;
-    std::vector<std::vector<double>> runs;
-  };
-  std::vector<Found> found;
-  for (const CellReport& cell : runs.front().cells) {
-    const std::string metric = settings.metric.empty() ? main_metric(cell.axes) : settings.metric;
-    auto forks = forks_of(runs, cell.id, metric);
-    if (forks.size() >= 2) found.push_back({cell.id, metric, std::move(forks)});
-  }
+  std::vector<Gathered> found = gather(sessions);
   if (found.empty())
     throw ConfigError("[calibrate] no cell is ok with two forks or more in two of the reports");
-  const double confidence = 1 - (1 - settings.confidence) / static_cast<double>(found.size());
-  for (const Found& one : found)
-    calibration.cells.push_back(cell_noise(one.id, one.metric, one.runs, settings.threshold, confidence));
+  calibration.made = sessions.back().made;
+  calibration.sessions = std::move(sessions);
+  // `compare` judges each cell by one metric.
+  std::set<std::string_view> ids;
+  for (const Gathered& one : found) ids.insert(one.id);
+  const double confidence = 1 - (1 - settings.confidence) / static_cast<double>(ids.size());
+  for (Gathered& one : found)
+    calibration.cells.push_back(cell_noise(std::move(one), settings.threshold, confidence));
   suggest(calibration, confidence);
   return calibration;
-}
-
-std::string out_of_date(const Calibration& calibration, const nlohmann::json& environment,
-                        std::string_view now) {
-  const auto made = unix_seconds(calibration.made), today = unix_seconds(now);
-  if (!made || !today) return fmt::format("it does not say when it was made ('{}')", calibration.made);
-  const double days = static_cast<double>(*today - *made) / 86'400;
-  if (days > calibration_days)
-    return fmt::format("it is {:.0f} days old, and machines change: {} at most", days, calibration_days);
-  const nlohmann::json kernel = field_at(environment, "/kernel");
-  if (!calibration.kernel.empty() && kernel.is_string() && kernel.get<std::string>() != calibration.kernel)
-    return fmt::format("it was made under kernel {}, and the new report under {}", calibration.kernel,
-                       kernel.get<std::string>());
-  return {};
 }
 
 std::filesystem::path calibration_place(std::string_view fingerprint) {

@@ -1,15 +1,18 @@
 #include "harness/conductor/compare/calibration.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "harness/core/json/decode.hpp"
 #include "harness/core/json/encode.hpp"
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
 
-constexpr std::string_view schema = "assay-calibration/1";
+constexpr std::string_view schema = "assay-calibration/2";
 constexpr JsonLimits limits{std::size_t{1} << 26, 8};
 constexpr double most_forks = 1e6;
 constexpr double most_spread = 10;  // of logarithms
@@ -19,10 +22,13 @@ constexpr double most_spread = 10;  // of logarithms
 constexpr auto describe(Of<CellNoise>) {
   return fields(
       "cell_noise", "How noisy a cell is.", field("id", &CellNoise::id, "Of the cell."),
-      field("metric", &CellNoise::metric, "Which one scatters."), field("runs", &CellNoise::runs, "Runs."),
+      field("metric", &CellNoise::metric, "Which one scatters."),
+      field("sessions", &CellNoise::sessions, "Sessions that have it."),
+      field("runs", &CellNoise::runs, "Runs of all of them."),
       field("forks", &CellNoise::forks, "Of the run with the fewest."),
       field("within_runs", &CellNoise::within_runs, "Between forks of a run.").between(0, most_spread),
       field("between_runs", &CellNoise::between_runs, "Between runs.").between(0, most_spread),
+      field("degrees", &CellNoise::degrees, "Of freedom of that.").at_least(1),
       field("floor", &CellNoise::floor, "Largest ratio - 1 that two runs of one build may show."),
       field("comparisons", &CellNoise::comparisons, "Of two runs each."),
       field("alarms", &CellNoise::alarms, "False ones among them."),
@@ -30,19 +36,48 @@ constexpr auto describe(Of<CellNoise>) {
       field("forks_wanted", &CellNoise::forks_wanted, "A side, that show twice the threshold.")
           .between(1, most_forks));
 }
+constexpr auto describe(Of<CellRuns>) {
+  return fields("cell_runs", "What a session measured of a cell.", field("id", &CellRuns::id, "Of the cell."),
+                field("metric", &CellRuns::metric, "Which values these are."),
+                field("measured_as", &CellRuns::measured_as, "How it was timed and fed."),
+                field("runs", &CellRuns::runs, "One value a fork, of each run."));
+}
+constexpr auto describe(Of<CalibrationSession>) {
+  return fields("calibration_session", "What one start of the program measured.",
+                field("made", &CalibrationSession::made, "ISO 8601, UTC."),
+                field("kernel", &CalibrationSession::kernel, "Of the machine then."),
+                field("identity", &CalibrationSession::identity, "Of the machine and the build."),
+                field("cells", &CalibrationSession::cells, "In the order of the reports."));
+}
 constexpr auto describe(Of<Calibration>) {
   return fields("calibration", "How noisy a machine is.",
                 field("fingerprint", &Calibration::fingerprint, "Of the machine."),
                 field("machine", &Calibration::machine, "In words."),
-                field("kernel", &Calibration::kernel, "Of the machine then.").optional(),
-                field("made", &Calibration::made, "ISO 8601, UTC."),
+                field("made", &Calibration::made, "Of the newest session."),
                 field("threshold", &Calibration::threshold, "A change of which alarms are about."),
                 field("confidence", &Calibration::confidence, "Of all cells together."),
-                field("runs", &Calibration::runs, "Runs."),
+                field("sessions", &Calibration::sessions, "In the order in which they were added."),
                 field("suggested_forks", &Calibration::forks, "A side.").between(1, most_forks),
                 field("suggested_threshold", &Calibration::suggested_threshold, "That 12 forks show."),
                 field("cells", &Calibration::cells, "In the order of the reports."));
 }
+
+namespace {
+
+void require_sessions(const Calibration& calibration, std::string_view where) {
+  if (calibration.sessions.empty()) throw JsonError(fmt::format("{}: it has no session", where));
+  for (const CalibrationSession& session : calibration.sessions)
+    for (const CellRuns& cell : session.cells) {
+      const bool positive = std::ranges::all_of(cell.runs, [](const auto& run) {
+        return run.size() >= 2 && std::ranges::all_of(run, [](double value) { return value > 0; });
+      });
+      if (cell.runs.empty() || !positive)
+        throw JsonError(
+            fmt::format("{}: {}: a run has two values or more, above 0", where, one_line(cell.id, 200)));
+    }
+}
+
+}  // namespace
 
 nlohmann::json to_json(const Calibration& calibration) {
   nlohmann::json out = encode(calibration);
@@ -58,9 +93,13 @@ Calibration parse_calibration(std::string text, std::string_view where) {
                                ? json["schema"].get<std::string>()
                                : std::string();
   if (said != schema)
-    throw JsonError(fmt::format("{}: not a calibration: its \"schema\" is \"{}\", not \"{}\"", where,
-                                said.substr(0, 80), schema));
-  return decoded<Calibration>(json, where);
+    throw JsonError(
+        fmt::format("{}: not a calibration of this release: its \"schema\" is \"{}\", not \"{}\"; "
+                    "calibrate again (assay calibrate)",
+                    where, said.substr(0, 80), schema));
+  Calibration calibration = decoded<Calibration>(json, where);
+  require_sessions(calibration, where);
+  return calibration;
 }
 
 Calibration read_calibration(const std::filesystem::path& file) {
@@ -85,6 +124,7 @@ Table calibration_table(const Calibration& calibration) {
   table.title = fmt::format("Noise of {} ({})", calibration.machine, calibration.fingerprint);
   table.columns = {{"cell"},
                    {"metric"},
+                   {"sessions", Align::right},
                    {"runs", Align::right},
                    {"between forks", Align::right},
                    {"between runs", Align::right},
@@ -96,6 +136,7 @@ Table calibration_table(const Calibration& calibration) {
     table.rows.push_back(
         {{cell.id},
          {cell.metric},
+         {fmt::format("{}", cell.sessions)},
          {fmt::format("{} x {}", cell.runs, cell.forks)},
          {percent(cell.within_runs)},
          {percent(cell.between_runs)},
@@ -121,6 +162,8 @@ Table calibration_table(const Calibration& calibration) {
     table.notes.push_back(fmt::format(
         "With 12 forks a side and a threshold of {}, {} is seen in nine of ten cells.",
         percent(*calibration.suggested_threshold), percent(2 * *calibration.suggested_threshold)));
+  for (const CalibrationSession& session : calibration.sessions)
+    table.notes.push_back(fmt::format("Session of {}: {} cells.", session.made, session.cells.size()));
   table.notes.push_back(
       "Between forks and between runs: standard deviations of ln(time). Floor: the largest change that two "
       "runs of one build are to be expected to show.");

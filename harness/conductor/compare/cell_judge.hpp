@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/conductor/compare/time_judge.hpp"
 #include "harness/conductor/compare/verdict.hpp"
 #include "harness/report/report.hpp"
 
@@ -15,9 +16,9 @@ namespace assay {
 // What is broken in a cell that a speed cannot excuse: a status that got worse, an answer that is no longer
 // right, an accuracy that fell, memory that grew.
 struct BreakageSettings {
-  double memory_threshold = 0.10;    // growth of planned arena, host and device peak
-  double accuracy_threshold = 0.01;  // fall of an accuracy (0..1) that counts once its interval shows it
-  double confidence = 0.95;          // of the interval of one accuracy
+  double memory_threshold = 0.10;        // growth of planned arena, host and device peak
+  double accuracy_threshold = 0.01;      // fall of an accuracy (0..1) that counts once its interval shows it
+  double confidence = usual_confidence;  // of the interval of one accuracy
 };
 
 struct Breakage {

@@ -16,9 +16,9 @@
 namespace assay {
 
 struct CompareSettings {
-  double threshold = 0.05;
+  double threshold = usual_threshold;
   // That all intervals hold together (Bonferroni: each cell is judged at 1 - (1 - confidence) / cells).
-  double confidence = 0.95;
+  double confidence = usual_confidence;
   std::string metric;  // empty: main_metric() of each cell
   std::string filter;  // of is_wanted()
   BreakageSettings breakage;

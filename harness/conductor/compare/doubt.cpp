@@ -2,6 +2,8 @@
 
 #include <map>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,6 +21,7 @@ using Json = nlohmann::json;
 using Observed = std::map<std::string, std::set<std::string>>;
 
 constexpr const char* unset = "not set";
+constexpr std::string_view of_the_check = "check";  // the settings that say how a cell is checked
 
 std::string of_quick(const Side& base, const Side& current) {
   const auto quick = [](const Side& side) {
@@ -36,7 +39,7 @@ std::string of_settings(const Side& base, const Side& current) {
   if (!was.is_object() || !is.is_object()) return {};
   for (const auto& [name, value] : was.items()) {
     const auto other = is.find(name);
-    if (name == "check" || other == is.end() || *other == value) continue;
+    if (name == of_the_check || other == is.end() || *other == value) continue;
     return fmt::format("'{}' was {} and is {} (--allow settings)", name, one_line(value.dump(), 100),
                        one_line(other->dump(), 100));
   }
@@ -105,6 +108,24 @@ std::string of_flags(const Side& base, const Side& current) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> measured_as(const Side& side) {
+  std::map<std::string, std::string> found;
+  if (side.cell.settings.is_object())
+    for (const auto& [name, value] : side.cell.settings.items())
+      if (name != of_the_check) found[name] = value.dump();
+  for (const auto& [name, values] : settings_of(side.cell))
+    found["observed " + name] = fmt::format("{}", fmt::join(values, " or "));
+  if (const auto variables = variables_of(side)) {
+    std::vector<std::string> all;
+    for (const auto& [name, values] : *variables)
+      all.push_back(fmt::format("{}={}", name, fmt::join(values, " or ")));
+    found["environment variables"] = fmt::format("{}", fmt::join(all, " "));
+  }
+  const Json style = field_at(side.report.run, "/settings/fork_style");
+  found["fork style"] = style.is_string() ? style.get<std::string>() : "fresh";
+  return found;
+}
 
 std::string doubt_about(const Side& base, const Side& current, const std::set<Overlooked>& overlooked) {
   std::string doubt;

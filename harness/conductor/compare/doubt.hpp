@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <set>
 #include <string>
 
@@ -33,5 +34,10 @@ struct Side {
 // In words, why these two cells decide nothing; empty: they may. What a report of an earlier release does not say
 // is no difference.
 std::string doubt_about(const Side& base, const Side& current, const std::set<Overlooked>& overlooked);
+
+// How the cell was measured, by name: the settings by which it was timed and fed, those that its forks saw, and the
+// environment variables that affect speed. Equal texts say what doubt_about() finds equal; a name that only one of two
+// cells has is no difference.
+std::map<std::string, std::string> measured_as(const Side& side);
 
 }  // namespace assay

@@ -8,15 +8,20 @@
 
 namespace assay {
 
+// The defaults of every gate.
+inline constexpr double usual_threshold = 0.05;
+inline constexpr double usual_confidence =
+    0.95;  // of all intervals together; six forks a side attain it for 23 cells
+
 // What runs of one build differ by, from `assay calibrate`.
 struct RunSpread {
   double deviation = 0;  // standard deviation of ln(time); 0: not known
-  int degrees = 0;       // of freedom of that estimate: runs - 1; 0: it is exact
+  int degrees = 0;       // of freedom of that estimate; 0: it is exact
 };
 
 struct JudgeSettings {
-  double threshold = 0.05;   // of the ratio: what is smaller than 1 + threshold is no regression
-  double confidence = 0.95;  // of this cell's interval
+  double threshold = usual_threshold;    // of the ratio: what is smaller than 1 + threshold is no regression
+  double confidence = usual_confidence;  // of this cell's interval
   RunSpread between_runs{};
   bool higher_is_better = false;  // of the metric
 };

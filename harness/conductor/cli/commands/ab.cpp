@@ -70,15 +70,17 @@ int list_pairs(const AbArm& a, const AbArm& b, const std::set<std::string>& free
 
 // What the noise of this machine lets one expect, where it is calibrated.
 void say_what_it_takes(Progress& progress, const AbSettings& settings, const std::vector<Cell>& cells) {
-  const auto fingerprint = machine_fingerprint(environment());
+  const nlohmann::json machine = environment();
+  const auto fingerprint = machine_fingerprint(machine);
   std::error_code ignored;
   if (!fingerprint || !fs::exists(calibration_place(*fingerprint), ignored)) return;
+  const InForce now = in_force(read_calibration(calibration_place(*fingerprint)), machine, utc_now());
+  if (!now.calibration) return;
   std::vector<std::string> ids;
   for (const Cell& cell : cells) ids.push_back(cell.id);
   const LookPlan plan =
       plan_looks(settings.confidence, static_cast<int>(cells.size()), settings.looks, settings.rounds);
-  const auto rounds =
-      read_calibration(calibration_place(*fingerprint)).rounds_for(ids, settings.threshold, plan.confidence);
+  const auto rounds = now.calibration->rounds_for(ids, settings.threshold, plan.confidence, settings.metric);
   progress.note(
       rounds ? fmt::format("by the calibration of this machine about {} rounds show a change of {:.3g} %",
                            *rounds, 200 * settings.threshold)

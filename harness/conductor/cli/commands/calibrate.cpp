@@ -1,6 +1,7 @@
 // assay calibrate: how noisy this machine is, from runs of one build against itself.
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/backends/build_info.hpp"
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/cli/run_options.hpp"
@@ -16,6 +18,9 @@
 #include "harness/conductor/run/run.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/json/strict_json.hpp"
+#include "harness/core/text.hpp"
+#include "harness/report/environment_difference.hpp"
+#include "harness/report/report_json.hpp"
 
 namespace assay::cli {
 namespace {
@@ -25,46 +30,83 @@ namespace fs = std::filesystem;
 struct CalibrateOptions {
   RunOptions run;
   std::vector<std::string> reports;
-  std::string threshold = "5%", confidence{usual_confidence}, metric;
-  int runs = 5;
-  bool json = false;
+  std::string threshold = as_percent(usual_threshold), confidence = as_percent(usual_confidence), metric;
+  int runs = usual_runs;
+  bool append = false, json = false;
 };
 
-// One after another, each in shuffled rounds of its own: what a baseline and a later report differ by.
-std::vector<Report> measure(const CalibrateOptions& options, const Context& context, int& signal) {
-  RunRequest request = options.run.request(context.command_line);
-  if (!request.config.values.contains("forks")) request.config.values["forks"] = {"6"};
-  if (settings_of(request.config).forks < 2)
-    throw UsageError("calibrate: one fork says nothing of what forks differ by: --forks 2 or more");
-  const BackendRegistry registry = options.run.registry(request.config);
-  Progress progress = Progress::on_stderr();
+struct Measured {
   std::vector<Report> reports;
-  for (int i = 0; i < options.runs && signal == 0; ++i) {
-    progress.note(fmt::format("run {} of {}", i + 1, options.runs));
-    RunOutcome outcome = run(request, registry, progress);
-    signal = outcome.signal;
-    if (signal == 0) reports.push_back(std::move(outcome.report));
-  }
-  return reports;
+  int signal = 0;  // that ended it; 0: none
+};
+
+// Nothing where this machine does not say which processor it has, and no file is named.
+fs::path place_of(const CalibrateOptions& options, const nlohmann::json& environment) {
+  if (!options.run.out.empty()) return options.run.out;
+  const auto fingerprint = machine_fingerprint(environment);
+  if (!fingerprint)
+    throw UsageError("calibrate: this machine does not say which processor it has: --out says where to");
+  return calibration_place(*fingerprint);
 }
 
-int calibrate_machine(const CalibrateOptions& options, const Context& context) {
-  CalibrationSettings settings;
-  settings.threshold = share(options.threshold, "--threshold", 10);
-  settings.confidence = share(options.confidence, "--confidence", 1);
-  settings.metric = options.metric;
-  int signal = 0;
-  std::vector<Report> reports;
-  if (options.reports.empty())
-    reports = measure(options, context, signal);
-  else
-    for (const std::string& file : options.reports) reports.push_back(load_report(file));
-  if (signal != 0) return incomplete;
-  const Calibration calibration = calibrate(reports, settings);
-  if (calibration.fingerprint.empty() && options.run.out.empty())
-    throw UsageError("calibrate: this machine does not say which processor it has: --out says where to");
-  const fs::path out =
-      options.run.out.empty() ? calibration_place(calibration.fingerprint) : fs::path(options.run.out);
+// The calibration to which a session is added; nothing where this is its first.
+std::optional<Calibration> earlier(const CalibrateOptions& options, const fs::path& place) {
+  std::error_code ignored;
+  if (!options.append || !fs::exists(place, ignored)) return std::nullopt;
+  return read_calibration(place);
+}
+
+// While there is time to measure something else.
+void require_use_of_runs(const CalibrateOptions& options, const nlohmann::json& environment) {
+  const auto there = earlier(options, place_of(options, environment));
+  if (!there && options.runs < 2)
+    throw UsageError("calibrate: one run says nothing of what runs differ by: --runs 2 or more");
+  if (!there) return;
+  Report here;
+  here.run = {{"commit", build_info().commit}, {"dirty", build_info().dirty}};
+  here.environment = environment;
+  require_same_experiment(*there, here);
+}
+
+// One after another, each in shuffled rounds of its own: what a baseline and a later report differ by.
+Measured measure(const CalibrateOptions& options, const Context& context) {
+  const RunRequest request = options.run.request(context.command_line);
+  if (settings_of(request.config).forks < 2)
+    throw UsageError("calibrate: one fork says nothing of what forks differ by: --forks 2 or more");
+  require_use_of_runs(options, request.environment);
+  const BackendRegistry registry = options.run.registry(request.config);
+  Progress progress = Progress::on_stderr();
+  Measured measured;
+  for (int i = 0; i < options.runs && measured.signal == 0; ++i) {
+    progress.note(fmt::format("run {} of {}", i + 1, options.runs));
+    progress.start_over();
+    RunOutcome outcome = run(request, registry, progress);
+    measured.signal = outcome.signal;
+    measured.reports.push_back(std::move(outcome.report));
+  }
+  return measured;
+}
+
+Calibration judge(const CalibrateOptions& options, const CalibrationSettings& settings,
+                  const std::vector<Report>& reports) {
+  const auto before = earlier(options, place_of(options, reports.front().environment));
+  return before ? appended(*before, reports, settings) : calibrate(reports, settings);
+}
+
+// What was measured is not lost with the calibration that it does not make.
+void keep(const std::vector<Report>& reports) {
+  const fs::path folder = fs::path("reports") / ("calibrate-" + utc_now_for_file());
+  fs::create_directories(folder);
+  std::string files;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const fs::path file = folder / fmt::format("{}.json", i + 1);
+    write_atomically(file, report_text(reports[i]));
+    files += " " + file.string();
+  }
+  warn("the runs are kept: assay calibrate --from" + files);
+}
+
+int write_calibration(const CalibrateOptions& options, const Calibration& calibration, const fs::path& out) {
   const std::string text = strict_json_text(to_json(calibration));
   if (out == "-") {
     print(text);
@@ -80,20 +122,58 @@ int calibrate_machine(const CalibrateOptions& options, const Context& context) {
   return fine;
 }
 
+int calibrate_machine(const CalibrateOptions& options, const Context& context) {
+  if (options.append && options.run.out == "-")
+    throw UsageError("calibrate: --append adds to a file, and --out - names none");
+  CalibrationSettings settings;
+  settings.threshold = share(options.threshold, "--threshold", 10);
+  settings.confidence = share(options.confidence, "--confidence", 1);
+  settings.metric = options.metric;
+  if (!options.reports.empty()) {
+    std::vector<Report> reports;
+    for (const std::string& file : options.reports) reports.push_back(load_report(file));
+    const Calibration calibration = judge(options, settings, reports);
+    return write_calibration(options, calibration, place_of(options, reports.front().environment));
+  }
+  const Measured measured = measure(options, context);
+  if (measured.signal != 0) {
+    keep(measured.reports);
+    return incomplete;
+  }
+  try {
+    const Calibration calibration = judge(options, settings, measured.reports);
+    return write_calibration(options, calibration, place_of(options, measured.reports.front().environment));
+  } catch (const ConfigError& error) {
+    warn(error.what());
+    keep(measured.reports);
+    return incomplete;
+  }
+}
+
 }  // namespace
 
 void add_calibrate(CLI::App& app, Context& context) {
   auto options = std::make_shared<CalibrateOptions>();
   CLI::App* command = app.add_subcommand(
       "calibrate", "This machine's noise floor, from runs of one build against itself; compare reads it");
-  command->add_option("--runs", options->runs, "Runs, one after another, of --forks forks each [5]")
-      ->check(CLI::Range(2, 1000));
+  command
+      ->add_option(
+          "--runs", options->runs,
+          fmt::format("Runs, one after another, of --forks forks each; with --append one may do [{}]",
+                      usual_runs))
+      ->check(CLI::Range(1, 1000));
+  command->add_flag(
+      "--append", options->append,
+      "Add a session to the calibration that is there: runs of another hour or day, by the same "
+      "build on the same machine. Without a calibration it is the first session");
   command
       ->add_option("--from", options->reports,
                    "Measure nothing: take these reports of one build on one machine")
       ->type_name("REPORT");
-  command->add_option("--threshold", options->threshold, "The change that is to be seen [5%]");
-  command->add_option("--confidence", options->confidence, "As compare takes it [95%]");
+  command->add_option("--threshold", options->threshold,
+                      fmt::format("The change that is to be seen [{}]", options->threshold));
+  command->add_option("--confidence", options->confidence,
+                      fmt::format("As compare takes it [{}]", options->confidence));
   command->add_option("--metric", options->metric, "What is looked at; without it what compare judges");
   command
       ->add_option("--out", options->run.out,

@@ -1,4 +1,5 @@
 // assay compare: the verdict of a gate over two reports.
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -13,8 +14,10 @@
 #include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/cli/verdict_options.hpp"
 #include "harness/conductor/compare/calibration.hpp"
+#include "harness/conductor/compare/cell_judge.hpp"
 #include "harness/conductor/compare/compare.hpp"
 #include "harness/conductor/compare/doubt.hpp"
+#include "harness/conductor/config/options.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "harness/core/text.hpp"
 #include "harness/report/environment_difference.hpp"
@@ -49,6 +52,24 @@ std::optional<fs::path> calibration_of(const CompareOptions& options, const std:
   return !fingerprint.empty() && fs::exists(usual, ignored) ? std::optional(usual) : std::nullopt;
 }
 
+// "3 sessions from 2026-01-02T03:04:05Z on"
+std::string sessions_text(const Calibration& calibration) {
+  std::string oldest = calibration.made;
+  for (const CalibrationSession& session : calibration.sessions) oldest = std::min(oldest, session.made);
+  return calibration.sessions.size() == 1
+             ? fmt::format("a session of {}", oldest)
+             : fmt::format("{} sessions from {} on", calibration.sessions.size(), oldest);
+}
+
+// The first metric that is judged and of which nobody knows what runs differ by.
+std::string not_calibrated(const CompareSettings& settings, const Report& current) {
+  for (const CellReport& cell : current.cells) {
+    const std::string metric = settings.metric.empty() ? main_metric(cell.axes) : settings.metric;
+    if (is_wanted(cell.id, settings.filter) && !settings.between_runs.contains(metric)) return metric;
+  }
+  return {};
+}
+
 // What runs of one build differ by on the machine of the new report, where that was measured. Returns what to
 // tell the reader.
 std::string take_calibration(CompareSettings& settings, const CompareOptions& options,
@@ -63,15 +84,25 @@ std::string take_calibration(CompareSettings& settings, const CompareOptions& op
     throw UsageError(
         fmt::format("compare: {} is the calibration of another machine ({}, {}): the new report is of {}",
                     file->string(), calibration.fingerprint, calibration.machine, fingerprint));
-  if (const std::string why = out_of_date(calibration, current.environment, utc_now()); !why.empty()) {
+  const InForce now = in_force(calibration, current.environment, utc_now());
+  if (!now.calibration) {
+    const std::string& why = now.left_out.front();
     if (!options.calibration.empty())
       throw UsageError(
           fmt::format("compare: {}: {}. Calibrate again (assay calibrate)", file->string(), why));
     return fmt::format("The calibration of this machine is not in the intervals: {} (assay calibrate)", why);
   }
-  settings.between_runs = calibration.between_runs();
-  return fmt::format("The intervals hold what runs differ by on this machine: {} of {}", file->string(),
-                     calibration.made);
+  settings.between_runs = now.calibration->between_runs();
+  std::string note = fmt::format("The intervals hold what runs differ by on this machine: {}, {}",
+                                 file->string(), sessions_text(*now.calibration));
+  if (!now.left_out.empty())
+    note += fmt::format("; of {} sessions {} left out ({})", calibration.sessions.size(),
+                        now.left_out.size() == 1 ? "one is" : fmt::format("{} are", now.left_out.size()),
+                        now.left_out.front());
+  if (const std::string without = not_calibrated(settings, current); !without.empty())
+    note += fmt::format("; not those of {}, which is not calibrated (assay calibrate --append --metric {})",
+                        without, without);
+  return note;
 }
 
 int compare_reports(const CompareOptions& options) {

@@ -66,13 +66,12 @@ std::string too_few_forks(const Expansion& expansion, const RunSettings& setting
   const auto cells = std::count_if(expansion.cells.begin(), expansion.cells.end(),
                                    [](const Cell& cell) { return cell.runnable(); });
   if (settings.quick || settings.until == Until::clear || settings.forks == 0 || cells == 0) return {};
-  const double together = share(std::string(usual_confidence), "--confidence", 1);
-  const int needed = least_forks(1 - (1 - together) / static_cast<double>(cells));
+  const int needed = least_forks(1 - (1 - usual_confidence) / static_cast<double>(cells));
   if (settings.forks >= needed) return {};
   return fmt::format(
       "note: with {} forks no `assay compare` of these {} cells will decide anything: at {} together it takes {} "
       "(--forks {})",
-      settings.forks, cells, usual_confidence, needed, needed);
+      settings.forks, cells, as_percent(usual_confidence), needed, needed);
 }
 
 // What cannot be printed is kept, as a report that cannot be written is.

@@ -2,7 +2,10 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 #include <random>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -100,8 +103,170 @@ TEST(Calibrate, is_read_back_as_it_was_written) {
   EXPECT_EQ(spreads.at("").deviation, made.cells[0].between_runs) << "for cells that were not calibrated";
 }
 
+// `count` sessions of `runs` runs, each session off by a draw of `between`, its runs not.
+Calibration of_sessions(int count, int runs_each, double within, double between) {
+  std::optional<Calibration> made;
+  std::mt19937 engine(7);
+  std::normal_distribution<double> normal;
+  for (int session = 0; session < count; ++session) {
+    const double factor = std::exp(between * normal(engine));
+    std::vector<Report> reports;
+    for (int i = 0; i < runs_each; ++i) {
+      reports.push_back(run(within, 0, static_cast<unsigned>(1000 * session + i), 6));
+      for (Fork& fork : reports.back().cells[0].forks)
+        for (Block& block : fork.blocks)
+          block.end_ns =
+              block.begin_ns + std::llround(factor * static_cast<double>(block.end_ns - block.begin_ns));
+    }
+    made = made ? appended(*made, reports, {}) : calibrate(reports, {});
+  }
+  return *made;
+}
+
+TEST(Calibrate, AddsSessionsAndSeesWhatTheyDifferBy) {
+  const Calibration one = of_sessions(1, 5, 0.01, 0.05), many = of_sessions(30, 2, 0.01, 0.05);
+  EXPECT_LT(one.cells.at(0).between_runs, 0.01) << "its runs follow one another";
+  EXPECT_EQ(many.sessions.size(), 30U);
+  EXPECT_EQ(many.cells.at(0).sessions, 30);
+  EXPECT_EQ(many.cells.at(0).runs, 60);
+  EXPECT_NEAR(many.cells.at(0).between_runs, 0.05, 0.015);
+  EXPECT_NEAR(many.cells.at(0).within_runs, 0.01, 0.002);
+  EXPECT_GE(many.cells.at(0).degrees, 29);
+  EXPECT_LE(many.cells.at(0).degrees, 32) << "sixty runs of thirty sessions are not sixty sessions";
+  EXPECT_EQ(of_sessions(2, 5, 0.01, 0.2).cells.at(0).degrees, 1) << "two sessions that differ hardly know it";
+  EXPECT_GE(of_sessions(2, 5, 0.02, 0).cells.at(0).degrees, 3);
+}
+
+TEST(Calibrate, AddsASessionOfOneRun) {
+  const auto first = runs(0.02, 0, 2, 6);
+  const auto second = runs(0.02, 0, 1, 6);
+  const Calibration made = appended(calibrate(first, {}), second, {});
+  EXPECT_EQ(made.cells.at(0).runs, 3);
+  EXPECT_EQ(made.cells.at(0).comparisons, 3);
+  EXPECT_THROW(calibrate(second, {}), ConfigError);
+  EXPECT_THROW(appended(made, runs(0.02, 0, 2, 1), {}), ConfigError) << "one fork a run adds nothing";
+}
+
+TEST(Calibrate, KeepsMetricsApart) {
+  CalibrationSettings compiling;
+  compiling.metric = "compile_time";
+  const Calibration steps = calibrate(runs(0.02, 0.03, 5, 6), {});
+  const Calibration both = appended(steps, runs(0.02, 0.03, 5, 6), compiling);
+  ASSERT_EQ(both.cells.size(), 2U);
+  EXPECT_EQ(both.cells[0].between_runs, steps.cells[0].between_runs);
+  EXPECT_EQ(both.cells[0].forks_wanted, steps.cells[0].forks_wanted) << "each cell is judged by one metric";
+  EXPECT_EQ(both.cells[1].metric, "compile_time");
+  EXPECT_EQ(both.between_runs().size(), 2U);
+  EXPECT_EQ(both.rounds_for({}, 0.05, 0.99), steps.rounds_for({}, 0.05, 0.99));
+  EXPECT_FALSE(steps.rounds_for({}, 0.05, 0.99, "compile_time"));
+}
+
+struct OtherExperiment {
+  const char* name;
+  void (*change)(Report&);
+  const char* said;
+};
+class CalibrateRefuses : public ::testing::TestWithParam<OtherExperiment> {};
+
+TEST_P(CalibrateRefuses, RunsOfAnotherExperiment) {
+  auto first = runs(0.02, 0, 2, 6), more = first;
+  for (auto* reports : {&first, &more})
+    for (Report& report : *reports) {
+      report.run["commit"] = "abc";
+      report.run["sessions"] = {{{"variables", {{"OMP_PROC_BIND", "true"}}}}};
+      report.cells[0].settings = {{"clock", {{"blocks", 10}}}, {"check", {{"distinct", 4}}}};
+    }
+  const Calibration made = calibrate(first, {});
+  EXPECT_NO_THROW(appended(made, more, {}));
+  for (Report& report : more) GetParam().change(report);
+  const auto said = [](const auto& act) -> std::string {
+    try {
+      act();
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  EXPECT_THAT(said([&] { appended(made, more, {}); }), HasSubstr(GetParam().said));
+  const std::vector<Report> mixed{first[0], more[0]};
+  EXPECT_THAT(said([&] { calibrate(mixed, {}); }), HasSubstr(GetParam().said));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, CalibrateRefuses,
+    ::testing::Values(
+        OtherExperiment{"machine", [](Report& r) { r.environment["cpu"]["allowed"] = 4; },
+                        "the logical CPUs that may be used was 2 and is 4"},
+        OtherExperiment{"library", [](Report& r) { r.cells[0].libraries[0]["version"] = "1.1"; },
+                        "onednn: onednn was 1.0 and is 1.1"},
+        OtherExperiment{"build", [](Report& r) { r.run["commit"] = "abd"; },
+                        "the commit of the program was abc and is abd"},
+        OtherExperiment{"changes", [](Report& r) { r.run["dirty"] = true; }, "was false and is true"},
+        OtherExperiment{"blocks", [](Report& r) { r.cells[0].settings["clock"]["blocks"] = 5; }, "clock was"},
+        OtherExperiment{"observed", [](Report& r) { r.cells[0].forks[3].settings["threads"] = "1"; },
+                        "observed threads was 2 and is 1 or 2"},
+        OtherExperiment{"variable", [](Report& r) { r.run["sessions"][0]["variables"].clear(); },
+                        "environment variables was OMP_PROC_BIND=true"},
+        OtherExperiment{"style", [](Report& r) { r.run["settings"]["fork_style"] = "resident"; },
+                        "fork style was fresh and is resident"}),
+    [](const auto& row) { return row.param.name; });
+
+TEST(Calibrate, DoesNotMindHowACellWasChecked) {
+  auto first = runs(0.02, 0, 2, 6), more = first;
+  for (Report& report : first) report.cells[0].settings = {{"check", {{"distinct", 4}}}};
+  for (Report& report : more) report.cells[0].settings = {{"check", {{"distinct", 8}}}};
+  EXPECT_NO_THROW(appended(calibrate(first, {}), more, {}));
+}
+
+TEST(Calibrate, SaysWhatBecameOfTheCellsWhereNoneIsOk) {
+  auto two = runs(0.02, 0, 2, 6);
+  two[1].cells[0].status = Status::crashed;
+  two[1].cells[0].reason = "killed by SIGSEGV";
+  try {
+    calibrate(two, {});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("crashed (killed by SIGSEGV)"));
+  }
+  two = runs(0.02, 0, 2, 1);
+  try {
+    calibrate(two, {});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("1 of 1 forks count and have a step_time"));
+  }
+}
+
+TEST(Calibrate, IsAsOldAsTheFirstOfItsReports) {
+  auto reports = runs(0.02, 0, 2, 6);
+  reports[0].run["start"] = "2020-01-02T03:04:05Z";
+  reports[1].run["start"] = "2020-01-01T03:04:05Z";
+  EXPECT_EQ(calibrate(reports, {}).sessions.at(0).made, "2020-01-01T03:04:05Z");
+}
+
+TEST(Calibrate, LeavesOutSessionsThatAreOutOfDate) {
+  const Calibration first = calibrate(runs(0.02, 0, 3, 6), {});
+  Calibration both = appended(first, runs(0.02, 0.2, 4, 6), {});
+  EXPECT_EQ(both.cells[0].runs, 7);
+  both.sessions[1].made = "2020-01-01T00:00:00Z";
+  const InForce now = in_force(both, machine, both.sessions[0].made);
+  ASSERT_TRUE(now.calibration);
+  EXPECT_EQ(now.calibration->cells[0].between_runs, first.cells[0].between_runs);
+  EXPECT_EQ(now.calibration->cells[0].forks_wanted, first.cells[0].forks_wanted);
+  ASSERT_EQ(now.left_out.size(), 1U);
+  EXPECT_THAT(now.left_out[0], HasSubstr("days old"));
+  both.sessions[0].kernel = "6.1";
+  const InForce none = in_force(both, {{"kernel", "6.2"}}, both.sessions[0].made);
+  EXPECT_FALSE(none.calibration);
+  EXPECT_EQ(none.left_out.size(), 2U);
+  const InForce all = in_force(first, machine, first.made);
+  EXPECT_TRUE(all.calibration && all.left_out.empty());
+  // Nor does the next session keep them.
+  EXPECT_EQ(appended(both, runs(0.02, 0, 2, 6), {}).sessions.size(), 2U);
+}
+
 TEST(Calibrate, IsOutOfDateAfterAMonthAndUnderAnotherKernel) {
-  Calibration made;
+  CalibrationSession made;
   made.made = "2026-01-01T00:00:00Z";
   made.kernel = "6.1";
   const nlohmann::json same{{"kernel", "6.1"}}, other{{"kernel", "6.2"}};
@@ -121,6 +286,12 @@ TEST(Calibrate, refuses_one_run_two_machines_and_a_damaged_file) {
   json["cells"][0]["between_runs"] = -1;
   EXPECT_THROW(parse_calibration(json.dump(), "c.json"), JsonError);
   EXPECT_THROW(parse_calibration("{}", "c.json"), JsonError);
+  json = to_json(calibrate(runs(0.02, 0, 2, 6), {}));
+  EXPECT_NO_THROW(parse_calibration(json.dump(), "c.json"));
+  json["sessions"][0]["cells"][0]["runs"][1][2] = 0;
+  EXPECT_THROW(parse_calibration(json.dump(), "c.json"), JsonError);
+  json["sessions"].clear();
+  EXPECT_THROW(parse_calibration(json.dump(), "c.json"), JsonError);
 }
 
 TEST(Calibration, IsKeptInTheCacheThatTheEnvironmentNames) {

@@ -1,0 +1,150 @@
+"""scripts/record-noise: what it keeps of reports, and whether the simulation reads it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kept_reports import report_of
+from program import BUILD, PROGRAM
+from worker_under_test import ROOT
+
+SCRIPT = ROOT / "scripts/record-noise"
+NUMPY = (
+    Path(os.environ.get("ASSAY_ENVIRONMENTS") or Path.home() / ".local/share/assay/environments") / "numpy"
+)
+
+
+def record(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), *map(str, arguments)],
+        env=os.environ | {"ASSAY_BACKENDS": str(ROOT / "tests")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def recordings(file: Path) -> list[dict[str, Any]]:
+    noise = json.loads(file.read_text())
+    assert noise["schema"] == "assay-noise/2"
+    return noise["recordings"]
+
+
+def made(rounds: int, start: str = "2026-01-01T00:00:00Z") -> dict[str, Any]:
+    """Make a report of two cells; a step of fork f takes 1000 + f and 2000 + f microseconds."""
+    report = report_of(
+        [[[(cell + 1) * 1_000_000 + 1000 * f] * 4 for f in range(rounds)] for cell in range(2)]
+    )
+    report["run"]["start"] = start
+    return report
+
+
+def write(folder: Path, name: str, report: dict[str, Any]) -> Path:
+    file = folder / name
+    file.write_text(json.dumps(report))
+    return file
+
+
+def test_keeps_whole_rounds_with_their_flags(tmp_path: Path) -> None:
+    first, second = made(14), made(20, "2026-01-02T00:00:00Z")
+    first["cells"][0]["forks"][3]["status"] = "crashed"
+    first["cells"][1]["forks"][5]["flags"] = ["disturbed", "disturbed_round"]
+    files = [write(tmp_path, "a.json", first), write(tmp_path, "b.json", second)]
+    out = tmp_path / "noise.json"
+    said = record("quiet", out, "--from", *files).stdout
+    assert said == "quiet: 2 cells, 2 sessions, 33 rounds\n"
+    (recording,) = recordings(out)
+    assert (recording["kind"], recording["flags"]) == ("quiet", True)
+    assert [session["start"] for session in recording["sessions"]] == [
+        "2026-01-01T00:00:00Z",
+        "2026-01-02T00:00:00Z",
+    ]
+    cells = recording["sessions"][0]["cells"]
+    for cell in cells:
+        assert [fork["round"] for fork in cell["forks"]] == [0, 1, 2, *range(4, 14)], (
+            "what crashed is no round"
+        )
+    assert cells[1]["forks"][4] == {"round": 5, "flags": ["disturbed"], "blocks": [2_005_000] * 4}
+    assert "flags" not in cells[0]["forks"][4]
+
+
+def test_replaces_a_recording_of_its_name(tmp_path: Path) -> None:
+    file, out = write(tmp_path, "a.json", made(6)), tmp_path / "noise.json"
+    record("quiet", out, "--from", file)
+    record("quiet", out, "--name", "another", "--from", file)
+    record("shared", out, "--name", "quiet", "--from", file)
+    assert [(one["name"], one["kind"]) for one in recordings(out)] == [
+        ("another", "quiet"),
+        ("quiet", "shared"),
+    ]
+
+
+def test_refuses_reports_that_are_no_sessions_of_one_experiment(tmp_path: Path) -> None:
+    report, other, without = made(6), made(6), made(6)
+    other["run"]["commit"] = "another"
+    for cell in without["cells"]:
+        cell["forks"] = []
+    a = write(tmp_path, "a.json", report)
+    out = tmp_path / "noise.json"
+    refused = record("quiet", out, "--from", a, write(tmp_path, "b.json", other), code=1)
+    assert "several builds or machines" in refused.stderr
+    refused = record("quiet", out, "--from", a, write(tmp_path, "c.json", without), code=1)
+    assert "no cell has a fork in every session" in refused.stderr
+    assert not out.exists()
+
+
+@pytest.mark.skipif(not (BUILD / "simulate_gate").exists(), reason="simulate_gate is not built")
+def test_the_simulation_replays_what_was_recorded(tmp_path: Path) -> None:
+    out = tmp_path / "noise.json"
+    files = [write(tmp_path, f"{s}.json", made(20)) for s in range(3)]
+    record("shared", out, "--from", *files)
+    done = subprocess.run(
+        [str(BUILD / "simulate_gate"), "--noise", str(out), "--draws", "3"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    row = next(line for line in done.stdout.splitlines() if line.startswith("| shared |"))
+    columns = [text.strip() for text in row.strip("|").split("|")]
+    # Three sessions of three runs each; one session calibrates for two, and two for one.
+    assert columns[1:4] == ["3", "yes", "2"]
+    assert columns[5:7] == ["9", str(3 + 15)]
+    assert "0 of 1 (at most 95 %)" in done.stdout
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+@pytest.mark.skipif(not (NUMPY / "bin/python").exists(), reason="numpy is not set up: scripts/setup")
+def test_records_sessions_in_the_time_that_it_is_given(tmp_path: Path) -> None:
+    out = tmp_path / "noise.json"
+    options = (
+        *(
+            "--workload",
+            "mlp",
+            "--dataset",
+            "synthetic",
+            "--samples",
+            256,
+            "--backend",
+            "numpy",
+            "--steps",
+            3,
+        ),
+        *("--warm-up-steps", 1, "--warm-up-seconds", 0, "--check=false", "--threads", 1),
+    )
+    limits = ("--sessions", 2, "--gap", 0.5, "--seconds", 8)
+    record("bursts", out, "--assay", PROGRAM, *limits, "--", *options)
+    (recording,) = recordings(out)
+    assert recording["command"].startswith("assay run --workload mlp")
+    assert len(recording["sessions"]) == 2
+    for session in recording["sessions"]:
+        (cell,) = session["cells"]
+        assert cell["axes"]["backend"] == "numpy"
+        assert cell["forks"]
