@@ -77,11 +77,18 @@ TEST(CliList, lists_every_kind_as_strict_json) {
   EXPECT_EQ(json::parse(run({"list", "workloads", "--json"}).out), all["workloads"]);
 }
 
+// An array of bytes as numpy saves it, with a header of 128 bytes.
+std::string npy(const std::string& shape, const std::string& bytes) {
+  std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': " + shape + ", }";
+  header.append(117 - header.size(), ' ');
+  return std::string("\x93NUMPY\x01\0\x76\0", 10) + header + "\n" + bytes;
+}
+
 TEST(CliList, says_where_a_data_set_lies_how_large_it_is_and_its_checksum) {
   const test::TemporaryFolder folder;
   std::filesystem::create_directories(folder.path() / "npy");
-  folder.file("npy/inputs.npy", "abc");
-  folder.file("npy/labels.npy", "abc");
+  folder.file("npy/inputs.npy", npy("(10, 1, 2, 2)", std::string(40, 'a')));
+  folder.file("npy/labels.npy", npy("(10,)", std::string(10, '\1')));
   const std::map<std::string, std::string> environment{{"ASSAY_CACHE", (folder.path() / "cache").string()}};
   const std::vector<std::string> command = {"list", "datasets", "--json", "--data", folder.path().string()};
   for (int again = 0; again < 2; ++again) {  // the second time from the cache of digests
@@ -92,12 +99,12 @@ TEST(CliList, says_where_a_data_set_lies_how_large_it_is_and_its_checksum) {
     EXPECT_EQ((*own)["available"], true);
     const json& provenance = (*own)["provenance"];
     EXPECT_EQ(provenance["folder"], (folder.path() / "npy").string());
-    EXPECT_EQ(provenance["bytes"], 6);
+    EXPECT_EQ(provenance["bytes"], 306);
     EXPECT_EQ(provenance["files"][1]["name"], "labels.npy");
-    // SHA-256 of "abc" (FIPS 180-4), and what sha256sum inputs.npy labels.npy | sha256sum prints.
+    // What sha256sum labels.npy and sha256sum inputs.npy labels.npy | sha256sum print.
     EXPECT_EQ(provenance["files"][1]["sha256"],
-              "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    EXPECT_EQ(provenance["checksum"], "6ce203421843d2ecab156306ca783b87822ae486b241824c017f003522a60405");
+              "49704e207fa34ddfb33f63c432e20ef85d19b5296b4c9f54d5e27b730181e0a9");
+    EXPECT_EQ(provenance["checksum"], "b92289c6d827c0c14f3578549f89a7bb226039734544c9e85d1408e80000008f");
   }
   const std::vector<std::string> text = {"list", "datasets", "--data", "/nowhere"};
   EXPECT_THAT(run(text).out, HasSubstr("cifar10: get it: scripts/fetch-data cifar10"));
