@@ -114,7 +114,11 @@ def bash(line: str, folder: Path) -> list[str]:
         ("assay va", ["validate"]),
         ("assay run --task ", ["train", "infer"]),
         ("assay run --task = in", ["infer"]),
-        ("assay run --workload lenet5,resnet5", ["lenet5,resnet56", "lenet5,resnet50"]),
+        ("assay run --workload lenet5,resnet56", ["lenet5,resnet56"]),
+        (
+            "assay run --workload lenet5,resnet50",
+            ["lenet5,resnet50", "lenet5,resnet50_keras"],
+        ),
         ("assay run quickst", ["quickstart"]),
         ("assay show --format c", ["console", "csv"]),
         ("assay show no-such-file", []),

@@ -153,7 +153,8 @@ def test_networks_are_trained_as_in_assay() -> None:
         [str(PROGRAM), "list", "workloads", "--json"], capture_output=True, text=True, check=True
     )
     listed = {one["name"]: one for one in json.loads(done.stdout) if not one["name"].startswith("op/")}
-    assert set(NETWORKS) == set(listed)
+    variants = {"resnet50_keras"}  # resnet50 with other constants: its loop says what an adapter costs
+    assert set(NETWORKS) | variants == set(listed)
     for name, network in NETWORKS.items():
         one = listed[name]
         expected = (one["batch"], one["sample_shape"], one["classes"], one["optimizer"], one["learning_rate"])
