@@ -26,8 +26,8 @@ ClockFile read_clock_file(const std::filesystem::path& path) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   auto clock = decoded<ClockFile>(parse_strict_json(text, where), where);
   if (clock.schema != ClockFile{}.schema)
-    throw JsonError(
-        fmt::format("{}: its schema is '{}' and not '{}'", where, clock.schema, ClockFile{}.schema));
+    throw JsonError(fmt::format("{}: its schema is '{}' and not '{}'", where, clock.schema.substr(0, 80),
+                                ClockFile{}.schema));
   return clock;
 }
 

@@ -45,7 +45,12 @@ void tidy(Json& json) {
 }
 
 Json parse_object(std::string_view line) {
-  Json json = Json::parse(line, nullptr, false);
+  constexpr int most_depth = 16;  // tidy() and whoever writes it again call themselves for each level
+  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > most_depth) reject(line, fmt::format("nested more than {} deep", most_depth));
+    return true;
+  };
+  Json json = Json::parse(line, watch, false);
   if (json.is_discarded())
     reject(
         line,

@@ -71,8 +71,9 @@ std::vector<TensorVerdict> judge_replay(const TensorFile& worker, std::span<cons
     const double allowed = share_after(told[i - 1].steps, narrow) * std::max(losses[0], once) +
                            apart_factor * std::abs(once - again);
     const double error = std::abs(told[i - 1].loss - once);
-    const double ratio = error == 0 ? 0 : error / allowed;
-    const bool finite = std::isfinite(error) && std::isfinite(ratio);
+    // No honest loss is negative, and an allowance that is allows nothing.
+    const double ratio = error == 0 ? 0 : allowed > 0 ? error / allowed : beyond_measure;
+    const bool finite = std::isfinite(error) && std::isfinite(allowed) && std::isfinite(ratio);
     verdicts.push_back({fmt::format("replay/{}", told[i - 1].steps), finite ? error : beyond_measure,
                         finite ? allowed : 0, finite ? error : beyond_measure, finite ? allowed : 0,
                         finite ? std::min(ratio, beyond_measure) : beyond_measure});
@@ -96,7 +97,7 @@ TensorVerdict judge_loader(const TensorFile& worker) {
   const double error = std::abs(means[0] - means[1]);
   const double bound =
       mean_deviations * std::sqrt((variances[0] + variances[1]) / static_cast<double>(n)) + 0.01 * means[1];
-  if (!std::isfinite(error) || !(bound > 0)) return lost;
+  if (!std::isfinite(error) || !std::isfinite(bound) || !(bound > 0)) return lost;
   return {name, error, bound, error, bound, std::min(beyond_measure, error / bound)};
 }
 

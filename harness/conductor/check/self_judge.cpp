@@ -24,7 +24,7 @@ TensorVerdict judge(const std::string& name, const std::vector<double>& counts, 
     const double error = std::abs(counts[i] / n - expected[i]);
     const double bound = deviations * std::sqrt(expected[i] * (1 - expected[i]) / n) + coarseness;
     if (error / bound < verdict.ratio) continue;
-    verdict = {name, error, bound, error, bound, error / bound};
+    verdict = {name, error, bound, error, bound, std::min(beyond_measure, error / bound)};
   }
   return verdict;
 }
@@ -54,8 +54,13 @@ TensorVerdict apart(const std::string& name, const TensorFile& worker, double sh
   const std::vector<double> numbers = to_doubles(*found);
   const double largest = numbers[0], distance = numbers[1], moved = numbers[2], size = numbers[3];
   const double allowed = share * moved + 8 * roundoff * size;
-  const double ratio = distance == 0 ? 0 : std::min(beyond_measure, distance / allowed);
-  return {name, largest, allowed, distance, allowed, std::isfinite(ratio) ? ratio : beyond_measure};
+  for (const double number : numbers)
+    if (!std::isfinite(number) || number < 0)
+      return {name, beyond_measure, 0, beyond_measure, 0, beyond_measure};
+  const double ratio = distance == 0 ? 0
+                       : allowed > 0 ? std::min(beyond_measure, distance / allowed)
+                                     : beyond_measure;
+  return {name, largest, allowed, distance, allowed, ratio};
 }
 
 }  // namespace

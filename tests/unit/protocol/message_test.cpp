@@ -90,6 +90,12 @@ TEST(Message, survives_garbage_of_every_sort) {
   EXPECT_LT(error_of(std::string(200'000, 'a')).size(), 500U);
 }
 
+TEST(Message, RefusesDeepLinesBeforeTheStackEnds) {
+  const std::string deep = std::string(400'000, '[') + std::string(400'000, ']');
+  EXPECT_THAT(error_of(R"({"event": "bye", "x": )" + deep + "}"), HasSubstr("nested more than 16 deep"));
+  EXPECT_THAT(error_of(R"({"event": "bye", "settings": {"a": )" + deep + "}}"), HasSubstr("nested"));
+}
+
 TEST(Message, mends_text_that_is_no_utf8) {
   const std::string line = write(Event{Error{ErrorKind::failed, "bad \xff byte\nsecond line"}});
   EXPECT_EQ(line.find('\n'), std::string::npos);

@@ -88,6 +88,17 @@ TEST(ReplayJudge, finds_a_loss_that_is_not_that_of_the_steps) {
 
 TEST(ReplayJudge, allows_for_replays_that_are_apart) { EXPECT_LT(verdict_on(1.52, 1.5f, 1.503f).ratio, 1); }
 
+// Losses that are below zero would allow an error below zero, and every error is larger than that.
+TEST(ReplayJudge, FindsLossesThatNobodyHas) {
+  TemporaryFolder folder;
+  HostTensor losses = HostTensor::zeros("replay/losses", {DType::f32, {2, 2}});
+  std::ranges::fill(losses.as<float>(), -1e30f);
+  write_safetensors(folder.path() / "verify.safetensors", std::vector{losses});
+  const auto verdicts = judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
+                                    {.told = {{50, 1.5}}}, precision_of(PrecisionKind::fp32));
+  EXPECT_EQ(verdicts.front().ratio, beyond_measure);
+}
+
 TEST(ReplayJudge, finds_replays_that_are_missing_or_misshapen) {
   EXPECT_EQ(verdict_on(1.5, 1.5f, 1.5f, 1).ratio, beyond_measure);
   EXPECT_EQ(verdict_on(1.5, NAN, 1.5f).ratio, beyond_measure);
@@ -117,6 +128,16 @@ TEST(LoaderJudge, finds_labels_that_belong_to_other_samples) {
 TEST(LoaderJudge, finds_losses_that_are_missing_or_not_finite) {
   EXPECT_EQ(ratio_of_loader({}), beyond_measure);
   EXPECT_EQ(ratio_of_loader({0.5f, NAN, 0.5f, 0.5f}), beyond_measure);
+}
+
+TEST(LoaderJudge, FindsAScatterBeyondMeasure) {
+  TemporaryFolder folder;
+  HostTensor tensor = HostTensor::zeros("loader/losses", {DType::f64, {2, 2}});
+  std::ranges::copy(std::vector<double>{1e300, -1e300, 1, 2}, tensor.as<double>().begin());
+  write_safetensors(folder.path() / "verify.safetensors", std::vector{tensor});
+  const auto verdicts = judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
+                                    {.own_loader = true}, precision_of(PrecisionKind::fp32));
+  EXPECT_EQ(verdicts.front().ratio, beyond_measure);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "harness/conductor/check/tolerance.hpp"
 #include "harness/core/io/safetensors.hpp"
 #include "harness/graph/builder.hpp"
@@ -52,6 +54,36 @@ TEST(DrawJudge, finds_a_dropout_that_drops_nothing) {
 
 TEST(DrawJudge, a_program_that_shows_nothing_is_wrong) {
   EXPECT_EQ(verdict_on({0, 0, 0, 0}).ratio, beyond_measure);
+}
+
+TEST(DrawJudge, SaysNoErrorBeyondMeasure) {
+  EXPECT_EQ(verdict_on({3e38f, 7500, 6250, 1}).ratio, beyond_measure);
+}
+
+// One parameter and no moments; what a worker says of its continuation.
+double continuation_ratio(const std::vector<float>& numbers) {
+  Graph graph("continued");
+  GraphBuilder b(graph);
+  b.parameter("w", {2}, "zeros");
+  TemporaryFolder folder;
+  HostTensor tensor = HostTensor::zeros("continuation/w", {DType::f32, {4}});
+  std::ranges::copy(numbers, tensor.as<float>().begin());
+  write_safetensors(folder.path() / "verify.safetensors", std::vector{tensor});
+  OptimizerSpec sgd;
+  sgd.kind = "sgd";
+  sgd.momentum = 0;
+  const auto verdicts = judge_continuation(TensorFile::read(folder.path() / "verify.safetensors"),
+                                           {graph, Graph("none"), sgd}, precision_of(PrecisionKind::fp32));
+  EXPECT_EQ(verdicts.size(), 1u);
+  return verdicts.front().ratio;
+}
+
+TEST(ContinuationJudge, FindsDistancesThatNobodyHas) {
+  EXPECT_LT(continuation_ratio({1e-6f, 1e-6f, 1, 1}), 1);
+  EXPECT_GT(continuation_ratio({1, 1, 1, 1}), 1);
+  EXPECT_EQ(continuation_ratio({1, 1, -1e30f, 1}), beyond_measure);
+  EXPECT_EQ(continuation_ratio({1, -1, 1, 1}), beyond_measure);
+  EXPECT_EQ(continuation_ratio({1, 1, INFINITY, 1}), beyond_measure);
 }
 
 }  // namespace
