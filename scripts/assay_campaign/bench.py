@@ -274,63 +274,22 @@ def backends_of(program: Path) -> Path:
     return folder
 
 
+def _short_run(backend: str, forks: int, *more: object) -> list[object]:
+    return [
+        *("run", "--workload", "mlp", "--dataset", "synthetic", "--samples", 100, "--backend", backend),
+        *("--threads", 1, "--forks", forks, "--spare-rounds", 0, *more),
+    ]
+
+
 def fault_run(mode: str, *more: object, forks: int = 3) -> list[object]:
     """Return the arguments of a short run of the fault worker, whose times are declared."""
-    return [
-        "run",
-        "--workload",
-        "mlp",
-        "--dataset",
-        "synthetic",
-        "--samples",
-        100,
-        "--backend",
-        "fault",
-        "--mode",
-        mode,
-        "--threads",
-        1,
-        "--blocks",
-        3,
-        "--forks",
-        forks,
-        "--spare-rounds",
-        0,
-        "--check=false",
-        *more,
-    ]
+    return _short_run("fault", forks, "--mode", mode, "--blocks", 3, "--check=false", *more)
 
 
 def real_run(backend: str, *more: object, forks: int = 3) -> list[object]:
     """Return the arguments of a short run that computes, checked against the oracle."""
-    return [
-        "run",
-        "--workload",
-        "mlp",
-        "--dataset",
-        "synthetic",
-        "--samples",
-        100,
-        "--backend",
-        backend,
-        "--threads",
-        1,
-        "--batch",
-        8,
-        "--distinct",
-        1,
-        "--steps",
-        4,
-        "--warm-up-steps",
-        1,
-        "--warm-up-seconds",
-        0,
-        "--forks",
-        forks,
-        "--spare-rounds",
-        0,
-        *more,
-    ]
+    steps = ("--steps", 4, "--warm-up-steps", 1, "--warm-up-seconds", 0)
+    return _short_run(backend, forks, "--batch", 8, "--distinct", 1, *steps, *more)
 
 
 def read_report(file: Path) -> dict[str, Any]:

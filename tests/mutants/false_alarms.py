@@ -14,9 +14,7 @@ Exit code 1: a cell was refused that is not listed, or failed.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -25,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from campaign import parse, parser_of
 
 # Workload: the batch that it is examined with.
 BATCHES = {"mlp": 16, "lenet5": 16, "cnn": 8, "lstm": 4, "cifar10-cnn": 8, "resnet56": 8}
@@ -126,24 +124,15 @@ def alarms(results: dict[str, list[Row]]) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--workloads", default=",".join(BATCHES))
     parser.add_argument("--backends", default=",".join(BACKENDS))
     parser.add_argument("--tasks", default="train,infer")
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--seeds", type=int, default=5, help="runs of each, with the seeds 1, 2, ...")
-    parser.add_argument(
-        "--side-by-side", type=int, default=2, metavar="N", help="runs at a time (default: 2)"
-    )
     parser.add_argument("--out", type=Path, help="results as JSON, kept and continued")
     parser.add_argument("--markdown", type=Path, help="write the table of a page")
-    program = os.environ.get("ASSAY") or ROOT / "build/release/assay"
-    parser.add_argument("--assay", type=Path, default=Path(program))
-    given = parser.parse_args()
-    if not given.assay.exists():
-        parser.error(f"{given.assay} is not there: build it, or name another with --assay")
+    given = parse(parser)
     unknown = set(given.workloads.split(",")) - set(BATCHES)
     if unknown:
         parser.error(f"--workloads {', '.join(sorted(unknown))}: known are {', '.join(BATCHES)}")

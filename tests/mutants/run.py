@@ -16,7 +16,6 @@ Exit code 1: a mistake survived, an adapter as it is was refused, or an edit is 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -27,10 +26,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from campaign import ROOT, parse, parser_of
 from edits import EDITS, Edit
 from wrong import MUTANTS
-
-ROOT = Path(__file__).resolve().parents[2]
 
 # What "eager" and "compiled" are called there.
 MODES = {
@@ -205,24 +203,15 @@ def judge(results: list[Result]) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--backends", default=",".join(MODES), help="which adapters (default: all)")
     parser.add_argument("--modes", default="eager", help="eager, compiled or both (default: eager)")
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose name contains it")
     parser.add_argument(
         "--runs", type=int, default=1, help="runs of each, with the seeds 1, 2, ... (default: 1)"
     )
-    parser.add_argument(
-        "--side-by-side", type=int, default=2, metavar="N", help="runs at a time (default: 2)"
-    )
     parser.add_argument("--out", type=Path, help="every result as JSON, kept after each")
-    program = os.environ.get("ASSAY") or ROOT / "build/release/assay"
-    parser.add_argument("--assay", type=Path, default=Path(program))
-    given = parser.parse_args()
-    if not given.assay.exists():
-        parser.error(f"{given.assay} is not there: build it, or name another with --assay")
+    given = parse(parser)
     kinds = given.modes.split(",")
     if not set(kinds) <= {"eager", "compiled"}:
         parser.error(f"--modes {given.modes}: known are eager and compiled")

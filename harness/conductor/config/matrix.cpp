@@ -375,8 +375,7 @@ class Expander {
     need("layout", backend.layouts, cell.axes.layout);
     need("loader", backend.loaders, cell.axes.loader);
     if (const Refusal* rule = cell.runnable() ? cell.refusal(program) : nullptr) {
-      cell.status = Status::unsupported;
-      cell.reason = fmt::format("[{}] {}", backend.name, rule->reason);
+      end_with(cell, ReasonCode::refused_by_rule, fmt::format("[{}] {}", backend.name, rule->reason));
       cell.refused_for_mode = !rule->modes.empty();
     }
     if (cell.runnable() && cell.axes.optimizer == "lazy_adam" && cell.axes.task == Task::train &&
@@ -413,8 +412,7 @@ class Expander {
     }
     if (const auto lacks = backend.unavailable_on.find(cell.axes.device);
         cell.runnable() && lacks != backend.unavailable_on.end()) {
-      cell.status = Status::unavailable;
-      cell.reason = fmt::format("[{}] {}", backend.name, lacks->second);
+      end_with(cell, ReasonCode::backend_unavailable, fmt::format("[{}] {}", backend.name, lacks->second));
     }
   }
 

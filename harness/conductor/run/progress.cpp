@@ -8,7 +8,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -109,9 +108,7 @@ Descriptor lock_report(const fs::path& report) {
       throw IoError("run", report,
                     "is being written by another run: wait for it, or name another file with --out");
     // Its holder may have removed it between the two calls.
-    struct stat held{}, there{};
-    if (::fstat(lock.get(), &held) == 0 && ::stat(path.c_str(), &there) == 0 && held.st_ino == there.st_ino)
-      return lock;
+    if (is_still_at(lock.get(), path)) return lock;
   }
 }
 

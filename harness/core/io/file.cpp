@@ -53,6 +53,12 @@ Bytes read_whole(const std::filesystem::path& path, std::uint64_t limit, bool fo
 
 }  // namespace
 
+bool is_still_at(int file, const std::filesystem::path& path) {
+  struct stat opened{}, there{};
+  return ::fstat(file, &opened) == 0 && ::lstat(path.c_str(), &there) == 0 && opened.st_ino == there.st_ino &&
+         opened.st_dev == there.st_dev;
+}
+
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   if (this != &other) {
     reset();

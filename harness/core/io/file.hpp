@@ -13,6 +13,9 @@
 
 namespace assay {
 
+// Whether the open file is the one at the path, which somebody may have removed or replaced since. Follows no link.
+bool is_still_at(int file, const std::filesystem::path& path);
+
 // Closes its descriptor. Move-only.
 class Descriptor {
  public:

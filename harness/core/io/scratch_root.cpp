@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "harness/core/error.hpp"
+#include "harness/core/io/file.hpp"
 #include "harness/core/paths.hpp"
 
 namespace assay {
@@ -28,13 +29,6 @@ bool is_marked(int file) {
   char text[mark.size() + 1];
   const ssize_t count = ::pread(file, text, sizeof text, 0);
   return count > 0 && std::string_view(text, static_cast<std::size_t>(count)) == mark;
-}
-
-// Between our open and our lock another sweeper may have removed the folder, and a new run may have its name.
-bool is_still_at(int file, const fs::path& path) {
-  struct stat opened{}, there{};
-  return ::fstat(file, &opened) == 0 && ::lstat(path.c_str(), &there) == 0 && opened.st_ino == there.st_ino &&
-         opened.st_dev == there.st_dev;
 }
 
 bool is_ours(const fs::path& folder) {
@@ -59,6 +53,7 @@ bool sweep(const fs::path& folder) {
   const int file = ::open(lock.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return false;
   bool removed = false;
+  // Between our open and our lock another sweeper may have removed the folder, and a new run may have its name.
   if (::flock(file, LOCK_EX | LOCK_NB) == 0 && is_marked(file) && is_still_at(file, lock)) {
     removed = remove_with_lock(folder);
   }

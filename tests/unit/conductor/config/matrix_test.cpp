@@ -115,6 +115,7 @@ TEST_F(MatrixTest, RefusesWhatARuleOfTheBackendNames) {
     if (!config.contains("mode")) config["mode"] = "graph";
     const Cell cell = expand(config_from_json(config, "test.json"), registry_).cells.at(0);
     EXPECT_EQ(cell.reason, cell.runnable() ? "" : "[fast] never");
+    EXPECT_EQ(cell.reason_code, cell.runnable() ? ReasonCode::absent : ReasonCode::refused_by_rule);
     return cell.status;
   };
   const auto expect_refused = [&](Refusal rule, const char* refused, const char* accepted) {
@@ -164,6 +165,7 @@ TEST_F(MatrixTest, ADeviceThatIsNotHereIsUnavailable) {
       cells(R"({"workload": "mlp", "backend": "fast", "mode": "graph", "device": ["cpu", "cuda"]})");
   EXPECT_EQ(both.at(0).status, Status::ok);
   EXPECT_EQ(both.at(1).status, Status::unavailable);
+  EXPECT_EQ(both.at(1).reason_code, ReasonCode::backend_unavailable);
   EXPECT_EQ(both.at(1).reason, "[fast] no driver; load one");
 }
 
