@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t most_replayed = 3;
 constexpr double replay_seconds = 1;  // of one replay; there are two
+constexpr std::uint64_t resident_forks_per_replay = 3;
 constexpr double apart_factor = 10;
 constexpr double mean_deviations = 6;  // one honest difference in 5e8 is larger
 constexpr double far_steps = 500;      // after which roundings are carried as far as they are
@@ -29,7 +30,8 @@ double share_after(std::int64_t steps, bool narrow) {
 
 }  // namespace
 
-std::vector<ToldLoss> choose_replayed(std::span<const Block> blocks, std::uint64_t seed) {
+std::vector<ToldLoss> choose_replayed(std::span<const Block> blocks, bool resident, std::uint64_t seed) {
+  if (resident && Philox(seed, "replayed forks").below(resident_forks_per_replay) != 0) return {};
   std::vector<ToldLoss> within;
   std::int64_t steps = 0, ns = 0;
   for (const Block& block : blocks) {

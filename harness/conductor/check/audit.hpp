@@ -26,9 +26,10 @@ struct RunAudit {
   bool own_loader = false;       // the batches came from the framework's own loader
 };
 
-// Up to three ends of blocks, ascending, chosen at random among those that two replays reach in about two seconds by the
-// time of the blocks. Empty where none is: the first block alone may take longer.
-std::vector<ToldLoss> choose_replayed(std::span<const Block> blocks, std::uint64_t seed);
+// Up to three ends of blocks, ascending, chosen at random from those that two replays reach in about two seconds, by the
+// time of the blocks. Empty if there is none: the first block may take longer. resident: the process has already timed a
+// fork of this cell, which was replayed; then one fork in three is, and which one depends on the seed.
+std::vector<ToldLoss> choose_replayed(std::span<const Block> blocks, bool resident, std::uint64_t seed);
 
 // Writes replay.json and loader.json into check/ of a cell folder, each where it is asked.
 void write_audit(const std::filesystem::path& folder, const RunAudit& audit);

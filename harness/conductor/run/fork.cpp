@@ -234,16 +234,23 @@ void take_clock(Fork& fork, const Cell& cell, const fs::path& folder, const Conv
   end_with(fork, ReasonCode::clock_refused, error.what());
 }
 
-// What is asked of a run that is over. A run is computed once more only where it draws nothing and its batches are
-// resident; which of its blocks, is chosen now, by what no worker can know.
-RunAudit audit_of(const Cell& cell, const Program& program, const std::vector<Block>& blocks) {
+// What the worker must compute again after its run. A run can be replayed only if it draws no random numbers and its
+// batches are resident. The blocks are chosen after the run, so no worker can know them in advance.
+RunAudit audit_of(const Cell& cell, const Program& program, const Fork& fork) {
   RunAudit audit;
   if (cell.axes.task != Task::train || program.is_op()) return audit;
   audit.own_loader = cell.axes.loader == LoaderKind::native;
   if (cell.measure.epochs == 0 && cell.axes.loader == LoaderKind::resident &&
       program.training.with_role(Role::mask).empty())
-    audit.told = choose_replayed(blocks, std::random_device()());
+    audit.told = choose_replayed(fork.blocks, fork.resident, std::random_device()());
   return audit;
+}
+
+// A later fork of a resident worker: its code is compiled and its threads exist, so --warm-up-seconds decides. One step
+// brings the operands into the caches, and one more shows that steps are steady.
+Cell already_warm(Cell cell) {
+  cell.measure.warm_up_steps = std::min<std::int64_t>(cell.measure.warm_up_steps, 2);
+  return cell;
 }
 
 // What an earlier fork left in the folder of a resident worker; its log is open, and its caches are in use.
@@ -310,7 +317,8 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
                                       context.keep_folders);
     const fs::path folder = used ? used->folder->path() : own->path();
     begin = Clock::now();
-    write_cell_folder(folder, cell, program, purpose, fork.seed, set ? set->exam.folder : "", context.data);
+    write_cell_folder(folder, used ? already_warm(cell) : cell, program, purpose, fork.seed,
+                      set ? set->exam.folder : "", context.data);
     std::optional<GivenFiles> given;
     if (set) given.emplace(folder, *set);
     spent.folder = seconds_since(begin);
@@ -336,7 +344,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     if (set) {
       RunAudit audit;
       if (timed) {
-        audit = audit_of(cell, program, fork.blocks);
+        audit = audit_of(cell, program, fork);
         write_audit(folder / "check", audit);
         ConversationResult last = used->worker.converse({Command{Verb::verify}}, at_end, plan.deadline);
         add_spent(spent, last);
