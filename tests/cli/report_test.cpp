@@ -190,7 +190,7 @@ TEST(CliShow, refuses_what_is_no_report_in_one_line) {
   expect(R"({"schema": "assay-report/9"})", "use the Assay that wrote it");
   expect(R"({"schema": "assay-report/1", "run": {}, "environment": {}, "cells": [{}]})", "/cells/0");
   expect(std::string(100'000, '['), "nested more than");
-  expect(R"({"schema": "assay-report/1", "schema": 1})", "stands twice");
+  expect(R"({"schema": "assay-report/1", "schema": 1})", "duplicate key");
   EXPECT_EQ(run({"show", "/no/such/report.json"}).code, 2);
   EXPECT_EQ(run({"show", "/"}).code, 2);
 }

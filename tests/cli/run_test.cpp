@@ -96,7 +96,8 @@ TEST(CliRun, names_file_and_key_of_a_config_that_is_wrong) {
   expect_refused({.arguments = {"run", config(R"({"workload": "mlp", "bacth": 3})")}},
                  "unknown key 'bacth'; did you mean 'batch'?");
   expect_refused({.arguments = {"run", config(R"({"workload": "mlp", "batch": 0})")}}, "[batch] got 0");
-  expect_refused({.arguments = {"run", config(R"({"workload": "mlp", "workload": "cnn"})")}}, "stands twice");
+  expect_refused({.arguments = {"run", config(R"({"workload": "mlp", "workload": "cnn"})")}},
+                 "duplicate key");
   expect_refused({.arguments = {"run", config(R"({"workload": "mlp", "device": ["cpu", "gpu"]})")}},
                  "[device] got 'gpu': must be one of cpu, cuda");
   expect_refused({.arguments = {"run", config("{")}}, "not valid JSON");

@@ -77,7 +77,7 @@ TEST(Npy, reads_every_version_of_the_header_and_its_spellings) {
 TEST(Npy, refuses_what_is_not_exactly_as_its_header_says) {
   const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }";
   EXPECT_THAT(npy_reason(""), HasSubstr("truncated"));
-  EXPECT_THAT(npy_reason("hello, this is text"), HasSubstr("no .npy file"));
+  EXPECT_THAT(npy_reason("hello, this is text"), HasSubstr("not a .npy file"));
   EXPECT_THAT(npy_reason(npy(good, 11)), HasSubstr("truncated"));
   EXPECT_THAT(npy_reason(npy(good, 13)), HasSubstr("too long"));
   EXPECT_THAT(npy_reason(npy(good, 12).substr(0, 30)), HasSubstr("truncated"));

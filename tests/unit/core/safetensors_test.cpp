@@ -66,8 +66,8 @@ TEST(Safetensors, checks_every_field_of_the_header) {
   EXPECT_EQ(safetensors_reason(file_of("{}   ", 0)), "read");
   EXPECT_THAT(safetensors_reason("abc"), HasSubstr("truncated"));
   EXPECT_THAT(safetensors_reason(std::string(8, '\xff') + "{}"), HasSubstr("truncated"));
-  EXPECT_THAT(safetensors_reason(file_of("[]", 0)), HasSubstr("no JSON object"));
-  EXPECT_THAT(safetensors_reason(file_of("{", 0)), HasSubstr("no JSON"));
+  EXPECT_THAT(safetensors_reason(file_of("[]", 0)), HasSubstr("not a JSON object"));
+  EXPECT_THAT(safetensors_reason(file_of("{", 0)), HasSubstr("not JSON"));
   EXPECT_THAT(safetensors_reason(file_of(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8)),
               HasSubstr("needs 12 bytes"));
   EXPECT_THAT(safetensors_reason(file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4)),
