@@ -14,7 +14,7 @@ from .program import Program
 from .samples import Samples
 from .tensors import Tensors, read_tensors
 
-FEWEST_STEPS = 10
+MIN_STEPS = 10
 
 
 def loader_losses(adapter: Adapter, program: Program, asked: dict[str, float], cell_folder: Path) -> Tensors:
@@ -39,7 +39,7 @@ def loader_losses(adapter: Adapter, program: Program, asked: dict[str, float], c
         number = int(count)
         adapter.step(0, rate, number)
         adapter.synchronize()
-        if number >= FEWEST_STEPS and time.monotonic() - begin > asked["seconds"]:
+        if number >= MIN_STEPS and time.monotonic() - begin > asked["seconds"]:
             break
 
     def loss() -> float:

@@ -21,7 +21,7 @@ TEST(Geometry, a_row_has_whole_warps_and_no_more_than_a_team_may_be) {
   EXPECT_EQ(grid_of_rows(8, 10).threads, 32);
   EXPECT_EQ(grid_of_rows(8, 128).threads, 32);
   EXPECT_EQ(grid_of_rows(8, 129).threads, 64);
-  EXPECT_EQ(grid_of_rows(8, 1 << 20).threads, Team::most_threads);
+  EXPECT_EQ(grid_of_rows(8, 1 << 20).threads, Team::max_threads);
 }
 
 TEST(Geometry, a_sum_is_split_only_as_far_as_its_parts_stay_long) {

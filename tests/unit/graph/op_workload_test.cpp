@@ -38,10 +38,10 @@ TEST(OpWorkload, reads_a_size_by_its_dimensions_and_writes_it_one_way) {
 
 TEST(OpWorkload, refuses_a_size_that_is_none_and_says_what_one_looks_like) {
   EXPECT_THAT(refusal("op/linear", "m3x4"), HasSubstr("no dimension 'x'"));
-  EXPECT_THAT(refusal("op/linear", "m3m4"), HasSubstr("stands twice"));
+  EXPECT_THAT(refusal("op/linear", "m3m4"), HasSubstr("given twice"));
   EXPECT_THAT(refusal("op/linear", "m"), HasSubstr("a number is missing"));
   EXPECT_THAT(refusal("op/linear", "m0"), HasSubstr("below 1"));
-  EXPECT_THAT(refusal("op/linear", "-3"), HasSubstr("another sign"));
+  EXPECT_THAT(refusal("op/linear", "-3"), HasSubstr("not made of digits"));
   EXPECT_THAT(refusal("op/linear", ""), HasSubstr("empty"));
   EXPECT_THAT(refusal("op/linear", "99999999999999999999"), HasSubstr("too large"));
   EXPECT_THAT(refusal("op/linear", "n4"), HasSubstr("'m' is not given"));
