@@ -79,7 +79,7 @@ bool BlockPlan::warm_up_is_over() {
 }
 
 std::int64_t BlockPlan::block_size(std::int64_t most) const {
-  // A block that took no measurable time says nothing: it grows tenfold instead.
+  // A block that took no measurable time gives no estimate: make the next one ten times as large.
   const double wanted = step_seconds_ > 0 ? std::round(request_.block_seconds / step_seconds_)
                                           : static_cast<double>(done_) * 10;
   return static_cast<std::int64_t>(

@@ -11,7 +11,7 @@
 
 // A function's name and its address.
 #define ASSAY_NVML(function) #function, library_->functions.function
-// A function's name, its address and the device that it asks.
+// A function's name, its address and its device.
 #define ASSAY_NVML_DEVICE(function) \
   #function, library_->functions.function, static_cast<nvml::Device>(handle_)
 
@@ -71,7 +71,8 @@ namespace {
 
 using nvml::Clock;
 
-// nvmlClocksEventReasons, formerly nvmlClocksThrottleReasons. Idle is no reason to mistrust a number.
+// nvmlClocksEventReasons, formerly nvmlClocksThrottleReasons. Idle is left out: it does not make a number
+// doubtful.
 constexpr std::array<std::pair<unsigned long long, const char*>, 8> throttle_names{
     {{0x2, "applications_clocks_setting"},
      {0x4, "sw_power_cap"},

@@ -1,4 +1,4 @@
-// NVIDIA's management library, loaded when it is first asked for: what it tells of a GPU, call by call.
+// NVIDIA's management library, loaded at its first use: the values of a GPU, one call for each.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@
 
 namespace assay {
 
-// What a call gave, or why it gave nothing: "nvmlDeviceGetPowerUsage: Not Supported (3)".
+// The result of a call, or why it failed: "nvmlDeviceGetPowerUsage: Not Supported (3)".
 template <typename T>
 struct Told {
   std::optional<T> value;
@@ -35,7 +35,7 @@ struct GpuProcess {
 
 struct NvmlLibrary;
 
-// A GPU, or an instance of one. Borrows the library. Each call asks the driver: some microseconds to some
+// A GPU, or an instance of one. Borrows the library. Each call asks the driver, which takes microseconds to
 // milliseconds. Units: bytes, Hz, W, J, degrees Celsius.
 class Gpu {
  public:
@@ -57,7 +57,7 @@ class Gpu {
   Told<double> sm_clock() const;
   Told<double> memory_clock() const;
   Told<double> power() const;
-  Told<double> energy() const;  // since the driver was loaded
+  Told<double> energy() const;  // counted since the driver was loaded
   Told<double> temperature() const;
   Told<std::vector<std::string>> throttle_reasons() const;
 
@@ -71,8 +71,8 @@ class Gpu {
 // Use from one thread.
 class Nvml {
  public:
-  // Loads and initialises. Throws NvmlError with what is wrong and what helps: no library, no driver, a
-  // library and a driver of different versions.
+  // Loads and initialises the library. Throws NvmlError with the cause and the remedy: no library, no driver,
+  // or different versions of the two.
   explicit Nvml(const std::string& library);
   ~Nvml();
   Nvml(const Nvml&) = delete;
@@ -80,7 +80,7 @@ class Nvml {
 
   Told<std::string> driver() const;   // "550.54.15"
   Told<std::string> version() const;  // of the library
-  Told<std::string> cuda() const;     // the newest that the driver serves: "13.0"
+  Told<std::string> cuda() const;     // the newest version that the driver supports: "13.0"
 
   Told<unsigned> count() const;
   Told<Gpu> gpu(unsigned index) const;
@@ -90,8 +90,8 @@ class Nvml {
   std::unique_ptr<NvmlLibrary> library_;
 };
 
-// The library of this process, loaded at the first call: $ASSAY_NVML, or libnvidia-ml.so.1 wherever the
-// loader finds it. `nvml` is null where it cannot be used; `reason` says why.
+// The library of this process, loaded at the first call: $ASSAY_NVML, or the libnvidia-ml.so.1 that the
+// loader finds. `nvml` is null if it cannot be used; `reason` says why.
 struct NvmlAccess {
   std::unique_ptr<Nvml> nvml;
   std::string reason;

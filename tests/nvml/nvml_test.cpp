@@ -125,7 +125,7 @@ TEST(GpuInfo, stands_in_the_environment_with_what_makes_it_unsteady) {
   std::string causes;
   for (const json& cause : told["unsteady"]) causes += cause["what"].get<std::string>() + "\n";
   EXPECT_THAT(causes, AllOf(HasSubstr("GPU 0: persistence mode is off"),
-                            HasSubstr("before anything was measured: 2")));
+                            HasSubstr("2 processes were on it")));
   EXPECT_THAT(causes, ::testing::Not(HasSubstr("GPU 1")));
 }
 

@@ -131,7 +131,7 @@ TEST(FirstCudaGpu, is_the_one_that_the_worker_calls_its_first) {
   EXPECT_EQ(uuid("1,0", "PCI_BUS_ID"), "GPU-1b");
   EXPECT_EQ(uuid("GPU-1", {}), "GPU-1b");
   EXPECT_EQ(uuid("MIG-2c", {}), "MIG-2c");
-  EXPECT_THAT(uuid("GPU-9", {}), HasSubstr("NVML knows no such GPU"));
+  EXPECT_THAT(uuid("GPU-9", {}), HasSubstr("NVML has no such GPU"));
   EXPECT_THAT(uuid("", "PCI_BUS_ID"), HasSubstr("hides every GPU"));
   EXPECT_THAT(uuid("0", "FASTEST_FIRST"), HasSubstr("CUDA_DEVICE_ORDER=PCI_BUS_ID"));
   EXPECT_THAT(uuid("7", "PCI_BUS_ID"), HasSubstr("nvmlDeviceGetHandleByIndex_v2"));

@@ -146,9 +146,9 @@ def test_a_loaders_kept_process_sees_the_plan_of_each_epoch(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ((0, 7, 0, 0), "leaves nothing"),
-        ((0, 0, -9, 0), "leaves nothing"),
-        ((0, -(2**31), 0, 0), "leaves nothing"),
+        ((0, 7, 0, 0), "outside of the image"),
+        ((0, 0, -9, 0), "outside of the image"),
+        ((0, -(2**31), 0, 0), "outside of the image"),
         ((0, 0, 0, 2), "flip of 2"),
         ((SAMPLES, 0, 0, 0), "names sample"),
     ],

@@ -24,11 +24,11 @@ TEST(BatchLibrary, is_driven_from_C) {
 TEST(BatchLibrary, refuses_null_pointers_with_a_message) {
   const Cell cell;
   EXPECT_EQ(assay_open(nullptr), nullptr);
-  EXPECT_THAT(assay_last_error(), HasSubstr("no cell folder"));
+  EXPECT_THAT(assay_last_error(), HasSubstr("null cell folder"));
   EXPECT_EQ(assay_close(nullptr), 0);
   assay_block block = {};
   EXPECT_EQ(assay_next_block(nullptr, &block), -1);
-  EXPECT_THAT(assay_last_error(), HasSubstr("no session"));
+  EXPECT_THAT(assay_last_error(), HasSubstr("null session"));
   EXPECT_EQ(assay_schedule(nullptr), nullptr);
   assay_session* session = assay_open(cell.path().c_str());
   ASSERT_NE(session, nullptr) << assay_last_error();

@@ -360,14 +360,14 @@ TEST(Session, refuses_data_that_disagree_with_the_manifest) {
   std::vector<std::int32_t> values(Cell::train + Cell::validation, 0);
   values[3] = Cell::classes;
   write_npy(labels.folder / "data/labels.npy", {DType::i32, {33}}, std::span<const std::int32_t>(values));
-  EXPECT_THAT(refusal(labels), HasSubstr("sample 3 has label 5, there are 5 classes"));
+  EXPECT_THAT(refusal(labels), HasSubstr("sample 3 has label 5, but there are 5 classes"));
   write_npy(labels.folder / "data/labels.npy", {DType::i32, {20}},
             std::span<const std::int32_t>(values).first(20));
   EXPECT_THAT(refusal(labels), HasSubstr("20 labels"));
 
   const Cell schedule;
   schedule.write_schedule(9);
-  EXPECT_THAT(refusal(schedule), HasSubstr("has 9 rows, 10 steps are asked for"));
+  EXPECT_THAT(refusal(schedule), HasSubstr("has 9 rows, but the request needs 10 steps"));
 
   const Cell plan;
   std::vector<PlanRow> rows = Cell::plan(1);
