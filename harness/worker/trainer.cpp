@@ -48,7 +48,7 @@ class Trainer {
     if (timed_ != Timed::training ||
         (block.first_step >= 0 && block.first_step + block.steps <= session_.layout().schedule_rows))
       return;
-    throw CellError(fmt::format("[train] a block has steps {} to {}: schedule.npy has {} rows",
+    throw CellError(fmt::format("[train] a block has steps {} to {}, but schedule.npy has {} rows",
                                 block.first_step, block.first_step + block.steps,
                                 session_.layout().schedule_rows));
   }
