@@ -1,4 +1,4 @@
-"""One long run: what the program holds is flat from the 100th fork to the last."""
+"""One long run: the program's resources do not grow from the 100th fork to the last."""
 
 from __future__ import annotations
 
