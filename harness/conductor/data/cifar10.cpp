@@ -30,8 +30,8 @@ class Cifar10Format : public DatasetFormat {
  public:
   std::string_view name() const override { return "cifar10"; }
   std::string_view wanted() const override {
-    return "data_batch_1.bin to data_batch_5.bin, test_batch.bin and batches.meta.txt, in it or in "
-           "cifar-10-batches-bin within it,";
+    return "data_batch_1.bin to data_batch_5.bin, test_batch.bin and batches.meta.txt, in the folder or in its "
+           "subfolder cifar-10-batches-bin,";
   }
 
   std::vector<std::filesystem::path> find(const std::filesystem::path& folder) const override {
@@ -52,9 +52,9 @@ class Cifar10Format : public DatasetFormat {
   void check_sizes(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
     const auto bytes = [](std::int64_t samples) { return static_cast<std::uint64_t>(samples) * record; };
     for (const auto& file : files.first(batches))
-      refuse_larger("cifar10", file, bytes((dataset.train + dataset.validation) / batches));
-    refuse_larger("cifar10", files[5], bytes(dataset.test));
-    refuse_larger("cifar10", files[6], longest_names);
+      reject_larger("cifar10", file, bytes((dataset.train + dataset.validation) / batches));
+    reject_larger("cifar10", files[5], bytes(dataset.test));
+    reject_larger("cifar10", files[6], longest_names);
   }
 
   LoadedDataset read(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
@@ -66,8 +66,8 @@ class Cifar10Format : public DatasetFormat {
                       read_files(files.subspan(batches, 1), dataset.test));
     loaded.sample_shape = dataset.sample_shape;
     loaded.classes = cifar10_classes;
-    // The mean of each channel over the training images is taken off; nothing is divided by the deviation, as
-    // in the Keras example of ResNet.
+    // Subtracts the mean of each channel over the training images, and does not divide by the deviation, as in the Keras
+    // example of ResNet.
     loaded.scale = {1.0f / 255, 1.0f / 255, 1.0f / 255};
     loaded.shift = {-0.4914f, -0.4822f, -0.4465f};
     return loaded;
@@ -82,14 +82,14 @@ void parse_cifar10(std::span<const std::byte> bytes, const std::filesystem::path
   if (bytes.size() != wanted)
     throw IoError(
         "cifar10", path,
-        fmt::format("is {}: {} samples of {} bytes are {}, {} are there",
+        fmt::format("is {}: {} samples of {} bytes are {} bytes, but it has {}",
                     bytes.size() < wanted ? "truncated" : "too long", samples, record, wanted, bytes.size()));
   images.reserve(images.size() + bytes.size());
   for (std::int64_t i = 0; i < samples; ++i, bytes = bytes.subspan(record)) {
     const auto label = std::to_integer<std::int32_t>(bytes[0]);
     if (label >= cifar10_classes)
       throw IoError("cifar10", path,
-                    fmt::format("sample {} (byte {}) has label {}, there are {} classes", i,
+                    fmt::format("sample {} (byte {}) has label {}, but there are {} classes", i,
                                 static_cast<std::size_t>(i) * record, label, cifar10_classes));
     labels.push_back(label);
     images.insert(images.end(), bytes.begin() + 1, bytes.begin() + record);
@@ -106,7 +106,7 @@ std::vector<std::string_view> parse_cifar10_names(std::string_view text, const s
     if (name.empty() && names.size() == cifar10_classes) continue;
     const auto is_name = [](char c) { return c > ' ' && c < '\x7f'; };
     if (name.empty() || name.size() > longest_name || !std::all_of(name.begin(), name.end(), is_name))
-      throw IoError("cifar10", path, fmt::format("line {} is no name of a class", line));
+      throw IoError("cifar10", path, fmt::format("line {} is not the name of a class", line));
     names.push_back(name);
   }
   if (names.size() != cifar10_classes)

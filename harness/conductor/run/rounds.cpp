@@ -21,7 +21,7 @@ bool is_decided(const PairedRatio& ratio) {
   return ratio.above_one() || ratio.below_one() || (*ratio.upper <= alike && *ratio.lower >= 1 / alike);
 }
 
-// The cells of the pairs of neighbors in rank that are not decided.
+// The cells in undecided pairs of neighbors in rank.
 std::vector<std::size_t> undecided(const std::vector<std::size_t>& cells, const Report& report) {
   std::vector<std::pair<double, std::size_t>> ranked;
   for (const std::size_t cell : cells)
@@ -65,7 +65,7 @@ std::vector<PlannedFork> Rounds::next(const Report& report) {
   return forks;
 }
 
-// More rounds, where those that were begun are not enough.
+// Adds rounds if the begun ones are not enough.
 void Rounds::extend(Group& group, const Report& report) const {
   if (group.begun < group.target || group.begun == 0) return;
   std::vector<const CellReport*> cells;

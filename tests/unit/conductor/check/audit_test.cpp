@@ -27,14 +27,14 @@ std::vector<Block> blocks_of(int count) {
 TEST(ReplayedBlocks, are_three_that_end_within_a_second) {
   std::set<std::int64_t> chosen;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const std::vector<ToldLoss> told = choose_replayed(blocks_of(40), seed);
-    ASSERT_EQ(told.size(), 3u);
-    for (std::size_t i = 0; i < told.size(); ++i) {
+    const std::vector<ReportedLoss> reported = choose_replayed(blocks_of(40), seed);
+    ASSERT_EQ(reported.size(), 3u);
+    for (std::size_t i = 0; i < reported.size(); ++i) {
       if (i > 0) {
-        EXPECT_LT(told[i - 1].steps, told[i].steps);
+        EXPECT_LT(reported[i - 1].steps, reported[i].steps);
       }
-      EXPECT_EQ(told[i].loss, static_cast<double>(told[i].steps) / 10 - 1);
-      chosen.insert(told[i].steps);
+      EXPECT_EQ(reported[i].loss, static_cast<double>(reported[i].steps) / 10 - 1);
+      chosen.insert(reported[i].steps);
     }
   }
   EXPECT_THAT(chosen, ElementsAre(10, 20, 30, 40, 50, 60, 70, 80, 90, 100));
@@ -57,12 +57,12 @@ TEST(ReplayedBlocks, have_a_loss_and_more_than_a_step) {
 
 TEST(ReplayedBlocks, are_written_after_the_first_step) {
   TemporaryFolder folder;
-  write_audit(folder.path(), {.told = {{20, 1.5}, {40, 1.25}}});
+  write_audit(folder.path(), {.reported = {{20, 1.5}, {40, 1.25}}});
   EXPECT_THAT(read_exam_replay(folder.path() / "replay.json").steps, ElementsAre(1, 20, 40));
 }
 
 // Told is a loss after 50 steps; the first step had 2.
-TensorVerdict verdict_on(double told, float once, float again, std::int64_t count = 2,
+TensorVerdict verdict_on(double reported, float once, float again, std::int64_t count = 2,
                          PrecisionKind precision = PrecisionKind::fp32) {
   TemporaryFolder folder;
   HostTensor losses = HostTensor::zeros("replay/losses", {DType::f32, {2, count}});
@@ -70,7 +70,7 @@ TensorVerdict verdict_on(double told, float once, float again, std::int64_t coun
   std::ranges::copy(std::span(values).first(losses.as<float>().size()), losses.as<float>().begin());
   write_safetensors(folder.path() / "verify.safetensors", std::vector{losses});
   const auto verdicts = judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
-                                    {.told = {{50, told}}}, precision_of(precision));
+                                    {.reported = {{50, reported}}}, precision_of(precision));
   EXPECT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts.front().name, "replay/50");
   return verdicts.front();
@@ -95,7 +95,7 @@ TEST(ReplayJudge, FindsLossesThatNobodyHas) {
   std::ranges::fill(losses.as<float>(), -1e30f);
   write_safetensors(folder.path() / "verify.safetensors", std::vector{losses});
   const auto verdicts = judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
-                                    {.told = {{50, 1.5}}}, precision_of(PrecisionKind::fp32));
+                                    {.reported = {{50, 1.5}}}, precision_of(PrecisionKind::fp32));
   EXPECT_EQ(verdicts.front().ratio, beyond_measure);
 }
 

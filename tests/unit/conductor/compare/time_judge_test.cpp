@@ -79,8 +79,8 @@ TEST(TimeJudge, needs_forks_that_are_times) {
   EXPECT_EQ(judge_times({}, forks(6, 1, 0.01, 1), {}).verdict, Verdict::inconclusive);
   EXPECT_EQ(judge_times(std::vector<double>{1, 0, 2}, forks(6, 1, 0.01, 1), {}).verdict,
             Verdict::inconclusive);
-  EXPECT_EQ(least_forks(0.95), 4);
-  EXPECT_EQ(least_forks(0.9975), 6);
+  EXPECT_EQ(min_forks_for(0.95), 4);
+  EXPECT_EQ(min_forks_for(0.9975), 6);
 }
 
 // What the gate promises without any change: of 20 cells judged together, seldom one is called slower.

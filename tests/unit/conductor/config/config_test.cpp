@@ -171,7 +171,7 @@ TEST(Config, the_shipped_ones_are_good) {
     EXPECT_EQ(read.name, entry.path().stem());
     EXPECT_FALSE(read.title.empty());
     BackendRegistry registry = here;
-    for (const auto& [name, modes] : read.awaits) await_backend(registry, name, modes);
+    for (const auto& [name, modes] : read.awaits) add_awaited_backend(registry, name, modes);
     const std::vector<Cell> cells = expand(read, registry).cells;
     std::set<std::string> ids;
     for (const Cell& cell : cells) ids.insert(cell.id);

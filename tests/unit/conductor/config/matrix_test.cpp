@@ -310,8 +310,8 @@ TEST_F(MatrixTest, an_axis_that_makes_no_difference_to_a_cell_does_not_repeat_it
 }
 
 TEST_F(MatrixTest, a_backend_that_a_config_awaits_makes_unavailable_cells_and_a_misspelt_one_none) {
-  await_backend(registry_, "far", {"eager", "xla"});
-  await_backend(registry_, "fast", {"nonsense"});
+  add_awaited_backend(registry_, "far", {"eager", "xla"});
+  add_awaited_backend(registry_, "fast", {"nonsense"});
   const auto made = cells(R"({"workload": "mlp", "backend": ["far", "fast"], "mode": ["xla", "graph"],
                               "device": "cuda", "layout": "channels_last"})");
   ASSERT_EQ(made.size(), 2U);
