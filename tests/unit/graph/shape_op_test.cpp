@@ -60,7 +60,7 @@ TEST_F(ShapeOps, concat_refuses_what_does_not_fit) {
   const ValueId a = value({2, 3}), b = value({4, 3});
   refuses("concat", {a, b}, {{"axis", i(1)}},
           "[concat] got x f32 (2, 3), x f32 (4, 3): only the dimension 1 may differ");
-  refuses("concat", {a, b}, {{"axis", i(2)}}, "attribute 'axis' is 2; there are 2 dimensions");
+  refuses("concat", {a, b}, {{"axis", i(2)}}, "attribute 'axis' is 2, but there are 2 dimensions");
   refuses("concat", {a, b}, {{"axis", i(-1)}}, "attribute 'axis' is -1");
   refuses("concat", {a, value({2, 3, 1})}, {{"axis", i(0)}}, "must have 2 dimensions");
   refuses("concat", {a, value({2, 3}, DType::bf16)}, {{"axis", i(0)}}, "same element type");
@@ -91,10 +91,10 @@ TEST_F(ShapeOps, slice_takes_a_range_that_is_there) {
   EXPECT_EQ(apply("slice", {x}, range(1, 2, 5)).shape, (Shape{4, 3, 5}));
   EXPECT_EQ(apply("slice", {x}, range(2, 4, 5)).shape, (Shape{4, 6, 1}));
   for (const auto& [begin, end] : {std::pair{3, 3}, {-1, 2}, {0, 7}, {5, 2}})
-    refuses("slice", {x}, range(1, begin, end), "is no range within the 6 of dimension 1");
+    refuses("slice", {x}, range(1, begin, end), "is not a range within the 6 of dimension 1");
   refuses("slice", {x}, range(3, 0, 1), "attribute 'axis' is 3");
   refuses("slice_gradient", {x}, {{"axis", i(1)}, {"begin", i(3)}, {"size", i(8)}},
-          "6 elements from 3 on do not fit into 8");
+          "6 elements, starting at 3, do not fit into 8");
   refuses("slice_gradient", {x}, {{"axis", i(1)}, {"begin", i(0)}, {"size", i(-8)}}, "must be");
 }
 
@@ -118,8 +118,8 @@ TEST_F(ShapeOps, reduce_drops_the_named_dimensions) {
   EXPECT_EQ(apply("reduce", {x}, over("mean", {2, 3})).shape, (Shape{2, 3}));
   EXPECT_EQ(apply("reduce", {x}, over("max", {0, 1, 2, 3})).shape, Shape{});
   EXPECT_EQ(type(builder_.global_average_pool(x)).shape, (Shape{2, 3}));
-  refuses("reduce", {x}, over("median", {0}), "'median' is no reduction; known are sum, mean and max");
-  refuses("reduce", {x}, over("sum", {}), "names no dimension");
+  refuses("reduce", {x}, over("median", {0}), "unknown reduction 'median'; known are sum, mean and max");
+  refuses("reduce", {x}, over("sum", {}), "'axes' is empty");
   refuses("reduce", {x}, over("sum", {1, 1}), "ascending");
   refuses("reduce", {x}, over("sum", {2, 1}), "ascending");
   refuses("reduce", {x}, over("sum", {4}), "dimensions from 0 to 3");
