@@ -32,8 +32,8 @@ constexpr auto describe(Of<Requirement>) {
       field("remedy", &Requirement::remedy, "How to get it."));
 }
 
-// A rule for cells that a backend rejects; it can be read without starting the backend. A cell is rejected if all
-// conditions hold; a condition that is not given always holds.
+// A rule for cells that a backend rejects; it can be read without starting the backend. A cell is rejected if
+// all conditions hold; a condition that is not given always holds.
 struct Refusal {
   // The axes of the cell have one of these values.
   std::vector<Task> tasks{};
@@ -144,21 +144,22 @@ using Interpreters = std::map<std::string, std::string, std::less<>>;  // framew
 // Parses items such as "torch=/usr/bin/python3". Throws ConfigError.
 Interpreters parse_interpreters(const std::vector<std::string>& given);
 
-// Throws JsonError naming the file and the field, and ConfigError for a name or placeholder that is not allowed.
+// Throws JsonError naming the file and the field, and ConfigError for a name or placeholder that is not
+// allowed.
 BackendDescription backend_from_json(const nlohmann::json& json, const std::filesystem::path& file,
                                      const Interpreters& interpreters);
 
 struct BackendRegistry {
   std::vector<BackendDescription>
       backends;  // ordered by name; of backends with the same name the first found
-  // One line for each backend.json that cannot be read, that is replaced by an earlier one of the same name, or that is
-  // a further oracle.
+  // One line for each backend.json that cannot be read, that is replaced by an earlier one of the same name,
+  // or that is a further oracle.
   std::vector<std::string> faults;
 
   // nullptr if there is none.
   const BackendDescription* find(std::string_view name) const;
-  // The available backend whose backend.json has "oracle": true; nullptr if there is none. If there are several, the one
-  // of the last folder, so that an added backend does not become the oracle by accident.
+  // The available backend whose backend.json has "oracle": true; nullptr if there is none. If there are
+  // several, the one of the last folder, so that an added backend does not become the oracle by accident.
   const BackendDescription* oracle() const;
 };
 
@@ -173,11 +174,12 @@ BackendRegistry find_backends_in(const std::vector<std::filesystem::path>& folde
 
 // The ops of each backend according to its backend.json, for `assay list ops` and the documentation.
 
-// Whether graph.json may contain the op. The other ops (gradients, casts and optimizers) are added by the training step of
-// a backend that does not differentiate by itself; a framework has its own.
+// Whether graph.json may contain the op. The other ops (gradients, casts and optimizers) are added by the
+// training step of a backend that does not differentiate by itself; a framework has its own.
 bool in_networks(const Op& op);
 
-// "yes"; "own" for a framework and an op that it never sees; "no"; "?" for a backend that does not list its ops.
+// "yes"; "own" for a framework and an op that it never sees; "no"; "?" for a backend that does not list its
+// ops.
 std::string support(const BackendDescription& backend, const Op& op);
 
 // A Markdown table of the ops in networks, with a column for each backend that lists its ops.
@@ -195,11 +197,11 @@ std::vector<std::filesystem::path> backend_folders();
 // build in its tree).
 std::vector<std::filesystem::path> config_folders();
 // A framework's virtual environment:
-// ${ASSAY_ENVIRONMENTS:-${XDG_DATA_HOME:-$HOME/.local/share}/assay/environments}/<framework>. nullopt if none of the three
-// is set: a folder that everybody may write is not safe for programs.
+// ${ASSAY_ENVIRONMENTS:-${XDG_DATA_HOME:-$HOME/.local/share}/assay/environments}/<framework>. nullopt if none
+// of the three is set: a folder that everybody may write is not safe for programs.
 std::optional<std::filesystem::path> environment_of(std::string_view framework);
-// The batch library for workers that load it themselves: <exe folder>/libassay_batch.so, or in ../lib if installed. The
-// first path if neither exists.
+// The batch library for workers that load it themselves: <exe folder>/libassay_batch.so, or in ../lib if
+// installed. The first path if neither exists.
 std::filesystem::path batch_library();
 
 }  // namespace assay

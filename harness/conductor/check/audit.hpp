@@ -1,5 +1,5 @@
-// Audits a finished run: the worker replays losses that it reported at the ends of blocks, and computes losses on batches
-// of its framework's own loader.
+// Audits a finished run: the worker replays losses that it reported at the ends of blocks, and computes
+// losses on batches of its framework's own loader.
 #pragma once
 
 #include <cstdint>
@@ -26,21 +26,21 @@ struct RunAudit {
   bool own_loader = false;               // the batches came from the framework's own loader
 };
 
-// Chooses at random up to three ends of blocks, ascending, that two replays reach in about two seconds by the time of the
-// blocks. Empty if there is none: even the first block may take longer.
+// Chooses at random up to three ends of blocks, ascending, that two replays reach in about two seconds by the
+// time of the blocks. Empty if there is none: even the first block may take longer.
 std::vector<ReportedLoss> choose_replayed(std::span<const Block> blocks, std::uint64_t seed);
 
 // Writes replay.json and loader.json into check/ of a cell folder, each if requested.
 void write_audit(const std::filesystem::path& folder, const RunAudit& audit);
 
-// "replay/<steps>": compares the reported loss with that of the replay, which waited for each step. Allowed is a share of
-// the loss (of the loss after the first step, if larger), plus ten times the difference of two replays. Rounding errors
-// grow during training, so the share grows over 500 steps from 0.001 to 0.051 (0.01 to 0.11 for narrower storage).
-// Replays that are missing or not finite are beyond measure.
+// "replay/<steps>": compares the reported loss with that of the replay, which waited for each step. Allowed
+// is a share of the loss (of the loss after the first step, if larger), plus ten times the difference of two
+// replays. Rounding errors grow during training, so the share grows over 500 steps from 0.001 to 0.051 (0.01
+// to 0.11 for narrower storage). Replays that are missing or not finite are beyond measure.
 //
-// "loader/losses" (2, n): compares the mean loss on batches of the framework's own loader with that on staged batches of
-// the same samples. Allowed are six standard deviations of the difference of two means of independent draws, plus 1 % of
-// the loss.
+// "loader/losses" (2, n): compares the mean loss on batches of the framework's own loader with that on staged
+// batches of the same samples. Allowed are six standard deviations of the difference of two means of
+// independent draws, plus 1 % of the loss.
 std::vector<TensorVerdict> judge_audit(const TensorFile& worker, const RunAudit& audit,
                                        const Precision& precision);
 

@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The oracle ran each distinct sample only once. Repeats `samples`, of one batch or of all batches one after the other, to
-// the rows of the worker.
+// The oracle ran each distinct sample only once. Repeats `samples`, of one batch or of all batches one after
+// the other, to the rows of the worker.
 std::vector<double> expanded(std::span<const double> samples, const ExamBatches& batches,
                              std::int64_t count) {
   const auto distinct = static_cast<std::size_t>(batches.distinct);

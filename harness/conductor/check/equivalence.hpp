@@ -17,14 +17,15 @@ struct Exam {
   PrecisionKind precision = PrecisionKind::fp32;
 };
 
-// Compares each tensor of the worker's file with the oracle's answers. A missing, misshapen or non-finite tensor, or a
-// malformed file, fails with a reason. audit: what was requested about the run. Throws CellError for errors in the files
-// of the oracle or the exam.
+// Compares each tensor of the worker's file with the oracle's answers. A missing, misshapen or non-finite
+// tensor, or a malformed file, fails with a reason. audit: what was requested about the run. Throws CellError
+// for errors in the files of the oracle or the exam.
 Equivalence judge(const Exam& exam, const Program& program, const std::filesystem::path& worker_file,
                   const RunAudit& audit = {});
 
-// How well the exam detects errors: the largest of the bounds of the gradients, as relative L2, with the parameter's
-// name. Skips a gradient that consists only of rounding errors (the bias in front of a batch norm).
+// How well the exam detects errors: the largest of the bounds of the gradients, as relative L2, with the
+// parameter's name. Skips a gradient that consists only of rounding errors (the bias in front of a batch
+// norm).
 struct Looseness {
   double bound = 0;
   std::string parameter{};

@@ -31,9 +31,9 @@ struct Range {
   bool positive = false;
 };
 
-// Scales that neither saturate nor vanish: weights keep the variance through a ReLU (He et al. 2015), and biases and
-// running means are as large as the values they are added to. Values stay away from zero and one, which would hide a
-// missing term or factor.
+// Scales that neither saturate nor vanish: weights keep the variance through a ReLU (He et al. 2015), and
+// biases and running means are as large as the values they are added to. Values stay away from zero and one,
+// which would hide a missing term or factor.
 Range range_of(const Value& value) {
   if (value.initializer == "ones") return {0.5, 1.5, true};  // scales and running variances
   if (value.type.shape.size() < 2) return {0.05, 0.25, false};
@@ -59,15 +59,17 @@ std::vector<ValueId> parameters_of_last(const Graph& graph) {
   return {};
 }
 
-// Moments as in the middle of a training, different for each element. From zero moments the first step of Adam is a full
-// step in the direction of the gradient's sign, even if that gradient is only rounding. Means of squares spread over
-// decades, but stay above the square of the rounding in the cell's precision. An epsilon is visible where they are small:
-// in the last layer, whose gradients have the least rounding. A mean is at most the root of its mean of squares.
+// Moments as in the middle of a training, different for each element. From zero moments the first step of
+// Adam is a full step in the direction of the gradient's sign, even if that gradient is only rounding. Means
+// of squares spread over decades, but stay above the square of the rounding in the cell's precision. An
+// epsilon is visible where they are small: in the last layer, whose gradients have the least rounding. A mean
+// is at most the root of its mean of squares.
 void add_moments(std::vector<HostTensor>& tensors, const Program& program, std::uint64_t seed,
                  PrecisionKind precision) {
   const bool narrow = precision == PrecisionKind::bf16 || precision == PrecisionKind::tf32;
   const double largest = narrow ? 2e-2 : 1e-1;
-  // In some frameworks RMSprop's epsilon is under the root (docs/reference/differences.md), so the roots stay well above it.
+  // In some frameworks RMSprop's epsilon is under the root (docs/reference/differences.md), so the roots stay
+  // well above it.
   const bool rms = program.optimizer.kind == "rmsprop";
   const std::vector<ValueId> last = parameters_of_last(program.training);
   for (const ValueId id : program.training.with_role(Role::parameter)) {
@@ -91,8 +93,8 @@ void add_moments(std::vector<HostTensor>& tensors, const Program& program, std::
   }
 }
 
-// Opens the forget gates of half of an LSTM's units nearly fully, so that the first step of a sequence still affects the
-// last one. Gates are in the order input, forget, cell, output.
+// Opens the forget gates of half of an LSTM's units nearly fully, so that the first step of a sequence still
+// affects the last one. Gates are in the order input, forget, cell, output.
 void open_forget_gates(HostTensor& bias, std::uint64_t seed) {
   const std::span<float> all = bias.as<float>();
   const std::size_t units = all.size() / 4;
@@ -143,8 +145,9 @@ HostTensor images_of(Shape shape, std::int64_t samples, std::uint64_t seed) {
   return inputs;
 }
 
-// Whole numbers below the number of rows of the table that they look up, uniform, so that some tokens appear twice. The
-// first and the last row are in every sample: a padding token, or an index that is off by one, would use them.
+// Whole numbers below the number of rows of the table that they look up, uniform, so that some tokens appear
+// twice. The first and the last row are in every sample: a padding token, or an index that is off by one,
+// would use them.
 HostTensor tokens_of(Shape shape, std::int64_t vocabulary, std::int64_t samples, std::uint64_t seed) {
   shape.front() = samples;
   HostTensor inputs = HostTensor::zeros("inputs", {DType::i32, shape});
@@ -203,11 +206,11 @@ std::vector<HostTensor> masks_of(const Graph& graph, const ExamBatches& batches,
   return masks;
 }
 
-// Row 0 is the step that is judged by itself. SGD has no other state that shows its gradient, so its rate is so large that
-// the parameter moves by as much as the gradient. The other rows have different learning rates: large enough that an
-// update is well above the rounding of the parameter, and small enough that the run does not solve the few samples (then
-// all gradients are rounding) and stays finite (plain SGD on vgg_a, which has no norm). The step counts begin where Adam
-// still corrects its bias, but not at the first step.
+// Row 0 is the step that is judged by itself. SGD has no other state that shows its gradient, so its rate is
+// so large that the parameter moves by as much as the gradient. The other rows have different learning rates:
+// large enough that an update is well above the rounding of the parameter, and small enough that the run does
+// not solve the few samples (then all gradients are rounding) and stays finite (plain SGD on vgg_a, which has
+// no norm). The step counts begin where Adam still corrects its bias, but not at the first step.
 HostTensor schedule_of(const OptimizerSpec& optimizer, std::int64_t steps, std::uint64_t seed) {
   const double base = optimizer.kind == "sgd" ? 0.0005 : 0.0001;
   const bool shows_gradient = optimizer.kind == "sgd" && optimizer.momentum == 0;

@@ -11,9 +11,9 @@
 
 namespace assay {
 
-// The number of distinct samples in a batch: the largest divisor of `batch` that is at most `asked`. If that is less than
-// half of `asked` (a batch of 13), the smallest larger divisor: all samples of a prime batch are distinct, which makes the
-// oracle slower.
+// The number of distinct samples in a batch: the largest divisor of `batch` that is at most `asked`. If that
+// is less than half of `asked` (a batch of 13), the smallest larger divisor: all samples of a prime batch are
+// distinct, which makes the oracle slower.
 std::int64_t distinct_samples(std::int64_t batch, std::int64_t asked);
 
 // The parameters of an exam, in addition to its program.
@@ -26,13 +26,14 @@ struct ExamPlan {
   PrecisionKind precision = PrecisionKind::fp32;
 };
 
-// Writes state.safetensors, inputs.npy, labels.npy, schedule.npy, batches.json and, if the program needs them,
-// masks.safetensors, extreme.safetensors and continuation.json: docs/reference/protocol.md, "The exam". Depends only on
-// (program, plan). No parameter is zero or one, and no moment is zero.
+// Writes state.safetensors, inputs.npy, labels.npy, schedule.npy, batches.json and, if the program needs
+// them, masks.safetensors, extreme.safetensors and continuation.json: docs/reference/protocol.md, "The exam".
+// Depends only on (program, plan). No parameter is zero or one, and no moment is zero.
 void write_exam(const std::filesystem::path& folder, const Program& program, const ExamPlan& plan);
 
-// The oracle moves biases by about a rounding error, so that no ReLU reads a value within rounding of zero, and writes them
-// as state/<name>: replaces those of the exam in `folder`. Throws CellError if the exam does not have one.
+// The oracle moves biases by about a rounding error, so that no ReLU reads a value within rounding of zero,
+// and writes them as state/<name>: replaces those of the exam in `folder`. Throws CellError if the exam does
+// not have one.
 void take_moved_biases(const std::filesystem::path& folder, const std::filesystem::path& answers);
 
 }  // namespace assay

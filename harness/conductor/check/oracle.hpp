@@ -1,5 +1,5 @@
-// The oracle's answers for a cell: the same program for another number of samples in a batch, the folder in which the
-// oracle answers, and the cache of the answers.
+// The oracle's answers for a cell: the same program for another number of samples in a batch, the folder in
+// which the oracle answers, and the cache of the answers.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,11 @@ namespace assay {
 // Samples of a batch: the outermost dimension of the inputs. Throws GraphError if the program has none.
 std::int64_t batch_of(const Program& program);
 
-// The program with `batch` rows of inputs and labels, and every other shape inferred again; names do not change. Throws
-// GraphError if an op has the batch in its attributes.
+// The program with `batch` rows of inputs and labels, and every other shape inferred again; names do not
+// change. Throws GraphError if an op has the batch in its attributes.
 Program with_batch(const Program& program, std::int64_t batch);
-// The version of the check's rules. Increase it if the questions or the answers change and no digest shows the change.
+// The version of the check's rules. Increase it if the questions or the answers change and no digest shows
+// the change.
 inline constexpr int check_version = 5;
 
 // The worker that answers: the backend whose backend.json has "oracle": true.
@@ -37,14 +38,14 @@ struct OracleQuestion {
   int perturbations = 4;
 };
 
-// Writes the folder in which an oracle answers: request.json (precision fp64, the batch of the distinct samples, and
-// "oracle": {"precision", "perturbations", "seed"}), graph.json, parameters.safetensors and check/. `program` is the
-// cell's own. Throws CellError.
+// Writes the folder in which an oracle answers: request.json (precision fp64, the batch of the distinct
+// samples, and "oracle": {"precision", "perturbations", "seed"}), graph.json, parameters.safetensors and
+// check/. `program` is the cell's own. Throws CellError.
 void write_oracle_cell(const std::filesystem::path& oracle_folder, const OracleQuestion& question,
                        const Program& program, const OracleWorker& worker);
 
-// Caches answers by the digest of the oracle's folder, the worker's executable and the version of this check. Several
-// processes may share a cache: an entry is complete or absent.
+// Caches answers by the digest of the oracle's folder, the worker's executable and the version of this check.
+// Several processes may share a cache: an entry is complete or absent.
 class OracleCache {
  public:
   // Creates the folder on first use; if it cannot be written, the answers stay in the cell's folder.
@@ -53,8 +54,9 @@ class OracleCache {
   // Runs the worker in the prepared folder: hello, {"command": "oracle"}, judged, quit. Throws if that fails.
   using Run = std::function<void(const std::filesystem::path& oracle_folder)>;
 
-  // The path of oracle.safetensors, from the cache or made by `run` in `scratch` (created, or emptied), and whether it was
-  // in the cache. Replaces a damaged entry. Throws what `run` throws, and CellError if it leaves no answers.
+  // The path of oracle.safetensors, from the cache or made by `run` in `scratch` (created, or emptied), and
+  // whether it was in the cache. Replaces a damaged entry. Throws what `run` throws, and CellError if it
+  // leaves no answers.
   struct Answers {
     std::filesystem::path file;
     bool cached = false;

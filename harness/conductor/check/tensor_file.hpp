@@ -28,8 +28,8 @@ class TensorFile {
   const HostTensor* find(std::string_view name) const;
   // Throws CellError if it is missing or not of a floating-point type.
   std::vector<double> required(std::string_view name) const;
-  // Why the tensor cannot be judged: missing, another type or shape, not finite; empty if it can. A scalar may have the
-  // shape (1).
+  // Why the tensor cannot be judged: missing, another type or shape, not finite; empty if it can. A scalar
+  // may have the shape (1).
   std::string refusal(std::string_view name, const TensorType& type) const;
 
  private:

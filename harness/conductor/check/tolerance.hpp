@@ -1,4 +1,5 @@
-// How far from the oracle a tensor may be. docs/explanation/equivalence.md has the reasoning and the measurements.
+// How far from the oracle a tensor may be. docs/explanation/equivalence.md has the reasoning and the
+// measurements.
 #pragma once
 
 #include <span>
@@ -9,17 +10,17 @@
 
 namespace assay {
 
-// Maximum error of a correct backend relative to the largest error in the perturbed runs. In the accumulation type, a
-// backend sums in another order, with other blocks and fused multiply-adds, and the runs cannot know which. For narrower
-// storage its rounding is nearly all of the error, and the runs round as the backend does. A mistake is larger by orders
-// of magnitude.
+// Maximum error of a correct backend relative to the largest error in the perturbed runs. In the accumulation
+// type, a backend sums in another order, with other blocks and fused multiply-adds, and the runs cannot know
+// which. For narrower storage its rounding is nearly all of the error, and the runs round as the backend
+// does. A mistake is larger by orders of magnitude.
 inline constexpr double tolerance_factor = 8;
 inline constexpr double narrow_tolerance_factor = 3;
-// Additional factor, for narrower storage, for tensors whose exact value is zero (the bias in front of a batch norm):
-// their rounding errors may be correlated, see docs/explanation/equivalence.md.
+// Additional factor, for narrower storage, for tensors whose exact value is zero (the bias in front of a
+// batch norm): their rounding errors may be correlated, see docs/explanation/equivalence.md.
 inline constexpr double correlated_rounding_factor = 3;
-// There are few runs, so the error of a tensor with few elements is poorly known: the bound for n elements is multiplied
-// by 1 + small_sample / sqrt(n).
+// There are few runs, so the error of a tensor with few elements is poorly known: the bound for n elements is
+// multiplied by 1 + small_sample / sqrt(n).
 inline constexpr double small_sample = 2;
 // Minimum bound, in roundings of the tensor's largest element in the master type.
 inline constexpr double floor_roundings = 8;
@@ -33,10 +34,10 @@ bool is_narrow(const Precision& precision);
 // The maximum of the two norms of an error.
 using Bound = ErrorNorms;
 
-// `seen`: the largest errors of the perturbed runs against `exact`. `repeats`: the tensor is summed over a batch that
-// contains each sample that many times, and the perturbed runs summed each only once. The rounding errors of a sum grow
-// as the root of its length, so those of the master type grow by sqrt(repeats); those of a narrower storage type do not,
-// because every repetition of a sample is rounded in the same way.
+// `seen`: the largest errors of the perturbed runs against `exact`. `repeats`: the tensor is summed over a
+// batch that contains each sample that many times, and the perturbed runs summed each only once. The rounding
+// errors of a sum grow as the root of its length, so those of the master type grow by sqrt(repeats); those of
+// a narrower storage type do not, because every repetition of a sample is rounded in the same way.
 Bound bound_of(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision,
                double repeats = 1);
 

@@ -27,8 +27,8 @@ std::string too_little_time(int first_look, double round_seconds, double max_sec
   const double needed = first_look * round_seconds;
   if (needed <= max_seconds) return "";
   return fmt::format(
-      "warning: --max-time allows no look, so nothing will be decided: the first look is after {} rounds, in about {}, and "
-      "the time ends after {}; increase --max-time",
+      "warning: --max-time allows no look, so nothing will be decided: the first look is after {} rounds, "
+      "in about {}, and the time ends after {}; increase --max-time",
       first_look, duration_text(needed), duration_text(max_seconds));
 }
 

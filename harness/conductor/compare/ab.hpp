@@ -1,5 +1,5 @@
-// Measures two sides in one run, round by round, interleaved and in shuffled order, until every pair of cells is decided
-// or the time limit is reached.
+// Measures two sides in one run, round by round, interleaved and in shuffled order, until every pair of cells
+// is decided or the time limit is reached.
 #pragma once
 
 #include <filesystem>
@@ -27,8 +27,8 @@ struct AbSettings {
   BreakageSettings breakage;
 };
 
-// One side: a request (its config with the overrides of the side, and the path of its report) and the backends of its
-// build.
+// One side: a request (its config with the overrides of the side, and the path of its report) and the
+// backends of its build.
 struct AbArm {
   RunRequest request;
   BackendRegistry registry;
@@ -43,9 +43,10 @@ struct AbOutcome {
   int signal = 0;  // that interrupted the run; 0: none
 };
 
-// `machine` returns the environment; it is called after the last round: if the machine changed in the meantime (fewer
-// processors, another quota), the times are not comparable. `free`: the options in which the sides differ. Throws
-// ConfigError or IoError for errors before anything has run; later failures become verdicts.
+// `machine` returns the environment; it is called after the last round: if the machine changed in the
+// meantime (fewer processors, another quota), the times are not comparable. `free`: the options in which the
+// sides differ. Throws ConfigError or IoError for errors before anything has run; later failures become
+// verdicts.
 AbOutcome run_ab(const AbArm& a, const AbArm& b, const std::set<std::string>& free,
                  const AbSettings& settings, const std::function<nlohmann::json()>& machine,
                  Progress& progress);
@@ -53,7 +54,8 @@ AbOutcome run_ab(const AbArm& a, const AbArm& b, const std::set<std::string>& fr
 // Like exit_code() of a comparison.
 int ab_exit_code(const AbOutcome& outcome);
 
-// A warning if --max-time ends before the first look, which is after `first_look` rounds of `round_seconds`; else empty.
+// A warning if --max-time ends before the first look, which is after `first_look` rounds of `round_seconds`;
+// else empty.
 std::string too_little_time(int first_look, double round_seconds, double max_seconds);
 
 }  // namespace assay

@@ -18,9 +18,9 @@ struct AbSide {
   std::filesystem::path build;  // the build with the backends to use; empty: this program's own
 };
 
-// "backend=onednn,mode=graph", "build=../base/build/release", "threads=1"; "" leaves the config unchanged. The names are
-// axes and settings of a cell, one value each, and `build`: a build folder, or the prefix of an installation. Throws
-// ConfigError prefixed with `where` ("--a").
+// "backend=onednn,mode=graph", "build=../base/build/release", "threads=1"; "" leaves the config unchanged.
+// The names are axes and settings of a cell, one value each, and `build`: a build folder, or the prefix of an
+// installation. Throws ConfigError prefixed with `where` ("--a").
 AbSide parse_side(const std::string& text, const std::string& where);
 
 // The folders with the backends of a build. Throws ConfigError if it has none.
@@ -31,8 +31,8 @@ struct CellPair {
   std::string id;            // "mlp/{onednn|torch}/cpu/…"; the id itself if both are equal
 };
 
-// Pairs each cell of one side with the cell of the other side whose axes are equal except those in `free`. Throws
-// ConfigError if a cell has no partner, or more than one.
+// Pairs each cell of one side with the cell of the other side whose axes are equal except those in `free`.
+// Throws ConfigError if a cell has no partner, or more than one.
 std::vector<CellPair> pair_cells(const std::vector<Cell>& a, const std::vector<Cell>& b,
                                  const std::set<std::string>& free);
 

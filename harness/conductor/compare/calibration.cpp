@@ -25,8 +25,8 @@ constexpr int usual_forks = 12;
 constexpr double power = 0.8;
 constexpr double share_of_cells = 0.9;
 
-// The change that 80 % of comparisons with `forks` forks per side report at that threshold: the estimate must reach the
-// threshold, and its interval must exclude 1.
+// The change that 80 % of comparisons with `forks` forks per side report at that threshold: the estimate must
+// reach the threshold, and its interval must exclude 1.
 double visible_change(double within, const RunSpread& between, int forks, double threshold,
                       double confidence) {
   const double of_forks = std::numbers::pi / 3 * within * within / forks;

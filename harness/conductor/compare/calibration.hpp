@@ -65,34 +65,36 @@ struct Calibration {
   double threshold = 0, confidence = 0;
   std::vector<CalibrationSession> sessions;  // in the order in which they were added; not empty
   std::vector<CellNoise> cells;              // results over all sessions, in the order of the reports
-  // Suggestions from all cells: the forks per side that detect twice the threshold in nine of ten cells, and the smallest
-  // threshold of 1, 2, 3, 5, 7, 10, 15, 20, 30 and 50 % with which 12 forks detect twice as much in nine of ten cells. A
-  // change that equals the threshold is reported half of the time, with any number of forks.
+  // Suggestions from all cells: the forks per side that detect twice the threshold in nine of ten cells, and
+  // the smallest threshold of 1, 2, 3, 5, 7, 10, 15, 20, 30 and 50 % with which 12 forks detect twice as much
+  // in nine of ten cells. A change that equals the threshold is reported half of the time, with any number of
+  // forks.
   std::optional<int> forks;
   std::optional<double> suggested_threshold;
 
   int comparisons() const;
   int alarms() const;
-  // The rounds of `assay ab` that detect twice the threshold, with a power of 80 %, in the noisiest of these cells (in the
-  // median of all cells if none of them was calibrated), with the confidence `sure` for each interval; nullopt if 1000
-  // rounds are not enough. An empty metric means the first calibrated metric of each cell.
+  // The rounds of `assay ab` that detect twice the threshold, with a power of 80 %, in the noisiest of these
+  // cells (in the median of all cells if none of them was calibrated), with the confidence `sure` for each
+  // interval; nullopt if 1000 rounds are not enough. An empty metric means the first calibrated metric of
+  // each cell.
   std::optional<int> rounds_for(const std::vector<std::string>& ids, double threshold, double sure,
                                 const std::string& metric = {}) const;
-  // By metric. For each cell the larger of its own spread and the spread of all cells together (root mean square); the
-  // latter is also under "" for cells that were not calibrated.
+  // By metric. For each cell the larger of its own spread and the spread of all cells together (root mean
+  // square); the latter is also under "" for cells that were not calibrated.
   std::map<std::string, RunSpreads, std::less<>> between_runs() const;
 };
 
-// Calibrates from reports with the same cells, made one after another by one build on one machine, with the same
-// settings. Throws ConfigError if they differ in one of these, if no cell is ok with two or more forks, or if no cell has
-// two such runs. The second form adds a session to those of an earlier calibration; it skips sessions that are
-// out_of_date() at that time.
+// Calibrates from reports with the same cells, made one after another by one build on one machine, with the
+// same settings. Throws ConfigError if they differ in one of these, if no cell is ok with two or more forks,
+// or if no cell has two such runs. The second form adds a session to those of an earlier calibration; it
+// skips sessions that are out_of_date() at that time.
 Calibration calibrate(std::span<const Report> runs, const CalibrationSettings& settings);
 Calibration appended(const Calibration& earlier, std::span<const Report> runs,
                      const CalibrationSettings& settings);
 
-// Throws ConfigError if the report is from another machine or build than the calibration, or measured one of its cells
-// with other settings. A report without cells is compared only by machine and build.
+// Throws ConfigError if the report is from another machine or build than the calibration, or measured one of
+// its cells with other settings. A report without cells is compared only by machine and build.
 
 // The calibration from these sessions. Throws ConfigError if no cell has two runs.
 Calibration calibration_of(std::vector<CalibrationSession> sessions, std::string fingerprint,

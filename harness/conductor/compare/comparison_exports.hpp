@@ -1,5 +1,5 @@
-// Exports a comparison for programs (JSON, JUnit XML, annotations of GitHub Actions, the Markdown of a pull request) and
-// for people (tables).
+// Exports a comparison for programs (JSON, JUnit XML, annotations of GitHub Actions, the Markdown of a pull
+// request) and for people (tables).
 #pragma once
 
 #include <string>
@@ -23,11 +23,11 @@ std::string comparison_junit(const Comparison& comparison);
 // difference.
 std::string comparison_annotations(const Comparison& comparison);
 
-// Fewer than GitHub's limit of 65,536 characters: a marker by which a bot finds its own comment, the summary, the cells
-// that are not `same`, and the rest folded.
+// Fewer than GitHub's limit of 65,536 characters: a marker by which a bot finds its own comment, the summary,
+// the cells that are not `same`, and the rest folded.
 
-// The verdicts, most urgent first, and the differences of the environments. At most `max_shown` rows (0: all); a note
-// counts the rest.
+// The verdicts, most urgent first, and the differences of the environments. At most `max_shown` rows (0:
+// all); a note counts the rest.
 std::vector<Table> comparison_tables(const Comparison& comparison, std::size_t max_shown = 0);
 
 }  // namespace assay

@@ -53,8 +53,8 @@ Observed settings_of(const CellReport& cell) {
   return found;
 }
 
-// The environment variables of the worker that affect speed: those of the fork, else those of the session that started
-// it. nullopt if the report does not have its sessions.
+// The environment variables of the worker that affect speed: those of the fork, else those of the session
+// that started it. nullopt if the report does not have its sessions.
 std::optional<Observed> variables_of(const Side& side) {
   const Json sessions = field_at(side.report.run, "/sessions");
   if (!sessions.is_array()) return std::nullopt;

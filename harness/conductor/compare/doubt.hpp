@@ -31,13 +31,13 @@ struct Side {
   const CellReport& cell;
 };
 
-// Describes why these two cells may not be compared; empty if they may. A value that a report of an earlier release does
-// not have is not a difference.
+// Describes why these two cells may not be compared; empty if they may. A value that a report of an earlier
+// release does not have is not a difference.
 std::string doubt_about(const Side& base, const Side& current, const std::set<Overlooked>& overlooked);
 
-// How the cell was measured, by name: the settings of timing and loading, the settings that its forks used, and the
-// environment variables that affect speed. Equal values are equal for doubt_about(); a name in only one of two cells is
-// not a difference.
+// How the cell was measured, by name: the settings of timing and loading, the settings that its forks used,
+// and the environment variables that affect speed. Equal values are equal for doubt_about(); a name in only
+// one of two cells is not a difference.
 std::map<std::string, std::string> measured_as(const Side& side);
 
 }  // namespace assay

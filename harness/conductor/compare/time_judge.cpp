@@ -128,8 +128,8 @@ std::optional<int> forks_for(double spread, const RunSpread& between_runs, doubl
   const double floor = run_half_width(between_runs, confidence);
   if (distance <= floor) return std::nullopt;
   const double wanted = std::sqrt(distance * distance - floor * floor);
-  // The standard deviation of the estimate for a normal distribution: the efficiency of the median of differences relative
-  // to the mean is 3 / pi.
+  // The standard deviation of the estimate for a normal distribution: the efficiency of the median of
+  // differences relative to the mean is 3 / pi.
   const double z = normal_quantile(0.5 + 0.5 * confidence) + normal_quantile(power);
   const double needed = std::ceil(2 * std::numbers::pi / 3 * std::pow(z * spread / wanted, 2));
   if (needed > max_forks) return std::nullopt;

@@ -26,21 +26,21 @@ struct JudgeSettings {
   bool higher_is_better = false;  // of the metric
 };
 
-// `base`, `current`: one positive value per fork; the forks must be independent of each other. Fills verdict, reason,
-// ratio, bounds, confidence and forks_needed.
+// `base`, `current`: one positive value per fork; the forks must be independent of each other. Fills verdict,
+// reason, ratio, bounds, confidence and forks_needed.
 //
 //   slower        the interval is above 1, and the estimate is at least 1 + threshold
 //   faster        the interval is below 1, and the estimate is at most 1 / (1 + threshold)
 //   same          the interval is within [1 / (1 + threshold), 1 + threshold]
 //   inconclusive  otherwise; also if there are too few forks for any interval of that confidence
 //
-// A known spread between runs widens the interval: half widths add in squares. That of the runs uses Student's t, because
-// it is estimated from few runs.
+// A known spread between runs widens the interval: half widths add in squares. That of the runs uses
+// Student's t, because it is estimated from few runs.
 CellVerdict judge_times(std::span<const double> base, std::span<const double> current,
                         const JudgeSettings& settings);
 
-// The same for pairs: base[i] and current[i] were measured in one round. A disturbance affects both, and the spread
-// between runs affects neither.
+// The same for pairs: base[i] and current[i] were measured in one round. A disturbance affects both, and the
+// spread between runs affects neither.
 CellVerdict judge_rounds(std::span<const double> base, std::span<const double> current,
                          const JudgeSettings& settings);
 
@@ -48,8 +48,8 @@ CellVerdict judge_rounds(std::span<const double> base, std::span<const double> c
 int min_forks_for(double confidence);
 int min_rounds_for(double confidence);
 
-// The forks per side that detect a change of `distance` in ln(time) with a power of 80 %, if forks scatter by `spread` and
-// runs by `between_runs`; nullopt if 1000 forks are not enough.
+// The forks per side that detect a change of `distance` in ln(time) with a power of 80 %, if forks scatter by
+// `spread` and runs by `between_runs`; nullopt if 1000 forks are not enough.
 std::optional<int> forks_for(double spread, const RunSpread& between_runs, double distance,
                              double confidence);
 

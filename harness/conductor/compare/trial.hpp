@@ -1,5 +1,5 @@
-// A sequential comparison of two sides, round by round: a limited number of planned looks, each with its share of the
-// error, and `slower` only if fresh rounds confirm it.
+// A sequential comparison of two sides, round by round: a limited number of planned looks, each with its
+// share of the error, and `slower` only if fresh rounds confirm it.
 #pragma once
 
 #include <optional>
@@ -17,10 +17,11 @@ struct LookPlan {
   double confidence = 0;    // of the interval at each look
 };
 
-// Each of `looks` looks at each of `cells` cells gets the same share of 1 - confidence, so the probability that any
-// interval misses is at most 1 - confidence, even if the looks depend on each other. The first look is at the first round
-// with an exact interval of that confidence, but not before round 8. Each further look is at 1.5 times the round of the
-// one before, and at least `confirming_rounds` later. With `last` the looks are in equal proportions up to that round.
+// Each of `looks` looks at each of `cells` cells gets the same share of 1 - confidence, so the probability
+// that any interval misses is at most 1 - confidence, even if the looks depend on each other. The first look
+// is at the first round with an exact interval of that confidence, but not before round 8. Each further look
+// is at 1.5 times the round of the one before, and at least `confirming_rounds` later. With `last` the looks
+// are in equal proportions up to that round.
 LookPlan plan_looks(double confidence, int cells, int looks = 5, int last = 0);
 
 inline constexpr int confirming_rounds = 6;  // with which a 95 % interval exists
@@ -35,16 +36,17 @@ class Trial {
   // Adds a round in which both sides were measured. Precondition: not decided().
   void add(double base, double current);
 
-  // `faster` and `same` are decided by one look; `slower` is decided when the rounds from that look to the next one also
-  // show it, at 95 %. If they do not, the trial continues. Also true if the last look was inconclusive.
+  // `faster` and `same` are decided by one look; `slower` is decided when the rounds from that look to the
+  // next one also show it, at 95 %. If they do not, the trial continues. Also true if the last look was
+  // inconclusive.
   bool decided() const { return decided_; }
   int rounds() const { return static_cast<int>(base_.size()); }
   int looks() const { return looks_; }
   // The number of rounds until the next look or the end of a confirmation.
   int rounds_to_next_look() const;
 
-  // The verdict so far; if a planned look is left, looks once more. A `slower` that no fresh rounds confirmed is
-  // inconclusive.
+  // The verdict so far; if a planned look is left, looks once more. A `slower` that no fresh rounds confirmed
+  // is inconclusive.
   CellVerdict verdict() const;
 
  private:

@@ -66,8 +66,8 @@ class Cifar10Format : public DatasetFormat {
                       read_files(files.subspan(batches, 1), dataset.test));
     loaded.sample_shape = dataset.sample_shape;
     loaded.classes = cifar10_classes;
-    // Subtracts the mean of each channel over the training images, and does not divide by the deviation, as in the Keras
-    // example of ResNet.
+    // Subtracts the mean of each channel over the training images, and does not divide by the deviation, as
+    // in the Keras example of ResNet.
     loaded.scale = {1.0f / 255, 1.0f / 255, 1.0f / 255};
     loaded.shift = {-0.4914f, -0.4822f, -0.4465f};
     return loaded;

@@ -27,9 +27,9 @@ struct Augmentation {
   bool operator==(const Augmentation&) const = default;
 };
 
-// A permutation of [0, samples) by Philox(seed, "epoch/<n>"), independent of the augmentation. Crops and mirroring by
-// Philox(seed, "epoch/<n>/augmentation"): for each row in order dx, then dy from [-crop, crop] if there are crops, then
-// the flip if there is mirroring. Epochs count from 1.
+// A permutation of [0, samples) by Philox(seed, "epoch/<n>"), independent of the augmentation. Crops and
+// mirroring by Philox(seed, "epoch/<n>/augmentation"): for each row in order dx, then dy from [-crop, crop]
+// if there are crops, then the flip if there is mirroring. Epochs count from 1.
 std::vector<PlanRow> epoch_plan(std::int64_t samples, int epoch, std::uint64_t seed,
                                 const Augmentation& augmentation = {});
 // Writes epochs/0001.plan.npy … of a cell folder.

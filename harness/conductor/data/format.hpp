@@ -72,14 +72,16 @@ class DatasetFormat {
   virtual std::vector<std::filesystem::path> find(const std::filesystem::path& folder) const = 0;
   // Whether find() would find them; quick even with many files.
   virtual bool here(const std::filesystem::path& folder) const { return !find(folder).empty(); }
-  // Whether the set's checksum is that of its files' contents; otherwise (too many files) of names and lengths.
+  // Whether the set's checksum is that of its files' contents; otherwise (too many files) of names and
+  // lengths.
   virtual bool sums_contents() const { return true; }
   // Whether its images are scaled to the requested size.
   virtual bool any_image_size() const { return false; }
-  // For a set whose samples and classes are known only from its files (Dataset::classes is 0). Throws IoError.
+  // For a set whose samples and classes are known only from its files (Dataset::classes is 0). Throws
+  // IoError.
   virtual SampleKind describe(const std::filesystem::path& folder) const;
-  // Checks lengths and headers before any content is read or summed, to reject files at once that are too large for the
-  // set (a sparse file of terabytes). Throws IoError naming the file.
+  // Checks lengths and headers before any content is read or summed, to reject files at once that are too
+  // large for the set (a sparse file of terabytes). Throws IoError naming the file.
   virtual void check_sizes(const Dataset& dataset, std::span<const std::filesystem::path> files) const;
   // `files`: the result of find(). Throws IoError naming the file.
   virtual LoadedDataset read(const Dataset& dataset, std::span<const std::filesystem::path> files) const = 0;

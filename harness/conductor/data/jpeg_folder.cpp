@@ -1,5 +1,5 @@
-// Folders of JPEG files in the layout of ImageNet: train/<class>/*.JPEG and val/<class>/*.JPEG, and an optional test/; or
-// only <class>/*.jpg. Class k is the k-th folder name in byte order.
+// Folders of JPEG files in the layout of ImageNet: train/<class>/*.JPEG and val/<class>/*.JPEG, and an
+// optional test/; or only <class>/*.jpg. Class k is the k-th folder name in byte order.
 #include <algorithm>
 #include <cctype>
 #include <map>

@@ -68,8 +68,8 @@ void write_arrays(const std::filesystem::path& folder, const std::string& name, 
             std::span<const std::int32_t>(arrays.labels), true);
 }
 
-// Writes each file completely or not at all, and the manifest last. Two processes write the same bytes, so their order
-// does not matter.
+// Writes each file completely or not at all, and the manifest last. Two processes write the same bytes, so
+// their order does not matter.
 void keep(const std::filesystem::path& folder, const std::string& name, const LoadedDataset& loaded) {
   make_folder(folder);
   for (const auto& [array, samples] : loaded.arrays) write_arrays(folder, array, samples);

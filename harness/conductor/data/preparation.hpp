@@ -22,7 +22,8 @@ struct PreparedDataset {
   DatasetRecord record(const std::string& name) const;
 };
 
-// The searched folders and the command that gets the files; empty if the files are present or none are needed.
+// The searched folders and the command that gets the files; empty if the files are present or none are
+// needed.
 std::string why_missing(const Dataset& dataset, std::span<const std::filesystem::path> folders);
 
 struct PrepareOptions {
@@ -35,10 +36,10 @@ struct PrepareOptions {
   std::int64_t vocabulary = 0;  // above 0: texts with a vocabulary of that size instead of images
 };
 
-// Reads, checks and converts the set unless it is in the cache. The key is the checksum of its source files; the cached
-// set is complete or absent, even if two processes prepare it at once. Throws DataError (unknown set), DatasetMissing
-// (not found, with the remedy) or IoError (damaged files, cache not writable).
-// About 1 s the first time, 0.1 s later.
+// Reads, checks and converts the set unless it is in the cache. The key is the checksum of its source files;
+// the cached set is complete or absent, even if two processes prepare it at once. Throws DataError (unknown
+// set), DatasetMissing (not found, with the remedy) or IoError (damaged files, cache not writable). About 1 s
+// the first time, 0.1 s later.
 PreparedDataset prepare_dataset(std::string_view name, const PrepareOptions& options);
 
 // The same for a set of a publisher's files, which need not be in datasets().

@@ -33,7 +33,8 @@ std::string stamp_of(const struct stat& file) {
                      file.st_mtim.tv_nsec, file.st_ctim.tv_sec, file.st_ctim.tv_nsec);
 }
 
-// {"<path>": ["<stamp>", "<sha256>"], ...}: one file for each folder. It may be damaged or deleted at any time.
+// {"<path>": ["<stamp>", "<sha256>"], ...}: one file for each folder. It may be damaged or deleted at any
+// time.
 class KnownDigests {
  public:
   KnownDigests(const fs::path& cache, const fs::path& folder)

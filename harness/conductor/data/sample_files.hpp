@@ -12,15 +12,16 @@
 
 namespace assay {
 
-// The IDX format of MNIST: http://yann.lecun.com/exdb/mnist, "the IDX file format". Supports only unsigned bytes, which
-// all published sets have.
+// The IDX format of MNIST: http://yann.lecun.com/exdb/mnist, "the IDX file format". Supports only unsigned
+// bytes, which all published sets have.
 struct IdxArray {
   Shape shape;
   std::vector<std::byte> bytes;  // u8, in the number of the shape
 };
 
-// Reads a plain or gzip file. Checks the magic number, the element type, every dimension and the exact length. Rejects a
-// file or a header with more than `max_bytes` bytes (header and elements) before it is inflated. Throws IoError.
+// Reads a plain or gzip file. Checks the magic number, the element type, every dimension and the exact
+// length. Rejects a file or a header with more than `max_bytes` bytes (header and elements) before it is
+// inflated. Throws IoError.
 IdxArray read_idx(const std::filesystem::path& path, std::uint64_t max_bytes);
 // The same for bytes that were read from `path` and inflated.
 IdxArray parse_idx(std::vector<std::byte> content, const std::filesystem::path& path);
@@ -28,9 +29,9 @@ IdxArray parse_idx(std::vector<std::byte> content, const std::filesystem::path& 
 // Writes a plain file, for fixtures.
 void write_idx(const std::filesystem::path& path, const IdxArray& array);
 
-// The binary version of CIFAR-10 (Krizhevsky 2009, https://www.cs.toronto.edu/~kriz/cifar.html): files of samples
-// without a header. A sample is one byte of label, 0 to 9, and 3072 bytes of image: 32 rows of 32 red values, then green,
-// then blue, which is the layout (3, 32, 32).
+// The binary version of CIFAR-10 (Krizhevsky 2009, https://www.cs.toronto.edu/~kriz/cifar.html): files of
+// samples without a header. A sample is one byte of label, 0 to 9, and 3072 bytes of image: 32 rows of 32 red
+// values, then green, then blue, which is the layout (3, 32, 32).
 constexpr std::int64_t cifar10_image_bytes = 3 * 32 * 32;
 constexpr std::int64_t cifar10_classes = 10;
 
@@ -44,8 +45,8 @@ std::vector<std::string_view> parse_cifar10_names(std::string_view text, const s
 
 // Labels as whole numbers of any type that numpy saved.
 
-// The content of a .npy file of bool, i8, u8, i32 or i64 (N). Throws IoError naming `path` for another type or shape, a
-// truncated file, or a number that does not fit in i32.
+// The content of a .npy file of bool, i8, u8, i32 or i64 (N). Throws IoError naming `path` for another type
+// or shape, a truncated file, or a number that does not fit in i32.
 std::vector<std::int32_t> read_npy_labels(std::span<const std::byte> npy, const std::filesystem::path& path);
 
 }  // namespace assay

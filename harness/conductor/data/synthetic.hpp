@@ -27,10 +27,10 @@ struct SyntheticData {
 
 // Equal for equal spec and stream, on every machine. Streams ("train", "test") share the rule.
 //
-// The rule: each class has its own picture, a grid of 4 by 4 random values per channel, interpolated smoothly over the
-// image. A sample is the picture of its class, moved by up to a sixteenth of its size in each direction, and half covered
-// by noise. So any network that averages over areas finds the rule, convolutional or not, and also with crops and
-// mirroring; a network that does not train stays at chance.
+// The rule: each class has its own picture, a grid of 4 by 4 random values per channel, interpolated smoothly
+// over the image. A sample is the picture of its class, moved by up to a sixteenth of its size in each
+// direction, and half covered by noise. So any network that averages over areas finds the rule, convolutional
+// or not, and also with crops and mirroring; a network that does not train stays at chance.
 SyntheticData make_synthetic(const SyntheticSpec& spec, const std::string& stream);
 
 }  // namespace assay

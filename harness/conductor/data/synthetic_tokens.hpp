@@ -21,10 +21,11 @@ struct SyntheticTokens {
       labels;  // (samples); all classes equally often (to within one), in shuffled order
 };
 
-// Equal for equal spec and stream, on every machine. As in Keras's IMDB: 0 is padding at the front; 1 begins each text; 2
-// is not used; words are 3 and up. A text has at least a quarter of the length. Each class owns an eighth of its share of
-// the words. If learnable, one word in four is owned by a class, and four in five of these by the label's class. The other
-// words belong to no class. Throws DataError if the vocabulary is too small for that.
+// Equal for equal spec and stream, on every machine. As in Keras's IMDB: 0 is padding at the front; 1 begins
+// each text; 2 is not used; words are 3 and up. A text has at least a quarter of the length. Each class owns
+// an eighth of its share of the words. If learnable, one word in four is owned by a class, and four in five
+// of these by the label's class. The other words belong to no class. Throws DataError if the vocabulary is
+// too small for that.
 SyntheticTokens make_synthetic_tokens(const SyntheticTokensSpec& spec, const std::string& stream);
 
 }  // namespace assay

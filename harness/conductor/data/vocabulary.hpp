@@ -13,7 +13,8 @@ namespace assay {
 class Vocabulary {
  public:
   void add(std::span<const std::string_view> words);
-  // Call it after all words were added. Rank 1 is the most frequent; equally frequent words are ordered by their bytes.
+  // Call it after all words were added. Rank 1 is the most frequent; equally frequent words are ordered by
+  // their bytes.
   void rank();
   // A word that was never added gets 2^30, which is above all other ranks. Precondition: rank() was called.
   std::vector<std::int32_t> ranks_of(std::span<const std::string_view> words) const;

@@ -22,10 +22,11 @@ Entry metric_entry(const CellReport& cell, const MetricRow& metric);
 Entry status_entry(const CellReport& cell);
 // The error of the worst tensor relative to its bound.
 Entry equivalence_entry(const CellReport& cell);
-// "1.9x [1.8, 2.0]" with the interval; for fewer than six rounds "1.9x (1.7 to 2.1)", the minimum and the maximum.
+// "1.9x [1.8, 2.0]" with the interval; for fewer than six rounds "1.9x (1.7 to 2.1)", the minimum and the
+// maximum.
 std::string ratio_text(const PairedRatio& ratio);
-// One or two sentences: the fastest backend, how much longer the others take, and how to make the answer more certain.
-// Empty for a group in which nothing was timed.
+// One or two sentences: the fastest backend, how much longer the others take, and how to make the answer more
+// certain. Empty for a group in which nothing was timed.
 std::string answer_of(const Analysis& all, const AnalyzedGroup& group);
 // Why a row of the group is not ok, or not ranked.
 void add_status_notes(Table& table, const Analysis& all, const AnalyzedGroup& group);

@@ -18,8 +18,8 @@ struct ConsoleStyle {
   std::size_t width = 0;  // notes are wrapped to it; 0: not wrapped
 };
 
-// The capabilities of stream `descriptor` of this process: colors only on a terminal, and never with $NO_COLOR or
-// TERM=dumb; UTF-8 by the locale of the environment; the terminal's width.
+// The capabilities of stream `descriptor` of this process: colors only on a terminal, and never with
+// $NO_COLOR or TERM=dumb; UTF-8 by the locale of the environment; the terminal's width.
 ConsoleStyle console_style(int descriptor);
 
 std::string console(const Table& table, const ConsoleStyle& style);
@@ -35,10 +35,12 @@ std::string markdown(const std::vector<Table>& tables);
 
 // The metrics as tidy CSV (RFC 4180, LF line ends): one row per cell and metric.
 
-// A cell without metrics also has one row, so that no cell is lost. Numbers have full precision; null is an empty field.
+// A cell without metrics also has one row, so that no cell is lost. Numbers have full precision; null is an
+// empty field.
 std::string csv(const std::vector<Report>& reports);
 
-// A text field, quoted if needed. A field that a spreadsheet would run as a formula gets an apostrophe in front.
+// A text field, quoted if needed. A field that a spreadsheet would run as a formula gets an apostrophe in
+// front.
 std::string csv_field(std::string_view text);
 
 // The analysis of reports as JSON, for programs that draw or search it: docs/reference/analysis.md.
@@ -47,10 +49,12 @@ inline constexpr const char* analysis_schema = "assay-analysis/1";
 // Strict JSON, with one line for each cell, group and family. Numbers that are not finite are null.
 std::string analysis_text(const Analysis& all);
 
-// The report in the format of google/benchmark's JSON, for its compare.py and other programs that read that format.
+// The report in the format of google/benchmark's JSON, for its compare.py and other programs that read that
+// format.
 
-// One repetition per fork, named by the cell's id, in nanoseconds per step, then mean, median, stddev and cv over the
-// clean forks. Only clean forks are listed. A cell that is not ok is a benchmark with error_occurred and its reason.
+// One repetition per fork, named by the cell's id, in nanoseconds per step, then mean, median, stddev and cv
+// over the clean forks. Only clean forks are listed. A cell that is not ok is a benchmark with error_occurred
+// and its reason.
 std::string gbench_text(const Report& report);
 
 }  // namespace assay

@@ -9,18 +9,20 @@
 
 namespace assay {
 
-// The tables of a report: for each comparison group the times, the learning and the resources; then the published
-// results.
+// The tables of a report: for each comparison group the times, the learning and the resources; then the
+// published results.
 
-// Only clean rows are ranked and have ratios. The others follow with their status, and the reason is under the table.
+// Only clean rows are ranked and have ratios. The others follow with their status, and the reason is under
+// the table.
 std::vector<Table> summary(const Report& report);
 // The tensors, worst first, for `assay check`.
 Table equivalence_table(const CellReport& cell);
 
 // The curve of the training loss by epoch.
 
-// One row for each cell of the group that evaluated five or more epochs: the training loss, median over the forks that
-// count, at up to ten epochs, including the first and the last. Without rows if there is no such cell.
+// One row for each cell of the group that evaluated five or more epochs: the training loss, median over the
+// forks that count, at up to ten epochs, including the first and the last. Without rows if there is no such
+// cell.
 Table loss_curves(const Analysis& all, const AnalyzedGroup& group);
 
 // Single ops: time against size, one table for each op, task, precision and cache.
@@ -33,9 +35,9 @@ std::vector<Table> op_tables(const Analysis& all);
 // Whether the run was made with --quick: its numbers are not measurements.
 bool is_quick(const Report& report);
 
-// One row for each published entry; without rows for a quick run or if nothing was published. A note lists the options
-// that the command line changed in the config. A published ratio is next to the ratio of the same two cells; its direction
-// is that of the metric: of times, of rates, of accuracies.
+// One row for each published entry; without rows for a quick run or if nothing was published. A note lists
+// the options that the command line changed in the config. A published ratio is next to the ratio of the same
+// two cells; its direction is that of the metric: of times, of rates, of accuracies.
 Table published_table(const Analysis& all);
 
 }  // namespace assay

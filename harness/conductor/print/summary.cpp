@@ -72,8 +72,8 @@ std::string time_spent_text(const Report& report) {
   return fmt::format("Where {} went: {}.", duration_text(sum), fmt::join(words, ", "));
 }
 
-// "torch: compile channels_last was the fastest in one trial of lenet5 train fp32 b32; eager native takes 1.41 times as
-// long".
+// "torch: compile channels_last was the fastest in one trial of lenet5 train fp32 b32; eager native takes
+// 1.41 times as long".
 std::string best_text(const BestRecord& best) {
   const auto name = [&](const TriedRecord& tried) {
     const bool layouts = std::any_of(best.tried.begin(), best.tried.end(), [&](const TriedRecord& other) {
@@ -163,8 +163,8 @@ Table times(const Analysis& all, const AnalyzedGroup& group) {
   return without_empty_columns(std::move(table));
 }
 
-// A table with one column for every other metric that has a value in the group (one row per metric would be unreadable).
-// A metric that is not in the table of metrics has its name as the title.
+// A table with one column for every other metric that has a value in the group (one row per metric would be
+// unreadable). A metric that is not in the table of metrics has its name as the title.
 Table others(const Analysis& all, const AnalyzedGroup& group) {
   Table table{.title = {}, .columns = {{"backend"}, {"mode"}}, .rows = {}, .notes = {}};
   std::vector<std::string> shown;
@@ -295,8 +295,8 @@ Table equivalence_table(const CellReport& cell) {
                                       is_loose(cell.equivalence) ? "; equal loosely" : ""));
   if (!is_of_timed_program(cell.equivalence))
     table.notes.emplace_back(
-        "the masks of the exam were fed to a second program of the network; for the timed program only the share that its "
-        "dropouts keep was judged");
+        "the masks of the exam were fed to a second program of the network; for the timed program only the share "
+        "that its dropouts keep was judged");
   if (table.rows.empty()) table.columns.clear();
   if (cell.status != Status::ok)
     table.notes.push_back(fmt::format("{}: {}", to_string(cell.status), one_line(cell.reason, 600)));

@@ -1,4 +1,5 @@
-// Restricts the files of a worker with the kernel's Landlock, so that it cannot reach the files that it is judged by.
+// Restricts the files of a worker with the kernel's Landlock, so that it cannot reach the files that it is
+// judged by.
 #pragma once
 
 #include <filesystem>
@@ -20,14 +21,15 @@ struct Confinement {
 // Whether this kernel can confine a process.
 bool can_confine();
 
-// Rules that the parent makes and its child enters. No entry can be created in a folder that contains an unwritable
-// folder, because a right on a folder applies to everything below it.
+// Rules that the parent makes and its child enters. No entry can be created in a folder that contains an
+// unwritable folder, because a right on a folder applies to everything below it.
 class ConfinementRules {
  public:
   // Skips folders that do not exist. There are no rules without Landlock or with an empty confinement.
   explicit ConfinementRules(const Confinement& confinement);
 
-  // Confines this process and its children permanently; async-signal-safe. False with errno set if the kernel refuses.
+  // Confines this process and its children permanently; async-signal-safe. False with errno set if the kernel
+  // refuses.
   bool enter() const;
 
  private:

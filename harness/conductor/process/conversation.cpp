@@ -293,7 +293,8 @@ class Worker::Conversation {
     fail(code, reason);
   }
 
-  // The worker closed the channel. Usually it is dead or dying; if it still runs, it is useless without a channel.
+  // The worker closed the channel. Usually it is dead or dying; if it still runs, it is useless without a
+  // channel.
   [[noreturn]] void gone(const std::string& doing, const protocol::Line& line) {
     const auto patience = Clock::now() + std::chrono::seconds(2);
     std::optional<WorkerExit> exit;

@@ -23,7 +23,8 @@ struct ConversationPlan {
   std::string backend;                      // the backend that must answer
   std::vector<protocol::Command> commands;  // in order; without quit, which is added
   double phase_seconds = 600;               // maximum for hello and for each command
-  // Latest end of the conversation, in addition to the limits of the phases; after it the result is `interrupted`.
+  // Latest end of the conversation, in addition to the limits of the phases; after it the result is
+  // `interrupted`.
   std::optional<std::chrono::steady_clock::time_point> deadline{};
   double sample_seconds = 0.25;  // between samples of the worker while it runs; 0: none
   std::optional<CudaVisibility>
@@ -73,9 +74,9 @@ class Worker {
   Worker(Worker&&) noexcept;
   Worker& operator=(Worker&&) noexcept;
 
-  // Sends the commands; waits for hello before the first command of all. Then the worker quits, stops (SIGSTOP) until
-  // the next conversation, or stays as it is; after a failure it is ended. Every result has the worker's hello and its
-  // answer to compile. Never throws because of a worker. Waits in poll().
+  // Sends the commands; waits for hello before the first command of all. Then the worker quits, stops
+  // (SIGSTOP) until the next conversation, or stays as it is; after a failure it is ended. Every result has
+  // the worker's hello and its answer to compile. Never throws because of a worker. Waits in poll().
   ConversationResult converse(const std::vector<protocol::Command>& commands, Afterwards afterwards,
                               std::optional<std::chrono::steady_clock::time_point> deadline);
 

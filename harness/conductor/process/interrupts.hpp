@@ -3,8 +3,8 @@
 
 namespace assay {
 
-// While an object exists, SIGINT, SIGTERM and SIGHUP are remembered and do not end the program; a third SIGINT ends it
-// at once. A signal that was ignored before stays ignored. At most one object at a time.
+// While an object exists, SIGINT, SIGTERM and SIGHUP are remembered and do not end the program; a third
+// SIGINT ends it at once. A signal that was ignored before stays ignored. At most one object at a time.
 class Interrupts {
  public:
   Interrupts();

@@ -8,9 +8,9 @@
 namespace assay {
 
 // While an object exists, the processes that a worker leaves behind become children of this program
-// (PR_SET_CHILD_SUBREAPER), even those in their own session, and are killed when the worker has ended. A watchdog process
-// waits for the end of this program and then kills its remaining workers. At most one object at a time. Construct it before
-// there are threads.
+// (PR_SET_CHILD_SUBREAPER), even those in their own session, and are killed when the worker has ended. A
+// watchdog process waits for the end of this program and then kills its remaining workers. At most one object
+// at a time. Construct it before there are threads.
 class SurvivorGuard {
  public:
   SurvivorGuard();
@@ -25,9 +25,9 @@ inline constexpr const char* folder_variable = "ASSAY_FOLDER";
 // fork() for a worker that will have `folder` in `folder_variable`. Any thread.
 pid_t fork_worker(const std::filesystem::path& folder);
 
-// Call it when a worker, which led its own process group, has ended: kills the group. While a guard exists, also kills
-// the children of this program that have the worker's folder in their environment, or that belong to no worker while no
-// other worker runs. Any thread.
+// Call it when a worker, which led its own process group, has ended: kills the group. While a guard exists,
+// also kills the children of this program that have the worker's folder in their environment, or that belong
+// to no worker while no other worker runs. Any thread.
 void end_survivors(pid_t worker);
 
 }  // namespace assay

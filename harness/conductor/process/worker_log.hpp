@@ -1,4 +1,5 @@
-// stdout and stderr of a worker: drained so that the worker never blocks, bounded so that it does not fill the disk.
+// stdout and stderr of a worker: drained so that the worker never blocks, bounded so that it does not fill
+// the disk.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,8 @@
 
 namespace assay {
 
-// Owns the descriptor. The file gets the first `head_bytes`; the last `tail_bytes` of the rest are appended at the end.
+// Owns the descriptor. The file gets the first `head_bytes`; the last `tail_bytes` of the rest are appended
+// at the end.
 class WorkerLog {
  public:
   static constexpr std::size_t head_bytes = std::size_t{1} << 20;

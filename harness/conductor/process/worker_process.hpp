@@ -1,5 +1,5 @@
-// One worker as a child process: starts it with its descriptors, limits it, watches it and always ends it. Explains why a
-// worker ended too early.
+// One worker as a child process: starts it with its descriptors, limits it, watches it and always ends it.
+// Explains why a worker ended too early.
 #pragma once
 
 #include <sys/types.h>
@@ -39,11 +39,13 @@ struct WorkerExit {
 // "exited with code 3", "died of SIGSEGV (Segmentation fault)"
 std::string to_string(const WorkerExit& exit);
 
-// The worker leads its own process group, gets SIGKILL if the conductor dies, and leaves no core file. The destructor ends
-// it and its group. Construct and use it from one thread, which must live as long as the worker.
+// The worker leads its own process group, gets SIGKILL if the conductor dies, and leaves no core file. The
+// destructor ends it and its group. Construct and use it from one thread, which must live as long as the
+// worker.
 class WorkerProcess {
  public:
-  // Throws std::system_error if it cannot be started; code ENOENT or EACCES: the program is missing or not executable.
+  // Throws std::system_error if it cannot be started; code ENOENT or EACCES: the program is missing or not
+  // executable.
   explicit WorkerProcess(const WorkerStart& start);
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;
@@ -55,8 +57,8 @@ class WorkerProcess {
 
   // Does not wait; nullopt while the worker runs. The result does not change afterwards.
   std::optional<WorkerExit> ended();
-  // Waits until it has ended by itself, and drains its log. Sends SIGTERM to the group after `patience`, and SIGKILL a
-  // second later.
+  // Waits until it has ended by itself, and drains its log. Sends SIGTERM to the group after `patience`, and
+  // SIGKILL a second later.
   WorkerExit wait_or_kill(std::chrono::milliseconds patience);
 
  private:
@@ -75,8 +77,8 @@ struct WorkerEnding {
 // Number of kills by the kernel's out-of-memory killer since boot; 0 if it cannot be read.
 std::int64_t oom_kills();
 
-// `doing`: "before hello", "during compile". `log`: the end of its output. `oom_struck`: the out-of-memory killer was
-// active at that time.
+// `doing`: "before hello", "during compile". `log`: the end of its output. `oom_struck`: the out-of-memory
+// killer was active at that time.
 WorkerEnding explain_death(const WorkerExit& exit, std::string_view doing, std::string_view log,
                            bool oom_struck);
 

@@ -20,8 +20,8 @@
 namespace assay {
 namespace {
 
-// The kernel counts CPU time in ticks, usually of 10 ms. A rate over only a few ticks is noise, so the previous rate is
-// kept.
+// The kernel counts CPU time in ticks, usually of 10 ms. A rate over only a few ticks is noise, so the
+// previous rate is kept.
 constexpr std::int64_t min_rate_ns = 50'000'000;
 
 std::string read_small(const std::string& path) {

@@ -12,10 +12,10 @@
 
 namespace assay {
 
-// Follows one process with all its threads and descendants, using the lists of children in /proc; takes some ten
-// microseconds per thread and sample. CPU time: the sum over the live processes of the tree and the children they have
-// waited for. Resident bytes: the sum over the live processes; shared pages count in each. Does not see a process whose
-// parent died.
+// Follows one process with all its threads and descendants, using the lists of children in /proc; takes some
+// ten microseconds per thread and sample. CPU time: the sum over the live processes of the tree and the
+// children they have waited for. Resident bytes: the sum over the live processes; shared pages count in each.
+// Does not see a process whose parent died.
 class WorkerSampler {
  public:
   // nullopt the first time (a rate needs two samples) and if the process has ended.
@@ -23,8 +23,8 @@ class WorkerSampler {
 
   // The processes of the last sample, the worker first; empty before the first sample.
   std::span<const pid_t> processes() const { return processes_; }
-  // A processor outside `cores` on which a thread of those processes may run; nullopt if there is none or `cores` is
-  // empty.
+  // A processor outside `cores` on which a thread of those processes may run; nullopt if there is none or
+  // `cores` is empty.
   std::optional<int> processor_outside(std::span<const int> cores) const;
   // The largest sum of resident bytes so far, including the first sample; 0 before.
   std::int64_t peak_rss() const { return peak_rss_; }

@@ -39,18 +39,18 @@ nlohmann::json settings_in_force(const Cell& cell);
 // The purpose of the folder; a check does not need a data set.
 enum class FolderPurpose { check, run };
 
-// Writes the folder of a cell. Files that are the same for all backends depend only on (program of the cell, seed), and
-// on the exam's folder, which is copied (empty: none). Makes the folder; it must be empty if it exists. Throws IoError and
-// the errors of the data set.
+// Writes the folder of a cell. Files that are the same for all backends depend only on (program of the cell,
+// seed), and on the exam's folder, which is copied (empty: none). Makes the folder; it must be empty if it
+// exists. Throws IoError and the errors of the data set.
 void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
                        FolderPurpose purpose, std::uint64_t seed, const std::filesystem::path& exam,
                        DatasetShelf& data);
 
 // results/clock.json: the measurements of the batch library in the worker.
 
-// Fills blocks, evaluations and latencies of the fork; sets a flag if the warm-up did not become steady. has_loss: task
-// train; there a loss of null means that it was not finite. Throws JsonError with the file and the field; the file is
-// missing if the worker did not close its session.
+// Fills blocks, evaluations and latencies of the fork; sets a flag if the warm-up did not become steady.
+// has_loss: task train; there a loss of null means that it was not finite. Throws JsonError with the file and
+// the field; the file is missing if the worker did not close its session.
 void read_clock(const std::filesystem::path& file, bool has_loss, Fork& fork);
 
 }  // namespace assay

@@ -9,15 +9,16 @@
 
 namespace assay {
 
-// The row before anything has run: `interrupted`, which is correct if the program ends now. A cell that cannot be run
-// keeps its status.
+// The row before anything has run: `interrupted`, which is correct if the program ends now. A cell that
+// cannot be run keeps its status.
 CellReport planned_report(const Cell& cell, std::uint64_t seed);
-// Takes forks that were not interrupted, and the check, from an earlier report, so that they are not run again.
+// Takes forks that were not interrupted, and the check, from an earlier report, so that they are not run
+// again.
 void take_earlier(CellReport& row, const Report& earlier);
 // Sets the libraries of the row to those in the hello; earlier forks keep theirs.
 void take_hello(CellReport& row, const protocol::Hello& hello);
-// Describes the first library in the hello that differs from the one of these earlier forks; empty if there is no
-// difference or no earlier fork.
+// Describes the first library in the hello that differs from the one of these earlier forks; empty if there
+// is no difference or no earlier fork.
 std::string other_library(const CellReport& row, const protocol::Hello& hello);
 // Records a failed check as the fork of round 0, with its log.
 void take_failed_check(CellReport& row, const Fork& check);
@@ -25,9 +26,9 @@ void take_failed_check(CellReport& row, const Fork& check);
 bool has_round(const CellReport& row, int round);
 // Whether a fork failed.
 bool has_failed(const CellReport& row);
-// Whether further forks of the cell are useless. A wrong result stays wrong, an unsupported or too large cell stays so,
-// and a time limit is expensive. A crash may be random: after the first crash the next forks still run, after a second
-// they do not. A cell whose check was requested and has not passed is not timed.
+// Whether further forks of the cell are useless. A wrong result stays wrong, an unsupported or too large cell
+// stays so, and a time limit is expensive. A crash may be random: after the first crash the next forks still
+// run, after a second they do not. A cell whose check was requested and has not passed is not timed.
 bool gives_up(const CellReport& row, const Cell& cell);
 
 // Status, reason, flags and metrics from the forks so far.

@@ -159,7 +159,8 @@ void Checks::show(const Slots& slots) {
   run_.progress.begin(fmt::format("{} check", fmt::join(names, ", ")));
 }
 
-// The sum of the times of parallel checks is larger than the wall time: scales each to its share of the wall time.
+// The sum of the times of parallel checks is larger than the wall time: scales each to its share of the wall
+// time.
 void Checks::share_out(double wall, const std::vector<std::size_t>& made) {
   double sum = 0;
   for (const std::size_t cell : made) sum += total(*run_.rows[cell].check_spent);

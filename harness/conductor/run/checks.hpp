@@ -39,10 +39,11 @@ class Checks {
 
   Checks(Run run, Made made) : run_(run), made_(std::move(made)) {}
 
-  // Checks the cell if the check is requested and not done. A cell takes the result of an earlier cell with the same
-  // check.
+  // Checks the cell if the check is requested and not done. A cell takes the result of an earlier cell with
+  // the same check.
   void make(std::size_t cell);
-  // Checks all cells. A check that fails next to another one, maybe for lack of memory or time, is repeated by itself.
+  // Checks all cells. A check that fails next to another one, maybe for lack of memory or time, is repeated
+  // by itself.
   void make_all();
 
  private:

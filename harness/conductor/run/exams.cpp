@@ -78,8 +78,8 @@ SetExam answered(const Cell& cell, const Program& program, const ExamPlan& plan,
 
 constexpr int max_draws = 4;
 
-// Draws exams until one is sharp. An exam is blunt if an element of a ReLU is within rounding of zero, which is rare in
-// fp32 and always happens with narrower storage.
+// Draws exams until one is sharp. An exam is blunt if an element of a ReLU is within rounding of zero, which
+// is rare in fp32 and always happens with narrower storage.
 SetExam draw_exam(const Cell& cell, const Program& program, std::uint64_t seed, const fs::path& folder,
                   const ForkContext& context) {
   const int draws = cell.axes.precision == PrecisionKind::fp32 ? max_draws : 1;

@@ -30,8 +30,8 @@ class Exams {
   // folder: for the exams and their answers; created on first use.
   explicit Exams(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // The exam of a cell; cells with the same program share it. Throws Error if the oracle does not answer; it is asked
-  // only once, unless it was interrupted. The reference is valid as long as this object.
+  // The exam of a cell; cells with the same program share it. Throws Error if the oracle does not answer; it
+  // is asked only once, unless it was interrupted. The reference is valid as long as this object.
   const SetExam& of(const Cell& cell, const Program& program, std::uint64_t seed, const ForkContext& context);
 
  private:

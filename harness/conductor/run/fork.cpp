@@ -49,7 +49,8 @@ Equivalence judged(const Cell& cell, const SetExam& set, const Program& program,
   }
 }
 
-// The exam of a fork; nullptr if none is requested or the oracle does not answer: `unchecked` gets the reason.
+// The exam of a fork; nullptr if none is requested or the oracle does not answer: `unchecked` gets the
+// reason.
 const SetExam* exam_for(const Cell& cell, const Program& program, std::uint64_t seed,
                         const ForkContext& context, Equivalence& unchecked) {
   if (!cell.check) return nullptr;
@@ -195,8 +196,8 @@ bool may_stay(const Cell& cell) {
   return cell.measure.epochs == 0 && cell.axes.loader != LoaderKind::native && !cell.profile;
 }
 
-// Throws unless the fork has the requested timed blocks (or timed steps); a fork that counts epochs has one block per
-// epoch.
+// Throws unless the fork has the requested timed blocks (or timed steps); a fork that counts epochs has one
+// block per epoch.
 void reject_other_plan(const Fork& fork, const MeasurePlan& plan) {
   std::int64_t blocks = 0, steps = 0;
   for (const Block& block : fork.blocks) {
@@ -237,8 +238,8 @@ void take_clock(Fork& fork, const Cell& cell, const fs::path& folder, const Conv
   end_with(fork, ReasonCode::clock_refused, error.what());
 }
 
-// The audit of a finished run. A block is replayed only if the program draws no random numbers and its batches are
-// resident. The block is chosen now, at random, so that the worker cannot know it in advance.
+// The audit of a finished run. A block is replayed only if the program draws no random numbers and its
+// batches are resident. The block is chosen now, at random, so that the worker cannot know it in advance.
 RunAudit audit_of(const Cell& cell, const Program& program, const std::vector<Block>& blocks) {
   RunAudit audit;
   if (cell.axes.task != Task::train || program.is_op()) return audit;
@@ -249,7 +250,8 @@ RunAudit audit_of(const Cell& cell, const Program& program, const std::vector<Bl
   return audit;
 }
 
-// Removes the files of an earlier fork from the folder of a resident worker, except its open log and its caches.
+// Removes the files of an earlier fork from the folder of a resident worker, except its open log and its
+// caches.
 void remove_earlier(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder))
     if (entry.path().filename() != "log" && entry.path().filename() != "cache") fs::remove_all(entry.path());

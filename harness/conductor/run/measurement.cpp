@@ -90,8 +90,8 @@ void reject_other_machine_or_build(const RunRequest& request) {
                     (*commit == build.commit && (dirty == earlier.run.end() || *dirty == build.dirty));
   if (!same)
     throw ConfigError(fmt::format(
-        "[resume] the earlier report was made by commit {}, this program is commit {}{}: forks of two builds must not be "
-        "mixed; measure into another report",
+        "[resume] the earlier report was made by commit {}, this program is commit {}{}: forks of two builds must "
+        "not be mixed; measure into another report",
         commit->dump(), build.commit, build.dirty ? " with local changes" : ""));
 }
 
@@ -212,7 +212,8 @@ struct Measurement::Parts {
     fork.session = session_;
   }
 
-  // A missing data set gets rows with that status; a damaged one is bad input and ends the run before it begins.
+  // A missing data set gets rows with that status; a damaged one is bad input and ends the run before it
+  // begins.
   void prepare_data() {
     if (planned_forks() == 0) return;
     for (std::size_t i = 0; i < cells_.size(); ++i) {
@@ -259,8 +260,8 @@ struct Measurement::Parts {
     save();
   }
 
-  // If a device is unavailable for one cell of a backend, skips that backend's other cells on it. (Missing data sets were
-  // handled before.)
+  // If a device is unavailable for one cell of a backend, skips that backend's other cells on it. (Missing
+  // data sets were handled before.)
   void take_unavailable(std::size_t index, Status status, const std::string& reason) {
     if (status != Status::unavailable) return;
     const Axes& found = cells_[index].axes;
@@ -291,7 +292,8 @@ struct Measurement::Parts {
     rooflines_.write(report_.environment);
   }
 
-  // A cell above the roofline is wrong, or the roofline is too low: measures it again before judging the cell.
+  // A cell above the roofline is wrong, or the roofline is too low: measures it again before judging the
+  // cell.
   void hold_to_rooflines(const Cell& cell, const CellReport& row, Fork& fork) {
     constexpr int attempts = 3;
     if (fork.status != Status::ok || !rooflines_.measured(cell.axes)) return;

@@ -18,8 +18,8 @@ namespace assay {
 // Borrows its arguments. Writes the report after every check and fork.
 class Measurement {
  public:
-  // Throws ConfigError or IoError for errors in the config, the path of the report, or the earlier report (another
-  // config).
+  // Throws ConfigError or IoError for errors in the config, the path of the report, or the earlier report
+  // (another config).
   Measurement(const RunRequest& request, const BackendRegistry& registry, Progress& progress,
               const Interrupts& interrupts);
   ~Measurement();
@@ -30,24 +30,25 @@ class Measurement {
   const RunSettings& settings() const;
   const Report& report() const;
 
-  // Fills the head of the report and the data sets; call it once, before the functions below. A missing data set gets rows
-  // with that status; a damaged one throws IoError.
+  // Fills the head of the report and the data sets; call it once, before the functions below. A missing data
+  // set gets rows with that status; a damaged one throws IoError.
   void prepare();
   // Sets the number of forks of a complete cell; before this call it is --forks.
   void plan(int forks);
   // Checks the cell with the oracle, if the check is requested and not done.
   void check(std::size_t cell);
-  // Checks all cells, two at a time if there are enough processors, because nothing is timed in a check. A check that
-  // fails next to another one is repeated by itself.
+  // Checks all cells, two at a time if there are enough processors, because nothing is timed in a check. A
+  // check that fails next to another one is repeated by itself.
   void check_all();
-  // Measures the rooflines once for all cells of a device, precision and thread count that are still to be timed.
+  // Measures the rooflines once for all cells of a device, precision and thread count that are still to be
+  // timed.
   void measure_rooflines(const std::vector<PlannedFork>& forks);
   // Whether the cell can be run, has not failed permanently, and has no fork of that round.
   bool wanted(const PlannedFork& fork) const;
   void time(const PlannedFork& fork);
 
-  // Sets the final status of every cell and writes the report for the last time. `cut_short`: the run did not reach
-  // everything that was planned.
+  // Sets the final status of every cell and writes the report for the last time. `cut_short`: the run did not
+  // reach everything that was planned.
   Report finish(bool cut_short);
 
  private:

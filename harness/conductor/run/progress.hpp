@@ -31,8 +31,8 @@ class Progress {
   void begin(std::string what, std::optional<std::chrono::steady_clock::time_point> since = {});
   void phase(std::string_view phase);
   void steps(std::int64_t done, std::int64_t planned);
-  // The fork or check ended: "ok, 2.13 ms a step". `good`: a terminal shows only the new count. `counts`: it was one of
-  // the planned forks.
+  // The fork or check ended: "ok, 2.13 ms a step". `good`: a terminal shows only the new count. `counts`: it
+  // was one of the planned forks.
   void end(std::string_view result, bool good, bool counts);
   void note(std::string_view line);
   // Erases the updated line.
@@ -55,14 +55,15 @@ class Progress {
 // The report on disk while the run goes on: it is complete, valid and correct at any time.
 class Journal {
  public:
-  // An empty path writes nothing. Throws IoError, before anything is run, if the file cannot be written or another run
-  // writes this report (it holds "<file>.lock"). A named pipe must have its reader within 5 s, and stays open.
+  // An empty path writes nothing. Throws IoError, before anything is run, if the file cannot be written or
+  // another run writes this report (it holds "<file>.lock"). A named pipe must have its reader within 5 s,
+  // and stays open.
   explicit Journal(std::filesystem::path file);
   ~Journal();
 
-  // Replaces the file with the current report. If it is not a regular file (a pipe, /dev/stdout), only finish() writes
-  // it. If the report cannot be written (a full disk), keeps a copy elsewhere, and both functions throw Error with the
-  // path of the copy. A later save() that succeeds removes the copy.
+  // Replaces the file with the current report. If it is not a regular file (a pipe, /dev/stdout), only
+  // finish() writes it. If the report cannot be written (a full disk), keeps a copy elsewhere, and both
+  // functions throw Error with the path of the copy. A later save() that succeeds removes the copy.
   void save(const Report& report);
   void finish(const Report& report);
 

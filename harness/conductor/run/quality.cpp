@@ -61,7 +61,8 @@ void warn_of_clocks(Fork& fork, const std::vector<const MachineSample*>& samples
       1e-6 * low, 1e-6 * high, 1e-6 * low));
 }
 
-// The median step time in the second half of the blocks divided by that in the first half; 1 for too few blocks.
+// The median step time in the second half of the blocks divided by that in the first half; 1 for too few
+// blocks.
 double drift(const std::vector<const Block*>& blocks) {
   if (blocks.size() < 4) return 1;
   std::vector<double> halves[2];

@@ -1,5 +1,5 @@
-// Whether the numbers of a fork can be trusted: detects disturbances while it was timed. docs/explanation/clock.md
-// explains the limits.
+// Whether the numbers of a fork can be trusted: detects disturbances while it was timed.
+// docs/explanation/clock.md explains the limits.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,15 @@ void add_quality_flags(Fork& fork, const Cell& cell);
 struct RunWindow {
   std::int64_t begin_ns = 0, end_ns = 0;
 };
-// Describes the first block that contradicts the conductor's clock or the previous block; empty if there is none. A
-// worker measures its own steps, but they must lie within the time in which it ran.
+// Describes the first block that contradicts the conductor's clock or the previous block; empty if there is
+// none. A worker measures its own steps, but they must lie within the time in which it ran.
 std::string outside_of_window(const Fork& fork, const RunWindow& window);
 
-// Adds other possible disturbances to fork.warnings, each as "observation; remedy"; they do not affect the rank. The
-// step time had not become steady, or differs by more than 10 % between the halves of the steady blocks. The clock of
-// the first core fell below 0.9 of its maximum in the timed blocks. For a GPU: other processes on it, clocks that are
-// not locked (the SM clock changed by more than 2 % in the timed blocks), a power cap.
+// Adds other possible disturbances to fork.warnings, each as "observation; remedy"; they do not affect the
+// rank. The step time had not become steady, or differs by more than 10 % between the halves of the steady
+// blocks. The clock of the first core fell below 0.9 of its maximum in the timed blocks. For a GPU: other
+// processes on it, clocks that are not locked (the SM clock changed by more than 2 % in the timed blocks), a
+// power cap.
 void add_warnings(Fork& fork);
 
 }  // namespace assay

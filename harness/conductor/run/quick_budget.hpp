@@ -1,4 +1,5 @@
-// The time limit of --quick: two minutes for each backend, including its checks and the oracle's part in them.
+// The time limit of --quick: two minutes for each backend, including its checks and the oracle's part in
+// them.
 #pragma once
 
 #include <chrono>

@@ -8,8 +8,9 @@ namespace assay {
 
 class ReportCopy {
  public:
-  // Writes or replaces the copy: report.json in a new folder assay-report-XXXXXX in the first writable one of $TMPDIR,
-  // /tmp, /var/tmp and /dev/shm. Returns its path; empty if none is writable. The copy outlives this object.
+  // Writes or replaces the copy: report.json in a new folder assay-report-XXXXXX in the first writable one of
+  // $TMPDIR, /tmp, /var/tmp and /dev/shm. Returns its path; empty if none is writable. The copy outlives this
+  // object.
   std::filesystem::path keep(std::string_view text);
   // Removes the copy: the report is at its own path again.
   void drop();

@@ -1,5 +1,5 @@
-// The limits of this machine, measured in the same run: the rate of a large matrix product and the bandwidth of a copy
-// that no cache holds.
+// The limits of this machine, measured in the same run: the rate of a large matrix product and the bandwidth
+// of a copy that no cache holds.
 #pragma once
 
 #include <map>
@@ -13,22 +13,22 @@
 
 namespace assay {
 
-// The probes are ordinary cells, unchecked: op/gemm and op/from_array, on every available backend that is a bare library
-// (on the oracle if there is none). The best block of all probes of the run counts, so that a disturbance does not lower
-// a limit. Borrows everything.
+// The probes are ordinary cells, unchecked: op/gemm and op/from_array, on every available backend that is a
+// bare library (on the oracle if there is none). The best block of all probes of the run counts, so that a
+// disturbance does not lower a limit. Borrows everything.
 class Rooflines {
  public:
   Rooflines(const ForkContext& context, Progress& progress) : context_(context), progress_(progress) {}
 
-  // Measures for the device, precision and threads of a cell, even if measured before. A failed probe does not change
-  // the limit, which is 0 at first.
+  // Measures for the device, precision and threads of a cell, even if measured before. A failed probe does
+  // not change the limit, which is 0 at first.
   void measure(const Axes& axes);
   bool measured(const Axes& axes) const { return peaks_.contains(peak_key(axes)); }
   // Fills in the limits of a cell. Keeps larger ones, which come from a resumed report.
   void apply(const Axes& axes, Work& work) const;
 
-  // Adds to the report's environment: "peak_flops" {"cpu/fp32/t2": FLOP/s}, "copy_bandwidth" {"cpu/t2": B/s} and
-  // "roofline_probes" [{"cell", "rate", "unit", "reason"}].
+  // Adds to the report's environment: "peak_flops" {"cpu/fp32/t2": FLOP/s}, "copy_bandwidth" {"cpu/t2": B/s}
+  // and "roofline_probes" [{"cell", "rate", "unit", "reason"}].
   void write(nlohmann::json& environment) const;
 
  private:
@@ -47,8 +47,9 @@ class Rooflines {
 // Median seconds per step over the timed blocks of a fork; 0 without such blocks.
 double median_step(const Fork& fork);
 
-// Why the speed of a cell is not possible; empty if it is. A cell may do at most 1.1 times the floating-point operations
-// per second of the measured peak, and read its cold operands at most at twice the copy's bandwidth (a copy writes as
-// much as it reads, and a write costs up to twice a read). `input_bytes`: the size of the operands.
+// Why the speed of a cell is not possible; empty if it is. A cell may do at most 1.1 times the floating-point
+// operations per second of the measured peak, and read its cold operands at most at twice the copy's
+// bandwidth (a copy writes as much as it reads, and a write costs up to twice a read). `input_bytes`: the
+// size of the operands.
 
 }  // namespace assay

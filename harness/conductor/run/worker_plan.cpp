@@ -34,10 +34,10 @@ fs::path warm_cache(const Cell& cell) { return cache_folder() / "warm" / file_na
 // The temporary folder of the workers; its path is short because it may contain sockets.
 fs::path temporary_folder(const ForkContext& context) { return context.scratch / "tmp"; }
 
-// Caches that frameworks keep on disk: private to a fork and empty, or shared by the forks of a cell if `warm` is
-// requested. While a fork is timed, waiting OpenMP threads spin as the runtime has it by default
-// (docs/measurements/thread-waiting.md has the cost of sleeping). In a check they sleep: nothing is timed, and
-// spinning next to other work makes it many times slower. The caller's environment takes precedence.
+// Caches that frameworks keep on disk: private to a fork and empty, or shared by the forks of a cell if
+// `warm` is requested. While a fork is timed, waiting OpenMP threads spin as the runtime has it by default
+// (docs/measurements/thread-waiting.md has the cost of sleeping). In a check they sleep: nothing is timed,
+// and spinning next to other work makes it many times slower. The caller's environment takes precedence.
 std::map<std::string, std::string> worker_environment(const Cell& cell, const BackendDescription& backend,
                                                       const fs::path& folder, const fs::path& temporary,
                                                       bool timed) {

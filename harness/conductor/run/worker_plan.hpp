@@ -12,8 +12,8 @@
 
 namespace assay {
 
-// The conversation of a worker of `backend` in a cell folder; `backend` is that of the cell, or the oracle. Creates the
-// folders of its caches.
+// The conversation of a worker of `backend` in a cell folder; `backend` is that of the cell, or the oracle.
+// Creates the folders of its caches.
 ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend,
                           const std::filesystem::path& folder, std::vector<protocol::Command> commands,
                           const ForkContext& context);

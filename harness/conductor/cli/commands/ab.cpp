@@ -42,7 +42,8 @@ AbArm arm(const AbOptions& options, const AbSide& side, const Context& context) 
   made.request.config.override_with(side.values);
   if (flag_of(made.request.config.values, "quick"))
     throw UsageError(
-        "ab does not support --quick: a quick run is not a measurement; use fewer --blocks or a shorter --block-seconds");
+        "ab does not support --quick: a quick run is not a measurement; use fewer --blocks or a shorter "
+        "--block-seconds");
   const auto folders =
       side.build.empty() ? std::vector<fs::path>{} : backends_of_build(fs::absolute(side.build));
   made.registry = options.run.registry(made.request.config, folders);
