@@ -196,7 +196,7 @@ def pipe_with_a_reader(bench: Bench, case: Case) -> None:
 def pipe_without_a_reader(bench: Bench, case: Case) -> None:
     place, _ = fresh(bench)
     os.mkfifo(place.out / "pipe")
-    check(place, case, place.assay(*RUN, "--out", place.out / "pipe"), (REFUSED,), "nobody reads")
+    check(place, case, place.assay(*RUN, "--out", place.out / "pipe"), (REFUSED,), "without a reader")
 
 
 def pipe_whose_reader_leaves(bench: Bench, case: Case) -> None:

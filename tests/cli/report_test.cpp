@@ -61,8 +61,8 @@ TEST(CliCompare, finds_the_baseline_of_the_machine_in_a_folder) {
   std::filesystem::create_directories(folder / "baselines");
   const Outcome none = compare();
   EXPECT_EQ(none.code, 5);
-  EXPECT_THAT(none.err, HasSubstr("there is no baseline of this machine (2 logical CPUs of a processor)"));
-  const std::size_t at = none.err.find(".json is not there");
+  EXPECT_THAT(none.err, HasSubstr("no baseline of this machine (2 logical CPUs of a processor)"));
+  const std::size_t at = none.err.find(".json does not exist");
   ASSERT_NE(at, std::string::npos);
   std::ofstream(folder / "baselines" / (none.err.substr(at - 12, 12) + ".json")) << report;
   EXPECT_EQ(compare().code, 0) << compare().err;
@@ -85,7 +85,7 @@ TEST(CliCompare, reads_a_calibration_and_refuses_that_of_another_machine) {
   EXPECT_EQ(made.code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("False alarms: 0 of"));
   const Outcome used = run({"compare", report, report, "--calibration", file, "--filter", "onednn"});
-  EXPECT_THAT(used.out, HasSubstr("The intervals hold what runs differ by"));
+  EXPECT_THAT(used.out, HasSubstr("The intervals include the difference between runs"));
   auto other = json::parse(read_text(file));
   other["fingerprint"] = "0123456789ab";
   std::ofstream(file) << other;
@@ -128,17 +128,17 @@ TEST(CliCompare, SaysWhichMetricIsNotCalibratedAndLeavesOutOldSessions) {
   auto calibration = json::parse(read_text(file));
   calibration["sessions"][0]["made"] = "2020-01-01T00:00:00Z";
   std::ofstream(file) << calibration;
-  EXPECT_THAT(compared({}).out, HasSubstr("of 2 sessions one is left out"));
+  EXPECT_THAT(compared({}).out, HasSubstr("of 2 sessions, one is not used"));
   calibration["sessions"][1]["made"] = "2020-01-01T00:00:00Z";
   std::ofstream(file) << calibration;
   EXPECT_EQ(compared({}).code, 2);
-  EXPECT_THAT(compared({}).err, HasSubstr("Calibrate again"));
+  EXPECT_THAT(compared({}).err, HasSubstr("calibrate again"));
 }
 
 TEST(CliCompare, AsksForAPercentSignAboveOne) {
   const Outcome refused = run({"compare", golden(), golden(), "--threshold", "5"});
   EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("above 1 it needs a percent sign: 5% or 500%"));
+  EXPECT_THAT(refused.err, HasSubstr("5% or 500%"));
   const std::vector<std::string> meant{"compare", golden(), golden(), "--filter", "onednn", "--threshold"};
   for (const char* threshold : {"0.1", "10%", "500%"}) {
     auto arguments = meant;
@@ -156,7 +156,7 @@ TEST(CliEnv, prints_the_fingerprint_alone) {
 TEST(CliAb, refuses_sides_that_make_no_pairs_and_misspelt_options) {
   const Outcome misspelt = run({"ab", "--workload", "mlp", "--a", "backnd=onednn"});
   EXPECT_EQ(misspelt.code, 2);
-  EXPECT_THAT(misspelt.err, HasSubstr("is nothing that the sides may differ in"));
+  EXPECT_THAT(misspelt.err, HasSubstr("the sides must not differ in"));
   const Outcome time = run({"ab", "--workload", "mlp", "--max-time", "soon"});
   EXPECT_EQ(time.code, 2);
   EXPECT_THAT(time.err, HasSubstr("a time such as 90s, 30m or 2h"));

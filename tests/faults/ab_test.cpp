@@ -57,7 +57,7 @@ TEST_F(Ab, equal_sides_are_the_same_after_the_first_look) {
 
 TEST(AbTime, IsToldAfterOneRoundWhenItWillNotDo) {
   EXPECT_THAT(too_little_time(8, 10, 40),
-              HasSubstr("the first look is after 8 rounds, in about 80 s; --max-time ends after 40 s"));
+              HasSubstr("the first look is after 8 rounds, in about 80 s, and the time ends after 40 s"));
   EXPECT_THAT(too_little_time(8, 5, 40), IsEmpty());
 }
 

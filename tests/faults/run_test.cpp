@@ -404,11 +404,11 @@ TEST_F(RunTest, ResumeRefusesAReportOfAnotherMachineOrBuild) {
   };
   EXPECT_EQ(refusal([](RunRequest&) {}), "none");
   EXPECT_THAT(refusal([](RunRequest& r) { r.environment = {{"cpu", {{"model", "another"}}}}; }),
-              HasSubstr("forks of two machines are not one experiment"));
+              HasSubstr("the earlier report is from another machine"));
   EXPECT_THAT(refusal([](RunRequest& r) { r.resume->run["commit"] = "another"; }),
-              HasSubstr("forks of two builds are not one experiment"));
+              HasSubstr("forks of two builds must not be mixed"));
   EXPECT_THAT(refusal([](RunRequest& r) { r.resume->run["dirty"] = !r.resume->run["dirty"].get<bool>(); }),
-              HasSubstr("forks of two builds are not one experiment"));
+              HasSubstr("forks of two builds must not be mixed"));
 }
 
 TEST_F(RunTest, resume_may_ask_for_more_forks_and_runs_only_those) {
@@ -457,7 +457,7 @@ TEST_F(RunTest, ChecksOfTwoCellsAreMadeSideBySide) {
   if (usable_cores().size() < 2) GTEST_SKIP() << "one processor makes one check at a time";
   RunRequest asked = request(R"("forks": 1, "mode": "meets", "batch": [16, 32])");
   asked.config.values["check"] = {"true"};
-  asked.check_alone = true;
+  asked.check_only = true;
   for (const CellReport& cell : run_to_end(asked).cells) EXPECT_THAT(cell.reason, HasSubstr("two were here"));
 }
 
@@ -465,7 +465,7 @@ TEST_F(RunTest, ACheckThatFailsBesideAnotherIsMadeAgainAlone) {
   if (usable_cores().size() < 2) GTEST_SKIP() << "one processor makes one check at a time";
   RunRequest asked = request(R"("forks": 1, "mode": "wants_room", "batch": [16, 32])");
   asked.config.values["check"] = {"true"};
-  asked.check_alone = true;
+  asked.check_only = true;
   for (const CellReport& cell : run_to_end(asked).cells) {
     EXPECT_THAT(cell.reason, HasSubstr("alone at last"));
     EXPECT_EQ(cell.forks.size(), 1U) << "what failed beside another left nothing";

@@ -229,7 +229,7 @@ def test_calibrate_counts_each_run_by_itself_and_loses_none(tmp_path: Path) -> N
     without = assay(*asked, "--runs", 2, "--metric", "test_accuracy", folder=tmp_path)
     assert without.returncode == 4
     assert (without.stderr.count("[2/2]"), without.stderr.count("[3/")) == (2, 0)
-    assert "0 of 2 forks count and have a test_accuracy" in without.stderr
+    assert "0 of 2 forks count and have test_accuracy" in without.stderr
     kept = sorted(tmp_path.glob("reports/calibrate-*/*.json"))
     assert [file.name for file in kept] == ["1.json", "2.json"]
     assert assay("validate", *kept).returncode == 0

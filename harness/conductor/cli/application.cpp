@@ -29,7 +29,7 @@ constexpr const char* description =
     "Assay runs the same network, from the same bits, on every deep-learning backend, proves that they\n"
     "compute the same thing, times them and writes one report.";
 constexpr const char* exit_codes =
-    "Exit codes: 0 success, 1 internal error, 2 bad input, 3 regression, 4 incomplete (a cell is\n"
+    "Exit codes: 0 success, 1 a fault of the program, 2 bad input, 3 regression, 4 incomplete (a cell is\n"
     "missing or not ok), 5 environments that are not comparable, 6 inconclusive.\n"
     "assay COMMAND --help lists the options of a command.";
 

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 }
 
 std::string require_text(const Json& json, std::string_view where) {
-  if (!json.is_string()) fail(where, fmt::format("must be text, but is {}", json.type_name()));
+  if (!json.is_string()) fail(where, fmt::format("should be text, is {}", json.type_name()));
   return json.get<std::string>();
 }
 
@@ -32,7 +32,7 @@ std::string scalar_text(const Json& json, const Option& option, std::string_view
     return text;
   }
   if (json.is_number() || json.is_boolean()) return json.dump();
-  fail(where, fmt::format("must be text, a number or true/false, but is {}", json.type_name()));
+  fail(where, fmt::format("should be text, a number or true/false, is {}", json.type_name()));
 }
 
 void read_option(OptionValues& values, const Option& option, const Json& json, const std::string& where) {
@@ -64,7 +64,7 @@ const Option& require_known(const std::string& key, std::initializer_list<const 
 
 // {"<axis>": value, ...}: one value for each axis.
 OptionValues read_point(const Json& json, const std::string& where, bool settings) {
-  if (!json.is_object()) fail(where, fmt::format("must be an object, but is {}", json.type_name()));
+  if (!json.is_object()) fail(where, fmt::format("should be an object, is {}", json.type_name()));
   OptionValues values;
   for (const auto& [key, value] : json.items()) {
     const Option& option = require_known(key, {}, where, false);
@@ -78,7 +78,7 @@ OptionValues read_point(const Json& json, const std::string& where, bool setting
 }
 
 ConfigPublished read_published(const Json& json, const std::string& where) {
-  if (!json.is_object()) fail(where, fmt::format("must be an object, but is {}", json.type_name()));
+  if (!json.is_object()) fail(where, fmt::format("should be an object, is {}", json.type_name()));
   ConfigPublished read;
   Published& published = read.published;
   for (const auto& [key, value] : json.items()) {
@@ -86,7 +86,7 @@ ConfigPublished read_published(const Json& json, const std::string& where) {
     if (key == "metric") {
       published.metric = require_text(value, here);
     } else if (key == "value") {
-      if (!value.is_number()) fail(here, fmt::format("must be a number, but is {}", value.type_name()));
+      if (!value.is_number()) fail(here, fmt::format("should be a number, is {}", value.type_name()));
       published.value = value.get<double>();
     } else if (key == "unit") {
       published.unit = require_text(value, here);
@@ -141,23 +141,23 @@ void reject_unused(const RunConfig& config, const std::string& where) {
 }
 
 std::map<std::string, std::vector<std::string>> read_awaits(const Json& json, const std::string& where) {
-  if (!json.is_object()) fail(where, "must be an object: a list of modes for each backend");
+  if (!json.is_object()) fail(where, "should be an object: a list of modes for each backend");
   std::map<std::string, std::vector<std::string>> awaits;
   for (const auto& [name, modes] : json.items()) {
     const std::string here = where + "." + name;
-    if (!modes.is_array() || modes.empty()) fail(here, "must be a list with at least one mode");
+    if (!modes.is_array() || modes.empty()) fail(here, "should be a list with at least one mode");
     for (const Json& mode : modes) awaits[name].push_back(require_text(mode, here));
   }
   return awaits;
 }
 
 ConfigRow read_row(const Json& json, const std::string& where) {
-  if (!json.is_object()) fail(where, fmt::format("must be an object, but is {}", json.type_name()));
+  if (!json.is_object()) fail(where, fmt::format("should be an object, is {}", json.type_name()));
   ConfigRow row;
   row.where = where;
   for (const auto& [key, value] : json.items()) {
     if (key == "published") {
-      if (!value.is_array()) fail(where + ".published", "must be a list");
+      if (!value.is_array()) fail(where + ".published", "should be a list");
       for (std::size_t i = 0; i < value.size(); ++i) {
         row.published.push_back(read_published(value[i], fmt::format("{}.published[{}]", where, i)));
       }
@@ -225,7 +225,7 @@ void RunConfig::override_with(const OptionValues& given) {
 
 RunConfig config_from_json(const Json& json, std::string_view where) {
   const std::string root = fmt::format("{}: $", where);
-  if (!json.is_object()) fail(root, fmt::format("must be an object, but is {}", json.type_name()));
+  if (!json.is_object()) fail(root, fmt::format("should be an object, is {}", json.type_name()));
   RunConfig config;
   for (const auto& [key, value] : json.items()) {
     const std::string here = root + "." + key;
@@ -240,10 +240,10 @@ RunConfig config_from_json(const Json& json, std::string_view where) {
     } else if (key == "when-quick") {
       config.when_quick = read_point(value, here, true);
     } else if (key == "overridden") {
-      if (!value.is_array()) fail(here, "must be a list");
+      if (!value.is_array()) fail(here, "should be a list");
       for (const Json& option : value) config.overridden.push_back(require_text(option, here));
     } else if (key == "cells") {
-      if (!value.is_array() || value.empty()) fail(here, "must be a list with at least one cell");
+      if (!value.is_array() || value.empty()) fail(here, "should be a list with at least one cell");
       for (std::size_t i = 0; i < value.size(); ++i) {
         config.rows.push_back(read_row(value[i], fmt::format("{}[{}]", here, i)));
       }

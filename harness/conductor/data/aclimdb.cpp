@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* parts[] = {"train/neg", "train/pos", "test/neg", "test/pos"};
-constexpr std::uint64_t longest_text = 1 << 20;
+constexpr std::uint64_t max_text_bytes = 1 << 20;
 
 fs::path home(const fs::path& folder) {
   std::error_code ignored;
@@ -39,7 +39,7 @@ bool is_part(const fs::path& file, std::string_view part) {
 }
 
 std::string read_review(const fs::path& file) {
-  std::string text = read_text(file, longest_text);
+  std::string text = read_text(file, max_text_bytes);
   const std::size_t bad = find_bad_utf8(text);
   if (bad != std::string::npos)
     throw IoError(
@@ -108,7 +108,7 @@ class AclImdbFormat : public DatasetFormat {
   }
 
   void check_sizes(const Dataset&, std::span<const fs::path> files) const override {
-    for (const fs::path& file : files) reject_larger("aclimdb", file, longest_text);
+    for (const fs::path& file : files) reject_larger("aclimdb", file, max_text_bytes);
   }
 
   LoadedDataset read(const Dataset& dataset, std::span<const fs::path> files) const override {

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t record = 1 + cifar10_image_bytes;
 constexpr std::int64_t batches = 5;
-constexpr std::size_t longest_name = 64;
-constexpr std::uint64_t longest_names = 1 << 16;
+constexpr std::size_t max_name_bytes = 64;
+constexpr std::uint64_t max_names_bytes = 1 << 16;
 
 LoadedArrays read_files(std::span<const std::filesystem::path> files, std::int64_t samples) {
   LoadedArrays arrays;
@@ -54,11 +54,11 @@ class Cifar10Format : public DatasetFormat {
     for (const auto& file : files.first(batches))
       reject_larger("cifar10", file, bytes((dataset.train + dataset.validation) / batches));
     reject_larger("cifar10", files[5], bytes(dataset.test));
-    reject_larger("cifar10", files[6], longest_names);
+    reject_larger("cifar10", files[6], max_names_bytes);
   }
 
   LoadedDataset read(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
-    const std::string names = read_text(files[6], longest_names);
+    const std::string names = read_text(files[6], max_names_bytes);
     parse_cifar10_names(names, files[6]);
     LoadedDataset loaded;
     LoadedArrays train = read_files(files.first(batches), dataset.train + dataset.validation);
@@ -105,7 +105,7 @@ std::vector<std::string_view> parse_cifar10_names(std::string_view text, const s
     text.remove_prefix(std::min(end + 1, text.size()));
     if (name.empty() && names.size() == cifar10_classes) continue;
     const auto is_name = [](char c) { return c > ' ' && c < '\x7f'; };
-    if (name.empty() || name.size() > longest_name || !std::all_of(name.begin(), name.end(), is_name))
+    if (name.empty() || name.size() > max_name_bytes || !std::all_of(name.begin(), name.end(), is_name))
       throw IoError("cifar10", path, fmt::format("line {} is not the name of a class", line));
     names.push_back(name);
   }

@@ -76,7 +76,7 @@ std::uint64_t bytes_of(const NpyHeader& header) {
 // Reads the header of the inputs and checks the sizes of both files against it. Does not read the content.
 NpyHeader check_headers(const std::filesystem::path& inputs, const std::filesystem::path& labels,
                         const Dataset* tokens) {
-  constexpr std::uint64_t longest_header = 1 << 17, longest_label = 8;
+  constexpr std::uint64_t max_header_bytes = 1 << 17, max_label_bytes = 8;
   constexpr std::uint64_t copies = 4;  // maximum number of copies of the array while it is read and split
   const MappedFile file(inputs);
   NpyHeader header = parse_npy_header(file.bytes(), inputs);
@@ -92,7 +92,8 @@ NpyHeader check_headers(const std::filesystem::path& inputs, const std::filesyst
                   fmt::format("contains {}: reading it takes {} times its size, and this machine has only {}",
                               to_string(header.shape), copies, memory));
   reject_larger("npy", inputs, header.offset + bytes);
-  reject_larger("npy", labels, static_cast<std::uint64_t>(header.shape[0]) * longest_label + longest_header);
+  reject_larger("npy", labels,
+                static_cast<std::uint64_t>(header.shape[0]) * max_label_bytes + max_header_bytes);
   return header;
 }
 

@@ -196,7 +196,7 @@ void add_status_notes(Table& table, const Analysis& all, const AnalyzedGroup& gr
     }
     if (const std::string ops = outside_of_library(cell); !ops.empty())
       table.notes.push_back(
-          fmt::format("{}: the library has no primitive for {}; plain loops compute all or part of them.",
+          fmt::format("{}: the library has no primitive for {}: plain loops compute all or part of them.",
                       short_name(cell), ops));
     if (cell.better)
       table.notes.push_back(fmt::format("{}: mode {}, layout {} took {} of the time in a trial here on {}.",

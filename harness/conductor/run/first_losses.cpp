@@ -21,7 +21,7 @@ void warn(Fork& fork, std::int64_t steps, double loss, double middle) {
   const double apart = std::abs(loss / middle - 1);
   if (apart <= max_difference) return;
   fork.warnings.push_back(fmt::format(
-      "{}{} steps, {:.4g}, is {:.2g} % from the median of this round's backends, {:.4g}; it probably used other "
+      "{}{} steps, {:.4g}, is {:.2g} % from the median of this round's backends, {:.4g}: it probably used other "
       "batches, parameters or rates",
       begins, steps, loss, 100 * apart, middle));
 }

@@ -41,7 +41,7 @@ void warn_of_foreign_processes(Fork& fork) {
         process.memory ? fmt::format("held {:.0f} MiB of", static_cast<double>(*process.memory) * 0x1p-20)
                        : "used";
     fork.warnings.push_back(fmt::format(
-        "process {} ({}) {} the GPU while steps ran; stop it, or exclude other processes with nvidia-smi -c "
+        "process {} ({}) {} the GPU while steps ran: stop it, or exclude other processes with nvidia-smi -c "
         "EXCLUSIVE_PROCESS",
         process.pid, name, held));
   }
@@ -56,7 +56,7 @@ void warn_of_clocks(Fork& fork, const std::vector<const MachineSample*>& samples
   }
   if (high <= 0 || high - low <= max_gpu_clock_change * high) return;
   fork.warnings.push_back(fmt::format(
-      "the GPU's SM clock was {:.0f} to {:.0f} MHz in the timed blocks: its clocks are not locked; lock them with "
+      "the GPU's SM clock was {:.0f} to {:.0f} MHz in the timed blocks, so its clocks are not locked: lock them with "
       "nvidia-smi --lock-gpu-clocks={:.0f}",
       1e-6 * low, 1e-6 * high, 1e-6 * low));
 }
@@ -76,11 +76,11 @@ double drift(const std::vector<const Block*>& blocks) {
 void warn_of_drift(Fork& fork) {
   if (fork.steady == false)
     fork.warnings.emplace_back(
-        "the step time was not steady when timing began; try a longer warm-up (--warm-up-seconds)");
+        "the step time was not steady when timing began: try a longer warm-up (--warm-up-seconds)");
   const double found = drift(steady_blocks(fork));
   if (std::max(found, 1 / found) > 1 + max_drift)
     fork.warnings.push_back(fmt::format(
-        "a step took {:.2f} times as long in the second half of the timed blocks as in the first; try more blocks, a "
+        "a step took {:.2f} times as long in the second half of the timed blocks as in the first: try more blocks, a "
         "longer warm-up, or a machine with a steadier clock",
         found));
 }
@@ -98,7 +98,7 @@ void warn_of_frequency(Fork& fork) {
   }
   if (high <= 0 || low >= min_frequency * high) return;
   fork.warnings.push_back(fmt::format(
-      "the processor's clock was {:.0f} to {:.0f} MHz in the timed blocks; set a fixed frequency (cpupower "
+      "the processor's clock was {:.0f} to {:.0f} MHz in the timed blocks: set a fixed frequency (cpupower "
       "frequency-set) to make runs comparable",
       1e-6 * low, 1e-6 * high));
 }
@@ -106,7 +106,7 @@ void warn_of_frequency(Fork& fork) {
 void warn_of_stolen_time(Fork& fork) {
   if (contains(fork.flags, quality_flag::stolen))
     fork.warnings.emplace_back(
-        "the hypervisor used over 3 % of the processors while the fork was timed; a program whose threads often sleep "
+        "the hypervisor used over 3 % of the processors while the fork was timed: a program whose threads often sleep "
         "and wake loses more to it than one whose threads spin");
 }
 
@@ -134,7 +134,7 @@ void add_warnings(Fork& fork) {
   warn_of_clocks(fork, samples);
   if (const int capped = throttles(samples, std::array{"sw_power_cap"}); capped > 0)
     fork.warnings.push_back(fmt::format(
-        "the GPU lowered its clocks to stay within its power limit in {} of {} samples of the timed blocks; lock the "
+        "the GPU lowered its clocks to stay within its power limit in {} of {} samples of the timed blocks: lock the "
         "clocks lower, or compare ratios",
         capped, samples.size()));
 }

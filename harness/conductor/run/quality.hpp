@@ -28,7 +28,7 @@ struct RunWindow {
 // none. A worker measures its own steps, but they must lie within the time in which it ran.
 std::string outside_of_window(const Fork& fork, const RunWindow& window);
 
-// Adds other possible disturbances to fork.warnings, each as "observation; remedy"; they do not affect the
+// Adds other possible disturbances to fork.warnings, each as "observation: remedy"; they do not affect the
 // rank. The step time had not become steady, or differs by more than 10 % between the halves of the steady
 // blocks. The clock of the first core fell below 0.9 of its maximum in the timed blocks. For a GPU: other
 // processes on it, clocks that are not locked (the SM clock changed by more than 2 % in the timed blocks), a

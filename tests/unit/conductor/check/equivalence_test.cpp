@@ -116,7 +116,7 @@ TEST(Equivalence, fails_a_number_that_is_not_finite) {
 TEST(Equivalence, fails_another_shape_or_type) {
   AnsweredExam exam;
   exam.worker("first/parameter/fc1.weight").type.shape = {8, 3};
-  EXPECT_THAT(exam.judged().reason, HasSubstr("f32 (8, 3) where f32 (3, 8) is asked"));
+  EXPECT_THAT(exam.judged().reason, HasSubstr("f32 (8, 3), but must be f32 (3, 8)"));
 
   AnsweredExam other;
   HostTensor& loss = other.worker("first/loss");

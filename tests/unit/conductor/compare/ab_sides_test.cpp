@@ -41,10 +41,10 @@ TEST(AbSides, a_side_sets_axes_settings_and_the_build) {
 }
 
 TEST(AbSides, refuses_what_the_sides_cannot_differ_in) {
-  EXPECT_THAT(refusal("backnd=onednn"), HasSubstr("--a: 'backnd' is nothing that the sides may differ in"));
+  EXPECT_THAT(refusal("backnd=onednn"), HasSubstr("--a: the sides must not differ in 'backnd'"));
   EXPECT_THAT(refusal("backnd=onednn"), HasSubstr("backend"));
-  EXPECT_THAT(refusal("forks=3"), HasSubstr("holds for the whole run"));
-  EXPECT_THAT(refusal("onednn"), HasSubstr("should be NAME=VALUE"));
+  EXPECT_THAT(refusal("forks=3"), HasSubstr("applies to the whole run"));
+  EXPECT_THAT(refusal("onednn"), HasSubstr("must be NAME=VALUE"));
   EXPECT_THAT(refusal("threads=many"), HasSubstr("threads"));
 }
 

@@ -268,7 +268,7 @@ INSTANTIATE_TEST_SUITE_P(
         Doubtful{"variable", [](Report& r) { r.run["sessions"][0]["variables"].clear(); },
                  "OMP_PROC_BIND was not set and is true", Overlooked::settings},
         Doubtful{"flagged", [](Report& r) { r.cells[0].flags = {"disturbed"}; },
-                 "the baseline is flagged disturbed", Overlooked::flags}),
+                 "the baseline has the flag disturbed", Overlooked::flags}),
     [](const auto& row) { return row.param.name; });
 
 TEST(Compare, HowACellWasCheckedIsNoDifference) {
@@ -292,7 +292,7 @@ TEST(Compare, AccuraciesArePairedBySeedAndTakeTheirShareOfTheConfidence) {
   EXPECT_NE(only(compare(with_change(0, 12), with_change(-0.005, 12), {})).verdict, Verdict::broken);
   const CellVerdict few = only(compare(with_change(0, 4), with_change(-0.02, 4), {}));
   EXPECT_EQ(few.verdict, Verdict::inconclusive);
-  EXPECT_THAT(few.reason, HasSubstr("over 4 shared seeds: 7 are needed"));
+  EXPECT_THAT(few.reason, HasSubstr("over 4 shared seeds; at least 7 seeds are needed"));
 }
 
 TEST(Compare, PairsForksOfOneSeedByTheirNumber) {

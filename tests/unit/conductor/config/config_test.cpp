@@ -102,9 +102,8 @@ TEST(Config, a_published_entry_has_the_source_of_the_config_unless_it_has_its_ow
 }
 
 TEST(Config, what_is_awaited_must_be_used) {
-  EXPECT_THAT(
-      error_of(R"({"awaits": {"tensorflw": ["graph"]}, "cells": [{"backend": "tensorflow"}]})"),
-      AllOf(HasSubstr("$.awaits"), HasSubstr("'tensorflw' is awaited, and no cell has that backend")));
+  EXPECT_THAT(error_of(R"({"awaits": {"tensorflw": ["graph"]}, "cells": [{"backend": "tensorflow"}]})"),
+              AllOf(HasSubstr("$.awaits"), HasSubstr("no cell uses the backend 'tensorflw'")));
   EXPECT_THAT(error_of(R"({"awaits": {"x": []}, "backend": "x"})"), HasSubstr("at least one"));
   EXPECT_THAT(error_of(R"({"awaits": ["x"], "backend": "x"})"), HasSubstr("object"));
 }
@@ -117,9 +116,9 @@ TEST(Config, another_cell_differs_in_axes_alone) {
   };
   EXPECT_EQ(published(R"({"backend": "a", "epochs": 3})"), "");
   EXPECT_THAT(published(R"({"bakend": "a"})"), HasSubstr("backend"));
-  EXPECT_THAT(published(R"({"blocks": 3})"), HasSubstr("is no axis"));
+  EXPECT_THAT(published(R"({"blocks": 3})"), HasSubstr("is not an axis"));
   EXPECT_THAT(published(R"({"batch": [1, 2]})"), HasSubstr("one value"));
-  EXPECT_THAT(published("{}"), HasSubstr("no axis in which"));
+  EXPECT_THAT(published("{}"), HasSubstr("name the axes"));
   EXPECT_THAT(published(R"("an/id")"), HasSubstr("object"));
 }
 

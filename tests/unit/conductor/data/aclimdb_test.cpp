@@ -135,7 +135,7 @@ TEST(AclImdb, refuses_what_is_no_utf8_with_file_and_line) {
   const Reviews reviews;
   reviews.write("train/pos/1_9.txt", "fine\nfine\nna\xefve\n");
   EXPECT_THAT(reason_of([&] { reviews.prepare(); }),
-              AllOf(HasSubstr("train/pos/1_9.txt"), HasSubstr("line 3 holds the byte 0xef")));
+              AllOf(HasSubstr("train/pos/1_9.txt"), HasSubstr("line 3 is not UTF-8 (byte 0xef)")));
   EXPECT_FALSE(std::filesystem::exists(reviews.folder / "cache" / "datasets"));
 }
 
@@ -143,7 +143,7 @@ TEST(AclImdb, refuses_another_number_of_reviews) {
   const Reviews reviews;
   reviews.write("test/pos/2_9.txt", "one more");
   EXPECT_THAT(reason_of([&] { reviews.prepare(); }),
-              HasSubstr("has 5 texts in test/neg and test/pos, wanted 4"));
+              HasSubstr("has 5 texts in test/neg and test/pos, but must have 4"));
   std::filesystem::remove_all(reviews.folder / "data" / "aclimdb" / "aclImdb" / "train" / "pos");
   EXPECT_THROW(reviews.prepare(), DatasetMissing);
 }

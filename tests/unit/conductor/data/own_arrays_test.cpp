@@ -84,7 +84,7 @@ TEST(OwnArrays, refuse_what_does_not_fit) {
   own.write_labels(npy("|i1", "(25,)", std::string(25, '\xff')));
   EXPECT_THAT(own.reason(), HasSubstr("label 0 is -1"));
   own.write_labels(npy("<f4", "(25,)", std::string(100, '\0')));
-  EXPECT_THAT(own.reason(), HasSubstr("holds '<f4' (25), wanted labels"));
+  EXPECT_THAT(own.reason(), HasSubstr("contains '<f4' (25), but labels"));
   own.write_labels(npy("<i8", "(25,)", std::string(200, '\x11')));
   EXPECT_THAT(own.reason(), HasSubstr("label 0 is 1229782938247303441"));
   own.write_labels(npy("|b1", "(25,)", std::string(24, '\1')));
@@ -93,10 +93,10 @@ TEST(OwnArrays, refuse_what_does_not_fit) {
   EXPECT_EQ(own.reason(), "read");
   const std::vector<std::int32_t> words(25);
   write_npy(own.folder / "npy" / "inputs.npy", {DType::i32, {25}}, std::span<const std::int32_t>(words));
-  EXPECT_THAT(own.reason(), HasSubstr("holds '<i4' (25)"));
+  EXPECT_THAT(own.reason(), HasSubstr("contains '<i4' (25)"));
   const std::vector<std::uint8_t> few(9);
   write_npy(own.folder / "npy" / "inputs.npy", {DType::u8, {9, 1}}, std::span<const std::uint8_t>(few));
-  EXPECT_THAT(own.reason(), HasSubstr("9 samples; 10 are needed"));
+  EXPECT_THAT(own.reason(), HasSubstr("9 samples; at least 10 are needed"));
 }
 
 TEST(OwnArrays, AreRefusedBeforeTheyAreReadIfNoMemoryHoldsThem) {
@@ -104,13 +104,13 @@ TEST(OwnArrays, AreRefusedBeforeTheyAreReadIfNoMemoryHoldsThem) {
   const Own inputs;
   write_atomically(inputs.folder / "npy" / "inputs.npy", npy("|u1", "(1099511627776, 1)", ""), false);
   std::filesystem::resize_file(inputs.folder / "npy" / "inputs.npy", 128 + terabyte);
-  EXPECT_THAT(inputs.reason(), HasSubstr("reading it takes 4 times its bytes"));
+  EXPECT_THAT(inputs.reason(), HasSubstr("reading it takes 4 times its size"));
   const auto described = reason_of([&] { find_dataset("npy").format->describe(inputs.folder / "npy"); });
-  EXPECT_THAT(described, HasSubstr("reading it takes 4 times its bytes"));
+  EXPECT_THAT(described, HasSubstr("reading it takes 4 times its size"));
   for (const char* name : {"inputs.npy", "labels.npy"}) {
     const Own sparse;
     std::filesystem::resize_file(sparse.folder / "npy" / name, terabyte);
-    EXPECT_THAT(sparse.reason(), HasSubstr("is too long: 1099511627776 bytes are there")) << name;
+    EXPECT_THAT(sparse.reason(), HasSubstr("is too long: it has 1099511627776 bytes")) << name;
   }
 }
 
@@ -194,7 +194,7 @@ TEST(ImdbArrays, refuse_what_no_conversion_writes) {
   for (const std::int32_t bad : {5000, -1}) {
     reviews.tokens[2 * 500 + 7] = bad;
     reviews.write_inputs();
-    EXPECT_THAT(reviews.reason(), HasSubstr(fmt::format("sample 2 holds the token {};", bad)));
+    EXPECT_THAT(reviews.reason(), HasSubstr(fmt::format("sample 2 contains the token {},", bad)));
   }
   const auto path = reviews.folder / "imdb" / "inputs.npy";
   const std::vector<std::int32_t> words(5 * 500);

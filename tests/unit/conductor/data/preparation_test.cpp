@@ -148,15 +148,15 @@ TEST(Preparation, refuses_files_that_disagree_or_are_damaged) {
   EXPECT_THAT(counts.reason(), HasSubstr("(6) labels for 7 images"));
   Little few;
   few.write("train-images-idx3-ubyte", {6, 4, 3}, 0);
-  EXPECT_THAT(few.reason(), HasSubstr("(6, 4, 3), little has (7, 4, 3)"));
+  EXPECT_THAT(few.reason(), HasSubstr("(6, 4, 3), but little has (7, 4, 3)"));
   Little label;
   label.write("t10k-labels-idx1-ubyte", {3}, 9);
-  EXPECT_THAT(label.reason(), HasSubstr("label 1 is 10, little has 10 classes"));
+  EXPECT_THAT(label.reason(), HasSubstr("label 1 is 10, but little has 10 classes"));
   Little swapped;
   std::filesystem::copy_file(swapped.home() / "train-labels-idx1-ubyte",
                              swapped.home() / "train-images-idx3-ubyte",
                              std::filesystem::copy_options::overwrite_existing);
-  EXPECT_THAT(swapped.reason(), HasSubstr("holds (7)"));
+  EXPECT_THAT(swapped.reason(), HasSubstr("contains (7)"));
   Little cut;
   write_gzip(cut.home() / "train-images-idx3-ubyte", read_text(cut.home() / "train-images-idx3-ubyte"));
   std::filesystem::resize_file(cut.home() / "train-images-idx3-ubyte", 40);
@@ -167,7 +167,7 @@ TEST(Preparation, RefusesASparseFileBeforeItIsSummed) {
   for (const char* name : {"train-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
     const Little sparse;
     std::filesystem::resize_file(sparse.home() / name, std::uintmax_t{1} << 40);
-    EXPECT_THAT(sparse.reason(), HasSubstr("is too long: 1099511627776 bytes are there")) << name;
+    EXPECT_THAT(sparse.reason(), HasSubstr("is too long: it has 1099511627776 bytes")) << name;
   }
 }
 
@@ -175,7 +175,7 @@ TEST(Preparation, says_that_the_cache_cannot_be_made) {
   Little little;
   write_atomically(little.folder / "file", "");
   little.options.cache = little.folder / "file";
-  EXPECT_THAT(little.reason(), HasSubstr("name another with ASSAY_CACHE"));
+  EXPECT_THAT(little.reason(), HasSubstr("name another folder with ASSAY_CACHE"));
 }
 
 TEST(Preparation, knows_no_other_set) {

@@ -77,7 +77,7 @@ TEST(Summary, does_not_rank_what_is_flagged_wrong_or_absent_and_says_why) {
 TEST(Summary, AnswersInASentenceAndSaysWhatMakesItSurer) {
   const std::string three = text_of(test::sample_report(3)), six = text_of(test::sample_report(6));
   EXPECT_THAT(three, HasSubstr("onednn graph is the fastest of 2; torch compile takes 4.00 times as long."));
-  EXPECT_THAT(three, HasSubstr("Intervals need 6 rounds: --forks 6, or --until clear."));
+  EXPECT_THAT(three, HasSubstr("Intervals need 6 rounds: use --forks 6, or --until clear."));
   EXPECT_THAT(six, HasSubstr("onednn graph is the fastest of 2; torch compile takes 4.00 times as long."));
   EXPECT_THAT(six, Not(HasSubstr("Intervals need")));
 }
@@ -104,7 +104,7 @@ TEST(Summary, CountsTheForksBehindTheNumbers) {
   Report report = test::sample_report(3);
   for (CellReport& cell : report.cells) cell.forks[1].flags = {"disturbed_round"};
   EXPECT_EQ(entry(summary(report).at(0), 0, "n"), "2 of 3");
-  EXPECT_THAT(text_of(report), HasSubstr("in round 2: it counts for no cell."));
+  EXPECT_THAT(text_of(report), HasSubstr("in round 2, so it does not count for any cell."));
 }
 
 TEST(Summary, puts_what_was_measured_beside_what_was_published) {
@@ -145,7 +145,7 @@ TEST(Summary, never_shows_a_quick_run_as_the_published_protocol) {
   report.run["quick"] = true;
   EXPECT_TRUE(published_table(analyze(report)).rows.empty());
   EXPECT_THAT(text_of(report), ::testing::StartsWith("QUICK"));
-  EXPECT_THAT(text_of(report), Not(HasSubstr("Measured beside published")));
+  EXPECT_THAT(text_of(report), Not(HasSubstr("Measured and published")));
 }
 
 TEST(Summary, says_which_options_changed_the_protocol) {

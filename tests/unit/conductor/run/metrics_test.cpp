@@ -156,7 +156,7 @@ TEST(Metrics, a_percentile_needs_the_calls_that_would_show_what_lies_beyond_it) 
   EXPECT_TRUE(fewer.at("latency_p99").value);
   EXPECT_FALSE(fewer.at("latency_p99.9").value);
   EXPECT_THAT(fewer.at("latency_p99.9").reason,
-              ::testing::HasSubstr("999 calls were timed, this percentile needs 1000"));
+              ::testing::HasSubstr("999 calls were timed, but this percentile needs 1000"));
   EXPECT_FALSE(metrics_of_calls(99).at("latency_p99").value);
   EXPECT_FALSE(metrics_of_calls(9).at("latency_p90").value);
   EXPECT_TRUE(metrics_of_calls(2).at("latency_p50").value);
@@ -220,7 +220,7 @@ TEST(Metrics, CountFinalStatesOfForksOfOneSeed) {
   EXPECT_EQ(alike.n, 3);
   EXPECT_EQ(states({{7, "ab"}, {7, "cd"}, {7, "ab"}}).value, 2);
   EXPECT_THAT(states({{7, "ab"}, {8, "ab"}}).reason, ::testing::HasSubstr("--seed-per-round"));
-  EXPECT_THAT(states({{7, "ab"}}).reason, ::testing::HasSubstr("no second fork"));
+  EXPECT_THAT(states({{7, "ab"}}).reason, ::testing::HasSubstr("a second fork"));
   EXPECT_THAT(states({{7, "ab"}, {7, ""}}).reason, ::testing::HasSubstr("no digest"));
 }
 
@@ -275,7 +275,7 @@ TEST(Quality, WarnsOfWhatTheHypervisorTook) {
   Fork fork = watched_fork(1900, 0, 81);
   add_quality_flags(fork, Cell{});
   EXPECT_THAT(warnings_of(fork),
-              ::testing::ElementsAre(::testing::HasSubstr("the hypervisor took over 3 %")));
+              ::testing::ElementsAre(::testing::HasSubstr("the hypervisor used over 3 %")));
   EXPECT_THAT(warnings_of(watched_fork(1900, 0, 0)), ::testing::IsEmpty());
 }
 
