@@ -36,7 +36,7 @@ class DocumentNode {
     }
   }
   std::size_t size() const {
-    constexpr std::size_t most = 0xFFFFFF;  // simdjson counts no further
+    constexpr std::size_t most = 0xFFFFFF;  // simdjson does not count further
     if (is_object()) return simdjson::dom::object(value_).size();
     const simdjson::dom::array list(value_);
     if (list.size() < most) return list.size();

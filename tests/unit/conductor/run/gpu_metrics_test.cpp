@@ -25,7 +25,7 @@ Block block_at(BlockKind kind, double begin, double end, int epoch = 0) {
 }
 
 // A second of warm-up and two of timed blocks, with a look each quarter of a second from 0 to 4 s. The GPU
-// draws 100 W, and 300 W in the timed blocks; a sample tells of the second before it.
+// draws 100 W, and 300 W in the timed blocks; a sample describes the second before it.
 Fork fork_of_steps() {
   Fork fork;
   fork.status = Status::ok;
@@ -55,7 +55,7 @@ TEST(GpuMetrics, utilisation_is_of_samples_with_nothing_but_steps_in_the_second_
   EXPECT_NEAR(*gpu_utilisation(fork_of_steps()).value, 0.05 * 12, 1e-12);
   Fork paused = fork_of_steps();
   paused.blocks[1].end_ns = 2'500'000'000;  // half a second of evaluation before the last block
-  // Those at 2.0, 2.25, 2.5 s; the next has a whole second behind it at 4.0 s.
+  // Those at 2.0, 2.25, 2.5 s; the next has a whole second before it at 4.0 s.
   EXPECT_NEAR(*gpu_utilisation(paused).value, 0.05 * (8 + 9 + 10 + 16) / 4, 1e-12);
 }
 
@@ -79,7 +79,7 @@ TEST(GpuMetrics, of_steps_that_are_too_short_are_null) {
   EXPECT_THAT(gpu_utilisation(fork).reason, HasSubstr("too short"));
   EXPECT_THAT(gpu_power(fork).reason, HasSubstr("too short"));
   fork.blocks = {block_at(BlockKind::timed, 3, 9)};
-  EXPECT_THAT(gpu_energy(fork).reason, HasSubstr("outside the samples"));
+  EXPECT_THAT(gpu_energy(fork).reason, HasSubstr("outside of the samples"));
 }
 
 TEST(GpuMetrics, peaks_are_those_of_the_worker_and_of_the_device) {

@@ -251,7 +251,7 @@ std::vector<std::string> warnings_of(Fork fork) {
   return fork.warnings;
 }
 
-// Over 1 s of two processors, of which the worker used `own` and others `others` milliseconds.
+// Over 1 s of two processors: the worker used `own` and others used `others` milliseconds.
 Fork watched_fork(std::int64_t own, std::int64_t others, std::int64_t steal) {
   Fork fork = steps_fork(0, 100);
   fork.disturbance = {.processors = 2,
