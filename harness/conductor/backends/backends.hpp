@@ -150,8 +150,7 @@ BackendDescription backend_from_json(const nlohmann::json& json, const std::file
                                      const Interpreters& interpreters);
 
 struct BackendRegistry {
-  std::vector<BackendDescription>
-      backends;  // ordered by name; of backends with the same name the first found
+  std::vector<BackendDescription> backends;  // ordered by name; names are unique: the first found
   // One line for each backend.json that cannot be read, that is replaced by an earlier one of the same name,
   // or that is a further oracle.
   std::vector<std::string> faults;

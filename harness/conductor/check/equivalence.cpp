@@ -56,7 +56,7 @@ std::vector<Ties> ties_of(const TensorFile& oracle) {
 }
 
 // The maximum size of a file with these tensors; adds a margin for the header and the other judged tensors.
-std::uint64_t max_bytes(const std::vector<ExpectedTensor>& tensors) {
+std::uint64_t max_file_bytes(const std::vector<ExpectedTensor>& tensors) {
   std::uint64_t bytes = std::uint64_t{64} << 20;
   for (const ExpectedTensor& tensor : tensors)
     bytes += static_cast<std::uint64_t>(TensorType{DType::f32, tensor.shape}.bytes());
@@ -102,7 +102,7 @@ Equivalence judge(const Exam& exam, const Program& program, const fs::path& work
   Equivalence result;
   TensorFile worker;
   try {
-    worker = TensorFile::read_foreign(worker_file, max_bytes(tensors));
+    worker = TensorFile::read_foreign(worker_file, max_file_bytes(tensors));
   } catch (const Error& error) {
     add_failure(result, "exam", fmt::format("has no answers: {}", error.what()));
     conclude(result);

@@ -56,8 +56,8 @@ std::string version_text() {
                                  word, command.get_name()));
   }
   const std::string name = word.substr(0, word.find('='));
-  throw UsageError(fmt::format("{}unknown {1} '{0}'{2}", top ? "" : command.get_name() + ": ", name,
-                               word.starts_with("-") ? "option" : "command", suggestion(name, known)));
+  throw UsageError(fmt::format("{}unknown {} '{}'{}", top ? "" : command.get_name() + ": ",
+                               word.starts_with("-") ? "option" : "command", name, suggestion(name, known)));
 }
 
 // The name of the given command and a space; empty without a command.

@@ -41,8 +41,7 @@ enum class Contradictions { rejected, shown };
 Report load_report(const std::string& file, Contradictions contradictions = Contradictions::rejected);
 
 struct TwoReports {
-  std::optional<Report>
-      base;  // nullopt if a folder of baselines has none of this machine; `why` has the reason
+  std::optional<Report> base;  // nullopt: the folder of baselines has none of this machine, see `why`
   Report current;
   std::string why;
 };

@@ -30,8 +30,9 @@ TwoReports from_folder(const fs::path& folder, const std::string& current) {
   if (fs::exists(file, ignored))
     two.base = load_report(file.string());
   else
-    two.why = fmt::format(
-        "no baseline of this machine ({}): {} does not exist; make it with: assay run … --out {}",
+    two.why =
+        fmt::format("no baseline of this machine ({}): {} does not exist; make it with: assay run … --out {}",
+                    machine_text(two.current.environment), file.string(), file.string());
   return two;
 }
 

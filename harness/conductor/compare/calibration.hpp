@@ -95,6 +95,7 @@ Calibration appended(const Calibration& earlier, std::span<const Report> runs,
 
 // Throws ConfigError if the report is from another machine or build than the calibration, or measured one of
 // its cells with other settings. A report without cells is compared only by machine and build.
+void require_same_experiment(const Calibration& calibration, const Report& report);
 
 // The calibration from these sessions. Throws ConfigError if no cell has two runs.
 Calibration calibration_of(std::vector<CalibrationSession> sessions, std::string fingerprint,

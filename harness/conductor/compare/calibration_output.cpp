@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view schema = "assay-calibration/2";
 constexpr JsonLimits limits{std::size_t{1} << 26, 8};
-constexpr double max_forks = 1e6;
+constexpr double max_stored_forks = 1e6;
 constexpr double max_spread = 10;  // of logarithms
 
 }  // namespace
@@ -35,7 +35,7 @@ constexpr auto describe(Of<CellNoise>) {
       field("alarms", &CellNoise::alarms, "Number of comparisons with a false alarm."),
       field("visible", &CellNoise::visible, "Detectable change by number of forks per side."),
       field("forks_wanted", &CellNoise::forks_wanted, "Forks per side that detect twice the threshold.")
-          .between(1, max_forks));
+          .between(1, max_stored_forks));
 }
 constexpr auto describe(Of<CellRuns>) {
   return fields("cell_runs", "The measurements of a cell in a session.",
@@ -60,7 +60,7 @@ constexpr auto describe(Of<Calibration>) {
       field("threshold", &Calibration::threshold, "Change of time above which a verdict is a false alarm."),
       field("confidence", &Calibration::confidence, "Confidence that all intervals hold at once."),
       field("sessions", &Calibration::sessions, "The sessions in the order in which they were added."),
-      field("suggested_forks", &Calibration::forks, "Suggested forks per side.").between(1, max_forks),
+      field("suggested_forks", &Calibration::forks, "Suggested forks per side.").between(1, max_stored_forks),
       field("suggested_threshold", &Calibration::suggested_threshold,
             "Suggested threshold for 12 forks per side."),
       field("cells", &Calibration::cells, "The cells in the order of the reports."));

@@ -17,9 +17,8 @@ namespace assay {
 // A cell is broken if its speed cannot excuse the change: a worse status, a wrong result, a lower accuracy,
 // or more memory.
 struct BreakageSettings {
-  double memory_threshold = 0.10;  // growth of planned arena, host and device peak
-  double accuracy_threshold =
-      0.01;  // smallest fall of an accuracy (0..1) that counts, if its interval excludes 0
+  double memory_threshold = 0.10;        // growth of planned arena, host and device peak
+  double accuracy_threshold = 0.01;      // smallest fall of an accuracy (0..1) that counts, if it is certain
   double confidence = usual_confidence;  // of the interval of one accuracy
 };
 

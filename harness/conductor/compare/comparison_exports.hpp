@@ -25,6 +25,7 @@ std::string comparison_annotations(const Comparison& comparison);
 
 // Fewer than GitHub's limit of 65,536 characters: a marker by which a bot finds its own comment, the summary,
 // the cells that are not `same`, and the rest folded.
+std::string comparison_markdown(const Comparison& comparison);
 
 // The verdicts, most urgent first, and the differences of the environments. At most `max_shown` rows (0:
 // all); a note counts the rest.

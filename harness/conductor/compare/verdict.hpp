@@ -18,7 +18,7 @@ enum class Verdict {
   missing,       // only in the baseline
   added,         // "new": only in the new report
   broken,        // worked, was correct, or used less memory before
-  unmeasured,    // not ok on both sides: there is nothing to compare
+  unmeasured,    // not ok on either side: there is nothing to compare
 };
 template <>
 inline constexpr auto words<Verdict> =

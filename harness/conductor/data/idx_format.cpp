@@ -24,20 +24,20 @@ std::optional<std::filesystem::path> find_file(const std::filesystem::path& fold
 }
 
 // Maximum bytes of a file with that many elements, including its header and the overhead of gzip.
-std::uint64_t max_bytes(std::int64_t elements) {
+std::uint64_t max_file_bytes(std::int64_t elements) {
   constexpr std::uint64_t around = 64 << 10;
   return static_cast<std::uint64_t>(elements) + static_cast<std::uint64_t>(elements) / 1000 + around;
 }
 
 LoadedArrays read_pair(const std::filesystem::path& images_path, const std::filesystem::path& labels_path,
                        const Dataset& dataset, std::int64_t samples) {
-  IdxArray images = read_idx(images_path, max_bytes(samples * element_count(dataset.sample_shape)));
+  IdxArray images = read_idx(images_path, max_file_bytes(samples * element_count(dataset.sample_shape)));
   const Shape wanted = {samples, dataset.sample_shape[1], dataset.sample_shape[2]};
   if (images.shape != wanted)
     throw IoError(
         "idx", images_path,
         fmt::format("contains {}, but {} has {}", to_string(images.shape), dataset.name, to_string(wanted)));
-  const IdxArray labels = read_idx(labels_path, max_bytes(samples));
+  const IdxArray labels = read_idx(labels_path, max_file_bytes(samples));
   if (labels.shape != Shape{samples})
     throw IoError("idx", labels_path,
                   fmt::format("contains {} labels for {} images", to_string(labels.shape), samples));
@@ -73,7 +73,7 @@ class IdxFormat : public DatasetFormat {
     for (std::size_t i = 0; i < files.size(); ++i) {
       const std::int64_t samples = i < 2 ? dataset.train + dataset.validation : dataset.test;
       reject_larger("idx", files[i],
-                    max_bytes(i % 2 == 0 ? samples * element_count(dataset.sample_shape) : samples));
+                    max_file_bytes(i % 2 == 0 ? samples * element_count(dataset.sample_shape) : samples));
     }
   }
 

@@ -89,8 +89,8 @@ ConfinementRules::ConfinementRules(const Confinement& confinement) {
   handled.handled_access_fs = reading | writing_files | changing_folders;
   const Descriptor made(static_cast<int>(
       ::syscall(SYS_landlock_create_ruleset, &handled, sizeof handled.handled_access_fs, 0)));
-  rules_ = Descriptor(
-      ::fcntl(made.get(), F_DUPFD_CLOEXEC, 10));  // above the descriptors that a child moves its own to
+  // Above the descriptors that a child moves its own to.
+  rules_ = Descriptor(::fcntl(made.get(), F_DUPFD_CLOEXEC, 10));
   if (rules_.get() < 0) throw std::system_error(errno, std::generic_category(), "[worker] landlock");
   allow_others(rules_.get(), "/", existing(confinement.unreadable), reading);
   allow_others(rules_.get(), "/", existing(confinement.unwritable), writing_files | changing_folders);

@@ -26,9 +26,8 @@ struct ConversationPlan {
   // Latest end of the conversation, in addition to the limits of the phases; after it the result is
   // `interrupted`.
   std::optional<std::chrono::steady_clock::time_point> deadline{};
-  double sample_seconds = 0.25;  // between samples of the worker while it runs; 0: none
-  std::optional<CudaVisibility>
-      cuda{};  // the variables that choose the worker's first GPU, to sample it; absent: none
+  double sample_seconds = 0.25;          // between samples of the worker while it runs; 0: none
+  std::optional<CudaVisibility> cuda{};  // chooses the worker's first GPU, to sample it; absent: none
 };
 
 // Callbacks of the conversation; may be empty.

@@ -51,5 +51,6 @@ double median_step(const Fork& fork);
 // operations per second of the measured peak, and read its cold operands at most at twice the copy's
 // bandwidth (a copy writes as much as it reads, and a write costs up to twice a read). `input_bytes`: the
 // size of the operands.
+std::string beyond_roofline(const Axes& axes, const Work& work, double input_bytes, double step_seconds);
 
 }  // namespace assay
