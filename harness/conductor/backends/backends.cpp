@@ -232,7 +232,7 @@ void add_awaited_backend(BackendRegistry& registry, const std::string& name,
   backend.awaited = true;
   backend.modes = modes;
   backend.unavailable =
-      fmt::format("this Assay does not have the backend: there is no folder backends/{}", name);
+      fmt::format("this Assay does not have the backend: the folder backends/{} does not exist", name);
   registry.backends.push_back(std::move(backend));
   std::sort(registry.backends.begin(), registry.backends.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });

@@ -155,9 +155,9 @@ struct BackendRegistry {
   // or that is a further oracle.
   std::vector<std::string> faults;
 
-  // nullptr if there is none.
+  // nullptr if not found.
   const BackendDescription* find(std::string_view name) const;
-  // The available backend whose backend.json has "oracle": true; nullptr if there is none. If there are
+  // The available backend whose backend.json has "oracle": true; nullptr without one. If there are
   // several, the one of the last folder, so that an added backend does not become the oracle by accident.
   const BackendDescription* oracle() const;
 };

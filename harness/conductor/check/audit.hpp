@@ -27,7 +27,7 @@ struct RunAudit {
 };
 
 // Chooses at random up to three ends of blocks, ascending, that two replays reach in about two seconds by the
-// time of the blocks. Empty if there is none: even the first block may take longer.
+// time of the blocks. Empty if they reach none: even the first block may take longer.
 std::vector<ReportedLoss> choose_replayed(std::span<const Block> blocks, std::uint64_t seed);
 
 // Writes replay.json and loader.json into check/ of a cell folder, each if requested.

@@ -227,7 +227,7 @@ HostTensor schedule_of(const OptimizerSpec& optimizer, std::int64_t steps, std::
   return schedule;
 }
 
-// One logit so far above the others that its exponential overflows fp32.
+// One logit whose distance to the others makes its exponential overflow fp32.
 constexpr float extreme_logit = 120;
 
 // The bias of the last layer with the extreme logit in its first class; empty without such a bias.

@@ -24,7 +24,7 @@ class TensorFile {
   static std::vector<double> read_array(const std::filesystem::path& path);
 
   std::vector<std::string> names() const;  // ascending
-  // Null if there is no tensor of that name. Valid as long as this object.
+  // Null if not found. Valid as long as this object.
   const HostTensor* find(std::string_view name) const;
   // Throws CellError if it is missing or not of a floating-point type.
   std::vector<double> required(std::string_view name) const;

@@ -189,7 +189,7 @@ std::vector<Candidate> candidates(const CLI::App& app, const Choices& choices,
 
   const CLI::App* command = &app;
   const CLI::Option* awaiting = nullptr;  // an option whose value comes next
-  std::size_t place = 0;                  // positional arguments so far
+  std::size_t place = 0;                  // number of earlier positional arguments
   for (const std::string& past : words) {
     if (awaiting) {
       awaiting = nullptr;

@@ -152,7 +152,7 @@ Comparison compare(const Report& base, const Report& current, const CompareSetti
     result.cells.push_back(pair.base && pair.current
                                ? judge(Side{base, *pair.base}, Side{current, *pair.current})
                                : verdict_of_one_side(id, pair));
-  say_what_it_takes(result);
+  note_missing_forks(result);
   sort_by_attention(result.cells);
   return result;
 }

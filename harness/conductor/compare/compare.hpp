@@ -37,7 +37,7 @@ struct Comparison {
   std::set<Overlooked> overlooked{};
 
   int count(Verdict verdict) const;
-  // There is no hard difference of the environments, or it is overlooked.
+  // The environments have no hard difference, or it is overlooked.
   bool comparable() const;
 };
 

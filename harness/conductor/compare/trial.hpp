@@ -45,8 +45,8 @@ class Trial {
   // The number of rounds until the next look or the end of a confirmation.
   int rounds_to_next_look() const;
 
-  // The verdict so far; if a planned look is left, looks once more. A `slower` that no fresh rounds confirmed
-  // is inconclusive.
+  // The current verdict; if a planned look is left, looks once more. A `slower` that no fresh rounds
+  // confirmed is inconclusive.
   CellVerdict verdict() const;
 
  private:

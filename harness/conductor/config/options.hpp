@@ -14,7 +14,7 @@ namespace assay {
 
 // The axes (harness/report/axes.hpp), then the settings.
 std::vector<std::reference_wrapper<const Option>> options();
-// nullptr if there is none.
+// nullptr if not found.
 const Option* find_option(std::string_view name);
 // Throws ConfigError with the nearest known name; the text begins with `where` ("quickstart.json:
 // $.cells[0]").
@@ -23,7 +23,7 @@ const Option& require_option(std::string_view name, std::string_view where);
 // The given values by option name. Absent: the default.
 using OptionValues = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-// The parts of `text` between one `at` and the next; one part where there is none.
+// The parts of `text` between one `at` and the next; one part if `text` does not contain `at`.
 std::vector<std::string> split(std::string_view text, char at);
 // For --filter: whether `id` contains one of the texts between the commas of `filter`. True for an empty
 // filter.

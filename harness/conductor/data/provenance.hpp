@@ -11,7 +11,7 @@ namespace assay {
 constexpr std::size_t max_named_files = 64;  // Provenance::files is empty if there are more
 
 // Keeps digests in the cache by path, length, inode and times of change, so that only new or changed files
-// are read. `compute` false: reads no file, and there is no checksum unless all digests are known. Throws
+// are read. `compute` false: reads no file, and gives a checksum only if all digests are known. Throws
 // IoError.
 Provenance provenance_of(const Dataset& dataset, const DatasetFiles& files,
                          const std::filesystem::path& cache, bool compute = true);

@@ -13,7 +13,7 @@
 namespace assay {
 namespace {
 
-constexpr std::int64_t max_classes = 100'000;
+constexpr std::int64_t max_synthetic_classes = 100'000;
 constexpr std::int64_t grid = 4;   // values per channel along each side
 constexpr std::int64_t one = 256;  // 1 in fixed point, so that all machines get the same bits
 constexpr std::size_t grid_values = grid * grid;
@@ -78,8 +78,9 @@ void draw(const Extents& size, std::span<const std::uint8_t> values, std::int64_
 }  // namespace
 
 SyntheticData make_synthetic(const SyntheticSpec& spec, const std::string& stream) {
-  if (spec.classes < 1 || spec.classes > max_classes)
-    throw DataError(fmt::format("[synthetic] got {} classes: must be 1 to {}", spec.classes, max_classes));
+  if (spec.classes < 1 || spec.classes > max_synthetic_classes)
+    throw DataError(
+        fmt::format("[synthetic] got {} classes: must be 1 to {}", spec.classes, max_synthetic_classes));
   const auto elements = static_cast<std::size_t>(element_count(spec.sample_shape));
   const auto samples = static_cast<std::size_t>(spec.samples);
 

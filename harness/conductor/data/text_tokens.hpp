@@ -25,7 +25,7 @@ void write_tokens(std::span<const std::int32_t> ranks, std::span<std::int32_t> r
 // views into `text`, which is changed.
 std::vector<std::string_view> split_words(std::string& text);
 
-// The position of the first byte that is not UTF-8 (RFC 3629); std::string_view::npos if there is none.
+// The position of the first byte that is not UTF-8 (RFC 3629); std::string_view::npos if not found.
 std::size_t find_bad_utf8(std::string_view text);
 
 }  // namespace assay

@@ -21,8 +21,8 @@ Table equivalence_table(const CellReport& cell);
 // The curve of the training loss by epoch.
 
 // One row for each cell of the group that evaluated five or more epochs: the training loss, median over the
-// forks that count, at up to ten epochs, including the first and the last. Without rows if there is no such
-// cell.
+// forks that count, at up to ten epochs, including the first and the last. Without rows if the group has no
+// such cell.
 Table loss_curves(const Analysis& all, const AnalyzedGroup& group);
 
 // Single ops: time against size, one table for each op, task, precision and cache.

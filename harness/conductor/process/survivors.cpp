@@ -28,7 +28,7 @@ namespace {
 
 std::mutex mutex;
 std::map<pid_t, std::string> workers;  // running workers with their folders
-int watchdog = -1;                     // write end of the watchdog's pipe; -1: there is no guard
+int watchdog = -1;                     // write end of the watchdog's pipe; -1 without a guard
 
 bool is_of(pid_t process, std::string_view folder) {
   std::ifstream file(fmt::format("/proc/{}/environ", process));

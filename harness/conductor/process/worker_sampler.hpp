@@ -26,7 +26,7 @@ class WorkerSampler {
   // A processor outside `cores` on which a thread of those processes may run; nullopt if there is none or
   // `cores` is empty.
   std::optional<int> processor_outside(std::span<const int> cores) const;
-  // The largest sum of resident bytes so far, including the first sample; 0 before.
+  // The largest sum of resident bytes up to now, including the first sample; 0 before.
   std::int64_t peak_rss() const { return peak_rss_; }
 
  private:

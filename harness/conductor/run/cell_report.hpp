@@ -31,7 +31,7 @@ bool has_failed(const CellReport& row);
 // run, after a second they do not. A cell whose check was requested and has not passed is not timed.
 bool gives_up(const CellReport& row, const Cell& cell);
 
-// Status, reason, flags and metrics from the forks so far.
+// Status, reason, flags and metrics from the existing forks.
 void resolve_status(CellReport& row, const Cell& cell, int planned);
 
 // For the user: "ok, 2.13 ms a step", "crashed: the worker died of SIGSEGV".

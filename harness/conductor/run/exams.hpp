@@ -37,7 +37,7 @@ class Exams {
  private:
   struct Kept {
     std::optional<SetExam> set;
-    std::string failure;  // why there is none
+    std::string failure;  // why the exam is missing
   };
 
   std::filesystem::path folder_;

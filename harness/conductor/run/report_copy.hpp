@@ -16,7 +16,7 @@ class ReportCopy {
   void drop();
 
  private:
-  std::filesystem::path folder_;  // empty: there is no copy
+  std::filesystem::path folder_;  // empty without a copy
 };
 
 }  // namespace assay

@@ -14,11 +14,12 @@ namespace assay {
 namespace {
 
 constexpr std::array looks{6, 9, 13, 18, 25};
-constexpr double alike = 1.02;
+constexpr double max_equal_ratio = 1.02;
 
 bool is_decided(const PairedRatio& ratio) {
   if (!ratio.lower || !ratio.upper) return false;
-  return ratio.above_one() || ratio.below_one() || (*ratio.upper <= alike && *ratio.lower >= 1 / alike);
+  return ratio.above_one() || ratio.below_one() ||
+         (*ratio.upper <= max_equal_ratio && *ratio.lower >= 1 / max_equal_ratio);
 }
 
 // The cells in undecided pairs of neighbors in rank.

@@ -28,10 +28,10 @@ class Rounds {
   Rounds(const std::vector<Cell>& cells, const RunSettings& settings);
 
   // The forks of the next round of every group that continues; empty: all groups are done. `report` has a row
-  // for each cell, with the measurements so far.
+  // for each cell, with the existing measurements.
   std::vector<PlannedFork> next(const Report& report);
 
-  // All forks that are known so far, including those that next() returned.
+  // All forks that are known now, including those that next() returned.
   std::vector<PlannedFork> foreseen() const;
 
  private:

@@ -62,7 +62,7 @@ std::string sessions_text(const Calibration& calibration) {
              : fmt::format("{} sessions from {} on", calibration.sessions.size(), oldest);
 }
 
-// The first judged metric whose difference between runs is not calibrated; empty if there is none.
+// The first judged metric whose difference between runs is not calibrated; empty if all are.
 std::string not_calibrated(const CompareSettings& settings, const Report& current) {
   for (const CellReport& cell : current.cells) {
     const std::string metric = settings.metric.empty() ? main_metric(cell.axes) : settings.metric;
