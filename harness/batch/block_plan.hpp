@@ -61,7 +61,7 @@ class BlockPlan {
   PlannedBlock next_of_steps();
   PlannedBlock next_of_epochs();
   bool warm_up_is_over();
-  std::int64_t block_size(std::int64_t most) const;
+  std::int64_t block_size(std::int64_t max_steps) const;
 
   ClockRequest request_;
   std::int64_t rows_;

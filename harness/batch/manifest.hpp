@@ -39,11 +39,11 @@ struct Split {
   std::int64_t count = 0;
 };
 constexpr auto describe(Of<Split>) {
-  constexpr double most = std::numeric_limits<std::int32_t>::max();
+  constexpr double max_samples = std::numeric_limits<std::int32_t>::max();
   return fields("split", "A part of the set.", field("inputs", &Split::inputs, "Samples.").not_empty(),
                 field("labels", &Split::labels, "Labels of the samples.").not_empty(),
-                field("first", &Split::first, "Its first sample in the arrays.").between(0, most),
-                field("count", &Split::count, "Samples.").between(1, most));
+                field("first", &Split::first, "Its first sample in the arrays.").between(0, max_samples),
+                field("count", &Split::count, "Samples.").between(1, max_samples));
 }
 
 struct Normalisation {

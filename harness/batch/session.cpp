@@ -132,9 +132,9 @@ BatchList BatchSession::batches_of_plans(std::vector<std::span<const PlanRow>> p
 }
 
 void BatchSession::read_resident(std::int64_t slot, void* inputs, std::int32_t* labels) const {
-  const std::int64_t most = std::max<std::int64_t>(layout_.resident_batches, 1);
-  if (slot < 0 || slot >= most)
-    out_of_turn("assay_read_resident", fmt::format("got slot {}, but there are {} slots", slot, most));
+  const std::int64_t slots = std::max<std::int64_t>(layout_.resident_batches, 1);
+  if (slot < 0 || slot >= slots)
+    out_of_turn("assay_read_resident", fmt::format("got slot {}, but there are {} slots", slot, slots));
   const std::span<const PlanRow> rows = plans_.front().rows();
   for (std::int64_t i = 0; i < request_.batch; ++i) {
     // If the set has fewer samples than the resident batches, start again from its first sample.
@@ -200,7 +200,7 @@ void BatchSession::start_block(const PlannedBlock& block) {
 
 std::int64_t BatchSession::next_batch(void* inputs, std::int32_t* labels) {
   const std::int64_t begin = now_();
-  if (!open_) out_of_turn("assay_next_batch", "there is no current block: call assay_next_block first");
+  if (!open_) out_of_turn("assay_next_batch", "no block is open: call assay_next_block first");
   const bool evaluating = block_.kind == PlannedBlock::Kind::evaluate;
   if (!evaluating && request_.loader.kind != LoaderKind::harness)
     out_of_turn("assay_next_batch",
@@ -223,22 +223,21 @@ std::int64_t BatchSession::next_batch(void* inputs, std::int32_t* labels) {
 void BatchSession::add_logits(const float* logits) {
   if (!open_ || block_.kind != PlannedBlock::Kind::evaluate)
     out_of_turn("assay_add_logits", "the current block is not an evaluation");
-  if (labels_.empty())
-    out_of_turn("assay_add_logits", "there is no current batch: call assay_next_batch first");
+  if (labels_.empty()) out_of_turn("assay_add_logits", "no batch was read: call assay_next_batch first");
   evaluator_.add(logits, labels_);
   labels_.clear();
 }
 
 void BatchSession::lap() {
   const std::int64_t now = now_();
-  if (!open_) out_of_turn("assay_lap", "there is no current block");
+  if (!open_) out_of_turn("assay_lap", "no block is open");
   if (block_.kind == PlannedBlock::Kind::timed) latencies_.add(now - last_lap_ns_);
   last_lap_ns_ = now;
 }
 
 void BatchSession::end_block(double loss) {
   const std::int64_t end = now_();
-  if (!open_) out_of_turn("assay_end_block", "there is no current block: call assay_next_block first");
+  if (!open_) out_of_turn("assay_end_block", "no block is open: call assay_next_block first");
   unsaved_ = true;
   if (block_.kind == PlannedBlock::Kind::evaluate) return end_evaluation(end);
   const Counters after = counter_reader_.read();

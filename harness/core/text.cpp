@@ -41,8 +41,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view name, const std::vector<std::string>& known) {
   // Names come from files, too: do not look for neighbours of a long name.
-  constexpr std::size_t longest = 64;
-  if (name.size() > longest || known.empty()) return "";
+  constexpr std::size_t max_length = 64;
+  if (name.size() > max_length || known.empty()) return "";
   const auto best = std::ranges::min_element(
       known, {}, [&](const std::string& candidate) { return edit_distance(name, candidate); });
   if (edit_distance(name, *best) > std::max<std::size_t>(1, name.size() / 3)) return "";

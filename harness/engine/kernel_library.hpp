@@ -66,7 +66,7 @@ struct Lowered {
   std::vector<Format> outputs;
   std::int64_t scratch_bytes = 0;
   std::vector<InPlace> in_place;  // those of in_place(node) that this kernel allows, in these formats
-  // Result 0 shares the bytes of operand 0 (flatten): there is no kernel and nothing is moved.
+  // Result 0 shares the bytes of operand 0 (flatten): it needs no kernel and moves no data.
   bool view = false;
   // Opaque operands that the kernel overwrites while it reads them: nothing may read them after it.
   std::vector<std::size_t> overwritten = {};

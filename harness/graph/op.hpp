@@ -79,7 +79,7 @@ class Op {
   // Result 0 has the bits of operand 0 in the same order (flatten): no data need to move.
   virtual bool view() const { return false; }
   // Adds the nodes that turn the gradients of the outputs (`none` if an output is not used) into gradients of
-  // the inputs (`none` if there is none). Throws GraphError if the op has no gradient.
+  // the inputs (`none` if an input has none). Throws GraphError if the op has no gradient.
   virtual std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                         std::span<const ValueId> output_gradients) const;
 };

@@ -27,7 +27,7 @@ nlohmann::json environment(const std::filesystem::path& root = "/");
 std::int64_t last_level_cache(const nlohmann::json& environment);
 
 // {"version": 1 | 2 | null, "cpu_quota": cores | null, "memory_limit": bytes | null} of the control group of
-// this process: the tightest of its own limits and those of the groups around it. null: there is no limit, or
+// this process: the tightest of its own limits and those of the groups around it. null: no limit, or
 // it is not reported. Version 1 if its cpu or memory controller is mounted, even next to version 2. Reads
 // files below `root`.
 nlohmann::json control_group_limits(const std::filesystem::path& root);

@@ -44,12 +44,12 @@ bool belongs(pid_t process, std::span<const pid_t> worker) {
   return false;
 }
 
-Told<Gpu> of_uuid(const Nvml& nvml, const std::string& wanted) {
+NvmlResult<Gpu> of_uuid(const Nvml& nvml, const std::string& wanted) {
   if (wanted.starts_with("MIG-")) return nvml.gpu_by_uuid(wanted);
-  const Told<unsigned> count = nvml.count();
+  const NvmlResult<unsigned> count = nvml.count();
   if (!count.value) return {std::nullopt, count.reason};
   for (unsigned i = 0; i < *count.value; ++i) {
-    Told<Gpu> gpu = nvml.gpu(i);
+    NvmlResult<Gpu> gpu = nvml.gpu(i);
     if (gpu.value && gpu.value->uuid().value.value_or("").starts_with(wanted)) return gpu;
   }
   return {std::nullopt, fmt::format("CUDA_VISIBLE_DEVICES begins with {}, but NVML has no such GPU", wanted)};
@@ -57,8 +57,8 @@ Told<Gpu> of_uuid(const Nvml& nvml, const std::string& wanted) {
 
 }  // namespace
 
-Told<Gpu> first_cuda_gpu(const Nvml& nvml, const CudaVisibility& visible) {
-  const Told<unsigned> count = nvml.count();
+NvmlResult<Gpu> first_cuda_gpu(const Nvml& nvml, const CudaVisibility& visible) {
+  const NvmlResult<unsigned> count = nvml.count();
   if (!count.value) return {std::nullopt, count.reason};
   if (*count.value == 0) return {std::nullopt, "NVML does not find a GPU on this machine"};
   std::string first = visible.devices ? visible.devices->substr(0, visible.devices->find(',')) : "0";
@@ -81,7 +81,7 @@ GpuSampler::GpuSampler(const NvmlAccess& access, const CudaVisibility& visible) 
     use_.reason = access.reason;
     return;
   }
-  Told<Gpu> gpu = first_cuda_gpu(*access.nvml, visible);
+  NvmlResult<Gpu> gpu = first_cuda_gpu(*access.nvml, visible);
   use_.reason = gpu.reason;
   if (!gpu.value) return;
   gpu_ = *gpu.value;
@@ -90,7 +90,7 @@ GpuSampler::GpuSampler(const NvmlAccess& access, const CudaVisibility& visible) 
 }
 
 template <typename T>
-std::optional<T> GpuSampler::keep(const char* field, Told<T> told, GpuPhase phase) {
+std::optional<T> GpuSampler::keep(const char* field, NvmlResult<T> told, GpuPhase phase) {
   if (!told.value && phase != GpuPhase::afterwards) {
     Lack& lack = lacks_[field];
     if (lack.looks++ == 0) lack.reason = std::move(told.reason);
@@ -125,7 +125,7 @@ std::optional<GpuReading> GpuSampler::sample(std::span<const pid_t> worker, GpuP
 // Until the worker is seen on the GPU for the first time, its memory is unknown: it may not have started
 // there, or may have another process id there.
 void GpuSampler::look_at_processes(GpuReading& reading, std::span<const pid_t> worker, GpuPhase phase) {
-  Told<std::vector<GpuProcess>> listed = gpu_->compute_processes();
+  NvmlResult<std::vector<GpuProcess>> listed = gpu_->compute_processes();
   const bool told = listed.value.has_value();
   std::vector<GpuProcess> processes =
       keep("gpu_worker_memory", std::move(listed), phase).value_or(std::vector<GpuProcess>());
@@ -153,8 +153,8 @@ void GpuSampler::look_at_processes(GpuReading& reading, std::span<const pid_t> w
   if (!told || !worker_seen_) return;
   reading.worker_memory =
       keep("gpu_worker_memory",
-           known ? Told<std::int64_t>{held, ""}
-                 : Told<std::int64_t>{std::nullopt, "NVML does not report the memory of each process"},
+           known ? NvmlResult<std::int64_t>{held, ""}
+                 : NvmlResult<std::int64_t>{std::nullopt, "NVML does not report the memory of each process"},
            phase);
 }
 

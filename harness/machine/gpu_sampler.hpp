@@ -21,7 +21,7 @@ struct CudaVisibility {
 
 // NVML counts GPUs by their place on the bus. CUDA does so only if CUDA_DEVICE_ORDER is PCI_BUS_ID; otherwise
 // it counts by speed, which NVML does not know. With several GPUs that case is rejected with a reason.
-Told<Gpu> first_cuda_gpu(const Nvml& nvml, const CudaVisibility& visible);
+NvmlResult<Gpu> first_cuda_gpu(const Nvml& nvml, const CudaVisibility& visible);
 
 enum class GpuPhase {
   preparation,  // peaks count
@@ -51,7 +51,7 @@ class GpuSampler {
   };
 
   template <typename T>
-  std::optional<T> keep(const char* field, Told<T> told, GpuPhase phase);
+  std::optional<T> keep(const char* field, NvmlResult<T> told, GpuPhase phase);
   void look_at_processes(GpuReading& reading, std::span<const pid_t> worker, GpuPhase phase);
 
   std::optional<Gpu> gpu_;

@@ -16,7 +16,7 @@ namespace assay {
 
 // The result of a call, or why it failed: "nvmlDeviceGetPowerUsage: Not Supported (3)".
 template <typename T>
-struct Told {
+struct NvmlResult {
   std::optional<T> value;
   std::string reason;
 };
@@ -39,27 +39,27 @@ struct NvmlLibrary;
 // milliseconds. Units: bytes, Hz, W, J, degrees Celsius.
 class Gpu {
  public:
-  Told<std::string> model() const;
-  Told<std::string> uuid() const;  // "GPU-…", "MIG-…"
-  Told<std::string> bus() const;   // "00000000:65:00.0"
-  Told<bool> mig() const;
-  Told<bool> persistence() const;
-  Told<std::string> compute_mode() const;  // "default", "exclusive_process", …
-  Told<double> sm_clock_limit() const;
-  Told<double> memory_clock_limit() const;
-  Told<double> sm_application_clock() const;
-  Told<double> power_limit() const;
+  NvmlResult<std::string> model() const;
+  NvmlResult<std::string> uuid() const;  // "GPU-…", "MIG-…"
+  NvmlResult<std::string> bus() const;   // "00000000:65:00.0"
+  NvmlResult<bool> mig() const;
+  NvmlResult<bool> persistence() const;
+  NvmlResult<std::string> compute_mode() const;  // "default", "exclusive_process", …
+  NvmlResult<double> sm_clock_limit() const;
+  NvmlResult<double> memory_clock_limit() const;
+  NvmlResult<double> sm_application_clock() const;
+  NvmlResult<double> power_limit() const;
 
-  Told<double> utilisation() const;  // 0..1, over the library's last sample period: 1/6 s to 1 s
-  Told<GpuMemory> memory() const;
-  Told<std::vector<GpuProcess>> compute_processes() const;
-  Told<std::vector<GpuProcess>> graphics_processes() const;
-  Told<double> sm_clock() const;
-  Told<double> memory_clock() const;
-  Told<double> power() const;
-  Told<double> energy() const;  // counted since the driver was loaded
-  Told<double> temperature() const;
-  Told<std::vector<std::string>> throttle_reasons() const;
+  NvmlResult<double> utilisation() const;  // 0..1, over the library's last sample period: 1/6 s to 1 s
+  NvmlResult<GpuMemory> memory() const;
+  NvmlResult<std::vector<GpuProcess>> compute_processes() const;
+  NvmlResult<std::vector<GpuProcess>> graphics_processes() const;
+  NvmlResult<double> sm_clock() const;
+  NvmlResult<double> memory_clock() const;
+  NvmlResult<double> power() const;
+  NvmlResult<double> energy() const;  // counted since the driver was loaded
+  NvmlResult<double> temperature() const;
+  NvmlResult<std::vector<std::string>> throttle_reasons() const;
 
  private:
   friend class Nvml;
@@ -78,13 +78,13 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  Told<std::string> driver() const;   // "550.54.15"
-  Told<std::string> version() const;  // of the library
-  Told<std::string> cuda() const;     // the newest version that the driver supports: "13.0"
+  NvmlResult<std::string> driver() const;   // "550.54.15"
+  NvmlResult<std::string> version() const;  // of the library
+  NvmlResult<std::string> cuda() const;     // the newest version that the driver supports: "13.0"
 
-  Told<unsigned> count() const;
-  Told<Gpu> gpu(unsigned index) const;
-  Told<Gpu> gpu_by_uuid(const std::string& uuid) const;
+  NvmlResult<unsigned> count() const;
+  NvmlResult<Gpu> gpu(unsigned index) const;
+  NvmlResult<Gpu> gpu_by_uuid(const std::string& uuid) const;
 
  private:
   std::unique_ptr<NvmlLibrary> library_;

@@ -34,9 +34,9 @@ GpuProcess process_at(const std::vector<char>& bytes, std::size_t offset) {
 
 // Try version 2 first: its struct never changed. Version 3 wrote larger structs for a while; this shows in
 // the bytes after the smaller ones.
-Told<std::vector<GpuProcess>> NvmlLibrary::processes(const char* name_of_it, nvml::Device device,
-                                                     ListProcesses v1, ListProcesses v2,
-                                                     ListProcesses v3) const {
+NvmlResult<std::vector<GpuProcess>> NvmlLibrary::processes(const char* name_of_it, nvml::Device device,
+                                                           ListProcesses v1, ListProcesses v2,
+                                                           ListProcesses v3) const {
   constexpr char untouched = '\x5a';
   const ListProcesses list = v2 ? v2 : v3 ? v3 : v1;
   if (!list) return {std::nullopt, ask(name_of_it, list, device, nullptr, nullptr)};

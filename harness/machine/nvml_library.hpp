@@ -35,7 +35,7 @@ struct NvmlLibrary {
   }
 
   template <typename T, typename F, typename... A>
-  Told<T> number(const char* name_of_it, F function, nvml::Device device, A... arguments) const {
+  NvmlResult<T> number(const char* name_of_it, F function, nvml::Device device, A... arguments) const {
     T value{};
     if (std::string why = ask(name_of_it, function, device, arguments..., &value); !why.empty())
       return {std::nullopt, std::move(why)};
@@ -43,7 +43,7 @@ struct NvmlLibrary {
   }
 
   template <typename F, typename... A>
-  Told<std::string> text(const char* name_of_it, F function, A... arguments) const {
+  NvmlResult<std::string> text(const char* name_of_it, F function, A... arguments) const {
     char value[nvml::text_bytes] = {};
     if (std::string why = ask(name_of_it, function, arguments..., value, nvml::text_bytes); !why.empty())
       return {std::nullopt, std::move(why)};
@@ -52,8 +52,8 @@ struct NvmlLibrary {
 
   // The three versions of a function that lists processes; versions that the library lacks are null.
   using ListProcesses = nvml::Return (*)(nvml::Device, unsigned*, void*);
-  Told<std::vector<GpuProcess>> processes(const char* name_of_it, nvml::Device device, ListProcesses v1,
-                                          ListProcesses v2, ListProcesses v3) const;
+  NvmlResult<std::vector<GpuProcess>> processes(const char* name_of_it, nvml::Device device, ListProcesses v1,
+                                                ListProcesses v2, ListProcesses v3) const;
 };
 
 }  // namespace assay

@@ -311,8 +311,8 @@ void add_plans(Analysis& all) {
   for (const AnalyzedCell& cell : all.cells)
     for (const Fork& fork : cell.cell->forks)
       if (const auto found = fork.memory.find("persistent"); found != fork.memory.end()) {
-        const auto [least, added] = persistent.try_emplace(program_of(cell.cell->axes), found->second);
-        if (!added) least->second = std::min(least->second, found->second);
+        const auto [entry, added] = persistent.try_emplace(program_of(cell.cell->axes), found->second);
+        if (!added) entry->second = std::min(entry->second, found->second);
       }
   std::set<Program> seen;
   for (std::size_t i = 0; i < all.cells.size(); ++i) {

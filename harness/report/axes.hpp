@@ -113,7 +113,7 @@ struct Axis {
 
 // In the order of the help. References stay valid.
 const std::deque<Axis>& axis_table();
-// nullptr if there is no such axis.
+// nullptr for an unknown name.
 const Axis* find_axis(std::string_view name);
 // The order in the id: first those that every id has, then the optional ones with a field, then those without
 // (by name), then the last.

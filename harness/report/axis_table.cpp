@@ -246,7 +246,7 @@ std::deque<Axis> make_table() {
        .part = setup,
        .request = true},
       {.option = {"measure", axis, text, "", "",
-                  "What a fork times: steps, or epochs:N; set by --epochs, --steps and --blocks"},
+                  "The unit that a fork times: steps, or epochs:N; set by --epochs, --steps and --blocks"},
        .derived = "epochs,steps",
        .field = &Axes::measure,
        .identity = last,

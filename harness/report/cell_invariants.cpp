@@ -38,7 +38,7 @@ void judge_metric(Violations& violations, const std::string& name, const Metric&
     add(fmt::format("has bounds from {} forks; below six they are null", metric.n));
   if (metric.lower && metric.upper && metric.value &&
       !(*metric.lower <= *metric.value && *metric.value <= *metric.upper))
-    add(fmt::format("value {} lies outside its bounds {} to {}", *metric.value, *metric.lower,
+    add(fmt::format("value {} is outside of its bounds {} to {}", *metric.value, *metric.lower,
                     *metric.upper));
   if (metric.confidence && !(*metric.confidence > 0 && *metric.confidence < 1))
     add(fmt::format("confidence {} is outside 0 to 1", *metric.confidence));

@@ -166,7 +166,7 @@ std::vector<HostTensor> answered(Executable& executable, const Program& watched,
   return answers;
 }
 
-// With a narrower storage type so many elements are within rounding that no bias can clear them.
+// With a narrower storage type too many elements are within rounding for a bias to clear them.
 bool is_sharpened(const Program& program, Task task, const Precision& emulated) {
   return task == Task::train && !program.is_op() && emulated.storage == emulated.master && !emulated.tf32;
 }

@@ -22,7 +22,7 @@ using Values = std::map<std::string, std::vector<double>>;
 // A ReLU, and the bias that is added to its input.
 struct Watched {
   ValueId input = none;
-  ValueId bias = none;  // none: there is no bias
+  ValueId bias = none;  // none: without a bias
   std::string output{};
 };
 
@@ -112,7 +112,7 @@ double clearing_shift(const Channel& values, double margin) {
   return best;
 }
 
-// Clears the channels of one ReLU that have elements within the margin; returns false if there are none.
+// Clears the channels of one ReLU that have elements within the margin; returns false if it has none.
 bool clear(HostTensor& bias, const std::vector<double>& x, const Shape& shape, double margin) {
   const std::vector<Channel> channels = by_channel(x, shape);
   bool moved = false;

@@ -9,7 +9,7 @@
 namespace assay {
 
 // Called after every block, while no clock runs.
-using TellProgress = std::function<void(std::int64_t done, std::int64_t planned)>;
+using ReportProgress = std::function<void(std::int64_t done, std::int64_t planned)>;
 
 // The kind of steps that a cell times.
 enum class Timed {
@@ -24,6 +24,6 @@ void stage_resident(Executable& executable, Session& session);
 // Steps, epochs, evaluation and inference. With resident batches a step costs the harness two loads and a
 // virtual call. Leaves the state as it is after the last step, and returns the number of that step. Throws
 // the exceptions of the executable and the session.
-std::int64_t train(Executable& executable, Session& session, Timed timed, const TellProgress& progress);
+std::int64_t train(Executable& executable, Session& session, Timed timed, const ReportProgress& progress);
 
 }  // namespace assay

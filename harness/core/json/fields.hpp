@@ -117,11 +117,11 @@ struct Field {
   constexpr Field null_is_nan() const {
     return with([](FieldRules& r) { r.null_is_nan = true; });
   }
-  constexpr Field at_least(double least) const {
-    return with([&](FieldRules& r) { r.minimum = least; });
+  constexpr Field at_least(double minimum) const {
+    return with([&](FieldRules& r) { r.minimum = minimum; });
   }
-  constexpr Field between(double least, double most) const {
-    return with([&](FieldRules& r) { r.minimum = least, r.maximum = most; });
+  constexpr Field between(double minimum, double maximum) const {
+    return with([&](FieldRules& r) { r.minimum = minimum, r.maximum = maximum; });
   }
   constexpr Field not_empty() const {
     return with([](FieldRules& r) { r.min_length = 1; });

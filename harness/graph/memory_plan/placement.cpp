@@ -146,12 +146,12 @@ std::int64_t peak(std::span<Block* const> blocks) {
   // At one step, blocks that end (negative) come before blocks that begin.
   std::ranges::sort(changes);
   std::int64_t live = 0;
-  std::int64_t most = 0;
+  std::int64_t max_live = 0;
   for (const auto& [step, bytes] : changes) {
     live += bytes;
-    most = std::max(most, live);
+    max_live = std::max(max_live, live);
   }
-  return most;
+  return max_live;
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ class Softplus final : public Elementwise {
   Softplus()
       : Elementwise("softplus",
                     "y = log(1 + e^x), of any shape, computed as max(x, 0) + log(1 + e^-|x|), so that no x "
-                    "overflows; some frameworks call it softrelu. There is no threshold above which y is x "
+                    "overflows; some frameworks call it softrelu. It has no threshold above which y is x "
                     "(PyTorch has one at 20, where both are the same float). y has the type of x.",
                     {"x"}, "y", 4, {{0, 0}}) {}
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,

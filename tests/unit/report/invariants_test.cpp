@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(
         Spoilt{"value_not_finite", [](Report& r) { step_time(r).value = std::nan(""); }, "is not finite"},
         Spoilt{"half_an_interval", [](Report& r) { step_time(r).upper.reset(); }, "must have all of lower"},
         Spoilt{"bounds_below_six", [](Report& r) { step_time(r).n = 5; }, "below six they are null"},
-        Spoilt{"value_above_upper", [](Report& r) { step_time(r).upper = 0.002; }, "lies outside its bounds"},
+        Spoilt{"value_above_upper", [](Report& r) { step_time(r).upper = 0.002; }, "is outside of its bounds"},
         Spoilt{"certain", [](Report& r) { step_time(r).confidence = 1; }, "is outside 0 to 1"},
         Spoilt{"n_is_not_clean_forks", [](Report& r) { fork(r).flags = {"disturbed_round"}; }, "n is 6, but 5 forks count"},
         Spoilt{"negative_time", [](Report& r) { step_time(r).value = -1; }, "is negative"},
