@@ -51,7 +51,7 @@ AbOutcome run_ab(const AbArm& a, const AbArm& b, const std::set<std::string>& fr
                  const AbSettings& settings, const std::function<nlohmann::json()>& machine,
                  Progress& progress);
 
-// Like exit_code() of a comparison.
+// `incomplete` if the run was interrupted, else exit_code() of the comparison.
 int ab_exit_code(const AbOutcome& outcome);
 
 // A warning if --max-time ends before the first look, which is after `first_look` rounds of `round_seconds`;

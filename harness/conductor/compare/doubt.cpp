@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 using Observed = std::map<std::string, std::set<std::string>>;
 
 constexpr const char* unset = "not set";
-constexpr std::string_view of_the_check = "check";  // prefix of the settings of the check
+constexpr std::string_view of_the_check = "check";  // name of the settings of the check
 
 std::string of_quick(const Side& base, const Side& current) {
   const auto quick = [](const Side& side) {

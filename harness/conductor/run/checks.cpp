@@ -36,7 +36,7 @@ const std::string& Checks::subject_of(std::size_t cell, const Program& program) 
   return subject;
 }
 
-// Takes the result of another cell that has the same check, if there is one.
+// Takes the result of another cell that passed the same check; returns false if no cell did.
 bool Checks::takes_result(std::size_t cell) {
   const auto same = passed_.find(subjects_.at(cell));
   if (same == passed_.end()) return false;

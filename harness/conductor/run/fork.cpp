@@ -31,7 +31,7 @@ using protocol::Verb;
 
 using Clock = std::chrono::steady_clock;
 
-// False if the exam has masks, because they were not fed to the timed program.
+// Whether the exam is one of the timed program: false if it has masks that this program does not take.
 bool exam_is_of_timed_program(const Cell& cell, const Program& program) {
   return program.graph(cell.axes.task).with_role(Role::mask).empty() ||
          cell.backend->timed_program_takes_masks;
