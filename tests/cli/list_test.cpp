@@ -84,7 +84,7 @@ std::string npy(const std::string& shape, const std::string& bytes) {
   return std::string("\x93NUMPY\x01\0\x76\0", 10) + header + "\n" + bytes;
 }
 
-TEST(CliList, says_where_a_data_set_lies_how_large_it_is_and_its_checksum) {
+TEST(CliList, prints_place_size_and_checksum_of_a_data_set) {
   const test::TemporaryFolder folder;
   std::filesystem::create_directories(folder.path() / "npy");
   folder.file("npy/inputs.npy", npy("(10, 1, 2, 2)", std::string(40, 'a')));
@@ -135,7 +135,7 @@ TEST(CliList, says_why_a_backend_is_unavailable_and_how_to_get_it) {
   EXPECT_EQ((*ghost)["remedy"], "scripts/setup --framework ghost");
 }
 
-TEST(CliList, added_backends_stand_beside_the_built_ones) {
+TEST(CliList, lists_added_backends_with_the_built_ones) {
   const test::TemporaryFolder folder;
   std::filesystem::create_directories(folder.path() / "added/guest");
   folder.file(
@@ -156,7 +156,7 @@ TEST(CliList, added_backends_stand_beside_the_built_ones) {
   EXPECT_THAT(text.out, HasSubstr(absent + " has no backend"));
 }
 
-TEST(CliList, hides_no_config_behind_a_broken_one) {
+TEST(CliList, lists_all_configs_after_a_broken_one) {
   const test::TemporaryFolder folder;
   folder.file("broken.json", "{\"workload\": ");
   folder.file("fine.json", R"({"title": "A fine one", "workload": "mlp"})");
@@ -185,7 +185,7 @@ TEST(CliList, answers_in_20_milliseconds) {
   EXPECT_LT(best, 0.020);
 }
 
-TEST(CliInspect, says_what_the_workload_is) {
+TEST(CliInspect, describes_the_workload) {
   const json lenet5 = json::parse(run({"inspect", "lenet5", "--json"}).out);
   EXPECT_EQ(lenet5["batch"], 200);
   // Weights and biases of C(6,5)-C(16,3)-FC120-FC84-FC10 on 28 x 28: 24, 12, 10, 5 pixels a side.
@@ -204,7 +204,7 @@ TEST(CliInspect, says_what_the_workload_is) {
   EXPECT_EQ(program["schema"], "assay-program/1");
 }
 
-TEST(CliEnv, tells_the_machine_and_what_makes_it_unsteady) {
+TEST(CliEnv, describes_the_machine_and_its_causes_of_noise) {
   const json told = json::parse(run({"env", "--json"}).out);
   EXPECT_GE(told["cpu"]["logical"], 1);
   EXPECT_TRUE(told["unsteady"].is_array());

@@ -34,7 +34,7 @@ TEST_P(Show, prints_the_golden_report_as_it_did) {
 
 INSTANTIATE_TEST_SUITE_P(Each, Show, ::testing::Values("console", "markdown", "csv", "gbench"));
 
-TEST(CliCompare, a_report_with_itself_is_no_regression_and_a_misspelt_format_is_refused) {
+TEST(CliCompare, a_report_is_equal_to_itself) {
   const std::string report = data_file("report.json");
   const Outcome same =
       test::assay({.arguments = {"compare", report, report, "--threshold", "10%", "--filter", "onednn"}});
@@ -147,7 +147,7 @@ TEST(CliCompare, AsksForAPercentSignAboveOne) {
   }
 }
 
-TEST(CliEnv, prints_the_fingerprint_alone) {
+TEST(CliEnv, prints_only_the_fingerprint) {
   const Outcome outcome = run({"env", "--fingerprint"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.out.size(), 13U) << outcome.out;
@@ -176,7 +176,7 @@ TEST(CliShow, reads_standard_input_and_several_reports) {
   EXPECT_EQ(one_context.code, 2);
 }
 
-TEST(CliShow, refuses_what_is_no_report_in_one_line) {
+TEST(CliShow, refuses_a_file_that_is_not_a_report_in_one_line) {
   const test::TemporaryFolder folder;
   const auto expect = [&](const std::string& text, const char* said) {
     const Outcome outcome = run({"show", folder.file("r.json", text)});
@@ -207,7 +207,7 @@ TEST(CliValidate, accepts_the_golden_report) {
   EXPECT_THAT(outcome.out, HasSubstr("valid (assay-report/2)"));
 }
 
-TEST(CliValidate, names_what_breaks_the_schema) {
+TEST(CliValidate, names_violations_of_the_schema) {
   const test::TemporaryFolder folder;
   json report = json::parse(read_text(golden()));
   report["cells"][1]["axes"]["batch"] = 0;
@@ -220,7 +220,7 @@ TEST(CliValidate, names_what_breaks_the_schema) {
   EXPECT_THAT(run({"validate", "--strict", file}).err, HasSubstr("colour"));
 }
 
-TEST(CliValidate, names_what_breaks_an_invariant) {
+TEST(CliValidate, names_violations_of_an_invariant) {
   const test::TemporaryFolder folder;
   json report = json::parse(read_text(golden()));
   report["cells"][0]["metrics"]["step_time"]["upper"] = 0.001;
@@ -248,7 +248,7 @@ TEST(CliValidate, writes_version_1_in_todays_version) {
   EXPECT_EQ(run({"validate", "--upgrade", upgraded, old, old}).code, 2);
 }
 
-TEST(CliValidate, prints_the_schema_that_stands_in_the_tree) {
+TEST(CliValidate, prints_the_schema_of_the_tree) {
   EXPECT_EQ(run({"validate", "--schema"}).out, read_text(ASSAY_SCHEMA_FILE));
   EXPECT_EQ(run({"validate"}).code, 2);
 }

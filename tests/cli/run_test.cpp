@@ -44,7 +44,7 @@ TEST(CliRun, a_config_or_a_report_names_no_program) {
   expect_refused({.arguments = {"run", config}}, "names a program, which a config must not do");
 }
 
-TEST(CliRun, a_dry_run_lists_what_would_be_started) {
+TEST(CliRun, a_dry_run_lists_the_programs_to_start) {
   const Outcome outcome = test::run(with(with({"run"}, small), {"--dry-run"}));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("starts "));
@@ -109,7 +109,7 @@ TEST(CliRun, names_file_and_key_of_a_config_that_is_wrong) {
 TEST(CliRun, refuses_a_data_set_that_is_cut_short_and_names_the_file) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder.path() / "fashion-mnist");
-  // The first bytes of a gzip file: a header and nothing behind it.
+  // The first bytes of a gzip file: only a header.
   const std::string cut("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b", 11);
   for (const char* name : {"train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"})
     folder.file("fashion-mnist/" + std::string(name) + "-ubyte.gz", cut);
@@ -226,7 +226,7 @@ TEST(CliRun, checks_times_and_shows_a_single_op) {
   EXPECT_EQ(report["cells"][1]["work"]["flops"], 3 * 2 * 16 * 16 * 16);
 }
 
-TEST(CliRun, gives_stdout_to_the_report_alone_when_asked) {
+TEST(CliRun, writes_only_the_report_to_stdout_on_request) {
   const Outcome outcome = test::assay({.arguments = with({"run", "--out", "-"}, small)});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(json::parse(outcome.out)["schema"], "assay-report/2");

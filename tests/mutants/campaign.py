@@ -1,4 +1,4 @@
-"""What both campaigns share: where the tree is, and the options that say what runs and how many at a time."""
+"""Shared by both campaigns: the path of the tree, and the options for what runs and how many at a time."""
 
 from __future__ import annotations
 

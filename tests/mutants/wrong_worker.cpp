@@ -1,8 +1,8 @@
-// The worker of onednn with a mistake or a cheat in front of it, named by its first argument: the counterparts
-// of tests/mutants/wrong.py, under the same names.
+// The worker of onednn with a mistake or a cheat in front of it, named by its first argument: the
+// counterparts of tests/mutants/wrong.py, under the same names.
 //
-//     wrong-worker NAME CELL_FOLDER     NAME "-": the backend as it is
-//     wrong-worker --list               the names, one a line; of cheats with " cheats" behind it
+//     wrong-worker NAME CELL_FOLDER     NAME "-": the unchanged backend
+//     wrong-worker --list               the names, one per line; those of cheats are followed by " cheats"
 #include <algorithm>
 #include <cstdio>
 #include <cstring>

@@ -1,4 +1,4 @@
-"""What the tests of the framework workers share."""
+"""Shared by the tests of the framework workers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _ask(folder: Path, worker: Path, python: str) -> tuple[Tensors, list[dict[st
 
 
 def assert_same(found: Tensors, expected: Tensors, rtol: float, atol: float) -> None:
-    """Compare what is no matter of how fast the steps were."""
+    """Compare the parts that do not depend on the speed of the steps."""
     assert set(found) == set(expected)
     for name, tensor in expected.items():
         if name.startswith("continuation/"):

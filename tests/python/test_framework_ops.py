@@ -27,7 +27,7 @@ class Case:
     operands: dict[str, Array]
     attributes: dict[str, Any]
     contract: Callable[..., Array]
-    whole: dict[str, Array] = field(default_factory=dict)  # operands of whole numbers, behind the others
+    whole: dict[str, Array] = field(default_factory=dict)  # operands of integers, after the others
 
     @property
     def name(self) -> str:

@@ -13,7 +13,7 @@ PROBE = 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned lo
 
 
 def missing(folder: Path) -> str:
-    """Why there is no fuzzing here; empty when there is."""
+    """Return why fuzzing is not possible here; empty if it is."""
     if not shutil.which("clang++"):
         return "clang++ is not there: scripts/setup --checks"
     source = folder / "probe.cpp"

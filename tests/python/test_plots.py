@@ -328,7 +328,7 @@ def test_numbers_are_shown_with_three_digits_and_a_unit() -> None:
 
 
 def ratio_of(study_of: Callable[[Json], Study], ratios: list[int]) -> Ratio:
-    """Give the paired ratio of two cells, of which one takes `ratios` as long in each round."""
+    """Return the paired ratio of two cells, if one takes `ratios` times as long in each round."""
     m = made_report.Maker()
     base = m.cell(
         "onednn", "graph", "bare", [m.fork(i, [m.block("timed", 1e-6, 20)]) for i in range(len(ratios))]

@@ -1,4 +1,4 @@
-"""What the project says of itself to people, to GitHub and to packagers: whether it agrees with the tree."""
+"""The project's descriptions for people, GitHub and packagers agree with the tree."""
 
 from __future__ import annotations
 

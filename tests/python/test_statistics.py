@@ -1,4 +1,4 @@
-"""Every statistic of the program beside scipy's, or beside its definition where scipy has none."""
+"""Every statistic of the program against scipy's, or against its definition if scipy has none."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_calibrate_counts_each_run_by_itself_and_loses_none(tmp_path: Path) -> N
     assert [file.name for file in kept] == ["1.json", "2.json"]
     assert assay("validate", *kept).returncode == 0
     few = assay(*asked, "--runs", 1, "--append", folder=tmp_path)
-    assert few.returncode == 2, "the first session takes two runs, which is said before the first of them"
+    assert few.returncode == 2, "the first session takes two runs, which is reported before the first of them"
     assert "run 1 of 1" not in few.stderr
 
 

@@ -220,7 +220,7 @@ int run(int argc, char** argv) {
   }
   std::vector<Recording> recorded = read_noise(noise), calm;
   std::erase_if(recorded, [&](const Recording& one) { return one.name.find(filter) == std::string::npos; });
-  // What a calmer machine of each kind would record.
+  // Recordings as a calmer machine of each kind would make them.
   for (const Recording& one : recorded) {
     if (scale <= 0 || (one.kind != "quiet" && one.kind != "tails")) continue;
     calm.push_back(scaled(one, scale));

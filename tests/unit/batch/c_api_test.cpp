@@ -71,7 +71,7 @@ TEST(BatchLibrary, knows_a_session_that_was_closed) {
   EXPECT_EQ(assay_get_layout(session, &layout), -1);
 }
 
-TEST(BatchLibrary, says_what_is_wrong_with_a_folder) {
+TEST(BatchLibrary, reports_errors_in_a_folder) {
   EXPECT_EQ(assay_open("/nowhere"), nullptr);
   EXPECT_THAT(assay_last_error(), HasSubstr("/nowhere/request.json"));
   EXPECT_THAT(assay_last_error(), HasSubstr("no such file"));

@@ -51,7 +51,7 @@ TEST(Safetensors, gives_back_names_types_bytes_and_metadata_in_order) {
   EXPECT_EQ(metadata, (SafetensorsMetadata{{"step", "3"}}));
 }
 
-TEST(Safetensors, refuses_to_write_a_name_twice_or_one_that_is_no_text) {
+TEST(Safetensors, refuses_to_write_a_duplicate_or_invalid_name) {
   const TemporaryFolder folder;
   const std::vector<HostTensor> twice = {HostTensor::zeros("a", {}), HostTensor::zeros("a", {})};
   EXPECT_THROW(write_safetensors(folder / "x", twice), IoError);

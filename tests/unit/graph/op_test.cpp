@@ -79,7 +79,7 @@ TEST(Convolution, refuses_windows_that_make_no_sense) {
       ThrowsMessage<GraphError>(HasSubstr("larger than the padded image")));
 }
 
-TEST(Convolution, refuses_attributes_that_are_missing_misspelt_or_of_another_type) {
+TEST(Convolution, refuses_missing_misspelt_or_mistyped_attributes) {
   Bench b;
   const ValueId x = b.value({2, 3, 8, 8});
   const ValueId w = b.value({4, 3, 3, 3});
@@ -96,7 +96,7 @@ TEST(Convolution, refuses_attributes_that_are_missing_misspelt_or_of_another_typ
               ThrowsMessage<GraphError>(HasSubstr("unknown activation 'tanh'")));
 }
 
-TEST(Convolution, counts_two_operations_for_a_multiply_add_in_all_three_directions) {
+TEST(Convolution, counts_two_operations_per_multiply_add) {
   Bench b;
   const ValueId x = b.value({2, 3, 8, 8});
   const ValueId y = b.builder.convolution("c", x, 4, {.kernel = 3});
@@ -120,7 +120,7 @@ TEST(Linear, inner_dimensions_must_agree) {
           "[linear] got x f32 (32, 784), weight f32 (10, 128): inner dimensions differ (node 'linear')")));
 }
 
-TEST(Linear, bias_is_f32_beside_bf16) {
+TEST(Linear, bias_is_f32_for_bf16_data) {
   Bench b;
   const ValueId x = b.value({2, 4}, DType::bf16);
   const ValueId w = b.value({3, 4}, DType::bf16);
@@ -226,7 +226,7 @@ TEST(FindOp, answers_a_misspelt_name_with_the_nearest) {
               ThrowsMessage<GraphError>("unknown op 'convolutoin'; did you mean 'convolution'?"));
 }
 
-TEST(CheckShape, refuses_what_could_overflow) {
+TEST(CheckShape, refuses_shapes_that_could_overflow) {
   EXPECT_THROW(check_shape({0}), GraphError);
   EXPECT_THROW(check_shape({4, -1}), GraphError);
   EXPECT_THROW(check_shape({INT64_MAX, 2}), GraphError);

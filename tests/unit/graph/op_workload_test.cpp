@@ -36,7 +36,7 @@ TEST(OpWorkload, reads_a_size_by_its_dimensions_and_writes_it_one_way) {
   EXPECT_EQ(find_op_workload("op/convolution").canonical("n2c3h8w8k3r3s3p1t1"), "n2c3h8");
 }
 
-TEST(OpWorkload, refuses_a_size_that_is_none_and_says_what_one_looks_like) {
+TEST(OpWorkload, refuses_an_invalid_size_with_an_example) {
   EXPECT_THAT(refusal("op/linear", "m3x4"), HasSubstr("no dimension 'x'"));
   EXPECT_THAT(refusal("op/linear", "m3m4"), HasSubstr("given twice"));
   EXPECT_THAT(refusal("op/linear", "m"), HasSubstr("a number is missing"));
@@ -71,7 +71,7 @@ TEST(OpWorkload, is_a_whole_program_at_every_size_of_its_sweep) {
   }
 }
 
-TEST(OpWorkload, has_no_parameters_and_a_gradient_from_behind_for_each_result) {
+TEST(OpWorkload, has_no_parameters_and_an_input_per_result_gradient) {
   for (const OpWorkload& op : all_op_workloads()) {
     const Program program = op.program(op.sizes.front());
     EXPECT_TRUE(program.training.with_role(Role::parameter).empty()) << op.name;
@@ -80,7 +80,7 @@ TEST(OpWorkload, has_no_parameters_and_a_gradient_from_behind_for_each_result) {
   }
 }
 
-TEST(OpProgram, lays_its_inputs_one_behind_the_other) {
+TEST(OpProgram, places_its_inputs_one_after_the_other) {
   const Program program = find_op_workload("op/linear").program("m3n4k5");
   EXPECT_EQ(input_offsets(program.inference),
             (std::map<std::string, std::int64_t>{{"x", 0}, {"weight", 15}, {"bias", 35}}));
@@ -89,7 +89,7 @@ TEST(OpProgram, lays_its_inputs_one_behind_the_other) {
   EXPECT_EQ(input_elements(program.training), 51);
 }
 
-TEST(OpProgram, differentiates_with_respect_to_what_is_f32_and_no_gradient_itself) {
+TEST(OpProgram, differentiates_f32_inputs_that_are_not_gradients) {
   const Program program = find_op_workload("op/softmax_cross_entropy").program("n4");
   std::vector<std::string> names;
   for (const ValueId id : differentiated_inputs(program)) names.push_back(program.training.value(id).name);

@@ -24,7 +24,7 @@ class ShapeOps : public ::testing::Test {
                             Role::input);
   }
   TensorType type(ValueId id) const { return graph_.value(id).type; }
-  // The type of the first result; a node of its own each time.
+  // The type of the first result; a new node each time.
   TensorType apply(std::string_view op, std::vector<ValueId> inputs, Attributes attributes = {}) {
     return type(builder_.apply(op, std::span<const ValueId>(inputs), std::move(attributes))[0]);
   }
@@ -56,7 +56,7 @@ TEST_F(ShapeOps, concat_adds_up_one_dimension_of_any_number_of_operands) {
   EXPECT_EQ(cost(graph_, node).bytes, 4.0 * 2 * 9 * 16 * 2);
 }
 
-TEST_F(ShapeOps, concat_refuses_what_does_not_fit) {
+TEST_F(ShapeOps, concat_refuses_operands_that_do_not_fit) {
   const ValueId a = value({2, 3}), b = value({4, 3});
   refuses("concat", {a, b}, {{"axis", i(1)}},
           "[concat] got x f32 (2, 3), x f32 (4, 3): only the dimension 1 may differ");
@@ -151,7 +151,7 @@ TEST_F(ShapeOps, matmul_takes_transposes_and_a_batch) {
   refuses("matmul", {value({3, 4}), value({1, 4, 5})}, transposed(false, false), "must have 2 dimensions");
 }
 
-TEST_F(ShapeOps, matmul_counts_two_operations_for_a_multiply_add_with_any_transposes) {
+TEST_F(ShapeOps, matmul_counts_two_operations_per_multiply_add) {
   for (const bool ta : {false, true}) {
     for (const bool tb : {false, true}) {
       const ValueId a = value(ta ? Shape{6, 4, 3} : Shape{6, 3, 4}),
@@ -167,7 +167,7 @@ TEST_F(ShapeOps, matmul_counts_two_operations_for_a_multiply_add_with_any_transp
   }
 }
 
-TEST_F(ShapeOps, dot_gives_what_its_sum_is_kept_in_and_takes_no_batch) {
+TEST_F(ShapeOps, dot_returns_the_type_of_its_sum_and_refuses_a_batch) {
   EXPECT_EQ(apply("dot", {value({9}, DType::bf16), value({9}, DType::bf16)}), (TensorType{DType::f32, {}}));
   refuses("dot", {value({2, 9}), value({2, 9})}, {}, "a must have 1 dimensions");
   refuses("dot", {value({9}), value({8})}, {}, "same shape");

@@ -13,7 +13,7 @@ namespace assay {
 
 class PlainOperand {
  public:
-  // Absent, opaque or not f32: it has no values and passes through as it is.
+  // Absent, opaque or not f32: it has no values and passes through unchanged.
   explicit PlainOperand(TensorType type = {}) : type_(std::move(type)) {}
   PlainOperand(const TensorType& type, const Format& format, KernelLibrary& library);
 

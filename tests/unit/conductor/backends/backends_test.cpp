@@ -50,7 +50,7 @@ class BackendsTest : public ::testing::Test {
   fs::path root_;
 };
 
-TEST_F(BackendsTest, a_missing_requirement_makes_it_unavailable_with_reason_and_remedy) {
+TEST_F(BackendsTest, is_unavailable_with_reason_and_remedy_if_something_is_missing) {
   const BackendDescription backend = read();
   EXPECT_FALSE(backend.available());
   EXPECT_THAT(backend.unavailable, HasSubstr("Fake is not set up"));
@@ -112,7 +112,7 @@ TEST_F(BackendsTest, placeholders_become_paths) {
   EXPECT_EQ(backend.command.at(1), (root_ / "fake/worker.py").string());
 }
 
-TEST_F(BackendsTest, an_interpreter_by_option_or_environment_stands_for_the_environment) {
+TEST_F(BackendsTest, a_named_interpreter_replaces_the_environment) {
   EXPECT_TRUE(read({{"fake", "/bin/sh"}}).available());
   EXPECT_EQ(read({{"fake", "/bin/sh"}}).command.at(0), "/bin/sh");
   ::setenv("ASSAY_PYTHON_FAKE", "/bin/cat", 1);
@@ -120,7 +120,7 @@ TEST_F(BackendsTest, an_interpreter_by_option_or_environment_stands_for_the_envi
   ::unsetenv("ASSAY_PYTHON_FAKE");
 }
 
-TEST_F(BackendsTest, without_a_home_no_interpreter_is_taken_from_a_place_that_all_may_write) {
+TEST_F(BackendsTest, uses_no_shared_interpreter_without_a_home) {
   const auto taken = [](const char* name) {
     const auto value = environment_variable(name);
     ::unsetenv(name);
@@ -178,7 +178,7 @@ TEST_F(BackendsTest, NamesTheKnownWordsWhenADescriptionHasAnotherOne) {
   }
 }
 
-TEST_F(BackendsTest, the_first_of_a_name_wins_and_says_so) {
+TEST_F(BackendsTest, the_first_of_a_name_wins_with_a_warning) {
   auto one = description(), two = description();
   one["description"] = "first";
   two["description"] = "second";
@@ -191,14 +191,14 @@ TEST_F(BackendsTest, the_first_of_a_name_wins_and_says_so) {
   EXPECT_THAT(registry.faults[0], AllOf(HasSubstr("one/fake"), HasSubstr("two/fake")));
 }
 
-TEST_F(BackendsTest, a_folder_that_is_named_twice_is_no_second_backend) {
+TEST_F(BackendsTest, a_folder_named_twice_is_one_backend) {
   write(root_ / "one/fake/backend.json", description().dump());
   const BackendRegistry registry = find_backends_in({root_ / "one", root_ / "one/fake", root_ / "one/"}, {});
   EXPECT_EQ(registry.backends.size(), 1U);
   EXPECT_TRUE(registry.faults.empty()) << registry.faults[0];
 }
 
-TEST_F(BackendsTest, an_added_backend_becomes_no_oracle_beside_the_one_that_is_there) {
+TEST_F(BackendsTest, an_added_backend_does_not_replace_the_oracle) {
   auto built = description(), added = description();
   for (auto* one : {&built, &added}) {
     (*one)["oracle"] = true;
@@ -216,7 +216,7 @@ TEST_F(BackendsTest, an_added_backend_becomes_no_oracle_beside_the_one_that_is_t
   EXPECT_THAT(registry.faults[0], AllOf(HasSubstr("another"), HasSubstr("not used as the oracle")));
 }
 
-TEST_F(BackendsTest, says_which_field_of_the_description_is_wrong) {
+TEST_F(BackendsTest, names_the_wrong_field_of_the_description) {
   const auto with = [](const nlohmann::json& patch) -> std::string {
     auto changed = description();
     changed.merge_patch(patch);

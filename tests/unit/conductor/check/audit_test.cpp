@@ -40,7 +40,7 @@ TEST(ReplayedBlocks, are_three_that_end_within_a_second) {
   EXPECT_THAT(chosen, ElementsAre(10, 20, 30, 40, 50, 60, 70, 80, 90, 100));
 }
 
-TEST(ReplayedBlocks, are_none_where_the_first_one_takes_longer) {
+TEST(ReplayedBlocks, are_empty_if_the_first_block_takes_longer) {
   std::vector<Block> blocks = blocks_of(2);
   blocks[0].end_ns = blocks[0].begin_ns + 1'100'000'000;
   EXPECT_TRUE(choose_replayed(blocks, 1).empty());
@@ -76,12 +76,12 @@ TensorVerdict verdict_on(double reported, float once, float again, std::int64_t 
   return verdicts.front();
 }
 
-TEST(ReplayJudge, passes_what_is_told_again) {
+TEST(ReplayJudge, passes_equal_losses) {
   EXPECT_EQ(verdict_on(1.5, 1.5f, 1.5f).ratio, 0);
   EXPECT_LT(verdict_on(1.501, 1.5f, 1.5f).ratio, 0.2);
 }
 
-TEST(ReplayJudge, finds_a_loss_that_is_not_that_of_the_steps) {
+TEST(ReplayJudge, finds_a_loss_of_other_steps) {
   EXPECT_GT(verdict_on(1.52, 1.5f, 1.5f).ratio, 1.5);
   EXPECT_LT(verdict_on(1.52, 1.5f, 1.5f, 2, PrecisionKind::bf16).ratio, 1);
 }
@@ -117,7 +117,7 @@ double ratio_of_loader(const std::vector<float>& losses) {
   return verdicts.front().ratio;
 }
 
-TEST(LoaderJudge, passes_means_within_what_batches_vary) {
+TEST(LoaderJudge, passes_means_within_the_variation_of_batches) {
   EXPECT_LT(ratio_of_loader({0.5f, 0.6f, 0.4f, 0.55f, 0.45f, 0.6f}), 1);
 }
 

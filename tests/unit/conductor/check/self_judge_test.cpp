@@ -60,7 +60,7 @@ TEST(DrawJudge, SaysNoErrorBeyondMeasure) {
   EXPECT_EQ(verdict_on({3e38f, 7500, 6250, 1}).ratio, beyond_measure);
 }
 
-// One parameter and no moments; what a worker says of its continuation.
+// One parameter and no moments; a worker's report of its continuation.
 double continuation_ratio(const std::vector<float>& numbers) {
   Graph graph("continued");
   GraphBuilder b(graph);

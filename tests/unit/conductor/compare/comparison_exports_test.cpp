@@ -43,7 +43,7 @@ Comparison sample() {
   return comparison;
 }
 
-TEST(ComparisonExports, json_has_each_number_and_null_for_what_is_absent) {
+TEST(ComparisonExports, json_has_each_number_and_null_for_absent_ones) {
   const auto json = comparison_json(sample(), 5);
   EXPECT_EQ(json["schema"], "assay-comparison/1");
   EXPECT_EQ(json["exit_code"], 5);

@@ -41,7 +41,7 @@ TEST(TimeJudge, a_certain_change_below_the_threshold_is_the_same) {
   EXPECT_EQ(cell.verdict, Verdict::same);
 }
 
-TEST(TimeJudge, a_noisy_change_is_inconclusive_and_says_how_many_forks_would_do) {
+TEST(TimeJudge, a_noisy_change_is_inconclusive_with_a_number_of_forks) {
   const CellVerdict cell = judge_times(forks(6, 1e-3, 0.08, 1), forks(6, 1.06e-3, 0.08, 2), {});
   EXPECT_EQ(cell.verdict, Verdict::inconclusive);
   ASSERT_TRUE(cell.forks_needed);
@@ -83,7 +83,7 @@ TEST(TimeJudge, needs_forks_that_are_times) {
   EXPECT_EQ(min_forks_for(0.9975), 6);
 }
 
-// What the gate promises without any change: of 20 cells judged together, seldom one is called slower.
+// The promise of the gate without any change: of 20 cells judged together, rarely one is called slower.
 TEST(TimeJudge, seldom_cries_wolf_over_a_comparison_of_twenty_cells) {
   JudgeSettings settings;
   settings.confidence = 1 - 0.05 / 20;

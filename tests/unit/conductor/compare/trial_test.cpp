@@ -23,7 +23,7 @@ Trial run(const LookPlan& plan, double spread, unsigned seed, Ratio ratio, int m
   return trial;
 }
 
-TEST(LookPlan, shares_the_error_among_cells_and_looks_and_starts_where_an_interval_exists) {
+TEST(LookPlan, shares_the_error_among_cells_and_looks) {
   const LookPlan one = plan_looks(0.95, 1), many = plan_looks(0.95, 20);
   EXPECT_NEAR(one.confidence, 0.99, 1e-12);
   EXPECT_THAT(one.rounds, ElementsAre(8, 14, 21, 32, 48));
@@ -57,7 +57,7 @@ TEST(Trial, does_not_say_slower_of_a_disturbance_that_went_away) {
   EXPECT_THAT(late.verdict().reason, HasSubstr("did not confirm it"));
 }
 
-TEST(Trial, ends_at_once_where_both_sides_are_alike_and_steady) {
+TEST(Trial, ends_at_once_if_both_sides_are_equal_and_steady) {
   const Trial trial = run(plan_looks(0.95, 1), 0.005, 3, [](int) { return 1.0; });
   EXPECT_EQ(trial.verdict().verdict, Verdict::same);
   EXPECT_EQ(trial.looks(), 1);

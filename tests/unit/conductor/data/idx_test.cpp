@@ -87,7 +87,7 @@ void write_bomb(const std::filesystem::path& path, const std::string& extents) {
 
 TEST(Idx, RefusesABombByItsHeaderAndByWhatItInflatesTo) {
   const TemporaryFolder folder;
-  // 65,536 images of 256 by 128, of which 16 MB are there: more than the set has.
+  // 65,536 images of 256 by 128, but only 16 MB of them: more than the set has.
   write_bomb(folder / "far.gz", std::string("\0\1\0\0\0\0\1\0\0\0\0\x80", 12));
   EXPECT_THAT(reason_of([&] { read_idx(folder / "far.gz", 1 << 20); }),
               HasSubstr("the shape in its header is (65536, 256, 128)"));
@@ -104,7 +104,7 @@ TEST(Idx, RefusesAPlainFileThatIsLargerThanTheSetBeforeItIsRead) {
   write_idx(folder / "x", images());
   std::filesystem::resize_file(folder / "x", std::uintmax_t{1} << 40);
   EXPECT_THAT(reason_of([&] { read_idx(folder / "x", enough); }), HasSubstr("is larger than 65536 bytes"));
-  // 256 images of 256 by 65,536: 4 GiB, of which nothing is there.
+  // 256 images of 256 by 65,536: 4 GiB, but without any data.
   write_atomically(folder / "y", std::string("\0\0\x08\x03\0\0\1\0\0\0\1\0\0\1\0\0", 16), false);
   EXPECT_THAT(reason_of([&] { read_idx(folder / "y", enough); }), HasSubstr("truncated"));
 }

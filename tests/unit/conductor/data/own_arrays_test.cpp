@@ -20,7 +20,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What np.save writes for labels of `descr`.
+// The bytes that np.save writes for labels of `descr`.
 std::string npy(const std::string& descr, const std::string& shape, const std::string& data) {
   std::string text = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
   text.append(63 - (10 + text.size()) % 64, ' ');
@@ -58,7 +58,7 @@ struct Own {
   }
 };
 
-TEST(OwnArrays, are_split_by_their_numbers_and_say_shape_and_classes_themselves) {
+TEST(OwnArrays, are_split_by_number_and_define_shape_and_classes) {
   const Own own;
   const Manifest manifest = prepare_dataset("npy", own.options).manifest;
   EXPECT_EQ(manifest.sample_shape, (Shape{1, 2, 3}));
@@ -77,7 +77,7 @@ TEST(OwnArrays, are_split_by_their_numbers_and_say_shape_and_classes_themselves)
   EXPECT_EQ(kind.classes, 4);
 }
 
-TEST(OwnArrays, refuse_what_does_not_fit) {
+TEST(OwnArrays, refuse_arrays_that_do_not_fit) {
   const Own own;
   own.write_labels(npy("<i4", "(2,)", std::string(8, '\0')));
   EXPECT_THAT(own.reason(), HasSubstr("2 labels for 25 inputs"));
@@ -114,7 +114,7 @@ TEST(OwnArrays, AreRefusedBeforeTheyAreReadIfNoMemoryHoldsThem) {
   }
 }
 
-// What scripts/fetch-data makes of a Keras archive with two training texts and two test texts
+// The files that scripts/fetch-data makes from a Keras archive with two training texts and two test texts
 // (tests/python/test_keras_imdb.py): tokens and labels, in the order training, validation, test.
 struct ConvertedReviews {
   TemporaryFolder folder;
@@ -184,7 +184,7 @@ TEST(ImdbArrays, are_read_in_the_order_training_validation_test) {
   EXPECT_THAT(held_labels.as<std::int32_t>(), ElementsAre(0, 1));
 }
 
-TEST(ImdbArrays, refuse_what_no_conversion_writes) {
+TEST(ImdbArrays, refuse_arrays_that_no_conversion_writes) {
   ConvertedReviews reviews;
   reviews.write_labels({1, 0, 0, 2});
   EXPECT_THAT(reviews.reason(), HasSubstr("label 3 is 2; there are 2 classes"));

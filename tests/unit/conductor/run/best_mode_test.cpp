@@ -81,7 +81,7 @@ TEST_F(BestModeTest, CandidatesAreTheModesAndLayoutsOfEachBackend) {
                           "lenet5 framework eager native", "lenet5 framework compile native",
                           "lenet5 framework eager channels_last", "lenet5 framework compile channels_last"));
   EXPECT_TRUE(seeks_best(config(lenet5)));
-  EXPECT_FALSE(all[1].candidate) << "a bare library is beside the contest";
+  EXPECT_FALSE(all[1].candidate) << "a bare library is not a contestant";
   EXPECT_THAT(settings(cells(config(R"({"workload": "lenet5", "dataset": "synthetic", "mode": "best",
                                         "backend": "framework", "layout": "native"})"))),
               ElementsAre("lenet5 framework eager native", "lenet5 framework compile native"));

@@ -50,7 +50,7 @@ Fork fork_of_steps() {
   return fork;
 }
 
-TEST(GpuMetrics, utilisation_is_of_samples_with_nothing_but_steps_in_the_second_before_them) {
+TEST(GpuMetrics, utilisation_uses_samples_after_a_second_of_steps) {
   // Looks at 2.0 to 4.0 s, of i = 8 to 16.
   EXPECT_NEAR(*gpu_utilisation(fork_of_steps()).value, 0.05 * 12, 1e-12);
   Fork paused = fork_of_steps();
@@ -88,7 +88,7 @@ TEST(GpuMetrics, peaks_are_those_of_the_worker_and_of_the_device) {
   EXPECT_EQ(device_peak_used(fork).value, 400.0);
 }
 
-TEST(GpuMetrics, say_why_there_is_none) {
+TEST(GpuMetrics, have_a_reason_if_absent) {
   Fork fork = fork_of_steps();
   fork.gpu->missing = {
       {"gpu_utilisation", "nvmlDeviceGetUtilizationRates: GPU is lost (15), in 1 of 17 looks"}};
@@ -104,7 +104,7 @@ TEST(GpuMetrics, say_why_there_is_none) {
   EXPECT_EQ(gpu_energy(fork).reason, "the GPU was not sampled");
 }
 
-TEST(GpuMetrics, a_clock_that_moves_outside_of_the_timed_blocks_is_no_warning) {
+TEST(GpuMetrics, ignores_clock_changes_outside_of_timed_blocks) {
   Fork fork = fork_of_steps();
   fork.samples[2].gpu->sm_clock_hz = 300e6;
   fork.samples[10].gpu->sm_clock_hz = 1965e6;

@@ -50,7 +50,7 @@ CellReport cell(std::vector<Fork> forks) {
   return made;
 }
 
-TEST(Metrics, step_time_is_the_median_over_forks_of_the_median_over_timed_blocks) {
+TEST(Metrics, step_time_is_the_median_of_the_forks_medians) {
   const CellReport made = cell({steps_fork(0, 100), steps_fork(1, 300), steps_fork(2, 120)});
   EXPECT_DOUBLE_EQ(*made.metrics.at("step_time").value, 0.012);
   EXPECT_DOUBLE_EQ(*made.metrics.at("samples_per_second").value, 32 / 0.012);
@@ -139,7 +139,7 @@ TEST(Metrics, epochs_are_reported_first_apart_from_the_rest) {
   EXPECT_FALSE(cell({fork}).metrics.at("epoch_time").value);
 }
 
-TEST(Metrics, a_percentile_needs_the_calls_that_would_show_what_lies_beyond_it) {
+TEST(Metrics, a_percentile_needs_enough_calls) {
   const auto metrics_of_calls = [](std::int64_t calls) {
     Fork fork = steps_fork(0, 100);
     for (std::int64_t i = 0; i < calls; ++i) fork.latencies_ns.push_back((i + 1) * 1000);
@@ -174,7 +174,7 @@ TEST(Metrics, percentiles_have_intervals_over_forks) {
   EXPECT_EQ(p999.n, 6);
 }
 
-TEST(Metrics, the_accuracy_after_the_first_epoch_stands_beside_the_last) {
+TEST(Metrics, has_accuracy_after_the_first_and_the_last_epoch) {
   Fork fork;
   fork.status = Status::ok;
   fork.blocks = {block(BlockKind::timed, 1, 0, 3000), block(BlockKind::timed, 2, 4000, 1000)};
@@ -184,7 +184,7 @@ TEST(Metrics, the_accuracy_after_the_first_epoch_stands_beside_the_last) {
   EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("validation_accuracy").value, 0.8);
 }
 
-TEST(Metrics, what_has_no_value_has_a_reason_and_the_report_holds_together) {
+TEST(Metrics, a_metric_without_a_value_has_a_reason) {
   CellReport made = cell({steps_fork(0, 100)});
   for (const auto& [name, metric] : made.metrics)
     EXPECT_NE(metric.value.has_value(), !metric.reason.empty()) << name;
@@ -232,7 +232,7 @@ TEST(Metrics, every_metric_of_the_table_but_the_plans_is_computed) {
   EXPECT_THAT(computed, ::testing::UnorderedElementsAreArray(in_table));
 }
 
-TEST(Metrics, a_cell_that_is_not_ok_has_none) {
+TEST(Metrics, a_cell_that_is_not_ok_has_no_metrics) {
   CellReport made = cell({steps_fork(0, 100)});
   made.status = Status::wrong_result;
   for (const auto& [name, metric] : metrics_of(made)) {

@@ -36,7 +36,7 @@ std::string row(const std::string& name, std::int64_t batch, const char* task, c
                      saving(arena), claimed, mebibytes(arena.lower_bound));
 }
 
-// What is alive when most is, gathered by what made it and what still reads it.
+// The tensors alive at the peak, gathered by their producer and their remaining readers.
 std::string bound_table(const std::string& name, const char* task, const Graph& graph) {
   const Peak peak = peak_of(graph, plain_bytes(graph));
   struct Group {
@@ -111,17 +111,17 @@ std::string written() {
   return text + details;
 }
 
-TEST(MemoryPage, says_what_the_plans_say) {
+TEST(MemoryPage, agrees_with_the_plans) {
   const std::string now = written();
   const char* write = std::getenv("ASSAY_WRITE_DOCS");
   if (write != nullptr && std::string_view(write) == "1") std::ofstream(page) << now;
   std::ostringstream text;
   text << std::ifstream(page).rdbuf();
-  EXPECT_EQ(text.str(), now) << "write it anew with ASSAY_WRITE_DOCS=1";
+  EXPECT_EQ(text.str(), now) << "write it again with ASSAY_WRITE_DOCS=1";
 }
 
 // Study M names AlexNet-, VGG- and Inception-like networks; ResNet-56 is ours.
-TEST(MemoryPlans, save_what_was_claimed_for_photographs_and_resnet56) {
+TEST(MemoryPlans, save_the_claimed_memory) {
   for (const char* name : {"alexnet", "overfeat", "vgg_a", "googlenet", "resnet56", "resnet50"}) {
     const Workload& workload = find_workload(name);
     const Program program = workload.build(workload.batch);
@@ -144,7 +144,7 @@ TEST(MemoryPlans, are_at_their_bound_where_they_save_less_than_was_claimed) {
   }
 }
 
-TEST(Peak, is_the_lower_bound_of_the_plan_and_the_sum_of_what_is_alive) {
+TEST(Peak, is_the_lower_bound_and_the_sum_of_live_tensors) {
   for (const char* name : {"lenet5", "resnet56", "cifar10-cnn"}) {
     const Program program = find_workload(name).build(8);
     for (const Graph& graph : {training_step(program, {}), inference_step(program, {})}) {
