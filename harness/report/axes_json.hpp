@@ -44,7 +44,7 @@ void decode_with(const Decoder<Node>& decoder, const Node& node, const JsonPlace
           },
           axis.field);
     }
-    if (decoder.refuses_unknown()) decoder.refuse_unknown(at, key);
+    if (decoder.rejects_unknown()) decoder.reject_unknown(at, key);
   });
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (table[i].has_field() && table[i].applies != AppliesTo::op && !seen[i])

@@ -93,7 +93,7 @@ void judge_cell(Violations& violations, const CellReport& cell) {
     violations.add("is ok and has metrics, but no fork is ok");
   for (const auto& [name, metric] : cell.metrics) {
     judge_metric(violations, name, metric);
-    const int n = is_planned(name) ? 1 : static_cast<int>(forks_behind(cell, name).size());
+    const int n = is_planned(name) ? 1 : static_cast<int>(forks_of_metric(cell, name).size());
     if (metric.value && metric.n != n)
       violations.add(fmt::format("metric {}: n is {}, but {} forks count", name, metric.n, n));
   }

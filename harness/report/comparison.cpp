@@ -59,7 +59,7 @@ std::optional<PairedRatio> paired(const ByRound& a, const ByRound& b) {
 // Values for the forks of the metric.
 ByRound values_by_round(const CellReport& cell, std::string_view metric) {
   ByRound values;
-  for (const Fork* fork : forks_behind(cell, metric))
+  for (const Fork* fork : forks_of_metric(cell, metric))
     if (const auto value = fork_metric(cell, *fork, metric)) values[fork->round] = *value;
   return values;
 }

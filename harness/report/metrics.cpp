@@ -309,7 +309,7 @@ Metric distinct_final_states(const CellReport& cell) {
 
 }  // namespace
 
-std::vector<const Fork*> forks_behind(const CellReport& cell, std::string_view name) {
+std::vector<const Fork*> forks_of_metric(const CellReport& cell, std::string_view name) {
   const MetricRow* row = find_metric(name);
   if (row && row->every_fork) return ok_forks(cell);
   std::vector<const Fork*> forks = counted_forks(cell);
@@ -342,7 +342,7 @@ Metrics metrics_of(const CellReport& cell) {
     } else if (row.amount) {
       metric = over_step_time(row, metrics.at("step_time"));
     } else {
-      metric = over_forks(row, forks_behind(cell, row.name));
+      metric = over_forks(row, forks_of_metric(cell, row.name));
     }
   }
   metrics["distinct_final_states"] = distinct_final_states(cell);

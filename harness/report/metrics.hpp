@@ -17,7 +17,7 @@ Metrics metrics_of(const CellReport& cell);
 
 // The forks of a cell's metric: those that count; for values that a disturbed machine does not change, all ok
 // forks; for the compile time, the forks that compiled.
-std::vector<const Fork*> forks_behind(const CellReport& cell, std::string_view name);
+std::vector<const Fork*> forks_of_metric(const CellReport& cell, std::string_view name);
 
 // One fork's own value, before any median; nothing if it has none or the metric is unknown.
 std::optional<double> fork_metric(const CellReport& cell, const Fork& fork, std::string_view metric);

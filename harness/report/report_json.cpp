@@ -34,7 +34,7 @@ std::string_view schema_of(const StrictDocument& document) {
 
 Report read(const StrictDocument& document, std::string_view where, DecodeOptions options) {
   options.older_forms = schema_of(document) == first_report_schema;
-  options.refuse_unknown = options.refuse_unknown && !options.older_forms;
+  options.reject_unknown = options.reject_unknown && !options.older_forms;
   Report report;
   report.rules = 1;  // the first ones were not numbered
   Decoder<DocumentNode>(options).read(DocumentNode(document.root()), JsonPlace(where), report);
@@ -75,7 +75,7 @@ Report report_from(const StrictDocument& document) {
 }
 
 Report report_from(const StrictDocument& document, bool strict, std::vector<std::string>& violations) {
-  return read(document, "", {.refuse_unknown = strict, .violations = &violations});
+  return read(document, "", {.reject_unknown = strict, .violations = &violations});
 }
 
 Report parse_report(std::string text, std::string_view where) {

@@ -36,7 +36,7 @@ void judge_range(Violations& violations, const CellReport& cell, const char* nam
   const auto found = cell.metrics.find(name);
   if (found == cell.metrics.end() || !found->second.value) return;
   Range range;
-  for (const Fork* fork : forks_behind(cell, name)) visit(*fork, range);
+  for (const Fork* fork : forks_of_metric(cell, name)) visit(*fork, range);
   if (!range.seen())
     violations.add(fmt::format("metric {} has a value, but no fork has its raw numbers", name));
   else if (!range.holds(*found->second.value))

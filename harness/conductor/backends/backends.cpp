@@ -168,7 +168,7 @@ BackendDescription backend_from_json(const Json& json, const fs::path& file,
                                      const Interpreters& interpreters) {
   const std::string where = file.string();
   auto backend =
-      decoded<BackendDescription>(json, where, {.refuse_unknown = true, .allow_extensions = false});
+      decoded<BackendDescription>(json, where, {.reject_unknown = true, .allow_extensions = false});
   constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.+";
   constexpr std::size_t longest = 40;
   if (backend.name.empty() || backend.name.size() > longest ||

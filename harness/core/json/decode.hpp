@@ -31,8 +31,8 @@ namespace assay {
 struct DecodeOptions {
   // Reject fields that no description has; otherwise they are ignored, so that older readers can read newer
   // files.
-  bool refuse_unknown = false;
-  bool allow_extensions = true;  // with refuse_unknown: still ignore fields whose name begins with "x_"
+  bool reject_unknown = false;
+  bool allow_extensions = true;  // with reject_unknown: still ignore fields whose name begins with "x_"
   // Accept older formats: lists of objects instead of columns, and fields in the owner's object.
   bool older_forms = true;
   // Checks JSON that is stored unparsed against the struct that its description names (Field::shaped_as).
@@ -142,7 +142,7 @@ class Decoder {
         known = seen[index] = true;
         read_field(node, item, JsonPlace(place, key), field, out);
       });
-      if (!known && options_.refuse_unknown) refuse_unknown<T>(JsonPlace(place, key), key);
+      if (!known && options_.reject_unknown) reject_unknown<T>(JsonPlace(place, key), key);
     });
     description.each([&](const auto& field, std::size_t index) {
       if (seen[index] || field.rules.may_be_missing) return;
@@ -177,7 +177,7 @@ class Decoder {
         known = seen[index] = true;
         read_column(column, at, field, out);
       });
-      if (!known && options_.refuse_unknown) refuse_unknown<T>(at, key);
+      if (!known && options_.reject_unknown) reject_unknown<T>(at, key);
     });
     description.each([&](const auto& field, std::size_t index) {
       if (!seen[index] && !field.rules.may_be_missing && node.size() > 0)
@@ -185,8 +185,8 @@ class Decoder {
     });
   }
 
-  bool refuses_unknown() const { return options_.refuse_unknown; }
-  void refuse_unknown(const JsonPlace& place, std::string_view key, std::string_view hint = {}) const {
+  bool rejects_unknown() const { return options_.reject_unknown; }
+  void reject_unknown(const JsonPlace& place, std::string_view key, std::string_view hint = {}) const {
     if (options_.allow_extensions && key.starts_with("x_")) return;
     fail(place, fmt::format("unknown field{}", hint));
   }
@@ -229,10 +229,10 @@ class Decoder {
 
  private:
   template <Described T>
-  void refuse_unknown(const JsonPlace& place, std::string_view key) const {
+  void reject_unknown(const JsonPlace& place, std::string_view key) const {
     std::vector<std::string> known;
     describe(Of<T>{}).each([&](const auto& field, std::size_t) { known.emplace_back(field.key); });
-    refuse_unknown(place, key, nearest(key, known));
+    reject_unknown(place, key, nearest(key, known));
   }
   void mistyped(const Node& node, const JsonPlace& place, std::string_view expected) const {
     fail(place, fmt::format("should be {}, is {}", expected, node.type_name()));

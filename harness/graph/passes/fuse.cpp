@@ -89,7 +89,7 @@ const Node* producer(const Graph& graph, ValueId value, const Op& op) {
 
 // The bias of the batch norm of `x` whose ReLU gave `y`; `none` if y belongs to another op, or another value
 // was added to it.
-ValueId bias_behind(const Graph& graph, ValueId y, ValueId x) {
+ValueId bias_before(const Graph& graph, ValueId y, ValueId x) {
   const Node* norm = producer(graph, y, batch_norm_op());
   const bool alone = norm != nullptr && norm->inputs[0] == x && norm->inputs[norm_residual] == none;
   return alone && norm->attributes.has("activation") ? norm->inputs[norm_bias] : none;
@@ -105,7 +105,7 @@ void take_relu(Rewrite& rewrite, NodeId id, NodeId relu_id) {
   Node& node = rewrite.node(id);
   if (std::ranges::count(node.inputs, dy) != 1) return;
   const bool shared = !rewrite.only_read_by(dy, id);
-  const ValueId bias = bias_behind(graph, y, node.inputs[0]);
+  const ValueId bias = bias_before(graph, y, node.inputs[0]);
   node.inputs[bias == none ? gradient_activated : gradient_bias] = bias == none ? y : bias;
   node.inputs[gradient_dy] = before;
   rewrite.drop(relu_id);

@@ -45,7 +45,7 @@ class Rewrite {
   std::vector<std::vector<NodeId>> readers_;
   std::vector<Node> nodes_;
   std::vector<bool> dropped_;
-  std::vector<ValueId> stands_for_;
+  std::vector<ValueId> replaced_by_;
   std::vector<bool> visible_;
   std::vector<std::vector<NodeId>> merged_;
 };

@@ -215,7 +215,7 @@ TEST(Codec, NamesThePathOfWhatIsWrong) {
 TEST(Codec, IgnoresUnknownFieldsUnlessToldToRefuseThem) {
   const Json json = changed("/points/0/w", 3);
   EXPECT_EQ(decoded<Drawing>(json), sample());
-  EXPECT_THROW(decoded<Drawing>(json, "d.json", {.refuse_unknown = true}), JsonError);
+  EXPECT_THROW(decoded<Drawing>(json, "d.json", {.reject_unknown = true}), JsonError);
 }
 
 TEST(Codec, CollectsEveryViolationWhenAsked) {
@@ -224,7 +224,7 @@ TEST(Codec, CollectsEveryViolationWhenAsked) {
   json.erase("title");
   json["extra"] = 1;
   std::vector<std::string> violations;
-  decoded<Drawing>(json, "", {.refuse_unknown = true, .violations = &violations});
+  decoded<Drawing>(json, "", {.reject_unknown = true, .violations = &violations});
   EXPECT_THAT(violations, ElementsAre("color: should be text, is number", "extra: unknown field",
                                       "points/0/x: -1 is below 0", "the field \"title\" is missing"));
 }
@@ -314,7 +314,7 @@ TEST(Codec, ChecksEachRule) {
 
 TEST(Codec, AcceptsUnknownFieldsWhoseNameSaysThatTheyAre) {
   const Json json{{"frame", {{"width", 1}, {"x_depth", 2}}}, {"dots", Json::object()}, {"x_notes", "mine"}};
-  EXPECT_EQ(page_error(json, {.refuse_unknown = true}), "");
+  EXPECT_EQ(page_error(json, {.reject_unknown = true}), "");
 }
 
 std::string outline_error(const Json& json, DecodeOptions options = {}) {
@@ -362,7 +362,7 @@ TEST(Codec, ChecksListsAndTheirEntries) {
 }
 
 TEST(Codec, NamesTheFieldNextToAnUnknownOne) {
-  const DecodeOptions strict{.refuse_unknown = true, .allow_extensions = false};
+  const DecodeOptions strict{.reject_unknown = true, .allow_extensions = false};
   const Json good{{"file", "b"}, {"sizes", {3}}};
   Json near = good, extension = good;
   near["closd"] = true;
