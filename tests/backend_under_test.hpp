@@ -25,7 +25,7 @@ inline std::vector<std::string> all_modes() {
   return modes;
 }
 
-// Throws Unavailable with the reason where its device is not here.
+// Throws Unavailable with the reason if its device is missing.
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
 
 }  // namespace assay::under_test

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t line = 16;  // floats
 
-// Divides a range of floats into parts, each of which begins at a cache line.
+// Divides a range of floats into parts, which begin at cache lines.
 class Parts {
  public:
   std::int64_t take(std::int64_t floats) {

@@ -1,4 +1,4 @@
-// A worker that does as its mode says: behaves, with declared instead of measured times, or goes wrong in one
+// A worker that follows its mode: it behaves, with declared instead of measured times, or goes wrong in one
 // known way.
 #include <sched.h>
 #include <sys/stat.h>
@@ -93,7 +93,7 @@ bool write_no_file(const std::string& mode) {
   return false;
 }
 
-// A safetensors file whose header has that length, by its own account.
+// A safetensors file that declares a header of that length.
 void write_header(const char* path, std::uint64_t length, const std::string& header) {
   std::ofstream file(path);
   file.write(reinterpret_cast<const char*>(&length), sizeof length);
@@ -316,7 +316,7 @@ class Fault {
     send(Error{ErrorKind::unsupported, again && alone ? "alone at last" : "two were here"});
   }
 
-  // A thread that may run everywhere.
+  // A thread that may run on every processor.
   static void wander() {
     cpu_set_t all;
     CPU_ZERO(&all);

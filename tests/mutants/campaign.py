@@ -25,5 +25,5 @@ def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """Parse the command line; the program must be there."""
     given = parser.parse_args()
     if not given.assay.exists():
-        parser.error(f"{given.assay} is not there: build it, or name another with --assay")
+        parser.error(f"{given.assay} is missing: build it, or name another program with --assay")
     return given

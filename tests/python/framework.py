@@ -27,9 +27,9 @@ class Framework:
     library: str  # what its hello names
     compiled: str  # the mode that compiles ahead
     precisions: tuple[str, ...] = ("fp32", "bf16")
-    # One that shows where it is added, unless its own form has it below the root.
+    # Large enough to show where it is added, unless the framework adds it below the root.
     rmsprop_epsilon: float = 1e-2
-    # The ops that a test compiles alone, where one takes seconds; none: all.
+    # The only ops that a test compiles, if one takes seconds; empty: all.
     compiled_ops: frozenset[str] = frozenset()
 
     @property

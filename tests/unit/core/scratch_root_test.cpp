@@ -96,7 +96,7 @@ TEST_F(ScratchRootTest, does_not_touch_folders_of_others) {
   fs::copy(killed_run() / "lock", temporary_ / "elsewhere/lock");
   fs::create_directory_symlink(temporary_ / "elsewhere", temporary_ / "assay-linked");
   fs::create_directory_symlink(temporary_ / "nowhere", temporary_ / "assay-broken");
-  EXPECT_EQ(sweep_stale_scratch(temporary_), 1) << "the killed run alone";
+  EXPECT_EQ(sweep_stale_scratch(temporary_), 1) << "only the killed run";
   for (const char* name : {"assay-backup", "assay-others/lock", "elsewhere/lock", "assay-linked"})
     EXPECT_TRUE(fs::exists(temporary_ / name)) << name;
 }

@@ -342,7 +342,7 @@ TEST(ReportJson, survives_hostile_reports) {
     } catch (const JsonError&) {
     }
   }
-  EXPECT_GT(accepted, 5);  // or the mutations test the tokenizer alone
+  EXPECT_GT(accepted, 5);  // or the mutations test only the tokenizer
 }
 
 }  // namespace
