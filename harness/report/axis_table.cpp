@@ -51,9 +51,9 @@ std::deque<Axis> make_table() {
        .request = true},
       {.option =
            {"mode", axis, text, "NAME,...", "",
-            "Execution mode: eager, graph or the backend's own; all of them; or best: the fastest mode and layout in "
-            "a trial of one fork each (default: the mode that the backend recommends, and next to other backends "
-            "also the bare mode of a vendor's library)"},
+            "Execution mode: eager, graph or the backend's own; all of them; or best: the fastest mode "
+            "and layout in a trial of one fork each (default: the mode that the backend recommends, and "
+            "next to other backends also the bare mode of a vendor's library)"},
        .field = &Axes::mode,
        .identity = always,
        .id = "/{0}",
@@ -114,11 +114,10 @@ std::deque<Axis> make_table() {
        .id = "/{0}",
        .title = "{0}",
        .part = setup},
-      {.option =
-           {"loader-workers", axis, integer, "N,...", "0",
-            "Threads that load batches, from the budgets of --threads and --loader-threads; 0: load in the training "
-            "thread",
-            0, 1024},
+      {.option = {"loader-workers", axis, integer, "N,...", "0",
+                  "Threads that load batches, from the budgets of --threads and --loader-threads; 0: load in "
+                  "the training thread",
+                  0, 1024},
        .applies = network,
        .depends_on = "loader",
        .matters = loads,
@@ -129,8 +128,8 @@ std::deque<Axis> make_table() {
        .part = setup},
       {.option =
            {"size", axis, text, "SIZE,...", "",
-            "Size of a single op: 4096, m1760n16k1760 (see assay list workloads; default: its sweep, with --quick the "
-            "four cheapest of a longer list)"},
+            "Size of a single op: 4096, m1760n16k1760 (see assay list workloads; default: its sweep, with "
+            "--quick the four cheapest of a longer list)"},
        .applies = op,
        .field = &Axes::size,
        .identity = always,
@@ -138,21 +137,19 @@ std::deque<Axis> make_table() {
        .title = "{0}",
        .part = work,
        .sweep = true},
-      {.option =
-           {"cache", axis, text, "warm|cold", "",
-            "For a single op: warm uses the same operands in every step, cold uses sets that the last-level cache cannot "
-            "hold (default: warm)"},
+      {.option = {"cache", axis, text, "warm|cold", "",
+                  "For a single op: warm uses the same operands in every step, cold uses sets that the "
+                  "last-level cache cannot hold (default: warm)"},
        .applies = op,
        .field = &Axes::cache,
        .identity = always,
        .id = "/{0}",
        .title = "{0} cache",
        .part = operands},
-      {.option =
-           {"optimizer", axis, text, "NAME,...", "",
-            "sgd, rmsprop, adam, or lazy_adam, which updates only the touched rows of sparse gradients (default: the "
-            "workload's own)",
-            0, 0, optimizers},
+      {.option = {"optimizer", axis, text, "NAME,...", "",
+                  "sgd, rmsprop, adam, or lazy_adam, which updates only the touched rows of sparse gradients "
+                  "(default: the workload's own)",
+                  0, 0, optimizers},
        .applies = network,
        .field = &Axes::optimizer,
        .identity = always,
@@ -166,10 +163,10 @@ std::deque<Axis> make_table() {
        .applies = network,
        .depends_on = "task",
        .matters = trains},
-      {.option =
-           {"threads", axis, integer, "N,...", "",
-            "Thread budget of compute and loader together (default: every core, less those of --loader-threads)",
-            1, 4096},
+      {.option = {"threads", axis, integer, "N,...", "",
+                  "Thread budget of compute and loader together (default: every core, less those of "
+                  "--loader-threads)",
+                  1, 4096},
        .field = &Axes::threads,
        .identity = always,
        .id = "/t{0}",
@@ -215,15 +212,16 @@ std::deque<Axis> make_table() {
        .applies = network},
       {.option =
            {"augmentation", axis, text, "NAME,...", "",
-            "Random views of the training images, drawn into the epoch's plan: none, crop:4 (an offset of up to 4 "
-            "pixels each way), flip (half are mirrored), crop:4+flip (default: the workload's own)"},
+            "Random views of the training images, drawn into the epoch's plan: none, crop:4 (an offset of "
+            "up to 4 pixels each way), flip (half are mirrored), crop:4+flip (default: the workload's "
+            "own)"},
        .applies = network,
        .depends_on = "task",
        .matters = trains},
-      {.option =
-           {"image-size", axis, integer, "N,...", "",
-            "Pixels on each side of the images of synthetic sets and of JPEG folders (default: the workload's own)",
-            1, 16384},
+      {.option = {"image-size", axis, integer, "N,...", "",
+                  "Pixels on each side of the images of synthetic sets and of JPEG folders (default: the "
+                  "workload's own)",
+                  1, 16384},
        .applies = network},
       {.option = {"classes", axis, integer, "N,...", "",
                   "Classes of synthetic sets (default: the workload's own)", 2, 1e6},

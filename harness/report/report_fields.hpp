@@ -12,10 +12,9 @@ namespace assay {
 constexpr auto describe(Of<Metric>) {
   return fields(
       "metric", "One estimate over the forks of a cell, with its interval.",
-      field(
-          "value", &Metric::value,
-          "Median over the forks that count (for times those outside of disturbed rounds, for accuracy and memory "
-          "all ok forks); null with a reason."),
+      field("value", &Metric::value,
+            "Median over the forks that count (for times those outside of disturbed rounds, for accuracy "
+            "and memory all ok forks); null with a reason."),
       field("unit", &Metric::unit, "`s`, `1/s`, `FLOP/s`, `B/s`, `B`, `1`, `W`, `J`."),
       field("lower", &Metric::lower,
             "Lower bound of the median: exact and distribution-free; absent below six forks.")
@@ -37,10 +36,9 @@ constexpr auto describe(Of<MachineSample>) {
   return fields(
       "sample", "The machine and the worker at one moment, seen by the conductor.",
       field("time_ns", &MachineSample::time_ns, "CLOCK_MONOTONIC, in nanoseconds."),
-      field(
-          "worker_cpu", &MachineSample::worker_cpu,
-          "Busy cores of the worker and the processes below it since the previous sample, including the time of "
-          "children that have ended."),
+      field("worker_cpu", &MachineSample::worker_cpu,
+            "Busy cores of the worker and the processes below it since the previous sample, including the "
+            "time of children that have ended."),
       field("worker_rss", &MachineSample::worker_rss,
             "Resident bytes of the worker and the processes below it, summed: shared pages count in each.")
           .at_least(0),
@@ -49,10 +47,10 @@ constexpr auto describe(Of<MachineSample>) {
           .left_out_by_default(),
       field("frequency_hz", &MachineSample::frequency_hz,
             "Clock of the first core; 0 if the machine does not report it."),
-      field(
-          "gpu_utilisation", &MachineSample::gpu, &GpuReading::utilisation,
-          "Share of NVML's last sample period (1/6 s to 1 s, by the GPU) in which a kernel ran. It and the fields "
-          "below are only for cells on `cuda`; null for the reason in `missing` of the fork's `gpu`.")
+      field("gpu_utilisation", &MachineSample::gpu, &GpuReading::utilisation,
+            "Share of NVML's last sample period (1/6 s to 1 s, by the GPU) in which a kernel ran. It and "
+            "the fields below are only for cells on `cuda`; null for the reason in `missing` of the fork's "
+            "`gpu`.")
           .between(0, 1)
           .left_out_by_default(),
       field("gpu_worker_memory", &MachineSample::gpu, &GpuReading::worker_memory,
@@ -167,10 +165,9 @@ constexpr auto describe(Of<Fork>) {
           .left_out_by_default(),
       field("compile_seconds", &Fork::compile_seconds, "Time from the program to an executable that has run.")
           .at_least(0),
-      field(
-          "resident", &Fork::resident,
-          "It ran in the process of an earlier fork of its cell (`--fork-style resident`): `compile_seconds` is that "
-          "fork's.")
+      field("resident", &Fork::resident,
+            "It ran in the process of an earlier fork of its cell (`--fork-style resident`): "
+            "`compile_seconds` is that fork's.")
           .left_out_by_default(),
       field("spent", &Fork::spent, "How its time was spent.").left_out_by_default(),
       field("steady", &Fork::steady,
@@ -235,10 +232,9 @@ constexpr auto describe(Of<Ties>) {
   return fields(
       "ties", "The distance of the check to the kinks of an op.",
       field("op", &Ties::op, "`relu` or `max_pool`."),
-      field(
-          "tipped", &Ties::tipped,
-          "Number of elements of ReLUs, or windows of max-pools, that fell on another side of the kink in at least "
-          "one of the oracle's perturbed runs.")
+      field("tipped", &Ties::tipped,
+            "Number of elements of ReLUs, or windows of max-pools, that fell on another side of the kink in "
+            "at least one of the oracle's perturbed runs.")
           .at_least(0),
       field("elements", &Ties::elements, "Number of all elements.").at_least(0));
 }
@@ -259,14 +255,13 @@ constexpr auto describe(Of<CheckSettings>) {
           .left_out_by_default(),
       field("loosest_gradient", &CheckSettings::loosest_gradient, "The parameter of that gradient.")
           .left_out_by_default(),
-      field(
-          "timed_program_verified", &CheckSettings::timed_program_verified,
-          "False: the network has dropout, and the backend gives the exam's masks to a second program of it. For "
-          "the timed program only the shares of kept elements were judged (default: true).")
+      field("timed_program_verified", &CheckSettings::timed_program_verified,
+            "False: the network has dropout, and the backend gives the exam's masks to a second program of "
+            "it. For the timed program only the shares of kept elements were judged (default: true).")
           .left_out_by_default(),
-      field(
-          "shared", &CheckSettings::shared,
-          "The cell of this run whose check before timing is used, because it has the same program and settings.")
+      field("shared", &CheckSettings::shared,
+            "The cell of this run whose check before timing is used, because it has the same program and "
+            "settings.")
           .left_out_by_default());
 }
 
@@ -331,11 +326,10 @@ constexpr auto describe(Of<CellReport>) {
       field("axes", &CellReport::axes, "The values of the id.").inline_before(),
       field("work", &CellReport::work, "The work of a step, and the speed of the machine.")
           .left_out_by_default(),
-      field(
-          "kind", &CellReport::kind,
-          "The kind of the backend in this mode: a `framework`; `bare`, only a vendor's library, with which "
-          "frameworks are compared for their tax; an `engine`, such a library with the backend's own kernels around it (`bare` in "
-          "reports before there were engines); or the `oracle`."),
+      field("kind", &CellReport::kind,
+            "The kind of the backend in this mode: a `framework`; `bare`, only a vendor's library, with "
+            "which frameworks are compared for their tax; an `engine`, such a library with the backend's "
+            "own kernels around it (`bare` in reports before there were engines); or the `oracle`."),
       field("status", &CellReport::status, "Its result."),
       field("reason", &CellReport::reason, "Why the status is not `ok`."),
       field("reason_code", &CellReport::reason_code, "The reason as a stable code: see reason codes.")
@@ -346,10 +340,9 @@ constexpr auto describe(Of<CellReport>) {
           "flag of its forks.")
           .unique(),
       field("reproduce", &CellReport::reproduce, "A command line that repeats the cell."),
-      field(
-          "hyper_parameters", &CellReport::hyper_parameters,
-          "Hyper-parameters of the training: base `learning_rate`, `schedule` (as `--schedule` names it), `augmentation` and "
-          "the `optimizer`'s constants; absent for task `infer`.")
+      field("hyper_parameters", &CellReport::hyper_parameters,
+            "Hyper-parameters of the training: base `learning_rate`, `schedule` (as `--schedule` names it), "
+            "`augmentation` and the `optimizer`'s constants; absent for task `infer`.")
           .object()
           .left_out_by_default(),
       field("settings", &CellReport::settings,
@@ -388,11 +381,11 @@ constexpr auto describe(Of<Report>) {
           .at_least(0)
           .optional(),
       field("run", &Report::run, "How the report came to be.").shaped_as<RunRecord>(),
-      field(
-          "environment", &Report::environment,
-          "The machine and its clocks, as `assay env --json` prints them: processor, topology and caches (by hwloc), "
-          "governor, SMT, memory and its huge pages, limits of the control group, address randomisation, load, the "
-          "GPUs and their driver (by NVML), and the properties that make numbers unsteady.")
+      field("environment", &Report::environment,
+            "The machine and its clocks, as `assay env --json` prints them: processor, topology and caches "
+            "(by hwloc), governor, SMT, memory and its huge pages, limits of the control group, address "
+            "randomisation, load, the GPUs and their driver (by NVML), and the properties that make numbers "
+            "unsteady.")
           .object(),
       field("cells", &Report::cells, "In the order of the plan."));
 }

@@ -49,10 +49,9 @@ constexpr auto describe(Of<Provenance>) {
             "Folder of the publisher's files; empty for sets that are made here."),
       field("bytes", &Provenance::bytes, "Total size of all files.").at_least(0),
       field("file_count", &Provenance::file_count, "Number of files.").at_least(0),
-      field(
-          "checksum", &Provenance::checksum,
-          "SHA-256 of the lines `<sha256>  <name>` of all files, as `sha256sum FILES | sha256sum` prints it, or of "
-          "other data, which `checksum_of` names."),
+      field("checksum", &Provenance::checksum,
+            "SHA-256 of the lines `<sha256>  <name>` of all files, as `sha256sum FILES | sha256sum` prints "
+            "it, or of other data, which `checksum_of` names."),
       field("checksum_of", &Provenance::checksum_of,
             "`contents`; for JPEG folders `names and lengths`; for a synthetic set its description."),
       field("files", &Provenance::files, "Each file, if there are at most 64."));
@@ -154,9 +153,9 @@ constexpr auto describe(Of<RunRecord>) {
       field("build", &RunRecord::build, "Compiler, build type and flags of this program.").optional(),
       field("sessions", &RunRecord::sessions, "Each start of the program, in the order of time.").optional(),
       field("complete", &RunRecord::complete, "True if every planned fork is in the report."),
-      field(
-          "quick", &RunRecord::quick,
-          "True if `--quick` made it smaller: a test that it works, not a measurement, and never the protocol of its config.")
+      field("quick", &RunRecord::quick,
+            "True if `--quick` made it smaller: a test that it works, not a measurement, and never the "
+            "protocol of its config.")
           .optional(),
       field("quick_seconds", &RunRecord::quick_seconds,
             "For a quick run: the part of each backend's two minutes that was used.")
