@@ -179,7 +179,7 @@ TEST(CliList, answers_in_20_milliseconds) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer is slower than that by itself";
 #endif
-  // CPU time of the best of several: what it costs, whatever else this machine is doing.
+  // CPU time of the best of several runs: the cost, independent of other work on this machine.
   double best = 1;
   for (int i = 0; i < 40 && best >= 0.020; ++i) best = std::min(best, run({"list"}).cpu_seconds);
   EXPECT_LT(best, 0.020);

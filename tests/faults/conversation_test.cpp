@@ -1,4 +1,4 @@
-// Each way in which a worker can go wrong becomes a status with a reason, soon, and leaves no process behind.
+// Each way in which a worker can go wrong soon gives a status with a reason, and leaves no process.
 #include "harness/conductor/process/conversation.hpp"
 
 #include <sys/resource.h>

@@ -46,7 +46,7 @@ inline nlohmann::json scripted(nlohmann::json gpus) {
 }
 
 // Lets the replacement of this name read the script as long as it lives. It has its own path, so that each
-// is another library to who keeps them by their paths.
+// is another library for code that keeps libraries by their paths.
 class FakeNvml {
  public:
   explicit FakeNvml(const nlohmann::json& script, const std::string& name = "fake_nvml") {

@@ -46,7 +46,7 @@ Cell cell_of(std::string_view op, std::string_view size, Task task, CacheState c
   throw std::runtime_error("there is no such cell");
 }
 
-// Blocks of one step, behind a warm-up of one.
+// Blocks of one step, after a warm-up of one.
 Cell short_blocks(Cell cell, int blocks) {
   cell.measure.blocks = blocks;
   cell.measure.block_seconds = 0;

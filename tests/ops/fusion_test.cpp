@@ -15,7 +15,7 @@
 namespace assay {
 namespace {
 
-// The reference's kernels behind some fusions; counts the nodes that are left.
+// The reference's kernels after some fusions; counts the remaining nodes.
 class Fusing final : public KernelLibrary {
  public:
   Fusing(FusionRules rules, std::size_t* nodes, const CompileOptions& options)

@@ -12,7 +12,7 @@ namespace assay::ops {
 
 struct GuardedRun {
   std::map<std::string, std::vector<double>> results;  // by output
-  std::vector<std::string> faults;  // "node wrote behind result 0", "node changed its operand 1"
+  std::vector<std::string> faults;  // "node wrote after result 0", "node changed its operand 1"
 };
 
 // Every buffer is between guards, results start as NaN, scratch as rubbish. Each kernel runs twice and must

@@ -19,7 +19,7 @@
 namespace assay {
 namespace {
 
-// Numbers from 0.5 to 1.5, no two neighbours alike; indices, labels and what only a backend knows are zero.
+// Numbers from 0.5 to 1.5, no two neighbours equal; indices, labels and opaque operands are zero.
 void fill(const Buffer& buffer, Memory& memory, Storage& storage) {
   storage.clear();
   if (buffer.first.type.dtype != DType::f32 || buffer.first.type.shape.empty()) return;

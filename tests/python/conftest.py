@@ -18,7 +18,7 @@ from assay_worker.tensors import write_tensors  # noqa: E402
 
 
 class GraphWriter:
-    """Writes graph.json down, node by node; the shapes of intermediates are nobody's concern here."""
+    """Builds graph.json node by node; it ignores the shapes of intermediates."""
 
     def __init__(self, inputs: tuple[int, ...], training: bool) -> None:
         self.values: list[dict[str, Any]] = []

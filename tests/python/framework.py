@@ -21,7 +21,7 @@ ENVIRONMENTS = Path(os.environ.get("ASSAY_ENVIRONMENTS") or SHARE / "environment
 
 @dataclass(frozen=True)
 class Framework:
-    """A backend under backends/ with an environment of its own."""
+    """A backend under backends/ with its own environment."""
 
     name: str
     library: str  # what its hello names

@@ -31,7 +31,7 @@ CODE = re.compile(r"`[^`]*`")
 MARKER = re.compile(r"^\s*(\d+\.|[-*])\s+")
 LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]*)\)")
 TWO_SENTENCES = re.compile(r"[.!?][\"')\]*_]*\s+[\"'(\[*_]*[A-Z`]")
-# Paths of the tree in a code span or a code block; a worker has results of its own.
+# Paths of the tree in a code span or a code block; a worker has its own results.
 PATH = re.compile(
     r"(?<![\w/.$}-])(?:\.ci|backends|configs|docs|harness|results|scripts|tests|workloads)/[\w./*-]*[\w*]"
 )

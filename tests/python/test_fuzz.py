@@ -1,4 +1,4 @@
-"""Each reader of what others wrote meets libFuzzer for a moment; scripts/fuzz takes as long as one likes."""
+"""Each reader of foreign files runs under libFuzzer for a moment; scripts/fuzz runs as long as requested."""
 
 from __future__ import annotations
 

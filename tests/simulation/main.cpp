@@ -146,7 +146,7 @@ struct Asked {
   std::uint64_t seed = 1;
 };
 
-// `calm`: what was made of recordings, which are no further recordings.
+// `calm`: made from recordings, so they are not additional recordings.
 void print_alarms(const std::vector<Recording>& recorded, const std::vector<Recording>& calm,
                   const Asked& asked) {
   fmt::print(

@@ -38,7 +38,7 @@ class OpAdapter(Adapter):
         self._host = {str(node.inputs[0]): HOST[node.op] for node in graph.nodes if node.op in HOST}
         if self._host and cell.mode != "eager":
             raise Unsupported(
-                f"[{graph.name}] compiled code cannot make a tensor of an array or a list: use --mode eager"
+                f"[{graph.name}] an array or a list cannot become a tensor in compiled code: --mode eager"
             )
         self.masks = [value.name for value in graph.with_role("mask")]
         self._supplied: list[Any] = [None for _ in self.masks]

@@ -226,7 +226,7 @@ TEST(Session, stamps_one_latency_for_each_timed_step_of_an_inference) {
   for (const auto& latency : json["latencies_ns"]) EXPECT_GE(latency, 0);
 }
 
-// Bytes that malloc has given out, whatever it keeps for later.
+// Bytes that malloc has given out, without those that it keeps for later.
 std::size_t allocated() { return ::mallinfo2().uordblks; }
 
 TEST(Session, does_not_grow_over_ten_thousand_steps) {

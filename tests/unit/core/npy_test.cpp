@@ -119,7 +119,7 @@ TEST(Npy, names_a_file_that_is_not_there) {
   }
 }
 
-// No input may crash us: whatever a mutation does, the file is read whole or refused.
+// No input may crash us: with any mutation, the file is read completely or refused.
 TEST(Npy, survives_mutated_files) {
   const TemporaryFolder folder;
   const std::string good = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }\n", 24);

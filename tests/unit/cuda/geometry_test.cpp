@@ -45,7 +45,7 @@ TEST(Walk, goes_through_a_tensor_once) {
       ++seen[static_cast<std::size_t>(walk.kept.offset(r) + walk.summed.offset(j))];
   }
   for (const int times : seen) EXPECT_EQ(times, 1);
-  // Element (1, 2, 3, 4) of the whole is (2, 4) of what is kept and (1, 3) of what is summed.
+  // Element (1, 2, 3, 4) of the whole is (2, 4) in the kept dimensions and (1, 3) in the summed ones.
   EXPECT_EQ(walk.kept.offset(2 * 5 + 4) + walk.summed.offset(1 * 4 + 3), 119);
 }
 

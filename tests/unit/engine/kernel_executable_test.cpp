@@ -99,7 +99,7 @@ TEST_P(Workloads, end_nearly_equal_in_fp32_and_fp64) {
   run_steps(*wide, p, 3);
   const double apart = difference(single->state(), wide->state());
   EXPECT_GT(apart, 0);
-  // Adam's step is up to 1e-3 whatever the gradient's size, so a rounding that turns a tiny gradient shows in
+  // Adam's step is up to 1e-3 for any size of the gradient, so a rounding that turns a tiny gradient shows in
   // full.
   EXPECT_LT(apart, 7e-3);
   EXPECT_NEAR(single->loss(), wide->loss(), 1e-3);

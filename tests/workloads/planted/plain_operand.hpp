@@ -1,4 +1,4 @@
-// An operand or result of a kernel as a row-major array of floats, whatever format the kernel has it in.
+// An operand or result of a kernel as a row-major array of floats, independent of the kernel's format.
 #pragma once
 
 #include <memory>

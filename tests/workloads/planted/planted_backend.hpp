@@ -1,5 +1,5 @@
 // A backend with one mistake planted into it, to prove that the check catches such mistakes. It wraps the
-// kernels of a backend of ours, whatever formats they chose and however they were fused. Only for tests: no
+// kernels of one of our backends, with any formats and fusions. Only for tests: no
 // backend that is installed links it.
 #pragma once
 

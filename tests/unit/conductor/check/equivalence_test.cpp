@@ -43,7 +43,7 @@ TEST(Equivalence, fails_a_run_that_comes_elsewhere_when_it_is_not_waited_for) {
     if (missing)
       exam.lose(name);
     else
-      exam.worker(name).as<float>()[1] = 0.01f;  // a tenth of what the steps moved
+      exam.worker(name).as<float>()[1] = 0.01f;  // a tenth of the movement in the steps
     const Equivalence result = exam.judged();
     EXPECT_FALSE(result.passed);
     EXPECT_THAT(result.reason, HasSubstr(name));

@@ -26,7 +26,7 @@ using std::chrono::steady_clock;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-// A zombie that nobody reaps yet is gone, too.
+// A zombie that is not reaped yet has also ended.
 bool dead_soon(pid_t process) {
   for (int i = 0; i < 300; ++i) {
     std::ifstream status("/proc/" + std::to_string(process) + "/status");

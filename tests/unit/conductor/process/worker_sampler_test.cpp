@@ -60,7 +60,7 @@ class ForkingWorker {
     if (::write(done_[1], "x", 1) != 1) ::_exit(1);
   }
   [[noreturn]] void be_worker() {
-    ::close(go_[1]);  // the child ends with the test, at whatever stage that left it
+    ::close(go_[1]);  // the child ends with the test, at any stage
     if (::fork() == 0) {
       say();
       take();
@@ -97,7 +97,7 @@ TEST(WorkerSampler, counts_children_and_keeps_the_time_of_ended_ones) {
   EXPECT_GT(busy->worker_cpu, 0) << "only the child's: the worker sleeps";
 
   worker.advance();
-  ::usleep(60'000);  // a shorter interval gives no rate of its own
+  ::usleep(60'000);  // a shorter interval gives no separate rate
   const auto after = sampler.sample(worker.pid());
   ASSERT_TRUE(after);
   EXPECT_EQ(after->processes, 1);

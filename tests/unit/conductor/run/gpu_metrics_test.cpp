@@ -62,7 +62,7 @@ TEST(GpuMetrics, utilisation_uses_samples_after_a_second_of_steps) {
 TEST(GpuMetrics, power_is_that_of_the_timed_blocks_and_energy_that_of_a_step) {
   EXPECT_NEAR(*gpu_power(fork_of_steps()).value, 300, 1e-9);
   EXPECT_NEAR(*gpu_energy(fork_of_steps()).value, 300 * 2.0 / 20, 1e-9);
-  Fork between = fork_of_steps();  // half of what lies between two looks
+  Fork between = fork_of_steps();  // half of the time between two looks
   between.blocks = {block_at(BlockKind::timed, 1.875, 2.875)};
   EXPECT_NEAR(*gpu_power(between).value, 0.125 * 100 + 0.875 * 300, 1e-9);
 }
