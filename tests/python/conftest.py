@@ -169,7 +169,7 @@ NETWORKS = {"mlp": mlp, "convolutional": convolutional, "normalised": normalised
 
 @pytest.fixture
 def make_cell(tmp_path: Path) -> Any:
-    """Give a function that lays out a cell folder and returns its path."""
+    """Return a function that makes a cell folder and returns its path."""
 
     def make(network: str = "mlp", optimizer: dict[str, Any] | None = None, **request: Any) -> Path:
         build = NETWORKS[network]

@@ -46,7 +46,7 @@ class Framework:
         return pytest.mark.skipif(not self.python.exists(), reason=reason)
 
     def ask(self, folder: Path) -> tuple[Tensors, list[dict[str, Any]]]:
-        """Let it sit the exam; what it wrote and what it said."""
+        """Let it take the exam; return what it wrote and its events."""
         return _ask(folder, self.worker, str(self.python))
 
     def hear(self, folder: Path, *commands: str) -> list[dict[str, Any]]:
@@ -73,9 +73,9 @@ def assert_same(found: Tensors, expected: Tensors, rtol: float, atol: float) -> 
 
 
 def assert_computes_with_changed_weights(framework: Framework, folder: Path) -> list[dict[str, Any]]:
-    """Let a mode that keeps weights in a form of its own meet others; give what its worker said.
+    """Give new weights to a mode that keeps weights in its own format; return the worker's events.
 
-    The weights of the exam become others than those that the first step met; `eager` says what is right.
+    The weights of the exam differ from those of the first step; `eager` gives the correct results.
     """
     given = read_tensors(folder / "check/state.safetensors")
     changed = {name: tensor * np.float32(1.25) for name, tensor in given.items()}
