@@ -46,8 +46,8 @@ std::string csv_field(std::string_view text);
 // The analysis of reports as JSON, for programs that draw it or look something up: docs/reference/analysis.md.
 inline constexpr const char* analysis_schema = "assay-analysis/1";
 
-// Strict JSON, one line for each cell, group and family. What is not finite is null.
-std::string analysis_text(const Analysis& all);
+// Strict JSON, one line for each cell, group, family and answered question. What is not finite is null.
+std::string analysis_text(const Analysis& all, const std::vector<Question>& questions = {});
 
 // The report in the shape of google/benchmark's JSON, so that its compare.py and what else reads that format
 // can be used.
