@@ -50,9 +50,16 @@ class _Open:
     pairs: tuple[Pair, ...]
 
 
-def _wanted(claim: Claim, row: ConfigRow | None) -> Axes:
+def changed_axes(study: Study) -> set[str]:
+    """Name the axes and settings of the configs that a command line changed."""
+    configs = [report.run.get("config") for report in study.reports]
+    lists = [config.get("overridden") for config in configs if isinstance(config, dict)]
+    return {name for names in lists if isinstance(names, list) for name in names if isinstance(name, str)}
+
+
+def _wanted(claim: Claim, row: ConfigRow | None, changed: set[str]) -> Axes:
     """Give the axes that pick the cells of a line: those of the row itself, narrowed by the claim's own."""
-    wanted = dict(row.own) if row else {}
+    wanted = {axis: values for axis, values in row.own.items() if axis not in changed} if row else {}
     for axis, values in claim.cell.items():
         wanted[axis] = tuple(one for one in values if axis not in wanted or one in wanted[axis])
     return wanted
@@ -61,9 +68,8 @@ def _wanted(claim: Claim, row: ConfigRow | None) -> Axes:
 def _lines_of(claim: Claim, row: ConfigRow | None, wanted: Axes, found: Sequence[Cell]) -> Iterator[Axes]:
     choices: list[tuple[str, ...]] = []
     for axis in claim.by:
-        values = wanted.get(axis) or (row.values(axis) if row else ())
         seen = dict.fromkeys(of_cells.value_of(cell, axis) for cell in found)
-        choices.append(values or tuple(seen) or ("",))
+        choices.append(wanted.get(axis) or tuple(seen) or (row.values(axis) if row else ()) or ("",))
     for combination in product(*choices):
         yield {axis: (one,) for axis, one in zip(claim.by, combination, strict=True) if one}
 
@@ -122,7 +128,7 @@ def _open_lines(claim: Claim, config: Config, study: Study) -> Iterator[_Open]:
     behind: list[tuple[ConfigRow | None, Entry | None]] = []
     behind += entries_of(claim, config) if claim.published else [(None, None)]
     for row, entry in behind:
-        wanted = _wanted(claim, row)
+        wanted = _wanted(claim, row, changed_axes(study))
         to = entry.to if claim.to_of_config and entry else claim.to
         found = [cell for cell in study.cells if of_cells.has(cell, wanted)]
         for line in _lines_of(claim, row, wanted, found):
