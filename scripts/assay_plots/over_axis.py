@@ -11,7 +11,7 @@ _SERIES = ("backend", "mode", "layout")
 # What may differ with an axis: chosen for a workload, or needed by sparse gradients.
 _WITH = {"workload": ("batch", "dataset", "optimizer"), "embedding-gradient": ("optimizer",)}
 OWN = "the network's own"
-_WITHOUT = {"embedding-gradient": "dense", "schedule": OWN}  # a cell that does not name the axis
+WITHOUT = {"embedding-gradient": "dense", "schedule": OWN}  # a cell that does not name the axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def axis_value(cell: Cell, axis: str) -> str:
     if axis in ("epochs", "steps"):
         kind, _, count = cell.axes["measure"].partition(":")
         return count if kind == axis else ""
-    return cell.axes.get(axis) or cell.variant.get(axis, _WITHOUT.get(axis, ""))
+    return cell.axes.get(axis) or cell.variant.get(axis, WITHOUT.get(axis, ""))
 
 
 def in_order(found: Iterable[str]) -> list[str]:

@@ -8,10 +8,31 @@ from pathlib import Path
 from typing import Any
 
 from assay_plots.claims.catalogue import ROOT, Axes, Claim, ClaimError, spelling
+from assay_plots.over_axis import WITHOUT
 from assay_plots.text import clean
 
-# Keys of a row that identify no cell: a report may cut them, and says so.
-_NOT_OF_A_CELL = frozenset({"published", "samples", "forks", "blocks", "time-limit", "max-time", "until"})
+# Keys of a row that tell no cell of a config from another: a report may cut them, and says so.
+_NOT_OF_A_CELL = frozenset(
+    {"published", "samples", "forks", "blocks", "time-limit", "max-time", "until", "learning-rate"}
+    | {"weight-decay", "image-size", "classes", "layout"}
+)
+# Every cell of a report has these; of other axes it names only what is not the default.
+_FIELDS = frozenset(
+    {
+        "workload",
+        "backend",
+        "mode",
+        "task",
+        "precision",
+        "batch",
+        "dataset",
+        "loader",
+        "loader-workers",
+        "size",
+    }
+    | {"cache", "optimizer", "threads", "compile-cache", "deterministic", "epochs", "steps"}
+)
+_ALWAYS = ("workload", "backend", "mode", "device")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +49,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ConfigRow:
-    """A row of a config: what it sets itself, what it has from the file, and what was published of it."""
+    """A row of a config: the axes that tell its cells from those of other rows, and what was published."""
 
-    own: Axes
-    inherited: Axes
+    axes: Axes
     entries: tuple[Entry, ...]
-
-    def values(self, axis: str) -> tuple[str, ...]:
-        return self.own.get(axis) or self.inherited.get(axis, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +96,33 @@ def read_config(name: str, folder: Path = ROOT / "configs") -> Config:
         raise ClaimError(f"{path}: cannot be read: {error}") from error
     source = document.get("source", "")
     shared = _axes({key: value for key, value in document.items() if key not in ("title", "source", "cells")})
-    rows = tuple(
-        ConfigRow(
-            _axes(row),
-            {key: value for key, value in shared.items() if key not in row},
-            tuple(_entry(entry, source) for entry in row.get("published", ())),
-        )
-        for row in document.get("cells", ())
-    )
+    given = document.get("cells", [{}])
+    axes = _rows_apart(shared, [_axes(row) for row in given])
+    entries = [tuple(_entry(entry, source) for entry in row.get("published", ())) for row in given]
+    rows = tuple(ConfigRow(*row) for row in zip(axes, entries, strict=True))
     return Config(name, document.get("title", ""), source, rows)
+
+
+def _rows_apart(shared: Axes, rows: list[Axes]) -> list[Axes]:
+    """Give each row the axes that any row sets: its own values, those of the file, or the default."""
+    keys = [key for row in rows for key in row]
+    out: list[Axes] = []
+    for row in rows:
+        axes: Axes = {}
+        for key in dict.fromkeys((*_ALWAYS, *keys)):
+            if values := row.get(key) or shared.get(key):
+                axes[key] = values
+            elif key == "device":
+                axes[key] = ("cpu",)
+            elif key not in _FIELDS:
+                axes[key] = (WITHOUT.get(key, ""),)
+        out.append(axes)
+    return out
 
 
 def _may_hold(row: ConfigRow, cell: Axes) -> bool:
     """Whether a row can have cells that the selector wants."""
-    return all(not (have := row.values(axis)) or set(have) & set(wanted) for axis, wanted in cell.items())
+    return all(axis not in row.axes or set(row.axes[axis]) & set(wanted) for axis, wanted in cell.items())
 
 
 def _fits(claim: Claim, entry: Entry) -> bool:

@@ -12,9 +12,11 @@ from assay_plots.claims import cells as of_cells
 from assay_plots.claims.catalogue import Axes, Claim, ClaimError, StudyOf, Withdrawal
 from assay_plots.claims.configs import Config, ConfigRow, Entry, entries_of, read_config
 from assay_plots.claims.judge import ABSENT, UNDECIDED, Verdict, judge, together
+from assay_plots.over_axis import WITHOUT
 from assay_plots.report import Cell, Ratio, Study
 
 _MISSING = ("unavailable", "unsupported")
+MOST_NAMED = 4  # values of an axis in the name of a line
 Answers = Callable[[Asked], Ratio | None]
 Places = dict[int, int]  # id of a cell -> its place in Study.all_cells
 
@@ -58,41 +60,41 @@ def changed_axes(study: Study) -> set[str]:
 
 
 def _wanted(claim: Claim, row: ConfigRow | None, changed: set[str]) -> Axes:
-    """Give the axes that pick the cells of a line: those of the row itself, narrowed by the claim's own."""
-    wanted = {axis: values for axis, values in row.own.items() if axis not in changed} if row else {}
+    """Give the axes that pick the cells of a line: those of the row, narrowed by the claim's own."""
+    wanted = {axis: values for axis, values in row.axes.items() if axis not in changed} if row else {}
     for axis, values in claim.cell.items():
         wanted[axis] = tuple(one for one in values if axis not in wanted or one in wanted[axis])
     return wanted
 
 
-def _lines_of(claim: Claim, row: ConfigRow | None, wanted: Axes, found: Sequence[Cell]) -> Iterator[Axes]:
+def _lines_of(claim: Claim, wanted: Axes, found: Sequence[Cell]) -> Iterator[Axes]:
     choices: list[tuple[str, ...]] = []
     for axis in claim.by:
         seen = dict.fromkeys(of_cells.value_of(cell, axis) for cell in found)
-        choices.append(wanted.get(axis) or tuple(seen) or (row.values(axis) if row else ()) or ("",))
+        choices.append(wanted.get(axis) or tuple(seen) or ("",))
     for combination in product(*choices):
         yield {axis: (one,) for axis, one in zip(claim.by, combination, strict=True) if one}
 
 
 def _named(axes: Axes) -> str:
-    """Write axes as words: the workload and the backend's name and mode, then the others with their names."""
-    plain = [" or ".join(axes[axis]) for axis in ("workload", "backend", "mode", "device") if axis in axes]
-    others = [
-        f"{axis.replace('-', ' ')} {' or '.join(values)}"
-        for axis, values in axes.items()
-        if axis not in ("workload", "backend", "mode", "device") and len(values) <= 4
-    ]
-    return ", ".join([" ".join(plain), *others] if plain else others)
+    """Write axes as words: workload, backend, mode and device, then the others with their names."""
+    first = ("workload", "backend", "mode", "device")
+    plain = " ".join(" or ".join(axes[axis]) for axis in first if axis in axes)
+    others = [f"{axis.replace('-', ' ')} {' or '.join(axes[axis])}" for axis in axes if axis not in first]
+    return ", ".join(([plain] if plain else []) + others)
 
 
-def _about(claim: Claim, wanted: Axes, row: ConfigRow | None, to: Axes | None) -> str:
-    shown: Axes = {}
-    for axis in ("workload", "backend", "mode"):
-        values = wanted.get(axis) or (row.values(axis) if row else ())
-        if values and len(values) <= 4:
-            shown[axis] = values
-    shown |= {axis: values for axis, values in wanted.items() if axis in claim.by or axis in claim.cell}
-    shown |= {axis: values for axis, values in wanted.items() if len(values) == 1 and axis != "dataset"}
+def _about(claim: Claim, wanted: Axes, to: Axes | None) -> str:
+    """Name the cells of a line: by what the claim picks, and by what the row has one value of."""
+    shown = {
+        axis: values
+        for axis, values in wanted.items()
+        if values != ("",)
+        and values != (WITHOUT.get(axis),)
+        and axis not in ("dataset", "loader")
+        and (len(values) == 1 or axis in claim.cell or axis in ("workload", "mode", "backend"))
+        and len(values) <= MOST_NAMED
+    }
     return _named(shown) + (f" / {_named(to)}" if to else "")
 
 
@@ -131,10 +133,11 @@ def _open_lines(claim: Claim, config: Config, study: Study) -> Iterator[_Open]:
         wanted = _wanted(claim, row, changed_axes(study))
         to = entry.to if claim.to_of_config and entry else claim.to
         found = [cell for cell in study.cells if of_cells.has(cell, wanted)]
-        for line in _lines_of(claim, row, wanted, found):
+        found = [cell for cell in found if to is None or not of_cells.has(cell, to)]
+        for line in _lines_of(claim, wanted, found):
             cells = [cell for cell in found if of_cells.has(cell, line)]
             pairs = tuple(_pair(claim, to, cell, study, places) for cell in cells)
-            yield _Open(claim, entry, _about(claim, wanted | line, row, to), pairs)
+            yield _Open(claim, entry, _about(claim, wanted | line, to), pairs)
 
 
 def _withdrawn(claim: Claim, pair: Pair, study: Study) -> Withdrawal | None:

@@ -59,7 +59,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
 PLOT = Plot(
     "latency",
     "Latency of single calls",
-    "The time within which half, 90 %, 99 % and 99.9 % of the calls of a fork are done, the median over forks. "
-    "A flat line is steady; a line that rises to the right has calls that take far longer than most.",
+    "The time within which half, 90 %, 99 % and 99.9 % of the calls of a fork are done, the median over "
+    "forks. A flat line is steady; a line that rises to the right has calls that take far longer than most.",
     draw,
 )
