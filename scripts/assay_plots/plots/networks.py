@@ -23,6 +23,8 @@ def panel(study: Study, sweep: Sweep) -> Panel:
         rows.append(row | {"rate": metric.value, "text": text, "clean": cell.clean})
         rows[-1] |= {"lower": metric.lower, "upper": metric.upper}
         for value, entry in published_value(study, cell, METRIC):
+            if value <= 0:
+                continue
             marks.append(row | {"published": value, "source": entry.source})
             marks[-1] |= {"text": shown(value, metric.hint, metric.unit)}
     order = list(dict.fromkeys(row["network"] for row in rows))

@@ -13,6 +13,10 @@ METRIC = "samples_per_second"
 IDEAL = "#7f7f7f"
 
 
+def is_drawn(cell: Cell) -> bool:
+    return (cell.value(METRIC) or 0) > 0 and cell.axes["threads"].isdigit() and int(cell.axes["threads"]) > 0
+
+
 def rows_of(sweep: Sweep) -> list[Row]:
     by_series: dict[str, list[Cell]] = {}
     for cell in sweep.cells:
@@ -60,9 +64,7 @@ def panel(study: Study, sweep: Sweep, rows: list[Row]) -> Panel:
 
 
 def draw(study: Study) -> tuple[list[Panel], str]:
-    found = [
-        (sweep, rows_of(sweep)) for sweep in sweeps(study, "threads", lambda c: (c.value(METRIC) or 0) > 0)
-    ]
+    found = [(sweep, rows_of(sweep)) for sweep in sweeps(study, "threads", is_drawn)]
     found = [(sweep, rows) for sweep, rows in found if rows]
     if not found:
         raise LeftOut("every backend ran with one number of threads alone: assay run --threads 1,2 has two")
