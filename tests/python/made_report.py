@@ -289,7 +289,7 @@ def everything() -> Json:
 
 
 def studies() -> Json:
-    """Make a report for the pictures of studies: threads, latencies, schedules, profiles, several networks."""
+    """Make a report for the pictures of studies: threads, latencies, schedules, profiles, networks."""
     m = Maker(2)
     cells: list[Json] = []
     for threads in (1, 2, 4):
@@ -307,7 +307,8 @@ def studies() -> Json:
             forks = m.epoch_forks(2e-3, WIDE, 4)
             cell = m.cell(backend, "eager", "framework", forks, measure="epochs:4", loader="harness")
             variant = {"variant": {"schedule": schedule}} if schedule else {}
-            cells.append(cell | variant | {"id": f"{cell['id']}/{schedule or 'own'}"})
+            name = cell["id"].replace("/epochs", f"/schedule={schedule}/epochs") if schedule else cell["id"]
+            cells.append(cell | variant | {"id": name})
     profiled = m.steps_forks(1e-3, WIDE, 5)
     for fork in profiled:
         seconds = {"convolution": 4e-4, "relu": 1e-4, "linear": 3e-4}

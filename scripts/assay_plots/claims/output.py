@@ -88,7 +88,7 @@ def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Write a table of GitHub-flavoured Markdown."""
 
     def escaped(text: str) -> str:
-        for mark in ("\\", "|", "<", "*", "_", "`"):
+        for mark in ("\\", "|", "<", "*", "`"):
             text = text.replace(mark, "\\" + mark)
         return " ".join(text.split())
 
