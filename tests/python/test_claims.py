@@ -88,6 +88,9 @@ def test_pairs_must_agree() -> None:
     assert together([Verdict(HOLDS), Verdict(HOLDS)]) == Verdict(HOLDS)
     mixed = together([Verdict(HOLDS), Verdict(REVERSED), Verdict(HOLDS)])
     assert mixed == Verdict(UNDECIDED, "of 3 pairs: 2 holds, 1 reversed")
+    partly = together([Verdict(HOLDS), Verdict(ABSENT, "no GPU")])
+    assert partly == Verdict(HOLDS, "1 of 2 pairs not on this machine")
+    assert together([Verdict(ABSENT, "a"), Verdict(ABSENT, "b")]) == Verdict(ABSENT, "a; b")
 
 
 # ---- the catalogue

@@ -27,8 +27,8 @@ class Pair:
 
     cell: Cell
     other: Cell | None
-    asked: Asked | None  # None: `reason` says why there is nothing to ask
-    verdict: Verdict | None  # in that case
+    asked: Asked | None  # None: `verdict` says why there is nothing to ask
+    verdict: Verdict | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ UNDECIDED, ABSENT = "undecided", "not on this machine"
 VERDICTS = (HOLDS, NO_LONGER, REVERSED, UNDECIDED, ABSENT)
 ALIKE = 1.05  # an interval within 1 / ALIKE and ALIKE shows that two sides are alike
 ROUNDS = 6  # an interval needs that many
+MOST_REASONS = 3  # of several pairs
 BOTH = "the interval holds both answers"
 
 
@@ -65,10 +66,13 @@ def _are(count: int) -> str:
 
 
 def together(verdicts: list[Verdict]) -> Verdict:
-    """Give the verdict on several pairs: what all of them say, else how many say what."""
-    words = [verdict.word for verdict in verdicts]
-    if len(set(words)) == 1:
-        reasons = {verdict.reason for verdict in verdicts}
-        return verdicts[0] if len(reasons) == 1 else Verdict(words[0], "of each pair")
-    counted = ", ".join(f"{words.count(word)} {word}" for word in VERDICTS if word in words)
-    return Verdict(UNDECIDED, f"of {len(words)} pairs: {counted}")
+    """Give the verdict on several pairs: what all that were measured say, else how many say what."""
+    seen = [verdict for verdict in verdicts if verdict.word != ABSENT] or verdicts
+    words = [verdict.word for verdict in seen]
+    if len(set(words)) > 1:
+        counted = ", ".join(f"{words.count(word)} {word}" for word in VERDICTS if word in words)
+        return Verdict(UNDECIDED, f"of {len(words)} pairs: {counted}")
+    reasons = list(dict.fromkeys(verdict.reason for verdict in seen if verdict.reason))
+    if len(seen) < len(verdicts):
+        reasons.append(f"{len(verdicts) - len(seen)} of {len(verdicts)} pairs {ABSENT}")
+    return Verdict(words[0], "; ".join(reasons[:MOST_REASONS]))
