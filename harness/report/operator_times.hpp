@@ -20,7 +20,7 @@ struct OperatorTime {
   double seconds = 0;  // per step: the sum over its kernels, the median over the forks
 };
 
-// Of the forks that are ok, largest first. An op that a fork does not have took no time there.
+// The median over the forks that are ok, largest first. An op that a fork does not have took no time there.
 std::vector<OperatorTime> operator_times(const CellReport& cell);
 
 }  // namespace assay

@@ -299,7 +299,7 @@ def make_page(
     title: str = "",
     more: Sequence[Section] = (),
 ) -> str:
-    """Write the page; `more` are sections that stand before the pictures."""
+    """Write the page; `more` are sections that come before the pictures."""
     drawn = [(figure, figure_section(figure, specs)) for figure, specs in figures if figure.panels]
     cells, cells_data = cells_section(study)
     parts = [

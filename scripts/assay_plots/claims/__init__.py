@@ -1,1 +1,1 @@
-"""What studies claim, and what reports say of it: scripts/claims, and the page of a study."""
+"""The claims of studies and the verdicts of reports: scripts/claims, and the page of a study."""

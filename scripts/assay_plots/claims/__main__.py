@@ -25,7 +25,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument(
         "--study",
         metavar="NAME,...",
-        help="only these studies, of which all REPORTs are [those of which a REPORT's config is]",
+        help="judge all REPORTs by these studies [each REPORT by that of its config]",
     )
     parser.add_argument("--format", choices=FORMATS, default="markdown", help="[markdown]")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the table goes [standard output]")

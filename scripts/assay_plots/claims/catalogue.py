@@ -46,9 +46,9 @@ class Claim:
     cell: Axes  # which cells it is about
     metric: str
     over: str  # the metric that `metric` is divided by, if it is another one
-    to: Axes | None  # the axes in which the other cell differs; None: there is no other cell
+    to: Axes | None  # the axes in which the other cell differs; None: not a ratio
     to_of_config: bool  # `to` is that of the config's entry
-    published: bool  # a published entry of the config is behind it
+    published: bool  # a published entry of the config has its value
     by: tuple[str, ...]  # a line of the table for each combination of these axes
     rule: Rule | None  # None: a comparison that the study did not make
     exact: bool  # the number is a count or a plan, so that it needs no interval

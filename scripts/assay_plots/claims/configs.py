@@ -1,4 +1,4 @@
-"""What the configs carry as published: the rows of a config and their entries."""
+"""The published entries of the configs, and the rows that have them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ConfigRow:
-    """A row of a config: the axes that tell its cells from those of other rows, and what was published."""
+    """A row of a config: the axes that identify its cells, and its published entries."""
 
     axes: Axes
     entries: tuple[Entry, ...]

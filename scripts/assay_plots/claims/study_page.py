@@ -43,7 +43,7 @@ def html_of(text: str) -> str:
 def sections_of(
     study_of: StudyOf, study: Study, lines: Sequence[Line], more: Sequence[Line]
 ) -> list[Section]:
-    """Give the sections that stand before the pictures."""
+    """Give the sections that come before the pictures."""
     out = [("study", "The study", section("study", "The study", html_of(read_text(study_of.text))))]
     if lines:
         caption = (
@@ -52,7 +52,7 @@ def sections_of(
         )
         table = plain_table(HEADS, [row_of(line, study) for line in lines])
         out.append(
-            ("claims", "Claims", section("claims", "What it claims, and what holds here", caption + table))
+            ("claims", "Claims", section("claims", "Its claims, and what holds here", caption + table))
         )
     if more:
         table = plain_table(

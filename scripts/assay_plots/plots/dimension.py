@@ -75,6 +75,6 @@ PLOT = Plot(
     "dimension",
     "Operator time against dimension",
     "Both axes are linear; lower is faster, and the slope is what one more element costs. The line is the "
-    "median over forks, the band their whole range. Dashes tell the devices apart.",
+    "median over forks, the band their whole range. Dashes mark the device.",
     draw,
 )

@@ -58,7 +58,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     found = sweeps(study, "workload", lambda cell: (cell.value(METRIC) or 0) > 0)
     if not found:
         raise LeftOut(
-            "one network alone was timed under each setting: assay run --workload mlp,lenet5 has two"
+            "only one network was timed under each setting: assay run --workload mlp,lenet5 has two"
         )
     kept, note = most(found, lambda sweep: len(sweep.cells), "comparison")
     return [panel(study, sweep) for sweep in kept], note

@@ -62,7 +62,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     tasks = {task: cells for task, cells in by_task.items() if len({c.axes["workload"] for c in cells}) > 1}
     if not tasks:
         raise LeftOut(
-            "the memory plans of one network alone are in this report: assay run mxnet-memory has nine"
+            "this report has the memory plans of only one network: assay run mxnet-memory has nine"
         )
     kept, note = most(list(tasks.items()), lambda item: len(item[1]), "task")
     if any(marks_of(cells) for _, cells in kept):

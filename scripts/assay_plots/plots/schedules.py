@@ -58,7 +58,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
 PLOT = Plot(
     "schedules",
     "Loss with and without a schedule",
-    "Training loss after each epoch, median and range over forks; dashes tell the schedules of the learning "
-    "rate apart. A line that swings at the end had too high a rate there.",
+    "Training loss after each epoch, median and range over forks; dashes mark the schedule of the learning "
+    "rate. A line that swings at the end had too high a rate there.",
     draw,
 )

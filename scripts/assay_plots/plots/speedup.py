@@ -67,7 +67,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     found = [(sweep, rows_of(sweep)) for sweep in sweeps(study, "threads", is_drawn)]
     found = [(sweep, rows) for sweep, rows in found if rows]
     if not found:
-        raise LeftOut("every backend ran with one number of threads alone: assay run --threads 1,2 has two")
+        raise LeftOut("every backend ran with only one number of threads: assay run --threads 1,2 has two")
     kept, note = most(found, lambda pair: len(pair[1]), "comparison")
     return [panel(study, sweep, rows) for sweep, rows in kept], note
 
