@@ -316,7 +316,7 @@ def studies() -> Json:
             {"node": f"{op}1", "op": op, "seconds": 10 * each * m.random.uniform(0.9, 1.1), "calls": 10}
             for op, each in seconds.items()
         ]
-    cells.append(m.cell("onednn", "eager", "framework", profiled, batch=100))
+    cells.append(m.cell("onednn", "eager", "framework", profiled))
     for workload, naive in (("alexnet", 1.3e9), ("vgg_a", 8.7e9)):
         cell = m.cell("reference", "graph", "oracle", m.steps_forks(1e-1, 1, 1), workload=workload)
         sizes = {"naive": naive, "in_place": naive / 1.5}
