@@ -58,8 +58,10 @@ def _heading(study: Study, axis: str, cells: Sequence[Cell]) -> Heading:
         return Heading(
             f"{a['task']} over networks", f"{a['precision']}, {a['device']}, {a['threads']} threads"
         )
-    family = study.families[study.groups[first.group].family].heading
-    return Heading(f"{family.title} over {axis.replace('_', ' ')}", family.about)
+    families = dict.fromkeys(study.families[study.groups[cell.group].family].heading for cell in cells)
+    others = [set(family.about.split(", ")) for family in families]
+    about = [part for part in next(iter(families)).about.split(", ") if all(part in one for one in others)]
+    return Heading(f"{next(iter(families)).title} over {axis.replace('_', ' ')}", ", ".join(about))
 
 
 def sweeps(study: Study, axis: str, has: Callable[[Cell], bool]) -> list[Sweep]:

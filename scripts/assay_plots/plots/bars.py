@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import LeftOut, Panel, Plot, Row, colour, most, tips, values
+from assay_plots.figure import SECONDS, LeftOut, Panel, Plot, Row, colour, most, tips, values
 from assay_plots.over_axis import Sweep, axis_value, published_value, sweeps
 from assay_plots.report import Cell, Study
 from assay_plots.text import shown, shown_interval
@@ -46,10 +46,12 @@ def is_wide(numbers: list[float]) -> bool:
 
 def y_axis(study: Study, metric: str, logarithmic: bool) -> alt.Y:
     row = study.metrics[metric]
-    form = ".0%" if row.hint == "percentage" else "~s"
+    if row.hint == "duration":
+        axis = alt.Axis(labelExpr=SECONDS, tickCount=5, title=row.heading)
+    else:
+        axis = alt.Axis(format=".0%" if row.hint == "percentage" else "~s", tickCount=5, title=row.heading)
     scale = alt.Scale(type="log", nice=True) if logarithmic else alt.Scale(zero=True)
-    title = row.heading if row.unit == "1" else f"{row.heading} ({row.unit})"
-    return alt.Y("value:Q", scale=scale, axis=alt.Axis(format=form, tickCount=5, title=title))
+    return alt.Y("value:Q", scale=scale, axis=axis)
 
 
 def panel(study: Study, sweep: Sweep, metric: str) -> Panel:
@@ -58,7 +60,9 @@ def panel(study: Study, sweep: Sweep, metric: str) -> Panel:
     numbers = [row["value"] for row in rows] + [mark["published"] for mark in marks]
     title = sweep.axis.replace("_", " ").replace("-", " ")
     x = alt.X("place:N", sort=sweep.values(), title=title, axis=alt.Axis(labelAngle=0))
-    beside = alt.XOffset("series:N", sort=study.series)
+    beside = alt.XOffset(
+        "series:N", sort=[name for name in study.series if any(row["series"] == name for row in rows)]
+    )
     logarithmic = is_wide(numbers)
     y = y_axis(study, metric, logarithmic)
     about = tips(("series", "backend, mode"), ("place", title), ("text", metric), ("n", "forks"))

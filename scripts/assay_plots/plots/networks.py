@@ -29,7 +29,9 @@ def panel(study: Study, sweep: Sweep) -> Panel:
             marks[-1] |= {"text": shown(value, metric.hint, metric.unit)}
     order = list(dict.fromkeys(row["network"] for row in rows))
     x = alt.X("network:N", sort=order, title=None, axis=alt.Axis(labelAngle=0))
-    beside = alt.XOffset("series:N", sort=study.series)
+    beside = alt.XOffset(
+        "series:N", sort=[name for name in study.series if any(row["series"] == name for row in rows)]
+    )
     y = alt.Y(
         "rate:Q",
         scale=alt.Scale(type="log", nice=True),

@@ -61,9 +61,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
             by_task.setdefault(plan.cell.axes["task"], []).append(plan.cell)
     tasks = {task: cells for task, cells in by_task.items() if len({c.axes["workload"] for c in cells}) > 1}
     if not tasks:
-        raise LeftOut(
-            "this report has the memory plans of only one network: assay run mxnet-memory has nine"
-        )
+        raise LeftOut("this report has the memory plans of only one network: assay run mxnet-memory has nine")
     kept, note = most(list(tasks.items()), lambda item: len(item[1]), "task")
     if any(marks_of(cells) for _, cells in kept):
         note = f"The line across a network is the saving that others published. {note}".strip()
