@@ -324,6 +324,13 @@ def test_the_page_of_results_is_that_of_the_samples() -> None:
     assert claims("--results").stdout == page, "scripts/claims --results --out results/README.md"
 
 
+@BUILT
+@pytest.mark.parametrize("study", [s for s in SHIPPED if s.samples], ids=lambda study: study.name)
+def test_a_sample_is_of_its_study(study: Any) -> None:
+    lines = json.loads(claims(*(ROOT / s for s in study.samples), "--format", "json").stdout)["lines"]
+    assert {line["study"] for line in lines} == {study.name}
+
+
 def test_what_was_withdrawn_stays_withdrawn() -> None:
     page = (ROOT / "results/README.md").read_text(encoding="utf-8")
     for name in (

@@ -53,7 +53,7 @@ def _judged(
     whole = read_study(reports, "", program)
     out: list[tuple[Study, list[Line]]] = []
     for study_of in studies:
-        paths = [path for i, path in enumerate(reports) if is_of(study_of, whole, i)]
+        paths = [path for i, path in enumerate(reports) if is_of(study_of, whole, i, path)]
         if len(paths) == len(reports):
             out.append((whole, evaluate(study_of, whole, paths, program)[0]))
         elif paths:

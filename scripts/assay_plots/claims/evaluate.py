@@ -9,7 +9,7 @@ from pathlib import Path
 
 from assay_plots.analysis import Asked, read_answers, read_study
 from assay_plots.claims import cells as of_cells
-from assay_plots.claims.catalogue import Axes, Claim, ClaimError, StudyOf, Withdrawal
+from assay_plots.claims.catalogue import ROOT, Axes, Claim, ClaimError, StudyOf, Withdrawal
 from assay_plots.claims.configs import Config, ConfigRow, Entry, entries_of, read_config
 from assay_plots.claims.judge import ABSENT, UNDECIDED, Verdict, judge, together
 from assay_plots.over_axis import WITHOUT
@@ -205,8 +205,10 @@ def read_for(
     return (study, *evaluate(study_of, study, paths, program))
 
 
-def is_of(study_of: StudyOf, study: Study, report: int) -> bool:
-    """Whether a report was measured by a config of the study, or by a copy of one."""
+def is_of(study_of: StudyOf, study: Study, report: int, path: Path) -> bool:
+    """Whether a report is a sample of the study, or was measured by a config of it or by a copy of one."""
+    if path.resolve() in [ROOT / sample for sample in study_of.samples]:
+        return True
     config = study.reports[report].run.get("config")
     if not isinstance(config, dict):
         return False
