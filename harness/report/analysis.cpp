@@ -293,8 +293,7 @@ void add_published(Analysis& all) {
         const auto found = by_id.find({cell.report, *published.to});
         if (found != by_id.end()) {
           entry.other = found->second;
-          entry.measured =
-              measured_ratio(cell, published.metric, all.cells[found->second], published.metric);
+          entry.measured = measured_ratio(cell, published.metric, all.cells[found->second], published.metric);
         }
       }
       entry.samples_per_second = published_rate(all, cell, entry);

@@ -13,9 +13,10 @@ namespace assay {
 namespace {
 
 [[noreturn]] void refuse(const std::string& text, const std::string& why) {
-  throw ConfigError(fmt::format("[ask] '{}': {}; write METRIC,CELL or METRIC[/METRIC],CELL,CELL with the places of "
-                          "cells in the document without --ask, from 0",
-                          printable(text, 100), why));
+  throw ConfigError(
+      fmt::format("[ask] '{}': {}; write METRIC,CELL or METRIC[/METRIC],CELL,CELL with the places of "
+                  "cells in the document without --ask, from 0",
+                  printable(text, 100), why));
 }
 
 std::vector<std::string> split(const std::string& text, char at) {

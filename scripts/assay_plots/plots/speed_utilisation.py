@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import PLAIN, LeftOut, Panel, Plot, Row, bars_height, colour, most, tips, values
+from assay_plots.figure import (
+    PLAIN,
+    Chart,
+    LeftOut,
+    Panel,
+    Plot,
+    Row,
+    bars_height,
+    colour,
+    most,
+    tips,
+    values,
+)
 from assay_plots.over_axis import published_value
 from assay_plots.report import Group, Study
 from assay_plots.text import shown, shown_interval
@@ -29,7 +41,7 @@ def rows_of(study: Study, group: Group, metric: str) -> tuple[list[Row], list[Ro
     return rows, marks
 
 
-def side(study: Study, group: Group, metric: str) -> alt.LayerChart | None:
+def side(study: Study, group: Group, metric: str) -> Chart | None:
     rows, marks = rows_of(study, group, metric)
     if not rows:
         return None

@@ -25,7 +25,9 @@ def rows_of(sweep: Sweep) -> list[Row]:
     for series, cells in by_series.items():
         cells.sort(key=lambda cell: int(axis_value(cell, "threads")))
         first = cells[0].value(METRIC)
-        for cell in cells if first and len(cells) > 1 else ():
+        if not first or len(cells) < 2:
+            continue
+        for cell in cells:
             gain = (cell.value(METRIC) or 0.0) / first
             threads, base = int(axis_value(cell, "threads")), int(axis_value(cells[0], "threads"))
             row = {

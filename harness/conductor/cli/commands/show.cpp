@@ -118,9 +118,10 @@ void add_show(CLI::App& app, Context& context) {
   command->add_option("--filter", options->filter, "Only cells whose id contains one of these texts")
       ->type_name("TEXT,...");
   command
-      ->add_option("--ask", options->questions,
-                   "With --format json, also: a metric of a cell over its rounds, or its ratio to one of another "
-                   "cell, paired within rounds; once or more")
+      ->add_option(
+          "--ask", options->questions,
+          "With --format json, also: a metric of a cell over its rounds, or its ratio to one of another "
+          "cell, paired within rounds; once or more")
       ->type_name("METRIC[/METRIC],CELL[,CELL]")
       ->take_all()
       ->allow_extra_args(false);

@@ -81,7 +81,8 @@ Json answers(const Report& report, const std::vector<std::string>& questions) {
 }
 
 TEST(AnalysisJson, AnswersWithPairedRatiosAndValues) {
-  const Json found = answers(test::sample_report(6), {"step_time,1,0", "step_time,0", "step_time/step_time,1,1"});
+  const Json found =
+      answers(test::sample_report(6), {"step_time,1,0", "step_time,0", "step_time/step_time,1,1"});
   ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0]["cell"], 1);
   EXPECT_EQ(found[0]["other"], 0);
@@ -111,15 +112,15 @@ TEST(AnalysisJson, DoesNotPairCellsOfTwoReports) {
 }
 
 TEST(AnalysisJson, RefusesQuestionsThatItCannotRead) {
-  for (const auto& [text, why] : std::vector<std::pair<std::string, std::string>>{
-           {"step_time", "one or two cells"},
-           {"step_tim,0", "did you mean 'step_time'"},
-           {"step_time,9", "there is no cell 9"},
-           {"step_time,-1", "not the place of a cell"},
-           {"step_time,0x", "not the place of a cell"},
-           {"step_time,", "not the place of a cell"},
-           {"step_time/epoch_time,0", "needs two cells"},
-           {"a/b/c,0,1", "more than two metrics"}}) {
+  for (const auto& [text, why] :
+       std::vector<std::pair<std::string, std::string>>{{"step_time", "one or two cells"},
+                                                        {"step_tim,0", "did you mean 'step_time'"},
+                                                        {"step_time,9", "there is no cell 9"},
+                                                        {"step_time,-1", "not the place of a cell"},
+                                                        {"step_time,0x", "not the place of a cell"},
+                                                        {"step_time,", "not the place of a cell"},
+                                                        {"step_time/epoch_time,0", "needs two cells"},
+                                                        {"a/b/c,0,1", "more than two metrics"}}) {
     try {
       answers(test::sample_report(1), {text});
       ADD_FAILURE() << text;
@@ -136,7 +137,8 @@ TEST(AnalysisJson, HoldsTheProfileByOp) {
                                     {"node": "b", "op": "linear", "seconds": 9, "calls": 3},
                                     {"node": "c", "op": "relu", "seconds": 2, "calls": 1},
                                     {"node": "d", "op": "relu", "seconds": null, "calls": 1}, 7])");
-  report.cells[0].forks[1].operators = Json::parse(R"([{"node": "a", "op": "relu", "seconds": 8, "calls": 8}])");
+  report.cells[0].forks[1].operators =
+      Json::parse(R"([{"node": "a", "op": "relu", "seconds": 8, "calls": 8}])");
   EXPECT_EQ(analyzed(report)["cells"][0]["operators"],
             Json::parse(R"([{"op": "relu", "seconds": 2.0}, {"op": "linear", "seconds": 1.5}])"));
 }
@@ -160,7 +162,8 @@ void collect(const Json& json, std::set<std::string>& names) {
 TEST(AnalysisJson, EveryFieldIsDocumented) {
   Report report = test::sample_report(6);
   report.cells[0].forks[0].evaluations.push_back({.epoch = 1, .split = DataSplit::train, .samples = 1});
-  report.cells[0].forks[0].operators = Json::parse(R"([{"node": "a", "op": "relu", "seconds": 4, "calls": 4}])");
+  report.cells[0].forks[0].operators =
+      Json::parse(R"([{"node": "a", "op": "relu", "seconds": 4, "calls": 4}])");
   std::set<std::string> names;
   const Analysis all = analyze(report);
   collect(parse_strict_json(analysis_text(all, read_questions({"step_time,0,1"}, all)), "analysis"), names);
