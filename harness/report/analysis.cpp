@@ -87,6 +87,7 @@ AnalyzedCell analyze_cell(const CellReport& cell, std::size_t report) {
   for (const Fork& fork : cell.forks) out.forks.push_back(analyze_fork(fork, counted));
   add_spread(out);
   add_curves(out);
+  out.operators = operator_times(cell);
   const auto first = value_of(cell, "first_epoch_time"), later = value_of(cell, "epoch_time");
   if (first && later && *later != 0) out.first_epoch_ratio = *first / *later;
   const Work& work = cell.work;
@@ -257,11 +258,12 @@ std::optional<Leader> leader_of(const Analysis& all, const AnalyzedFamily& famil
 
 bool is_of_a_step(std::string_view metric) { return metric == "step_time" || metric == "samples_per_second"; }
 
-std::optional<PairedRatio> measured_ratio(const CellReport& cell, const CellReport& other,
-                                          const std::string& metric) {
-  const auto a = value_of(cell, metric), b = value_of(other, metric);
+std::optional<PairedRatio> measured_ratio(const AnalyzedCell& cell, std::string_view metric,
+                                          const AnalyzedCell& other, std::string_view other_metric) {
+  const auto a = value_of(*cell.cell, metric), b = value_of(*other.cell, other_metric);
   if (!a || !b || *b == 0) return std::nullopt;
-  if (const auto paired = metric_ratio(cell, other, metric)) return paired;
+  if (cell.report == other.report)
+    if (const auto paired = metric_ratio(*cell.cell, metric, *other.cell, other_metric)) return paired;
   return PairedRatio{.value = *a / *b, .least = *a / *b, .greatest = *a / *b};
 }
 
@@ -291,7 +293,7 @@ void add_published(Analysis& all) {
         const auto found = by_id.find({cell.report, *published.to});
         if (found != by_id.end()) {
           entry.other = found->second;
-          entry.measured = measured_ratio(*cell.cell, all.report_cell(found->second), published.metric);
+          entry.measured = measured_ratio(cell, published.metric, all.cells[found->second], published.metric);
         }
       }
       entry.samples_per_second = published_rate(all, cell, entry);
@@ -355,6 +357,13 @@ Analysis analyze(std::span<const Report> reports, std::span<const std::string> l
 }
 
 Analysis analyze(const Report& report) { return analyze_all({&report}, {}); }
+
+std::optional<PairedRatio> answer_to(const Analysis& all, const Question& question) {
+  const AnalyzedCell& cell = all.cells.at(question.cell);
+  if (!question.other) return metric_over_rounds(*cell.cell, question.metric);
+  return measured_ratio(cell, question.metric, all.cells.at(*question.other),
+                        question.other_metric.empty() ? question.metric : question.other_metric);
+}
 
 std::string short_name(const CellReport& cell) {
   std::string name = cell.axes.backend + " " + cell.axes.mode;

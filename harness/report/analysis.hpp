@@ -12,6 +12,7 @@
 
 #include "harness/report/axes.hpp"
 #include "harness/report/fork_time.hpp"
+#include "harness/report/operator_times.hpp"
 #include "harness/report/report.hpp"
 
 namespace assay {
@@ -50,6 +51,20 @@ std::optional<PairedRatio> time_ratio(const CellReport& a, const CellReport& b);
 // A metric of `a` over that of `b`, for the forks of both metrics, so that flags do not matter; nothing if no
 // round has both.
 std::optional<PairedRatio> metric_ratio(const CellReport& a, const CellReport& b, std::string_view metric);
+// The same with a metric of its own for each cell, which may be one cell: first_epoch_time over epoch_time.
+std::optional<PairedRatio> metric_ratio(const CellReport& a, std::string_view metric, const CellReport& b,
+                                        std::string_view other_metric);
+// A metric of one cell over the rounds that have it, with the cell's own value and interval; n = 0 and no range if it
+// is not measured in forks (what was planned). Nothing if it has no value.
+std::optional<PairedRatio> metric_over_rounds(const CellReport& cell, std::string_view metric);
+
+// A metric of the cell, or its ratio to one of another cell: `cell` and `other` are places in Analysis::cells.
+struct Question {
+  std::string metric{};
+  std::string other_metric{};  // empty: the same metric
+  std::size_t cell = 0;
+  std::optional<std::size_t> other{};
+};
 
 // Median step time over the forks that count; nothing unless the cell may be ranked.
 std::optional<double> ranked_time(const CellReport& cell);
@@ -105,6 +120,7 @@ struct AnalyzedCell {
   std::vector<CurvePoint> train_loss{};  // after each epoch that every ok fork has evaluated
   std::vector<CurvePoint> epoch_time{};
   std::optional<double> first_epoch_ratio{};  // the first epoch over the mean of the later ones
+  std::vector<OperatorTime> operators{};      // with --profile
   std::optional<double> spread{};             // of forks that count: (slowest - fastest) / median
   // The minimum time of a step by the machine's bandwidth, and by its arithmetic.
   std::optional<double> memory_limit{}, arithmetic_limit{};
@@ -168,6 +184,10 @@ struct Analysis {
 // has one name for each report; a single report needs none. The reports must outlive the result.
 Analysis analyze(std::span<const Report> reports, std::span<const std::string> labels = {});
 Analysis analyze(const Report& report);
+
+// Paired within rounds. With n = 0 of the two values, if the cells share no round: they are of two reports, or the
+// metric is not measured in forks. Nothing if a value is missing.
+std::optional<PairedRatio> answer_to(const Analysis& all, const Question& question);
 
 // "onednn graph", with the layout if it is not the backend's own.
 std::string short_name(const CellReport& cell);

@@ -71,7 +71,28 @@ std::optional<PairedRatio> time_ratio(const CellReport& a, const CellReport& b) 
 }
 
 std::optional<PairedRatio> metric_ratio(const CellReport& a, const CellReport& b, std::string_view metric) {
-  return paired(values_by_round(a, metric), values_by_round(b, metric));
+  return metric_ratio(a, metric, b, metric);
+}
+
+std::optional<PairedRatio> metric_ratio(const CellReport& a, std::string_view metric, const CellReport& b,
+                                        std::string_view other_metric) {
+  return paired(values_by_round(a, metric), values_by_round(b, other_metric));
+}
+
+std::optional<PairedRatio> metric_over_rounds(const CellReport& cell, std::string_view metric) {
+  const auto found = cell.metrics.find(metric);
+  if (found == cell.metrics.end() || !found->second.value) return std::nullopt;
+  const Metric& known = found->second;
+  PairedRatio out{.value = *known.value, .least = *known.value, .greatest = *known.value};
+  out.lower = known.lower;
+  out.upper = known.upper;
+  out.confidence = known.confidence;
+  for (const auto& [round, value] : values_by_round(cell, metric)) {
+    out.least = std::min(out.least, value);
+    out.greatest = std::max(out.greatest, value);
+    ++out.n;
+  }
+  return out;
 }
 
 std::optional<double> ranked_time(const CellReport& cell) {

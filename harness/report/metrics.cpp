@@ -13,6 +13,7 @@
 #include "harness/report/fork_time.hpp"
 #include "harness/report/gpu_metrics.hpp"
 #include "harness/report/metric_table.hpp"
+#include "harness/report/operator_times.hpp"
 
 namespace assay {
 namespace {
@@ -60,19 +61,13 @@ Sample epoch_time(const Fork& fork) {
   return {sum / static_cast<double>(each.size() - 1), ""};
 }
 
-// The kernels of a report are not checked when it is read.
-std::optional<double> number_of(const nlohmann::json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
-}
-
 Sample kernel_time(const Fork& fork) {
   double sum = 0;
   bool any = false;
   for (const nlohmann::json& kernel : fork.operators) {
-    const auto seconds = number_of(kernel, "seconds"), calls = number_of(kernel, "calls");
-    if (!seconds || !calls || *calls <= 0) continue;
-    sum += *seconds / *calls;
+    const auto seconds = seconds_per_call(kernel);
+    if (!seconds) continue;
+    sum += *seconds;
     any = true;
   }
   if (!any) return {{}, "kernels are timed only with --profile, by backends that support it"};

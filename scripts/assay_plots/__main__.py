@@ -8,7 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from assay_plots.analysis import ReportError, read_study
-from assay_plots.figure import Figure, draw
+from assay_plots.claims.catalogue import ClaimError, StudyOf, read_catalogue, study_named
+from assay_plots.claims.evaluate import evaluate
+from assay_plots.claims.study_page import sections_of
+from assay_plots.figure import Figure, Plot, draw
 from assay_plots.page import make_page
 from assay_plots.plots import PLOTS
 from assay_plots.render import Spec, spec_of, write_figure
@@ -48,6 +51,11 @@ def options() -> argparse.ArgumentParser:
         "--only", type=names([p.name for p in PLOTS]), metavar="NAME,...", help="only these pictures [all]"
     )
     parser.add_argument(
+        "--study",
+        metavar="NAME",
+        help="the page of a study: its text, its claims and its pictures (results/claims.json)",
+    )
+    parser.add_argument(
         "--filter", default="", metavar="TEXT,...", help="only cells whose id contains one of these texts"
     )
     parser.add_argument(
@@ -73,15 +81,27 @@ def read(paths: Sequence[Path], text: str, program: Path | None = None) -> Study
     return study
 
 
+def plots_of(study_of: StudyOf | None, only: Sequence[str] | None) -> list[Plot]:
+    """Choose the pictures: those of a study in its order, or all. Raises ClaimError."""
+    by_name = {plot.name: plot for plot in PLOTS}
+    for name in study_of.figures if study_of else ():
+        if name not in by_name:
+            raise ClaimError(f"study {study_of.name if study_of else ''}: there is no picture {name}")
+    wanted = study_of.figures if study_of else tuple(by_name)
+    return [by_name[name] for name in wanted if not only or name in only]
+
+
 def run(arguments: argparse.Namespace) -> None:
+    study_of = study_named(read_catalogue(), arguments.study) if arguments.study else None
+    if study_of and arguments.filter:
+        raise ClaimError("--study judges whole reports: leave out --filter")
+    plots = plots_of(study_of, arguments.only)
     study = read(arguments.reports, arguments.filter, arguments.program)
     first: Path = arguments.reports[0]
     folder: Path = arguments.out or first.with_name(f"{first.stem}.plots")
     folder.mkdir(parents=True, exist_ok=True)
     drawn: list[tuple[Figure, list[Spec]]] = []
-    for plot in PLOTS:
-        if arguments.only and plot.name not in arguments.only:
-            continue
+    for plot in plots:
         figure = draw(plot, study)
         specs = [spec_of(panel) for panel in figure.panels]
         drawn.append((figure, specs))
@@ -92,7 +112,12 @@ def run(arguments: argparse.Namespace) -> None:
             print(path)
     if "html" in arguments.format:
         page = folder / "index.html"
-        page.write_text(make_page(study, drawn), encoding="utf-8")
+        sections = []
+        if study_of:
+            judged = evaluate(study_of, study, arguments.reports, arguments.program)
+            sections = sections_of(study_of, study, *judged)
+        title = study_of.title if study_of else ""
+        page.write_text(make_page(study, drawn, title, sections), encoding="utf-8")
         print(page)
 
 
@@ -100,7 +125,7 @@ def main() -> int:
     arguments = options().parse_args()
     try:
         run(arguments)
-    except ReportError as error:
+    except (ReportError, ClaimError) as error:
         print(f"scripts/plot: {error}", file=sys.stderr)
         return 2
     except OSError as error:

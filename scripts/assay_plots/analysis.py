@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,6 +41,7 @@ from assay_plots.text import clean
 
 SCHEMA = "assay-analysis/1"
 ROOT = Path(__file__).resolve().parents[2]
+MAX_QUESTIONS = 2000  # in one call of the program
 LARGEST = 1e100  # the largest number in a picture, so that no ratio or sum overflows
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -68,9 +69,24 @@ def find_program(given: Path | None = None) -> Path:
     )
 
 
-def _ask(program: Path, paths: Sequence[Path], filter_text: str) -> str:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A metric of a cell, or its ratio to one of another cell; cells by their places in Study.all_cells."""
+
+    metric: str
+    other_metric: str  # empty: the same
+    cell: int
+    other: int | None
+
+    def text(self) -> str:
+        metrics = f"{self.metric}/{self.other_metric}" if self.other_metric else self.metric
+        return f"{metrics},{self.cell}" + ("" if self.other is None else f",{self.other}")
+
+
+def _ask(program: Path, paths: Sequence[Path], filter_text: str, questions: Sequence[Asked] = ()) -> str:
     command = [str(program), "show", "--format", "json", *(str(path.absolute()) for path in paths)]
     command += ["--filter", filter_text] if filter_text else []
+    command += [f"--ask={question.text()}" for question in questions]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode != 0:
         said = done.stderr.decode("utf-8", "replace").strip()
@@ -109,7 +125,8 @@ def _metric(of: Json, place: str) -> Metric | None:
 def _ratio(of: Json | None) -> Ratio | None:
     if of is None or (value := _finite(of["value"])) is None:
         return None
-    return Ratio(value, _finite(of["lower"]), _finite(of["upper"]), of["n"])
+    lower, upper, least, greatest = (_finite(of[name]) for name in ("lower", "upper", "least", "greatest"))
+    return Ratio(value, lower, upper, of["n"], least, greatest)
 
 
 def _published(of: Json, place: str) -> Published:
@@ -190,6 +207,7 @@ def _cell(of: Json, place: str) -> Cell:
         group=of["group"],
         series=clean(of["series"], 400),
         axes={key: _axis(value) for key, value in of["axes"].items()},
+        variant={clean(key, 80): clean(value) for key, value in (of["variant"] or {}).items()},
         is_op=of["is_op"],
         kind=clean(of["kind"], 40),
         status=of["status"],
@@ -217,6 +235,10 @@ def _cell(of: Json, place: str) -> Cell:
         train_loss=_curve(of["train_loss"]),
         epoch_time=_curve(of["epoch_time"]),
         first_epoch_ratio=_finite(of["first_epoch_ratio"]),
+        operators=tuple(
+            (clean(one["op"], 80), _number(one["seconds"], f"{place}.operators.seconds") or 0.0)
+            for one in of["operators"]
+        ),
         spread=_finite(of["spread"]),
         work={name: _number(value, f"{place}.work.{name}") or 0.0 for name, value in of["work"].items()},
         memory_limit=_finite(of["memory_limit"]),
@@ -271,6 +293,18 @@ def _study(head: Json, cells: list[Cell]) -> Study:
         list(dict.fromkeys(cell.series for cell in cells)),
         cells,
     )
+
+
+def read_answers(
+    paths: Sequence[Path], questions: Sequence[Asked], program: Path | None = None
+) -> list[Ratio | None]:
+    """Ask the program about cells of a study that was read without a filter. Raises ReportError."""
+    found: list[Ratio | None] = []
+    for i in range(0, len(questions), MAX_QUESTIONS):
+        text = _ask(find_program(program), paths, "", questions[i : i + MAX_QUESTIONS])
+        head = json.loads(text.partition('\n"cells": [\n')[0].rstrip(",") + "}")
+        found += [_ratio(answer["measured"]) for answer in head["answers"]]
+    return found
 
 
 def read_study(paths: Sequence[Path], filter_text: str = "", program: Path | None = None) -> Study:

@@ -283,6 +283,9 @@ def about(report: Report) -> str:
     return f"{plural(report.cells, 'cell')} measured on {machine}{when}, by Assay {version}."
 
 
+Section = tuple[str, str, str]  # name, title in the contents, HTML
+
+
 def title_of(study: Study) -> str:
     titles = [_text_at(report.run, "config", "title") for report in study.reports]
     if len(titles) == 1:
@@ -290,12 +293,19 @@ def title_of(study: Study) -> str:
     return "Assay: " + " beside ".join(report.label for report in study.reports)
 
 
-def make_page(study: Study, figures: Sequence[tuple[Figure, Sequence[Spec]]]) -> str:
+def make_page(
+    study: Study,
+    figures: Sequence[tuple[Figure, Sequence[Spec]]],
+    title: str = "",
+    more: Sequence[Section] = (),
+) -> str:
+    """Write the page; `more` are sections that come before the pictures."""
     drawn = [(figure, figure_section(figure, specs)) for figure, specs in figures if figure.panels]
     cells, cells_data = cells_section(study)
     parts = [
         ("summary", "In short", summary_section(study)),
         ("warnings", "Warnings", warnings_section(study)),
+        *more,
         *((figure.plot.name, figure.plot.title, html) for figure, (html, _) in drawn),
         ("cells", "All cells", cells),
         ("published", "Published", published_section(study)),
@@ -309,7 +319,7 @@ def make_page(study: Study, figures: Sequence[tuple[Figure, Sequence[Spec]]]) ->
     scripts += [blocks for _, (_, blocks) in drawn]
     scripts += [f"<script>{script}</script>" for script in (bundle, program)]
     return Template(_resource("page.html")).substitute(
-        title=escape(title_of(study)),
+        title=escape(title or title_of(study)),
         lead=escape(
             " ".join(f"{r.label}: {about(r)}" if len(study.reports) > 1 else about(r) for r in study.reports)
         ),

@@ -24,6 +24,8 @@ class Ratio:
     lower: float | None
     upper: float | None
     n: int
+    least: float | None = None  # over rounds
+    greatest: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ class Cell:
     group: int  # index of its group
     series: str  # "onednn graph": distinguishes it from the others of its group
     axes: dict[str, str]
+    variant: dict[str, str]  # axes without a field of their own, by their names
     is_op: bool
     kind: str
     status: str
@@ -140,6 +143,7 @@ class Cell:
     train_loss: tuple[CurvePoint, ...]
     epoch_time: tuple[CurvePoint, ...]
     first_epoch_ratio: float | None
+    operators: tuple[tuple[str, float], ...]  # op and seconds a step, largest first; with --profile
     spread: float | None
     work: dict[str, float]
     memory_limit: float | None  # minimum seconds per step

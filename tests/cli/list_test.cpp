@@ -63,6 +63,7 @@ TEST(Cli, names_the_nearest_command_option_and_kind) {
   expect({"inspect", "lenet5", "--precision", "fp31"}, "must be one of fp32");
   expect({"inspect"}, "WORKLOAD");
   expect({"show", "--format", "csw", "x"}, "did you mean 'csv'?");
+  expect({"show", "--ask", "step_time,0", "x"}, "no other format has them");
 }
 
 TEST(CliList, lists_every_kind_as_strict_json) {

@@ -193,6 +193,7 @@ class Maker:
         compiled = [fork["compile_seconds"] for fork in forks]
         each = [epochs(fork) for fork in forks]
         first = [c + e[0] if e else None for c, e in zip(compiled, each, strict=True)]
+        whole = [c + sum(e) if e else None for c, e in zip(compiled, each, strict=True)]
         out = {
             "step_time": metric(step, "s", "duration"),
             "samples_per_second": metric(
@@ -200,6 +201,7 @@ class Maker:
             ),
             "first_epoch_time": metric(first, "s", "duration", "steps were timed, not epochs"),
             "epoch_time": metric(map(later, forks), "s", "duration", "steps were timed, not epochs"),
+            "training_time": metric(whole, "s", "duration", "steps were timed, not epochs"),
             "compile_time": metric(compiled, "s", "duration"),
             "host_peak_rss": metric((fork["host_peak_rss"] for fork in forks), "B", "bytes"),
             "planned_arena": metric((fork["memory"]["planned_arena"] for fork in forks), "B", "bytes"),
@@ -284,6 +286,48 @@ def everything() -> Json:
     cells.append(unrun(lost, "unavailable", reason))
     cells.append(unrun(wrong, "wrong_result", "check/gradient/conv1.weight is 3.5 times its bound"))
     return report(cells)
+
+
+def studies() -> Json:
+    """Make a report for the pictures of studies: threads, latencies, schedules, profiles, networks."""
+    m = Maker(2)
+    cells: list[Json] = []
+    for threads in (1, 2, 4):
+        for (backend, mode, kind), sample in STEPS.items():
+            forks = m.steps_forks((2e-4 + 200 * sample) / threads**0.7, WIDE, 5)
+            cells.append(m.cell(backend, mode, kind, forks, threads=threads))
+    for (backend, mode, kind), sample in STEPS.items():
+        forks = m.steps_forks(2e-4 + sample, WIDE, 5)
+        for fork in forks:
+            fork["latencies_ns"] = [round(1e9 * sample * m.random.uniform(1, 3)) for _ in range(1000)]
+        cells.append(m.cell(backend, mode, kind, forks, workload="mlp", task="infer", batch=1, threads=1))
+    cells.append(m.cell("onednn", "graph", "bare", m.steps_forks(1e-3, WIDE, 5), workload="mlp", batch=32))
+    for schedule in ("", "every:2x0.9"):
+        for backend in ("torch", "mxnet"):
+            forks = m.epoch_forks(2e-3, WIDE, 4)
+            cell = m.cell(backend, "eager", "framework", forks, measure="epochs:4", loader="harness")
+            variant = {"variant": {"schedule": schedule}} if schedule else {}
+            name = cell["id"].replace("/epochs", f"/schedule={schedule}/epochs") if schedule else cell["id"]
+            cells.append(cell | variant | {"id": name})
+    profiled = m.steps_forks(1e-3, WIDE, 5)
+    for fork in profiled:
+        seconds = {"convolution": 4e-4, "relu": 1e-4, "linear": 3e-4}
+        fork["operators"] = [
+            {"node": f"{op}1", "op": op, "seconds": 10 * each * m.random.uniform(0.9, 1.1), "calls": 10}
+            for op, each in seconds.items()
+        ]
+    cells.append(m.cell("onednn", "eager", "framework", profiled))
+    for workload, naive in (("alexnet", 1.3e9), ("vgg_a", 8.7e9)):
+        cell = m.cell("reference", "graph", "oracle", m.steps_forks(1e-1, 1, 1), workload=workload)
+        sizes = {"naive": naive, "in_place": naive / 1.5}
+        sizes |= {"co_share": naive / 2.4, "lower_bound": naive / 2.5}
+        for name, size in sizes.items():
+            cell["metrics"][f"plan_{name}"] = metric([round(size)], "B", "bytes")
+        cell["metrics"]["plan_saving"] = metric([2.4], "1", "ratio")
+        source = {"source": "Somebody 2015", "statement": "", "to": None}
+        cell["published"] = [{"metric": "plan_saving", "value": 2.0, "unit": "1"} | source]
+        cells.append(cell)
+    return report(cells) | {"rules": 2}
 
 
 def large(count: int, forks: int = 3, blocks: int = 20) -> Json:

@@ -63,6 +63,16 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return study_at(path)
 
 
+@pytest.fixture(scope="module")
+def of_studies(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    path = tmp_path_factory.mktemp("plots") / "studies.json"
+    path.write_text(json.dumps(made_report.studies()))
+    return study_at(path)
+
+
+OF_STUDIES = ("networks", "speedup", "latency", "profile", "schedules", "plans")
+
+
 def drawn(study: Study, name: str) -> Figure:
     return draw(next(plot for plot in PLOTS if plot.name == name), study)
 
@@ -80,8 +90,11 @@ def rows_of(figure: Figure, field: str) -> list[Json]:
 
 
 @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: plot.name)
-def test_every_picture_is_drawn_of_a_report_that_has_everything(everything: Study, plot: Any) -> None:
-    figure = draw(plot, everything)
+def test_every_picture_is_drawn_of_a_report_that_has_everything(
+    everything: Study, of_studies: Study, plot: Any
+) -> None:
+    utilised = plot.name == "speed_utilisation"
+    figure = draw(plot, of_studies if utilised or plot.name in OF_STUDIES else everything)
     assert figure.left_out == ""
     assert figure.panels
     svg = figure_svg(figure, [spec_of(p) for p in figure.panels])
@@ -89,7 +102,7 @@ def test_every_picture_is_drawn_of_a_report_that_has_everything(everything: Stud
     assert root.tag.endswith("svg")
     texts = "".join(root.itertext())
     assert plot.title in texts
-    assert "onednn" in texts or plot.name == "memory"
+    assert {"memory": "naive", "plans": "naive", "schedules": "mxnet"}.get(plot.name, "onednn") in texts
 
 
 def test_bars_stand_for_the_metric_and_its_interval(everything: Study) -> None:
@@ -159,6 +172,74 @@ def test_the_heat_map_marks_what_is_past_its_bound(everything: Study) -> None:
     assert [(row["series"], row["text"]) for row in wrong] == [("numpy eager", "3.5 times the bound")]
 
 
+def test_a_speed_up_is_over_the_fewest_threads(of_studies: Study) -> None:
+    rows = [row for row in rows_of(drawn(of_studies, "speedup"), "share") if row["series"] == "onednn graph"]
+    assert [row["threads"] for row in rows] == [1, 2, 4]
+    rates = [cell.value("samples_per_second") for cell in of_studies.cells if cell.series == "onednn graph"]
+    assert [row["speedup"] for row in rows] == pytest.approx(
+        [rate / (rates[0] or 1) for rate in rates[:3] if rate]
+    )
+
+
+def test_bars_stand_in_groups_over_the_axis(everything: Study, of_studies: Study) -> None:
+    places = {row["place"] for row in rows_of(drawn(everything, "bars"), "place")}
+    assert places == {"32", "64", "128", "256"}
+    figure = drawn(of_studies, "bars")
+    assert {row["place"] for row in rows_of(figure, "place")} == {
+        "1",
+        "2",
+        "4",
+        "every:2x0.9",
+        "the network's own",
+    }
+    titles = [panel.heading.title for panel in figure.panels]
+    assert any(title.startswith("training: lenet5, training") and "schedule" in title for title in titles)
+
+
+def test_a_published_number_is_marked_on_its_bar(everything: Study) -> None:
+    marks = rows_of(drawn(everything, "bars"), "published")
+    base = everything.cells[0].value("step_time")
+    assert base is not None
+    assert [(mark["place"], mark["published"]) for mark in marks] == [("32", pytest.approx(1.8 * base))]
+
+
+def test_latencies_rise_from_the_median_to_the_slowest(of_studies: Study) -> None:
+    rows = [row for row in rows_of(drawn(of_studies, "latency"), "percentile") if row["series"] == "jax jit"]
+    assert [row["percentile"] for row in rows] == ["p50", "p90", "p99", "p99.9"]
+    seconds = [row["seconds"] for row in rows]
+    assert seconds == sorted(seconds)
+
+
+def test_both_schedules_are_in_one_panel(of_studies: Study) -> None:
+    (panel,) = drawn(of_studies, "schedules").panels
+    rows = [row for data in spec_of(panel)["datasets"].values() for row in data]
+    assert {(row["series"], row["schedule"]) for row in rows} == {
+        (series, schedule)
+        for series in ("torch eager", "mxnet eager")
+        for schedule in ("the network's own", "every:2x0.9")
+    }
+
+
+def test_a_profile_is_stacked_by_operator(of_studies: Study) -> None:
+    rows = rows_of(drawn(of_studies, "profile"), "op")
+    assert [row["op"] for row in rows] == ["convolution", "linear", "relu"]
+    assert sum(row["seconds"] for row in rows) == pytest.approx(8e-4, rel=0.1)
+
+
+def test_plans_are_shares_of_the_naive_one_over_networks(of_studies: Study) -> None:
+    figure = drawn(of_studies, "plans")
+    rows = rows_of(figure, "plan")
+    assert [row["share"] for row in rows if row["plan"] == "naive"] == [1.0, 1.0]
+    assert {row["network"] for row in rows} == {"alexnet", "vgg_a"}
+    assert [row["share"] for row in rows_of(figure, "source")] == [0.5, 0.5]
+
+
+def test_the_dimension_of_an_operator_has_a_band_over_its_forks(everything: Study) -> None:
+    rows = rows_of(drawn(everything, "dimension"), "dimension")
+    assert sorted({row["dimension"] for row in rows}) == [16, 64, 256, 1024, 65536, 1048576]
+    assert all(row["low"] <= row["seconds"] <= row["high"] for row in rows)
+
+
 def test_a_series_has_one_colour_in_every_picture(everything: Study) -> None:
     colours: dict[str, set[str]] = {}
     for plot in PLOTS:
@@ -200,6 +281,7 @@ def test_what_a_report_lacks_is_left_out_with_the_reason() -> None:
     left = {plot.name: draw(plot, study).left_out for plot in PLOTS}
     assert {name for name, reason in left.items() if reason} == {
         *("batch", "operators", "accuracy", "convergence", "epochs", "first_epoch"),
+        *("bars", "dimension", *OF_STUDIES),
     }
     assert "assay run --epochs" in left["epochs"]
     assert "op/gemm" in left["operators"]
@@ -577,7 +659,8 @@ def test_ratios_and_taxes_are_those_of_assay_show() -> None:
 
 
 def test_the_made_reports_are_reports(tmp_path: Path) -> None:
-    for name, report in (("everything", made_report.everything()), ("large", made_report.large(8))):
+    made = {"everything": made_report.everything(), "studies": made_report.studies()}
+    for name, report in (made | {"large": made_report.large(8)}).items():
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps(report))
         done = subprocess.run([PROGRAM, "validate", path], capture_output=True, text=True, check=False)
@@ -648,3 +731,33 @@ def test_another_form_of_the_analysis_is_refused(tmp_path: Path) -> None:
     program.chmod(0o755)
     with pytest.raises(ReportError, match="assay-analysis/99; these pictures need assay-analysis/1"):
         read_study([GOLDEN], program=program)
+
+
+def test_the_page_of_a_study_has_its_text_claims_and_pictures(tmp_path: Path) -> None:
+    report = made_report.studies()
+    report["cells"] = report["cells"][-2:]
+    path = tmp_path / "plans.json"
+    path.write_text(json.dumps(report))
+    done = plot(path, "--study", "mxnet-memory", "--format", "html", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    sections = re.findall(r'<section id="([a-z_-]+)"', page)
+    assert sections[:2] == ["summary", "warnings"]
+    assert [name for name in sections if name in ("study", "claims", "plans", "memory")] == [
+        *("study", "claims", "plans", "memory")
+    ]
+    assert "<title>MXNet&#x27;s documents: memory plans over networks</title>" in page
+    assert "holds" in page[page.index('id="claims"') : page.index('id="plans"')]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--study", "nonsense"], "there is no study nonsense; there are smartia-table-4"),
+        (["--study", "mxnet-memory", "--filter", "a"], "--study judges whole reports: leave out --filter"),
+    ],
+)
+def test_a_study_that_cannot_be_drawn_is_refused(tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = plot(GOLDEN, *arguments, "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert said in done.stderr

@@ -88,6 +88,8 @@ Json fork_json(const AnalyzedFork& analyzed) {
            })}};
 }
 
+Json operator_json(const OperatorTime& time) { return {{"op", time.op}, {"seconds", time.seconds}}; }
+
 Json point_json(const CurvePoint& point) {
   return {{"epoch", point.epoch},
           {"median", point.median},
@@ -204,6 +206,7 @@ Json cell_json(const AnalyzedCell& analyzed) {
       {"train_loss", list(analyzed.train_loss, point_json)},
       {"epoch_time", list(analyzed.epoch_time, point_json)},
       {"first_epoch_ratio", known(analyzed.first_epoch_ratio)},
+      {"operators", list(analyzed.operators, operator_json)},
       {"spread", known(analyzed.spread)},
       {"work", {{"flops", cell.work.flops}, {"bytes", cell.work.bytes}}},
       {"memory_limit", known(analyzed.memory_limit)},
@@ -275,6 +278,14 @@ Json row_json(const MetricRow& row) {
           {"about", row.about}};
 }
 
+Json answer_json(const Analysis& all, const Question& question) {
+  return {{"metric", question.metric},
+          {"other_metric", question.other_metric.empty() ? question.metric : question.other_metric},
+          {"cell", question.cell},
+          {"other", known(question.other)},
+          {"measured", ratio_json(answer_to(all, question))}};
+}
+
 Json plan_json(const AnalyzedPlan& plan) { return {{"cell", plan.cell}, {"persistent", plan.persistent}}; }
 
 std::string line(const Json& json) {
@@ -283,7 +294,7 @@ std::string line(const Json& json) {
 
 }  // namespace
 
-std::string analysis_text(const Analysis& all) {
+std::string analysis_text(const Analysis& all, const std::vector<Question>& questions) {
   std::string out = "{\"schema\": \"" + std::string(analysis_schema) + "\"";
   // Item by item, because JSON objects of the whole document would need many times the memory of its text.
   const auto add = [&out](const char* name, std::size_t count, const auto& item) {
@@ -299,6 +310,7 @@ std::string analysis_text(const Analysis& all) {
   add("families", all.families.size(), [&](std::size_t i) { return family_json(all.families[i]); });
   add("groups", all.groups.size(), [&](std::size_t i) { return group_json(all, all.groups[i]); });
   add("plans", all.plans.size(), [&](std::size_t i) { return plan_json(all.plans[i]); });
+  add("answers", questions.size(), [&](std::size_t i) { return answer_json(all, questions[i]); });
   add("cells", all.cells.size(), [&](std::size_t i) { return cell_json(all.cells[i]); });
   return out + "}\n";
 }

@@ -46,8 +46,8 @@ std::string csv_field(std::string_view text);
 // The analysis of reports as JSON, for programs that draw or search it: docs/reference/analysis.md.
 inline constexpr const char* analysis_schema = "assay-analysis/1";
 
-// Strict JSON, with one line for each cell, group and family. Numbers that are not finite are null.
-std::string analysis_text(const Analysis& all);
+// Strict JSON, with one line for each cell, group, family and answer. Numbers that are not finite are null.
+std::string analysis_text(const Analysis& all, const std::vector<Question>& questions = {});
 
 // The report in the format of google/benchmark's JSON, for its compare.py and other programs that read that
 // format.

@@ -13,6 +13,7 @@
 #include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/print/printers.hpp"
+#include "harness/conductor/print/questions.hpp"
 #include "harness/conductor/print/report_tables.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "harness/core/text.hpp"
@@ -26,6 +27,7 @@ struct ShowOptions {
   std::vector<std::string> files;
   std::string format = "console";
   std::string filter;
+  std::vector<std::string> questions;
 };
 
 // Each report keeps its own tables, because cells of different reports did not run in the same rounds.
@@ -61,6 +63,11 @@ std::vector<std::string> labels(const std::vector<std::string>& files) {
   return found;
 }
 
+void print_analysis(const std::vector<Report>& reports, const ShowOptions& options) {
+  const Analysis all = analyze(reports, labels(options.files));
+  print(analysis_text(all, read_questions(options.questions, all)));
+}
+
 const std::vector<std::string>& show_formats() {
   static const std::vector<std::string> formats{"console", "markdown", "csv", "json", "gbench"};
   return formats;
@@ -72,6 +79,8 @@ int show(const ShowOptions& options) {
                                  suggestion(options.format, show_formats())));
   if (options.format == "gbench" && options.files.size() > 1)
     throw UsageError("show: --format gbench takes only one report, because the format has one context");
+  if (!options.questions.empty() && options.format != "json")
+    throw UsageError("show: --ask adds answers to --format json; no other format has them");
   std::vector<Report> reports;
   for (const std::string& file : options.files) {
     reports.push_back(load_report(file, Contradictions::shown));
@@ -84,7 +93,7 @@ int show(const ShowOptions& options) {
   else if (options.format == "csv")
     print(csv(reports));
   else if (options.format == "json")
-    print(analysis_text(analyze(reports, labels(options.files))));
+    print_analysis(reports, options);
   else if (options.format == "gbench")
     print(gbench_text(reports.front()));
   else
@@ -108,6 +117,14 @@ void add_show(CLI::App& app, Context& context) {
   context.choices[format] = show_formats();
   command->add_option("--filter", options->filter, "Only cells whose id contains one of these texts")
       ->type_name("TEXT,...");
+  command
+      ->add_option(
+          "--ask", options->questions,
+          "With --format json, also: a metric of a cell over its rounds, or its ratio to one of another "
+          "cell, paired within rounds; once or more")
+      ->type_name("METRIC[/METRIC],CELL[,CELL]")
+      ->take_all()
+      ->allow_extra_args(false);
   command->callback([options, &context] { context.action = [options] { return show(*options); }; });
 }
 

@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/conductor/print/questions.hpp"
+#include "harness/core/error.hpp"
 #include "harness/core/json/strict_json.hpp"
 #include "harness/report/metric_table.hpp"
 #include "tests/unit/report/sample_report.hpp"
@@ -73,6 +75,74 @@ TEST(AnalysisJson, StaysStrictAndALineForEachCellWhateverAReportHolds) {
   EXPECT_EQ(line, "]}");
 }
 
+Json answers(const Report& report, const std::vector<std::string>& questions) {
+  const Analysis all = analyze(report);
+  return parse_strict_json(analysis_text(all, read_questions(questions, all)), "analysis")["answers"];
+}
+
+TEST(AnalysisJson, AnswersWithPairedRatiosAndValues) {
+  const Json found =
+      answers(test::sample_report(6), {"step_time,1,0", "step_time,0", "step_time/step_time,1,1"});
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0]["cell"], 1);
+  EXPECT_EQ(found[0]["other"], 0);
+  EXPECT_NEAR(found[0]["measured"]["value"].get<double>(), 4, 1e-9);
+  EXPECT_EQ(found[0]["measured"]["n"], 6);
+  EXPECT_FALSE(found[0]["measured"]["lower"].is_null());
+  EXPECT_EQ(found[1]["other"], nullptr);
+  EXPECT_EQ(found[1]["measured"]["n"], 6);
+  EXPECT_LT(found[1]["measured"]["least"], found[1]["measured"]["greatest"]);
+  EXPECT_EQ(found[2]["measured"]["least"], 1.0);
+}
+
+TEST(AnalysisJson, AnswersNothingWhereAValueIsMissing) {
+  const Json found = answers(test::sample_report(6), {"gpu_utilisation,0,1", "gpu_utilisation,0"});
+  EXPECT_EQ(found[0]["measured"], nullptr);
+  EXPECT_EQ(found[1]["measured"], nullptr);
+}
+
+TEST(AnalysisJson, DoesNotPairCellsOfTwoReports) {
+  const std::vector<Report> reports{test::sample_report(6), test::sample_report(6)};
+  const Analysis all = analyze(reports, std::vector<std::string>{"a", "b"});
+  const std::optional<PairedRatio> ratio = answer_to(all, {.metric = "step_time", .cell = 1, .other = 2});
+  ASSERT_TRUE(ratio);
+  EXPECT_NEAR(ratio->value, 4, 0.1);
+  EXPECT_EQ(ratio->n, 0);
+  EXPECT_FALSE(ratio->lower);
+}
+
+TEST(AnalysisJson, RefusesQuestionsThatItCannotRead) {
+  for (const auto& [text, why] :
+       std::vector<std::pair<std::string, std::string>>{{"step_time", "one or two cells"},
+                                                        {"step_tim,0", "did you mean 'step_time'"},
+                                                        {"step_time,9", "there is no cell 9"},
+                                                        {"step_time,-1", "not the place of a cell"},
+                                                        {"step_time,0x", "not the place of a cell"},
+                                                        {"step_time,", "not the place of a cell"},
+                                                        {"step_time/epoch_time,0", "needs two cells"},
+                                                        {"a/b/c,0,1", "more than two metrics"}}) {
+    try {
+      answers(test::sample_report(1), {text});
+      ADD_FAILURE() << text;
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(why)) << text;
+    }
+  }
+}
+
+TEST(AnalysisJson, HoldsTheProfileByOp) {
+  Report report = test::sample_report(2);
+  Fork& first = report.cells[0].forks[0];
+  first.operators = Json::parse(R"([{"node": "a", "op": "relu", "seconds": 4, "calls": 4},
+                                    {"node": "b", "op": "linear", "seconds": 9, "calls": 3},
+                                    {"node": "c", "op": "relu", "seconds": 2, "calls": 1},
+                                    {"node": "d", "op": "relu", "seconds": null, "calls": 1}, 7])");
+  report.cells[0].forks[1].operators =
+      Json::parse(R"([{"node": "a", "op": "relu", "seconds": 8, "calls": 8}])");
+  EXPECT_EQ(analyzed(report)["cells"][0]["operators"],
+            Json::parse(R"([{"op": "relu", "seconds": 2.0}, {"op": "linear", "seconds": 1.5}])"));
+}
+
 TEST(AnalysisJson, OfNoCellsIsWhole) { EXPECT_EQ(analyzed({})["cells"], Json::array()); }
 
 // Names of the fields, without what a report names itself.
@@ -92,8 +162,11 @@ void collect(const Json& json, std::set<std::string>& names) {
 TEST(AnalysisJson, EveryFieldIsDocumented) {
   Report report = test::sample_report(6);
   report.cells[0].forks[0].evaluations.push_back({.epoch = 1, .split = DataSplit::train, .samples = 1});
+  report.cells[0].forks[0].operators =
+      Json::parse(R"([{"node": "a", "op": "relu", "seconds": 4, "calls": 4}])");
   std::set<std::string> names;
-  collect(analyzed(report), names);
+  const Analysis all = analyze(report);
+  collect(parse_strict_json(analysis_text(all, read_questions({"step_time,0,1"}, all)), "analysis"), names);
   EXPECT_GT(names.size(), 90u);
   std::ifstream file(ASSAY_DOCS "/reference/analysis.md");
   const std::string page((std::istreambuf_iterator<char>(file)), {});

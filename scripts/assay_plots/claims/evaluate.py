@@ -1,0 +1,216 @@
+"""Puts a study's claims to reports: a line for each claim and combination of its axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from assay_plots.analysis import Asked, read_answers, read_study
+from assay_plots.claims import cells as of_cells
+from assay_plots.claims.catalogue import ROOT, Axes, Claim, ClaimError, StudyOf, Withdrawal
+from assay_plots.claims.configs import Config, ConfigRow, Entry, entries_of, read_config
+from assay_plots.claims.judge import ABSENT, UNDECIDED, Verdict, judge, together
+from assay_plots.over_axis import WITHOUT
+from assay_plots.report import Cell, Ratio, Study
+
+_MISSING = ("unavailable", "unsupported")
+MOST_NAMED = 4  # values of an axis in the name of a line
+Answers = Callable[[Asked], Ratio | None]
+Places = dict[int, int]  # id of a cell -> its place in Study.all_cells
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A cell of a report, the other one if the claim is a ratio, and what was asked of them."""
+
+    cell: Cell
+    other: Cell | None
+    asked: Asked | None  # None: `verdict` says why there is nothing to ask
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the table of claims."""
+
+    study: str
+    claim: Claim
+    entry: Entry | None
+    cells: str
+    pairs: tuple[Pair, ...]
+    measured: tuple[Ratio, ...]
+    verdict: Verdict | None  # None: a comparison that the study did not make
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    claim: Claim
+    entry: Entry | None
+    cells: str
+    pairs: tuple[Pair, ...]
+
+
+def changed_axes(study: Study) -> set[str]:
+    """Name the axes and settings of the configs that a command line changed."""
+    configs = [report.run.get("config") for report in study.reports]
+    lists = [config.get("overridden") for config in configs if isinstance(config, dict)]
+    return {name for names in lists if isinstance(names, list) for name in names if isinstance(name, str)}
+
+
+def _wanted(claim: Claim, row: ConfigRow | None, changed: set[str]) -> Axes:
+    """Give the axes that pick the cells of a line: those of the row, narrowed by the claim's own."""
+    wanted = {axis: values for axis, values in row.axes.items() if axis not in changed} if row else {}
+    for axis, values in claim.cell.items():
+        wanted[axis] = tuple(one for one in values if axis not in wanted or one in wanted[axis])
+    return wanted
+
+
+def _lines_of(claim: Claim, wanted: Axes, found: Sequence[Cell]) -> Iterator[Axes]:
+    choices: list[tuple[str, ...]] = []
+    for axis in claim.by:
+        seen = dict.fromkeys(of_cells.value_of(cell, axis) for cell in found)
+        choices.append(wanted.get(axis) or tuple(seen) or ("",))
+    for combination in product(*choices):
+        yield {axis: (one,) for axis, one in zip(claim.by, combination, strict=True) if one}
+
+
+def _named(axes: Axes) -> str:
+    """Write axes as words: workload, backend, mode and device, then the others with their names."""
+    first = ("workload", "backend", "mode", "device")
+    plain = " ".join(" or ".join(axes[axis]) for axis in first if axis in axes)
+    others = [f"{axis.replace('-', ' ')} {' or '.join(axes[axis])}" for axis in axes if axis not in first]
+    return ", ".join(([plain] if plain else []) + others)
+
+
+def _about(claim: Claim, wanted: Axes, to: Axes | None) -> str:
+    """Name the cells of a line: by what the claim picks, and by what the row has one value of."""
+    shown = {
+        axis: values
+        for axis, values in wanted.items()
+        if values != ("",)
+        and values != (WITHOUT.get(axis),)
+        and axis not in ("dataset", "loader")
+        and (len(values) == 1 or axis in claim.cell or axis in ("workload", "mode", "backend"))
+        and len(values) <= MOST_NAMED
+    }
+    return _named(shown) + (f" / {_named(to)}" if to else "")
+
+
+def _absent(cell: Cell) -> Verdict | None:
+    """Say why a cell has no number."""
+    if cell.status == "ok":
+        return None
+    word = ABSENT if cell.status in _MISSING else UNDECIDED
+    return Verdict(word, f"{cell.series}: {cell.reason or cell.status}")
+
+
+def _pair(claim: Claim, to: Axes | None, cell: Cell, study: Study, places: Places) -> Pair:
+    quick = {i for i, report in enumerate(study.reports) if report.run.get("quick") is True}
+    if cell.report in quick:
+        return Pair(cell, None, None, Verdict(UNDECIDED, "a quick run is not a measurement"))
+    if absent := _absent(cell):
+        return Pair(cell, None, None, absent)
+    if to is None:
+        here = places[id(cell)]
+        return Pair(cell, None, Asked(claim.metric, claim.over, here, here if claim.over else None), None)
+    other = of_cells.other_side(cell, to, study.all_cells)
+    if other is None:
+        return Pair(cell, None, None, Verdict(ABSENT, f"no report has the other side, {_named(to)}"))
+    if other.report in quick:
+        return Pair(cell, other, None, Verdict(UNDECIDED, "a quick run is not a measurement"))
+    if absent := _absent(other):
+        return Pair(cell, other, None, absent)
+    return Pair(cell, other, Asked(claim.metric, "", places[id(cell)], places[id(other)]), None)
+
+
+def _open_lines(claim: Claim, config: Config, study: Study) -> Iterator[_Open]:
+    places = {id(cell): i for i, cell in enumerate(study.all_cells)}
+    behind: list[tuple[ConfigRow | None, Entry | None]] = []
+    behind += entries_of(claim, config) if claim.published else [(None, None)]
+    for row, entry in behind:
+        wanted = _wanted(claim, row, changed_axes(study))
+        to = entry.to if claim.to_of_config and entry else claim.to
+        found = [cell for cell in study.cells if of_cells.has(cell, wanted)]
+        found = [cell for cell in found if to is None or not of_cells.has(cell, to)]
+        for line in _lines_of(claim, wanted, found):
+            cells = [cell for cell in found if of_cells.has(cell, line)]
+            pairs = tuple(_pair(claim, to, cell, study, places) for cell in cells)
+            yield _Open(claim, entry, _about(claim, wanted | line, to), pairs)
+
+
+def _withdrawn(claim: Claim, pair: Pair, study: Study) -> Withdrawal | None:
+    starts = {study.reports[cell.report].run.get("start") for cell in (pair.cell, pair.other) if cell}
+    return next((one for one in claim.withdrawn if one.start in starts), None)
+
+
+def _verdict_of(
+    pair: Pair, claim: Claim, entry: Entry | None, measured: Ratio | None, study: Study
+) -> Verdict:
+    if pair.verdict:
+        return pair.verdict
+    if withdrawal := _withdrawn(claim, pair, study):
+        return Verdict(UNDECIDED, f"withdrawn: {withdrawal.reason}")
+    if measured is None:
+        return Verdict(UNDECIDED, f"{claim.metric} was not measured")
+    assert claim.rule is not None
+    return judge(claim.rule, entry.value if entry else None, measured, claim.exact)
+
+
+def _close(line: _Open, study: Study, name: str, answers: Answers) -> Line:
+    measured = [answers(pair.asked) if pair.asked else None for pair in line.pairs]
+    known = tuple(one for one in measured if one is not None)
+    verdict: Verdict | None = None
+    if line.claim.rule:
+        each = [
+            _verdict_of(pair, line.claim, line.entry, one, study)
+            for pair, one in zip(line.pairs, measured, strict=True)
+        ]
+        verdict = together(each) if each else Verdict(ABSENT, "no report has such a cell")
+    return Line(name, line.claim, line.entry, line.cells, line.pairs, known, verdict)
+
+
+def _check_metrics(study_of: StudyOf, study: Study) -> None:
+    used = [(claim.id, metric) for claim in (*study_of.claims, *study_of.comparisons)
+            for metric in (claim.metric, claim.over) if metric]  # fmt: skip
+    used += [("columns", metric) for metric in study_of.columns]
+    for where, metric in used:
+        if metric not in study.metrics:
+            raise ClaimError(f"study {study_of.name}, {where}: there is no metric {metric}")
+
+
+def evaluate(
+    study_of: StudyOf, study: Study, paths: Sequence[Path], program: Path | None = None
+) -> tuple[list[Line], list[Line]]:
+    """Judge the claims of a study, and measure its comparisons. Raises ClaimError and ReportError."""
+    _check_metrics(study_of, study)
+    configs = {name: read_config(name) for name in study_of.configs}
+    lines = [line for claim in study_of.claims for line in _open_lines(claim, configs[claim.config], study)]
+    more = [
+        line for claim in study_of.comparisons for line in _open_lines(claim, configs[claim.config], study)
+    ]
+    asked = list(dict.fromkeys(pair.asked for line in lines + more for pair in line.pairs if pair.asked))
+    found = dict(zip(asked, read_answers(paths, asked, program), strict=True))
+    close = [_close(line, study, study_of.name, found.__getitem__) for line in lines]
+    also = [_close(line, study, study_of.name, found.__getitem__) for line in more]
+    return close, [line for line in also if line.measured]
+
+
+def read_for(
+    study_of: StudyOf, paths: Sequence[Path], program: Path | None = None
+) -> tuple[Study, list[Line], list[Line]]:
+    """Read reports of a study and put its claims to them."""
+    study = read_study(paths, "", program)
+    return (study, *evaluate(study_of, study, paths, program))
+
+
+def is_of(study_of: StudyOf, study: Study, report: int, path: Path) -> bool:
+    """Whether a report is a sample of the study, or was measured by a config of it or by a copy of one."""
+    if path.resolve() in [ROOT / sample for sample in study_of.samples]:
+        return True
+    config = study.reports[report].run.get("config")
+    if not isinstance(config, dict):
+        return False
+    titles = {read_config(name).title for name in study_of.configs}
+    return config.get("name") in study_of.configs or config.get("title") in titles

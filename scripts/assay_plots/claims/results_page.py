@@ -1,0 +1,84 @@
+"""Writes results/README.md from the shipped samples, the catalogue and a text for each study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from assay_plots.analysis import Asked, read_answers
+from assay_plots.claims.catalogue import ROOT, ClaimError, StudyOf
+from assay_plots.claims.evaluate import Line, read_for
+from assay_plots.claims.output import HEADS, markdown_table, ratio_text, row_of
+from assay_plots.report import Cell, Ratio, Study
+
+INTRODUCTION = ROOT / "results/studies/introduction.md"
+MADE = (
+    "<!-- Made by scripts/claims --results from results/claims.json, results/studies and results/samples. -->"
+)
+
+
+def read_text(path: str) -> str:
+    """Read a text of the catalogue. Raises ClaimError."""
+    try:
+        return (ROOT / path).read_text(encoding="utf-8").strip() + "\n"
+    except OSError as error:
+        raise ClaimError(f"{path}: {error.strerror}") from error
+
+
+def _axes_that_differ(cells: Sequence[Cell]) -> list[str]:
+    keys = [key for key in cells[0].axes if key not in ("backend", "mode", "layout")]
+    return [key for key in keys if len({cell.axes[key] for cell in cells}) > 1]
+
+
+def _value(study: Study, ratio: Ratio | None, metric: str) -> str:
+    if ratio is None:
+        return "–"
+    row = study.metrics[metric]
+    return ratio_text(ratio, row.hint, row.unit)
+
+
+def measured_table(study_of: StudyOf, study: Study, paths: Sequence[Path], program: Path | None) -> str:
+    """Write the chosen metrics of every cell that was measured."""
+    cells = [(i, cell) for i, cell in enumerate(study.all_cells) if cell.status == "ok"]
+    if not cells or not study_of.columns:
+        return ""
+    asked = [Asked(metric, "", i, None) for i, _ in cells for metric in study_of.columns]
+    answers = dict(zip(asked, read_answers(paths, asked, program), strict=True))
+    differing = _axes_that_differ([cell for _, cell in cells])
+    rows = []
+    for i, cell in cells:
+        values = [_value(study, answers[Asked(m, "", i, None)], m) for m in study_of.columns]
+        name = f"{cell.axes['backend']} {cell.axes['mode']}"
+        rows.append([*(cell.axes[key] for key in differing), name, *values, str(len(cell.counted_forks()))])
+    heads = [*(key.replace("_", " ") for key in differing), "backend, mode"]
+    heads += [study.metrics[metric].heading for metric in study_of.columns] + ["forks"]
+    return markdown_table(heads, rows)
+
+
+def _section(study_of: StudyOf, program: Path | None) -> str:
+    paths = [ROOT / sample for sample in study_of.samples]
+    study, lines, more = read_for(study_of, paths, program)
+    parts = [f"## {study_of.title}\n", read_text(study_of.text)]
+    if table := measured_table(study_of, study, paths, program):
+        parts += ["### Measured\n", table]
+    if more:
+        rows = [_comparison(line, study) for line in more]
+        parts += ["### Compared\n", markdown_table(("what", "cells", "ratio"), rows)]
+    parts += ["### Claims\n", markdown_table(HEADS, (row_of(line, study) for line in lines))]
+    return "\n".join(parts)
+
+
+def _comparison(line: Line, study: Study) -> tuple[str, str, str]:
+    sentence, cells, _, measured, _ = row_of(line, study)
+    return sentence, cells, measured
+
+
+def results_page(studies: Sequence[StudyOf], program: Path | None = None) -> str:
+    """Write the page of all studies that have samples. Raises ClaimError and ReportError."""
+    sampled = [study for study in studies if study.samples]
+    others = [(study.name, study.title) for study in studies if not study.samples]
+    parts = [read_text(str(INTRODUCTION.relative_to(ROOT))), MADE + "\n"]
+    parts += [_section(study, program) for study in sampled]
+    if others:
+        parts += ["## Studies without a sample\n", markdown_table(("study", "what"), others)]
+    return "\n".join(parts)

@@ -1,0 +1,62 @@
+"""The parts of a page that a study adds: its text, and its claims with their verdicts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+
+from assay_plots.claims.catalogue import StudyOf
+from assay_plots.claims.evaluate import Line
+from assay_plots.claims.output import HEADS, row_of
+from assay_plots.claims.results_page import read_text
+from assay_plots.page import Section, plain_table, section
+from assay_plots.report import Study
+
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_CODE = re.compile(r"`([^`]*)`")
+_BOLD = re.compile(r"\*\*([^*]*)\*\*")
+
+
+def _inline(text: str) -> str:
+    text = escape(_LINK.sub(r"\1", text))
+    return _BOLD.sub(r"<b>\1</b>", _CODE.sub(r"<code>\1</code>", text))
+
+
+def html_of(text: str) -> str:
+    """Write the text of a study as HTML: paragraphs, lists and blocks of code."""
+    out: list[str] = []
+    for block in re.split(r"\n\s*\n", text.strip()):
+        lines = block.splitlines()
+        if all(line.startswith("    ") for line in lines):
+            out.append(f"<pre>{escape(chr(10).join(line[4:] for line in lines))}</pre>")
+        elif block.startswith("- "):
+            items = re.split(r"\n- ", block[2:])
+            out.append(
+                "<ul>" + "".join(f"<li>{_inline(' '.join(item.split()))}</li>" for item in items) + "</ul>"
+            )
+        else:
+            out.append(f"<p>{_inline(' '.join(block.split()))}</p>")
+    return "\n".join(out)
+
+
+def sections_of(
+    study_of: StudyOf, study: Study, lines: Sequence[Line], more: Sequence[Line]
+) -> list[Section]:
+    """Give the sections that come before the pictures."""
+    out = [("study", "The study", section("study", "The study", html_of(read_text(study_of.text))))]
+    if lines:
+        caption = (
+            '<p class="caption">Ratios are paired within rounds. Brackets hold an interval; '
+            "parentheses hold the extremes of fewer than six rounds, which decide nothing.</p>"
+        )
+        table = plain_table(HEADS, [row_of(line, study) for line in lines])
+        out.append(
+            ("claims", "Claims", section("claims", "Its claims, and what holds here", caption + table))
+        )
+    if more:
+        table = plain_table(
+            ("what", "cells", "ratio"), [(r[0], r[1], r[3]) for r in (row_of(m, study) for m in more)]
+        )
+        out.append(("compared", "Compared", section("compared", "Compared next to it", table)))
+    return out

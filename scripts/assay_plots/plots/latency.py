@@ -1,0 +1,65 @@
+"""How long single calls of inference take, from the median to the slowest in a thousand."""
+
+from __future__ import annotations
+
+import altair as alt
+
+from assay_plots.figure import SECONDS, LeftOut, Panel, Plot, Row, colour, dash, most, shape, tips, values
+from assay_plots.report import Cell, Group, Study
+from assay_plots.text import shown_interval
+
+PERCENTILES = ("p50", "p90", "p99", "p99.9")
+
+
+def rows_of(cell: Cell) -> list[Row]:
+    rows: list[Row] = []
+    for name in PERCENTILES:
+        metric = cell.metrics.get(f"latency_{name}")
+        if metric is None or metric.value <= 0:
+            continue
+        text = shown_interval(metric.value, metric.lower, metric.upper, metric.hint, metric.unit)
+        row = {"series": cell.series, "percentile": name, "seconds": metric.value, "text": text}
+        rows.append(row | {"lower": metric.lower, "upper": metric.upper, "n": metric.n})
+    return rows
+
+
+def panel(study: Study, group: Group, rows: list[Row]) -> Panel:
+    x = alt.X(
+        "percentile:N",
+        sort=list(PERCENTILES),
+        title="calls that are at most as slow",
+        axis=alt.Axis(labelAngle=0),
+    )
+    y = alt.Y(
+        "seconds:Q",
+        scale=alt.Scale(type="log", nice=True),
+        axis=alt.Axis(labelExpr=SECONDS, tickCount=5, title="time of a call"),
+    )
+    about = tips(("series", "backend, mode"), ("percentile", "percentile"), ("text", "time"), ("n", "forks"))
+    base = alt.Chart(values(rows))
+    hue = colour(study, rows)
+    line = base.mark_line().encode(x=x, y=y, color=hue, strokeDash=dash(study, rows))
+    points = base.mark_point(filled=True, size=60).encode(
+        x=x, y=y, color=hue, shape=shape(study, rows), tooltip=about
+    )
+    spans = base.transform_filter("isValid(datum.lower) && isValid(datum.upper)")
+    whiskers = spans.mark_rule().encode(x=x, y="lower:Q", y2="upper:Q", color=hue)
+    return Panel(group.heading, alt.layer(line, whiskers, points).properties(height=260))
+
+
+def draw(study: Study) -> tuple[list[Panel], str]:
+    found = [(group, [row for cell in group.cells for row in rows_of(cell)]) for group in study.networks]
+    found = [(group, rows) for group, rows in found if rows]
+    if not found:
+        raise LeftOut("no calls of inference were timed one by one: assay run --task infer does that")
+    kept, note = most(found, lambda pair: len(pair[1]), "comparison")
+    return [panel(study, group, rows) for group, rows in kept], note
+
+
+PLOT = Plot(
+    "latency",
+    "Latency of single calls",
+    "The time within which half, 90 %, 99 % and 99.9 % of the calls of a fork are done, the median over "
+    "forks. A flat line is steady; a line that rises to the right has calls that take far longer than most.",
+    draw,
+)

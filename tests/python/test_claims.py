@@ -1,0 +1,346 @@
+"""scripts/claims: verdicts, the catalogue, and the page of results that follows from the samples."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import made_report
+import pytest
+from assay_plots.claims.catalogue import (
+    CATALOGUE,
+    ROOT,
+    ClaimError,
+    Rule,
+    parse,
+    read_catalogue,
+    study_named,
+)
+from assay_plots.claims.configs import entries_of, read_config
+from assay_plots.claims.judge import ABSENT, HOLDS, NO_LONGER, REVERSED, UNDECIDED, Verdict, judge, together
+from assay_plots.report import Ratio
+from program import PROGRAM
+
+Json = dict[str, Any]
+BUILT = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+SHIPPED = read_catalogue()
+
+
+def ratio(lower: float, upper: float) -> Ratio:
+    return Ratio((lower + upper) / 2, lower, upper, 6, lower, upper)
+
+
+# ---- verdicts
+
+
+@pytest.mark.parametrize(
+    ("rule", "published", "interval", "word"),
+    [
+        (Rule("below", (1.0,)), None, (0.6, 0.9), HOLDS),
+        (Rule("below", (1.0,)), None, (1.2, 1.4), REVERSED),
+        (Rule("below", (1.0,)), None, (0.9, 1.1), UNDECIDED),
+        (Rule("below", (1.0,)), None, (0.98, 1.02), NO_LONGER),
+        (Rule("below", (1.0,)), None, (1.01, 1.03), NO_LONGER),
+        (Rule("below", (0.5,)), None, (0.3, 0.4), HOLDS),
+        (Rule("below", (0.5,)), None, (0.6, 0.8), NO_LONGER),
+        (Rule("below", (0.5,)), None, (1.2, 1.4), REVERSED),
+        (Rule("below", (0.5,)), None, (0.4, 0.6), UNDECIDED),
+        (Rule("above", (1.0,)), None, (1.1, 1.3), HOLDS),
+        (Rule("above", (1.0,)), None, (0.7, 0.9), REVERSED),
+        (Rule("above", ()), 1.5, (1.1, 1.3), NO_LONGER),
+        (Rule("above", ()), 1.5, (1.4, 1.6), UNDECIDED),
+        (Rule("at_least", ()), 2.0, (2.0, 2.0), HOLDS),
+        (Rule("between", (0.95, 1.05)), None, (0.97, 1.04), HOLDS),
+        (Rule("between", (0.95, 1.05)), None, (0.97, 1.06), UNDECIDED),
+        (Rule("between", (0.95, 1.05)), None, (1.06, 1.2), NO_LONGER),
+    ],
+)
+def test_an_interval_decides(
+    rule: Rule, published: float | None, interval: tuple[float, float], word: str
+) -> None:
+    assert judge(rule, published, ratio(*interval), exact=False).word == word
+
+
+def test_without_an_interval_nothing_is_decided() -> None:
+    few = judge(Rule("below", (1.0,)), None, Ratio(0.5, None, None, 5, 0.4, 0.6), exact=False)
+    assert few == Verdict(
+        UNDECIDED, "an interval needs 6 rounds, there are 5 rounds, here from 0.400 to 0.600"
+    )
+    apart = judge(Rule("below", (1.0,)), None, Ratio(0.5, None, None, 0, 0.5, 0.5), exact=False)
+    assert apart == Verdict(UNDECIDED, "the two sides share no round")
+    unpublished = judge(Rule("at_least", ()), None, ratio(1, 2), exact=False)
+    assert unpublished.word == UNDECIDED
+
+
+def test_counts_and_plans_need_no_interval() -> None:
+    count = Ratio(1.0, None, None, 3, 1.0, 1.0)
+    assert judge(Rule("equal", ()), 1.0, count, exact=True).word == HOLDS
+    assert judge(Rule("equal", ()), 1.0, Ratio(2.0, None, None, 3), exact=True).word == NO_LONGER
+    assert judge(Rule("at_least", ()), 4.0, Ratio(3.0, None, None, 0), exact=True).word == NO_LONGER
+
+
+def test_pairs_must_agree() -> None:
+    assert together([Verdict(HOLDS), Verdict(HOLDS)]) == Verdict(HOLDS)
+    mixed = together([Verdict(HOLDS), Verdict(REVERSED), Verdict(HOLDS)])
+    assert mixed == Verdict(UNDECIDED, "of 3 pairs: 2 holds, 1 reversed")
+    partly = together([Verdict(HOLDS), Verdict(ABSENT, "no GPU")])
+    assert partly == Verdict(HOLDS, "1 of 2 pairs not on this machine")
+    assert together([Verdict(ABSENT, "a"), Verdict(ABSENT, "b")]) == Verdict(ABSENT, "a; b")
+
+
+# ---- the catalogue
+
+SMALL: Json = {
+    "schema": "assay-claims/1",
+    "studies": [
+        {
+            "name": "b",
+            "title": "B",
+            "configs": ["paltenghi-b"],
+            "text": "results/studies/paltenghi-b.md",
+            "figures": ["bars"],
+            "claims": [
+                {
+                    "id": "time",
+                    "claim": "MXNet is faster",
+                    "cell": {"backend": "mxnet", "epochs": [5, 10]},
+                    "metric": "training_time",
+                    "to": "published",
+                    "rule": {"below": 1},
+                }
+            ],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("schema", "assay-claims/2", 'c.schema: is "assay-claims/2"; this program reads "assay-claims/1"'),
+        ("studies", {}, "c.studies: should be a list, is an object"),
+        ("studies.0.name", None, "c.studies[0].name: should be a text, is null"),
+        ("studies.0.colour", "red", 'c.studies[0]: unknown key "colour"; known are name, title'),
+        ("studies.0.configs", [], "c.studies[0].configs: names no config"),
+        ("studies.0.claims.0.rule", {}, "claims[0].rule: should have one of below, above"),
+        ("studies.0.claims.0.rule", {"between": [2, 1]}, "rule.between: should be two numbers, the smaller"),
+        ("studies.0.claims.0.rule", {"below": True}, "rule.below: should be a number, is true or false"),
+        ("studies.0.claims.0.cell", {"batch": []}, '"batch" should be a value, or a list of values'),
+        ("studies.0.claims.0.config", "quickstart", '"quickstart" is not a config of this study'),
+        (
+            "studies.0.claims.0.over",
+            "epoch_time",
+            "claims[0].over: is for a ratio of two metrics of one cell",
+        ),
+        ("studies.0.claims.0.published", False, 'claims[0].to: is "published", and no published entry'),
+        ("studies.0.claims.0.withdrawn", [{"start": "x"}], 'withdrawn[0]: "reason" is missing'),
+    ],
+)
+def test_a_wrong_catalogue_is_refused_by_its_place(path: str, value: Any, said: str) -> None:
+    document = deepcopy(SMALL)
+    at: Any = document
+    *way, last = path.split(".")
+    for step in way:
+        at = at[int(step) if step.isdigit() else step]
+    at[last] = value
+    with pytest.raises(ClaimError) as error:
+        parse(document, "c")
+    assert said in str(error.value)
+
+
+def test_names_are_unique(tmp_path: Path) -> None:
+    twice = deepcopy(SMALL)
+    twice["studies"][0]["claims"] *= 2
+    with pytest.raises(ClaimError, match='two claims have the id "time"'):
+        parse(twice, "c")
+    broken = tmp_path / "claims.json"
+    broken.write_text("{")
+    with pytest.raises(ClaimError, match="not valid JSON"):
+        read_catalogue(broken)
+    with pytest.raises(ClaimError, match="there is no study x; there are smartia-table-4"):
+        study_named(SHIPPED, "x")
+
+
+def test_a_published_value_is_that_of_the_config() -> None:
+    study = parse(SMALL, "c")[0]
+    found = entries_of(study.claims[0], read_config("paltenghi-b"))
+    assert [row.axes["epochs"] for row, _ in found] == [("5",), ("10",)]
+    unlike = deepcopy(SMALL)
+    unlike["studies"][0]["claims"][0]["to"] = {"backend": "torch"}
+    with pytest.raises(ClaimError, match="claim time: no row of paltenghi-b with such cells"):
+        entries_of(parse(unlike, "c")[0].claims[0], read_config("paltenghi-b"))
+    with pytest.raises(ClaimError, match=r"no-such\.json: cannot be read"):
+        read_config("no-such")
+
+
+@pytest.mark.parametrize("study", SHIPPED, ids=lambda study: study.name)
+def test_a_shipped_study_names_what_there_is(study: Any) -> None:
+    for claim in study.claims:
+        if claim.published:
+            assert entries_of(claim, read_config(claim.config))
+    assert (ROOT / study.text).is_file()
+    for sample in study.samples:
+        assert (ROOT / sample).is_file()
+
+
+def test_every_config_with_something_published_is_of_a_study() -> None:
+    named = {name for study in SHIPPED for name in study.configs}
+    published = {path.stem for path in (ROOT / "configs").glob("*.json") if '"published"' in path.read_text()}
+    assert published <= named
+
+
+def test_every_figure_of_a_study_is_a_picture() -> None:
+    pytest.importorskip("altair", reason="altair is not installed: scripts/setup")
+    from assay_plots.plots import PLOTS
+
+    assert {name for study in SHIPPED for name in study.figures} <= {plot.name for plot in PLOTS}
+
+
+# ---- the program
+
+
+def claims(*arguments: object, codes: tuple[int, ...] = (0,)) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"ASSAY_PROGRAM": str(PROGRAM)}
+    done = subprocess.run(
+        [str(ROOT / "scripts/claims"), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        timeout=120,
+    )
+    assert done.returncode in codes, done.stderr
+    return done
+
+
+def trained(m: made_report.Maker, backend: str, mode: str, epochs: int, step: float, forks: int = 6) -> Json:
+    axes = {"measure": f"epochs:{epochs}", "loader": "harness", "dataset": "mnist"}
+    return m.cell(backend, mode, "framework", m.epoch_forks(step, forks, epochs), **axes)
+
+
+def benchmark_b(**run: Any) -> Json:
+    """Make a report of benchmark B: MXNet is faster over 5 epochs, slower over 10, missing over 15."""
+    m = made_report.Maker()
+    cells = [
+        trained(m, "mxnet", "eager", 5, 1e-3),
+        trained(m, "tensorflow", "fit", 5, 2e-3),
+        trained(m, "mxnet", "eager", 10, 3e-3),
+        trained(m, "tensorflow", "fit", 10, 2e-3),
+        trained(m, "mxnet", "eager", 15, 1e-3),
+        made_report.unrun(trained(m, "tensorflow", "fit", 15, 1e-3), "unavailable", "no TensorFlow here"),
+    ]
+    return made_report.report(cells, config={"name": "paltenghi-b", "title": "x"}, **run)
+
+
+def judged(path: Path, *arguments: object) -> list[Json]:
+    lines = json.loads(claims(path, "--format", "json", *arguments).stdout)["lines"]
+    assert all(line["verdict"] in (HOLDS, NO_LONGER, REVERSED, UNDECIDED, ABSENT) for line in lines)
+    return [line for line in lines if line["id"] == "time"]
+
+
+@BUILT
+def test_claims_are_judged_by_paired_ratios(tmp_path: Path) -> None:
+    path = tmp_path / "b.json"
+    path.write_text(json.dumps(benchmark_b()))
+    lines = judged(path)
+    assert [line["verdict"] for line in lines if "cpu" in line["cells"]] == [HOLDS, REVERSED, ABSENT]
+    five, *_, fifteen = [line for line in lines if "cpu" in line["cells"]]
+    assert five["measured"][0]["n"] == 6
+    assert 0.4 < five["measured"][0]["value"] < 0.7
+    assert five["published"]["statement"].startswith("MXNet is faster")
+    assert five["pairs"][0]["other"].startswith("lenet5/tensorflow/cpu/fit")
+    assert fifteen["reason"] == "tensorflow fit: no TensorFlow here"
+    cuda = [line for line in lines if "cuda" in line["cells"]]
+    assert [(line["verdict"], line["reason"]) for line in cuda] == [(ABSENT, "no report has such a cell")] * 3
+
+
+@BUILT
+def test_a_quick_run_and_a_withdrawn_one_decide_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "b.json"
+    path.write_text(json.dumps(benchmark_b(quick=True)))
+    assert judged(path)[0]["reason"] == "a quick run is not a measurement"
+    withdrawn = deepcopy(SMALL)
+    claim = withdrawn["studies"][0]["claims"][0]
+    claim["withdrawn"] = [{"start": "2026-01-02T03:04:05Z", "reason": "it was fed by hand"}]
+    catalogue = tmp_path / "claims.json"
+    catalogue.write_text(json.dumps(withdrawn))
+    path.write_text(json.dumps(benchmark_b()))
+    line = judged(path, "--catalogue", catalogue)[0]
+    assert (line["verdict"], line["reason"]) == (UNDECIDED, "withdrawn: it was fed by hand")
+    assert line["measured"]
+
+
+@BUILT
+def test_a_run_that_was_cut_by_option_is_still_found(tmp_path: Path) -> None:
+    report = benchmark_b()
+    report["cells"] = report["cells"][:2]
+    report["run"]["config"]["overridden"] = ["epochs"]
+    path = tmp_path / "b.json"
+    path.write_text(json.dumps(report))
+    verdicts = [line["verdict"] for line in judged(path) if "cuda" not in line["cells"]]
+    assert verdicts == [HOLDS] * 3
+
+
+@BUILT
+def test_the_other_formats_have_the_same_lines(tmp_path: Path) -> None:
+    path = tmp_path / "b.json"
+    path.write_text(json.dumps(benchmark_b()))
+    lines = json.loads(claims(path, "--format", "json").stdout)["lines"]
+    rows = list(csv.DictReader(claims(path, "--format", "csv").stdout.splitlines()))
+    assert [(row["id"], row["verdict"]) for row in rows] == [(line["id"], line["verdict"]) for line in lines]
+    out = tmp_path / "claims.md"
+    assert claims(path, "--out", out).stdout == ""
+    table = out.read_text(encoding="utf-8").splitlines()
+    assert len(table) == len(lines) + 2
+    assert all(line.startswith("| ") and line.endswith("|") for line in [table[0], *table[2:]])
+
+
+@BUILT
+def test_wrong_input_ends_with_two_and_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(made_report.report([trained(made_report.Maker(), "jax", "jit", 2, 1e-3)])))
+    for arguments, said in (
+        ([path], "no config of a study measured it; --study NAME says whose it is"),
+        ([path, "--study", "nonsense"], "there is no study nonsense"),
+        ([], "no REPORT is given"),
+        (["--results", path], "--results takes no REPORT"),
+        (["nothing.json"], "nothing.json: No such file"),
+    ):
+        done = claims(*arguments, codes=(2,))
+        assert said in done.stderr
+        assert done.stdout == ""
+        assert "Traceback" not in done.stderr
+    assert "holds" not in claims(path, "--study", "paltenghi-b").stdout
+
+
+@BUILT
+def test_the_page_of_results_is_that_of_the_samples() -> None:
+    page = (ROOT / "results/README.md").read_text(encoding="utf-8")
+    assert claims("--results").stdout == page, "scripts/claims --results --out results/README.md"
+
+
+@BUILT
+@pytest.mark.parametrize("study", [s for s in SHIPPED if s.samples], ids=lambda study: study.name)
+def test_a_sample_is_of_its_study(study: Any) -> None:
+    lines = json.loads(claims(*(ROOT / s for s in study.samples), "--format", "json").stdout)["lines"]
+    assert {line["study"] for line in lines} == {study.name}
+
+
+def test_what_was_withdrawn_stays_withdrawn() -> None:
+    page = (ROOT / "results/README.md").read_text(encoding="utf-8")
+    for name in (
+        "TensorFlow trains the MLP faster than MXNet",
+        "TensorFlow trains the CNN faster than MXNet",
+    ):
+        (line,) = [line for line in page.splitlines() if line.startswith(f"| {name} ")]
+        assert "| undecided: withdrawn: " in line
+
+
+def test_the_catalogue_is_the_shipped_one() -> None:
+    assert CATALOGUE.is_file()
+    assert {"paltenghi-b", "smartia-table-4", "mxnet-memory"} <= {s.name for s in SHIPPED if s.samples}
