@@ -6,16 +6,7 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view introduction[] = {
-    "What each operator of a graph computes, so that backends can be held to it. The page is written from "
-    "the contracts in `harness/graph/ops`; "
-    "`ASSAY_WRITE_DOCS=1 build/dev/graph_test --gtest_filter='OperatorReference.*'` writes it anew.",
-    "Shapes are row-major with the outermost dimension first; images are (N, C, H, W). Operands and results "
-    "in brackets may be absent. *Saved* results exist for the gradient alone; an *opaque* one has a form "
-    "that only its backend knows. Ops whose names end in `gradient`, and the optimizers, are never in "
-    "`graph.json`: autodiff and the training step add them for the backends that do not differentiate by "
-    "themselves."};
-constexpr std::size_t line_width = 118;
+constexpr std::size_t line_width = 100;
 
 std::string wrapped(std::string_view text, std::size_t width) {
   std::string lines;
@@ -37,7 +28,7 @@ std::string wrapped(std::string_view text, std::size_t width) {
   return lines;
 }
 
-// Contracts are plain text: a product is no emphasis.
+// Contracts are plain text: a * is not Markdown.
 std::string escaped(std::string_view text) {
   std::string safe;
   for (const char c : text) {
@@ -88,9 +79,8 @@ std::string reference(const Op& op) {
 }
 
 std::string operator_reference() {
-  std::string text = "# Operators\n";
-  for (const std::string_view paragraph : introduction) text += "\n" + wrapped(paragraph, line_width) + "\n";
-  for (const Op* op : all_ops()) text += "\n" + reference(*op);
+  std::string text;
+  for (const Op* op : all_ops()) text += (text.empty() ? "" : "\n") + reference(*op);
   return text;
 }
 

@@ -142,7 +142,7 @@ std::vector<std::string> title_words(const Axes& axes);
 // follows from.
 std::string axis_options(const Axes& axes);
 
-// docs/reference/axes.md.
+// The table of axes as Markdown, for docs/reference/axes.md.
 std::string axis_reference();
 
 // Adds a row for as long as it lives, so that a test can follow one axis through the program. Not while other threads

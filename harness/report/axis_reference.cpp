@@ -36,21 +36,12 @@ std::string spelling_of(const Axis& axis) {
 }  // namespace
 
 std::string axis_reference() {
-  std::string page =
-      "# Axes\n\n"
-      "<!-- Made from the table in harness/report/axis_table.cpp by\n"
-      "`ASSAY_WRITE_DOCS=1 build/dev/report_test --gtest_filter='AxisReference.*'`. -->\n\n"
-      "What identifies a cell. Each axis but `measure` is the option `--NAME` of `assay run`, `check` and `ab`, and the "
-      "key\nNAME of a config; several values, with commas or as a JSON list, make as many cells.\n\n"
-      "- **applies to**: in cells of another kind the axis is refused.\n"
-      "- **in the id**: how the cell's id spells it. \"Where set\": only where the value makes a difference and is not the\n"
-      "  default or the workload's own, so that ids stay readable.\n"
-      "- **report**: the field of a cell in the report, and the CSV column.\n\n"
-      "| axis | values | default | applies to | in the id | report | |\n"
+  std::string table =
+      "| axis | values | default | applies to | in the id | report | what it is |\n"
       "|---|---|---|---|---|---|---|\n";
   for (const Axis& axis : axis_table()) {
     const Option& option = axis.option;
-    page += fmt::format("| `{}` | {} | {} | {} | {} | `{}` | {} |\n", axis.name(), values_of(axis),
+    table += fmt::format("| `{}` | {} | {} | {} | {} | `{}` | {} |\n", axis.name(), values_of(axis),
                         option.default_value.empty() ? "" : fmt::format("`{}`", option.default_value),
                         applies_word(axis.applies), spelling_of(axis),
                         axis.has_field() ? axis.key() : fmt::format("variant.{}", axis.name()), option.help);
@@ -58,8 +49,8 @@ std::string axis_reference() {
   std::string compared;
   for (const Axis& axis : axis_table())
     if (axis.compared) compared += fmt::format("{}`{}`", compared.empty() ? "" : ", ", axis.name());
-  return page + "\nIn each round, the forks of cells that differ only in " + compared +
-         " run next to each other.\n";
+  return table + "\nIn each round, the forks of cells that differ only in these axes run next to each other:\n" +
+         compared + ".\n";
 }
 
 }  // namespace assay

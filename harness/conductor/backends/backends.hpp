@@ -25,9 +25,9 @@ struct Requirement {
 };
 constexpr auto describe(Of<Requirement>) {
   return fields("requirement", "A file that the backend needs.",
-                field("file", &Requirement::file, "Its path."),
+                field("file", &Requirement::file, "Its path, with placeholders."),
                 field("or", &Requirement::or_one, "Other files that do as well.").not_empty().optional(),
-                field("devices", &Requirement::devices, "That need it; without this the backend does.")
+                field("devices", &Requirement::devices, "Devices that need it; if absent, the backend needs it.")
                     .not_empty()
                     .optional(),
                 field("reason", &Requirement::reason, "What is missing when it is not there."),
@@ -113,30 +113,36 @@ struct BackendDescription {
 constexpr auto describe(Of<BackendDescription>) {
   using B = BackendDescription;
   return fields(
-      "backend", "What a backend offers, and how it is started.",
+      "backend", "What a backend offers, and how it is started. It is backend.json.",
       field("name", &B::name, "One word without slash or comma."),
-      field("description", &B::description, "A line for lists.").optional(),
-      field("kind", &B::kind, "framework, engine, bare or oracle."),
-      field("oracle", &B::oracle, "Whether it answers checks.").optional(),
-      field("command", &B::command, "Its worker and arguments.").not_empty(),
-      field("framework", &B::framework, "Whose environment it lives in.").optional(),
-      field("devices", &B::devices, "That it runs on.").not_empty(),
-      field("modes", &B::modes, "In which it executes.").not_empty(),
-      field("tasks", &B::tasks, "train, infer.").not_empty(),
-      field("precisions", &B::precisions, "That it computes in.").not_empty(),
-      field("layouts", &B::layouts, "Of activations.").not_empty(),
-      field("loaders", &B::loaders, "That feed it.").not_empty(),
-      field("memory_limits", &B::memory_limits, "Devices whose memory it limits.").not_empty().optional(),
-      field("ops", &B::ops, "That it has.").not_empty().optional(),
+      field("description", &B::description, "One line, for lists.").optional(),
+      field("kind", &B::kind, "What executes the graph."),
+      field("oracle", &B::oracle, "Whether it answers the exam for others: the command `oracle`.").optional(),
+      field("command", &B::command, "Its worker and arguments, with placeholders.").not_empty(),
+      field("framework", &B::framework, "The framework whose environment its worker runs in.").optional(),
+      field("devices", &B::devices, "The devices that it runs on.").not_empty(),
+      field("modes", &B::modes, "The modes in which it executes, in words of its own.").not_empty(),
+      field("tasks", &B::tasks, "The tasks that it has.").not_empty(),
+      field("precisions", &B::precisions, "The precisions that it computes in.").not_empty(),
+      field("layouts", &B::layouts, "The layouts of activations that it has, in words of its own.").not_empty(),
+      field("loaders", &B::loaders, "The loaders that can feed it.").not_empty(),
+      field("memory_limits", &B::memory_limits, "Devices on which it obeys `memory_fraction` and `memory_cap_bytes`.").not_empty().optional(),
+      field("ops", &B::ops, "The ops that it has; this decides nothing.").not_empty().optional(),
       field("refuses", &B::refusals, "Cells that it refuses.").not_empty().optional(),
-      field("bare_mode", &B::bare_mode, "The mode that is a vendor's library and nothing else.").optional(),
-      field("recommended", &B::recommended, "The mode that a run takes without --mode.").optional(),
-      field("timed_program_takes_masks", &B::timed_program_takes_masks,
-            "Whether masks of dropout are fed to the program that is timed; otherwise to a second one.")
+      field("bare_mode", &B::bare_mode, "The one mode that is `bare` although `kind` is something else.")
           .optional(),
-      field("environment", &B::environment, "Variables of its workers.").optional(),
-      field("warm_environment", &B::warm_environment, "Those of --compile-cache warm.").optional(),
-      field("requires", &B::requirements, "Files that it needs.").optional());
+      field("recommended", &B::recommended, "The mode that a run takes without `--mode`; without it every mode takes part.")
+          .optional(),
+      field("timed_program_takes_masks", &B::timed_program_takes_masks,
+            "Whether the exam's masks of dropout are fed to the program that is timed; otherwise to a second one (default: "
+            "false).")
+          .optional(),
+      field("environment", &B::environment,
+            "The variables of its workers. Those of the caller take precedence, except for values with `${cache}`.")
+          .optional(),
+      field("warm_environment", &B::warm_environment, "The same, only with `--compile-cache warm`, which needs a variable with `${cache}`.")
+          .optional(),
+      field("requires", &B::requirements, "Files without which it is unavailable.").optional());
 }
 
 using Interpreters = std::map<std::string, std::string, std::less<>>;  // framework -> Python
@@ -168,7 +174,7 @@ BackendRegistry find_backends(const Interpreters& interpreters = {});
 BackendRegistry find_backends_in(const std::vector<std::filesystem::path>& folders,
                                  const Interpreters& interpreters);
 
-// Which backend has which op, as each backend.json says: what `assay list ops` and the README show.
+// Which backend has which op, as each backend.json says.
 
 // Whether graph.json may hold the op. The others, gradients, casts and optimizers, are added by the training
 // step of a backend that does not differentiate by itself: a framework has its own.
@@ -178,7 +184,8 @@ bool in_networks(const Op& op);
 // ops.
 std::string support(const BackendDescription& backend, const Op& op);
 
-// A Markdown table of the ops in networks, a column for each backend that says its ops.
+// A Markdown table of the ops in networks, with a column for each backend that says its ops, for
+// docs/reference/op-support.md.
 std::string support_page(const std::vector<BackendDescription>& backends);
 
 // Where the program finds what it did not build in: backends, configs, environments.
@@ -186,9 +193,10 @@ std::string support_page(const std::vector<BackendDescription>& backends);
 // The folder of the running executable. In a build folder this is <source>/build/<preset>.
 std::filesystem::path executable_folder();
 
-// Folders whose subfolders are backends, those added by $ASSAY_BACKENDS before those of the program: <exe
-// folder>/backends, <exe folder>/../libexec/assay/backends.
+// Folders whose subfolders are backends: those that $ASSAY_BACKENDS adds, then those of the program.
 std::vector<std::filesystem::path> backend_folders();
+// Those of the program: <exe folder>/backends, <exe folder>/../libexec/assay/backends.
+std::vector<std::filesystem::path> own_backend_folders();
 // $ASSAY_CONFIGS, <exe folder>/configs, <exe folder>/../share/assay/configs, <exe folder>/../../configs (a
 // build in its tree).
 std::vector<std::filesystem::path> config_folders();

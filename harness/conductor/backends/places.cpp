@@ -19,9 +19,12 @@ fs::path executable_folder() {
 
 std::vector<fs::path> backend_folders() {
   std::vector<fs::path> folders = environment_list("ASSAY_BACKENDS");
-  folders.push_back(executable_folder() / "backends");
-  folders.push_back(executable_folder().parent_path() / "libexec/assay/backends");
+  for (fs::path& own : own_backend_folders()) folders.push_back(std::move(own));
   return folders;
+}
+
+std::vector<fs::path> own_backend_folders() {
+  return {executable_folder() / "backends", executable_folder().parent_path() / "libexec/assay/backends"};
 }
 
 std::vector<fs::path> config_folders() {
