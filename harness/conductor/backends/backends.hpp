@@ -204,6 +204,9 @@ std::vector<std::filesystem::path> config_folders();
 // ${ASSAY_ENVIRONMENTS:-${XDG_DATA_HOME:-$HOME/.local/share}/assay/environments}/<framework>. Nothing where none of the
 // three is set: a folder that everybody may write is no place for programs.
 std::optional<std::filesystem::path> environment_of(std::string_view framework);
+// The script that makes such an environment: in python/ in a folder of own_backend_folders(). The first place where it
+// is in none.
+std::filesystem::path environment_maker();
 // The batch library for workers that load it themselves: <exe folder>/libassay_batch.so, or in ../lib once
 // installed. The first where neither is there.
 std::filesystem::path batch_library();

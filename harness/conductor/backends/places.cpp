@@ -42,6 +42,14 @@ std::optional<fs::path> environment_of(std::string_view framework) {
   return std::nullopt;
 }
 
+fs::path environment_maker() {
+  const std::vector<fs::path> folders = own_backend_folders();
+  const auto script_in = [](const fs::path& folder) { return folder / "python/make_environment.py"; };
+  for (const fs::path& folder : folders)
+    if (std::error_code ignored; fs::exists(script_in(folder), ignored)) return script_in(folder);
+  return script_in(folders.front());
+}
+
 fs::path batch_library() {
   const fs::path built = executable_folder() / "libassay_batch.so";
   const fs::path installed = executable_folder().parent_path() / "lib/libassay_batch.so";

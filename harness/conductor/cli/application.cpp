@@ -115,6 +115,7 @@ int run_application(int argc, char** argv) {
   add_calibrate(app, context);
   add_inspect(app, context);
   add_env(app, context);
+  add_setup(app, context);
   add_completion(app, context);
   add_docs(app, context);
   add_man(app, context);

@@ -35,6 +35,7 @@ void add_calibrate(CLI::App& app, Context& context);
 void add_validate(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);
 void add_env(CLI::App& app, Context& context);
+void add_setup(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 // These two write pages of all commands, so they are added last.
 void add_docs(CLI::App& app, Context& context);
