@@ -3,30 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "harness/core/text.hpp"
+
 namespace assay {
 namespace {
 
 constexpr std::size_t line_width = 100;
-
-std::string wrapped(std::string_view text, std::size_t width) {
-  std::string lines;
-  std::size_t column = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string_view word = text.substr(begin, end - begin);
-    // A minus at the start of a line would begin a list.
-    const bool sign = word == "-" || word == "+";
-    if (column > 0 && !sign && column + 1 + word.size() > width) {
-      lines += '\n';
-      column = 0;
-    }
-    if (column > 0) lines += ' ';
-    lines += word;
-    column += word.size() + (column > 0 ? 1 : 0);
-    begin = end + 1;
-  }
-  return lines;
-}
 
 // Contracts are plain text: a * is not Markdown.
 std::string escaped(std::string_view text) {

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+
+#include "harness/core/text.hpp"
 
 namespace assay {
 namespace {
@@ -20,27 +21,7 @@ std::string word_of(const Json& value) {
 }
 
 bool is_one_of(const Json& value, const Json& list) {
-  return std::ranges::find(list, value) != list.end();
-}
-
-// Line breaks between words, at most 100 columns.
-std::string wrapped(std::string_view text) {
-  std::string lines;
-  std::size_t column = 0;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    if (column > 0 && column + 1 + end > line_width) {
-      lines += '\n';
-      column = 0;
-    } else if (column > 0) {
-      lines += ' ';
-      ++column;
-    }
-    lines += text.substr(0, end);
-    column += end;
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines + '\n';
+  return std::find(list.begin(), list.end(), value) != list.end();
 }
 
 // One sentence per line.
@@ -49,10 +30,10 @@ std::string sentences(std::string_view text) {
   std::size_t begin = 0;
   for (std::size_t i = 0; i + 2 < text.size(); ++i) {
     if (text[i] != '.' || text[i + 1] != ' ' || text[i + 2] < 'A' || text[i + 2] > 'Z') continue;
-    lines += wrapped(text.substr(begin, i + 1 - begin));
+    lines += wrapped(text.substr(begin, i + 1 - begin), line_width) + "\n";
     begin = i + 2;
   }
-  return lines + wrapped(text.substr(begin));
+  return lines + wrapped(text.substr(begin), line_width) + "\n";
 }
 
 class Tables {

@@ -57,8 +57,9 @@ std::string updated_text(const Page& page, std::string_view current, std::string
   }
   for (const PageBlock& block : page.blocks)
     if (!seen.contains(block.name))
-      throw PageError(fmt::format("{}: the block '{}' is missing; add the lines\n{}{} -->\n{}", where,
-                                  block.name, opening, block.name, closing));
+      throw PageError(fmt::format("{}: the block '{}' is missing; add the lines\n{}{}{}{}", where,
+                                  block.name, opening, block.name, opening_end,
+                                  closing.substr(0, closing.size() - 1)));
   return text;
 }
 

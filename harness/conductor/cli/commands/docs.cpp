@@ -65,7 +65,7 @@ fs::path folder_of(const DocsOptions& options) {
         folder.string()));
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) throw IoError("make the folder", folder, "cannot be made", error.value());
+  if (error) throw IoError("docs", folder, "cannot be made", error.value());
   return folder;
 }
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -19,7 +20,6 @@
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/run/run.hpp"
-#include "harness/core/error.hpp"
 #include "harness/core/text.hpp"
 
 namespace assay::cli {
@@ -90,7 +90,9 @@ int run_program(const std::vector<std::string>& command) {
   if (error == 0)
     while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
   std::signal(SIGINT, before);
-  if (error != 0) throw IoError("start", command[0], "cannot be started; name a Python with --python", error);
+  if (error != 0)
+    throw UsageError(fmt::format("setup: {} cannot be started: {}; name another Python with --python", command[0],
+                                 std::generic_category().message(error)));
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
