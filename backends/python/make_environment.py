@@ -4,7 +4,8 @@
     make_environment.py [--uv UV] REQUIREMENTS ENVIRONMENT
 
 `scripts/setup` and `assay setup` call it. It needs no package. The environment has this Python.
-A copy of REQUIREMENTS in the environment, installed.txt, says what it has: if they are equal, nothing is done.
+A copy of REQUIREMENTS in the environment, installed.txt, says what it has.
+If they are equal, nothing is done.
 If the installation fails, the environment is removed, so that its backend stays unavailable.
 """
 

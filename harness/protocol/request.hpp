@@ -63,7 +63,8 @@ struct ClockRequest {
 };
 constexpr auto describe(Of<ClockRequest>) {
   return fields(
-      "clock_request", "What is timed.", field("kind", &ClockRequest::kind, "What the fork counts.").optional(),
+      "clock_request", "What is timed.",
+      field("kind", &ClockRequest::kind, "What the fork counts.").optional(),
       field("warm_up", &ClockRequest::warm_up, "Of kind steps: the warm-up.")
           .written_if(&ClockRequest::in_steps),
       field("block_seconds", &ClockRequest::block_seconds, "Of kind steps: length of a block.")
@@ -111,7 +112,8 @@ struct OpRequest {
   std::optional<CacheState> cache{};
 };
 constexpr auto describe(Of<OpRequest>) {
-  return fields("op_request", "Which single op.", field("size", &OpRequest::size, "Its size, in the words of the workload.").optional(),
+  return fields("op_request", "Which single op.",
+                field("size", &OpRequest::size, "Its size, in the words of the workload.").optional(),
                 field("cache", &OpRequest::cache, "Whether operands are in the cache.").optional());
 }
 
@@ -146,20 +148,26 @@ constexpr auto describe(Of<CellRequest>) {
       field("mode", &CellRequest::mode, "The backend's word for how it executes, such as `eager`."),
       field("device", &CellRequest::device, "Where it is computed.").optional(),
       field("precision", &CellRequest::precision, "In what it is computed."),
-      field("layout", &CellRequest::layout, "The layout of activations; `native` is the backend's own.").optional(),
+      field("layout", &CellRequest::layout, "The layout of activations; `native` is the backend's own.")
+          .optional(),
       field("batch", &CellRequest::batch, "Samples per step.").between(1, 1 << 24),
       field("threads", &CellRequest::threads, "Threads that compute.").between(1, 1 << 16).optional(),
       field("seed", &CellRequest::seed, "The seed of parameters and of the order of samples.").optional(),
-      field("deterministic", &CellRequest::deterministic, "Whether results must be the same bits in each run.").optional(),
-      field("profile", &CellRequest::profile, "Whether each operator is timed, too.").optional(),
-      field("memory_fraction", &CellRequest::memory_fraction, "The share of the device's memory that it may take; null: no limit.")
+      field("deterministic", &CellRequest::deterministic,
+            "Whether results must be the same bits in each run.")
           .optional(),
-      field("memory_cap_bytes", &CellRequest::memory_cap_bytes, "The bytes of the device's memory that it may take; null: no limit.")
+      field("profile", &CellRequest::profile, "Whether each operator is timed, too.").optional(),
+      field("memory_fraction", &CellRequest::memory_fraction,
+            "The share of the device's memory that it may take; null: no limit.")
+          .optional(),
+      field("memory_cap_bytes", &CellRequest::memory_cap_bytes,
+            "The bytes of the device's memory that it may take; null: no limit.")
           .optional(),
       field("loader", &CellRequest::loader, "Where batches come from.").optional(),
       field("clock", &CellRequest::clock, "What is timed.").left_out_by_default(),
       field("check", &CellRequest::check, "The equivalence check.").optional(),
-      field("oracle", &CellRequest::oracle, "Only if the command `oracle` will be sent.").left_out_by_default(),
+      field("oracle", &CellRequest::oracle, "Only if the command `oracle` will be sent.")
+          .left_out_by_default(),
       field("op", &CellRequest::op, "Only if the workload is a single op.").left_out_by_default());
 }
 

@@ -42,14 +42,15 @@ std::string axis_reference() {
   for (const Axis& axis : axis_table()) {
     const Option& option = axis.option;
     table += fmt::format("| `{}` | {} | {} | {} | {} | `{}` | {} |\n", axis.name(), values_of(axis),
-                        option.default_value.empty() ? "" : fmt::format("`{}`", option.default_value),
-                        applies_word(axis.applies), spelling_of(axis),
-                        axis.has_field() ? axis.key() : fmt::format("variant.{}", axis.name()), option.help);
+                         option.default_value.empty() ? "" : fmt::format("`{}`", option.default_value),
+                         applies_word(axis.applies), spelling_of(axis),
+                         axis.has_field() ? axis.key() : fmt::format("variant.{}", axis.name()), option.help);
   }
   std::string compared;
   for (const Axis& axis : axis_table())
     if (axis.compared) compared += fmt::format("{}`{}`", compared.empty() ? "" : ", ", axis.name());
-  return table + "\nIn each round, the forks of cells that differ only in these axes run next to each other:\n" +
+  return table +
+         "\nIn each round, the forks of cells that differ only in these axes run next to each other:\n" +
          compared + ".\n";
 }
 

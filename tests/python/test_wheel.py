@@ -1,4 +1,7 @@
-"""The wheel and `assay setup`, as far as nothing needs to be built or downloaded; scripts/wheel --test does the rest."""
+"""The wheel and `assay setup`, as far as nothing needs to be built or downloaded.
+
+scripts/wheel --test does the rest.
+"""
 
 from __future__ import annotations
 

@@ -24,14 +24,15 @@ struct Requirement {
   std::string reason, remedy;
 };
 constexpr auto describe(Of<Requirement>) {
-  return fields("requirement", "A file that the backend needs.",
-                field("file", &Requirement::file, "Its path, with placeholders."),
-                field("or", &Requirement::or_one, "Other files that do as well.").not_empty().optional(),
-                field("devices", &Requirement::devices, "Devices that need it; if absent, the backend needs it.")
-                    .not_empty()
-                    .optional(),
-                field("reason", &Requirement::reason, "What is missing when it is not there."),
-                field("remedy", &Requirement::remedy, "How to get it."));
+  return fields(
+      "requirement", "A file that the backend needs.",
+      field("file", &Requirement::file, "Its path, with placeholders."),
+      field("or", &Requirement::or_one, "Other files that do as well.").not_empty().optional(),
+      field("devices", &Requirement::devices, "Devices that need it; if absent, the backend needs it.")
+          .not_empty()
+          .optional(),
+      field("reason", &Requirement::reason, "What is missing when it is not there."),
+      field("remedy", &Requirement::remedy, "How to get it."));
 }
 
 // Cells that a backend refuses, as a rule that can be read without starting it. A cell is refused if all conditions
@@ -124,23 +125,31 @@ constexpr auto describe(Of<BackendDescription>) {
       field("modes", &B::modes, "The modes in which it executes, in words of its own.").not_empty(),
       field("tasks", &B::tasks, "The tasks that it has.").not_empty(),
       field("precisions", &B::precisions, "The precisions that it computes in.").not_empty(),
-      field("layouts", &B::layouts, "The layouts of activations that it has, in words of its own.").not_empty(),
+      field("layouts", &B::layouts, "The layouts of activations that it has, in words of its own.")
+          .not_empty(),
       field("loaders", &B::loaders, "The loaders that can feed it.").not_empty(),
-      field("memory_limits", &B::memory_limits, "Devices on which it obeys `memory_fraction` and `memory_cap_bytes`.").not_empty().optional(),
+      field("memory_limits", &B::memory_limits,
+            "Devices on which it obeys `memory_fraction` and `memory_cap_bytes`.")
+          .not_empty()
+          .optional(),
       field("ops", &B::ops, "The ops that it has; this decides nothing.").not_empty().optional(),
       field("refuses", &B::refusals, "Cells that it refuses.").not_empty().optional(),
       field("bare_mode", &B::bare_mode, "The one mode that is `bare` although `kind` is something else.")
           .optional(),
-      field("recommended", &B::recommended, "The mode that a run takes without `--mode`; without it every mode takes part.")
+      field("recommended", &B::recommended,
+            "The mode that a run takes without `--mode`; without it every mode takes part.")
           .optional(),
-      field("timed_program_takes_masks", &B::timed_program_takes_masks,
-            "Whether the exam's masks of dropout are fed to the program that is timed; otherwise to a second one (default: "
-            "false).")
+      field(
+          "timed_program_takes_masks", &B::timed_program_takes_masks,
+          "Whether the exam's masks of dropout are fed to the program that is timed; otherwise to a second one (default: "
+          "false).")
           .optional(),
-      field("environment", &B::environment,
-            "The variables of its workers. Those of the caller take precedence, except for values with `${cache}`.")
+      field(
+          "environment", &B::environment,
+          "The variables of its workers. Those of the caller take precedence, except for values with `${cache}`.")
           .optional(),
-      field("warm_environment", &B::warm_environment, "The same, only with `--compile-cache warm`, which needs a variable with `${cache}`.")
+      field("warm_environment", &B::warm_environment,
+            "The same, only with `--compile-cache warm`, which needs a variable with `${cache}`.")
           .optional(),
       field("requires", &B::requirements, "Files without which it is unavailable.").optional());
 }

@@ -49,7 +49,8 @@ std::string call_of(const CLI::App& app, const CLI::App& command) {
   std::string call = fmt::format("{} {} [OPTIONS]", app.get_name(), command.get_name());
   for (const CLI::Option* option : command.get_options())
     if (option->get_positional())
-      call += option->get_required() ? " " + markdown_term(*option) : fmt::format(" [{}]", markdown_term(*option));
+      call += option->get_required() ? " " + markdown_term(*option)
+                                     : fmt::format(" [{}]", markdown_term(*option));
   return call;
 }
 
@@ -68,12 +69,14 @@ std::string option_tables(const CLI::App& app) {
   for (const CLI::App* command : commands_of(app)) {
     std::vector<const CLI::Option*> listed =
         command->get_options([](const CLI::Option* option) { return is_listed(*option); });
-    const auto rows = std::ranges::count_if(listed, [](const auto* option) { return is_row_of_table(*option); });
+    const auto rows =
+        std::ranges::count_if(listed, [](const auto* option) { return is_row_of_table(*option); });
     const bool has_all = static_cast<std::size_t>(rows) == options().size();
     if (has_all) std::erase_if(listed, [](const auto* option) { return is_row_of_table(*option); });
     text += fmt::format("{}### {} {}\n\n`{}`\n\n{}.\n", text.empty() ? "" : "\n", app.get_name(),
                         command->get_name(), call_of(app, *command), cell_text(command->get_description()));
-    if (has_all) text += "The [axes](axes.md) and the [settings](configs.md#the-settings) are options, too.\n";
+    if (has_all)
+      text += "The [axes](axes.md) and the [settings](configs.md#the-settings) are options, too.\n";
     if (listed.empty()) continue;
     text += "\n| argument or option | what it is |\n|---|---|\n";
     for (const CLI::Option* option : listed)

@@ -36,7 +36,8 @@ Candidates backend_names() {
 
 Candidates framework_names() {
   Candidates found;
-  for (const Framework& framework : installable_frameworks(find_backends())) found.push_back({framework.name});
+  for (const Framework& framework : installable_frameworks(find_backends()))
+    found.push_back({framework.name});
   found.push_back({"all", "every framework that there is"});
   return found;
 }
@@ -65,8 +66,8 @@ Candidates dataset_names() {
 // By the name of an option or of a positional argument.
 using Source = Candidates (*)();
 const std::map<std::string, Source, std::less<>> sources = {
-    {"CONFIG", config_names},   {"WORKLOAD", workload_names}, {"workload", workload_names},
-    {"backend", backend_names}, {"mode", mode_names},         {"dataset", dataset_names},
+    {"CONFIG", config_names},       {"WORKLOAD", workload_names}, {"workload", workload_names},
+    {"backend", backend_names},     {"mode", mode_names},         {"dataset", dataset_names},
     {"FRAMEWORK", framework_names},
 };
 

@@ -82,8 +82,8 @@ class Tables {
       return type_of(first, key) + (or_null ? " or null" : "");
     }
     const Json type = field.value("type", Json("anything"));
-    const auto kinds =
-        type.is_array() ? type.get<std::vector<std::string>>() : std::vector<std::string>{type.get<std::string>()};
+    const auto kinds = type.is_array() ? type.get<std::vector<std::string>>()
+                                       : std::vector<std::string>{type.get<std::string>()};
     const auto is = [&](const char* kind) { return std::ranges::find(kinds, kind) != kinds.end(); };
     if (is("array"))
       return "list of " + type_of(field.value("items", Json::object()), key) + (is("null") ? " or null" : "");

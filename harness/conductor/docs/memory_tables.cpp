@@ -24,9 +24,9 @@ double saving(const ArenaSummary& arena) {
 }
 
 std::string plan_row(const Workload& workload, const char* task, const ArenaSummary& arena, double claimed) {
-  return fmt::format("| {} | {} | {} | {} | {} | {} | {:.2f}x | {:g}x | {} |\n", workload.name, workload.batch,
-                     task, mebibytes(arena.naive), mebibytes(arena.in_place), mebibytes(arena.co_share),
-                     saving(arena), claimed, mebibytes(arena.lower_bound));
+  return fmt::format("| {} | {} | {} | {} | {} | {} | {:.2f}x | {:g}x | {} |\n", workload.name,
+                     workload.batch, task, mebibytes(arena.naive), mebibytes(arena.in_place),
+                     mebibytes(arena.co_share), saving(arena), claimed, mebibytes(arena.lower_bound));
 }
 
 // What is alive at the peak, grouped by the op that made it and the op that reads it last.

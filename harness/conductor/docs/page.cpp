@@ -48,8 +48,7 @@ std::string updated_text(const Page& page, std::string_view current, std::string
     if (name_end == current.npos || end == current.npos || name_end > end || next < end)
       throw PageError(fmt::format("{}: a block has no end; add the line {}", where,
                                   closing.substr(0, closing.size() - 1)));
-    const PageBlock& block =
-        find_block(page, std::string(current.substr(name, name_end - name)), where);
+    const PageBlock& block = find_block(page, std::string(current.substr(name, name_end - name)), where);
     if (!seen.insert(block.name).second)
       throw PageError(fmt::format("{}: the block '{}' is there twice; remove one", where, block.name));
     text += block_text(block);
@@ -57,9 +56,8 @@ std::string updated_text(const Page& page, std::string_view current, std::string
   }
   for (const PageBlock& block : page.blocks)
     if (!seen.contains(block.name))
-      throw PageError(fmt::format("{}: the block '{}' is missing; add the lines\n{}{}{}{}", where,
-                                  block.name, opening, block.name, opening_end,
-                                  closing.substr(0, closing.size() - 1)));
+      throw PageError(fmt::format("{}: the block '{}' is missing; add the lines\n{}{}{}{}", where, block.name,
+                                  opening, block.name, opening_end, closing.substr(0, closing.size() - 1)));
   return text;
 }
 

@@ -45,7 +45,8 @@ std::vector<Framework> chosen_frameworks(const std::vector<std::string>& names) 
       continue;
     }
     if (registry.find(name))
-      throw UsageError(fmt::format("setup: '{}' has no environment: nothing needs to be set up for it", name));
+      throw UsageError(
+          fmt::format("setup: '{}' has no environment: nothing needs to be set up for it", name));
     std::vector<std::string> known{"all"};
     for (const Framework& framework : all) known.push_back(framework.name);
     throw UsageError(fmt::format("setup: '{}' is not a framework{}", name, suggestion(name, known)));
@@ -91,8 +92,8 @@ int run_program(const std::vector<std::string>& command) {
     while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
   std::signal(SIGINT, before);
   if (error != 0)
-    throw UsageError(fmt::format("setup: {} cannot be started: {}; name another Python with --python", command[0],
-                                 std::generic_category().message(error)));
+    throw UsageError(fmt::format("setup: {} cannot be started: {}; name another Python with --python",
+                                 command[0], std::generic_category().message(error)));
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -107,11 +108,11 @@ int set_up(const SetupOptions& options) {
       print_dry_run(framework, *environment);
     } else {
       print(framework.name + ":\n");
-      const int code = run_program({options.python, environment_maker().string(), framework.requirements.string(),
-                                    environment->string()});
+      const int code = run_program({options.python, environment_maker().string(),
+                                    framework.requirements.string(), environment->string()});
       if (code != 0)
-        throw UsageError(
-            fmt::format("setup: {} was not set up: the installation ended with code {}", framework.name, code));
+        throw UsageError(fmt::format("setup: {} was not set up: the installation ended with code {}",
+                                     framework.name, code));
     }
     print_packages(framework);
   }
@@ -129,7 +130,8 @@ void add_setup(CLI::App& app, Context& context) {
                    "Which, with commas, such as torch,jax; all: every framework that there is")
       ->required()
       ->delimiter(',');
-  command->add_flag("--dry-run", options->dry_run, "Install nothing; print what would be installed and where");
+  command->add_flag("--dry-run", options->dry_run,
+                    "Install nothing; print what would be installed and where");
   command->add_option("--python", options->python, "The Python of the environments, 3.11 or later [python3]")
       ->type_name("FILE");
   command->callback([options, &context] { context.action = [options] { return set_up(*options); }; });

@@ -15,7 +15,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 Json object(const Json& properties, const Json& required = Json::array()) {
-  return {{"description", "An object."}, {"type", "object"}, {"properties", properties}, {"required", required}};
+  return {
+      {"description", "An object."}, {"type", "object"}, {"properties", properties}, {"required", required}};
 }
 
 Json with_description(Json field) {
@@ -45,7 +46,8 @@ TEST(FieldTables, SayTheTypeInWords) {
   EXPECT_EQ(type_in_table({{"anyOf", {{{"$ref", "#/definitions/other"}}, {{"type", "null"}}}}}),
             "[other](#other) or null");
   // A column: a list, or one value for all its entries.
-  EXPECT_EQ(type_in_table({{"anyOf", {{{"type", "array"}, {"items", {{"type", "number"}}}}, {{"type", "number"}}}}}),
+  EXPECT_EQ(type_in_table(
+                {{"anyOf", {{{"type", "array"}, {"items", {{"type", "number"}}}}, {{"type", "number"}}}}}),
             "number");
 }
 
@@ -64,7 +66,8 @@ TEST(FieldTables, DescribeEachObjectOnceAndOnlyThoseThatAreReferredTo) {
 TEST(FieldTables, HaveWhatTheProtocolSends) {
   EXPECT_THAT(request_tables(), AllOf(HasSubstr("#### request\n"), HasSubstr("#### clock_request\n"),
                                       HasSubstr("| `threads` | integer, 1 to 65536 |")));
-  EXPECT_THAT(event_tables(), AllOf(HasSubstr("#### hello\n"), HasSubstr("#### library\n"), Not(HasSubstr("bye"))));
+  EXPECT_THAT(event_tables(),
+              AllOf(HasSubstr("#### hello\n"), HasSubstr("#### library\n"), Not(HasSubstr("bye"))));
   EXPECT_THAT(backend_tables(), AllOf(HasSubstr("#### backend\n"), HasSubstr("[refusal](#refusal)")));
 }
 

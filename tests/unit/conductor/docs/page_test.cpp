@@ -23,15 +23,16 @@ std::string block(const std::string& name, const std::string& text) {
 }
 
 TEST(Page, NewTextHasTheTitleAndEachBlock) {
-  EXPECT_EQ(new_text(two_blocks()), "# Fruit\n\n" + block("apples", "red\n") + "\n" + block("pears", "green\n"));
+  EXPECT_EQ(new_text(two_blocks()),
+            "# Fruit\n\n" + block("apples", "red\n") + "\n" + block("pears", "green\n"));
 }
 
 TEST(Page, UpdateWritesBlocksAndKeepsProse) {
   const std::string before = "# My fruit\n\nProse.\n\n" + block("pears", "old\nlines\n") + "\nMore.\n" +
                              block("apples", "") + "The end.\n";
-  EXPECT_EQ(updated_text(two_blocks(), before, "fruit.md"),
-            "# My fruit\n\nProse.\n\n" + block("pears", "green\n") + "\nMore.\n" + block("apples", "red\n") +
-                "The end.\n");
+  EXPECT_EQ(updated_text(two_blocks(), before, "fruit.md"), "# My fruit\n\nProse.\n\n" +
+                                                                block("pears", "green\n") + "\nMore.\n" +
+                                                                block("apples", "red\n") + "The end.\n");
 }
 
 TEST(Page, UpdateOfAnUpdatedTextChangesNothing) {
@@ -46,7 +47,8 @@ TEST(Page, RefusesAFileWithOtherBlocks) {
   };
   const std::string apples = block("apples", "x\n"), pears = block("pears", "x\n");
   EXPECT_THAT(update("# Fruit\n" + apples), ThrowsMessage<PageError>(HasSubstr("'pears' is missing")));
-  EXPECT_THAT(update(apples + pears + apples), ThrowsMessage<PageError>(HasSubstr("'apples' is there twice")));
+  EXPECT_THAT(update(apples + pears + apples),
+              ThrowsMessage<PageError>(HasSubstr("'apples' is there twice")));
   EXPECT_THAT(update(apples + block("paers", "x\n")), ThrowsMessage<PageError>(HasSubstr("mean 'pears'")));
   EXPECT_THAT(update("<!-- assay docs: apples -->\n" + pears), ThrowsMessage<PageError>(HasSubstr("no end")));
   EXPECT_THAT(update(pears + "<!-- assay docs: apples -->\n"), ThrowsMessage<PageError>(HasSubstr("no end")));
