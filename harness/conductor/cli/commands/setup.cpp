@@ -78,7 +78,7 @@ int run_program(const std::vector<std::string>& command) {
   arguments.push_back(nullptr);
   sigset_t defaults;
   ::sigemptyset(&defaults);
-  for (const int signal : {SIGINT, SIGPIPE, SIGXFSZ}) ::sigaddset(&defaults, signal);
+  for (const int number : {SIGINT, SIGPIPE, SIGXFSZ}) ::sigaddset(&defaults, number);
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   ::posix_spawnattr_setsigdefault(&attributes, &defaults);
