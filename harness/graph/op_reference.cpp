@@ -54,7 +54,7 @@ std::string reference(const Op& op) {
                                 op.results()[static_cast<std::size_t>(pair.output)].name,
                                 op.operands()[static_cast<std::size_t>(pair.input)].name));
   }
-  if (op.view()) notes.push_back("A view: nothing needs to move.");
+  if (op.view()) notes.push_back("A view: no data need to move.");
   if (!notes.empty())
     text += "\n" + wrapped(escaped(fmt::format("{}", fmt::join(notes, " "))), line_width) + "\n";
   return text;

@@ -9,7 +9,7 @@ namespace assay {
 
 // "convolution(x, weight, [bias]) -> y"; optional ones in brackets, "..." after a group that repeats.
 std::string signature(const Op& op);
-// A heading, the signature, the attributes, the contract and what may be written in place.
+// A heading, the signature, the contract, the attributes and the results that may be written in place.
 std::string reference(const Op& op);
 // Every op.
 std::string operator_reference();

@@ -26,11 +26,11 @@ std::string values_of(const Axis& axis) {
   return std::string(option.type == OptionType::flag ? "`true`, `false`" : "text");
 }
 
-// How a cell's id spells it.
+// The spelling in a cell's id.
 std::string spelling_of(const Axis& axis) {
   const std::string value = axis.option.placeholder.empty() ? "STEPS" : "X";
   const std::string text = fmt::format(fmt::runtime(axis.id), value, axis.name());
-  return fmt::format("`{}`{}", text, axis.identity == Identity::if_set || axis.matters ? " where set" : "");
+  return fmt::format("`{}`{}", text, axis.identity == Identity::if_set || axis.matters ? " if set" : "");
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ void compare(const OpCase& row, PrecisionKind precision, const Graph& graph, con
       }
     }
     EXPECT_LT(zeros, values.size() * 9 / 10 + 1) << name << " is mostly zeros: the row proves nothing";
-    // What a bf16 operand or result loses when it is stored is not the kernel's doing.
+    // The kernel is not responsible for the rounding of a bf16 operand or result when it is stored.
     const DType dtype = graph.value(graph.output(name)).type.dtype;
     const bool narrow = precision == PrecisionKind::bf16;
     const double bound = (row.tolerance + (narrow ? 2 : 0)) * epsilon(narrow ? DType::bf16 : dtype) * largest;
@@ -134,7 +134,7 @@ TEST(Suite, names_each_row_once) {
 
 class Support : public NeedsDevice<::testing::Test> {};
 
-TEST_F(Support, is_told_in_words) {
+TEST_F(Support, is_described_in_words) {
   const auto library = library_for(PrecisionKind::fp32);
   for (const OpCase& row : all_cases()) {
     for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16}) {
@@ -146,7 +146,7 @@ TEST_F(Support, is_told_in_words) {
   }
 }
 
-// The ops of which some row runs, as a list of JSON, wrapped.
+// The ops for which at least one row runs, as a list of JSON, wrapped.
 std::string list_of_ops() {
   const auto library = library_for(PrecisionKind::fp32);
   std::set<std::string> found;
@@ -170,7 +170,7 @@ std::string list_of_ops() {
   return text;
 }
 
-TEST_F(Support, stands_in_backend_json) {
+TEST_F(Support, is_in_backend_json) {
   const std::string file = fmt::format("{}/backends/{}/backend.json", ASSAY_SOURCE, under_test::backend);
   std::ostringstream buffer;
   buffer << std::ifstream(file).rdbuf();

@@ -7,7 +7,7 @@
 namespace assay {
 namespace {
 
-TEST(OperatorReference, every_op_has_a_name_of_its_own_and_says_what_it_does) {
+TEST(OperatorReference, every_op_has_a_unique_name_and_a_description) {
   std::set<std::string_view> names;
   for (const Op* op : all_ops()) {
     EXPECT_TRUE(names.insert(op->name()).second) << op->name();

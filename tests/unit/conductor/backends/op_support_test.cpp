@@ -20,7 +20,7 @@ TEST(OpSupport, every_backend_of_the_tree_names_ops_that_exist) {
   }
 }
 
-TEST(OpSupport, a_framework_has_gradients_of_its_own_and_a_silent_backend_is_a_question) {
+TEST(OpSupport, a_framework_has_its_own_gradients) {
   BackendDescription backend;
   backend.kind = BackendKind::framework;
   EXPECT_EQ(support(backend, find_op("relu")), "?");
@@ -33,7 +33,7 @@ TEST(OpSupport, a_framework_has_gradients_of_its_own_and_a_silent_backend_is_a_q
   EXPECT_EQ(support(backend, find_op("relu_gradient")), "no");
 }
 
-TEST(OpSupport, optimizers_casts_and_gradients_stand_in_no_network) {
+TEST(OpSupport, no_network_has_optimizers_casts_or_gradients) {
   for (const char* op : {"concat", "matmul", "softmax", "convolution"})
     EXPECT_TRUE(in_networks(find_op(op))) << op;
   for (const char* op :
