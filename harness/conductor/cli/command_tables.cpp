@@ -80,7 +80,8 @@ std::string option_tables(const CLI::App& app) {
     if (listed.empty()) continue;
     text += "\n| argument or option | what it is |\n|---|---|\n";
     for (const CLI::Option* option : listed)
-      text += fmt::format("| `{}` | {} |\n", markdown_term(*option), cell_text(option->get_description()));
+      text += fmt::format("| `{}` | {} |\n", cell_text(markdown_term(*option)),
+                          cell_text(option->get_description()));
   }
   return text;
 }

@@ -85,8 +85,11 @@ class Tables {
     const auto kinds = type.is_array() ? type.get<std::vector<std::string>>()
                                        : std::vector<std::string>{type.get<std::string>()};
     const auto is = [&](const char* kind) { return std::ranges::find(kinds, kind) != kinds.end(); };
-    if (is("array"))
-      return "list of " + type_of(field.value("items", Json::object()), key) + (is("null") ? " or null" : "");
+    if (is("array")) {
+      static const Json anything = Json::object();
+      const Json& items = field.contains("items") ? field["items"] : anything;
+      return "list of " + type_of(items, key) + (is("null") ? " or null" : "");
+    }
     if (is("object") && field.contains("additionalProperties") && field["additionalProperties"].is_object())
       return "object of " + type_of(field["additionalProperties"], key);
     if (is("object") && field.contains("properties")) return link(key, field);
