@@ -104,6 +104,11 @@ def test_links_and_paths_of_a_page_exist(page: str) -> None:
     assert not dead_paths(text, ROOT)
 
 
+def linked_from(index: str) -> set[Path]:
+    targets = LINK.findall((ROOT / index).read_text(encoding="utf-8"))
+    return {(ROOT / index).parent / target.partition("#")[0] for _, target in targets}
+
+
 def test_every_page_is_in_an_index() -> None:
     linked = {
         path.resolve()
