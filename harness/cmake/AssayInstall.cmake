@@ -2,32 +2,34 @@
 #   find_package(assay REQUIRED)
 #   target_link_libraries(my-worker PRIVATE assay::worker)
 # Always lib/, whatever the distribution uses: a worker finds the batch library by its relative path.
+# Two components: `program` is what runs, and `development` what a worker outside of this tree is built from.
 include(CMakePackageConfigHelpers)
 
 set(exported build core graph protocol batch worker engine)
 foreach(name IN LISTS exported)
   if(TARGET assay_${name})
     set_target_properties(assay_${name} PROPERTIES EXPORT_NAME ${name})
-    install(TARGETS assay_${name} EXPORT assay-targets LIBRARY DESTINATION lib ARCHIVE DESTINATION lib)
+    install(TARGETS assay_${name} EXPORT assay-targets
+      LIBRARY DESTINATION lib COMPONENT program ARCHIVE DESTINATION lib COMPONENT development)
   endif()
   if(NOT name STREQUAL build)
-    install(DIRECTORY harness/${name} DESTINATION include/assay/harness
+    install(DIRECTORY harness/${name} DESTINATION include/assay/harness COMPONENT development
       FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
   endif()
 endforeach()
-install(EXPORT assay-targets NAMESPACE assay:: DESTINATION lib/cmake/assay)
+install(EXPORT assay-targets NAMESPACE assay:: DESTINATION lib/cmake/assay COMPONENT development)
 configure_package_config_file(harness/cmake/assay-config.cmake.in assay-config.cmake
   INSTALL_DESTINATION lib/cmake/assay)
 write_basic_package_version_file(assay-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/assay-config.cmake ${PROJECT_BINARY_DIR}/assay-config-version.cmake
-  DESTINATION lib/cmake/assay)
+  DESTINATION lib/cmake/assay COMPONENT development)
 
-install(DIRECTORY backends/python DESTINATION libexec/assay/backends PATTERN __pycache__ EXCLUDE)
-install(FILES LICENSE DESTINATION share/doc/assay)
+install(DIRECTORY backends/python DESTINATION libexec/assay/backends COMPONENT program PATTERN __pycache__ EXCLUDE)
+install(FILES LICENSE DESTINATION share/doc/assay COMPONENT program)
 if(ASSAY_CONDUCTOR)
-  install(TARGETS assay RUNTIME DESTINATION bin)
-  install(DIRECTORY configs DESTINATION share/assay OPTIONAL)
-  install(DIRECTORY results/schema DESTINATION share/assay)
+  install(TARGETS assay RUNTIME DESTINATION bin COMPONENT program)
+  install(DIRECTORY configs DESTINATION share/assay COMPONENT program OPTIONAL)
+  install(DIRECTORY results/schema DESTINATION share/assay COMPONENT program)
 
   # The program prints its own manual pages and completions, so they are made when it is installed.
   set(share ${PROJECT_BINARY_DIR}/share)
@@ -41,6 +43,6 @@ if(ASSAY_CONDUCTOR)
       execute_process(COMMAND \"$<TARGET_FILE:assay>\" completion \${CMAKE_MATCH_1}
         OUTPUT_FILE \"${share}/\${CMAKE_MATCH_2}\" COMMAND_ERROR_IS_FATAL ANY)
     endforeach()
-  ")
-  install(DIRECTORY ${share}/ DESTINATION share)
+  " COMPONENT program)
+  install(DIRECTORY ${share}/ DESTINATION share COMPONENT program)
 endif()

@@ -54,6 +54,26 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& kn
   return hint.empty() ? fmt::format("; known are {}", fmt::join(known, ", ")) : hint;
 }
 
+std::string wrapped(std::string_view text, std::size_t width) {
+  std::string lines;
+  std::size_t column = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    const bool sign = word == "-" || word == "+";
+    if (column > 0 && !sign && column + 1 + word.size() > width) {
+      lines += '\n';
+      column = 0;
+    } else if (column > 0) {
+      lines += ' ';
+      ++column;
+    }
+    lines += word;
+    column += word.size();
+  }
+  return lines;
+}
+
 std::string printable(std::string_view text, std::size_t max_bytes) {
   std::string clean(text.substr(0, max_bytes));
   std::ranges::replace_if(clean, [](char c) { return c < ' ' || c > '~'; }, '?');

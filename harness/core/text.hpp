@@ -23,6 +23,10 @@ std::string nearest(std::string_view name, const std::vector<std::string>& known
 // The same, but "; known are lenet5, mlp" if none is near.
 std::string suggestion(std::string_view name, const std::vector<std::string>& known);
 
+// The text with line breaks between words, so that no line is longer than `width`, except a word that is. A minus or a
+// plus never begins a line: Markdown would take it for a list.
+std::string wrapped(std::string_view text, std::size_t width);
+
 // At most `max_bytes` of a text from another program, with '?' for everything except printable ASCII.
 std::string printable(std::string_view text, std::size_t max_bytes);
 

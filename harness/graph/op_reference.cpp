@@ -3,41 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "harness/core/text.hpp"
+
 namespace assay {
 namespace {
 
-constexpr std::string_view introduction[] = {
-    "The contract of each operator of a graph, which every backend must meet. The page is generated from "
-    "the contracts in `harness/graph/ops`; `ASSAY_WRITE_DOCS=1 build/dev/graph_test "
-    "--gtest_filter='OperatorReference.*'` writes it again.",
-    "Shapes are row-major with the outermost dimension first; images are (N, C, H, W). Operands and results "
-    "in brackets may be absent. *Saved* results exist only for the gradient; only the backend knows the "
-    "form of an *opaque* result. Ops whose names end in `gradient`, and the optimizers, are never in "
-    "`graph.json`: autodiff and the training step add them for backends that do not differentiate "
-    "themselves."};
-constexpr std::size_t line_width = 118;
+constexpr std::size_t line_width = 100;
 
-std::string wrapped(std::string_view text, std::size_t width) {
-  std::string lines;
-  std::size_t column = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    const std::string_view word = text.substr(begin, end - begin);
-    // A minus at the start of a line would begin a list.
-    const bool sign = word == "-" || word == "+";
-    if (column > 0 && !sign && column + 1 + word.size() > width) {
-      lines += '\n';
-      column = 0;
-    }
-    if (column > 0) lines += ' ';
-    lines += word;
-    column += word.size() + (column > 0 ? 1 : 0);
-    begin = end + 1;
-  }
-  return lines;
-}
-
-// Contracts are plain text: a product must not become emphasis.
+// Contracts are plain text: a * is not Markdown.
 std::string escaped(std::string_view text) {
   std::string safe;
   for (const char c : text) {
@@ -88,9 +61,8 @@ std::string reference(const Op& op) {
 }
 
 std::string operator_reference() {
-  std::string text = "# Operators\n";
-  for (const std::string_view paragraph : introduction) text += "\n" + wrapped(paragraph, line_width) + "\n";
-  for (const Op* op : all_ops()) text += "\n" + reference(*op);
+  std::string text;
+  for (const Op* op : all_ops()) text += (text.empty() ? "" : "\n") + reference(*op);
   return text;
 }
 

@@ -1,5 +1,4 @@
-// The reference of the operators as Markdown, written from their contracts: docs/reference/operators.md and
-// `assay list ops`.
+// The reference of the operators as Markdown, from their own contracts, for docs/reference/operators.md.
 #pragma once
 
 #include <string>
@@ -12,7 +11,7 @@ namespace assay {
 std::string signature(const Op& op);
 // A heading, the signature, the contract, the attributes and the results that may be written in place.
 std::string reference(const Op& op);
-// The whole page.
+// Every op.
 std::string operator_reference();
 
 }  // namespace assay

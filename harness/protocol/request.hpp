@@ -26,8 +26,8 @@ struct LoaderRequest {
 };
 constexpr auto describe(Of<LoaderRequest>) {
   return fields(
-      "loader_request", "Source of the batches.",
-      field("kind", &LoaderRequest::kind, "resident, harness or native.").optional(),
+      "loader_request", "Where batches come from.",
+      field("kind", &LoaderRequest::kind, "Which loader.").optional(),
       field("workers", &LoaderRequest::workers, "Threads that load.").between(0, 256).optional(),
       field("prefetch", &LoaderRequest::prefetch, "Batches loaded ahead.").between(1, 1024).optional(),
       field("resident_batches", &LoaderRequest::resident_batches,
@@ -63,8 +63,9 @@ struct ClockRequest {
 };
 constexpr auto describe(Of<ClockRequest>) {
   return fields(
-      "clock_request", "What to time.", field("kind", &ClockRequest::kind, "steps or epochs.").optional(),
-      field("warm_up", &ClockRequest::warm_up, "For kind steps: the warm-up.")
+      "clock_request", "What is timed.",
+      field("kind", &ClockRequest::kind, "What the fork counts.").optional(),
+      field("warm_up", &ClockRequest::warm_up, "Of kind steps: the warm-up.")
           .written_if(&ClockRequest::in_steps),
       field("block_seconds", &ClockRequest::block_seconds, "For kind steps: length of a block.")
           .between(0, 86'400)
@@ -88,8 +89,8 @@ struct CheckRequest {
 };
 constexpr auto describe(Of<CheckRequest>) {
   return fields(
-      "check_request", "The equivalence check.",
-      field("distinct", &CheckRequest::distinct, "Distinct samples in its batch.").optional(),
+      "check_request", "The equivalence check: the exam.",
+      field("distinct", &CheckRequest::distinct, "Distinct samples in a batch of the exam.").optional(),
       field("perturbations", &CheckRequest::perturbations, "Perturbed runs of the oracle.").optional());
 }
 
@@ -100,10 +101,10 @@ struct OracleRequest {
 };
 constexpr auto describe(Of<OracleRequest>) {
   return fields(
-      "oracle_request", "For the oracle's cell.",
+      "oracle_request", "How an oracle answers.",
       field("precision", &OracleRequest::precision, "The precision that its perturbed runs emulate."),
       field("perturbations", &OracleRequest::perturbations, "Perturbed runs.").between(0, 1000).optional(),
-      field("seed", &OracleRequest::seed, "Seed of the perturbations.").optional());
+      field("seed", &OracleRequest::seed, "The seed of the perturbations.").optional());
 }
 
 struct OpRequest {
@@ -111,8 +112,9 @@ struct OpRequest {
   std::optional<CacheState> cache{};
 };
 constexpr auto describe(Of<OpRequest>) {
-  return fields("op_request", "For a single op.", field("size", &OpRequest::size, "Its shapes.").optional(),
-                field("cache", &OpRequest::cache, "warm or cold operands.").optional());
+  return fields("op_request", "Which single op.",
+                field("size", &OpRequest::size, "Its size, in the words of the workload.").optional(),
+                field("cache", &OpRequest::cache, "Whether operands are in the cache.").optional());
 }
 
 struct CellRequest {
@@ -138,30 +140,35 @@ struct CellRequest {
 };
 constexpr auto describe(Of<CellRequest>) {
   return fields(
-      "request", "A cell, and how to run it.",
-      field("protocol", &CellRequest::protocol, "Version of the protocol."),
-      field("backend", &CellRequest::backend, "Its name.").optional(),
-      field("workload", &CellRequest::workload, "Its name.").optional(),
-      field("task", &CellRequest::task, "train or infer."),
-      field("mode", &CellRequest::mode, "eager, graph, ..."),
-      field("device", &CellRequest::device, "cpu or cuda.").optional(),
-      field("precision", &CellRequest::precision, "fp64, fp32, tf32 or bf16."),
-      field("layout", &CellRequest::layout, "Layout of activations; native: the backend's own.").optional(),
-      field("batch", &CellRequest::batch, "Samples in a step.").between(1, 1 << 24),
+      "request", "A cell, and how to run it. It is request.json.",
+      field("protocol", &CellRequest::protocol, "The version of the protocol."),
+      field("backend", &CellRequest::backend, "The name of the backend.").optional(),
+      field("workload", &CellRequest::workload, "The name of the workload.").optional(),
+      field("task", &CellRequest::task, "What is computed."),
+      field("mode", &CellRequest::mode, "The backend's word for how it executes, such as `eager`."),
+      field("device", &CellRequest::device, "Where it is computed.").optional(),
+      field("precision", &CellRequest::precision, "In what it is computed."),
+      field("layout", &CellRequest::layout, "The layout of activations; `native` is the backend's own.")
+          .optional(),
+      field("batch", &CellRequest::batch, "Samples per step.").between(1, 1 << 24),
       field("threads", &CellRequest::threads, "Threads that compute.").between(1, 1 << 16).optional(),
-      field("seed", &CellRequest::seed, "Seed of parameters and plans.").optional(),
-      field("deterministic", &CellRequest::deterministic, "Bit-identical results are required.").optional(),
-      field("profile", &CellRequest::profile, "Also time each operator.").optional(),
-      field("memory_fraction", &CellRequest::memory_fraction, "Share of the device's memory; null: no limit.")
+      field("seed", &CellRequest::seed, "The seed of parameters and of the order of samples.").optional(),
+      field("deterministic", &CellRequest::deterministic,
+            "Whether results must be the same bits in each run.")
+          .optional(),
+      field("profile", &CellRequest::profile, "Whether each operator is timed, too.").optional(),
+      field("memory_fraction", &CellRequest::memory_fraction,
+            "The share of the device's memory that it may take; null: no limit.")
           .optional(),
       field("memory_cap_bytes", &CellRequest::memory_cap_bytes,
-            "Limit of the device's memory; null: no limit.")
+            "The bytes of the device's memory that it may take; null: no limit.")
           .optional(),
       field("loader", &CellRequest::loader, "Source of the batches.").optional(),
       field("clock", &CellRequest::clock, "What to time.").left_out_by_default(),
       field("check", &CellRequest::check, "The equivalence check.").optional(),
-      field("oracle", &CellRequest::oracle, "For the oracle's cell.").left_out_by_default(),
-      field("op", &CellRequest::op, "For a single op.").left_out_by_default());
+      field("oracle", &CellRequest::oracle, "Only if the command `oracle` will be sent.")
+          .left_out_by_default(),
+      field("op", &CellRequest::op, "Only if the workload is a single op.").left_out_by_default());
 }
 
 // Throws JsonError with the file and the field if a field is missing, has another type or is out of its

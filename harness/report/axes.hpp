@@ -148,7 +148,7 @@ std::vector<std::string> title_words(const Axes& axes);
 // settings that determine `measure`.
 std::string axis_options(const Axes& axes);
 
-// The text of docs/reference/axes.md.
+// The table of axes as Markdown, for docs/reference/axes.md.
 std::string axis_reference();
 
 // Adds a row while it lives, so that a test can follow one axis through the program. Must not be used while

@@ -36,31 +36,22 @@ std::string spelling_of(const Axis& axis) {
 }  // namespace
 
 std::string axis_reference() {
-  std::string page =
-      "# Axes\n\n"
-      "<!-- Made from the table in harness/report/axis_table.cpp by\n"
-      "`ASSAY_WRITE_DOCS=1 build/dev/report_test --gtest_filter='AxisReference.*'`. -->\n\n"
-      "These values identify a cell.\n"
-      "Each axis except `measure` is the option `--NAME` of `assay run`, `check` and `ab`, and the key NAME of a\n"
-      "config; each of several values, with commas or as a JSON list, makes its own cells.\n\n"
-      "- **applies to**: cells of another kind reject the axis.\n"
-      "- **in the id**: its spelling in the cell's id. \"If set\": only if the value has an effect and is not the\n"
-      "  default or the workload's own value, so that ids stay readable.\n"
-      "- **report**: the field of a cell in the report, and the CSV column.\n\n"
-      "| axis | values | default | applies to | in the id | report | |\n"
+  std::string table =
+      "| axis | values | default | applies to | in the id | report | what it is |\n"
       "|---|---|---|---|---|---|---|\n";
   for (const Axis& axis : axis_table()) {
     const Option& option = axis.option;
-    page += fmt::format("| `{}` | {} | {} | {} | {} | `{}` | {} |\n", axis.name(), values_of(axis),
-                        option.default_value.empty() ? "" : fmt::format("`{}`", option.default_value),
-                        applies_word(axis.applies), spelling_of(axis),
-                        axis.has_field() ? axis.key() : fmt::format("variant.{}", axis.name()), option.help);
+    table += fmt::format("| `{}` | {} | {} | {} | {} | `{}` | {} |\n", axis.name(), values_of(axis),
+                         option.default_value.empty() ? "" : fmt::format("`{}`", option.default_value),
+                         applies_word(axis.applies), spelling_of(axis),
+                         axis.has_field() ? axis.key() : fmt::format("variant.{}", axis.name()), option.help);
   }
   std::string compared;
   for (const Axis& axis : axis_table())
     if (axis.compared) compared += fmt::format("{}`{}`", compared.empty() ? "" : ", ", axis.name());
-  return page + "\nIn each round, the forks of cells that differ only in " + compared +
-         " run next to each other.\n";
+  return table +
+         "\nIn each round, the forks of cells that differ only in these axes run next to each other:\n" +
+         compared + ".\n";
 }
 
 }  // namespace assay

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "harness/report/metric.hpp"
@@ -43,6 +44,9 @@ Metric described_metric(std::string_view name);
 
 // Whether a larger value is better. False for a metric that is not in the table.
 bool higher_is_better(std::string_view name);
+
+// The table as Markdown, for docs/reference/metrics.md.
+std::string metric_reference();
 
 std::string_view to_string(Better better);
 std::string_view to_string(Section section);

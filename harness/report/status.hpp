@@ -103,7 +103,7 @@ inline constexpr std::array reason_table = {
 #undef ASSAY_REASON
 };
 
-// docs/reference/reason-codes.md: the table as a page.
+// The table as Markdown, for docs/reference/reason-codes.md.
 std::string reason_reference();
 
 // Status::ok for `absent`.

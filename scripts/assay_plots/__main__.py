@@ -1,4 +1,4 @@
-"""The command line of scripts/plot."""
+"""scripts/plot, or assay-plot of the wheel: what a person calls."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from assay_plots.render import Spec, spec_of, write_figure
 from assay_plots.report import Study
 
 FORMATS = ("html", "svg", "png")
+NAME = "assay-plot" if Path(sys.argv[0]).name == "assay-plot" else "scripts/plot"
 
 
 def names(allowed: Sequence[str]) -> Callable[[str], list[str]]:
@@ -33,7 +34,7 @@ def names(allowed: Sequence[str]) -> Callable[[str], list[str]]:
 
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="scripts/plot",
+        prog=NAME,
         description="Draw reports: a page that opens from disk, and each picture as SVG and PNG.",
         epilog="pictures: " + ", ".join(plot.name for plot in PLOTS),
     )
@@ -126,10 +127,10 @@ def main() -> int:
     try:
         run(arguments)
     except (ReportError, ClaimError) as error:
-        print(f"scripts/plot: {error}", file=sys.stderr)
+        print(f"{NAME}: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"scripts/plot: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"{NAME}: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
     return 0
 

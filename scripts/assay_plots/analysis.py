@@ -52,7 +52,7 @@ class ReportError(Exception):
 
 
 def find_program(given: Path | None = None) -> Path:
-    """Find assay: the argument, $ASSAY_PROGRAM, the build folders, $PATH."""
+    """Find assay: what is given, $ASSAY_PROGRAM, the build folders, the same wheel, $PATH."""
     if named := given or os.environ.get("ASSAY_PROGRAM"):
         path = Path(named)
         if not path.is_file():
@@ -61,6 +61,8 @@ def find_program(given: Path | None = None) -> Path:
     for build in ("release", "dev"):
         if (path := ROOT / "build" / build / "assay").is_file():
             return path
+    if (path := Path(__file__).resolve().parents[1] / "assay_program/bin/assay").is_file():
+        return path  # of the same wheel
     if found := shutil.which("assay"):
         return Path(found)
     raise ReportError(

@@ -28,6 +28,8 @@ if grep -q "$build" "$work/list"; then
   echo "the installed program looks into the build folder" >&2
   exit 1
 fi
+"$work/prefix/bin/assay" setup --dry-run torch | grep torch==
+[[ -f $work/prefix/libexec/assay/backends/python/make_environment.py ]]
 for file in man/man1/assay.1 man/man1/assay-run.1 bash-completion/completions/assay zsh/site-functions/_assay \
   fish/vendor_completions.d/assay.fish doc/assay/LICENSE; do
   [[ -s $work/prefix/share/$file ]] || { echo "share/$file is not installed, or empty" >&2; exit 1; }

@@ -16,7 +16,7 @@ from worker_under_test import ROOT
 SHARED = {"core", "graph", "protocol", "batch", "machine", "report", "workloads"}
 CONDUCTOR = [
     f"conductor/{room}"
-    for room in ("backends", "data", "config", "process", "check", "run", "print", "compare", "cli")
+    for room in ("backends", "data", "config", "process", "check", "run", "print", "compare", "docs", "cli")
 ]
 WORKER = {"worker", "engine", "backends"}
 # What each folder may include, apart from itself.

@@ -12,17 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from program import PROGRAM
+from program import PROGRAM, assay
 from worker_under_test import ROOT
 
 COLUMNS = 100
-# Written by programs: their text is not in the page.
-GENERATED = {
-    "docs/reference/axes.md",
-    "docs/reference/reason-codes.md",
-    "docs/reference/memory.md",
-    "docs/reference/operators.md",
-}
 PAGES = sorted(str(p.relative_to(ROOT)) for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 OTHERS = {str(p.relative_to(ROOT)) for p in [*ROOT.glob("*.md"), *(ROOT / "results").rglob("*.md")]}
 LINKING = sorted(OTHERS.union(PAGES))
@@ -39,14 +32,16 @@ OF_A_CELL = re.compile(r"results/(clock\.json|(verify|oracle)\.safetensors)")
 
 
 def prose(text: str) -> Iterator[tuple[int, str]]:
-    """The numbered lines that are neither code, table, heading nor comment."""
-    fenced = commented = False
+    """The numbered lines that are neither code, table, heading nor comment, nor written by `assay docs`."""
+    fenced = commented = generated = False
     before = ""
     indented = False
     for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith("```"):
+        if line.startswith(("<!-- assay docs: ", "<!-- /assay docs")):
+            generated = not generated
+        elif line.startswith("```"):
             fenced = not fenced
-        elif not fenced:
+        elif not (fenced or generated):
             commented = commented or line.startswith("<!--")
             deep = line.startswith("    ")
             indented = deep and (indented or not before.strip())
@@ -97,7 +92,7 @@ def dead_paths(text: str, root: Path) -> list[str]:
     return sorted(p for p in named if not OF_A_CELL.fullmatch(p) and not any(root.glob(p)))
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if p not in GENERATED])
+@pytest.mark.parametrize("page", PAGES)
 def test_a_page_has_one_sentence_per_line(page: str) -> None:
     assert not faults((ROOT / page).read_text(encoding="utf-8"))
 
@@ -107,10 +102,6 @@ def test_links_and_paths_of_a_page_exist(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     assert not dead_links(text, (ROOT / page).parent)
     assert not dead_paths(text, ROOT)
-
-
-def test_generated_pages_exist() -> None:
-    assert set(PAGES) >= GENERATED
 
 
 def linked_from(index: str) -> set[Path]:
@@ -136,6 +127,9 @@ def test_the_linter_finds_long_lines_and_second_sentences() -> None:
     assert len(faults("- One (really).\n  Two! `code` begins the third.\n")) == 1
     assert len(faults("1. x\n   - y. Z\n     w. V\n")) == 2
     assert len(faults("x" * 101 + "\n")) == 1
+    block = "<!-- assay docs: x -->\nA. B\n<!-- /assay docs -->\n"
+    assert not faults(block)
+    assert len(faults(block + "A. B\n")) == 1
 
 
 def test_the_linter_finds_dead_links_and_paths(tmp_path: Path) -> None:
@@ -188,6 +182,10 @@ def test_the_program_understands_a_command(command: str, desk: Path) -> None:
     codes = {0}
     if words[0] in ("run", "check", "ab"):
         words.append("--dry-run")
+    elif words[0] == "setup":  # nothing is downloaded
+        words = [word for word in words if word != "--dry-run"] + ["--dry-run"]
+    elif words[0] == "docs":
+        words = [word for word in words if word != "--check"] + ["--check", "--out", f"{ROOT}/docs/reference"]
     elif words[0] == "compare":
         codes = {0, 3, 4, 5, 6}
     elif words[0] == "calibrate":  # it has no dry run
@@ -200,6 +198,61 @@ def test_the_program_understands_a_command(command: str, desk: Path) -> None:
     assert done.returncode in codes, done.stderr
     if words[-1] == "--help":
         assert [option for option in options if option not in done.stdout] == []
+
+
+def test_the_reference_pages_are_what_the_program_writes() -> None:
+    done = assay("docs", "--check", folder=ROOT)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_page_that_differs_is_named_and_written_again(tmp_path: Path) -> None:
+    for page in ("axes.md", "metrics.md"):
+        shutil.copy(ROOT / "docs/reference" / page, tmp_path)
+    page = tmp_path / "axes.md"
+    good = page.read_text(encoding="utf-8")
+    page.write_text(good.replace("| `batch` |", "| `batsh` |"), encoding="utf-8")
+    call = ("docs", "axes", "metrics", "--out", tmp_path)
+    checked = assay(*call, "--check")
+    assert checked.returncode == 2
+    assert "axes.md" in checked.stderr
+    assert "metrics.md" not in checked.stderr
+    assert page.read_text(encoding="utf-8") != good
+    written = assay(*call)
+    assert written.returncode == 0, written.stderr
+    assert written.stdout.split() == [str(page)]
+    assert page.read_text(encoding="utf-8") == good
+    assert assay(*call, "--check").returncode == 0
+
+
+def test_pages_can_be_written_without_the_source_tree(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    assert assay("docs", "--check", "--out", folder).returncode == 2
+    done = assay("docs", "--out", folder)
+    assert done.returncode == 0, done.stderr
+    pages = {path.name for path in folder.iterdir()}
+    assert {"axes.md", "command-line.md", "report.md"} <= pages
+    assert pages <= {path.name for path in (ROOT / "docs/reference").iterdir()}
+    assert "# Axes" in (folder / "axes.md").read_text(encoding="utf-8")
+    refused = assay("docs", folder=tmp_path)  # there is no docs/reference
+    assert refused.returncode == 2
+    assert "--out" in refused.stderr
+    unknown = assay("docs", "axis")
+    assert unknown.returncode == 2
+    assert "'axes'" in unknown.stderr
+
+
+def test_the_page_of_the_command_line_has_every_option(tmp_path: Path) -> None:
+    assert assay("docs", "command-line", "axes", "configs", "--out", tmp_path).returncode == 0
+    page = (tmp_path / "command-line.md").read_text(encoding="utf-8")
+    rows = [(tmp_path / f"{name}.md").read_text(encoding="utf-8") for name in ("axes", "configs")]
+    shared = {f"--{name}" for text in rows for name in re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE)}
+    for section in page.split("\n### assay ")[1:]:
+        command = section.split("\n")[0]
+        listed = set(re.findall(r"--[\w-]+", section)) | (shared if "(axes.md)" in section else set())
+        helped = assay(command, "--help").stdout
+        options = set(re.findall(r"^  (?:-\w,)?(--[\w-]+)", helped, re.MULTILINE)) - {"--help"}
+        assert options <= listed, command
+    assert page.count("\n### assay ") == page.count("| [`assay ")
 
 
 def sources(*folders: str) -> Iterator[tuple[Path, str]]:

@@ -25,10 +25,13 @@ struct Requirement {
 };
 constexpr auto describe(Of<Requirement>) {
   return fields(
-      "requirement", "A file that the backend needs.", field("file", &Requirement::file, "Its path."),
-      field("or", &Requirement::or_one, "Alternative files.").not_empty().optional(),
-      field("devices", &Requirement::devices, "Devices that need it (default: all).").not_empty().optional(),
-      field("reason", &Requirement::reason, "What is missing if the file does not exist."),
+      "requirement", "A file that the backend needs.",
+      field("file", &Requirement::file, "Its path, with placeholders."),
+      field("or", &Requirement::or_one, "Other files that do as well.").not_empty().optional(),
+      field("devices", &Requirement::devices, "Devices that need it; if absent, the backend needs it.")
+          .not_empty()
+          .optional(),
+      field("reason", &Requirement::reason, "What is missing when it is not there."),
       field("remedy", &Requirement::remedy, "How to get it."));
 }
 
@@ -111,33 +114,44 @@ struct BackendDescription {
 constexpr auto describe(Of<BackendDescription>) {
   using B = BackendDescription;
   return fields(
-      "backend", "A backend: its properties and how it is started.",
+      "backend", "What a backend offers, and how it is started. It is backend.json.",
       field("name", &B::name, "One word without slash or comma."),
-      field("description", &B::description, "One line for lists.").optional(),
-      field("kind", &B::kind, "framework, engine, bare or oracle."),
-      field("oracle", &B::oracle, "Whether it answers checks.").optional(),
-      field("command", &B::command, "Its worker and arguments.").not_empty(),
-      field("framework", &B::framework, "Framework whose environment it uses.").optional(),
-      field("devices", &B::devices, "Devices that it runs on.").not_empty(),
-      field("modes", &B::modes, "Its modes of execution.").not_empty(),
-      field("tasks", &B::tasks, "train, infer.").not_empty(),
-      field("precisions", &B::precisions, "Precisions that it computes in.").not_empty(),
-      field("layouts", &B::layouts, "Layouts of activations.").not_empty(),
-      field("loaders", &B::loaders, "Loaders that feed it.").not_empty(),
-      field("memory_limits", &B::memory_limits, "Devices on which it can limit memory.")
+      field("description", &B::description, "One line, for lists.").optional(),
+      field("kind", &B::kind, "What executes the graph."),
+      field("oracle", &B::oracle, "Whether it answers the exam for others: the command `oracle`.").optional(),
+      field("command", &B::command, "Its worker and arguments, with placeholders.").not_empty(),
+      field("framework", &B::framework, "The framework whose environment its worker runs in.").optional(),
+      field("devices", &B::devices, "The devices that it runs on.").not_empty(),
+      field("modes", &B::modes, "The modes in which it executes, in words of its own.").not_empty(),
+      field("tasks", &B::tasks, "The tasks that it has.").not_empty(),
+      field("precisions", &B::precisions, "The precisions that it computes in.").not_empty(),
+      field("layouts", &B::layouts, "The layouts of activations that it has, in words of its own.")
+          .not_empty(),
+      field("loaders", &B::loaders, "The loaders that can feed it.").not_empty(),
+      field("memory_limits", &B::memory_limits,
+            "Devices on which it obeys `memory_fraction` and `memory_cap_bytes`.")
           .not_empty()
           .optional(),
-      field("ops", &B::ops, "Ops that it supports.").not_empty().optional(),
-      field("refuses", &B::refusals, "Cells that it rejects.").not_empty().optional(),
-      field("bare_mode", &B::bare_mode, "The mode that runs only a vendor's library.").optional(),
-      field("recommended", &B::recommended, "Default of --mode.").optional(),
-      field("timed_program_takes_masks", &B::timed_program_takes_masks,
-            "Whether the timed program takes masks of dropout as inputs; otherwise a second program does.")
+      field("ops", &B::ops, "The ops that it has; this decides nothing.").not_empty().optional(),
+      field("refuses", &B::refusals, "Cells that it refuses.").not_empty().optional(),
+      field("bare_mode", &B::bare_mode, "The one mode that is `bare` although `kind` is something else.")
           .optional(),
-      field("environment", &B::environment, "Variables of its workers.").optional(),
-      field("warm_environment", &B::warm_environment, "Variables of its workers with --compile-cache warm.")
+      field("recommended", &B::recommended,
+            "The mode that a run takes without `--mode`; without it every mode takes part.")
           .optional(),
-      field("requires", &B::requirements, "Files that it needs.").optional());
+      field(
+          "timed_program_takes_masks", &B::timed_program_takes_masks,
+          "Whether the exam's masks of dropout are fed to the program that is timed; otherwise to a second one (default: "
+          "false).")
+          .optional(),
+      field(
+          "environment", &B::environment,
+          "The variables of its workers. Those of the caller take precedence, except for values with `${cache}`.")
+          .optional(),
+      field("warm_environment", &B::warm_environment,
+            "The same, only with `--compile-cache warm`, which needs a variable with `${cache}`.")
+          .optional(),
+      field("requires", &B::requirements, "Files without which it is unavailable.").optional());
 }
 
 using Interpreters = std::map<std::string, std::string, std::less<>>;  // framework -> Python
@@ -171,7 +185,7 @@ BackendRegistry find_backends(const Interpreters& interpreters = {});
 BackendRegistry find_backends_in(const std::vector<std::filesystem::path>& folders,
                                  const Interpreters& interpreters);
 
-// The ops of each backend according to its backend.json, for `assay list ops` and the documentation.
+// Which backend has which op, as each backend.json says.
 
 // Whether graph.json may contain the op. The other ops (gradients, casts and optimizers) are added by the
 // training step of a backend that does not differentiate by itself; a framework has its own.
@@ -181,7 +195,8 @@ bool in_networks(const Op& op);
 // ops.
 std::string support(const BackendDescription& backend, const Op& op);
 
-// A Markdown table of the ops in networks, with a column for each backend that lists its ops.
+// A Markdown table of the ops in networks, with a column for each backend that lists its ops, for
+// docs/reference/op-support.md.
 std::string support_page(const std::vector<BackendDescription>& backends);
 
 // The folders of files outside the program: backends, configs, environments.
@@ -189,9 +204,10 @@ std::string support_page(const std::vector<BackendDescription>& backends);
 // The folder of the running executable. In a build folder this is <source>/build/<preset>.
 std::filesystem::path executable_folder();
 
-// Folders whose subfolders are backends, those of $ASSAY_BACKENDS before those of the program: <exe
-// folder>/backends, <exe folder>/../libexec/assay/backends.
+// Folders whose subfolders are backends: those that $ASSAY_BACKENDS adds, then those of the program.
 std::vector<std::filesystem::path> backend_folders();
+// Those of the program: <exe folder>/backends, <exe folder>/../libexec/assay/backends.
+std::vector<std::filesystem::path> own_backend_folders();
 // $ASSAY_CONFIGS, <exe folder>/configs, <exe folder>/../share/assay/configs, <exe folder>/../../configs (a
 // build in its tree).
 std::vector<std::filesystem::path> config_folders();
@@ -199,7 +215,10 @@ std::vector<std::filesystem::path> config_folders();
 // ${ASSAY_ENVIRONMENTS:-${XDG_DATA_HOME:-$HOME/.local/share}/assay/environments}/<framework>. nullopt if none
 // of the three is set: a folder that everybody may write is not safe for programs.
 std::optional<std::filesystem::path> environment_of(std::string_view framework);
-// The batch library for workers that load it themselves: <exe folder>/libassay_batch.so, or in ../lib if
+// The script that makes such an environment: in python/ in a folder of own_backend_folders(). The first path if it
+// is in none.
+std::filesystem::path environment_maker();
+// The batch library for workers that load it themselves: <exe folder>/libassay_batch.so, or in ../lib once
 // installed. The first path if neither exists.
 std::filesystem::path batch_library();
 

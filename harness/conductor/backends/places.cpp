@@ -19,9 +19,12 @@ fs::path executable_folder() {
 
 std::vector<fs::path> backend_folders() {
   std::vector<fs::path> folders = environment_list("ASSAY_BACKENDS");
-  folders.push_back(executable_folder() / "backends");
-  folders.push_back(executable_folder().parent_path() / "libexec/assay/backends");
+  for (fs::path& own : own_backend_folders()) folders.push_back(std::move(own));
   return folders;
+}
+
+std::vector<fs::path> own_backend_folders() {
+  return {executable_folder() / "backends", executable_folder().parent_path() / "libexec/assay/backends"};
 }
 
 std::vector<fs::path> config_folders() {
@@ -37,6 +40,14 @@ std::optional<fs::path> environment_of(std::string_view framework) {
     return fs::path(set) / framework;
   if (const auto home = data_home()) return *home / "assay/environments" / framework;
   return std::nullopt;
+}
+
+fs::path environment_maker() {
+  const std::vector<fs::path> folders = own_backend_folders();
+  const auto script_in = [](const fs::path& folder) { return folder / "python/make_environment.py"; };
+  for (const fs::path& folder : folders)
+    if (std::error_code ignored; fs::exists(script_in(folder), ignored)) return script_in(folder);
+  return script_in(folders.front());
 }
 
 fs::path batch_library() {

@@ -89,6 +89,10 @@ void fill_standard_descriptors() {
 
 }  // namespace
 
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
 int run_application(int argc, char** argv) {
   fill_standard_descriptors();
   std::signal(SIGPIPE, SIG_IGN);  // `assay show … | head`: write() fails instead
@@ -111,7 +115,9 @@ int run_application(int argc, char** argv) {
   add_calibrate(app, context);
   add_inspect(app, context);
   add_env(app, context);
+  add_setup(app, context);
   add_completion(app, context);
+  add_docs(app, context);
   add_man(app, context);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) command->allow_extras();
 

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "harness/conductor/backends/backends.hpp"
+#include "harness/conductor/backends/frameworks.hpp"
 #include "harness/conductor/config/config.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/data/dataset.hpp"
@@ -30,6 +31,14 @@ Candidates backend_names() {
   const BackendRegistry registry = find_backends();
   for (const BackendDescription& backend : registry.backends)
     found.push_back({backend.name, backend.description});
+  return found;
+}
+
+Candidates framework_names() {
+  Candidates found;
+  for (const Framework& framework : installable_frameworks(find_backends()))
+    found.push_back({framework.name});
+  found.push_back({"all", "every framework that there is"});
   return found;
 }
 
@@ -57,8 +66,9 @@ Candidates dataset_names() {
 // Keyed by the name of an option or of a positional argument.
 using Source = Candidates (*)();
 const std::map<std::string, Source, std::less<>> sources = {
-    {"CONFIG", config_names},   {"WORKLOAD", workload_names}, {"workload", workload_names},
-    {"backend", backend_names}, {"mode", mode_names},         {"dataset", dataset_names},
+    {"CONFIG", config_names},       {"WORKLOAD", workload_names}, {"workload", workload_names},
+    {"backend", backend_names},     {"mode", mode_names},         {"dataset", dataset_names},
+    {"FRAMEWORK", framework_names},
 };
 
 std::string name_of(const CLI::Option& option) {

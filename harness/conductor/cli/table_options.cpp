@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "harness/core/text.hpp"
+
 namespace assay::cli {
 namespace {
 
@@ -54,23 +56,6 @@ OptionValues TableOptions::values() const {
   return values;
 }
 
-std::string help_lines(std::string_view text) {
-  std::string out;
-  std::size_t column = 0;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    if (column > 0 && column + 1 + end > help_width) {
-      out += '\n';
-      column = 0;
-    } else if (column > 0) {
-      out += ' ';
-      ++column;
-    }
-    out += text.substr(0, end);
-    column += end;
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return out;
-}
+std::string help_lines(std::string_view text) { return wrapped(text, help_width); }
 
 }  // namespace assay::cli

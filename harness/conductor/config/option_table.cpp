@@ -87,7 +87,7 @@ constexpr std::array settings = {
            text,
            "DIR",
            "",
-           "Folder with data sets, each in DIR/<name>/; searched before $ASSAY_DATA and the system's folders",
+           "Folder with data sets, each in DIR/NAME/; searched before $ASSAY_DATA and the system's folders",
            0,
            0,
            {},

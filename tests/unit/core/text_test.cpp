@@ -28,6 +28,13 @@ TEST(OneLine, is_not_a_command_of_a_ci_server) {
   EXPECT_EQ(one_line("see ##[error]x"), "see ## [error]x");
 }
 
+TEST(Wrapped, BreaksLinesBetweenWords) {
+  EXPECT_EQ(wrapped("ab cd ef", 5), "ab cd\nef");
+  EXPECT_EQ(wrapped("abcdefg hi", 5), "abcdefg\nhi");
+  EXPECT_EQ(wrapped("abc - de", 4), "abc -\nde") << "a minus would begin a list";
+  EXPECT_EQ(wrapped("", 5), "");
+}
+
 TEST(OneLine, ends_at_its_limit_and_cuts_no_character) {
   EXPECT_EQ(one_line("abcdef", 3), "abc...");
   EXPECT_EQ(one_line("ab\xC3\xA4"

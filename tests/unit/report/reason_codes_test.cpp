@@ -1,8 +1,4 @@
-#include <cstdlib>
-#include <fstream>
 #include <set>
-#include <sstream>
-#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,16 +8,6 @@
 
 namespace assay {
 namespace {
-
-const std::string page = std::string(ASSAY_DOCS) + "/reference/reason-codes.md";
-
-TEST(ReasonCodes, page_in_docs_is_made_from_the_table) {
-  const char* write = std::getenv("ASSAY_WRITE_DOCS");
-  if (write != nullptr && std::string_view(write) == "1") std::ofstream(page) << reason_reference();
-  std::ostringstream text;
-  text << std::ifstream(page).rdbuf();
-  EXPECT_EQ(text.str(), reason_reference()) << "write it again with ASSAY_WRITE_DOCS=1";
-}
 
 TEST(ReasonCodes, each_has_one_row_and_a_status_that_is_not_ok) {
   std::set<ReasonCode> seen;

@@ -148,7 +148,7 @@ void add_ab(CLI::App& app, Context& context) {
   options->verdict.add(*command, context);
   command
       ->add_option("--out", options->run.out,
-                   "Folder for the reports of both sides, a.json and b.json [reports/ab-<time>]")
+                   "Folder for the reports of both sides, a.json and b.json [reports/ab-TIME]")
       ->type_name("DIR");
   command->add_flag("--dry-run", options->dry_run, "List the pairs of cells and run nothing");
   options->run.add(*command, false);

@@ -185,7 +185,7 @@ void add_calibrate(CLI::App& app, Context& context) {
   command
       ->add_option("--out", options->run.out,
                    "File for the calibration; - is stdout "
-                   "[${ASSAY_CACHE:-~/.cache/assay}/calibrations/<machine>.json]")
+                   "[${ASSAY_CACHE:-~/.cache/assay}/calibrations/MACHINE.json]")
       ->type_name("FILE");
   command->add_flag("--json", options->json, "Print the calibration instead of a table");
   options->run.add(*command, false);

@@ -22,6 +22,9 @@ struct Context {
   Choices choices;
 };
 
+// In the order of the help.
+std::vector<const CLI::App*> commands_of(const CLI::App& app);
+
 void add_list(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
@@ -32,8 +35,10 @@ void add_calibrate(CLI::App& app, Context& context);
 void add_validate(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);
 void add_env(CLI::App& app, Context& context);
+void add_setup(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
-// Call it last: it writes the pages of the other commands.
+// These two write pages of all commands, so they are added last.
+void add_docs(CLI::App& app, Context& context);
 void add_man(CLI::App& app, Context& context);
 
 }  // namespace assay::cli

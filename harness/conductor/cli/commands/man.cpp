@@ -21,10 +21,6 @@ struct ManOptions {
   std::string command, folder;
 };
 
-std::vector<const CLI::App*> commands_of(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App*) { return true; });
-}
-
 std::vector<std::string> names_of(const std::vector<const CLI::App*>& commands) {
   std::vector<std::string> names;
   for (const CLI::App* command : commands) names.push_back(command->get_name());

@@ -36,7 +36,7 @@ struct RunCommandOptions {
   bool dry_run = false;
 };
 
-// reports/<name>-<time>.json, in the working directory.
+// reports/NAME-TIME.json, in the working directory.
 fs::path default_report(const RunConfig& config) {
   std::string name = config.name;
   if (name.empty()) {
@@ -129,7 +129,7 @@ void add_run(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("run", "Measure cells, check each against the oracle, and write a report");
   command
-      ->add_option("--out", options->run.out, "File for the report; - is stdout [reports/<name>-<time>.json]")
+      ->add_option("--out", options->run.out, "File for the report; - is stdout [reports/NAME-TIME.json]")
       ->type_name("REPORT");
   command->get_option("--out")->check(
       [](const std::string& path) { return path.empty() ? "the file name of the report is empty" : ""; });

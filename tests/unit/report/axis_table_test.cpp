@@ -1,6 +1,4 @@
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
+#include <stdexcept>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -12,17 +10,6 @@
 
 namespace assay {
 namespace {
-
-// ASSAY_DOCS is the folder docs/ of the source tree.
-const std::string page = std::string(ASSAY_DOCS) + "/reference/axes.md";
-
-TEST(AxisReference, PageInDocsIsMadeFromTheTable) {
-  const char* write = std::getenv("ASSAY_WRITE_DOCS");
-  if (write != nullptr && std::string_view(write) == "1") std::ofstream(page) << axis_reference();
-  std::ostringstream text;
-  text << std::ifstream(page).rdbuf();
-  EXPECT_EQ(text.str(), axis_reference()) << "write it again with ASSAY_WRITE_DOCS=1";
-}
 
 TEST(AxisTable, RowsAgreeWithThemselves) {
   for (const Axis& axis : axis_table()) {

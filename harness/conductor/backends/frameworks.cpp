@@ -1,0 +1,50 @@
+#include "harness/conductor/backends/frameworks.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include "harness/core/io/file.hpp"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> lines_of(const fs::path& file) {
+  std::vector<std::string> lines;
+  std::istringstream text(read_text(file));
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+std::vector<Framework> installable_frameworks(const BackendRegistry& registry) {
+  std::vector<Framework> found;
+  for (const BackendDescription& backend : registry.backends) {
+    const fs::path requirements = backend.folder / "requirements.txt";
+    const bool known = std::ranges::find(found, backend.framework, &Framework::name) != found.end();
+    if (!backend.framework.empty() && !known && fs::exists(requirements))
+      found.push_back({backend.framework, requirements, backend.folder / "packages.txt"});
+  }
+  return found;
+}
+
+std::vector<std::string> pins_of(const Framework& framework) {
+  std::vector<std::string> pins;
+  for (const std::string& line : lines_of(framework.requirements))
+    if (!line.empty() && line.front() != '#' && line.front() != ' ')
+      pins.push_back(line.substr(0, line.find(" \\")));
+  return pins;
+}
+
+std::vector<std::string> packages_of(const Framework& framework) {
+  return fs::exists(framework.packages) ? lines_of(framework.packages) : std::vector<std::string>{};
+}
+
+bool is_installed(const Framework& framework, const fs::path& environment) {
+  const fs::path installed = environment / "installed.txt";
+  return fs::exists(installed) && read_text(installed) == read_text(framework.requirements);
+}
+
+}  // namespace assay

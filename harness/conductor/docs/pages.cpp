@@ -1,0 +1,45 @@
+#include "harness/conductor/docs/pages.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/backends/backends.hpp"
+#include "harness/conductor/docs/blocks.hpp"
+#include "harness/conductor/docs/field_tables.hpp"
+#include "harness/graph/op_reference.hpp"
+#include "harness/report/axes.hpp"
+#include "harness/report/metric_table.hpp"
+#include "harness/report/report_json.hpp"
+#include "harness/report/status.hpp"
+
+namespace assay {
+namespace {
+
+std::string report_tables() {
+  const nlohmann::json schema = nlohmann::json::parse(report_schema_text());
+  nlohmann::json definitions = schema.at("definitions");
+  definitions["report"] = schema;
+  return field_tables(definitions, {"report"}, 2);
+}
+
+// The backends of this program; those that ASSAY_BACKENDS adds are not the project's.
+std::string op_support_table() { return support_page(find_backends_in(own_backend_folders(), {}).backends); }
+
+}  // namespace
+
+std::vector<Page> reference_pages() {
+  return {
+      {"axes", "Axes", {{"axes", axis_reference}}},
+      {"configs", "The configs", {{"settings", setting_table}}},
+      {"memory", "Memory plans", {{"plans", memory_plan_table}, {"bounds", memory_bound_tables}}},
+      {"metrics", "Metrics", {{"metrics", metric_reference}}},
+      {"op-support", "Which backend has which op", {{"ops", op_support_table}}},
+      {"operators", "Operators", {{"operators", operator_reference}}},
+      {"protocol",
+       "The worker protocol",
+       {{"request", request_tables}, {"events", event_tables}, {"backend", backend_tables}}},
+      {"reason-codes", "Reason codes", {{"codes", reason_reference}}},
+      {"report", "The report", {{"fields", report_tables}}},
+  };
+}
+
+}  // namespace assay
