@@ -6,13 +6,14 @@
 
 #include <array>
 #include <memory>
+#include <string>
 
 #include "backends/cuda/device.hpp"
 
 namespace assay::cuda {
 
 // Borrows the device, for its products and its stream.
-std::unique_ptr<Lstm> make_own_lstm(const LstmSpec& spec, Device& device);
+std::unique_ptr<Lstm> make_own_lstm(const LstmSpec& spec, Device& device, std::string name = "own:lstm");
 
 // Where each gate's rows begin in a packed buffer, in elements: the matrices that x is multiplied with, those
 // of the state, and the biases.

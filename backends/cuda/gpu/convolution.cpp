@@ -213,6 +213,12 @@ class CudnnConvolution final : public Convolution {
   std::unordered_map<std::int64_t, void*> pointers_;
 };
 
+std::string describe(const ConvolutionSpec& spec) {
+  return fmt::format("x ({}, {}, {}, {}), weight ({}, {}, {}, {}), {}{}", spec.n, spec.c, spec.h, spec.w,
+                     spec.k, spec.c, spec.r, spec.s, to_string(spec.operands),
+                     spec.bias ? ", with a bias" : "");
+}
+
 // A search that finds no room is not needed: the heuristic's choice stands.
 void try_to_search(CudnnConvolution& convolution, Memory& trial) {
   try {
@@ -227,6 +233,11 @@ void try_to_search(CudnnConvolution& convolution, Memory& trial) {
 std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec, cudnnHandle_t handle,
                                                     cudaStream_t stream, Memory& trial) {
   auto convolution = std::make_unique<CudnnConvolution>(spec, handle, stream);
+  if (spec.bare) {
+    if (const std::string reason = convolution->build(true); !reason.empty())
+      throw Unsupported(fmt::format("[convolution] cuDNN has no engine for {}: {}", describe(spec), reason));
+    return convolution;
+  }
   // The epilogue is in engines that are compiled for tensor cores; the rest have it behind them.
   std::string reason = convolution->build(true);
   if (!reason.empty() && (spec.bias || spec.relu)) reason = convolution->build(false);
@@ -237,9 +248,8 @@ std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec,
   }
   fmt::print(
       stderr,
-      "[convolution] cuDNN has no engine for x ({}, {}, {}, {}), weight ({}, {}, {}, {}), {}: {}. Our own "
-      "direct convolution runs, which is slow\n",
-      spec.n, spec.c, spec.h, spec.w, spec.k, spec.c, spec.r, spec.s, to_string(spec.operands), reason);
+      "[convolution] cuDNN has no engine for {}: {}. Our own direct convolution runs, which is slow\n",
+      describe(spec), reason);
   return nullptr;
 }
 
