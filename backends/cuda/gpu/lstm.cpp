@@ -105,14 +105,14 @@ class CudnnLstm final : public Lstm {
   }
 
   // Of one gate: its rows of the matrices and of the bias, each in one piece there and here.
-  template <typename Copy>
-  void for_each_part(const Copy& copy) const {
+  template <typename Body>
+  void for_each_part(const Body& body) const {
     const std::int64_t of_weight = s_.units * s_.features, of_recurrent = s_.units * s_.units;
     for (std::size_t gate = 0; gate < 4; ++gate) {
       const auto g = static_cast<std::int64_t>(gate);
-      copy(Part::weight, packing_.weight[gate], g * of_weight, of_weight);
-      copy(Part::recurrent, packing_.recurrent[gate], g * of_recurrent, of_recurrent);
-      copy(Part::bias, packing_.bias[gate], g * s_.units, s_.units);
+      body(Part::weight, packing_.weight[gate], g * of_weight, of_weight);
+      body(Part::recurrent, packing_.recurrent[gate], g * of_recurrent, of_recurrent);
+      body(Part::bias, packing_.bias[gate], g * s_.units, s_.units);
     }
   }
 
