@@ -39,7 +39,7 @@ BackendInfo CudaBackend::info() const {
        path_of(reinterpret_cast<const void*>(&cudnnGetVersion))},
       {"cuBLASLt", fmt::format("{}", blas), path_of(reinterpret_cast<const void*>(&cublasLtGetVersion))}};
   info.settings = {{"algorithm_search", bare_ ? "none: the first that the heuristic names"
-                                             : "convolutions measured, heuristic where deterministic"}};
+                                              : "convolutions measured, heuristic where deterministic"}};
   if (bare_) info.settings["outside_of_library"] = outside_of_library_;
   cudaDeviceProp device{};
   if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0 &&
@@ -69,8 +69,7 @@ std::string CudaBackend::unsupported(const Program& program, const CompileOption
                           : options.mode == "eager" ? graph
                                                     : fused(graph);
     for (const Node& node : lowered.nodes()) {
-      std::string reason =
-          bare ? primitives::reason_against(lowered, node) : reason_against(lowered, node);
+      std::string reason = bare ? primitives::reason_against(lowered, node) : reason_against(lowered, node);
       if (!reason.empty()) return reason;
     }
   }

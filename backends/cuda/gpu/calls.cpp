@@ -12,8 +12,8 @@
 namespace assay::cuda {
 namespace {
 
-using ActivationDescriptor =
-    Descriptor<cudnnActivationDescriptor_t, cudnnCreateActivationDescriptor, cudnnDestroyActivationDescriptor>;
+using ActivationDescriptor = Descriptor<cudnnActivationDescriptor_t, cudnnCreateActivationDescriptor,
+                                        cudnnDestroyActivationDescriptor>;
 using BinaryDescriptor =
     Descriptor<cudnnOpTensorDescriptor_t, cudnnCreateOpTensorDescriptor, cudnnDestroyOpTensorDescriptor>;
 using ReduceDescriptor = Descriptor<cudnnReduceTensorDescriptor_t, cudnnCreateReduceTensorDescriptor,
@@ -56,9 +56,7 @@ std::shared_ptr<ActivationDescriptor> describe(Activation kind) {
 }
 
 // Softplus and softsign are in the graph API alone.
-bool in_graphs_only(Activation kind) {
-  return kind == Activation::softplus || kind == Activation::softsign;
-}
+bool in_graphs_only(Activation kind) { return kind == Activation::softplus || kind == Activation::softsign; }
 
 class CudnnCalls final : public Calls {
  public:
@@ -99,10 +97,9 @@ class CudnnCalls final : public Calls {
   }
 
   Call repeat(float scale, const TensorSpec& spec, const TensorSpec& to) override {
-    return {"cudnn:add_tensor", [=, handle = handle_, x = describe(spec), y = describe(to)](
-                                    Places from, Places result, void*) {
-              ASSAY_CUDNN(
-                  cudnnAddTensor(handle, &scale, x->get(), from[0], &zero, y->get(), result[0]));
+    return {"cudnn:add_tensor",
+            [=, handle = handle_, x = describe(spec), y = describe(to)](Places from, Places result, void*) {
+              ASSAY_CUDNN(cudnnAddTensor(handle, &scale, x->get(), from[0], &zero, y->get(), result[0]));
             }};
   }
 
@@ -137,8 +134,7 @@ class CudnnCalls final : public Calls {
   Call transform(const TensorSpec& spec, const TensorSpec& to) override {
     return {"cudnn:transform_tensor",
             [handle = handle_, x = describe(spec), y = describe(to)](Places from, Places result, void*) {
-              ASSAY_CUDNN(
-                  cudnnTransformTensor(handle, &one, x->get(), from[0], &zero, y->get(), result[0]));
+              ASSAY_CUDNN(cudnnTransformTensor(handle, &one, x->get(), from[0], &zero, y->get(), result[0]));
             }};
   }
 
@@ -160,8 +156,8 @@ class CudnnCalls final : public Calls {
   Call pool(const PoolSpec& spec) override {
     return {"cudnn:pooling", [handle = handle_, how = window_of(spec), x = describe(spec.x),
                               y = describe(spec.y)](Places from, Places to, void*) {
-              ASSAY_CUDNN(cudnnPoolingForward(handle, how->get(), &one, x->get(), from[0], &zero, y->get(),
-                                              to[0]));
+              ASSAY_CUDNN(
+                  cudnnPoolingForward(handle, how->get(), &one, x->get(), from[0], &zero, y->get(), to[0]));
             }};
   }
 
@@ -181,19 +177,19 @@ class CudnnCalls final : public Calls {
   }
 
   Call softmax_gradient(const TensorSpec& spec) override {
-    return {"cudnn:softmax_gradient", [handle = handle_, x = describe(spec)](Places from, Places to, void*) {
-              ASSAY_CUDNN(cudnnSoftmaxBackward(handle, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL,
-                                               &one, x->get(), from[0], x->get(), from[1], &zero, x->get(),
-                                               to[0]));
-            }};
+    return {
+        "cudnn:softmax_gradient", [handle = handle_, x = describe(spec)](Places from, Places to, void*) {
+          ASSAY_CUDNN(cudnnSoftmaxBackward(handle, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL, &one,
+                                           x->get(), from[0], x->get(), from[1], &zero, x->get(), to[0]));
+        }};
   }
 
   // With a factor of 1 cuDNN's running statistics are those of the batch. It reads them all the same: they must be numbers.
   Call norm_training(const TensorSpec& spec, double epsilon) override {
     auto x = describe(spec);
     const std::size_t bytes = static_cast<std::size_t>(spec.shape[1]) * sizeof(float);
-    return {"cudnn:batch_norm", [=, handle = handle_, stream = stream_,
-                                 channels = describe_channels(*x)](Places from, Places to, void*) {
+    return {"cudnn:batch_norm", [=, handle = handle_, stream = stream_, channels = describe_channels(*x)](
+                                    Places from, Places to, void*) {
               for (const std::size_t running : {3U, 4U})
                 ASSAY_CUDA(cudaMemsetAsync(to[running], 0, bytes, stream));
               ASSAY_CUDNN(cudnnBatchNormalizationForwardTraining(
@@ -216,10 +212,10 @@ class CudnnCalls final : public Calls {
     auto x = describe(spec);
     return {"cudnn:batch_norm_gradient",
             [=, handle = handle_, channels = describe_channels(*x)](Places from, Places to, void*) {
-              ASSAY_CUDNN(cudnnBatchNormalizationBackward(
-                  handle, CUDNN_BATCHNORM_SPATIAL, &one, &zero, &one, &zero, x->get(), from[0], x->get(),
-                  from[4], x->get(), to[0], channels->get(), from[1], to[1], to[2], epsilon, from[2],
-                  from[3]));
+              ASSAY_CUDNN(cudnnBatchNormalizationBackward(handle, CUDNN_BATCHNORM_SPATIAL, &one, &zero, &one,
+                                                          &zero, x->get(), from[0], x->get(), from[4],
+                                                          x->get(), to[0], channels->get(), from[1], to[1],
+                                                          to[2], epsilon, from[2], from[3]));
             }};
   }
 

@@ -246,10 +246,9 @@ std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec,
     if (!spec.deterministic) try_to_search(*convolution, trial);
     return convolution;
   }
-  fmt::print(
-      stderr,
-      "[convolution] cuDNN has no engine for {}: {}. Our own direct convolution runs, which is slow\n",
-      describe(spec), reason);
+  fmt::print(stderr,
+             "[convolution] cuDNN has no engine for {}: {}. Our own direct convolution runs, which is slow\n",
+             describe(spec), reason);
   return nullptr;
 }
 

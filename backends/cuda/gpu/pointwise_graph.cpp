@@ -30,7 +30,8 @@ Tensor add(fe::graph::Graph& graph, Activation kind, const Tensor& x, const Tens
     return dy == nullptr ? graph.pointwise(x, how(Mode::SOFTPLUS_FWD))
                          : graph.pointwise(dy, x, how(Mode::SOFTPLUS_BWD));
   // Softsign: x / (1 + |x|), and dy / (1 + |x|)^2.
-  const Tensor divisor = graph.pointwise(graph.pointwise(x, how(Mode::ABS)), graph.tensor(1.0F), how(Mode::ADD));
+  const Tensor divisor =
+      graph.pointwise(graph.pointwise(x, how(Mode::ABS)), graph.tensor(1.0F), how(Mode::ADD));
   if (dy == nullptr) return graph.pointwise(x, divisor, how(Mode::DIV));
   return graph.pointwise(dy, graph.pointwise(divisor, divisor, how(Mode::MUL)), how(Mode::DIV));
 }
@@ -56,11 +57,8 @@ Call make_pointwise_graph(cudnnHandle_t handle, Activation kind, bool gradient, 
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
   const auto operand = [&](std::int64_t uid) {
-    return graph->tensor(fe::graph::Tensor_attributes()
-                             .set_uid(uid)
-                             .set_dim(shape)
-                             .set_stride(strides)
-                             .set_data_type(type));
+    return graph->tensor(
+        fe::graph::Tensor_attributes().set_uid(uid).set_dim(shape).set_stride(strides).set_data_type(type));
   };
   const Tensor x = operand(x_uid), dy = gradient ? operand(dy_uid) : nullptr;
   add(*graph, kind, x, dy)

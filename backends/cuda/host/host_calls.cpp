@@ -209,8 +209,8 @@ class HostCalls final : public Calls {
               for (std::int64_t i = 0; i < y.count(); ++i) {
                 double sum = 0;
                 if (!s.maximum) for_window(s, i, [&](std::int64_t at) { sum += x.get(at); });
-                y.set(i, s.maximum ? x.get(winner_of(s, x, i))
-                                   : sum / static_cast<double>(s.kernel * s.kernel));
+                y.set(i,
+                      s.maximum ? x.get(winner_of(s, x, i)) : sum / static_cast<double>(s.kernel * s.kernel));
               }
             }};
   }
@@ -309,8 +309,8 @@ class HostCalls final : public Calls {
               }
               for (std::int64_t i = 0; i < x.count(); ++i) {
                 const std::size_t c = channel(spec, i);
-                dx.set(i, operand(1, c) * operand(3, c) *
-                              (dy.get(i) - (sum[c] + h(i) * weighted[c]) / pixels));
+                dx.set(i,
+                       operand(1, c) * operand(3, c) * (dy.get(i) - (sum[c] + h(i) * weighted[c]) / pixels));
               }
               for (std::size_t c = 0; c < channels; ++c) {
                 static_cast<float*>(to[1])[c] = static_cast<float>(weighted[c]);
@@ -330,8 +330,8 @@ class HostCalls final : public Calls {
                         const std::vector<double>& variance, double epsilon, void* to) {
     const In x(spec, from[0]);
     const Out y(spec, to);
-    const auto *const weight = static_cast<const float*>(from[1]),
-               *const bias = static_cast<const float*>(from[2]);
+    const auto *const weight = static_cast<const float*>(from[1]), *const bias =
+                                                                       static_cast<const float*>(from[2]);
     for (std::int64_t i = 0; i < x.count(); ++i) {
       const std::size_t c = channel(spec, i);
       const double h = (x.get(i) - mean[c]) / std::sqrt(variance[c] + epsilon);

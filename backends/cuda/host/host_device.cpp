@@ -39,7 +39,8 @@ class HostDevice final : public Device {
     const bool tensor_cores = spec.tf32 || spec.operands == DType::bf16;
     if ((spec.bias && !tensor_cores) || spec.result != spec.operands)
       throw Unsupported(fmt::format("[convolution] {} to {} with{} bias has no engine here",
-                                    to_string(spec.operands), to_string(spec.result), spec.bias ? "" : "out"));
+                                    to_string(spec.operands), to_string(spec.result),
+                                    spec.bias ? "" : "out"));
   }
 
   std::unique_ptr<Calls> calls_ = make_host_calls();

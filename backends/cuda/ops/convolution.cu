@@ -9,8 +9,8 @@ namespace {
 Lowered lower_forward(const Request& request) {
   const Layout layout = request.preferred();
   Lowered lowered = draft(request, layout);
-  ConvolutionSpec spec =
-      convolution_of(request, ConvolutionSpec::Kind::forward, request.in(0), request.out(0), request.in(1), layout);
+  ConvolutionSpec spec = convolution_of(request, ConvolutionSpec::Kind::forward, request.in(0),
+                                        request.out(0), request.in(1), layout);
   spec.bias = request.has_input(2);
   spec.relu = request.relu();
   std::shared_ptr<Convolution> convolution = request.context.device.convolution(spec);
@@ -27,7 +27,7 @@ Lowered lower_input_gradient(const Request& request) {
   const Layout layout = request.preferred();
   Lowered lowered = draft(request, layout);
   const ConvolutionSpec spec = convolution_of(request, ConvolutionSpec::Kind::input_gradient, request.out(0),
-                                       request.in(0), request.in(1), layout);
+                                              request.in(0), request.in(1), layout);
   std::shared_ptr<Convolution> convolution = request.context.device.convolution(spec);
   lowered.scratch_bytes = convolution->workspace_bytes();
   const Stream stream = request.context.device.stream();
@@ -44,8 +44,8 @@ Lowered lower_weight_gradient(const Request& request) {
   const Layout layout = request.preferred();
   Lowered lowered = draft(request, layout);
   const Shape& dy = request.in(1);
-  const ConvolutionSpec spec =
-      convolution_of(request, ConvolutionSpec::Kind::weight_gradient, request.in(0), dy, request.out(0), layout);
+  const ConvolutionSpec spec = convolution_of(request, ConvolutionSpec::Kind::weight_gradient, request.in(0),
+                                              dy, request.out(0), layout);
   std::shared_ptr<Convolution> convolution = request.context.device.convolution(spec);
   const Strides strides = strides_of(dy, layout);
   const Matrix pixels{dy[0] * dy[2] * dy[3], dy[1], dy[2] * dy[3], strides.n, strides.w, strides.c};

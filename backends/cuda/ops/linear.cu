@@ -23,7 +23,8 @@ Lowered lower_linear(const Request& request) {
 
 Lowered lower_input_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
-  const MatmulSpec spec = dense_product(request, request.in(0)[0], request.in(1)[1], request.in(0)[1], false, false);
+  const MatmulSpec spec =
+      dense_product(request, request.in(0)[0], request.in(1)[1], request.in(0)[1], false, false);
   std::shared_ptr<Matmul> product = request.context.device.matmul(spec);
   lowered.scratch_bytes = product->workspace_bytes();
   const Stream stream = request.context.device.stream();

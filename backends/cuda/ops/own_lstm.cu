@@ -92,7 +92,9 @@ class OwnLstm final : public Lstm {
   OwnLstm(const LstmSpec& spec, Device& device, std::string name)
       : s_(spec),
         name_(std::move(name)),
-        reserve_(spec), stream_(device.stream()), rows_(matrix_of_rows(s_.places(), s_.gates())) {
+        reserve_(spec),
+        stream_(device.stream()),
+        rows_(matrix_of_rows(s_.places(), s_.gates())) {
     of_x_ = device.matmul(product(s_, s_.places(), s_.gates(), s_.features, false, true, DType::f32));
     MatmulSpec recurrent = product(s_, s_.samples, s_.gates(), s_.units, false, true, DType::f32);
     recurrent.lda = s_.steps * s_.units;  // one step of all samples

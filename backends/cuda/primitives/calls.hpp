@@ -31,7 +31,7 @@ TensorSpec per_channel(std::int64_t channels);
 using Places = std::span<void* const>;
 
 struct Call {
-  std::string name;                                                // "cudnn:softmax"
+  std::string name;                                                  // "cudnn:softmax"
   std::function<void(Places from, Places to, void* workspace)> run;  // enqueues it
   std::int64_t workspace_bytes = 0;
 };

@@ -62,22 +62,21 @@ Lowered lower_constant(const Request& request) {
 
 std::span<const OpEntry> elementwise_ops() {
   using enum Activation;
-  static constexpr std::array entries{
-      OpEntry{"relu", lower_activation<relu>},
-      OpEntry{"relu_gradient", lower_activation_gradient<relu>},
-      OpEntry{"sigmoid", lower_activation<sigmoid>},
-      OpEntry{"sigmoid_gradient", lower_activation_gradient<sigmoid>},
-      OpEntry{"tanh", lower_activation<tanh>},
-      OpEntry{"tanh_gradient", lower_activation_gradient<tanh>},
-      OpEntry{"softplus", lower_activation<softplus>},
-      OpEntry{"softplus_gradient", lower_activation_gradient<softplus>},
-      OpEntry{"softsign", lower_activation<softsign>},
-      OpEntry{"softsign_gradient", lower_activation_gradient<softsign>},
-      OpEntry{"add", lower_binary<Binary::add>},
-      OpEntry{"multiply", lower_binary<Binary::multiply>},
-      OpEntry{"cast", lower_convert},
-      OpEntry{"from_array", lower_convert},
-      OpEntry{"constant", lower_constant}};
+  static constexpr std::array entries{OpEntry{"relu", lower_activation<relu>},
+                                      OpEntry{"relu_gradient", lower_activation_gradient<relu>},
+                                      OpEntry{"sigmoid", lower_activation<sigmoid>},
+                                      OpEntry{"sigmoid_gradient", lower_activation_gradient<sigmoid>},
+                                      OpEntry{"tanh", lower_activation<tanh>},
+                                      OpEntry{"tanh_gradient", lower_activation_gradient<tanh>},
+                                      OpEntry{"softplus", lower_activation<softplus>},
+                                      OpEntry{"softplus_gradient", lower_activation_gradient<softplus>},
+                                      OpEntry{"softsign", lower_activation<softsign>},
+                                      OpEntry{"softsign_gradient", lower_activation_gradient<softsign>},
+                                      OpEntry{"add", lower_binary<Binary::add>},
+                                      OpEntry{"multiply", lower_binary<Binary::multiply>},
+                                      OpEntry{"cast", lower_convert},
+                                      OpEntry{"from_array", lower_convert},
+                                      OpEntry{"constant", lower_constant}};
   return entries;
 }
 

@@ -67,8 +67,7 @@ Lowered lower_softmax(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   Composition steps(request);
   const std::int64_t columns = request.in(0).back();
-  const TensorSpec rows =
-      packed(request.inputs[0].dtype, {request.inputs[0].elements() / columns, columns});
+  const TensorSpec rows = packed(request.inputs[0].dtype, {request.inputs[0].elements() / columns, columns});
   steps.run(steps.calls().softmax(rows), {steps.input(0, rows)}, {steps.output(0, rows)});
   steps.finish(lowered);
   return lowered;
@@ -78,8 +77,7 @@ Lowered lower_softmax_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   Composition steps(request);
   const std::int64_t columns = request.in(0).back();
-  const TensorSpec rows =
-      packed(request.inputs[0].dtype, {request.inputs[0].elements() / columns, columns});
+  const TensorSpec rows = packed(request.inputs[0].dtype, {request.inputs[0].elements() / columns, columns});
   steps.run(steps.calls().softmax_gradient(rows), {steps.input(0, rows), steps.input(1, rows)},
             {steps.output(0, rows)});
   steps.finish(lowered);
@@ -89,10 +87,9 @@ Lowered lower_softmax_gradient(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> norm_ops() {
-  static constexpr std::array entries{OpEntry{"batch_norm", lower_forward},
-                                      OpEntry{"batch_norm_gradient", lower_gradient},
-                                      OpEntry{"softmax", lower_softmax},
-                                      OpEntry{"softmax_gradient", lower_softmax_gradient}};
+  static constexpr std::array entries{
+      OpEntry{"batch_norm", lower_forward}, OpEntry{"batch_norm_gradient", lower_gradient},
+      OpEntry{"softmax", lower_softmax}, OpEntry{"softmax_gradient", lower_softmax_gradient}};
   return entries;
 }
 

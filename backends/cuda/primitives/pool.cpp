@@ -7,12 +7,8 @@ namespace {
 
 PoolSpec spec_of(const Request& request, bool maximum, const TensorType& x, const TensorType& y,
                  Layout layout) {
-  return {maximum,
-          request.integer("kernel"),
-          request.integer("stride"),
-          request.integer("padding"),
-          image(x, layout),
-          image(y, layout)};
+  return {maximum,          request.integer("kernel"), request.integer("stride"), request.integer("padding"),
+          image(x, layout), image(y, layout)};
 }
 
 template <bool maximum>
@@ -56,10 +52,9 @@ Lowered lower_maximum_gradient(const Request& request) {
 }  // namespace
 
 std::span<const OpEntry> pool_ops() {
-  static constexpr std::array entries{OpEntry{"average_pool", lower_forward<false>},
-                                      OpEntry{"average_pool_gradient", lower_average_gradient},
-                                      OpEntry{"max_pool", lower_forward<true>},
-                                      OpEntry{"max_pool_gradient", lower_maximum_gradient}};
+  static constexpr std::array entries{
+      OpEntry{"average_pool", lower_forward<false>}, OpEntry{"average_pool_gradient", lower_average_gradient},
+      OpEntry{"max_pool", lower_forward<true>}, OpEntry{"max_pool_gradient", lower_maximum_gradient}};
   return entries;
 }
 

@@ -81,8 +81,7 @@ Lowered lower_convolution_weight_gradient(const Request& request) {
 Lowered lower_linear(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   Composition steps(request);
-  MatmulSpec spec =
-      dense_product(request, request.in(0)[0], request.in(1)[0], request.in(0)[1], false, true);
+  MatmulSpec spec = dense_product(request, request.in(0)[0], request.in(1)[0], request.in(0)[1], false, true);
   const Term x = steps.input(0, dense(request.inputs[0])), weight = steps.input(1, dense(request.inputs[1]));
   const Term y = steps.output(0, dense(request.outputs[0]));
   spec.bias = request.has_input(2);
@@ -105,9 +104,8 @@ Lowered lower_linear_weight_gradient(const Request& request) {
   Composition steps(request);
   const std::int64_t batch = request.in(0)[0], inner = request.in(0)[1], outer = request.in(1)[1];
   const Term x = steps.input(0, dense(request.inputs[0])), dy = steps.input(1, dense(request.inputs[1]));
-  steps.run(
-      call_of(request.context.device.matmul(dense_product(request, outer, inner, batch, true, false))),
-      {dy, x}, {steps.output(0, dense(request.outputs[0]))});
+  steps.run(call_of(request.context.device.matmul(dense_product(request, outer, inner, batch, true, false))),
+            {dy, x}, {steps.output(0, dense(request.outputs[0]))});
   if (request.has_output(1))
     steps.reduce(Reduction::sum, steps.widened(dy), steps.output(1, packed(DType::f32, {1, outer})));
   steps.finish(lowered);
@@ -132,8 +130,7 @@ std::span<const OpEntry> product_ops() {
   static constexpr std::array entries{
       OpEntry{"convolution", lower_convolution},
       OpEntry{"convolution_weight_gradient", lower_convolution_weight_gradient},
-      OpEntry{"linear", lower_linear},
-      OpEntry{"linear_weight_gradient", lower_linear_weight_gradient},
+      OpEntry{"linear", lower_linear}, OpEntry{"linear_weight_gradient", lower_linear_weight_gradient},
       OpEntry{"dot", lower_dot}};
   return entries;
 }

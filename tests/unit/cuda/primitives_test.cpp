@@ -117,7 +117,8 @@ std::vector<Subject> subjects() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Workloads, Primitives, ::testing::ValuesIn(subjects()), [](const auto& subject) {
-  std::string name = subject.param.workload + std::string("_") + std::string(to_string(subject.param.precision));
+  std::string name =
+      subject.param.workload + std::string("_") + std::string(to_string(subject.param.precision));
   std::ranges::replace(name, '-', '_');
   return name;
 });
