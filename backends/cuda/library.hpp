@@ -9,7 +9,8 @@ namespace assay::cuda {
 
 inline constexpr const char* primitives_mode = "primitives";
 
-// Modes eager and graph: NVIDIA's libraries for products, convolutions and the LSTM, kernels of our own for the rest.
+// Modes eager and graph: NVIDIA's libraries for products, convolutions and the LSTM, kernels of our own for
+// the rest.
 class CudaLibrary : public KernelLibrary {
  public:
   CudaLibrary(std::unique_ptr<Device> device, bool tf32);
@@ -34,8 +35,8 @@ class CudaLibrary : public KernelLibrary {
   Context context_;
 };
 
-// Mode primitives: NVIDIA's libraries as their documentation shows them. One op after another, no fusion, no captured
-// graph, each tensor in memory of its own.
+// Mode primitives: NVIDIA's libraries as their documentation shows them. One op after another, no fusion, no
+// captured graph, each tensor in memory of its own.
 class PrimitivesLibrary final : public CudaLibrary {
  public:
   PrimitivesLibrary(std::unique_ptr<Device> device, bool tf32);
@@ -50,7 +51,8 @@ class PrimitivesLibrary final : public CudaLibrary {
   const OpEntry* entry(std::string_view op) const override;
 };
 
-// What a graph is rewritten into, and why a node cannot be lowered: decided without a device, for modes eager and graph.
+// What a graph is rewritten into, and why a node cannot be lowered: decided without a device, for modes eager
+// and graph.
 Graph fused(const Graph& graph);
 std::string reason_against(const Graph& graph, const Node& node);
 // With the entry that a mode has for the op, which may be null.

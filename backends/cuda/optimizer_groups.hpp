@@ -1,5 +1,5 @@
-// The operands of an optimizer's node: schedule, then in groups parameter, gradient, moments; and its results, in groups
-// parameter, moments.
+// The operands of an optimizer's node: schedule, then in groups parameter, gradient, moments; and its
+// results, in groups parameter, moments.
 #pragma once
 
 #include <vector>

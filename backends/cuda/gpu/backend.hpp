@@ -1,6 +1,7 @@
-// The backend `cuda`: modes eager (one launch an op, plain layouts, a tensor allocated when it is made), graph
-// (layouts over the whole graph, fused, planned, the whole step captured in one CUDA graph) and primitives (NVIDIA's
-// libraries as their documentation shows them: the bare library, which the others are compared with).
+// The backend `cuda`: modes eager (one launch an op, plain layouts, a tensor allocated when it is made),
+// graph (layouts over the whole graph, fused, planned, the whole step captured in one CUDA graph) and
+// primitives (NVIDIA's libraries as their documentation shows them: the bare library, which the others are
+// compared with).
 #pragma once
 
 #include "harness/worker/backend.hpp"

@@ -1,5 +1,6 @@
-// cuDNN's functions on tensors. cuDNN 9 calls most of them deprecated in favor of its graph API, whose engines for these
-// operations are for tensor cores and some layouts only; these run everywhere, in each type.
+// cuDNN's functions on tensors. cuDNN 9 calls most of them deprecated in favor of its graph API, whose
+// engines for these operations are for tensor cores and some layouts only; these run everywhere, in each
+// type.
 #include "backends/cuda/gpu/calls.hpp"
 
 #include <vector>
@@ -184,7 +185,8 @@ class CudnnCalls final : public Calls {
         }};
   }
 
-  // With a factor of 1 cuDNN's running statistics are those of the batch. It reads them all the same: they must be numbers.
+  // With a factor of 1 cuDNN's running statistics are those of the batch. It reads them all the same: they
+  // must be numbers.
   Call norm_training(const TensorSpec& spec, double epsilon) override {
     auto x = describe(spec);
     const std::size_t bytes = static_cast<std::size_t>(spec.shape[1]) * sizeof(float);

@@ -1,5 +1,5 @@
-// Every call into cuDNN goes through ASSAY_CUDNN, which says the call that failed and why; its descriptors are made and
-// destroyed here.
+// Every call into cuDNN goes through ASSAY_CUDNN, which says the call that failed and why; its descriptors
+// are made and destroyed here.
 #pragma once
 
 #include <cudnn.h>

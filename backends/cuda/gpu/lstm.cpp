@@ -116,7 +116,8 @@ class CudnnLstm final : public Lstm {
     }
   }
 
-  // As pack_lstm(), by the CUDA runtime and cuDNN. narrow_bias: room for the bias in the type of the operands.
+  // As pack_lstm(), by the CUDA runtime and cuDNN. narrow_bias: room for the bias in the type of the
+  // operands.
   void copy_parameters(const LstmOperands& in, void* packed, void* narrow_bias) {
     const void* bias = in.bias;
     if (narrow_call_.run) {

@@ -33,8 +33,8 @@ class HostDevice final : public Device {
   void synchronize() override {}
 
  private:
-  // What cuDNN has engines for on some GPUs only: a bias without tensor cores, and a result of another type than the
-  // operands.
+  // What cuDNN has engines for on some GPUs only: a bias without tensor cores, and a result of another type
+  // than the operands.
   static void reject_doubtful(const ConvolutionSpec& spec) {
     const bool tensor_cores = spec.tf32 || spec.operands == DType::bf16;
     if ((spec.bias && !tensor_cores) || spec.result != spec.operands)

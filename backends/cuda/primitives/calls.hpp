@@ -1,5 +1,5 @@
-// What cuDNN and the CUDA runtime offer next to matrix products, convolutions and the LSTM, without their types: each a
-// call that is prepared once and enqueued in every step.
+// What cuDNN and the CUDA runtime offer next to matrix products, convolutions and the LSTM, without their
+// types: each a call that is prepared once and enqueued in every step.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct TensorSpec {
 TensorSpec packed(DType dtype, const Shape& shape);
 // An image or a filter (four dimensions) in `layout`.
 TensorSpec image(const TensorType& type, Layout layout);
-// The elements in the order of memory, for what goes element by element: rows of the last dimension, of an image its
-// four dimensions.
+// The elements in the order of memory, for what goes element by element: rows of the last dimension, of an
+// image its four dimensions.
 TensorSpec dense(const TensorType& type);
 // One value for each channel of an image, or for each column of a matrix.
 TensorSpec per_channel(std::int64_t channels);
@@ -52,8 +52,8 @@ struct RowCopy {
   std::int64_t rows = 0, bytes = 0, from_pitch = 0, to_pitch = 0;
 };
 
-// Each function names what `from` and `to` of its call are. Preparing and enqueuing throw Unsupported for what the
-// library does not have.
+// Each function names what `from` and `to` of its call are. Preparing and enqueuing throw Unsupported for
+// what the library does not have.
 class Calls {
  public:
   virtual ~Calls() = default;
@@ -87,8 +87,9 @@ class Calls {
   virtual Call softmax_gradient(const TensorSpec& x) = 0;
 
   // Batch normalisation of images x; all but images are f32, one for each channel.
-  // x, weight, bias -> y, mean, 1 / sqrt(variance + epsilon), mean again, unbiased variance (M / (M - 1) of the biased
-  // one, M the pixels of a channel)
+
+  // x, weight, bias -> y, mean, 1 / sqrt(variance + epsilon), mean again, unbiased variance (M / (M - 1) of
+  // the biased one, M the pixels of a channel)
   virtual Call norm_training(const TensorSpec& x, double epsilon) = 0;
   // x, weight, bias, mean, variance -> y
   virtual Call norm_inference(const TensorSpec& x, double epsilon) = 0;

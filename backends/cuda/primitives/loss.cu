@@ -1,5 +1,5 @@
-// Softmax with cross-entropy: cuDNN's softmax. It has no call that picks the element of a label: a kernel does that, and
-// takes the logarithm of what it picks.
+// Softmax with cross-entropy: cuDNN's softmax. It has no call that picks the element of a label: a kernel
+// does that, and takes the logarithm of what it picks.
 #include "backends/cuda/kernels/mean.hpp"
 #include "backends/cuda/primitives/composition.hpp"
 #include "backends/cuda/primitives/ops.hpp"
@@ -7,8 +7,8 @@
 namespace assay::cuda::primitives {
 namespace {
 
-// -log(probability of the label) of each row; NaN where the label is out of range. A probability that underflows is
-// computed from that of the largest logit.
+// -log(probability of the label) of each row; NaN where the label is out of range. A probability that
+// underflows is computed from that of the largest logit.
 struct PickLabel {
   const float *logits, *probabilities;
   const std::int32_t* labels;

@@ -8,8 +8,8 @@ namespace {
 double epsilon_of(const Request& request) { return request.node.attributes.number("epsilon"); }
 
 // Operands x, weight, bias, running_mean, running_variance; results y, mean, inverse_std, new_running_mean,
-// new_running_variance. The graph's variance is the biased one: the running statistics are blended after cuDNN's call,
-// which would blend in the unbiased one.
+// new_running_variance. The graph's variance is the biased one: the running statistics are blended after
+// cuDNN's call, which would blend in the unbiased one.
 Lowered lower_forward(const Request& request) {
   const Layout layout = request.follow({0});
   Lowered lowered = draft(request, layout);

@@ -10,8 +10,8 @@
 namespace assay::cuda::primitives {
 namespace {
 
-// Ops whose lowering in the other modes is one call of a library as well, once nothing is fused into it, or nothing at
-// all (a view).
+// Ops whose lowering in the other modes is one call of a library as well, once nothing is fused into it, or
+// nothing at all (a view).
 constexpr std::array shared{"convolution_input_gradient",
                             "flatten",
                             "linear_input_gradient",
@@ -20,8 +20,8 @@ constexpr std::array shared{"convolution_input_gradient",
                             "matmul",
                             "reshape"};
 
-// Ops that the libraries have no call for: plain kernels. Of softmax_cross_entropy only the choice of a row's label;
-// see loss.cu.
+// Ops that the libraries have no call for: plain kernels. Of softmax_cross_entropy only the choice of a row's
+// label; see loss.cu.
 constexpr std::array outside{"adam",
                              "dense_rows",
                              "dropout",

@@ -22,7 +22,8 @@ const OpEntry* find_entry(std::string_view op);
 // Whether a kernel of ours computes the node, in whole or in part: the libraries have no call for it.
 bool is_outside_of_library(const Node& node);
 
-// The graph as this mode lowers it: nothing is fused, and a max_pool_gradient has the operands that cuDNN reads.
+// The graph as this mode lowers it: nothing is fused, and a max_pool_gradient has the operands that cuDNN
+// reads.
 Graph rewritten(const Graph& graph);
 // Why a node cannot be lowered; decided without a device.
 std::string reason_against(const Graph& graph, const Node& node);

@@ -1,6 +1,6 @@
-// Layers with weights: a product by cuBLASLt or a convolution by cuDNN, and next to it what the library does not compute
-// with it. A bias is added by cuBLASLt's epilogue, or by cuDNN where it has an engine with one, else by a call of its
-// own; its gradient is a reduction of dy.
+// Layers with weights: a product by cuBLASLt or a convolution by cuDNN, and next to it what the library does
+// not compute with it. A bias is added by cuBLASLt's epilogue, or by cuDNN where it has an engine with one,
+// else by a call of its own; its gradient is a reduction of dy.
 #include "backends/cuda/primitives/composition.hpp"
 #include "backends/cuda/primitives/ops.hpp"
 #include "harness/worker/backend.hpp"

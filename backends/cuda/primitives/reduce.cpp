@@ -1,5 +1,5 @@
-// Reductions over named dimensions by cuDNN. It reduces and repeats; it does not compare, which the gradient of a maximum
-// needs.
+// Reductions over named dimensions by cuDNN. It reduces and repeats; it does not compare, which the gradient
+// of a maximum needs.
 #include "backends/cuda/primitives/composition.hpp"
 #include "backends/cuda/primitives/ops.hpp"
 

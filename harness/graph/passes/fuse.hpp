@@ -34,8 +34,8 @@ struct FusionRules {
 // feeds and persistent values stay.
 Graph fuse(const Graph& graph, const FusionRules& rules);
 
-// Whether the node computes more than its op does without fusion: an activation, the mask of one in a gradient, or more
-// operands and results of a batch norm.
+// Whether the node computes more than its op does without fusion: an activation, the mask of one in a
+// gradient, or more operands and results of a batch norm.
 bool is_fused(const Node& node);
 
 }  // namespace assay
