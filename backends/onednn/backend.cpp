@@ -46,7 +46,7 @@ std::string path_of(const void* symbol) {
   return dladdr(symbol, &found) != 0 && found.dli_fname != nullptr ? found.dli_fname : "";
 }
 
-// The threads that a parallel region has, as opposed to those that were asked for.
+// The threads that a parallel region really has, which may be fewer than requested.
 int observed_threads() {
   int threads = 1;
 #pragma omp parallel
@@ -89,7 +89,7 @@ std::string OnednnBackend::unsupported(const Program& program, const CompileOpti
     return fmt::format("precision '{}': this backend has fp32 and bf16", to_string(precision));
   }
   if (precision == PrecisionKind::bf16 && !has_bf16()) {
-    return fmt::format("precision 'bf16': this CPU has {} at best, bf16 wants AVX-512 BF16 or AMX",
+    return fmt::format("precision 'bf16': this CPU has {} at best, bf16 needs AVX-512 BF16 or AMX",
                        isa_name(dnnl_get_effective_cpu_isa()));
   }
   return first_unsupported(program, options, *make_kernel_library(options));

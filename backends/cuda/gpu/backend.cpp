@@ -28,7 +28,7 @@ BackendInfo CudaBackend::info() const {
   BackendInfo info;
   int runtime = 0, driver = 0, devices = 0;
   cudaRuntimeGetVersion(&runtime);
-  cudaDriverGetVersion(&driver);  // 0 where there is none
+  cudaDriverGetVersion(&driver);  // 0 if there is no driver
   const std::size_t dnn = cudnnGetVersion(), blas = cublasLtGetVersion();
   info.name = "cuda";
   info.version = version_of(runtime);
@@ -38,8 +38,8 @@ BackendInfo CudaBackend::info() const {
       {"cuDNN", fmt::format("{}.{}.{}", dnn / 10000, dnn / 100 % 100, dnn % 100),
        path_of(reinterpret_cast<const void*>(&cudnnGetVersion))},
       {"cuBLASLt", fmt::format("{}", blas), path_of(reinterpret_cast<const void*>(&cublasLtGetVersion))}};
-  info.settings = {{"algorithm_search", bare_ ? "none: the first that the heuristic names"
-                                              : "convolutions measured, heuristic where deterministic"}};
+  info.settings = {{"algorithm_search", bare_ ? "none: the first engine of the heuristic"
+                                              : "convolutions measured, heuristic if deterministic"}};
   if (bare_) info.settings["outside_of_library"] = outside_of_library_;
   cudaDeviceProp device{};
   if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0 &&

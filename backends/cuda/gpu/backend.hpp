@@ -1,7 +1,6 @@
-// The backend `cuda`: modes eager (one launch an op, plain layouts, a tensor allocated when it is made),
-// graph (layouts over the whole graph, fused, planned, the whole step captured in one CUDA graph) and
-// primitives (NVIDIA's libraries as their documentation shows them: the bare library, which the others are
-// compared with).
+// The backend `cuda`: modes eager (one launch per op, plain layouts, tensors allocated when made), graph
+// (layouts chosen for the whole graph, fused, planned, the whole step captured in one CUDA graph) and
+// primitives (only NVIDIA's libraries, as their documentation shows them: the base of the tax).
 #pragma once
 
 #include "harness/worker/backend.hpp"

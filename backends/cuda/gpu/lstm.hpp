@@ -11,8 +11,8 @@
 
 namespace assay::cuda {
 
-// Null where this cuDNN has no LSTM for the type: bf16 came with 9.13; of a bare spec it throws Unsupported.
-// Borrows handle and stream; `calls` for the time of the call.
+// Null if this cuDNN has no LSTM for the type: bf16 needs 9.13. For a bare spec it throws Unsupported
+// instead. Borrows handle and stream; `calls` only during the call.
 std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, cudnnHandle_t handle, cudaStream_t stream,
                                       Calls& calls);
 
