@@ -16,7 +16,7 @@ extern const std::string backend;
 
 // Its modes that plan a whole graph ahead: each has its own lowerings.
 inline std::vector<std::string> planned_modes() {
-  if (backend == "onednn") return {"graph", "primitives"};
+  if (backend == "onednn" || backend == "cuda") return {"graph", "primitives"};
   return {"graph"};
 }
 inline std::vector<std::string> all_modes() {

@@ -13,6 +13,8 @@
 
 namespace assay::cuda {
 
+class Calls;  // backends/cuda/primitives/calls.hpp
+
 struct DeviceOptions {
   double memory_fraction = 0;   // of the device's memory; 0: all of it
   std::int64_t memory_cap = 0;  // bytes; 0: no cap
@@ -25,11 +27,13 @@ class Device {
   virtual ~Device() = default;
   virtual Memory& memory() = 0;
   virtual Stream stream() = 0;
-  // Throw Unsupported.
+  // Throw Unsupported: of a spec that is `bare`, for all that the vendor's library does not compute.
   virtual std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) = 0;
   // Equal specs may share one object.
   virtual std::shared_ptr<Convolution> convolution(const ConvolutionSpec& spec) = 0;
   virtual std::unique_ptr<Lstm> lstm(const LstmSpec& spec) = 0;
+  // For mode primitives. Lives as long as the device.
+  virtual Calls& calls() = 0;
   // Captures the work that `enqueue` enqueues. Null if the device cannot capture.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue) = 0;
   virtual void synchronize() = 0;

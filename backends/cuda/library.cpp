@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/cuda/primitives/ops.hpp"
 #include "harness/graph/passes/fuse.hpp"
 #include "harness/worker/backend.hpp"
 
@@ -21,7 +22,11 @@ Graph fused(const Graph& graph) {
 }
 
 std::string reason_against(const Graph& graph, const Node& node) {
-  if (find_entry(node.op->name()) == nullptr) {
+  return reason_against(graph, node, find_entry(node.op->name()));
+}
+
+std::string reason_against(const Graph& graph, const Node& node, const OpEntry* entry) {
+  if (entry == nullptr) {
     return fmt::format("[{}] {}: this backend has no kernel for the op", node.op->name(), node.name);
   }
   for (const auto values : {std::span<const ValueId>(node.inputs), std::span<const ValueId>(node.outputs)}) {
@@ -51,9 +56,9 @@ bool CudaLibrary::leads(const Graph& graph, const Node& node) const {
 
 Lowered CudaLibrary::lower(const Graph& graph, NodeId id, const Offer& offer) {
   const Node& node = graph.node(id);
-  const OpEntry* entry = find_entry(node.op->name());
-  if (entry == nullptr) throw Unsupported(unsupported(graph, node));
-  return entry->lower(Request(context_, graph, node, offer));
+  const OpEntry* found = entry(node.op->name());
+  if (found == nullptr) throw Unsupported(unsupported(graph, node));
+  return found->lower(Request(context_, graph, node, offer));
 }
 
 std::unique_ptr<Kernel> CudaLibrary::reorder(const TensorType& type, const Format& from, const Format& to) {
@@ -66,10 +71,31 @@ std::unique_ptr<Recording> CudaLibrary::record(std::span<Kernel* const> kernels)
   });
 }
 
+const OpEntry* CudaLibrary::entry(std::string_view op) const { return find_entry(op); }
+
+PrimitivesLibrary::PrimitivesLibrary(std::unique_ptr<Device> device, bool tf32)
+    : CudaLibrary(std::move(device), tf32) {
+  context().bare = true;
+}
+
+Graph PrimitivesLibrary::fuse(Graph graph) const { return primitives::rewritten(graph); }
+
+std::string PrimitivesLibrary::unsupported(const Graph& graph, const Node& node) const {
+  return primitives::reason_against(graph, node);
+}
+
+std::unique_ptr<Kernel> PrimitivesLibrary::reorder(const TensorType& type, const Format& from,
+                                                   const Format& to) {
+  return primitives::make_reorder(context(), type, layout_of(from), layout_of(to));
+}
+
+const OpEntry* PrimitivesLibrary::entry(std::string_view op) const { return primitives::find_entry(op); }
+
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options) {
-  return std::make_unique<CudaLibrary>(
-      open_device({options.memory_fraction, options.memory_cap, options.deterministic}),
-      options.precision.tf32);
+  auto device = open_device({options.memory_fraction, options.memory_cap, options.deterministic});
+  if (options.mode == primitives_mode)
+    return std::make_unique<PrimitivesLibrary>(std::move(device), options.precision.tf32);
+  return std::make_unique<CudaLibrary>(std::move(device), options.precision.tf32);
 }
 
 }  // namespace assay::cuda

@@ -7,7 +7,11 @@
 
 namespace assay::cuda {
 
-class CudaLibrary final : public KernelLibrary {
+inline constexpr const char* primitives_mode = "primitives";
+
+// Modes eager and graph: NVIDIA's libraries for products, convolutions and the LSTM, kernels of our own for
+// the rest.
+class CudaLibrary : public KernelLibrary {
  public:
   CudaLibrary(std::unique_ptr<Device> device, bool tf32);
 
@@ -21,16 +25,40 @@ class CudaLibrary final : public KernelLibrary {
   std::unique_ptr<Recording> record(std::span<Kernel* const> kernels) override;
   void synchronize() override { device_->synchronize(); }
 
+ protected:
+  // Null where the mode does not have the op.
+  virtual const OpEntry* entry(std::string_view op) const;
+  Context& context() { return context_; }
+
  private:
   std::unique_ptr<Device> device_;
   Context context_;
 };
 
-// The rewriting of a graph, and the reason if a node cannot be lowered: decided without a device.
+// Mode primitives: NVIDIA's libraries as their documentation shows them. One op after another, no fusion, no
+// captured graph, each tensor in memory of its own.
+class PrimitivesLibrary final : public CudaLibrary {
+ public:
+  PrimitivesLibrary(std::unique_ptr<Device> device, bool tf32);
+
+  Graph fuse(Graph graph) const override;
+  std::string unsupported(const Graph& graph, const Node& node) const override;
+  std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override;
+  std::unique_ptr<Recording> record(std::span<Kernel* const>) override { return nullptr; }
+  Sharing sharing() const override { return Sharing::naive; }
+
+ protected:
+  const OpEntry* entry(std::string_view op) const override;
+};
+
+// The rewriting of a graph, and the reason if a node cannot be lowered, in modes eager and graph: decided
+// without a device.
 Graph fused(const Graph& graph);
 std::string reason_against(const Graph& graph, const Node& node);
+// With the entry that a mode has for the op, which may be null.
+std::string reason_against(const Graph& graph, const Node& node, const OpEntry* entry);
 
-// The library of the backend, also used by the conformance suite and the benchmarks of the ops. Throws
+// The library of options.mode, also used by the conformance suite and the benchmarks of the ops. Throws
 // Unavailable if there is no device.
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
 

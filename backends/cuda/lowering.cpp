@@ -77,6 +77,42 @@ std::unique_ptr<Kernel> make_kernel(Enqueue enqueue, std::string implementation)
   return std::make_unique<OwnKernel>(std::move(enqueue), std::move(implementation));
 }
 
+MatmulSpec dense_product(const Request& request, std::int64_t m, std::int64_t n, std::int64_t k, bool ta,
+                         bool tb) {
+  MatmulSpec spec = row_major_product(m, n, k, ta, tb);
+  spec.operands = request.inputs[0].dtype;
+  spec.result = request.outputs[0].dtype;
+  spec.tf32 = request.context.tf32;
+  spec.bare = request.context.bare;
+  spec.stride_a = m * k;
+  spec.stride_b = k * n;
+  spec.stride_c = m * n;
+  return spec;
+}
+
+ConvolutionSpec convolution_of(const Request& request, ConvolutionSpec::Kind kind, const Shape& x,
+                               const Shape& y, const Shape& weight, Layout layout) {
+  ConvolutionSpec spec;
+  spec.kind = kind;
+  spec.n = x[0];
+  spec.c = x[1];
+  spec.h = x[2];
+  spec.w = x[3];
+  spec.k = y[1];
+  spec.r = weight[2];
+  spec.s = weight[3];
+  spec.p = y[2];
+  spec.q = y[3];
+  spec.stride = request.integer("stride");
+  spec.padding = request.integer("padding");
+  spec.channels_last = layout == Layout::channels_last;
+  spec.operands = request.inputs[0].dtype;
+  spec.result = request.outputs[0].dtype;
+  spec.tf32 = request.context.tf32;
+  spec.bare = request.context.bare;
+  return spec;
+}
+
 const OpEntry* find_entry(std::string_view op) {
   for (const auto list : {activation_ops(), convolution_ops(), creation_ops(), dropout_ops(), embedding_ops(),
                           linear_ops(), loss_ops(), lstm_ops(), move_ops(), norm_ops(), optimizer_ops(),

@@ -20,6 +20,7 @@ namespace assay::cuda {
 struct Context {
   Device& device;
   bool tf32 = false;
+  bool bare = false;  // mode primitives
 };
 
 // Borrows everything until the lowering returns.
@@ -114,6 +115,13 @@ Lowered lower_elementwise(const Request& request, Layout layout, const Body& bod
   });
   return lowered;
 }
+
+// What the node of a product asks for, with the types of operand 0 and result 0: one of many products that
+// lie one behind the other, or the only one.
+MatmulSpec dense_product(const Request& request, std::int64_t m, std::int64_t n, std::int64_t k, bool ta,
+                         bool tb);
+ConvolutionSpec convolution_of(const Request& request, ConvolutionSpec::Kind kind, const Shape& x,
+                               const Shape& y, const Shape& weight, Layout layout);
 
 struct OpEntry {
   std::string_view op;

@@ -5,13 +5,14 @@
 
 #include <array>
 #include <memory>
+#include <string>
 
 #include "backends/cuda/device.hpp"
 
 namespace assay::cuda {
 
 // Borrows the device for its products and its stream.
-std::unique_ptr<Lstm> make_own_lstm(const LstmSpec& spec, Device& device);
+std::unique_ptr<Lstm> make_own_lstm(const LstmSpec& spec, Device& device, std::string name = "own:lstm");
 
 // Where each gate's rows begin in a packed buffer, in elements: the matrices for x, the matrices for the
 // state, and the biases.

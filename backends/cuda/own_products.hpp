@@ -3,14 +3,17 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "backends/cuda/kernels/launch.hpp"
 #include "backends/cuda/products.hpp"
 
 namespace assay::cuda {
 
-std::unique_ptr<Matmul> make_own_matmul(const MatmulSpec& spec, Stream stream);
-std::unique_ptr<Convolution> make_own_convolution(const ConvolutionSpec& spec, Stream stream);
+std::unique_ptr<Matmul> make_own_matmul(const MatmulSpec& spec, Stream stream,
+                                        std::string name = "own:product");
+std::unique_ptr<Convolution> make_own_convolution(const ConvolutionSpec& spec, Stream stream,
+                                                  std::string name = "own:direct");
 
 // y[i] = y[i] + bias of its column, then max(y, 0): follows a library's product that cannot fuse it.
 // `columns` are `step` elements apart: column = i / step % columns.

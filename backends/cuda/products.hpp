@@ -25,6 +25,7 @@ struct MatmulSpec {
   bool accumulate = false;
   bool bias = false, relu = false;
   bool tf32 = false;
+  bool bare = false;  // by the library only
 };
 
 // Without gaps; the caller sets types and strides.
@@ -63,6 +64,7 @@ struct ConvolutionSpec {
   bool bias = false, relu = false;  // forward: f32 (K)
   bool tf32 = false;
   bool deterministic = false;
+  bool bare = false;  // by the first engine that the library's heuristic names, and by nothing else
   auto operator<=>(const ConvolutionSpec&) const = default;
 };
 
@@ -85,6 +87,7 @@ struct LstmSpec {
   bool training = false;        // the reserve is kept for the gradient
   DType operands = DType::f32;  // of x, weight, recurrent, y, and the gradients of x and y
   bool tf32 = false;
+  bool bare = false;  // by the library only
   std::int64_t gates() const { return 4 * units; }
   std::int64_t places() const { return samples * steps; }
 };

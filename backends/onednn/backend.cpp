@@ -2,16 +2,12 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <omp.h>
-
-#include <set>
 
 #include "backends/onednn/library.hpp"
 #include "backends/onednn/loops/loops.hpp"
 #include "backends/onednn/primitives/ops.hpp"
 #include "harness/engine/kernel_executable.hpp"
-#include "harness/graph/passes/training_step.hpp"
 
 namespace assay::onednn {
 namespace {
@@ -61,17 +57,6 @@ int observed_threads() {
   return threads;
 }
 
-// The ops of a step that our own loops compute: "embedding, softmax_cross_entropy", or "none".
-std::string outside_of_library(const Program& program, const CompileOptions& options) {
-  const Graph step = options.task == Task::train ? training_step(program, {options.precision, false, false})
-                                                 : inference_step(program, options.precision);
-  std::set<std::string_view> ops;
-  for (const Node& node : step.nodes()) {
-    if (primitives::is_outside_of_library(node.op->name())) ops.insert(node.op->name());
-  }
-  return ops.empty() ? "none" : fmt::format("{}", fmt::join(ops, ", "));
-}
-
 }  // namespace
 
 BackendInfo OnednnBackend::info() const {
@@ -111,7 +96,8 @@ std::string OnednnBackend::unsupported(const Program& program, const CompileOpti
 }
 
 std::unique_ptr<Executable> OnednnBackend::compile(const Program& program, const CompileOptions& options) {
-  outside_of_library_ = options.mode == primitives_mode ? outside_of_library(program, options) : "";
+  const auto is_outside = [](const Node& node) { return primitives::is_outside_of_library(node.op->name()); };
+  outside_of_library_ = options.mode == primitives_mode ? ops_of_step(program, options, is_outside) : "";
   return std::make_unique<KernelExecutable>(program, options, make_kernel_library(options));
 }
 

@@ -11,24 +11,6 @@
 #include "harness/graph/passes/fuse.hpp"
 
 namespace assay::onednn {
-namespace {
-
-// Whether the node has a part that only fusion adds: an activation, its mask in a gradient, or additional
-// operands and results of a batch norm.
-bool is_fused(const Node& node) {
-  const std::vector<Operand> operands = node.op->operands();
-  for (std::size_t i = 0; i < std::min(operands.size(), node.inputs.size()); ++i) {
-    const bool mask = operands[i].optional && operands[i].name == "mask";
-    if (node.inputs[i] != none && (mask || operands[i].fused)) return true;
-  }
-  constexpr std::size_t unfused_results = 3;
-  const bool more = node.op->name() == "batch_norm_gradient" && node.outputs.size() > unfused_results;
-  return node.attributes.has("activation") ||
-         (more && std::any_of(node.outputs.begin() + unfused_results, node.outputs.end(),
-                              [](ValueId v) { return v != none; }));
-}
-
-}  // namespace
 
 OnednnLibrary::OnednnLibrary(int threads) {
   omp_set_num_threads(threads);

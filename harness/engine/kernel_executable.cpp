@@ -1,9 +1,11 @@
 #include "harness/engine/kernel_executable.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <stdexcept>
 
 #include "harness/engine/memory.hpp"
@@ -159,6 +161,17 @@ std::string first_unsupported(const Program& program, const CompileOptions& opti
     }
   }
   return {};
+}
+
+std::string ops_of_step(const Program& program, const CompileOptions& options,
+                        const std::function<bool(const Node&)>& chosen) {
+  const Graph step = options.task == Task::train ? training_step(program, {options.precision, false, false})
+                                                 : inference_step(program, options.precision);
+  std::set<std::string_view> ops;
+  for (const Node& node : step.nodes()) {
+    if (chosen(node)) ops.insert(node.op->name());
+  }
+  return ops.empty() ? "none" : fmt::format("{}", fmt::join(ops, ", "));
 }
 
 }  // namespace assay

@@ -1,6 +1,7 @@
 // An Executable made from a kernel library: the code that all backends with their own kernels share.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "harness/engine/executor.hpp"
@@ -48,5 +49,9 @@ class KernelExecutable final : public Executable {
 // The complete Backend::unsupported() of a kernel backend: a text about the first node of the program's
 // graphs that `library` does not support; empty if it supports all.
 std::string first_unsupported(const Program& program, const CompileOptions& options, KernelLibrary& library);
+
+// The ops of the step that is timed of which `chosen` is true of a node: "embedding, lstm", or "none".
+std::string ops_of_step(const Program& program, const CompileOptions& options,
+                        const std::function<bool(const Node&)>& chosen);
 
 }  // namespace assay

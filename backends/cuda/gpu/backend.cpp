@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "backends/cuda/library.hpp"
+#include "backends/cuda/primitives/ops.hpp"
 #include "harness/engine/kernel_executable.hpp"
 #include "harness/graph/passes/training_step.hpp"
 
@@ -37,7 +38,9 @@ BackendInfo CudaBackend::info() const {
       {"cuDNN", fmt::format("{}.{}.{}", dnn / 10000, dnn / 100 % 100, dnn % 100),
        path_of(reinterpret_cast<const void*>(&cudnnGetVersion))},
       {"cuBLASLt", fmt::format("{}", blas), path_of(reinterpret_cast<const void*>(&cublasLtGetVersion))}};
-  info.settings = {{"algorithm_search", "convolutions measured, heuristic if deterministic"}};
+  info.settings = {{"algorithm_search", bare_ ? "none: the first engine of the heuristic"
+                                              : "convolutions measured, heuristic if deterministic"}};
+  if (bare_) info.settings["outside_of_library"] = outside_of_library_;
   cudaDeviceProp device{};
   if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0 &&
       cudaGetDeviceProperties(&device, 0) == cudaSuccess) {
@@ -52,8 +55,9 @@ std::string CudaBackend::unsupported(const Program& program, const CompileOption
   const PrecisionKind precision = options.precision.kind;
   if (options.device != DeviceKind::cuda)
     return fmt::format("device '{}': this backend runs on cuda", to_string(options.device));
-  if (options.mode != "eager" && options.mode != "graph")
-    return fmt::format("mode '{}': this backend has eager and graph", options.mode);
+  const bool bare = options.mode == primitives_mode;
+  if (options.mode != "eager" && options.mode != "graph" && !bare)
+    return fmt::format("mode '{}': this backend has eager, graph and {}", options.mode, primitives_mode);
   if (options.layout != "native") return fmt::format("layout '{}': this backend has native", options.layout);
   if (precision == PrecisionKind::fp64)
     return fmt::format("precision '{}': this backend has fp32, tf32 and bf16", to_string(precision));
@@ -61,15 +65,20 @@ std::string CudaBackend::unsupported(const Program& program, const CompileOption
   if (options.task == Task::train)
     graphs.push_back(training_step(program, {options.precision, false, false}));
   for (const Graph& graph : graphs) {
-    const Graph lowered = options.mode == "eager" ? graph : fused(graph);
+    const Graph lowered = bare                      ? primitives::rewritten(graph)
+                          : options.mode == "eager" ? graph
+                                                    : fused(graph);
     for (const Node& node : lowered.nodes()) {
-      if (std::string reason = reason_against(lowered, node); !reason.empty()) return reason;
+      std::string reason = bare ? primitives::reason_against(lowered, node) : reason_against(lowered, node);
+      if (!reason.empty()) return reason;
     }
   }
   return {};
 }
 
 std::unique_ptr<Executable> CudaBackend::compile(const Program& program, const CompileOptions& options) {
+  bare_ = options.mode == primitives_mode;
+  outside_of_library_ = bare_ ? ops_of_step(program, options, primitives::is_outside_of_library) : "";
   return std::make_unique<KernelExecutable>(program, options, make_kernel_library(options));
 }
 

@@ -1,5 +1,6 @@
-// The backend `cuda`: modes eager (one launch per op, plain layouts, tensors allocated when made) and graph
-// (layouts chosen for the whole graph, fused, planned, the whole step captured in one CUDA graph).
+// The backend `cuda`: modes eager (one launch per op, plain layouts, tensors allocated when made), graph
+// (layouts chosen for the whole graph, fused, planned, the whole step captured in one CUDA graph) and
+// primitives (only NVIDIA's libraries, as their documentation shows them: the base of the tax).
 #pragma once
 
 #include "harness/worker/backend.hpp"
@@ -11,6 +12,11 @@ class CudaBackend final : public Backend {
   BackendInfo info() const override;
   std::string unsupported(const Program& program, const CompileOptions& options) const override;
   std::unique_ptr<Executable> compile(const Program& program, const CompileOptions& options) override;
+
+ private:
+  // Of the program that was compiled last.
+  bool bare_ = false;
+  std::string outside_of_library_;
 };
 
 }  // namespace assay::cuda

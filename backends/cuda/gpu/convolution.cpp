@@ -213,6 +213,12 @@ class CudnnConvolution final : public Convolution {
   std::unordered_map<std::int64_t, void*> pointers_;
 };
 
+std::string describe(const ConvolutionSpec& spec) {
+  return fmt::format("x ({}, {}, {}, {}), weight ({}, {}, {}, {}), {}{}", spec.n, spec.c, spec.h, spec.w,
+                     spec.k, spec.c, spec.r, spec.s, to_string(spec.operands),
+                     spec.bias ? ", with a bias" : "");
+}
+
 // The search is optional: without memory for it, the heuristic's choice is used.
 void try_to_search(CudnnConvolution& convolution, Memory& trial) {
   try {
@@ -227,6 +233,11 @@ void try_to_search(CudnnConvolution& convolution, Memory& trial) {
 std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec, cudnnHandle_t handle,
                                                     cudaStream_t stream, Memory& trial) {
   auto convolution = std::make_unique<CudnnConvolution>(spec, handle, stream);
+  if (spec.bare) {
+    if (const std::string reason = convolution->build(true); !reason.empty())
+      throw Unsupported(fmt::format("[convolution] cuDNN has no engine for {}: {}", describe(spec), reason));
+    return convolution;
+  }
   // Engines that are compiled for tensor cores include the epilogue; for the others it follows.
   std::string reason = convolution->build(true);
   if (!reason.empty() && (spec.bias || spec.relu)) reason = convolution->build(false);
@@ -235,11 +246,9 @@ std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec,
     if (!spec.deterministic) try_to_search(*convolution, trial);
     return convolution;
   }
-  fmt::print(
-      stderr,
-      "[convolution] cuDNN has no engine for x ({}, {}, {}, {}), weight ({}, {}, {}, {}), {}: {}. Our own "
-      "direct convolution runs, which is slow\n",
-      spec.n, spec.c, spec.h, spec.w, spec.k, spec.c, spec.r, spec.s, to_string(spec.operands), reason);
+  fmt::print(stderr,
+             "[convolution] cuDNN has no engine for {}: {}. Our own direct convolution runs, which is slow\n",
+             describe(spec), reason);
   return nullptr;
 }
 

@@ -13,7 +13,8 @@ namespace assay::cuda {
 
 // The fastest of the first engines of cuDNN's heuristic, tried on buffers from `trial`. If the spec asks for
 // the same bits in each run, or there is no memory for the trial: the first engine. Null if cuDNN has no
-// engine for the convolution. Borrows handle and stream.
+// engine for the convolution. For a bare spec: the first engine, bias included, or Unsupported is thrown.
+// Borrows handle and stream.
 std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec, cudnnHandle_t handle,
                                                     cudaStream_t stream, Memory& trial);
 

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "backends/cuda/device.hpp"
+#include "backends/cuda/gpu/calls.hpp"
 #include "backends/cuda/gpu/check.hpp"
 #include "backends/cuda/gpu/convolution.hpp"
 #include "backends/cuda/gpu/device_memory.hpp"
@@ -80,6 +81,7 @@ class GpuDevice final : public Device {
         status != CUDNN_STATUS_SUCCESS)
       throw std::runtime_error(fmt::format("[cudnn] cudnnSetStream: {}", cudnnGetErrorString(status)));
     memory_ = std::make_unique<DeviceMemory>(handles_.stream, granted(options));
+    calls_ = make_cudnn_calls(handles_.dnn, handles_.stream, options.deterministic);
   }
 
   Memory& memory() override { return *memory_; }
@@ -87,9 +89,10 @@ class GpuDevice final : public Device {
 
   std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) override {
     if (auto product = make_lt_matmul(spec, handles_.blas, handles_.stream)) return product;
-    fmt::print(stderr,
-               "[matmul] cuBLASLt has no algorithm for ({}, {}) x ({}, {}): our own slow kernel runs\n",
-               spec.m, spec.k, spec.k, spec.n);
+    const std::string missing = fmt::format("[matmul] cuBLASLt has no algorithm for ({}, {}) x ({}, {})",
+                                            spec.m, spec.k, spec.k, spec.n);
+    if (spec.bare) throw Unsupported(missing);
+    fmt::print(stderr, "{}: our own slow kernel runs\n", missing);
     return make_own_matmul(spec, stream());
   }
 
@@ -106,9 +109,11 @@ class GpuDevice final : public Device {
   }
 
   std::unique_ptr<Lstm> lstm(const LstmSpec& spec) override {
-    if (auto lstm = make_cudnn_lstm(spec, handles_.dnn, handles_.stream)) return lstm;
+    if (auto lstm = make_cudnn_lstm(spec, handles_.dnn, handles_.stream, *calls_)) return lstm;
     return make_own_lstm(spec, *this);
   }
+
+  Calls& calls() override { return *calls_; }
 
   std::unique_ptr<Recording> record(const std::function<void()>& enqueue) override {
     ASSAY_CUDA(cudaStreamBeginCapture(handles_.stream, cudaStreamCaptureModeThreadLocal));
@@ -130,6 +135,7 @@ class GpuDevice final : public Device {
   DeviceOptions options_;
   Handles handles_;
   std::unique_ptr<DeviceMemory> memory_;
+  std::unique_ptr<Calls> calls_;
   std::map<ConvolutionSpec, std::shared_ptr<Convolution>> convolutions_;
 };
 

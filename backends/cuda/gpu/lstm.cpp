@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <stdexcept>
 #include <vector>
 
 #include "backends/cuda/gpu/check.hpp"
+#include "backends/cuda/gpu/cudnn.hpp"
 #include "backends/cuda/lowering.hpp"
 #include "backends/cuda/own_lstm.hpp"
-
-#define ASSAY_CUDNN(call) ::assay::cuda::check_cudnn(#call, call)
+#include "harness/worker/backend.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -19,42 +18,24 @@ struct NotSupported {
   std::string reason;
 };
 
-void check_cudnn(const char* call, cudnnStatus_t status) {
-  if (status == CUDNN_STATUS_SUCCESS) return;
-  throw std::runtime_error(fmt::format("[cudnn] {}: {}", call, cudnnGetErrorString(status)));
-}
-
 void check_supported(const char* call, cudnnStatus_t status) {
   if (status != CUDNN_STATUS_SUCCESS)
     throw NotSupported{fmt::format("{}: {}", call, cudnnGetErrorString(status))};
 }
 
-template <typename T, cudnnStatus_t (*Create)(T*), cudnnStatus_t (*Destroy)(T)>
-class Descriptor {
- public:
-  Descriptor() { ASSAY_CUDNN(Create(&value_)); }
-  ~Descriptor() { Destroy(value_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  T get() const { return value_; }
-
- private:
-  T value_ = nullptr;
-};
 using Network = Descriptor<cudnnRNNDescriptor_t, cudnnCreateRNNDescriptor, cudnnDestroyRNNDescriptor>;
 using Sequences =
     Descriptor<cudnnRNNDataDescriptor_t, cudnnCreateRNNDataDescriptor, cudnnDestroyRNNDataDescriptor>;
-using TensorDescriptor =
-    Descriptor<cudnnTensorDescriptor_t, cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor>;
 
 // The reserve: cuDNN's own, the packed parameters, and y of all steps, which the gradients read.
 class CudnnLstm final : public Lstm {
  public:
-  CudnnLstm(const LstmSpec& spec, cudnnHandle_t handle, cudaStream_t stream)
+  CudnnLstm(const LstmSpec& spec, cudnnHandle_t handle, cudaStream_t stream, Calls& calls)
       : s_(spec), handle_(handle), stream_(stream), element_(size_of(spec.operands)) {
     describe();
     lay_out();
     find_parameters();
+    if (s_.bare && s_.operands != DType::f32) prepare_conversions(calls);
   }
 
   std::int64_t reserve_bytes() const override { return reserve_.bytes(); }
@@ -68,7 +49,10 @@ class CudnnLstm final : public Lstm {
 
   void forward(const LstmOperands& in, void* y, void* reserve, void* workspace) override {
     void *const packed = at(reserve, packed_), *const all = at(reserve, y_);
-    pack_lstm({stream_}, s_.operands, packing_, in, packed);
+    if (s_.bare)
+      copy_parameters(in, packed, at(reserve, bias_));
+    else
+      pack_lstm({stream_}, s_.operands, packing_, in, packed);
     ASSAY_CUDNN(cudnnRNNForward(handle_, network_.get(), mode(), nullptr, x_.get(), in.x, y_desc_.get(), all,
                                 state_.get(), nullptr, nullptr, state_.get(), nullptr, nullptr,
                                 parameter_bytes_, packed, workspace_bytes_, workspace, reserve_bytes_,
@@ -101,7 +85,10 @@ class CudnnLstm final : public Lstm {
     ASSAY_CUDNN(cudnnRNNBackwardWeights_v8(handle_, network_.get(), CUDNN_WGRAD_MODE_ADD, nullptr, x_.get(),
                                            in.x, state_.get(), nullptr, y_desc_.get(), all, parameter_bytes_,
                                            dparameters, workspace_bytes_, space, reserve_bytes_, own));
-    unpack_lstm({stream_}, s_.operands, packing_, dparameters, to);
+    if (s_.bare)
+      copy_gradients(dparameters, at(workspace, wide_), to);
+    else
+      unpack_lstm({stream_}, s_.operands, packing_, dparameters, to);
   }
 
  private:
@@ -115,6 +102,70 @@ class CudnnLstm final : public Lstm {
                                  static_cast<std::size_t>(from_pitch),
                                  static_cast<std::size_t>(s_.units * element_),
                                  static_cast<std::size_t>(s_.samples), cudaMemcpyDeviceToDevice, stream_));
+  }
+
+  // Of one gate: its rows of the matrices and of the bias, each in one piece there and here.
+  template <typename Body>
+  void for_each_part(const Body& body) const {
+    const std::int64_t of_weight = s_.units * s_.features, of_recurrent = s_.units * s_.units;
+    for (std::size_t gate = 0; gate < 4; ++gate) {
+      const auto g = static_cast<std::int64_t>(gate);
+      body(Part::weight, packing_.weight[gate], g * of_weight, of_weight);
+      body(Part::recurrent, packing_.recurrent[gate], g * of_recurrent, of_recurrent);
+      body(Part::bias, packing_.bias[gate], g * s_.units, s_.units);
+    }
+  }
+
+  // As pack_lstm(), by the CUDA runtime and cuDNN. narrow_bias: room for the bias in the type of the
+  // operands.
+  void copy_parameters(const LstmOperands& in, void* packed, void* narrow_bias) {
+    const void* bias = in.bias;
+    if (narrow_call_.run) {
+      call(narrow_call_, const_cast<float*>(in.bias), narrow_bias);
+      bias = narrow_bias;
+    }
+    for_each_part([&](Part part, std::int64_t there, std::int64_t here, std::int64_t count) {
+      const void* from = part == Part::weight ? in.weight : part == Part::recurrent ? in.recurrent : bias;
+      copy(at(packed, there * element_), static_cast<const std::byte*>(from) + here * element_,
+           count * element_);
+    });
+  }
+
+  // As unpack_lstm(). wide: room for all gradients as f32.
+  void copy_gradients(void* packed, void* wide, const LstmGradients& to) {
+    const void* from = packed;
+    if (widen_call_.run) {
+      call(widen_call_, packed, wide);
+      from = wide;
+    }
+    for_each_part([&](Part part, std::int64_t there, std::int64_t here, std::int64_t count) {
+      float* const target = part == Part::weight      ? to.weight
+                            : part == Part::recurrent ? to.recurrent
+                                                      : to.bias;
+      copy(target + here, static_cast<const float*>(from) + there, count * size_of(DType::f32));
+    });
+  }
+
+  void copy(void* to, const void* from, std::int64_t bytes) const {
+    ASSAY_CUDA(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_));
+  }
+
+  // A conversion: the larger of x and x, in another type.
+  static void call(const Call& conversion, void* from, void* to) {
+    void* const both[] = {from, from};
+    conversion.run(both, {&to, 1}, nullptr);
+  }
+  static Call conversion(Calls& calls, std::int64_t count, DType from, DType to) {
+    const TensorSpec x = packed(from, {1, count});
+    return calls.binary(Binary::maximum, 1, x, 1, x, packed(to, {1, count}));
+  }
+  void prepare_conversions(Calls& calls) {
+    const std::int64_t parameters = static_cast<std::int64_t>(parameter_bytes_) / element_;
+    narrow_call_ = conversion(calls, s_.gates(), DType::f32, s_.operands);
+    bias_ = reserve_.add(s_.gates() * element_);
+    if (!s_.training) return;
+    widen_call_ = conversion(calls, parameters, s_.operands, DType::f32);
+    wide_ = gradient_.add(parameters * size_of(DType::f32));
   }
 
   void describe() {
@@ -186,6 +237,8 @@ class CudnnLstm final : public Lstm {
     return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address)) / element_;
   }
 
+  enum class Part : std::uint8_t { weight, recurrent, bias };
+
   LstmSpec s_;
   cudnnHandle_t handle_;
   cudaStream_t stream_;
@@ -196,16 +249,19 @@ class CudnnLstm final : public Lstm {
   std::size_t workspace_bytes_ = 0, reserve_bytes_ = 0, parameter_bytes_ = 0;  // as cuDNN reports
   LstmPacking packing_;
   Scratch reserve_, gradient_;
-  std::int64_t own_ = 0, packed_ = 0, y_ = 0;                   // in the reserve
-  std::int64_t space_ = 0, dparameters_ = 0, dy_ = 0, dx_ = 0;  // in the gradient's workspace
+  std::int64_t own_ = 0, packed_ = 0, y_ = 0, bias_ = 0;                   // in the reserve
+  std::int64_t space_ = 0, dparameters_ = 0, dy_ = 0, dx_ = 0, wide_ = 0;  // in the gradient's workspace
+  Call narrow_call_, widen_call_;  // of a bare LSTM in bf16, else empty
 };
 
 }  // namespace
 
-std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, cudnnHandle_t handle, cudaStream_t stream) {
+std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, cudnnHandle_t handle, cudaStream_t stream,
+                                      Calls& calls) {
   try {
-    return std::make_unique<CudnnLstm>(spec, handle, stream);
+    return std::make_unique<CudnnLstm>(spec, handle, stream, calls);
   } catch (const NotSupported& missing) {
+    if (spec.bare) throw Unsupported(fmt::format("[lstm] {}", missing.reason));
     fmt::print(stderr,
                "[lstm] cuDNN {} has no LSTM for {} samples, {} steps, {} features, {} units, {}: {}. Our own "
                "runs, with one launch per step\n",

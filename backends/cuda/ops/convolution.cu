@@ -6,33 +6,11 @@
 namespace assay::cuda {
 namespace {
 
-ConvolutionSpec spec_of(const Request& request, ConvolutionSpec::Kind kind, const Shape& x, const Shape& y,
-                        const Shape& weight, Layout layout) {
-  ConvolutionSpec spec;
-  spec.kind = kind;
-  spec.n = x[0];
-  spec.c = x[1];
-  spec.h = x[2];
-  spec.w = x[3];
-  spec.k = y[1];
-  spec.r = weight[2];
-  spec.s = weight[3];
-  spec.p = y[2];
-  spec.q = y[3];
-  spec.stride = request.integer("stride");
-  spec.padding = request.integer("padding");
-  spec.channels_last = layout == Layout::channels_last;
-  spec.operands = request.inputs[0].dtype;
-  spec.result = request.outputs[0].dtype;
-  spec.tf32 = request.context.tf32;
-  return spec;
-}
-
 Lowered lower_forward(const Request& request) {
   const Layout layout = request.preferred();
   Lowered lowered = draft(request, layout);
-  ConvolutionSpec spec =
-      spec_of(request, ConvolutionSpec::Kind::forward, request.in(0), request.out(0), request.in(1), layout);
+  ConvolutionSpec spec = convolution_of(request, ConvolutionSpec::Kind::forward, request.in(0),
+                                        request.out(0), request.in(1), layout);
   spec.bias = request.has_input(2);
   spec.relu = request.relu();
   std::shared_ptr<Convolution> convolution = request.context.device.convolution(spec);
@@ -48,8 +26,8 @@ Lowered lower_forward(const Request& request) {
 Lowered lower_input_gradient(const Request& request) {
   const Layout layout = request.preferred();
   Lowered lowered = draft(request, layout);
-  const ConvolutionSpec spec = spec_of(request, ConvolutionSpec::Kind::input_gradient, request.out(0),
-                                       request.in(0), request.in(1), layout);
+  const ConvolutionSpec spec = convolution_of(request, ConvolutionSpec::Kind::input_gradient, request.out(0),
+                                              request.in(0), request.in(1), layout);
   std::shared_ptr<Convolution> convolution = request.context.device.convolution(spec);
   lowered.scratch_bytes = convolution->workspace_bytes();
   const Stream stream = request.context.device.stream();
@@ -66,8 +44,8 @@ Lowered lower_weight_gradient(const Request& request) {
   const Layout layout = request.preferred();
   Lowered lowered = draft(request, layout);
   const Shape& dy = request.in(1);
-  const ConvolutionSpec spec =
-      spec_of(request, ConvolutionSpec::Kind::weight_gradient, request.in(0), dy, request.out(0), layout);
+  const ConvolutionSpec spec = convolution_of(request, ConvolutionSpec::Kind::weight_gradient, request.in(0),
+                                              dy, request.out(0), layout);
   std::shared_ptr<Convolution> convolution = request.context.device.convolution(spec);
   const Strides strides = strides_of(dy, layout);
   const Matrix pixels{dy[0] * dy[2] * dy[3], dy[1], dy[2] * dy[3], strides.n, strides.w, strides.c};

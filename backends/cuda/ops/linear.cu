@@ -6,21 +6,9 @@
 namespace assay::cuda {
 namespace {
 
-// One of several products that are one after the other in memory, or the only product.
-MatmulSpec dense(const Request& request, std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb) {
-  MatmulSpec spec = row_major_product(m, n, k, ta, tb);
-  spec.operands = request.inputs[0].dtype;
-  spec.result = request.outputs[0].dtype;
-  spec.tf32 = request.context.tf32;
-  spec.stride_a = m * k;
-  spec.stride_b = k * n;
-  spec.stride_c = m * n;
-  return spec;
-}
-
 Lowered lower_linear(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
-  MatmulSpec spec = dense(request, request.in(0)[0], request.in(1)[0], request.in(0)[1], false, true);
+  MatmulSpec spec = dense_product(request, request.in(0)[0], request.in(1)[0], request.in(0)[1], false, true);
   spec.bias = request.has_input(2);
   spec.relu = request.relu();
   std::shared_ptr<Matmul> product = request.context.device.matmul(spec);
@@ -35,7 +23,8 @@ Lowered lower_linear(const Request& request) {
 
 Lowered lower_input_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
-  const MatmulSpec spec = dense(request, request.in(0)[0], request.in(1)[1], request.in(0)[1], false, false);
+  const MatmulSpec spec =
+      dense_product(request, request.in(0)[0], request.in(1)[1], request.in(0)[1], false, false);
   std::shared_ptr<Matmul> product = request.context.device.matmul(spec);
   lowered.scratch_bytes = product->workspace_bytes();
   const Stream stream = request.context.device.stream();
@@ -51,7 +40,7 @@ Lowered lower_input_gradient(const Request& request) {
 Lowered lower_weight_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   const std::int64_t batch = request.in(0)[0], inner = request.in(0)[1], outer = request.in(1)[1];
-  MatmulSpec spec = dense(request, outer, inner, batch, true, false);
+  MatmulSpec spec = dense_product(request, outer, inner, batch, true, false);
   std::shared_ptr<Matmul> product = request.context.device.matmul(spec);
   const Matrix rows = matrix_of_rows(batch, outer);
   const bool bias = request.has_output(1);
@@ -78,7 +67,7 @@ Lowered lower_matmul(const Request& request) {
   const bool tb = request.node.attributes.get<bool>("transpose_b");
   const Shape& y = request.out(0);
   const std::int64_t m = y[y.size() - 2], n = y.back(), k = request.in(0)[y.size() - (ta ? 2 : 1)];
-  MatmulSpec spec = dense(request, m, n, k, ta, tb);
+  MatmulSpec spec = dense_product(request, m, n, k, ta, tb);
   spec.batch = element_count(y) / (m * n);
   std::shared_ptr<Matmul> product = request.context.device.matmul(spec);
   lowered.scratch_bytes = product->workspace_bytes();

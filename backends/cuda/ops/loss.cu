@@ -1,4 +1,5 @@
 // Softmax cross-entropy over rows, the mean over the batch in a fixed order, and its gradient.
+#include "backends/cuda/kernels/mean.hpp"
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {
@@ -23,18 +24,6 @@ struct RowLoss {
     if (team.rank() != 0) return;
     const std::int32_t label = labels[row];
     losses[row] = label >= 0 && label < classes ? logf(sum) + largest - x[label] : NAN;
-  }
-};
-
-struct Mean {
-  const float* values;
-  float* mean;
-  std::int64_t count;
-  ASSAY_TEAM void operator()(const Team& team, std::int64_t) const {
-    float sum = 0;
-    for (std::int64_t i = team.rank(); i < count; i += team.size()) sum += values[i];
-    sum = team.sum(sum);
-    if (team.rank() == 0) *mean = sum / static_cast<float>(count);
   }
 };
 

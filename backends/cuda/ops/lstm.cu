@@ -14,6 +14,7 @@ LstmSpec spec_of(const Request& request, bool training) {
   spec.training = training;
   spec.operands = request.inputs[0].dtype;
   spec.tf32 = request.context.tf32;
+  spec.bare = request.context.bare;
   return spec;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "backends/cuda/kernels/updates.hpp"
-#include "backends/cuda/lowering.hpp"
+#include "backends/cuda/optimizer_groups.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -12,9 +12,7 @@ namespace {
 constexpr std::int64_t share = 4;
 
 struct Tensor {
-  const float *parameter, *gradient, *moments[2];
-  float *new_parameter, *new_moments[2];
-  std::int64_t elements;
+  GroupOperands group;
   std::int64_t first;  // share, in the order of all tensors
 };
 
@@ -45,52 +43,24 @@ struct UpdateAll {
     const Tensor& t = tensors.of[low];
     const Rule now = rule.at(schedule[0], schedule[1]);
     const std::int64_t begin = (i - t.first) * share;
-    for (std::int64_t e = begin; e < smaller(begin + share, t.elements); ++e) {
-      Element element{t.parameter[e], t.gradient[e], t.moments[0] == nullptr ? 0 : t.moments[0][e],
-                      t.moments[1] == nullptr ? 0 : t.moments[1][e]};
-      now.update(element);
-      t.new_parameter[e] = element.parameter;
-      if (t.new_moments[0] != nullptr) t.new_moments[0][e] = element.first;
-      if (t.new_moments[1] != nullptr) t.new_moments[1][e] = element.second;
-    }
+    for (std::int64_t e = begin; e < smaller(begin + share, t.group.elements); ++e) t.group.update(now, e);
   }
 };
 
 template <typename Rule>
 Lowered lower(const Request& request) {
-  const auto operands = static_cast<std::size_t>(request.node.op->repeats());
-  const std::size_t results = operands - 1, groups = (request.node.inputs.size() - 1) / operands;
-  Lowered lowered = draft(request, Layout::plain);
-  std::vector<std::int64_t> elements;
-  for (std::size_t g = 0; g < groups; ++g) {
-    const std::size_t first = 1 + g * operands;
-    const Layout layout = request.follow({first, first + 1});
-    const Format format = format_of(request.inputs[first], layout);
-    for (std::size_t i = first; i < first + operands; ++i) {
-      if (request.has_input(i)) lowered.inputs[i] = format;
-    }
-    for (std::size_t r = 0; r < results; ++r) {
-      if (request.has_output(g * results + r)) lowered.outputs[g * results + r] = format;
-    }
-    elements.push_back(request.inputs[first].elements());
-  }
-  lowered.in_place = in_place(request.node);
+  const OptimizerGroups groups(request);
+  Lowered lowered = groups.draft(request);
   const Stream stream = request.context.device.stream();
   lowered.kernel = make_kernel(
-      [stream, operands, results, elements, rule = Rule(request.node.attributes)](const Operands& at) {
+      [stream, groups, rule = Rule(request.node.attributes)](const Operands& at) {
         UpdateAll<Rule> all{rule, at.in<float>(0), {}};
         Tensors& tensors = all.tensors;
-        for (std::size_t g = 0; g < elements.size(); ++g) {
+        for (std::size_t g = 0; g < groups.count(); ++g) {
           Tensor& t = tensors.of[tensors.count++];
-          const std::size_t in = 1 + g * operands, out = g * results;
-          t = {at.in<float>(in), at.in<float>(in + 1), {}, at.out<float>(out), {},
-               elements[g],      tensors.shares};
-          for (std::size_t m = 0; m + 1 < results; ++m) {
-            t.moments[m] = at.in<float>(in + 2 + m);
-            t.new_moments[m] = at.out<float>(out + 1 + m);
-          }
-          tensors.shares += ceil_div(elements[g], share);
-          if (tensors.count < max_tensors && g + 1 < elements.size()) continue;
+          t = {groups.at(at, g), tensors.shares};
+          tensors.shares += ceil_div(t.group.elements, share);
+          if (tensors.count < max_tensors && g + 1 < groups.count()) continue;
           for_each(stream, tensors.shares, all);
           tensors.count = 0;
           tensors.shares = 0;

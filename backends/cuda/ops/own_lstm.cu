@@ -89,8 +89,12 @@ MatmulSpec product(const LstmSpec& s, std::int64_t m, std::int64_t n, std::int64
 
 class OwnLstm final : public Lstm {
  public:
-  OwnLstm(const LstmSpec& spec, Device& device)
-      : s_(spec), reserve_(spec), stream_(device.stream()), rows_(matrix_of_rows(s_.places(), s_.gates())) {
+  OwnLstm(const LstmSpec& spec, Device& device, std::string name)
+      : s_(spec),
+        name_(std::move(name)),
+        reserve_(spec),
+        stream_(device.stream()),
+        rows_(matrix_of_rows(s_.places(), s_.gates())) {
     of_x_ = device.matmul(product(s_, s_.places(), s_.gates(), s_.features, false, true, DType::f32));
     MatmulSpec recurrent = product(s_, s_.samples, s_.gates(), s_.units, false, true, DType::f32);
     recurrent.lda = s_.steps * s_.units;  // one step of all samples
@@ -107,7 +111,7 @@ class OwnLstm final : public Lstm {
     return larger(of_x_->workspace_bytes(), of_h_->workspace_bytes());
   }
   std::int64_t gradient_workspace_bytes() const override { return workspace_.bytes(); }
-  std::string name() const override { return "own:lstm:" + of_h_->name(); }
+  std::string name() const override { return name_ + ":" + of_h_->name(); }
 
   void forward(const LstmOperands& in, void* y, void* reserve, void* workspace) override {
     with_type(s_.operands, [&]<typename T>(T) {
@@ -169,6 +173,7 @@ class OwnLstm final : public Lstm {
   }
 
   LstmSpec s_;
+  std::string name_;
   Reserve reserve_;
   Stream stream_;
   Matrix rows_;
@@ -226,8 +231,8 @@ struct Unpack {
 
 }  // namespace
 
-std::unique_ptr<Lstm> make_own_lstm(const LstmSpec& spec, Device& device) {
-  return std::make_unique<OwnLstm>(spec, device);
+std::unique_ptr<Lstm> make_own_lstm(const LstmSpec& spec, Device& device, std::string name) {
+  return std::make_unique<OwnLstm>(spec, device, std::move(name));
 }
 
 void pack_lstm(Stream stream, DType dtype, const LstmPacking& packing, const LstmOperands& from,

@@ -28,8 +28,9 @@ struct Product {
 
 class OwnMatmul final : public Matmul {
  public:
-  OwnMatmul(const MatmulSpec& spec, Stream stream) : spec_(spec), stream_(stream) {}
-  std::string name() const override { return "own:product"; }
+  OwnMatmul(const MatmulSpec& spec, Stream stream, std::string name)
+      : spec_(spec), stream_(stream), name_(std::move(name)) {}
+  std::string name() const override { return name_; }
   void run(const void* a, const void* b, const float* bias, void* c, void*) override {
     with_type(spec_.operands, [&]<typename In>(In) {
       with_type(spec_.result, [&]<typename Out>(Out) {
@@ -43,6 +44,7 @@ class OwnMatmul final : public Matmul {
  private:
   MatmulSpec spec_;
   Stream stream_;
+  std::string name_;
 };
 
 struct Geometry {
@@ -130,8 +132,9 @@ struct WeightGradient {
 
 class OwnConvolution final : public Convolution {
  public:
-  OwnConvolution(const ConvolutionSpec& spec, Stream stream) : geometry_(spec), stream_(stream) {}
-  std::string name() const override { return "own:direct"; }
+  OwnConvolution(const ConvolutionSpec& spec, Stream stream, std::string name)
+      : geometry_(spec), stream_(stream), name_(std::move(name)) {}
+  std::string name() const override { return name_; }
   void run(const void* a, const void* b, const float* bias, void* result, void*) override {
     const ConvolutionSpec& s = geometry_.s;
     with_type(s.operands, [&]<typename T>(T) {
@@ -156,6 +159,7 @@ class OwnConvolution final : public Convolution {
  private:
   Geometry geometry_;
   Stream stream_;
+  std::string name_;
 };
 
 template <typename T>
@@ -187,12 +191,13 @@ struct Mask {
 
 }  // namespace
 
-std::unique_ptr<Matmul> make_own_matmul(const MatmulSpec& spec, Stream stream) {
-  return std::make_unique<OwnMatmul>(spec, stream);
+std::unique_ptr<Matmul> make_own_matmul(const MatmulSpec& spec, Stream stream, std::string name) {
+  return std::make_unique<OwnMatmul>(spec, stream, std::move(name));
 }
 
-std::unique_ptr<Convolution> make_own_convolution(const ConvolutionSpec& spec, Stream stream) {
-  return std::make_unique<OwnConvolution>(spec, stream);
+std::unique_ptr<Convolution> make_own_convolution(const ConvolutionSpec& spec, Stream stream,
+                                                  std::string name) {
+  return std::make_unique<OwnConvolution>(spec, stream, std::move(name));
 }
 
 void add_bias(Stream stream, DType dtype, void* y, std::int64_t elements, const float* bias,

@@ -40,16 +40,25 @@ class MaxPoolGradient final : public Op {
     return "dx[n,c,h,w] = the sum of dy over the windows whose maximum was (h, w), 0 elsewhere. argmax is "
            "the saved result of max_pool. Attribute size [H, W] is that of x. dx has the type of dy. The "
            "optional operand mask (written by fusion, of the shape and type of dx) is the output of the "
-           "ReLU before it: dx is 0 where mask <= 0.";
+           "ReLU before it: dx is 0 where mask <= 0. Fusion also writes x and y, the operand and the result "
+           "of max_pool, for libraries that find the maximum again instead of reading argmax.";
   }
   std::vector<Operand> operands() const override {
-    return {{"dy", false, Kind::any}, {"argmax", false, Kind::index}, {"mask", true, Kind::any}};
+    return {{"dy", false, Kind::any},
+            {"argmax", false, Kind::index},
+            {"mask", true, Kind::any},
+            {"x", true, Kind::any, true},
+            {"y", true, Kind::any, true}};
   }
   std::vector<std::string> attributes() const override { return {"kernel", "stride", "padding", "size"}; }
   std::vector<Result> results() const override { return {{"dx"}}; }
   std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
-    return {infer_pool_gradient(Operands(*this, inputs, present), attributes, 2)};
+    const Operands in(*this, inputs, present);
+    const TensorType dx = infer_pool_gradient(in, attributes, 2);
+    if (in.has(3)) in.require(in.type(3) == dx, "x is not of the shape and type of dx");
+    if (in.has(4)) in.same_type(4, 0);
+    return {dx};
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {

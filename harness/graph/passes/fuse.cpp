@@ -80,6 +80,7 @@ Graph fuse_masks(const Graph& graph, const std::set<std::string>& ops) {
 constexpr std::size_t norm_bias = 2, norm_residual = 5;
 constexpr std::size_t gradient_dy = 4, gradient_bias = 5, gradient_activated = 6, gradient_addend = 7;
 constexpr std::size_t result_dx_sum = 3, result_dy_total = 4;
+constexpr std::size_t pool_argmax = 1, pool_x = 3, pool_y = 4;
 
 const Node* producer(const Graph& graph, ValueId value, const Op& op) {
   const NodeId id = graph.value(value).producer;
@@ -187,6 +188,19 @@ Graph group_optimizers(const Graph& graph) {
   return rewrite.result();
 }
 
+Graph give_pool_operands(const Graph& graph) {
+  Rewrite rewrite(graph);
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    Node& gradient = rewrite.node(id);
+    if (gradient.op != &max_pool_gradient_op()) continue;
+    const NodeId pool = graph.value(gradient.inputs[pool_argmax]).producer;
+    if (pool == none || graph.node(pool).op != &max_pool_op()) continue;
+    gradient.inputs[pool_x] = graph.node(pool).inputs[0];
+    gradient.inputs[pool_y] = graph.node(pool).outputs[0];
+  }
+  return rewrite.result();
+}
+
 }  // namespace
 
 Graph fuse(const Graph& graph, const FusionRules& rules) {
@@ -194,7 +208,22 @@ Graph fuse(const Graph& graph, const FusionRules& rules) {
   if (rules.norm_residual) fused = fuse_norm_residuals(fused);
   if (rules.norm_gradient) fused = fuse_norm_gradients(fused);
   fused = fuse_masks(fused, rules.mask);
+  if (rules.pool_operands) fused = give_pool_operands(fused);
   return rules.grouped_optimizer ? group_optimizers(fused) : fused;
+}
+
+bool is_fused(const Node& node) {
+  const std::vector<Operand> operands = node.op->operands();
+  const bool pool = node.op == &max_pool_gradient_op();  // whose x and y change nothing of what it computes
+  for (std::size_t i = 0; i < std::min(operands.size(), node.inputs.size()); ++i) {
+    const bool mask = operands[i].optional && operands[i].name == "mask";
+    if (node.inputs[i] != none && (mask || (operands[i].fused && !pool))) return true;
+  }
+  constexpr std::size_t unfused_results = 3;
+  const bool more = node.op == &batch_norm_gradient_op() && node.outputs.size() > unfused_results;
+  return node.attributes.has("activation") ||
+         (more && std::any_of(node.outputs.begin() + unfused_results, node.outputs.end(),
+                              [](ValueId v) { return v != none; }));
 }
 
 }  // namespace assay

@@ -27,10 +27,16 @@ struct FusionRules {
   // All nodes of one optimizer op with equal attributes become one node with a group of operands for each
   // tensor; it is the last node.
   bool grouped_optimizer = false;
+  // A max_pool_gradient gets the operands x and y: of the max_pool whose argmax it reads.
+  bool pool_operands = false;
 };
 
 // Works on a whole step, after differentiation and the precision pass. Keeps outputs, updates, and the names
 // of feeds and persistent values.
 Graph fuse(const Graph& graph, const FusionRules& rules);
+
+// Whether the node computes more than its op does without fusion: an activation, the mask of one in a
+// gradient, or more operands and results of a batch norm.
+bool is_fused(const Node& node);
 
 }  // namespace assay

@@ -48,7 +48,7 @@ std::vector<CheckedCase> checked_cases() {
   const auto programs = {"traps", "residual", "mlp", "lenet5"};
 #endif
   for (const char* program : programs) {
-    for (const char* mode : {"graph", "eager"}) {
+    for (const char* mode : {"graph", "eager", primitives_mode}) {
       for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::tf32, PrecisionKind::bf16})
         all.push_back({program, mode, precision});
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/cuda/library.hpp"
+#include "backends/cuda/primitives/ops.hpp"
 #include "harness/engine/lowered_graph.hpp"
 #include "harness/graph/passes/training_step.hpp"
 #include "workloads/workload.hpp"
@@ -32,6 +33,10 @@ TEST(Lowering, every_workload_has_all_its_kernels) {
     for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::tf32, PrecisionKind::bf16}) {
       const Graph step = fused(training_step(program, {precision_of(precision), false, false}));
       for (const Node& node : step.nodes()) EXPECT_EQ(reason_against(step, node), "") << workload.name;
+      const Graph bare =
+          primitives::rewritten(training_step(program, {precision_of(precision), false, false}));
+      for (const Node& node : bare.nodes())
+        EXPECT_EQ(primitives::reason_against(bare, node), "") << workload.name;
     }
   }
 }

@@ -63,6 +63,11 @@ INSTANTIATE_TEST_SUITE_P(Programs, Training,
                                            Case{"lenet5", "eager", PrecisionKind::bf16},
                                            Case{"residual", "graph", PrecisionKind::fp32},
                                            Case{"residual", "graph", PrecisionKind::tf32},
+                                           Case{"mlp", primitives_mode, PrecisionKind::fp32},
+                                           Case{"lenet5", primitives_mode, PrecisionKind::fp32},
+                                           Case{"lenet5", primitives_mode, PrecisionKind::bf16},
+                                           Case{"residual", primitives_mode, PrecisionKind::fp32},
+                                           Case{"residual", primitives_mode, PrecisionKind::tf32},
                                            Case{"residual", "eager", PrecisionKind::fp32}));
 
 }  // namespace

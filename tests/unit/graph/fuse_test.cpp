@@ -111,6 +111,31 @@ TEST(Fuse, does_not_fuse_a_value_with_another_reader) {
   EXPECT_THAT(ops(fuse(shown, all_rules())), ElementsAre("linear", "relu"));
 }
 
+TEST(Fuse, GivesAPoolsGradientWhatThePoolReadAndWrote) {
+  const Graph before = training_step(find_workload("cifar10-cnn").build(2), {});
+  const Graph after = fuse(before, {.pool_operands = true});
+  EXPECT_EQ(ops(after), ops(before));
+  int pools = 0;
+  for (const Node& node : after.nodes()) {
+    EXPECT_FALSE(is_fused(node)) << node.name;
+    if (node.op->name() != "max_pool_gradient") continue;
+    const Node& pool = after.node(after.value(node.inputs[1]).producer);
+    EXPECT_EQ(node.inputs[3], pool.inputs[0]);
+    EXPECT_EQ(node.inputs[4], pool.outputs[0]);
+    ++pools;
+  }
+  EXPECT_GT(pools, 1);
+}
+
+TEST(Fuse, KnowsWhatItWrote) {
+  const Graph before = training_step(find_workload("resnet56").build(2), {});
+  const auto count = [](const Graph& graph) { return std::ranges::count_if(graph.nodes(), is_fused); };
+  EXPECT_EQ(count(before), 0);
+  EXPECT_EQ(count(fuse(before, {.grouped_optimizer = true, .pool_operands = true})), 0);
+  EXPECT_GT(count(fuse(before, {.activation = {"batch_norm"}})), 0);
+  EXPECT_GT(count(fuse(before, {.norm_gradient = true})), 0);
+}
+
 TEST(Fuse, an_update_is_not_grouped_when_its_result_is_read) {
   Graph graph = training_step(find_workload("mlp").build(4), {});
   GraphBuilder b(graph);

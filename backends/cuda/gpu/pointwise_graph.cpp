@@ -1,0 +1,87 @@
+#include "backends/cuda/gpu/pointwise_graph.hpp"
+
+#include <cudnn_frontend.h>
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <unordered_map>
+
+#include "harness/worker/backend.hpp"
+
+namespace assay::cuda {
+namespace {
+
+namespace fe = cudnn_frontend;
+using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
+using Mode = fe::PointwiseMode_t;
+
+enum Uid : std::int64_t { x_uid = 1, dy_uid, result_uid };
+
+fe::graph::Pointwise_attributes how(Mode mode) {
+  fe::graph::Pointwise_attributes attributes;
+  attributes.set_mode(mode);
+  if (mode == Mode::SOFTPLUS_FWD || mode == Mode::SOFTPLUS_BWD) attributes.set_softplus_beta(1);
+  return attributes;
+}
+
+// The result, of x and of dy, which is null without a gradient.
+Tensor add(fe::graph::Graph& graph, Activation kind, const Tensor& x, const Tensor& dy) {
+  if (kind == Activation::softplus)
+    return dy == nullptr ? graph.pointwise(x, how(Mode::SOFTPLUS_FWD))
+                         : graph.pointwise(dy, x, how(Mode::SOFTPLUS_BWD));
+  // Softsign: x / (1 + |x|), and dy / (1 + |x|)^2.
+  const Tensor divisor =
+      graph.pointwise(graph.pointwise(x, how(Mode::ABS)), graph.tensor(1.0F), how(Mode::ADD));
+  if (dy == nullptr) return graph.pointwise(x, divisor, how(Mode::DIV));
+  return graph.pointwise(dy, graph.pointwise(divisor, divisor, how(Mode::MUL)), how(Mode::DIV));
+}
+
+void check(const fe::error_t& status) {
+  if (status.is_bad())
+    throw Unsupported(
+        fmt::format("[cudnn] no engine for a graph of element-by-element operations: {}", status.err_msg));
+}
+
+}  // namespace
+
+Call make_pointwise_graph(cudnnHandle_t handle, Activation kind, bool gradient, const TensorSpec& spec) {
+  const auto type = spec.dtype == DType::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT;
+  // It takes three dimensions at the least.
+  Shape shape = spec.shape, strides = spec.strides;
+  while (shape.size() < 3) {
+    shape.push_back(1);
+    strides.push_back(1);
+  }
+  auto graph = std::make_shared<fe::graph::Graph>();
+  graph->set_io_data_type(type)
+      .set_intermediate_data_type(fe::DataType_t::FLOAT)
+      .set_compute_data_type(fe::DataType_t::FLOAT);
+  const auto operand = [&](std::int64_t uid) {
+    return graph->tensor(
+        fe::graph::Tensor_attributes().set_uid(uid).set_dim(shape).set_stride(strides).set_data_type(type));
+  };
+  const Tensor x = operand(x_uid), dy = gradient ? operand(dy_uid) : nullptr;
+  add(*graph, kind, x, dy)
+      ->set_output(true)
+      .set_uid(result_uid)
+      .set_data_type(type)
+      .set_dim(shape)
+      .set_stride(strides);
+  check(graph->validate());
+  check(graph->build_operation_graph(handle));
+  check(graph->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}));
+  check(graph->check_support());
+  check(graph->build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE));
+  std::int64_t bytes = 0;
+  check(graph->get_workspace_size(bytes));
+  return {"cudnn:pointwise_graph",
+          [graph, handle, gradient](Places from, Places to, void* workspace) {
+            std::unordered_map<std::int64_t, void*> pointers{{x_uid, from[0]}, {result_uid, to[0]}};
+            if (gradient) pointers[dy_uid] = from[1];
+            if (const auto status = graph->execute(handle, pointers, workspace); status.is_bad())
+              throw std::runtime_error(fmt::format("[cudnn] execute a pointwise graph: {}", status.err_msg));
+          },
+          bytes};
+}
+
+}  // namespace assay::cuda
