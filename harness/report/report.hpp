@@ -98,7 +98,7 @@ struct CheckSettings {
   double loosest = 0;              // bound of a gradient, relative L2, by which the exam can tell least
   std::string loosest_gradient{};  // of which parameter
   bool timed_program_verified =
-      true;              // false: the exam's masks went into a second program of the same network
+      true;              // false: only a second program of the same network, which takes masks, was compared
   std::string shared{};  // the cell of the same run whose check before timing it is; empty: its own
 };
 

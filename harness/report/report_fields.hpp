@@ -260,8 +260,9 @@ constexpr auto describe(Of<CheckSettings>) {
           .left_out_by_default(),
       field(
           "timed_program_verified", &CheckSettings::timed_program_verified,
-          "False: the network has dropout, and the backend feeds the exam's masks to a second program of it; of "
-          "the program that was timed only the shares of what it keeps were judged. True where it is absent.")
+          "False: the network has dropout, the backend feeds the exam's masks to a second program of it, and the "
+          "program that was timed cannot draw the same masks again; of that only the shares of what it keeps were "
+          "judged. True where it is absent.")
           .left_out_by_default(),
       field(
           "shared", &CheckSettings::shared,

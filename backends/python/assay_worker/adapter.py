@@ -148,10 +148,18 @@ class Adapter(ABC):
         if masks:
             raise Unsupported("[dropout] this backend takes no masks")
 
-    def draw_masks(self, slot: int) -> Tensors:
-        """Which elements the training program keeps when it draws, on a staged batch; the state may change.
+    def seed_masks(self, seed: int) -> None:
+        """Let what dropout draws begin again: after the same seed, the same steps draw the same masks.
 
-        u8 by the mask's name: 1 kept, 0 dropped, 255 where it cannot be told. Each call draws anew.
+        Raise Unsupported where what is timed cannot: then only the shares of what it keeps are judged.
+        """
+        raise Unsupported("[dropout] this backend cannot let its masks begin again")
+
+    def draw_masks(self, slot: int) -> Tensors:
+        """Which elements a training step on a staged batch would keep now; the state may change.
+
+        u8 by the mask's name: 1 kept, 0 dropped, 255 where it cannot be told. The generator moves on as in a
+        step, so that after seed_masks() the n-th call gives what the n-th step draws.
         """
         raise Unsupported("[dropout] this backend does not tell its masks")
 

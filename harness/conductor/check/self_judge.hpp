@@ -13,8 +13,8 @@ namespace assay {
 
 // "draws/<mask>": of n elements in two steps, the number that each kept must be n (1 - rate) and the
 // number in which they agree n ((1 - rate)^2 + rate^2), each to six standard deviations of independent draws
-// and 2^-14 n. max_error and max_bound are those of the worst of the three, as shares. A program in which
-// nothing can be told of a mask is wrong.
+// and 2^-14 n. Two rows of one draw must agree as two draws do. max_error and max_bound are those of the worst
+// of the four, as shares. A program in which nothing can be told of a mask is wrong.
 std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& program, Task task);
 
 // "continuation/<tensor>" of an exam with a continuation: how far two runs of the same steps from the state

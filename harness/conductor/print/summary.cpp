@@ -294,8 +294,8 @@ Table equivalence_table(const CellReport& cell) {
                                       is_loose(cell.equivalence) ? "; equal loosely" : ""));
   if (!is_of_timed_program(cell.equivalence))
     table.notes.emplace_back(
-        "the masks of the exam were fed to a second program of the network; of the timed one only what its dropouts keep "
-        "was judged");
+        "the masks of the exam were fed to a second program of the network, and the timed one cannot draw the same masks "
+        "again; of it only what its dropouts keep was judged");
   if (table.rows.empty()) table.columns.clear();
   if (cell.status != Status::ok)
     table.notes.push_back(fmt::format("{}: {}", to_string(cell.status), one_line(cell.reason, 600)));
