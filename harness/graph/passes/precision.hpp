@@ -17,6 +17,9 @@ struct Precision {
 
 Precision precision_of(PrecisionKind kind);
 
+// Whether operands are rounded to less than the type that sums has.
+bool is_narrow(const Precision& precision);
+
 // Inserts "cast" nodes so that each op gets the types that the policy names for it.
 Graph apply_precision(const Graph& graph, const Precision& precision);
 
