@@ -126,14 +126,14 @@ class Judge {
 };
 
 void judge_op(Judge& judge, const Program& program, Task task) {
-  const auto none = [](double) { return 0.0; };
+  const auto no_slack = [](double) { return 0.0; };
   const Graph& graph = program.graph(task);
   for (const Graph::Output& output : graph.outputs())
-    judge.add("timed/result/" + output.name, "result/" + output.name, none);
+    judge.add("timed/result/" + output.name, "result/" + output.name, no_slack);
   if (task != Task::train) return;
   for (const ValueId id : differentiated_inputs(program)) {
     const std::string& name = graph.value(id).name;
-    judge.add("timed/gradient/" + name, "gradient/" + name, none);
+    judge.add("timed/gradient/" + name, "gradient/" + name, no_slack);
   }
 }
 

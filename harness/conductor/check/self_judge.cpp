@@ -9,7 +9,7 @@
 namespace assay {
 namespace {
 
-constexpr double deviations = 6;        // one honest draw in 5e8 is further off
+constexpr double most_deviations = 6;        // one honest draw in 5e8 is further off
 constexpr double coarseness = 0x1p-14;  // of a generator's rate, and of counts kept in f32
 
 TensorVerdict judge(const std::string& name, const std::vector<double>& counts, double rate) {
@@ -28,7 +28,7 @@ TensorVerdict judge(const std::string& name, const std::vector<double>& counts, 
     if (share.of == 0) continue;  // a batch of one row has no two that could agree
     const double error = std::abs(share.count / share.of - share.expected);
     const double bound =
-        deviations * std::sqrt(share.expected * (1 - share.expected) / share.of) + coarseness;
+        most_deviations * std::sqrt(share.expected * (1 - share.expected) / share.of) + coarseness;
     if (error / bound < verdict.ratio) continue;
     verdict = {name, error, bound, error, bound, std::min(beyond_measure, error / bound)};
   }
