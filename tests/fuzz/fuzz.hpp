@@ -1,4 +1,4 @@
-// What the fuzz targets share: libFuzzer gives bytes, the readers may refuse them with IoError and do nothing
+// Shared by the fuzz targets: libFuzzer gives bytes, the readers may refuse them with IoError and do nothing
 // else.
 #pragma once
 

@@ -5,7 +5,7 @@
 #include "harness/report/strict_document.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
-// What `assay validate` and `assay show` do with a file.
+// The work of `assay validate` and `assay show` with a file.
 ASSAY_FUZZ({
   try {
     const assay::StrictDocument document(

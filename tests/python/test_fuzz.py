@@ -1,4 +1,4 @@
-"""Each reader of what others wrote meets libFuzzer for a moment; scripts/fuzz takes as long as one likes."""
+"""Each reader of foreign files runs under libFuzzer for a moment; scripts/fuzz runs as long as requested."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROBE = 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned lo
 
 
 def missing(folder: Path) -> str:
-    """Why there is no fuzzing here; empty when there is."""
+    """Return why fuzzing is not possible here; empty if it is."""
     if not shutil.which("clang++"):
         return "clang++ is not there: scripts/setup --checks"
     source = folder / "probe.cpp"

@@ -23,33 +23,33 @@ const std::vector<std::string>& verdict_formats() {
 
 }  // namespace
 
-double share(const std::string& text, const std::string& option, double most) {
+double share(const std::string& text, const std::string& option, double max) {
   const bool percent = text.ends_with('%');
   try {
     std::size_t end = 0;
     const double value = std::stod(text, &end) / (percent ? 100 : 1);
     const bool whole = end + (percent ? 1 : 0) == text.size();
     if (whole && !percent && value > 1)
-      throw UsageError(fmt::format("{} '{}': above 1 it needs a percent sign: {}% or {:g}%", option, text,
-                                   text, 100 * value));
-    if (whole && value > 0 && value < most) return value;
+      throw UsageError(fmt::format("{} got '{}': a value above 1 needs a percent sign: {}% or {:g}%", option,
+                                   text, text, 100 * value));
+    if (whole && value > 0 && value < max) return value;
   } catch (const std::logic_error&) {
-    // not a number: said below
+    // not a number: reported below
   }
-  throw UsageError(
-      fmt::format("{} '{}': a share such as 5% or 0.05, above 0 and below {:g}%", option, text, 100 * most));
+  throw UsageError(fmt::format("{} got '{}': must be a share such as 5% or 0.05, above 0 and below {:g}%",
+                               option, text, 100 * max));
 }
 
 std::string as_percent(double part) { return fmt::format("{:g}%", 100 * part); }
 
 void VerdictOptions::add(CLI::App& command, Context& context) {
   command.add_option("--threshold", threshold_,
-                     fmt::format("A smaller change of time is no regression [{}]", threshold_));
+                     fmt::format("Smallest change of time that is a regression [{}]", threshold_));
   command.add_option("--confidence", confidence_,
-                     fmt::format("That all intervals hold together [{}]", confidence_));
+                     fmt::format("Confidence that all intervals hold at once [{}]", confidence_));
   command.add_option("--metric", metric_,
-                     "What is judged; without it epoch time, latency or step time, as the cell was measured");
-  command.add_option("--memory-threshold", memory_threshold_, "More growth of memory is broken [10%]");
+                     "Metric to judge (default: epoch time, latency or step time, depending on the cell)");
+  command.add_option("--memory-threshold", memory_threshold_, "A larger growth of memory is broken [10%]");
   command.add_option("--accuracy-threshold", accuracy_threshold_,
                      "A larger fall of accuracy is broken, in points of 100 [1%]");
   CLI::Option* format =
@@ -68,7 +68,7 @@ BreakageSettings VerdictOptions::breakage() const {
 
 void VerdictOptions::require_format() const {
   if (!contains(verdict_formats(), format_))
-    throw UsageError(fmt::format("'{}' is no format{}", format_, suggestion(format_, verdict_formats())));
+    throw UsageError(fmt::format("unknown format '{}'{}", format_, suggestion(format_, verdict_formats())));
 }
 
 void VerdictOptions::print(const Comparison& comparison, int code) const {

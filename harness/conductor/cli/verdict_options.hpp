@@ -1,4 +1,4 @@
-// What the commands of the gate have in common: how sure, how large a change, in which format.
+// The common options of compare and ab: the confidence, the thresholds and the output format.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace assay::cli {
 
-// "5%" or "0.05", above 0 and below `most`. Above 1 it needs the percent sign. Throws UsageError.
-double share(const std::string& text, const std::string& option, double most);
-// "5%": the text that share() reads back.
+// "5%" or "0.05", above 0 and below `max`. A value above 1 needs the percent sign. Throws UsageError.
+double share(const std::string& text, const std::string& option, double max);
+// The inverse of share(): 0.05 becomes "5%".
 std::string as_percent(double part);
 
 class VerdictOptions {
@@ -26,7 +26,7 @@ class VerdictOptions {
   void require_format() const;
   const std::string& metric() const { return metric_; }
 
-  // To stdout, in the format that was asked for; `code` is what the program will exit with.
+  // Prints to stdout in the requested format; `code` is the exit code of the program.
   void print(const Comparison& comparison, int code) const;
 
  private:

@@ -30,7 +30,7 @@ void check_range(const Option& option, std::string_view value, double number, st
                                            option.min, option.max)));
 }
 
-// The default when nothing was given; nothing when there is no default.
+// The last given value, or the default; empty if there is neither.
 std::string last_of(const OptionValues& values, std::string_view name) {
   const auto found = values.find(name);
   if (found != values.end() && !found->second.empty()) return found->second.back();

@@ -82,7 +82,7 @@ TEST(Shift, keeps_its_probabilities_for_many_forks) {
   EXPECT_LT(shift.interval->confidence, 0.9991);
 }
 
-TEST(Shift, refuses_what_has_no_answer) {
+TEST(Shift, refuses_samples_without_an_answer) {
   EXPECT_THROW(unpaired_shift({}, second_sample, 0.95), std::invalid_argument);
   EXPECT_THROW(unpaired_shift(first_sample, second_sample, 1), std::invalid_argument);
   EXPECT_THROW(paired_shift({}, 0.95), std::invalid_argument);
