@@ -164,9 +164,7 @@ def is_set_up(program: Path, backend: str) -> bool:
 
 def jobs_of(backend: str, mode: str) -> list[Job]:
     edits = [edit for edit in EDITS if edit.backend == backend]
-    kinds = {
-        name: kind for name, kind in MUTANTS.items() if backend != "numpy" or kind.cell in NUMPY_CELLS
-    }
+    kinds = {name: kind for name, kind in MUTANTS.items() if backend != "numpy" or kind.cell in NUMPY_CELLS}
     cells = {kind.cell for kind in kinds.values()} | {edit.cell for edit in edits}
     honest = [Job(backend, mode, "", cell) for cell in sorted(cells)]
     common = [Job(backend, mode, name, kind.cell, kind.cheats) for name, kind in kinds.items()]

@@ -67,7 +67,9 @@ def test_a_right_program_computes_with_what_it_drew(make_cell: Any) -> None:
     assert answers["timed/fc1.weight.v"].shape == (2, 4)
 
 
-@pytest.mark.parametrize("mistake", [MUTANTS["KeepsEveryElement"], MUTANTS["DrawsOneMask"], ReadsLargerInputs])
+@pytest.mark.parametrize(
+    "mistake", [MUTANTS["KeepsEveryElement"], MUTANTS["DrawsOneMask"], ReadsLargerInputs]
+)
 def test_a_mistake_where_it_draws_shows_in_every_loss(make_cell: Any, mistake: type) -> None:
     assert (apart_in_loss(examined(make_cell("dropping"), mistake)) > 1e-3).all()
 
@@ -88,6 +90,6 @@ def test_a_program_whose_generator_cannot_begin_again_shows_its_shares_only(make
 def test_shares_count_what_is_known() -> None:
     first = {"m": np.array([[1, 0, 1], [1, 1, UNKNOWN], [0, 0, 0]], np.uint8)}
     second = {"m": np.array([[1, 1, 1], [0, 1, 1], [0, UNKNOWN, 1]], np.uint8)}
-    # Of seven known in both: kept 4, kept 5; alike 4. Of the first two rows two columns are known, one is alike.
+    # Seven are known in both. In the first two rows two columns are known, and one is alike.
     np.testing.assert_array_equal(shares(first, second)["draws/m"], [4, 5, 4, 7, 1, 2])
     np.testing.assert_array_equal(filled(first)["m"][1], [1, 1, 1])

@@ -60,8 +60,7 @@ class Judge {
       const double ratio = distance.l2 == 0 ? 0
                            : allowed > 0    ? std::min(beyond_measure, distance.l2 / allowed)
                                             : beyond_measure;
-      if (ratio < least.ratio)
-        least = {least.name, distance.largest, allowed, distance.l2, allowed, ratio};
+      if (ratio < least.ratio) least = {least.name, distance.largest, allowed, distance.l2, allowed, ratio};
     }
     verdicts_.push_back(std::move(least));
   }
@@ -100,8 +99,7 @@ class Judge {
   double relative_bound(const std::string& answer) const {
     std::vector<double> exact = oracle_.required(answer);
     const std::vector<double> seen = oracle_.required("bound/" + answer);
-    if (answer.starts_with("first/moment/") &&
-        OptimizerSpec::is_square(answer.substr(answer.rfind('.') + 1)))
+    if (answer.starts_with("first/moment/") && OptimizerSpec::is_square(answer.substr(answer.rfind('.') + 1)))
       for (double& value : exact) value = std::sqrt(value);
     return bound_of({seen.at(0), seen.at(1)}, exact, precision_, repeats_).l2;
   }
@@ -176,9 +174,8 @@ std::vector<TensorVerdict> judge_timed_dropout(const TensorFile& worker, const T
 }
 
 bool has_timed_dropout(const Equivalence& equivalence) {
-  return std::ranges::any_of(equivalence.tensors, [](const TensorVerdict& tensor) {
-    return tensor.name.starts_with(timed_prefix);
-  });
+  return std::ranges::any_of(
+      equivalence.tensors, [](const TensorVerdict& tensor) { return tensor.name.starts_with(timed_prefix); });
 }
 
 }  // namespace assay

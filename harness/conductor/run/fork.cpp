@@ -44,8 +44,7 @@ Equivalence judged(const Cell& cell, const SetExam& set, const Program& program,
   try {
     Equivalence equivalence = judge(set.exam, program, folder / "results/verify.safetensors", audit);
     equivalence.settings = set.settings;
-    equivalence.settings->timed_program_verified =
-        exam_is_of_timed_program(cell, program, equivalence);
+    equivalence.settings->timed_program_verified = exam_is_of_timed_program(cell, program, equivalence);
     return equivalence;
   } catch (const std::runtime_error& error) {
     return {false, false, 0, error.what(), {}};
