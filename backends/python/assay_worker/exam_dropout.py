@@ -108,7 +108,7 @@ class NetworkDropout(DropoutExam):
         return self._adapter.loss()
 
     def _distances(self, timed: Tensors) -> Tensors:
-        """By tensor, how far the last step came from where the timed one did; a mean of squares by its root."""
+        """Return how far each tensor is from the timed step; of a mean of squares, its root."""
         distances = {}
         for name, tensor in self._adapter.state().items():
             given = self._start.get(name)
