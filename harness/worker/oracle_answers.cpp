@@ -132,13 +132,7 @@ void remove_shift(Values& answers, const ExamFeeds& perturbed, const ExamFeeds& 
   }
 }
 
-// By how much the runs were off.
-struct Seen {
-  ErrorNorms norms;
-  std::vector<float> elements{};  // the largest deviation of each
-};
-
-void widen(std::map<std::string, Seen>& seen, const Values& got, const Values& exact) {
+void widen(std::map<std::string, ErrorNorms>& seen, const Values& got, const Values& exact) {
   for (const auto& [name, values] : exact) {
     const std::vector<double>& other = got.at(name);
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -149,20 +143,10 @@ void widen(std::map<std::string, Seen>& seen, const Values& got, const Values& e
                       name, i, values[i], other[i]));
     }
     const ErrorNorms error = error_norms(other, values);
-    Seen& so_far = seen[name];
-    so_far.norms.max = std::max(so_far.norms.max, error.max);
-    so_far.norms.l2 = std::max(so_far.norms.l2, error.l2);
-    so_far.elements.resize(values.size());
-    for (std::size_t i = 0; i < values.size(); ++i)
-      so_far.elements[i] = std::max(so_far.elements[i], static_cast<float>(std::abs(other[i] - values[i])));
+    ErrorNorms& bound = seen[name];
+    bound.max = std::max(bound.max, error.max);
+    bound.l2 = std::max(bound.l2, error.l2);
   }
-}
-
-// Whether the answer is judged element by element, too: where storage is not narrower, and no tie was passed that no
-// bias was moved for.
-bool has_element_bounds(const std::string& name, bool is_op, const Precision& emulated) {
-  if (is_narrow(emulated) || name.ends_with("/loss")) return false;
-  return is_op || name.starts_with("first/") || name.starts_with("evaluation/") || name == "logits";
 }
 
 ExamFeeds in_f64(ExamFeeds feeds) {
@@ -184,7 +168,7 @@ std::vector<HostTensor> answered(Executable& executable, const Program& watched,
 
 // With a narrower storage type too many elements are within rounding for a bias to clear them.
 bool is_sharpened(const Program& program, Task task, const Precision& emulated) {
-  return task == Task::train && !program.is_op() && !is_narrow(emulated);
+  return task == Task::train && !program.is_op() && emulated.storage == emulated.master && !emulated.tf32;
 }
 
 }  // namespace
@@ -208,7 +192,7 @@ std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program,
   options.precision = oracle.emulated;
   const std::unique_ptr<Executable> emulation = backend.compile(watched, options);
   const std::unique_ptr<Answers> asked = answers_of(watched, task);
-  std::map<std::string, Seen> seen;
+  std::map<std::string, ErrorNorms> seen;
   std::vector<HostTensor> emulated = answered(*emulation, watched, task, feeds);
   kinks.take(emulated);
   widen(seen, by_name(emulated), exact);
@@ -233,14 +217,9 @@ std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program,
   for (const HostTensor& tensor : tensors) {
     results.push_back(as_f64(tensor));
     HostTensor bound = HostTensor::zeros("bound/" + tensor.name, {DType::f64, {2}});
-    const Seen& of_tensor = seen.at(tensor.name);
-    bound.as<double>()[0] = of_tensor.norms.max;
-    bound.as<double>()[1] = of_tensor.norms.l2;
+    bound.as<double>()[0] = seen.at(tensor.name).max;
+    bound.as<double>()[1] = seen.at(tensor.name).l2;
     results.push_back(std::move(bound));
-    if (!has_element_bounds(tensor.name, program.is_op(), oracle.emulated)) continue;
-    HostTensor elements = HostTensor::zeros("deviation/" + tensor.name, {DType::f32, tensor.type.shape});
-    std::ranges::copy(of_tensor.elements, elements.as<float>().begin());
-    results.push_back(std::move(elements));
   }
   std::ranges::move(kinks.counts(), std::back_inserter(results));
   return results;

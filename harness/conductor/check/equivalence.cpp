@@ -39,11 +39,6 @@ std::vector<double> expanded(std::span<const double> samples, const ExamBatches&
   return rows;
 }
 
-// A bias and a scalar are one row.
-std::size_t rows_of(const Shape& shape) {
-  return shape.size() < 2 ? 1 : static_cast<std::size_t>(shape.front());
-}
-
 // The root of a negative mean of squares is not finite, so it is beyond measure.
 void take_roots(std::vector<double>& squares) {
   for (double& value : squares) value = std::sqrt(value);
@@ -137,17 +132,9 @@ Equivalence judge(const Exam& exam, const Program& program, const fs::path& work
       throw CellError(fmt::format("[check] {}: {} has another shape than the program requires",
                                   exam.answers.string(), expected.name));
     }
-    const double repeats = expected.summed ? batches.repeats() : 1;
-    TensorVerdict verdict =
-        compare(expected.name, got, exact, bound_of({seen[0], seen[1]}, exact, precision, repeats));
-    if (const HostTensor* found = oracle.find("deviation/" + expected.name)) {
-      std::vector<double> deviations = to_doubles(*found);
-      if (expected.rows)
-        deviations = expanded(deviations, batches, exam.task == Task::infer ? batches.count() : 1);
-      const std::size_t rows = rows_of(expected.shape);
-      compare_elements(verdict, got, exact, element_bounds(deviations, exact, rows, precision, repeats));
-    }
-    result.tensors.push_back(std::move(verdict));
+    result.tensors.push_back(
+        compare(expected.name, got, exact,
+                bound_of({seen[0], seen[1]}, exact, precision, expected.summed ? batches.repeats() : 1)));
   }
   if (result.reason.empty()) {
     std::ranges::move(judge_draws(worker, program, exam.task), std::back_inserter(result.tensors));

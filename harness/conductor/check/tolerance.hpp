@@ -3,7 +3,6 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "harness/core/numerics.hpp"
 #include "harness/graph/passes/precision.hpp"
@@ -29,6 +28,9 @@ inline constexpr double floor_roundings = 8;
 // The ratio of a missing, misshapen or non-finite tensor. Finite, because a report is strict JSON.
 inline constexpr double beyond_measure = 1e9;
 
+// Whether operands are rounded to a narrower type than the accumulation type.
+bool is_narrow(const Precision& precision);
+
 // The maximum of the two norms of an error.
 using Bound = ErrorNorms;
 
@@ -45,15 +47,5 @@ bool is_only_rounding(const ErrorNorms& seen, std::span<const double> exact, con
 // Errors of `got` against `exact` (equally long), with the ratio to the bound. beyond_measure if not finite.
 TensorVerdict compare(std::string name, std::span<const double> got, std::span<const double> exact,
                       const Bound& bound);
-
-// What each element may be off by. `deviations`: the largest of the perturbed runs at each element of `exact`, which
-// has `rows` rows of one length. An element counts as a tensor of one element whose perturbed runs were off by its own
-// largest deviation and by what is typical of its row and its column.
-std::vector<double> element_bounds(std::span<const double> deviations, std::span<const double> exact,
-                                   std::size_t rows, const Precision& precision, double repeats = 1);
-
-// Where an element is further over its bound than the tensor is over its own, the verdict becomes that of the element.
-void compare_elements(TensorVerdict& verdict, std::span<const double> got, std::span<const double> exact,
-                      std::span<const double> bounds);
 
 }  // namespace assay

@@ -113,8 +113,6 @@ Precision precision_of(PrecisionKind kind) {
   return {};
 }
 
-bool is_narrow(const Precision& precision) { return precision.storage != precision.master || precision.tf32; }
-
 Graph apply_precision(const Graph& graph, const Precision& precision) {
   return Conversion(graph, precision).take();
 }

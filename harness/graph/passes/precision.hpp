@@ -17,9 +17,6 @@ struct Precision {
 
 Precision precision_of(PrecisionKind kind);
 
-// Whether operands are rounded to a narrower type than the accumulation type.
-bool is_narrow(const Precision& precision);
-
 // Inserts "cast" nodes so that each op gets the types of the policy.
 Graph apply_precision(const Graph& graph, const Precision& precision);
 
