@@ -201,6 +201,9 @@ class JaxAdapter(Adapter):
         # Under jit this is a second program of the same network, with the masks as operands.
         self._masks = {name: self._batch(mask) for name, mask in masks.items()}
 
+    def seed_masks(self, seed: int) -> None:
+        self._key = None if self._key is None else self._put_key(seed)
+
     def draw_masks(self, slot: int) -> Tensors:
         if self._key is None:
             return {}

@@ -148,6 +148,9 @@ class MxnetAdapter(Adapter):
         if self._program.masks:
             self._compile()
 
+    def seed_masks(self, seed: int) -> None:
+        mx.random.seed(seed)
+
     def draw_masks(self, slot: int) -> Tensors:
         inputs, _ = self._slots[slot]
         self._network.telling = True

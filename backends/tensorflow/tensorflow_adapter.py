@@ -109,6 +109,8 @@ class TensorflowAdapter(Adapter):
         return self._session
 
     def set_state(self, tensors: Tensors) -> None:
+        if self._session:
+            self._session.pull()  # the generators of dropout are not part of the state: they go on
         for value in self._program.parameters + self._program.states:
             given = tensors.get(value.name)
             if given is None:
@@ -192,6 +194,14 @@ class TensorflowAdapter(Adapter):
         self._make_functions()  # a second program of the same network
         if self._fits:
             self._network.model.make_train_function(force=True)
+
+    def seed_masks(self, seed: int) -> None:
+        if self._session:
+            self._session.pull()
+        for number, layer in enumerate(self._network.dropouts):
+            layer.begin_again(seed + number)
+        if self._session:
+            self._session.push()
 
     def draw_masks(self, slot: int) -> Tensors:
         if self._drops is None:

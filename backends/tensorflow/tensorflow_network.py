@@ -37,6 +37,10 @@ class Dropout(keras.Layer):
         self._scale = 1 / (1 - rate)
         self.supplied: Any = None
 
+    def begin_again(self, seed: int) -> None:
+        """Let its generator begin from a seed: Keras counts the draws in the second of two numbers."""
+        self._draw.seed_generator.state.assign([seed, 0])
+
     def call(self, x: Any, kept: Any = None, training: bool = False) -> Any:
         if kept is None and (self.supplied is None or not training):
             return self._draw(x, training=training)

@@ -8,7 +8,17 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from assay_worker import Adapter, Cell, Info, Library, Program, Samples, loaded_libraries, memory_share
+from assay_worker import (
+    Adapter,
+    Cell,
+    Info,
+    Library,
+    Program,
+    Samples,
+    Unsupported,
+    loaded_libraries,
+    memory_share,
+)
 from assay_worker.tensors import same_tensors
 from torch import Tensor
 from torch.utils.data import DataLoader
@@ -165,6 +175,11 @@ class TorchAdapter(Adapter):
         if masks or self._network.supplied:
             self._captured = None  # likewise
         self._network.supply_masks({name: self._mask(mask) for name, mask in masks.items()})
+
+    def seed_masks(self, seed: int) -> None:
+        if self._cell.mode == "cudagraph":
+            raise Unsupported("[dropout] nobody has seen that a captured step draws what a step drew")
+        torch.manual_seed(seed)
 
     def draw_masks(self, slot: int) -> Tensors:
         with torch.no_grad(), self._autocast():

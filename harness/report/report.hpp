@@ -98,7 +98,7 @@ struct CheckSettings {
   double loosest = 0;              // the widest bound of a gradient, relative L2
   std::string loosest_gradient{};  // the parameter with that bound
   bool timed_program_verified =
-      true;              // false: the exam's masks were given to a second program of the same network
+      true;              // false: only a second program of the same network, which takes masks, was compared
   std::string shared{};  // the cell of the same run whose check before timing is used; empty: its own
 };
 

@@ -23,26 +23,51 @@ std::vector<HostTensor> drawn(Executable& executable, std::int64_t slot, std::in
   return executable.masks();
 }
 
+// In how many elements two runs of a mask agree, and how many there are.
+struct Agreement {
+  double equal = 0, all = 0;
+
+  void add(std::uint8_t a, std::uint8_t b) {
+    if (a == unknown || b == unknown) return;
+    equal += (a != 0) == (b != 0);
+    ++all;
+  }
+};
+
+// Of the rows of a mask two and two: a mask that is drawn for one row and used for all shows here.
+Agreement agreement_of_rows(const HostTensor& mask) {
+  Agreement found;
+  const auto elements = mask.as<std::uint8_t>();
+  const auto rows = static_cast<std::size_t>(mask.type.shape.front());
+  const std::size_t row = elements.size() / rows;
+  for (std::size_t i = 0; i < rows / 2 * 2; i += 2)
+    for (std::size_t e = i * row; e < (i + 1) * row; ++e) found.add(elements[e], elements[e + row]);
+  return found;
+}
+
 HostTensor counted(const HostTensor& first, const HostTensor& second) {
-  double kept_first = 0, kept_second = 0, equal = 0, all = 0;
+  double kept_first = 0, kept_second = 0;
+  Agreement draws;
   const auto a = first.as<std::uint8_t>(), b = second.as<std::uint8_t>();
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i] == unknown || b[i] == unknown) continue;
     kept_first += a[i] != 0;
     kept_second += b[i] != 0;
-    equal += (a[i] != 0) == (b[i] != 0);
-    ++all;
+    draws.add(a[i], b[i]);
   }
-  HostTensor counts = HostTensor::zeros("draws/" + first.name, {DType::f32, {4}});
-  const double values[] = {kept_first, kept_second, equal, all};
-  for (std::size_t i = 0; i < 4; ++i) counts.as<float>()[i] = static_cast<float>(values[i]);
+  const Agreement rows = agreement_of_rows(first);
+  HostTensor counts = HostTensor::zeros("draws/" + first.name, {DType::f32, {6}});
+  const double values[] = {kept_first, kept_second, draws.equal, draws.all, rows.equal, rows.all};
+  std::ranges::transform(values, counts.as<float>().begin(),
+                         [](double value) { return static_cast<float>(value); });
   return counts;
 }
 
-// "draws/<mask>" F32 (4) for each mask of the program, from two further steps. Counts only elements whose
-// output shows the mask: how many the first step kept, how many the second kept, in how many the two agree,
-// and how many there are. Uses the executable's current state, at learning rate 0 and on the first batch; the
-// executable draws masks again afterwards. Empty without dropout.
+// "draws/<mask>" F32 (6) for each mask of the program, from two further steps. Counts only elements whose
+// output shows the mask: how many the first step kept, how many the second kept, in how many the two agree, and
+// how many there are; then in how many elements rows of the first step agree, and in how many they could. Uses the
+// executable's current state, at learning rate 0 and on the first batch; the executable draws masks again
+// afterwards. Empty without dropout.
 std::vector<HostTensor> draw_answers(Executable& executable, const ExamFeeds& feeds) {
   std::vector<HostTensor> answers;
   if (feeds.masks.empty()) return answers;

@@ -181,6 +181,44 @@ class LosesAStepThatIsNotWaitedFor(Undrained):
             super().step(slot, rate, step)
 
 
+class KeepsEveryElement(Mutant):
+    """What is timed drops nothing; what shows its masks draws as it should."""
+
+    cell = "dropout"
+    supplied = False
+    filled = False
+
+    def __init__(self, program: Any, cell: Any) -> None:
+        super().__init__(program, cell)
+        self.ones = {value.name: np.ones(value.shape, np.uint8) for value in program.masks}
+
+    def supply_masks(self, masks: dict[str, np.ndarray]) -> None:
+        self.supplied, self.filled = bool(masks), False
+        super().supply_masks(masks)
+
+    def step(self, slot: int, rate: float, step: int) -> None:
+        if not self.supplied and not self.filled:
+            super().supply_masks(self.ones)
+            self.filled = True
+        super().step(slot, rate, step)
+
+    def draw_masks(self, slot: int) -> dict[str, np.ndarray]:
+        if self.filled:
+            super().supply_masks({})
+            self.filled = False
+        return super().draw_masks(slot)
+
+
+class DrawsOneMask(Mutant):
+    """Every step draws the same masks; what shows its masks draws as it should."""
+
+    cell = "dropout"
+
+    def step(self, slot: int, rate: float, step: int) -> None:
+        super().seed_masks(1)
+        super().step(slot, rate, step)
+
+
 class InfersTheFirstSlot(Mutant):
     """Inference reads only the first slot."""
 

@@ -30,6 +30,16 @@ Batches batches_of(const Program& program) {
   throw std::logic_error("[wrong-worker] the program has no inputs");
 }
 
+std::vector<HostTensor> all_kept_of(const Program& program) {
+  std::vector<HostTensor> masks;
+  for (const ValueId id : program.training.with_role(Role::mask)) {
+    const Value& value = program.training.value(id);
+    masks.push_back(HostTensor::zeros(value.name, value.type));
+    std::ranges::fill(masks.back().as<std::uint8_t>(), std::uint8_t{1});
+  }
+  return masks;
+}
+
 // Passes every call on; mistakes override some.
 class Wrong : public Executable {
  public:
@@ -48,6 +58,7 @@ class Wrong : public Executable {
 
   std::unique_ptr<Executable> right;
   Batches batches{};
+  std::vector<HostTensor> all_kept{};  // masks
 
  protected:
   // A batch whose contents `change` has altered; it owns them for the length of one stage().
@@ -205,6 +216,33 @@ class LosesAStepThatIsNotWaitedFor : public Undrained {
   }
 };
 
+class KeepsEveryElement : public Wrong {
+  void supply_masks(std::span<const HostTensor> masks) override {
+    told_ = !masks.empty();
+    right->supply_masks(told_ ? masks : std::span<const HostTensor>(all_kept));
+  }
+  void step(std::int64_t slot, double rate, std::int64_t number) override {
+    if (!told_ && !steps_++) right->supply_masks(all_kept);
+    right->step(slot, rate, number);
+  }
+  bool told_ = false;
+};
+
+class DrawsOneMask : public Wrong {
+  void supply_masks(std::span<const HostTensor> masks) override {
+    told_ = !masks.empty();
+    right->supply_masks(told_ ? masks : std::span<const HostTensor>(first_));
+  }
+  void step(std::int64_t slot, double rate, std::int64_t number) override {
+    right->step(slot, rate, number);
+    if (told_ || !first_.empty()) return;
+    first_ = right->masks();
+    right->supply_masks(first_);
+  }
+  bool told_ = false;
+  std::vector<HostTensor> first_;
+};
+
 class InfersTheFirstSlot : public Wrong {
   void step(std::int64_t, double rate, std::int64_t number) override { right->step(0, rate, number); }
 };
@@ -292,6 +330,8 @@ const Named table[] = {
     {"LosesTheLastPixel", false, made<LosesTheLastPixel>},
     {"ForgetsMoments", false, made<ForgetsMoments>},
     {"LosesAStepThatIsNotWaitedFor", false, made<LosesAStepThatIsNotWaitedFor>},
+    {"KeepsEveryElement", false, made<KeepsEveryElement>},
+    {"DrawsOneMask", false, made<DrawsOneMask>},
     {"InfersTheFirstSlot", false, made<InfersTheFirstSlot>},
     {"InfersNothing", true, made<InfersNothing>},
     {"InfersHalfTheBatch", false, made<ComputesHalfTheBatch>},
@@ -312,6 +352,7 @@ class WrongBackend final : public Backend {
   std::unique_ptr<Executable> compile(const Program& program, const CompileOptions& options) override {
     std::unique_ptr<Wrong> wrong = named_.make();
     wrong->batches = batches_of(program);
+    wrong->all_kept = all_kept_of(program);
     wrong->right = right_.compile(program, options);
     return wrong;
   }

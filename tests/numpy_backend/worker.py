@@ -102,6 +102,9 @@ class NumpyAdapter(Adapter):
     def supply_masks(self, masks: Tensors) -> None:
         self._supplied = masks
 
+    def seed_masks(self, seed: int) -> None:
+        self._random = np.random.default_rng(seed)
+
     def draw_masks(self, slot: int) -> Tensors:
         return self._masks()
 
@@ -178,9 +181,6 @@ class NumpyOp(OpAdapter):
             return [y]
         gradients = dict(zip(self._node.inputs, backward(cotangents[0]), strict=False))
         return [y, *(gradients[name] for name in self.differentiated)]
-
-    def draw_masks(self, slot: int) -> Tensors:
-        return drawn_masks(self.graph, self._random)
 
     def synchronize(self) -> None:
         pass

@@ -72,6 +72,24 @@ def assert_same(found: Tensors, expected: Tensors, rtol: float, atol: float) -> 
         np.testing.assert_allclose(found[name], tensor, rtol=rtol, atol=atol, err_msg=name)
 
 
+def take_what_dropout_drew(answers: Tensors) -> Tensors:
+    """Take the answers that depend on what the worker drew out of those of a worker."""
+    own = [name for name in answers if name.startswith(("draws/", "timed/"))]
+    return {name: answers.pop(name) for name in own}
+
+
+def assert_computes_with_what_it_drew(drawn: Tensors) -> None:
+    """The program that draws and the one that takes its masks did the same steps."""
+    losses = drawn["timed/loss"]
+    np.testing.assert_allclose(losses[:, 0], losses[:, 1], rtol=1e-5)
+    assert len(np.unique(losses[:, 0])) == 3, "each step draws masks of its own"
+    names = [name for name in drawn if name.startswith("timed/") and name != "timed/loss"]
+    assert len(names) == 18, "six parameters, two moments of each"
+    for name in names:
+        for _, distance, moved, size in drawn[name]:
+            assert distance < 1e-2 * moved + 1e-6 * size, name
+
+
 def assert_computes_with_changed_weights(framework: Framework, folder: Path) -> list[dict[str, Any]]:
     """Give new weights to a mode that keeps weights in its own format; return the worker's events.
 

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 from assay_worker.exam import read_feeds
-from framework import EACH, FRAMEWORKS, Framework, ask_numpy, assert_same
+from framework import (
+    EACH,
+    FRAMEWORKS,
+    Framework,
+    ask_numpy,
+    assert_computes_with_what_it_drew,
+    assert_same,
+    take_what_dropout_drew,
+)
 from ops import OPS
 
 
@@ -72,20 +80,35 @@ def test_dropout_takes_the_masks_of_the_exam_and_then_draws_its_own(
     # An epsilon that keeps Adam from making much of the rounding of small gradients: logits go up to 60 here.
     folder = make_cell("dropping", {"kind": "adam", "epsilon": 1.0}, mode=mode)
     answers, expected = framework.ask(folder)[0], ask_numpy(folder)
-    drawn, expected_drawn = (
-        {name: of_one.pop(name) for name in list(of_one) if name.startswith("draws/")}
-        for of_one in (answers, expected)
-    )
+    own, expected_own = take_what_dropout_drew(answers), take_what_dropout_drew(expected)
     assert_same(answers, expected, 1e-3, 1e-3)
     # The masks of the exam keep a half; what is drawn goes by the rate.
-    for counts in (drawn, expected_drawn):
+    for drawn in (own, expected_own):
         for name, kept in (("drop1", 0.75), ("drop2", 0.5)):
-            first, second, alike, elements = counts[f"draws/{name}.mask"]
-            deviation = 6 * np.sqrt(0.25 * elements)
+            first, second, alike, elements, alike_in_rows, in_rows = drawn[f"draws/{name}.mask"]
+            agree = kept**2 + (1 - kept) ** 2
             assert elements > 200
-            assert abs(first - kept * elements) < deviation
-            assert abs(second - kept * elements) < deviation
-            assert abs(alike - (kept**2 + (1 - kept) ** 2) * elements) < deviation
+            assert in_rows > 100
+            for count, share, of in (
+                (first, kept, elements),
+                (second, kept, elements),
+                (alike, agree, elements),
+                (alike_in_rows, agree, in_rows),
+            ):
+                assert abs(count - share * of) < 6 * np.sqrt(0.25 * of)
+        assert_computes_with_what_it_drew(drawn)
+
+
+@pytest.mark.parametrize("mode", ["xla", "autocluster", "fit", "fit-eager", "v1-graph"])
+def test_other_loops_compute_with_the_masks_that_they_draw(make_cell: Any, mode: str) -> None:
+    tensorflow = next(framework for framework in FRAMEWORKS if framework.name == "tensorflow")
+    if not tensorflow.python.exists():
+        pytest.skip("tensorflow is not set up: scripts/setup --framework tensorflow")
+    folder = make_cell("dropping", {"kind": "adam", "epsilon": 1.0}, mode=mode)
+    answers, expected = tensorflow.ask(folder)[0], ask_numpy(folder)
+    assert_computes_with_what_it_drew(take_what_dropout_drew(answers))
+    take_what_dropout_drew(expected)
+    assert_same(answers, expected, 1e-3, 1e-3)
 
 
 def test_bf16_is_coarser_than_fp32_and_near_it(framework: Framework, make_cell: Any) -> None:
@@ -133,15 +156,3 @@ def test_other_loops_take_the_steps_of_the_other_modes(
         pytest.skip("tensorflow is not set up: scripts/setup --framework tensorflow")
     folder = make_cell(network, optimizer, mode=mode)
     assert_same(tensorflow.ask(folder)[0], ask_numpy(folder), 2e-5, 2e-6)
-
-
-def test_a_session_draws_masks_and_takes_those_of_the_exam(make_cell: Any) -> None:
-    tensorflow = next(framework for framework in FRAMEWORKS if framework.name == "tensorflow")
-    if not tensorflow.python.exists():
-        pytest.skip("tensorflow is not set up: scripts/setup --framework tensorflow")
-    folder = make_cell("dropping", {"kind": "adam", "epsilon": 1.0}, mode="v1-graph")
-    answers, expected = tensorflow.ask(folder)[0], ask_numpy(folder)
-    for of_one in (answers, expected):
-        for name in [name for name in of_one if name.startswith("draws/")]:
-            of_one.pop(name)
-    assert_same(answers, expected, 1e-3, 1e-3)

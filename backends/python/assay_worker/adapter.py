@@ -148,10 +148,18 @@ class Adapter(ABC):
         if masks:
             raise Unsupported("[dropout] this backend takes no masks")
 
-    def draw_masks(self, slot: int) -> Tensors:
-        """Return which elements the training program keeps when it draws, on a staged batch.
+    def seed_masks(self, seed: int) -> None:
+        """Restart the generator of dropout: after the same seed, the same steps draw the same masks.
 
-        The state may change. u8 by the mask's name: 1 kept, 0 dropped, 255 unknown. Each call draws again.
+        Raise Unsupported if the timed program cannot: then only the shares that it keeps are judged.
+        """
+        raise Unsupported("[dropout] this backend cannot restart the generator of its masks")
+
+    def draw_masks(self, slot: int) -> Tensors:
+        """Return which elements a training step on a staged batch would keep now; the state may change.
+
+        u8 by the mask's name: 1 kept, 0 dropped, 255 unknown. The generator moves on as in a step, so that
+        after seed_masks() the n-th call returns the masks of the n-th step.
         """
         raise Unsupported("[dropout] this backend does not report its masks")
 

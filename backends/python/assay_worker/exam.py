@@ -13,12 +13,11 @@ import numpy as np
 
 from .adapter import Adapter
 from .batch import Session
+from .exam_dropout import DropoutExam, NetworkDropout, OpDropout
 from .exam_loader import loader_losses
 from .program import Program
-from .tensors import Tensors, read_tensors, write_tensors
+from .tensors import Tensors, apart, copied, read_tensors, write_tensors
 from .trainer import stage_resident
-
-UNKNOWN = 255  # in a mask: whether the element is kept cannot be known
 
 
 @dataclass(frozen=True)
@@ -130,6 +129,9 @@ def sit(
     if feeds.replay is not None:
         answers |= _replay(adapter, feeds.replay, cell_folder, open_session)
     staged = Staged(adapter, feeds)
+    dropout = _dropout_exam(adapter, program, task, staged, feeds)
+    if dropout:
+        dropout.take_timed_steps()
     if program.is_op or task == "train":
         adapter.supply_masks(feeds.batch_masks())
     adapter.set_state(feeds.state)
@@ -138,9 +140,23 @@ def sit(
         answers |= _results(adapter, staged, feeds, program.is_op)
     else:
         answers |= _training(adapter, staged, feeds, program)
-    if program.is_op or task == "train":
-        answers |= _draws(adapter, staged, feeds)
+    if dropout:
+        answers |= dropout.answers()
     _write(cell_folder / "results/verify.safetensors", answers)
+
+
+def _dropout_exam(
+    adapter: Adapter, program: Program, task: str, staged: Staged, feeds: Feeds
+) -> DropoutExam | None:
+    if not feeds.masks:
+        return None
+    if program.is_op:
+        adapter.set_state(feeds.state)
+        return OpDropout(adapter, staged.slot_of)
+    if task != "train":
+        return None
+    row = feeds.schedule[0]
+    return NetworkDropout(adapter, program, feeds.state, row, staged.slot_of, len(feeds.slots))
 
 
 def _results(adapter: Adapter, staged: Staged, feeds: Feeds, is_op: bool) -> Tensors:
@@ -208,11 +224,11 @@ def _continuation(adapter: Adapter, feeds: Feeds, asked: dict[str, float], first
     took = max(time.monotonic() - begin, 1e-9)
     steps = range(1, 1 + int(min(max(asked["seconds"] / took, asked["fewest"]), asked["most"])))
 
-    before = {name: np.array(tensor) for name, tensor in adapter.state().items()}
+    before = copied(adapter.state())
     for step in steps:
         enqueue(step)
     adapter.synchronize()
-    without_pause = {name: np.array(tensor) for name, tensor in adapter.state().items()}
+    without_pause = copied(adapter.state())
 
     adapter.set_state(before)
     for step in steps:
@@ -220,17 +236,7 @@ def _continuation(adapter: Adapter, feeds: Feeds, asked: dict[str, float], first
         adapter.synchronize()
     answers = {"continuation/steps": np.array(len(steps))}
     for name, tensor in adapter.state().items():
-        start, one, other = (
-            np.asarray(each, np.float64) for each in (before[name], without_pause[name], tensor)
-        )
-        answers[f"continuation/{name}"] = np.array(
-            [
-                np.abs(one - other).max(initial=0),
-                np.linalg.norm((one - other).ravel()),
-                np.linalg.norm((other - start).ravel()),
-                np.linalg.norm(other.ravel()),
-            ]
-        )
+        answers[f"continuation/{name}"] = apart(before[name], without_pause[name], tensor)
     return answers
 
 
@@ -258,21 +264,6 @@ def _replay(
             if row + 1 in asked:
                 losses.append(adapter.loss())
     return {"replay/losses": np.array(losses).reshape(2, len(asked))}
-
-
-def _draws(adapter: Adapter, staged: Staged, feeds: Feeds) -> Tensors:
-    """For each mask: elements kept in one draw, in the next, equal in both, and known elements."""
-    if not feeds.masks:
-        return {}
-    adapter.supply_masks({})
-    slot = staged.slot_of(0)
-    first, second = adapter.draw_masks(slot), adapter.draw_masks(slot)
-    counts = {}
-    for name in feeds.masks:
-        told = (first[name] != UNKNOWN) & (second[name] != UNKNOWN)
-        a, b = first[name][told] != 0, second[name][told] != 0
-        counts[f"draws/{name}"] = np.array([a.sum(), b.sum(), (a == b).sum(), told.sum()], np.float32)
-    return counts
 
 
 def _write(path: Path, tensors: Tensors) -> None:

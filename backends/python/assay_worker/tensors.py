@@ -40,6 +40,26 @@ def same_tensors(a: Tensors, b: Tensors) -> bool:
     return set(a) == set(b) and all(np.array_equal(a[name], b[name]) for name in a)
 
 
+def copied(tensors: Tensors) -> Tensors:
+    return {name: np.array(tensor) for name, tensor in tensors.items()}
+
+
+def apart(start: np.ndarray, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """How far two arrays are apart that both began at `start`.
+
+    The largest difference, its L2 norm, that of the way from the start to the other, that of the other.
+    """
+    start, one, other = (np.asarray(each, np.float64) for each in (start, one, other))
+    return np.array(
+        [
+            np.abs(one - other).max(initial=0),
+            np.linalg.norm((one - other).ravel()),
+            np.linalg.norm((other - start).ravel()),
+            np.linalg.norm(other.ravel()),
+        ]
+    )
+
+
 def write_tensors(path: Path, tensors: Tensors) -> None:
     header, blobs, offset = {}, [], 0
     for name, tensor in tensors.items():

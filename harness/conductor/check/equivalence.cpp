@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "harness/conductor/check/dropout_judge.hpp"
 #include "harness/conductor/check/expected_tensors.hpp"
 #include "harness/conductor/check/self_judge.hpp"
 #include "harness/conductor/check/tensor_file.hpp"
@@ -137,6 +138,8 @@ Equivalence judge(const Exam& exam, const Program& program, const fs::path& work
   }
   if (result.reason.empty()) {
     std::ranges::move(judge_draws(worker, program, exam.task), std::back_inserter(result.tensors));
+    std::ranges::move(judge_timed_dropout(worker, oracle, program, exam.task, precision, batches.repeats()),
+                      std::back_inserter(result.tensors));
     if (fs::exists(exam.folder / "continuation.json"))
       std::ranges::move(judge_continuation(worker, program, precision), std::back_inserter(result.tensors));
     std::ranges::move(judge_audit(worker, audit, precision), std::back_inserter(result.tensors));

@@ -25,7 +25,7 @@ std::vector<ExpectedTensor> expected_of_op(const Program& program, Task task, co
     tensors.push_back(
         {.name = "running/" + graph.value(id).name, .shape = graph.value(id).type.shape, .summed = true});
   for (const ValueId id : graph.with_role(Role::mask))
-    tensors.push_back({.name = "draws/" + graph.value(id).name, .shape = {4}, .draws = true});
+    tensors.push_back({.name = "draws/" + graph.value(id).name, .shape = {6}, .draws = true});
   return tensors;
 }
 
@@ -66,7 +66,7 @@ std::vector<ExpectedTensor> expected_tensors(const Program& program, Task task, 
   add_state(tensors, program, "last");
   if (extreme) tensors.push_back({.name = "extreme/loss", .shape = {}, .summed = true});
   for (const ValueId id : graph.with_role(Role::mask))
-    tensors.push_back({.name = "draws/" + graph.value(id).name, .shape = {4}, .draws = true});
+    tensors.push_back({.name = "draws/" + graph.value(id).name, .shape = {6}, .draws = true});
   return tensors;
 }
 

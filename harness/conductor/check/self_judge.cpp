@@ -9,20 +9,26 @@
 namespace assay {
 namespace {
 
-constexpr double deviations = 6;        // exceeded by one correct draw in 5e8
+constexpr double most_deviations = 6;   // exceeded by one correct draw in 5e8
 constexpr double coarseness = 0x1p-14;  // of a generator's rate, and of counts kept in f32
 
 TensorVerdict judge(const std::string& name, const std::vector<double>& counts, double rate) {
   TensorVerdict verdict{name, beyond_measure, 0, beyond_measure, 0, beyond_measure};
-  const double n = counts.at(3);
+  const double n = counts.at(3), in_rows = counts.at(5);
   if (!(n >= 1)) return verdict;
   const double kept = 1 - rate;
   const double same = kept * kept + rate * rate;
-  const double expected[] = {kept, kept, same};
+  struct Share {
+    double count, of, expected;
+  };
+  const Share shares[] = {
+      {counts[0], n, kept}, {counts[1], n, kept}, {counts[2], n, same}, {counts[4], in_rows, same}};
   verdict = {name, 0, 0, 0, 0, 0};
-  for (std::size_t i = 0; i < 3; ++i) {
-    const double error = std::abs(counts[i] / n - expected[i]);
-    const double bound = deviations * std::sqrt(expected[i] * (1 - expected[i]) / n) + coarseness;
+  for (const Share& share : shares) {
+    if (share.of == 0) continue;  // a batch of one row has no two that could agree
+    const double error = std::abs(share.count / share.of - share.expected);
+    const double bound =
+        most_deviations * std::sqrt(share.expected * (1 - share.expected) / share.of) + coarseness;
     if (error / bound < verdict.ratio) continue;
     verdict = {name, error, bound, error, bound, std::min(beyond_measure, error / bound)};
   }

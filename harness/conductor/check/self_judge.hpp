@@ -13,8 +13,8 @@ namespace assay {
 
 // "draws/<mask>": of n elements in two steps, the number kept in each step must be n (1 - rate), and the
 // number in which the steps agree must be n ((1 - rate)^2 + rate^2), each within six standard deviations of
-// independent draws plus 2^-14 n. max_error and max_bound are those of the worst of the three, as shares. A
-// program that does not report a mask is wrong.
+// independent draws plus 2^-14 n. Two rows of one step must agree as two steps do. max_error and max_bound are
+// those of the worst of the four, as shares. A program that does not report a mask is wrong.
 std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& program, Task task);
 
 // "continuation/<tensor>" of an exam with a continuation: compares two runs of the same steps from the state

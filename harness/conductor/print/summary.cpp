@@ -295,8 +295,8 @@ Table equivalence_table(const CellReport& cell) {
                                       is_loose(cell.equivalence) ? "; equal loosely" : ""));
   if (!is_of_timed_program(cell.equivalence))
     table.notes.emplace_back(
-        "the masks of the exam were fed to a second program of the network; for the timed program only the share "
-        "that its dropouts keep was judged");
+        "the masks of the exam were fed to a second program of the network, and the timed program cannot draw the "
+        "same masks again; for it only the share that its dropouts keep was judged");
   if (table.rows.empty()) table.columns.clear();
   if (cell.status != Status::ok)
     table.notes.push_back(fmt::format("{}: {}", to_string(cell.status), one_line(cell.reason, 600)));

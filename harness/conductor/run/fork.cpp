@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/conductor/check/audit.hpp"
+#include "harness/conductor/check/dropout_judge.hpp"
 #include "harness/conductor/check/equivalence.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/run/cell_folder.hpp"
@@ -31,10 +32,11 @@ using protocol::Verb;
 
 using Clock = std::chrono::steady_clock;
 
-// Whether the exam is one of the timed program: false if it has masks that this program does not take.
-bool exam_is_of_timed_program(const Cell& cell, const Program& program) {
+// Whether the timed program was compared: it has no dropout, or takes the masks of the exam, or did the same steps as
+// the program that takes them.
+bool exam_is_of_timed_program(const Cell& cell, const Program& program, const Equivalence& equivalence) {
   return program.graph(cell.axes.task).with_role(Role::mask).empty() ||
-         cell.backend->timed_program_takes_masks;
+         cell.backend->timed_program_takes_masks || has_timed_dropout(equivalence);
 }
 
 Equivalence judged(const Cell& cell, const SetExam& set, const Program& program, const fs::path& folder,
@@ -42,7 +44,7 @@ Equivalence judged(const Cell& cell, const SetExam& set, const Program& program,
   try {
     Equivalence equivalence = judge(set.exam, program, folder / "results/verify.safetensors", audit);
     equivalence.settings = set.settings;
-    equivalence.settings->timed_program_verified = exam_is_of_timed_program(cell, program);
+    equivalence.settings->timed_program_verified = exam_is_of_timed_program(cell, program, equivalence);
     return equivalence;
   } catch (const std::runtime_error& error) {
     return {false, false, 0, error.what(), {}};

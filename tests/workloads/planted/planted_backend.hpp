@@ -27,6 +27,7 @@ class PlantedCall {
   std::span<float> in(std::size_t i) const { return inputs_.at(input_at(i)).values(); }
   std::span<float> out(std::size_t i) const { return outputs_.at(output_at(i)).values(); }
   const Shape& in_shape(std::size_t i) const { return inputs_.at(input_at(i)).shape(); }
+  const Shape& out_shape(std::size_t i) const { return outputs_.at(output_at(i)).shape(); }
   const Attributes& attributes() const { return attributes_; }
   // The kernel reads this instead, in the next run() alone.
   void replace(std::size_t i, std::vector<float>& values) { inputs_.at(input_at(i)).replace(values); }

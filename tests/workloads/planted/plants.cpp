@@ -1,7 +1,9 @@
 // The mistakes: each is one that a backend has made or could make, and that times would never show.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 
 #include "tests/workloads/planted/planted_backend.hpp"
 
@@ -46,6 +48,31 @@ void round_to_tf32(PlantedCall& call) {
   }
   call.replace(1, rounded);
   call.run();
+}
+
+// ---- gradients of weights ----
+
+// The element in the middle by size.
+std::size_t middle_element(std::span<const float> values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(order.size() / 2);
+  std::ranges::nth_element(order, middle, {}, [&](std::size_t i) { return std::abs(values[i]); });
+  return *middle;
+}
+
+// The weights of the unit or the filter whose gradient is the smallest that is not zero.
+std::span<float> smallest_row(std::span<float> values, const Shape& shape) {
+  const auto rows = static_cast<std::size_t>(shape.front());
+  std::span<float> found;
+  double least = INFINITY;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const std::span<float> here = values.subspan(row * (values.size() / rows), values.size() / rows);
+    double squares = 0;
+    for (const float value : here) squares += static_cast<double>(value) * value;
+    if (squares > 0 && squares < least) least = squares, found = here;
+  }
+  return found;
 }
 
 // ---- batch norm ----
@@ -240,6 +267,20 @@ const std::vector<Plant>& all_plants() {
        [](PlantedCall& call) {
          call.run();
          scale(call.out(1), 0);
+       }},
+      {"one_element",
+       "one element of the gradient of each weight, the middle one by size, a hundredth too large",
+       {"linear_weight_gradient", "convolution_weight_gradient"},
+       [](PlantedCall& call) {
+         call.run();
+         call.out(0)[middle_element(call.out(0))] *= 1.01f;
+       }},
+      {"one_row",
+       "the gradient of one unit or filter, the smallest, a hundredth too large",
+       {"linear_weight_gradient", "convolution_weight_gradient"},
+       [](PlantedCall& call) {
+         call.run();
+         scale(smallest_row(call.out(0), call.out_shape(0)), 1.01f);
        }},
       {"relu_gradient",
        "a ReLU that lets every gradient pass",

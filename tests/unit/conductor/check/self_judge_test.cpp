@@ -23,7 +23,7 @@ Program dropping() {
 
 TensorVerdict verdict_on(const std::vector<float>& counts) {
   TemporaryFolder folder;
-  HostTensor tensor = HostTensor::zeros("draws/drop.mask", {DType::f32, {4}});
+  HostTensor tensor = HostTensor::zeros("draws/drop.mask", {DType::f32, {6}});
   std::ranges::copy(counts, tensor.as<float>().begin());
   write_safetensors(folder.path() / "verify.safetensors", std::vector{tensor});
   const auto verdicts =
@@ -33,31 +33,40 @@ TensorVerdict verdict_on(const std::vector<float>& counts) {
   return verdicts.front();
 }
 
-// 7,500 of 10,000 elements are kept, plus or minus 43, and 6,250 are equal in two draws.
+// 7,500 of 10,000 elements are kept, plus or minus 43, and 6,250 are equal in two draws. 5,000 pairs of elements
+// are in two rows of one draw.
 TEST(DrawJudge, passes_honest_draws) {
-  EXPECT_LE(verdict_on({7500, 7500, 6250, 10000}).ratio, 0.01);
-  EXPECT_LE(verdict_on({7440, 7570, 6190, 10000}).ratio, 1);
+  EXPECT_LE(verdict_on({7500, 7500, 6250, 10000, 3125, 5000}).ratio, 0.01);
+  EXPECT_LE(verdict_on({7440, 7570, 6190, 10000, 3125, 5000}).ratio, 1);
 }
 
 TEST(DrawJudge, finds_another_rate_in_either_draw) {
-  EXPECT_GT(verdict_on({7000, 7500, 6250, 10000}).ratio, 1);
-  EXPECT_GT(verdict_on({7500, 8000, 6250, 10000}).ratio, 1);
+  EXPECT_GT(verdict_on({7000, 7500, 6250, 10000, 3125, 5000}).ratio, 1);
+  EXPECT_GT(verdict_on({7500, 8000, 6250, 10000, 3125, 5000}).ratio, 1);
 }
 
 TEST(DrawJudge, finds_a_mask_that_comes_again) {
-  EXPECT_GT(verdict_on({7500, 7500, 10000, 10000}).ratio, 10);
+  EXPECT_GT(verdict_on({7500, 7500, 10000, 10000, 3125, 5000}).ratio, 10);
 }
 
 TEST(DrawJudge, finds_a_dropout_that_drops_nothing) {
-  EXPECT_GT(verdict_on({10000, 10000, 10000, 10000}).ratio, 10);
+  EXPECT_GT(verdict_on({10000, 10000, 10000, 10000, 3125, 5000}).ratio, 10);
+}
+
+TEST(DrawJudge, FindsAMaskThatIsUsedForAllRows) {
+  EXPECT_GT(verdict_on({7500, 7500, 6250, 10000, 5000, 5000}).ratio, 10);
+}
+
+TEST(DrawJudge, JudgesNoRowsWhereABatchHasOne) {
+  EXPECT_LE(verdict_on({7500, 7500, 6250, 10000, 0, 0}).ratio, 0.01);
 }
 
 TEST(DrawJudge, a_program_that_shows_nothing_is_wrong) {
-  EXPECT_EQ(verdict_on({0, 0, 0, 0}).ratio, beyond_measure);
+  EXPECT_EQ(verdict_on({0, 0, 0, 0, 0, 0}).ratio, beyond_measure);
 }
 
 TEST(DrawJudge, SaysNoErrorBeyondMeasure) {
-  EXPECT_EQ(verdict_on({3e38f, 7500, 6250, 1}).ratio, beyond_measure);
+  EXPECT_EQ(verdict_on({3e38f, 7500, 6250, 1, 0, 0}).ratio, beyond_measure);
 }
 
 // One parameter and no moments; a worker's report of its continuation.

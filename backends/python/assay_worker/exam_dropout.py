@@ -1,0 +1,176 @@
+"""The exam of dropout: what the timed program draws, and that it computes with what it drew.
+
+The program that was timed draws its masks. Another program of the same network takes masks as data, and is
+compared with the oracle. Here both do the same steps with the same masks: docs/reference/protocol.md, "The
+exam".
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+
+from .adapter import Adapter
+from .errors import Unsupported
+from .program import Program
+from .tensors import Tensors, apart, copied
+
+UNKNOWN = 255  # in a mask: nobody can tell
+DRAWS = 3  # steps that are compared by their loss
+KEPT_STATES = 2  # of these, steps that are compared by all that they update
+LARGE_STATE = 256 << 20  # bytes of a state of which one copy is enough
+SQUARES = ("v", "square")  # moments that are means of squares
+
+
+class DropoutExam(ABC):
+    """Two halves: take_timed_steps() before any mask is supplied, answers() when all else is answered."""
+
+    @abstractmethod
+    def take_timed_steps(self) -> None:
+        """Keep what the program computes as it was timed."""
+
+    @abstractmethod
+    def answers(self) -> Tensors:
+        """What it drew, and how far it is from the program that takes the same masks."""
+
+
+class NetworkDropout(DropoutExam):
+    """Each step starts from the exam's state; which masks it drew shows when the generator begins again."""
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        program: Program,
+        state: Tensors,
+        row: list[float],
+        slot_of: Callable[[int], int],
+        batches: int,
+    ) -> None:
+        """row: learning rate and step count; slot_of: where one of the batches is staged."""
+        self._adapter, self._start = adapter, state
+        self._rate, self._step_count = row[0], int(row[1])
+        self._seed = self._step_count  # another one in each exam
+        self._slot_of, self._batches = slot_of, batches
+        optimizer = program.optimizer
+        self._squares = {
+            f"{value.name}.{moment}"
+            for value in program.parameters
+            for moment in optimizer.moments
+            if moment in SQUARES
+        }
+        large = sum(tensor.nbytes for tensor in state.values()) > LARGE_STATE
+        self._kept = 1 if large else KEPT_STATES
+        self._losses: list[float] = []
+        self._states: list[Tensors] = []
+
+    def take_timed_steps(self) -> None:
+        try:
+            self._adapter.seed_masks(self._seed)
+        except Unsupported:
+            return
+        for draw in range(DRAWS):
+            self._losses.append(self._loss_of_step(draw))
+            if draw < self._kept:
+                self._states.append(copied(self._adapter.state()))
+
+    def answers(self) -> Tensors:
+        adapter = self._adapter
+        adapter.supply_masks({})
+        if self._losses:
+            adapter.seed_masks(self._seed)
+        drawn = []
+        for draw in range(DRAWS):
+            adapter.set_state(self._start)
+            drawn.append(adapter.draw_masks(self._slot(draw)))
+        found = shares(drawn[0], drawn[1])
+        if not self._losses:
+            return found
+        losses, distances = [], []
+        for draw, masks in enumerate(drawn):
+            adapter.supply_masks(filled(masks))
+            losses.append(self._loss_of_step(draw))
+            if draw < len(self._states):
+                distances.append(self._distances(self._states[draw]))
+        found["timed/loss"] = np.stack([self._losses, losses], axis=1)
+        for name in distances[0]:
+            found[f"timed/{name}"] = np.stack([of_draw[name] for of_draw in distances])
+        return found
+
+    def _slot(self, draw: int) -> int:
+        return self._slot_of(draw % self._batches)
+
+    def _loss_of_step(self, draw: int) -> float:
+        self._adapter.set_state(self._start)
+        self._adapter.step(self._slot(draw), self._rate, self._step_count)
+        self._adapter.synchronize()
+        return self._adapter.loss()
+
+    def _distances(self, timed: Tensors) -> Tensors:
+        """Return how far each tensor is from the timed step; of a mean of squares, its root."""
+        distances = {}
+        for name, tensor in self._adapter.state().items():
+            given = self._start.get(name)
+            start = np.zeros_like(tensor) if given is None else given
+            three = [np.asarray(each, np.float64) for each in (start, timed[name], tensor)]
+            if name in self._squares:
+                three = [np.sqrt(each) for each in three]
+            distances[name] = apart(*three)
+        return distances
+
+
+class OpDropout(DropoutExam):
+    """The masks of a single op are read off its own results."""
+
+    def __init__(self, adapter: Adapter, slot_of: Callable[[int], int]) -> None:
+        self._adapter, self._slot_of = adapter, slot_of
+        self._drawn: list[Tensors] = []
+        self._results: Tensors = {}
+
+    def take_timed_steps(self) -> None:
+        slot = self._slot_of(0)
+        self._drawn.append(self._adapter.draw_masks(slot))
+        self._results = copied(self._adapter.results())
+        self._drawn.append(self._adapter.draw_masks(slot))
+
+    def answers(self) -> Tensors:
+        adapter = self._adapter
+        found = shares(*self._drawn)
+        adapter.supply_masks(filled(self._drawn[0]))
+        adapter.step(self._slot_of(0), 0.0, 1)
+        adapter.synchronize()
+        for name, tensor in adapter.results().items():
+            named = name if name.startswith("gradient/") else f"result/{name}"
+            timed = np.asarray(self._results[name], np.float64)
+            distance = apart(np.zeros_like(timed), timed, np.asarray(tensor, np.float64))
+            found[f"timed/{named}"] = distance[np.newaxis]
+        return found
+
+
+def shares(first: Tensors, second: Tensors) -> Tensors:
+    """By mask: kept in one draw, in the next, alike in both, of how many; alike in two rows, of how many."""
+    counts = {}
+    for name in first:
+        a, b = first[name], second[name]
+        known = (a != UNKNOWN) & (b != UNKNOWN)
+        pairs = len(a) // 2
+        row, next_row = a[0 : 2 * pairs : 2], a[1 : 2 * pairs : 2]
+        known_rows = (row != UNKNOWN) & (next_row != UNKNOWN)
+        counts[f"draws/{name}"] = np.array(
+            [
+                (a[known] != 0).sum(),
+                (b[known] != 0).sum(),
+                ((a != 0) == (b != 0))[known].sum(),
+                known.sum(),
+                ((row != 0) == (next_row != 0))[known_rows].sum(),
+                known_rows.sum(),
+            ],
+            np.float32,
+        )
+    return counts
+
+
+def filled(masks: Tensors) -> Tensors:
+    """Masks to supply: what was 0 before dropout stays 0, whether it is kept or not."""
+    return {name: (mask != 0).astype(np.uint8) for name, mask in masks.items()}
