@@ -13,7 +13,8 @@ namespace assay {
 ExamBatches read_exam_batches(const std::filesystem::path& file) {
   const auto batches = decoded<ExamBatches>(read_strict_json(file), file.string());
   const bool fits = static_cast<std::int64_t>(batches.row_of.size()) == batches.batch &&
-                    batches.count() > 0 && std::ranges::all_of(batches.row_of, [&](std::int64_t row) {
+                    batches.distinct <= batches.batch && batches.count() > 0 &&
+                    std::ranges::all_of(batches.row_of, [&](std::int64_t row) {
                       return row >= 0 && row < batches.distinct;
                     });
   if (!fits) throw JsonError(fmt::format("{}: rows, samples and batches do not fit together", file.string()));

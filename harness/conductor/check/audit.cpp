@@ -33,7 +33,7 @@ std::vector<ToldLoss> choose_replayed(std::span<const Block> blocks, std::uint64
   std::vector<ToldLoss> within;
   std::int64_t steps = 0, ns = 0;
   for (const Block& block : blocks) {
-    steps += block.steps;
+    if (__builtin_add_overflow(steps, block.steps, &steps)) break;
     ns += block.end_ns - block.begin_ns;
     if (1e-9 * static_cast<double>(ns) > replay_seconds) break;
     // After one step both sides tell what the exam already compared.

@@ -21,7 +21,7 @@ class VerdictOptions {
 
   // Throw UsageError.
   double threshold() const { return share(threshold_, "--threshold", 10); }
-  double confidence() const { return share(confidence_, "--confidence", 1); }
+  double confidence() const { return share(confidence_, "--confidence", max_confidence); }
   BreakageSettings breakage() const;
   void require_format() const;
   const std::string& metric() const { return metric_; }

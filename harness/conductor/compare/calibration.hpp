@@ -1,6 +1,7 @@
 // How noisy this machine is: what reports of one and the same build differ by.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -71,8 +72,8 @@ struct Calibration {
   std::optional<int> forks;
   std::optional<double> suggested_threshold;
 
-  int comparisons() const;
-  int alarms() const;
+  std::int64_t comparisons() const;
+  std::int64_t alarms() const;
   // Rounds of `assay ab` that show twice the threshold in the noisiest of these cells (in the median cell of all where
   // none of them was calibrated) four times of five, each interval `sure`; nothing where 1000 do not. An empty metric is
   // the one by which each cell was calibrated first.

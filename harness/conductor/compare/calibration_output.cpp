@@ -16,6 +16,9 @@ constexpr std::string_view schema = "assay-calibration/2";
 constexpr JsonLimits limits{std::size_t{1} << 26, 8};
 constexpr double most_forks = 1e6;
 constexpr double most_spread = 10;  // of logarithms
+constexpr double max_runs = 10'000;
+constexpr double max_comparisons = max_runs * max_runs;
+constexpr double max_threshold = 10;
 
 }  // namespace
 
@@ -28,10 +31,10 @@ constexpr auto describe(Of<CellNoise>) {
       field("forks", &CellNoise::forks, "Of the run with the fewest."),
       field("within_runs", &CellNoise::within_runs, "Between forks of a run.").between(0, most_spread),
       field("between_runs", &CellNoise::between_runs, "Between runs.").between(0, most_spread),
-      field("degrees", &CellNoise::degrees, "Of freedom of that.").at_least(1),
+      field("degrees", &CellNoise::degrees, "Of freedom of that.").between(1, max_runs),
       field("floor", &CellNoise::floor, "Largest ratio - 1 that two runs of one build may show."),
-      field("comparisons", &CellNoise::comparisons, "Of two runs each."),
-      field("alarms", &CellNoise::alarms, "False ones among them."),
+      field("comparisons", &CellNoise::comparisons, "Of two runs each.").between(0, max_comparisons),
+      field("alarms", &CellNoise::alarms, "False ones among them.").between(0, max_comparisons),
       field("visible", &CellNoise::visible, "Changes that show, by forks a side."),
       field("forks_wanted", &CellNoise::forks_wanted, "A side, that show twice the threshold.")
           .between(1, most_forks));
@@ -54,7 +57,8 @@ constexpr auto describe(Of<Calibration>) {
                 field("fingerprint", &Calibration::fingerprint, "Of the machine."),
                 field("machine", &Calibration::machine, "In words."),
                 field("made", &Calibration::made, "Of the newest session."),
-                field("threshold", &Calibration::threshold, "A change of which alarms are about."),
+                field("threshold", &Calibration::threshold, "A change of which alarms are about.")
+                    .between(0, max_threshold),
                 field("confidence", &Calibration::confidence, "Of all cells together."),
                 field("sessions", &Calibration::sessions, "In the order in which they were added."),
                 field("suggested_forks", &Calibration::forks, "A side.").between(1, most_forks),
@@ -64,7 +68,11 @@ constexpr auto describe(Of<Calibration>) {
 
 namespace {
 
-void require_sessions(const Calibration& calibration, std::string_view where) {
+// What the ranges of single fields do not say.
+void require_plausible(const Calibration& calibration, std::string_view where) {
+  if (!(calibration.confidence > 0 && calibration.confidence < max_confidence))
+    throw JsonError(fmt::format("{}: confidence: {} is not above 0 and below {}", where, calibration.confidence,
+                                max_confidence));
   if (calibration.sessions.empty()) throw JsonError(fmt::format("{}: it has no session", where));
   for (const CalibrationSession& session : calibration.sessions)
     for (const CellRuns& cell : session.cells) {
@@ -98,7 +106,7 @@ Calibration parse_calibration(std::string text, std::string_view where) {
                     "calibrate again (assay calibrate)",
                     where, said.substr(0, 80), schema));
   Calibration calibration = decoded<Calibration>(json, where);
-  require_sessions(calibration, where);
+  require_plausible(calibration, where);
   return calibration;
 }
 

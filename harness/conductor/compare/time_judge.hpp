@@ -12,6 +12,8 @@ namespace assay {
 inline constexpr double usual_threshold = 0.05;
 inline constexpr double usual_confidence =
     0.95;  // of all intervals together; six forks a side attain it for 23 cells
+// Of all intervals together. Nearer to 1, the share of one cell among many has no digits left.
+inline constexpr double max_confidence = 0.999999;
 
 // What runs of one build differ by, from `assay calibrate`.
 struct RunSpread {

@@ -176,6 +176,7 @@ std::optional<BetterSetting> BestMemory::better(const CellReport& row,
     });
     if (own == found.tried.end() || !own->step_time) return std::nullopt;
     const TriedRecord& best = found.tried.front();
+    if (!best.step_time) return std::nullopt;
     const double ratio = *best.step_time / *own->step_time;
     if (!(ratio < worth_telling)) return std::nullopt;
     return BetterSetting{best.mode, best.layout, ratio, found.date};

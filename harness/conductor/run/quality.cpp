@@ -152,6 +152,10 @@ std::string outside_of_window(const Fork& fork, const RunWindow& window) {
   }
   if (last > window.end_ns + slack_ns)
     return "the last block of its clock ends after the worker had answered that its steps are done";
+  for (std::size_t i = 0; i < fork.blocks.size(); ++i)
+    if (const Block& block = fork.blocks[i]; block.steps > block.end_ns - block.begin_ns)
+      return fmt::format("block {} of its clock has {} steps in {} ns", i + 1, block.steps,
+                         block.end_ns - block.begin_ns);
   return {};
 }
 

@@ -24,8 +24,8 @@ void add_quality_flags(Fork& fork, const Cell& cell);
 struct RunWindow {
   std::int64_t begin_ns = 0, end_ns = 0;
 };
-// In words, which block contradicts the conductor's clock or the block before it; empty: none. A worker measures its own
-// steps; it cannot have measured outside of the time in which it ran.
+// In words, which block contradicts the conductor's clock or the block before it, or has more steps than nanoseconds; empty:
+// none. A worker measures its own steps; it cannot have measured outside of the time in which it ran.
 std::string outside_of_window(const Fork& fork, const RunWindow& window);
 
 // Adds to fork.warnings what else may have moved its numbers, and costs it no rank; each is "what was seen: what helps".

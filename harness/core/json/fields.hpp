@@ -43,7 +43,7 @@ struct FieldRules {
   bool unique = false;  // of a list of texts
   // Reads null as NaN, where the format has no other way to say that a number is not finite.
   bool null_is_nan = false;
-  // Of a number, or of each number of a list.
+  // Of a number, or of each number of a list or a map.
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
   std::size_t min_length = 0;                 // of a text, a path or a list

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 
 #include "harness/conductor/check/tolerance.hpp"
@@ -53,6 +54,15 @@ TEST(ReplayedBlocks, have_a_loss_and_more_than_a_step) {
   EXPECT_EQ(choose_replayed(blocks, 1).size(), 1u);
   blocks[1].loss.reset();
   EXPECT_TRUE(choose_replayed(blocks, 1).empty());
+}
+
+TEST(ReplayedBlocks, EndBeforeTheStepsCannotBeCounted) {
+  std::vector<Block> blocks = blocks_of(3);
+  blocks[0].steps = 20;
+  blocks[1].steps = std::numeric_limits<std::int64_t>::max();
+  const std::vector<ToldLoss> told = choose_replayed(blocks, 1);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].steps, 20);
 }
 
 TEST(ReplayedBlocks, are_written_after_the_first_step) {
