@@ -18,7 +18,6 @@ constexpr double most_forks = 1e6;
 constexpr double most_spread = 10;  // of logarithms
 constexpr double max_runs = 10'000;
 constexpr double max_comparisons = max_runs * max_runs;
-constexpr double max_threshold = 10;
 
 }  // namespace
 

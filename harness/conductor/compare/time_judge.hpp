@@ -12,6 +12,7 @@ namespace assay {
 inline constexpr double usual_threshold = 0.05;
 inline constexpr double usual_confidence =
     0.95;  // of all intervals together; six forks a side attain it for 23 cells
+inline constexpr double max_threshold = 10;
 // Of all intervals together. Nearer to 1, the share of one cell among many has no digits left.
 inline constexpr double max_confidence = 0.999999;
 

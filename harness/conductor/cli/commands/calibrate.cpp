@@ -126,8 +126,8 @@ int calibrate_machine(const CalibrateOptions& options, const Context& context) {
   if (options.append && options.run.out == "-")
     throw UsageError("calibrate: --append adds to a file, and --out - names none");
   CalibrationSettings settings;
-  settings.threshold = share(options.threshold, "--threshold", 10);
-  settings.confidence = share(options.confidence, "--confidence", 1);
+  settings.threshold = share_of(options.threshold, "--threshold", max_threshold);
+  settings.confidence = share_of(options.confidence, "--confidence", max_confidence);
   settings.metric = options.metric;
   if (!options.reports.empty()) {
     std::vector<Report> reports;
