@@ -29,8 +29,9 @@ double student_t_quantile(double p, int degrees);
 std::vector<double> paired_ratios(std::span<const std::optional<double>> a,
                                   std::span<const std::optional<double>> b);
 
-// By how much one sample lies above another: Hodges-Lehmann estimates with exact, distribution-free intervals
-// (Hodges & Lehmann 1963; the ranks from the null distributions of Mann & Whitney 1947 and Wilcoxon 1945).
+// By how much one sample lies above another: Hodges-Lehmann estimates with distribution-free intervals (Hodges & Lehmann
+// 1963; the ranks from the null distributions of Mann & Whitney 1947 and Wilcoxon 1945). They are exact up to some 460 values
+// a side, or 580 pairs; above that the normal distribution stands for the null distribution, which takes 1e8 steps there.
 struct Shift {
   double estimate = 0;
   std::optional<Interval> interval;  // nothing when so few values cannot attain the confidence

@@ -1,6 +1,10 @@
 #include "harness/conductor/compare/calibration.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,6 +20,7 @@ constexpr std::string_view schema = "assay-calibration/2";
 constexpr JsonLimits limits{std::size_t{1} << 26, 8};
 constexpr double most_forks = 1e6;
 constexpr double most_spread = 10;  // of logarithms
+constexpr double max_pairs = 2.5e8;
 constexpr double max_runs = 10'000;
 constexpr double max_comparisons = max_runs * max_runs;
 
@@ -67,11 +72,27 @@ constexpr auto describe(Of<Calibration>) {
 
 namespace {
 
+// Every two runs of a cell are compared, and every value of one run with every value of the other.
+double pairs_of_values(const Calibration& calibration) {
+  std::map<std::pair<std::string_view, std::string_view>, double> values;
+  for (const CalibrationSession& session : calibration.sessions)
+    for (const CellRuns& cell : session.cells)
+      for (const std::vector<double>& run : cell.runs)
+        values[{cell.id, cell.metric}] += static_cast<double>(run.size());
+  double pairs = 0;
+  for (const auto& [cell, count] : values) pairs += count * count / 2;
+  return pairs;
+}
+
 // What the ranges of single fields do not say.
 void require_plausible(const Calibration& calibration, std::string_view where) {
   if (!(calibration.confidence > 0 && calibration.confidence < max_confidence))
     throw JsonError(fmt::format("{}: confidence: {} is not above 0 and below {}", where, calibration.confidence,
                                 max_confidence));
+  if (const double pairs = pairs_of_values(calibration); pairs > max_pairs)
+    throw JsonError(fmt::format("{}: its sessions have {:.2g} pairs of values to compare, and {:.2g} are the maximum; "
+                                "calibrate without --append to begin another",
+                                where, pairs, max_pairs));
   if (calibration.sessions.empty()) throw JsonError(fmt::format("{}: it has no session", where));
   for (const CalibrationSession& session : calibration.sessions)
     for (const CellRuns& cell : session.cells) {

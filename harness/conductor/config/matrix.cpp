@@ -93,6 +93,8 @@ class Expander {
   // Each list is short and their product need not be.
   void refuse_too_many(const AxisLists& lists, std::size_t backends, const ConfigRow& row) const {
     constexpr double most_cells = 20'000;
+    // Each may name another cell, which is made to find its id.
+    constexpr double max_published = 20'000;
     double cells = static_cast<double>(backends);
     for (const auto& [axis, values] : lists) cells *= static_cast<double>(values.size());
     cells += static_cast<double>(expansion_.cells.size());
@@ -100,6 +102,11 @@ class Expander {
       throw ConfigError(
           fmt::format("{}: it makes {:.3g} cells, and {:.0f} are the most of a run: make several", row.where,
                       cells, most_cells));
+    if (const double published = cells * static_cast<double>(row.published.size()); published > max_published)
+      throw ConfigError(
+          fmt::format("{}: it puts {:.3g} published numbers next to its cells, and {:.0f} are the maximum; "
+                      "write several configs",
+                      row.where, published, max_published));
   }
 
   // How a backend executes a cell.

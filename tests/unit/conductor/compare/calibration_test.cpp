@@ -319,6 +319,8 @@ TEST(Calibration, RefusesNumbersThatWouldTakeHoursOrOverflow) {
   EXPECT_THAT(refusal_of("/cells/0/degrees", 2'000'000'000), HasSubstr("degrees"));
   EXPECT_THAT(refusal_of("/cells/0/comparisons", 2'000'000'000), HasSubstr("comparisons"));
   EXPECT_THAT(refusal_of("/cells/0/alarms", -1), HasSubstr("alarms"));
+  const nlohmann::json many(20'000, 0.5);
+  EXPECT_THAT(refusal_of("/sessions/0/cells/0/runs", {many, many}), HasSubstr("8e+08 pairs"));
 }
 
 TEST(Calibration, IsKeptInTheCacheThatTheEnvironmentNames) {
