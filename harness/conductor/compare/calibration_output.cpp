@@ -125,7 +125,7 @@ Calibration parse_calibration(std::string text, std::string_view where) {
         fmt::format("{}: not a calibration of this release: its \"schema\" is \"{}\", not \"{}\"; "
                     "calibrate again (assay calibrate)",
                     where, said.substr(0, 80), schema));
-  Calibration calibration = decoded<Calibration>(json, where);
+  Calibration calibration = decoded<Calibration>(json, where, {.not_finite = false});
   require_plausible(calibration, where);
   return calibration;
 }

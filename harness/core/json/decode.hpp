@@ -35,6 +35,9 @@ struct DecodeOptions {
       true;  // with refuse_unknown: fields whose name begins with "x_" are ignored all the same
   // Reads what older formats had: lists of objects for columns, and fields in the owner's object.
   bool older_forms = true;
+  // Reads null as the number that a note next to it names: {"loss": null, "not_finite": {"loss": "nan"}}. No range refuses
+  // such a number.
+  bool not_finite = true;
   // Checks JSON that is kept as it is against the struct that its description names (Field::shaped_as).
   bool shapes = true;
   // Where violations go, each with its path. nullptr: the first one throws JsonError.
@@ -312,7 +315,7 @@ class Decoder {
     if constexpr (std::same_as<Member, double> || std::same_as<Member, std::optional<double>>) {
       std::string_view word;
       double value = 0;
-      if (item.get(word) && from_not_finite(word, value)) {
+      if (options_.not_finite && item.get(word) && from_not_finite(word, value)) {
         field.of(owner) = value;
         return;
       }
@@ -325,7 +328,7 @@ class Decoder {
     using Member = typename Field::Member;
     if constexpr (std::same_as<Member, double> || std::same_as<Member, std::optional<double>>) {
       double value = 0;
-      if (item.is_null() && noted(object, field.key, value)) {
+      if (options_.not_finite && item.is_null() && noted(object, field.key, value)) {
         field.of(owner) = value;
         return;
       }

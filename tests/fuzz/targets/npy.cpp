@@ -1,5 +1,6 @@
 // NumPy's arrays: as labels, as a tensor in memory, as a mapped file and as the plan of an epoch.
 #include <algorithm>
+#include <cstdlib>
 
 #include "harness/batch/plan_file.hpp"
 #include "harness/conductor/data/sample_files.hpp"

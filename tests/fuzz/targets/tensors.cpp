@@ -1,12 +1,14 @@
 // The tensors that a worker wrote: the file, and the checks of an exam that look at tensors by name.
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "harness/conductor/check/audit.hpp"
 #include "harness/conductor/check/self_judge.hpp"
 #include "harness/conductor/check/tensor_file.hpp"
-#include "harness/core/error.hpp"
 #include "harness/core/io/safetensors.hpp"
+#include "harness/graph/passes/precision.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/unit/conductor/check/answered_exam.hpp"
 

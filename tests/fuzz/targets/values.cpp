@@ -30,7 +30,6 @@ void read_option(const std::string& name, const std::string& value) {
   const RunConfig config = config_of(values);
   const nlohmann::json written = to_json(config);
   try_to([&] { settings_of(config); });
-  // A text with a comma is a list on the command line, and an error in a config.
   require(to_json(config_from_json(written, "again")) == written, "what is written again is the same");
 }
 

@@ -1,5 +1,6 @@
 // A worker's answers to a whole exam, against the oracle's.
 #include <cmath>
+#include <memory>
 
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/unit/conductor/check/answered_exam.hpp"

@@ -313,6 +313,8 @@ TEST(Calibration, RefusesSettingsByWhichNothingCanBeJudged) {
     EXPECT_THAT(refusal_of("/confidence", confidence), HasSubstr("confidence"));
   EXPECT_THAT(refusal_of("/confidence", 1 - 1e-16), HasSubstr("confidence"));
   EXPECT_THAT(refusal_of("/threshold", -1), HasSubstr("threshold"));
+  EXPECT_THAT(refusal_of("/cells/0", {{"between_runs", nullptr}, {"not_finite", {{"between_runs", "nan"}}}}),
+              HasSubstr("between_runs: is null"));
 }
 
 TEST(Calibration, RefusesNumbersThatWouldTakeHoursOrOverflow) {
