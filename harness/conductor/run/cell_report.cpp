@@ -67,7 +67,7 @@ void take_hello(CellReport& row, const protocol::Hello& hello) {
 namespace {
 
 // Of an earlier report, whose libraries are kept unchecked.
-std::string text_of(const nlohmann::json& library, const char* key) {
+std::string text_at(const nlohmann::json& library, const char* key) {
   const auto found = library.is_object() ? library.find(key) : library.end();
   return found != library.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
@@ -78,8 +78,8 @@ std::string other_library(const CellReport& row, const protocol::Hello& hello) {
   if (row.forks.empty() || !row.libraries.is_array()) return {};
   for (const nlohmann::json& earlier : row.libraries) {
     const auto now = std::find_if(hello.libraries.begin(), hello.libraries.end(),
-                                  [&](const auto& one) { return text_of(earlier, "name") == one.name; });
-    const std::string was = text_of(earlier, "version");
+                                  [&](const auto& one) { return text_at(earlier, "name") == one.name; });
+    const std::string was = text_at(earlier, "version");
     if (now != hello.libraries.end() && now->version != was)
       return fmt::format("{} {} where the earlier forks had {}", now->name, now->version, was);
   }
