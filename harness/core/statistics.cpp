@@ -192,8 +192,7 @@ Shift between_ranks(std::vector<double> values, const Cut& cut) {
   std::sort(values.begin(), values.end());
   Shift shift{median(values), std::nullopt};
   if (cut.ranks == 0 || 2 * cut.ranks > values.size() + 1) return shift;
-  shift.interval =
-      Interval{values[cut.ranks - 1], values[values.size() - cut.ranks], 1 - 2 * cut.below};
+  shift.interval = Interval{values[cut.ranks - 1], values[values.size() - cut.ranks], 1 - 2 * cut.below};
   return shift;
 }
 

@@ -14,9 +14,8 @@ ExamBatches read_exam_batches(const std::filesystem::path& file) {
   const auto batches = decoded<ExamBatches>(read_strict_json(file), file.string(), {.not_finite = false});
   const bool fits = static_cast<std::int64_t>(batches.row_of.size()) == batches.batch &&
                     batches.distinct <= batches.batch && batches.count() > 0 &&
-                    std::ranges::all_of(batches.row_of, [&](std::int64_t row) {
-                      return row >= 0 && row < batches.distinct;
-                    });
+                    std::ranges::all_of(batches.row_of,
+                                        [&](std::int64_t row) { return row >= 0 && row < batches.distinct; });
   if (!fits) throw JsonError(fmt::format("{}: rows, samples and batches do not fit together", file.string()));
   return batches;
 }
@@ -27,7 +26,8 @@ std::int64_t ExamContinuation::steps(double step_seconds) const {
 }
 
 ExamContinuation read_exam_continuation(const std::filesystem::path& file) {
-  const auto continuation = decoded<ExamContinuation>(read_strict_json(file), file.string(), {.not_finite = false});
+  const auto continuation =
+      decoded<ExamContinuation>(read_strict_json(file), file.string(), {.not_finite = false});
   if (continuation.fewest > continuation.most)
     throw JsonError(fmt::format("{}: at least {} steps are asked, and at most {}", file.string(),
                                 continuation.fewest, continuation.most));

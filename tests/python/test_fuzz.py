@@ -44,7 +44,8 @@ def test_no_reader_fails_on_what_a_fuzzer_makes_of_its_files(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "arguments", [["0"], ["ten"], ["--inputs"], ["--inputs", "0"], ["--jobs", "x", "1"], ["--no-such-option", "1"]]
+    "arguments",
+    [["0"], ["ten"], ["--inputs"], ["--inputs", "0"], ["--jobs", "x", "1"], ["--no-such-option", "1"]],
 )
 def test_what_is_no_number_is_refused(arguments: list[str]) -> None:
     done = run(*arguments)

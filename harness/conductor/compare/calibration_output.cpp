@@ -87,12 +87,13 @@ double pairs_of_values(const Calibration& calibration) {
 // What the ranges of single fields do not say.
 void require_plausible(const Calibration& calibration, std::string_view where) {
   if (!(calibration.confidence > 0 && calibration.confidence < max_confidence))
-    throw JsonError(fmt::format("{}: confidence: {} is not above 0 and below {}", where, calibration.confidence,
-                                max_confidence));
+    throw JsonError(fmt::format("{}: confidence: {} is not above 0 and below {}", where,
+                                calibration.confidence, max_confidence));
   if (const double pairs = pairs_of_values(calibration); pairs > max_pairs)
-    throw JsonError(fmt::format("{}: its sessions have {:.2g} pairs of values to compare, and {:.2g} are the maximum; "
-                                "calibrate without --append to begin another",
-                                where, pairs, max_pairs));
+    throw JsonError(
+        fmt::format("{}: its sessions have {:.2g} pairs of values to compare, and {:.2g} are the maximum; "
+                    "calibrate without --append to begin another",
+                    where, pairs, max_pairs));
   if (calibration.sessions.empty()) throw JsonError(fmt::format("{}: it has no session", where));
   for (const CalibrationSession& session : calibration.sessions)
     for (const CellRuns& cell : session.cells) {

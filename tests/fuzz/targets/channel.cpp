@@ -54,7 +54,8 @@ void read_log(std::string_view text) {
   const std::string tail = log.tail();
   require(find_bad_utf8(tail) == std::string::npos, "the end of a log is UTF-8");
   for (const char c : tail)
-    require(static_cast<unsigned char>(c) >= ' ' || c == '\n' || c == '\t', "the end of a log has no control characters");
+    require(static_cast<unsigned char>(c) >= ' ' || c == '\n' || c == '\t',
+            "the end of a log has no control characters");
 }
 
 const Registration here("channel", [](Input input) {

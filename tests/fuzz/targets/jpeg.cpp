@@ -16,7 +16,8 @@ const Registration here("jpeg", [](Input input) {
   if (size.width * size.height > max_pixels) return;
   RgbImage image;
   decode_jpeg(input, path, image);
-  require(image.pixels.size() == static_cast<std::size_t>(3 * image.width * image.height), "three bytes a pixel");
+  require(image.pixels.size() == static_cast<std::size_t>(3 * image.width * image.height),
+          "three bytes a pixel");
   std::array<std::uint8_t, 3 * 9 * 7> cut{};
   cut_out(image, 11, 9, 7, {0, 3, -2, 1}, cut);
 });

@@ -26,7 +26,8 @@ const std::filesystem::path& cell_folder() {
     for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = static_cast<std::uint8_t>(i * 31);
     for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i % 10);
     for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 5);
-    write_npy(made / "data/inputs.npy", {DType::u8, {samples, 2, 2, 3}}, std::span<const std::uint8_t>(inputs));
+    write_npy(made / "data/inputs.npy", {DType::u8, {samples, 2, 2, 3}},
+              std::span<const std::uint8_t>(inputs));
     write_npy(made / "data/tokens.npy", {DType::i32, {samples, 4}}, std::span<const std::int32_t>(tokens));
     write_npy(made / "data/labels.npy", {DType::i32, {samples}}, std::span<const std::int32_t>(labels));
     write_atomically(made / "data/image.jpg", plain_jpeg(6, 5, 200, 100, 50), false);

@@ -19,7 +19,8 @@ void read_labels(Input input) {
 void read_tensor(const std::filesystem::path& file, Input input) {
   const HostTensor tensor = read_npy(file);
   require(tensor.bytes.size() <= input.size(), "the data is part of the file");
-  require(tensor.type.bytes() == static_cast<std::int64_t>(tensor.bytes.size()), "as many bytes as the type says");
+  require(tensor.type.bytes() == static_cast<std::int64_t>(tensor.bytes.size()),
+          "as many bytes as the type says");
   const std::filesystem::path again = scratch() / "again.npy";
   write_npy(again, tensor);
   const HostTensor same = read_npy(again);

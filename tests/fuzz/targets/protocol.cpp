@@ -11,7 +11,8 @@ namespace {
 
 void read_command(std::string_view line) {
   const protocol::Command command = protocol::parse_command(line);
-  require(protocol::parse_command(protocol::write(command)).verb == command.verb, "a command survives the wire");
+  require(protocol::parse_command(protocol::write(command)).verb == command.verb,
+          "a command survives the wire");
 }
 
 void read_event(std::string_view line) {

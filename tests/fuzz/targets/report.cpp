@@ -57,7 +57,8 @@ void show_all(const Report& report) {
 void compare_with_itself(const Report& report) {
   const Comparison comparison = compare(report, report, {});
   for (const CellVerdict& cell : comparison.cells)
-    require(cell.verdict != Verdict::slower && cell.verdict != Verdict::faster, "a report is as fast as itself");
+    require(cell.verdict != Verdict::slower && cell.verdict != Verdict::faster,
+            "a report is as fast as itself");
   comparison_tables(comparison);
   comparison_markdown(comparison);
   comparison_junit(comparison);
@@ -76,7 +77,8 @@ void resume(const Report& report) {
     other_library(row, hello);
     take_hello(row, hello);
   }
-  if (const auto found = report.run.find("config"); found != report.run.end()) config_from_json(*found, "fuzz");
+  if (const auto found = report.run.find("config"); found != report.run.end())
+    config_from_json(*found, "fuzz");
 }
 
 const Registration here("report", [](Input input) {

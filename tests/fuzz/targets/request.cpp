@@ -24,7 +24,8 @@ void read_batches(const std::filesystem::path& file) {
   const ExamBatches batches = read_exam_batches(file);
   const std::int64_t samples = batches.count() * batches.distinct;
   require(samples >= batches.count(), "as many samples as can be counted");
-  for (const std::int64_t row : batches.row_of) require(row >= 0 && row < batches.distinct, "a row is a sample");
+  for (const std::int64_t row : batches.row_of)
+    require(row >= 0 && row < batches.distinct, "a row is a sample");
 }
 
 void read_continuation(const std::filesystem::path& file) {

@@ -54,7 +54,8 @@ const Registration here("tensors", [](Input input) {
   for (const std::string& name : tensors.names()) {
     const HostTensor& tensor = *tensors.find(name);
     if (tensor.type.dtype == DType::f32 && tensors.refusal(name, tensor.type).empty())
-      for (const double value : tensors.required(name)) require(std::isfinite(value), "what is taken is finite");
+      for (const double value : tensors.required(name))
+        require(std::isfinite(value), "what is taken is finite");
   }
   require_verdicts(judge_audit(tensors, {.told = {{3, 0.5}, {7, 0.25}}, .own_loader = true}, precision));
   require_verdicts(judge_draws(tensors, program, Task::train));

@@ -37,7 +37,8 @@ void read_schedule(const std::string& value) {
   const RateSchedule schedule = RateSchedule::parse(value);
   require(RateSchedule::parse(schedule.text()).text() == schedule.text(), "a schedule has one spelling");
   const RateSchedule whole = schedule.over(10);
-  for (const std::int64_t step : {std::int64_t{0}, std::int64_t{1}, std::int64_t{99}, std::int64_t{100'000'000}}) {
+  for (const std::int64_t step :
+       {std::int64_t{0}, std::int64_t{1}, std::int64_t{99}, std::int64_t{100'000'000}}) {
     const double rate = whole.rate(0.1, step, 10);
     require(!std::isnan(rate) && rate >= 0, "a rate is not negative");
   }
@@ -45,7 +46,8 @@ void read_schedule(const std::string& value) {
 
 void read_augmentation(const std::string& value) {
   const Augmentation augmentation = Augmentation::parse(value);
-  require(Augmentation::parse(augmentation.text()).text() == augmentation.text(), "an augmentation has one spelling");
+  require(Augmentation::parse(augmentation.text()).text() == augmentation.text(),
+          "an augmentation has one spelling");
 }
 
 void read_duration(const std::string& value) {
@@ -60,7 +62,8 @@ void read_share(const std::string& value) {
 
 void read_side(const std::string& value) {
   const AbSide side = parse_side(value, "--a");
-  for (const auto& [name, given] : side.values) require(given.size() == 1, "a side has one value of an option");
+  for (const auto& [name, given] : side.values)
+    require(given.size() == 1, "a side has one value of an option");
 }
 
 void read_size(const OpWorkload& op, const std::string& value) {

@@ -98,7 +98,8 @@ TEST(Shift, OfSamplesTooLargeToCountIsNearlyTheExactOne) {
     EXPECT_NEAR(normal.interval->lower, exact.interval->lower, 5e-3);
     EXPECT_NEAR(normal.interval->upper, exact.interval->upper, 5e-3);
     EXPECT_NEAR(normal.interval->confidence, confidence, 2e-4);
-    const Shift few = paired_shift(mixed(584, -0.3), confidence), many = paired_shift(mixed(585, -0.3), confidence);
+    const Shift few = paired_shift(mixed(584, -0.3), confidence),
+                many = paired_shift(mixed(585, -0.3), confidence);
     EXPECT_NEAR(many.interval->lower, few.interval->lower, 5e-3);
     EXPECT_NEAR(many.interval->upper, few.interval->upper, 5e-3);
     EXPECT_NEAR(many.interval->confidence, confidence, 2e-4);

@@ -36,7 +36,8 @@ TEST(ExamContinuation, RefusesALengthThatIsNotFinite) {
   const auto file = folder / "continuation.json";
   write_atomically(file, R"({"seconds": 0.5, "fewest": 2, "most": 9})", false);
   EXPECT_EQ(read_exam_continuation(file).seconds, 0.5);
-  write_atomically(file, R"({"seconds": null, "not_finite": {"seconds": "nan"}, "fewest": 2, "most": 9})", false);
+  write_atomically(file, R"({"seconds": null, "not_finite": {"seconds": "nan"}, "fewest": 2, "most": 9})",
+                   false);
   EXPECT_THROW(read_exam_continuation(file), JsonError);
 }
 
@@ -45,7 +46,8 @@ TEST(CellRequest, RefusesALengthThatIsNotFinite) {
   const auto file = folder / "request.json";
   const auto clock_of = [](std::string_view block) {
     return R"({"protocol": 1, "task": "train", "mode": "graph", "precision": "fp32", "batch": 4,
-               "clock": {"kind": "steps", )" + std::string(block) + "}}";
+               "clock": {"kind": "steps", )" +
+           std::string(block) + "}}";
   };
   write_atomically(file, clock_of(R"("block_seconds": 0.5)"), false);
   EXPECT_EQ(read_request(file).clock->block_seconds, 0.5);

@@ -65,7 +65,8 @@ TEST(Message, keeps_settings_that_are_no_text) {
 
 TEST(Message, RefusesNegativeBytes) {
   for (const char* event : {"compiled", "ran"}) {
-    const std::string line = R"({"event": ")" + std::string(event) + R"(", "seconds": 1, "memory": {"arena": -5}})";
+    const std::string line =
+        R"({"event": ")" + std::string(event) + R"(", "seconds": 1, "memory": {"arena": -5}})";
     EXPECT_THAT(error_of(line), HasSubstr("memory/arena: -5 is below 0"));
   }
 }
