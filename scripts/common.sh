@@ -1,15 +1,15 @@
-# Sourced by the scripts beside it: where things are, and how to say what is done.
+# Sourced by the other scripts: paths, and functions for messages and builds.
 # shellcheck shell=bash
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 share=${XDG_DATA_HOME:-$HOME/.local/share}/assay
-# shellcheck disable=SC2034  # used by who sources this
+# shellcheck disable=SC2034  # used by the scripts that source this
 tools=$share/tools
 # The variables of the same names reach CMake and the program.
 export ASSAY_ONEDNN_ROOT=${ASSAY_ONEDNN_ROOT:-$share/onednn}
 export ASSAY_CUDNN_FRONTEND_ROOT=${ASSAY_CUDNN_FRONTEND_ROOT:-$share/cudnn_frontend}
 export ASSAY_ENVIRONMENTS=${ASSAY_ENVIRONMENTS:-$share/environments}
-# ccache: what one checkout has compiled another need not compile again.
+# ccache: checkouts share compiled files.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1
 cores=$(nproc)
 

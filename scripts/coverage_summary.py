@@ -18,16 +18,16 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("harness", "workloads", "backends")
 BATCH = 50  # files for one call of gcov
 
-# Of each file: whether a line was executed, by its number.
+# For each file: whether a line was executed, by line number.
 Lines = dict[Path, dict[int, bool]]
 
 
 def gcov(notes: list[Path]) -> Iterator[dict[str, Any]]:
-    """Yield what gcov prints of each object file. Without a .gcda it never ran: no line was executed."""
+    """Yield gcov's output for each object file. Without a .gcda it never ran: no line was executed."""
     for first in range(0, len(notes), BATCH):
         command = ["gcov", "--json-format", "--stdout", *map(str, notes[first : first + BATCH])]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:  # a build that was interrupted, or another compiler's
+        if done.returncode != 0:  # an interrupted build, or another compiler
             sys.exit(f"error: gcov cannot read the counts: {done.stderr.strip()}")
         for line in done.stdout.splitlines():
             if line.startswith("{"):
@@ -57,7 +57,7 @@ def folder_of(path: Path) -> str:
 
 
 def summary(lines: Lines) -> list[str]:
-    """Return a line for each folder, and one for all."""
+    """Return one line per folder, and one for all."""
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for path, executed in lines.items():
         for name in (folder_of(path), "all"):

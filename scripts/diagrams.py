@@ -2,7 +2,7 @@
 """Draws the diagrams of docs/pictures: each .txt there becomes an .svg of the same name.
 
 scripts/diagrams.py          write them
-scripts/diagrams.py --check  exit with 1 if one is not what its text gives
+scripts/diagrams.py --check  exit with 1 if one does not match its text
 
 A text begins with `boxes WIDTH HEIGHT` or `sequence WIDTH`; # begins a comment.
 Quoted words are labels, and | in a label begins a new line.
@@ -12,7 +12,7 @@ Quoted words are labels, and | in a label begins a new line.
                arrow FROM TO ["label"]            between the nearest edges of two boxes
     sequence:  actor NAME "label"                 a lifeline, from left to right
                FROM -> TO "label"                 a message; FROM and TO may be the same
-               note NAME "label"                  something that NAME does by itself
+               note NAME "label"                  an action of NAME without a message
                phase "label"                      a line over all lifelines
 """
 
@@ -26,7 +26,7 @@ from xml.sax.saxutils import escape
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 INK, QUIET, PAPER, FILL, FRAME = "#1f2933", "#52606d", "#ffffff", "#e8f1fb", "#f5f7fa"
-LINE = 17  # between two lines of a label
+LINE = 17  # distance of two lines of a label
 
 
 class DiagramError(Exception):
@@ -91,7 +91,7 @@ class Canvas:
 
 
 def edge_points(a: Box, b: Box) -> tuple[float, float, float, float]:
-    """The ends of an arrow from a to b: across the gap between them, in the middle of what they share."""
+    """The ends of an arrow from a to b: across the gap between them, in the middle of their common range."""
 
     def shared(low_a: float, high_a: float, low_b: float, high_b: float) -> float | None:
         low, high = max(low_a, low_b), min(high_a, high_b)

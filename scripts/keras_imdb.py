@@ -4,7 +4,7 @@ imdb.npz is a zip archive of x_train.npy, y_train.npy, x_test.npy and y_test.npy
 lists of word ranks (1 is the most frequent word), one list per text; y is 0 (negative) or 1 (positive).
 
 A pickle is a program. Its opcodes are checked first, and only those that build an array of lists of numbers
-are accepted. Names stand for classes of this file, so that no code of the archive's choice runs.
+are accepted. Names are resolved to classes of this file, so the archive cannot choose the code that runs.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-# As harness/conductor/data/text_tokens.hpp.
+# The same values as in harness/conductor/data/text_tokens.hpp.
 PADDING, START, UNKNOWN, FIRST_WORD = 0, 1, 2, 3
 VOCABULARY = 5000
 LENGTH = 500
 
-MAX_BYTES = 128 << 20  # of the four members together; Keras's have about 35 MB
+MAX_BYTES = 128 << 20  # of the four members together; Keras's archive has about 35 MB
 MAX_ARCHIVE = 2 * MAX_BYTES
 MAX_RANK = 2**31 - 1
 MAX_TEXT = 4096  # bytes of a name in a pickle
@@ -34,11 +34,11 @@ MAX_STRUCTURE = 64  # opcodes of a pickle that are neither numbers, lists nor th
 
 
 class ConversionError(Exception):
-    """The archive cannot be converted: what was found where, and what is accepted."""
+    """The archive cannot be converted: what was found, where, and what is accepted."""
 
 
 def require_archive(path: Path) -> None:
-    """Refuse, before any of it is read, what is not a file or is too large to be the archive."""
+    """Before reading: refuse a path that is not a file, and a file that is too large to be the archive."""
     if not path.is_file():
         raise ConversionError(f"{path}: is not a file")
     if path.stat().st_size > MAX_ARCHIVE:
@@ -46,11 +46,11 @@ def require_archive(path: Path) -> None:
 
 
 def read_members(path: Path, names: list[str], limit: int = MAX_BYTES) -> dict[str, bytes]:
-    """Return the members' contents. Their checksums are right and they have `limit` bytes at most."""
+    """Return the members' contents. Their checksums are correct and they have at most `limit` bytes."""
     try:
         with zipfile.ZipFile(path) as archive:
             return dict(_contents(archive, path, names, limit))
-    # NotImplementedError and RuntimeError: of zipfile, for a method it does not know, and for encryption.
+    # zipfile raises NotImplementedError for an unknown method, and RuntimeError for encryption.
     except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, ValueError, RuntimeError) as error:
         raise ConversionError(f"{path}: is not a whole zip archive: {error}") from error
 
@@ -73,7 +73,7 @@ def _contents(
         if total > limit:
             raise ConversionError(f"{path}: its arrays have more than {limit} bytes")
         with archive.open(info) as member:
-            content = member.read(info.file_size + 1)  # without a limit zlib inflates 2 GiB before it is cut
+            content = member.read(info.file_size + 1)  # without a limit zlib inflates 2 GiB before the cut
         if len(content) != info.file_size:
             raise ConversionError(f"{path}: '{name}' has {len(content)} of {info.file_size} bytes")
         yield name, content
@@ -116,8 +116,8 @@ def read_labels(content: bytes, where: str) -> list[int]:
     return labels.tolist()
 
 
-# Numbers below 2^31, lists, marks, frames, and the memo up to 2^24 entries: its size is what the unpickler
-# allocates. A run is limited because `re` keeps a record of each repetition.
+# Numbers below 2^31, lists, marks, frames, and the memo up to 2^24 entries: the unpickler allocates its size.
+# A run is limited because `re` keeps a record of each repetition.
 CONTENT = re.compile(rb"(?:K.|M..|J....|[\](ae\x94]|[qh].|r...\x00|j....|\x95........){1,4096}", re.DOTALL)
 # Protocol, tuples, None, booleans, global names, calls and states.
 STRUCTURE = re.compile(
@@ -128,7 +128,7 @@ TEXT = re.compile(rb"[CU\x8c](.)|[BTX](....)", re.DOTALL)
 
 
 def check_opcodes(pickled: bytes, where: str) -> None:
-    """Refuse a pickle that has an opcode, or as many of them, as no array of lists of numbers needs."""
+    """Refuse a pickle with an opcode, or a number of opcodes, that no array of lists of numbers needs."""
     at = structure = 0
     while pickled[at : at + 1] != b".":
         if content := CONTENT.match(pickled, at):
@@ -162,7 +162,7 @@ class ObjectArray:
         self.items: list[Any] | None = None
 
     def __setstate__(self, state: Any) -> None:
-        """Accept (version, shape, dtype, whether in Fortran's order, list of the elements)."""
+        """Accept (version, shape, dtype, whether in Fortran order, list of the elements)."""
         if not isinstance(state, tuple) or len(state) != 5 or not isinstance(state[4], list):
             raise pickle.UnpicklingError("the state of an array is not as numpy writes it")
         self.items = state[4]
@@ -215,7 +215,7 @@ def unpickle_lists(pickled: bytes, where: str) -> list[list[int]]:
     check_opcodes(pickled, where)
     try:
         found = Unpickler(io.BytesIO(pickled), encoding="latin-1").load()
-    # pickle does not list what a damaged file raises. Only pickle and the classes above run here.
+    # The exceptions for a damaged file are not documented. Only pickle and the classes above run here.
     except Exception as error:
         raise ConversionError(f"{where}: the pickle cannot be read: {error}") from error
     if not isinstance(found, ObjectArray) or found.items is None:
@@ -225,7 +225,7 @@ def unpickle_lists(pickled: bytes, where: str) -> list[list[int]]:
         if type(text) is not list:
             raise ConversionError(f"{where}: element {i} is not a list of numbers")
         numbers += len(text)
-        if numbers > len(pickled):  # every number has its opcode, unless the memo repeats a list
+        if numbers > len(pickled):  # each number has an opcode, unless the memo repeats a list
             raise ConversionError(f"{where}: repeats its lists beyond its own size")
         if not set(map(type, text)) <= {int, bool}:
             raise ConversionError(f"{where}: element {i} is not a list of numbers")
@@ -246,10 +246,10 @@ def read_texts(content: bytes, where: str) -> list[list[int]]:
 
 
 def tokens_of(ranks: list[int], length: int = LENGTH) -> list[int]:
-    """Return a row as keras.datasets.imdb.load_data(num_words=5000) and pad_sequences(maxlen=500) make it.
+    """Return the same row as keras.datasets.imdb.load_data(num_words=5000) and pad_sequences(maxlen=500).
 
     The word of rank r is r + 3. A text that is too long loses its beginning, first the start token. A short
-    one is padded in front.
+    text is padded at the beginning.
     """
     kept = ranks[-length:]
     row = [PADDING] * (length - len(kept))
@@ -287,7 +287,7 @@ def write_npy(path: Path, values: array[int], shape: tuple[int, ...]) -> None:
 
 
 def convert(archive: Path, folder: Path, train: int, test: int) -> None:
-    """Write folder/inputs.npy, i32 (train + test, 500), and folder/labels.npy, or neither.
+    """Write folder/inputs.npy, i32 (train + test, 500), and folder/labels.npy; both or neither.
 
     The samples are in the order training, validation, test. The archive's test half is ordered by class, so
     its samples 0, 2, 4, ... are for validation and 1, 3, 5, ... for the test. Raises ConversionError and

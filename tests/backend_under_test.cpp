@@ -3,7 +3,7 @@
 #define ASSAY_STRING_OF(name) #name
 #define ASSAY_STRING(name) ASSAY_STRING_OF(name)
 
-// What a backend exports beside its worker.
+// The symbol that a backend exports in addition to its worker.
 namespace assay::ASSAY_BACKEND_UNDER_TEST {
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
 }

@@ -1,4 +1,4 @@
-// The kernel backend that a program is linked with. What uses it is compiled once and linked with each of
+// The kernel backend that a program is linked with. Its users are compiled once and linked with each of
 // them.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace assay::under_test {
 // As in backends/<name>.
 extern const std::string backend;
 
-// Its modes that plan a whole graph ahead: each has lowerings of its own.
+// Its modes that plan a whole graph ahead: each has its own lowerings.
 inline std::vector<std::string> planned_modes() {
   if (backend == "onednn") return {"graph", "primitives"};
   return {"graph"};
@@ -25,7 +25,7 @@ inline std::vector<std::string> all_modes() {
   return modes;
 }
 
-// Throws Unavailable with the reason where its device is not here.
+// Throws Unavailable with the reason if its device is missing.
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
 
 }  // namespace assay::under_test

@@ -42,7 +42,7 @@ inline std::string jpeg_of(const std::vector<std::uint8_t>& pixels, unsigned wid
   return text;
 }
 
-// One colour all over.
+// An image of one colour.
 inline std::string plain_jpeg(unsigned width, unsigned height, std::uint8_t red, std::uint8_t green,
                               std::uint8_t blue) {
   std::vector<std::uint8_t> pixels;

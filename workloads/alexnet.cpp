@@ -9,8 +9,8 @@ Workload alexnet() {
           "C(64,11,4)-P-C(192,5)-P-C(384,3)-C(256,3)-C(256,3)-P-FC4096-FC4096-FC1000, ReLU, MaxP(3,2)",
       .source =
           "convnet-benchmarks, torch7/imagenet_winners/alexnet.lua (commit 5b96dbc): AlexNet of Krizhevsky's "
-          "\"One weird trick\" (2014) without normalisation and dropout. There is no update; plain SGD is "
-          "ours, and so is max(x, 0) where it has Threshold(0, 1e-6) behind the linear layers",
+          "\"One weird trick\" (2014) without normalisation and dropout. The original has no update, and "
+          "Threshold(0, 1e-6) after the linear layers; plain SGD and max(x, 0) are ours",
       .dataset = "synthetic",
       .sample_shape = {3, 224, 224},
       .classes = 1000,

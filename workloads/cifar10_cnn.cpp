@@ -3,7 +3,7 @@
 namespace assay {
 namespace {
 
-// Two convolutions, the first padded to keep the size, the second not; then a pool and a dropout.
+// Two convolutions, the first padded to keep the size, the second without padding; then a pool and a dropout.
 ValueId block(GraphBuilder& b, ValueId x, std::int64_t channels, int number) {
   const auto name = [&](const char* stem, int n) { return stem + std::to_string(n); };
   x = b.relu(b.convolution(name("conv", 2 * number - 1), x, channels, {.kernel = 3, .padding = 1}),
@@ -22,11 +22,11 @@ Workload cifar10_cnn() {
           "2 x [C(3) same, C(3), MaxP(2,2), dropout .25] of 32 and 64 channels, FC512, dropout .5, FC10",
       .source =
           "Keras's example cifar10_cnn.py, which Paltenghi et al. 2020 ran as TensorFlow's CIFAR-10 tutorial:"
-          " RMSprop 1e-4 with decay 1e-6, batch 256; rho 0.9 and epsilon 1e-7 are Keras's own",
+          " RMSprop 1e-4 with decay 1e-6, batch 256; rho 0.9 and epsilon 1e-7 are Keras's defaults",
       .dataset = "cifar10",
       .sample_shape = {3, 32, 32},
       .classes = 10,
-      .parameters = 1250858,  // as Keras's summary() says
+      .parameters = 1250858,  // as Keras's summary() prints
       .batch = 256,
       .small = {.batch = 16},
       .optimizer = {.kind = "rmsprop", .decay = 0.9, .epsilon = 1e-7},

@@ -7,7 +7,7 @@
 namespace assay {
 namespace {
 
-// Channels of one inception: 1x1; 1x1 in front of 3x3; 1x1 in front of 5x5; behind the pool.
+// Channels of one inception: 1x1; 1x1 before 3x3; 3x3; 1x1 before 5x5; 5x5; 1x1 after the pool.
 struct Inception {
   const char* name;
   std::int64_t ones, before_threes, threes, before_fives, fives, pooled;
@@ -69,9 +69,9 @@ Workload googlenet() {
           "ReLU, MaxP(3,2,1)",
       .source =
           "convnet-benchmarks, torch7/imagenet_winners/googlenet.lua (commit 5db156e): Szegedy et al. 2014 "
-          "without normalisation, dropout and auxiliary classifiers, with a ReLU behind the last layer. "
-          "There is no update; Adam is ours, since three steps of plain SGD at the check's rates leave "
-          "what is finite over 22 layers without normalisation",
+          "without normalisation, dropout and auxiliary classifiers, with a ReLU after the last layer. "
+          "The original has no update; Adam is ours, because three steps of plain SGD at the check's rates "
+          "give values that are not finite over 22 layers without normalisation",
       .dataset = "synthetic",
       .sample_shape = {3, 224, 224},
       .classes = 1000,

@@ -8,8 +8,8 @@ Workload overfeat() {
               "C(96,11,4)-P-C(256,5)-P-C(512,3)-C(1024,3)-C(1024,3)-P-FC3072-FC4096-FC1000, ReLU, MaxP(2,2)",
           .source =
               "convnet-benchmarks, torch7/imagenet_winners/overfeat.lua (commit 5b96dbc): the fast model of "
-              "Sermanet et al. 2013 without dropout. There is no update; plain SGD is ours, and so is max(x, "
-              "0) where it has Threshold(0, 1e-6) behind the linear layers",
+              "Sermanet et al. 2013 without dropout. The original has no update, and Threshold(0, 1e-6) "
+              "after the linear layers; plain SGD and max(x, 0) are ours",
           .dataset = "synthetic",
           .sample_shape = {3, 231, 231},
           .classes = 1000,

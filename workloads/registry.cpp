@@ -21,7 +21,7 @@ const Workload& find_workload(std::string_view name) {
     if (workload.name == name) return workload;
     known.push_back(workload.name);
   }
-  throw GraphError(fmt::format("'{}' is no workload{}", name.substr(0, 80), suggestion(name, known)));
+  throw GraphError(fmt::format("'{}' is not a workload{}", name.substr(0, 80), suggestion(name, known)));
 }
 
 }  // namespace assay

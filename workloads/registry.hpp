@@ -1,5 +1,5 @@
-// The networks of this build: one line each, in the order in which they are listed. Each is a function
-// `Workload <name>()` in workloads/<name>.cpp; forms of one network share a file.
+// The networks of this build, one per line, in the order of `assay list`. Each is a function
+// `Workload <name>()` in workloads/<name>.cpp; variants of a network share a file.
 #pragma once
 
 #include "workloads/workload.hpp"

@@ -16,7 +16,7 @@ struct Stage {
 constexpr std::array stages{Stage{3, 64}, Stage{4, 128}, Stage{6, 256}, Stage{3, 512}};
 constexpr std::int64_t expansion = 4;
 
-// In what the two forms differ.
+// The differences between the two variants.
 struct Form {
   bool bias;  // in the convolutions
   double momentum, epsilon;
@@ -68,12 +68,12 @@ Workload resnet50() {
               "square images of any size",
           .source =
               "He et al. 2015: the stride in the first 1x1 convolution of a stage and in its projection, "
-              "which is normalised; no bias in front of a batch norm; He-normal weights. SGD with momentum "
+              "which is normalised; no bias before a batch norm; He-normal weights. SGD with momentum "
               "0.9, rate 0.1 and batch 32 are ours (the paper's batch is 256)",
           .dataset = "synthetic",
           .sample_shape = {3, 224, 224},
           .classes = 1000,
-          .parameters = 25557032,  // as the paper says
+          .parameters = 25557032,  // as in the paper
           .batch = 32,
           .small = {.batch = 4, .sample_shape = {3, 32, 32}, .classes = 10},
           .optimizer = {.kind = "sgd"},
@@ -84,24 +84,23 @@ Workload resnet50() {
 }
 
 Workload resnet50_keras() {
-  return {
-      .name = "resnet50_keras",
-      .description = "ResNet-50 v1 as keras.applications has it: a bias in every convolution",
-      .source =
-          "keras_applications 1.0.6, which Keras 2.2.4 brings and Smartia ran: resnet50 with a bias in every "
-          "convolution and batch norm with momentum 0.99 and epsilon 1e-3. RMSprop 1e-4 and batch 16 are "
-          "those of the study",
-      .dataset = "synthetic-noise",
-      .sample_shape = {3, 224, 224},
-      .classes = 1000,
-      .parameters = 25636712 - 53120,  // Keras's summary() minus the running statistics
-      .batch = 16,
-      .small = {.batch = 4, .sample_shape = {3, 32, 32}, .classes = 10},
-      .optimizer = {.kind = "rmsprop"},
-      .learning_rate = 1e-4,
-      .network = [](GraphBuilder& b, ValueId x, std::int64_t classes) {
-        return network(b, of_keras, x, classes);
-      }};
+  return {.name = "resnet50_keras",
+          .description = "ResNet-50 v1 as in keras.applications: a bias in every convolution",
+          .source =
+              "keras_applications 1.0.6 of Keras 2.2.4, which Smartia ran: resnet50 with a bias in every "
+              "convolution and batch norm with momentum 0.99 and epsilon 1e-3. RMSprop 1e-4 and batch 16 are "
+              "those of the study",
+          .dataset = "synthetic-noise",
+          .sample_shape = {3, 224, 224},
+          .classes = 1000,
+          .parameters = 25636712 - 53120,  // Keras's summary() minus the running statistics
+          .batch = 16,
+          .small = {.batch = 4, .sample_shape = {3, 32, 32}, .classes = 10},
+          .optimizer = {.kind = "rmsprop"},
+          .learning_rate = 1e-4,
+          .network = [](GraphBuilder& b, ValueId x, std::int64_t classes) {
+            return network(b, of_keras, x, classes);
+          }};
 }
 
 }  // namespace assay

@@ -8,9 +8,9 @@ namespace {
 constexpr int stages = 3;
 constexpr int blocks_per_stage = 9;  // 6 * 9 + 2 weighted layers
 constexpr std::int64_t first_channels = 16;
-constexpr std::int64_t last_window = 8;  // the whole of the last image for 32 x 32 pixels
+constexpr std::int64_t last_window = 8;  // the whole last image for 32 x 32 pixels
 
-// Keras's defaults, which the example does not touch.
+// Keras's defaults, which the example does not change.
 constexpr double momentum = 0.99;
 constexpr double epsilon = 1e-3;
 
@@ -62,7 +62,7 @@ Workload resnet56() {
           "the channels change, stride 2 in a block's first convolution, batch norm with momentum 0.99 and "
           "epsilon 1e-3, He-normal weights, Adam 1e-3, batch 32. Not taken over: its L2 penalty of 1e-4 on "
           "the weights of the convolutions and its steps of the learning rate (options of a run), 'same' "
-          "padding at stride 2, which pads below and right alone (here all sides, as in the paper's own "
+          "padding at stride 2, which pads only below and right (here all sides, as in the paper's own "
           "code), and the truncation of He-normal draws",
       .dataset = "cifar10",
       .sample_shape = {3, 32, 32},

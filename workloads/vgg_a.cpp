@@ -10,8 +10,8 @@ Workload vgg_a() {
               "C64-P-C128-P-2xC256-P-2xC512-P-2xC512-P-FC4096-FC4096-FC1000, C(3) padded, ReLU, MaxP(2,2)",
           .source =
               "convnet-benchmarks, torch7/imagenet_winners/vgg_a.lua (commit 5b96dbc): configuration A of "
-              "Simonyan & Zisserman 2014 without dropout. There is no update; plain SGD is ours, and so is "
-              "max(x, 0) where it has Threshold(0, 1e-6) behind the linear layers",
+              "Simonyan & Zisserman 2014 without dropout. The original has no update, and Threshold(0, 1e-6) "
+              "after the linear layers; plain SGD and max(x, 0) are ours",
           .dataset = "synthetic",
           .sample_shape = {3, 224, 224},
           .classes = 1000,

@@ -1,4 +1,4 @@
-// A named computation: what to build, on which data, with which hyper-parameters. It names no backend.
+// A named network with its data and hyper-parameters. It names no backend.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace assay {
 
 // The size of a network that tests check against the oracle.
 struct SmallForm {
-  std::int64_t batch = 0;   // 0: the network as it is
+  std::int64_t batch = 0;   // 0: the network itself
   Shape sample_shape = {};  // empty: the default one
   std::int64_t classes = 0;
 };
@@ -27,9 +27,9 @@ struct Workload {
   Shape sample_shape;            // of one sample: (1, 28, 28)
   std::int64_t vocabulary = 0;   // above 0: samples are i32 tokens below it, otherwise f32
   std::int64_t classes = 0;
-  std::int64_t parameters = 0;  // expected, with the default samples and classes; tests hold the graph to it
+  std::int64_t parameters = 0;  // expected, with the default samples and classes; checked by tests
   std::int64_t batch = 0;       // the default
-  SmallForm small = {};         // of a network that is too deep or too large to be checked quickly
+  SmallForm small = {};         // for a network that is too deep or too large to check quickly
   bool sparse_embedding_gradients = false;  // row-sparse, for the tables of all embeddings
   OptimizerSpec optimizer = {};
   double learning_rate = 0;           // the base rate of the schedule
@@ -39,14 +39,14 @@ struct Workload {
   // Adds the layers to the builder, from `inputs` (N, sample_shape...) to logits (N, classes).
   std::function<ValueId(GraphBuilder& builder, ValueId inputs, std::int64_t classes)> network;
 
-  // The program for a batch, of the default samples and classes or of others (another data set). Throws
-  // GraphError when the batch or the shape does not fit.
+  // The program for a batch, with the default samples and classes or with others (another data set). Throws
+  // GraphError if the batch or the shape does not fit.
   Program build(std::int64_t batch_size) const { return build(batch_size, sample_shape, classes); }
   Program build(std::int64_t batch_size, const Shape& sample, std::int64_t class_count) const;
   Program build_small() const;
 };
 
-// In the order of registry.cpp; alive for the whole program.
+// In the order of registry.cpp; valid until the program ends.
 std::span<const Workload> all_workloads();
 // Throws GraphError with the nearest known name.
 const Workload& find_workload(std::string_view name);

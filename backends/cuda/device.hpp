@@ -1,5 +1,5 @@
-// The device that a library runs on: memory, a stream, the vendor's products. There are two: gpu/ for a GPU,
-// and host/, which runs the same kernels on the host for the tests.
+// The device that a library runs on: memory, a stream, the vendor's products. There are two implementations:
+// gpu/ for a GPU, and host/, which runs the same kernels on the host for the tests.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace assay::cuda {
 struct DeviceOptions {
   double memory_fraction = 0;   // of the device's memory; 0: all of it
   std::int64_t memory_cap = 0;  // bytes; 0: no cap
-  bool deterministic = false;   // only algorithms that give the same bits run by run
+  bool deterministic = false;   // only algorithms that give the same bits in each run
 };
 
 // Used from one thread.
@@ -27,15 +27,15 @@ class Device {
   virtual Stream stream() = 0;
   // Throw Unsupported.
   virtual std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) = 0;
-  // Equal ones may be one and the same.
+  // Equal specs may share one object.
   virtual std::shared_ptr<Convolution> convolution(const ConvolutionSpec& spec) = 0;
   virtual std::unique_ptr<Lstm> lstm(const LstmSpec& spec) = 0;
-  // Captures what `enqueue` enqueues. Null where there is nothing to capture into.
+  // Captures the work that `enqueue` enqueues. Null if the device cannot capture.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue) = 0;
   virtual void synchronize() = 0;
 };
 
-// Throws Unavailable where there is none.
+// Throws Unavailable if there is no device.
 std::unique_ptr<Device> open_device(const DeviceOptions& options);
 
 }  // namespace assay::cuda

@@ -11,11 +11,11 @@ namespace assay::cuda {
 
 enum class Layout : std::uint8_t { plain, channels_last };
 
-// Of what has not four dimensions, or one channel, or one pixel, both layouts are the same: then it is plain.
+// Plain if both layouts are equal: fewer or more than four dimensions, one channel, or one pixel.
 Format format_of(const TensorType& type, Layout layout);
-// Of a format of this backend.
+// The layout of a format of this backend.
 Layout layout_of(const Format& format);
-// Storage of `bytes` that only the kernels of its op read, laid out like an image in `layout`.
+// Storage of `bytes` that only the kernels of its op read, with the layout of an image in `layout`.
 Format opaque_format(std::int64_t bytes, Layout layout);
 
 // Elements between neighbours in each dimension of (N, C, H, W).

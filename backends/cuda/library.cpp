@@ -42,8 +42,8 @@ std::string CudaLibrary::unsupported(const Graph& graph, const Node& node) const
 
 Format CudaLibrary::plain(const TensorType& type) const { return format_of(type, Layout::plain); }
 
-// All in order, so that layouts flow from the images to the loss and back; but the narrow copy of a parameter
-// takes the layout that its readers chose, and a dropout mask lies as what it drops from.
+// In order, so that layouts propagate from the images to the loss and back. Exceptions: the narrow copy of a
+// parameter takes the layout that its readers chose, and a dropout mask takes that of its operand.
 bool CudaLibrary::leads(const Graph& graph, const Node& node) const {
   if (node.op->name() == "dropout_mask") return false;
   return node.op->name() != "cast" || graph.value(node.inputs[0]).role != Role::parameter;

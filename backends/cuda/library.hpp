@@ -1,4 +1,4 @@
-// CUDA as a kernel library: what the shared executor asks for.
+// CUDA as a kernel library for the shared executor.
 #pragma once
 
 #include "backends/cuda/lowering.hpp"
@@ -26,12 +26,12 @@ class CudaLibrary final : public KernelLibrary {
   Context context_;
 };
 
-// What a graph is rewritten into, and why a node cannot be lowered: decided without a device.
+// The rewriting of a graph, and the reason if a node cannot be lowered: decided without a device.
 Graph fused(const Graph& graph);
 std::string reason_against(const Graph& graph, const Node& node);
 
-// What the backend compiles with; also what the conformance suite and the benchmarks of the ops take. Throws
-// Unavailable where there is no device.
+// The library of the backend, also used by the conformance suite and the benchmarks of the ops. Throws
+// Unavailable if there is no device.
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
 
 }  // namespace assay::cuda

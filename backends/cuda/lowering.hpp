@@ -1,4 +1,4 @@
-// What the lowering of one node is given, and the table of the ops that this backend has.
+// The arguments of a node's lowering, and the table of this backend's ops.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ struct Context {
   bool tf32 = false;
 };
 
-// Borrows everything for the time of one lowering.
+// Borrows everything until the lowering returns.
 struct Request {
   Request(Context& context_of, const Graph& graph_of, const Node& node_of, const Offer& offer_of);
 
@@ -39,24 +39,24 @@ struct Request {
     return static_cast<float>(node.attributes.number(attribute));
   }
 
-  // The layout of the first of these operands that has one, then what the readers of result 0 would like;
-  // plain where nobody has said.
+  // The layout of the first of these operands that has one, else the layout that the readers of result 0
+  // prefer, else plain.
   Layout follow(std::initializer_list<std::size_t> operands) const;
   Layout follow_all() const;
-  // What a product of matrices or a convolution in this precision is quickest in.
+  // The layout in which a matrix product or a convolution of this precision is fastest.
   Layout preferred() const;
 
   Context& context;
   const Graph& graph;
   const Node& node;
   const Offer& offer;
-  std::vector<TensorType> inputs, outputs;  // default where absent or opaque
+  std::vector<TensorType> inputs, outputs;  // default if absent or opaque
 };
 
 // All operands and results in `layout`, opaque ones undecided.
 Lowered draft(const Request& request, Layout layout);
 
-// Where the operands and results of one node lie while it is enqueued.
+// The addresses of the operands and results of a node while it is enqueued.
 struct Operands {
   std::vector<void*> inputs, outputs;
   void* scratch = nullptr;
@@ -76,11 +76,11 @@ struct Operands {
   }
 };
 
-// Enqueues what one node does.
+// Enqueues the work of one node.
 using Enqueue = std::function<void(const Operands&)>;
 std::unique_ptr<Kernel> make_kernel(Enqueue enqueue, std::string implementation);
 
-// Sizes in a node's scratch, one behind the other, each at a multiple of 256 bytes.
+// Places parts in a node's scratch, one after the other, each at a multiple of 256 bytes.
 class Scratch {
  public:
   std::int64_t add(std::int64_t bytes) {
@@ -100,8 +100,8 @@ auto with_type(DType dtype, const F& f) {
   return dtype == DType::bf16 ? f(Bf16{}) : f(float{});
 }
 
-// A node that goes element by element in one layout, over its first operand where it can: body(T{}, at)
-// gives what for_each() calls with each index, T as in with_type() of that operand.
+// An elementwise node in one layout, which overwrites its first operand if possible. body(T{}, at) returns
+// the function that for_each() calls with each index; T is the type of that operand, see with_type().
 template <typename Body>
 Lowered lower_elementwise(const Request& request, Layout layout, const Body& body) {
   Lowered lowered = draft(request, layout);
@@ -135,10 +135,10 @@ std::span<const OpEntry> pointwise_ops();
 std::span<const OpEntry> pool_ops();
 std::span<const OpEntry> reduce_ops();
 std::span<const OpEntry> softmax_ops();
-// Null when this backend does not have it.
+// Null if this backend does not have the op.
 const OpEntry* find_entry(std::string_view op);
 
-// Moves between the layouts of an image or a filter.
+// Converts between the layouts of an image or a filter.
 std::unique_ptr<Kernel> make_reorder(Context& context, const TensorType& type, Layout from, Layout to);
 
 }  // namespace assay::cuda

@@ -1,5 +1,5 @@
-// Starts the worker that is linked with CUDA's libraries, where they can be loaded; elsewhere it answers in
-// its place that they are not there, and which.
+// Starts the worker that is linked with CUDA's libraries, if they can be loaded. If not, it answers for the
+// worker and names the missing libraries.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ constexpr Needed needed[] = {{"libcuda.so.1", "install the driver of the NVIDIA 
                              {"libnvrtc.so.13", "install CUDA 13, or name its folder in LD_LIBRARY_PATH"},
                              {"libcudnn.so.9", "install cuDNN 9, or name its folder in LD_LIBRARY_PATH"}};
 
-// Empty when all are there.
+// Empty if no library is missing.
 std::string missing_library() {
   for (const Needed& library : needed) {
     if (::dlopen(library.file, RTLD_LAZY) == nullptr)

@@ -1,5 +1,5 @@
-// Products without a vendor's library: one thread or one team a result, right and slow. What the host runs
-// for the tests, and what a GPU runs where its library has no engine for a shape.
+// Products without a vendor's library: one thread or team per result, correct and slow. The host runs them in
+// the tests; a GPU runs them if its library has no engine for a shape.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@ namespace assay::cuda {
 std::unique_ptr<Matmul> make_own_matmul(const MatmulSpec& spec, Stream stream);
 std::unique_ptr<Convolution> make_own_convolution(const ConvolutionSpec& spec, Stream stream);
 
-// y[i] = y[i] + bias of its column, then max(y, 0): what a library's product is followed by where it cannot
-// fuse it. `columns` lie `step` elements apart: column = i / step % columns.
+// y[i] = y[i] + bias of its column, then max(y, 0): follows a library's product that cannot fuse it.
+// `columns` are `step` elements apart: column = i / step % columns.
 void add_bias(Stream stream, DType dtype, void* y, std::int64_t elements, const float* bias,
               std::int64_t columns, std::int64_t step, bool relu);
 // to[i] = from[i], from bf16 to f32

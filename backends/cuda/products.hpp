@@ -1,5 +1,5 @@
-// What NVIDIA's libraries compute for this backend: matrix products, convolutions and the LSTM, said without
-// their types.
+// The work that NVIDIA's libraries do for this backend: matrix products, convolutions and the LSTM, described
+// without the libraries' types.
 #pragma once
 
 #include <compare>
@@ -12,22 +12,22 @@
 namespace assay::cuda {
 
 // c = a b (+ c) (+ bias), then max(c, 0), for each of `batch` products. All row-major: a (m, k) or with ta
-// (k, m), b (k, n) or with tb (n, k), c (m, n); a row begins `lda`, `ldb`, `ldc` elements behind the last, a
-// product `stride_a`, ... behind the last: an operand may begin at any multiple of that in a buffer. Sums are
-// f32. bias: f32 (n).
+// (k, m), b (k, n) or with tb (n, k), c (m, n). Rows are `lda`, `ldb`, `ldc` elements apart, products
+// `stride_a`, ... elements: an operand may begin at any multiple of that in a buffer. Sums are f32. bias:
+// f32 (n).
 struct MatmulSpec {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   bool ta = false, tb = false;
   std::int64_t lda = 0, ldb = 0, ldc = 0;
   std::int64_t stride_a = 0, stride_b = 0, stride_c = 0;
   DType operands = DType::f32;  // of a and b: f32 or bf16
-  DType result = DType::f32;    // of c: f32, or as the operands
+  DType result = DType::f32;    // of c: f32, or that of the operands
   bool accumulate = false;
   bool bias = false, relu = false;
   bool tf32 = false;
 };
 
-// Without gaps; types and strides are left to the caller.
+// Without gaps; the caller sets types and strides.
 inline MatmulSpec row_major_product(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb) {
   MatmulSpec spec;
   spec.m = m;
@@ -46,7 +46,7 @@ class Matmul {
   virtual ~Matmul() = default;
   virtual std::int64_t workspace_bytes() const { return 0; }
   virtual std::string name() const = 0;
-  // Enqueues it. bias: null where the spec has none.
+  // Enqueues the product. bias: null if the spec has none.
   virtual void run(const void* a, const void* b, const float* bias, void* c, void* workspace) = 0;
 };
 
@@ -59,7 +59,7 @@ struct ConvolutionSpec {
   std::int64_t stride = 1, padding = 0;
   bool channels_last = false;
   DType operands = DType::f32;
-  DType result = DType::f32;        // as the operands; of a weight gradient f32
+  DType result = DType::f32;        // that of the operands; f32 for a weight gradient
   bool bias = false, relu = false;  // forward: f32 (K)
   bool tf32 = false;
   bool deterministic = false;
@@ -71,19 +71,19 @@ class Convolution {
   virtual ~Convolution() = default;
   virtual std::int64_t workspace_bytes() const { return 0; }
   virtual std::string name() const = 0;
-  // Enqueues it: forward (x, weight) -> y, input_gradient (dy, weight) -> dx, weight_gradient (x, dy) ->
-  // dweight.
+  // Enqueues the convolution: forward (x, weight) -> y, input_gradient (dy, weight) -> dx, weight_gradient
+  // (x, dy) -> dweight.
   virtual void run(const void* a, const void* b, const float* bias, void* result, void* workspace) = 0;
 };
 
 // One layer of LSTM over whole sequences from a state of zeros: x (N, T, F), weight (4H, F), recurrent
-// (4H, H), bias f32 (4H), gates in the order input, forget, cell, output; y (N, T, H), with `last` the last
-// step alone, (N, H).
+// (4H, H), bias f32 (4H), gates in the order input, forget, cell, output; y (N, T, H), with `last` only the
+// last step, (N, H).
 struct LstmSpec {
   std::int64_t samples = 0, steps = 0, features = 0, units = 0;
   bool last = false;
   bool training = false;        // the reserve is kept for the gradient
-  DType operands = DType::f32;  // of x, weight, recurrent, y and their gradients but those of the parameters
+  DType operands = DType::f32;  // of x, weight, recurrent, y, and the gradients of x and y
   bool tf32 = false;
   std::int64_t gates() const { return 4 * units; }
   std::int64_t places() const { return samples * steps; }
@@ -94,7 +94,7 @@ struct LstmOperands {
   const float* bias = nullptr;
 };
 
-// Of the parameters f32. dx may be null.
+// Gradients of parameters are f32. dx may be null.
 struct LstmGradients {
   void* dx = nullptr;
   float *weight = nullptr, *recurrent = nullptr, *bias = nullptr;
@@ -103,12 +103,12 @@ struct LstmGradients {
 class Lstm {
  public:
   virtual ~Lstm() = default;
-  // What the forward pass writes for the gradient, and needs without one.
+  // Bytes of the reserve, which the forward pass writes for the gradient and needs even without one.
   virtual std::int64_t reserve_bytes() const = 0;
   virtual std::int64_t forward_workspace_bytes() const = 0;
   virtual std::int64_t gradient_workspace_bytes() const = 0;
   virtual std::string name() const = 0;
-  // Both enqueue. The gradient reads the reserve once: it may write over it.
+  // Both enqueue. The gradient reads the reserve once and may overwrite it.
   virtual void forward(const LstmOperands& operands, void* y, void* reserve, void* workspace) = 0;
   virtual void gradient(const LstmOperands& operands, const void* dy, void* reserve,
                         const LstmGradients& gradients, void* workspace) = 0;

@@ -1,4 +1,4 @@
-"""JAX behind the contract of assay_worker.Adapter."""
+"""JAX as an assay_worker.Adapter."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ class JaxAdapter(Adapter):
         self._program, self._train = program, cell.task == "train"
         self._optimizer = make_optimizer(program.optimizer)
         self._slots: dict[int, tuple[Array, Array]] = {}
-        # In the graph's order, which a dict would not keep: JAX sorts its keys, XLA schedules by the order of
-        # its arguments, and with each bias before its weight a step of lenet5 takes 3 % longer.
+        # A list keeps the graph's order. JAX sorts the keys of a dict, and XLA schedules by the order of its
+        # arguments: with each bias before its weight a step of lenet5 takes 3 % longer.
         self._parameters: list[Array] = []
         self._states: Values = {}
         self._optimizer_state: Any = None
         self._last: Any = None
         self._rate: Array | None = None
-        self._rate_value: float | None = None  # what it holds
+        self._rate_value: float | None = None  # the value of self._rate
         self._restarted = True
-        # Masks of a round differ as its parameters do; without a dropout there is nothing to draw.
+        # Each round draws other masks, as it has other parameters. Without a dropout nothing is drawn.
         drops = [node for node in program.training.nodes if node.op == "dropout"]
         self._key = self._put_key(cell.seed) if drops else None
         self._masks: Values = {}
@@ -109,7 +109,7 @@ class JaxAdapter(Adapter):
             key, drawn = (None, None) if key is None else jax.random.split(key)
             (loss, (states, _)), gradients = gradient_of(parameters, states, inputs, labels, masks, drawn)
             directions, moments = self._optimizer.update(gradients, moments, parameters)
-            down = -rate  # once: op by op, each is a call
+            down = -rate  # computed once: in eager mode each use would be a call
             steps = jax.tree.map(lambda direction: down * direction, directions)
             return optax.apply_updates(parameters, steps), states, moments, key, loss
 
@@ -198,7 +198,7 @@ class JaxAdapter(Adapter):
         return as_array(self._infer(self._parameters, self._states, self._batch(inputs)))
 
     def supply_masks(self, masks: Tensors) -> None:
-        # Under jit a second program of the same network, in which the masks are operands.
+        # Under jit this is a second program of the same network, with the masks as operands.
         self._masks = {name: self._batch(mask) for name, mask in masks.items()}
 
     def draw_masks(self, slot: int) -> Tensors:
@@ -206,7 +206,7 @@ class JaxAdapter(Adapter):
             return {}
         self._key, drawn = jax.random.split(self._key)
         found = self._dropped(self._parameters, self._states, *self._slots[slot], drawn)
-        # What was 0 before is 0 afterwards, whether it was kept or not.
+        # An element that was 0 before is 0 after, whether it was kept or not.
         return {
             value.name: self._batch_to_ours(np.where(as_array(x) == 0, 255, as_array(y) != 0)).astype(
                 np.uint8
@@ -230,14 +230,14 @@ class JaxAdapter(Adapter):
         return {name: known[name] for name in self._program.optimizer.moments}
 
     def _start_at(self, step: int) -> None:
-        """Let optax, which counts the steps itself, begin with the one that the schedule begins with."""
+        """Set the step count of optax to the first step of the schedule."""
         if self._program.optimizer.kind == "adam":
             count = self._put(np.array(step - 1, np.int32))
             self._optimizer_state = with_fields(self._optimizer_state, count=count)
         self._restarted = False
 
     def _to_ours(self, name: str, of_parameter: Array) -> np.ndarray:
-        """A parameter, its gradient or a moment of it as the contract lays it out."""
+        """A parameter, its gradient or one of its moments in the contract's layout."""
         return self._layout.to_ours(name, as_array(of_parameter))
 
     def _batch(self, array: np.ndarray) -> Array:

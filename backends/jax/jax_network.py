@@ -1,7 +1,7 @@
 """graph.json as a pure function: one function per op, walked in the order of the graph.
 
-Images are (N, H, W, C), kernels (H, W, I, O) and weights (in, out), as Flax has them; with the layout
-`channels_first` all lie as in the contract.
+Images are (N, H, W, C), kernels (H, W, I, O) and weights (in, out), as in Flax. With the layout
+`channels_first` all have the contract's layout.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import optax
 from assay_worker import ChannelsLast, Graph, Node, Program, Unsupported, images_to_theirs
 from jax import Array, lax
 
-# Gives the node's first result, or a tuple of all that it has.
+# Returns the node's first result, or a tuple of all its results.
 Op = Callable[..., Any]
 Values = dict[str, Array]
 
 
 @dataclass(frozen=True)
 class Form:
-    """The type that matrix products are computed in, and how arrays lie.
+    """The type of matrix products and the layout of arrays.
 
-    With `images_last` whatever has four dimensions is an image of the contract, (N, C, H, W), that lies as
+    With `images_last` each array of four dimensions is an image: (N, C, H, W) in the contract, stored as
     (N, H, W, C).
     """
 
@@ -45,11 +45,11 @@ class Form:
         return (1, 2) if self.images_last else (2, 3)
 
     def of_channels(self, vector: Array) -> Array:
-        """One number a channel, to combine with an image."""
+        """One number per channel, in a shape that broadcasts over an image."""
         return vector if self.images_last else vector[:, None, None]
 
     def cast(self, x: Array) -> Array:
-        """x in the type of the products; op by op, a cast to the type that x has costs 10 us or more."""
+        """x in the type of the products. In eager mode even a cast to the same type costs 10 us or more."""
         return x if x.dtype == self.compute else x.astype(self.compute)
 
     def matrix(self, weight: Array) -> Array:
@@ -57,7 +57,7 @@ class Form:
         return self.cast(weight) if self.inputs_first else self.cast(weight).T
 
     def axes(self, x: Array, axes: list[int]) -> tuple[int, ...]:
-        """Where the contract's dimensions of x lie."""
+        """The positions of the contract's dimensions in x."""
         image = self.images_last and x.ndim == 4
         return tuple((0, 3, 1, 2)[axis] for axis in axes) if image else tuple(axes)
 
@@ -134,7 +134,7 @@ def batch_norm(epsilon: float, momentum: float, training: bool, *, form: Form) -
 
 def dropout(rate: float) -> Op:
     def run(x: Array, mask: Array | None, *, key: Array | None) -> Array:
-        # A mask is there while a check supplies it, or as the operand of a single op.
+        # There is a mask if a check supplies it, or if it is the operand of a single op.
         kept = jax.random.bernoulli(key, 1 - rate, x.shape) if mask is None else mask != 0
         return jnp.where(kept, x / (1 - rate), 0).astype(x.dtype)
 
@@ -163,7 +163,7 @@ def matmul(transpose_a: bool, transpose_b: bool, *, form: Form) -> Op:
 
 
 def normalise(axes: list[int], epsilon: float, *, form: Form) -> Op:
-    # The square is bounded, not the root: at zero the root has no gradient.
+    # The bound is on the square, not on the root: the root has no gradient at zero.
     def run(x: Array) -> Array:
         squares = jnp.square(x).sum(form.axes(x, axes), keepdims=True)
         return x * lax.rsqrt(jnp.maximum(squares, epsilon**2))
@@ -207,7 +207,7 @@ def transpose(permutation: list[int], *, form: Form) -> Op:
 
 def lstm(last: bool, *, form: Form) -> Op:
     def run(x: Array, weight: Array, recurrent_weight: Array, bias: Array) -> Array:
-        # The inputs' share of all steps at once, as Flax's OptimizedLSTMCell has it for one step.
+        # Multiply the inputs of all steps at once; Flax's OptimizedLSTMCell does the same for one step.
         given = form.cast(x) @ form.matrix(weight)
         recurrent = form.matrix(recurrent_weight)
 
@@ -257,16 +257,16 @@ OPS: dict[str, Callable[..., Op]] = {
     "tanh": lambda: jnp.tanh,
     "transpose": transpose,
 }
-# These depend on the form; the others go element by element in the type of their operands.
+# These depend on the type and layout; the others are elementwise, in the type of their operands.
 FORMED_OPS = {
     *("average_pool", "batch_norm", "concat", "convolution", "flatten", "linear", "lstm", "matmul"),
     *("max_pool", "normalise", "reduce", "reshape", "slice", "softmax", "transpose"),
 }
-# In the layout `native` the images of these lie as (N, H, W, C).
+# In the layout `native` the images of these ops are (N, H, W, C).
 IMAGE_OPS = {"average_pool", "batch_norm", "convolution", "max_pool"}
-# Operands of these that are weights, which are (in, out) in the layout `native`.
+# The weight operands of these ops, which are (in, out) in the layout `native`.
 WEIGHTS = {"convolution": slice(1, 2), "linear": slice(1, 2), "lstm": slice(1, 3)}
-# These draw: each gets a key of its own.
+# These ops draw random numbers: each gets its own key.
 RANDOM_OPS = {"dropout"}
 
 
@@ -282,10 +282,10 @@ def translate(node: Node, form: Form) -> Op:
 
 
 def function_of(graph: Graph, form: Form, lying: Collection[str] = ()) -> Callable[..., Values]:
-    """Give what turns parameters, running statistics and inputs by name into all values by name.
+    """Return a function from parameters, running statistics and inputs, by name, to all values by name.
 
-    Results of flatten that are `lying` keep the order of what they are made of. Where masks are not among
-    the inputs dropout draws, by a key of its own for each.
+    The results of flatten in `lying` keep the order of their operand. If the inputs have no masks, each
+    dropout draws with its own key.
     """
     plan = [
         (
@@ -311,7 +311,7 @@ def function_of(graph: Graph, form: Form, lying: Collection[str] = ()) -> Callab
 
 
 def weights_of(graph: Graph) -> set[str]:
-    """Names of the operands that are (in, out) in the layout `native`."""
+    """The names of the operands that are (in, out) in the layout `native`."""
     return {str(name) for node in graph.nodes if node.op in WEIGHTS for name in node.inputs[WEIGHTS[node.op]]}
 
 
@@ -320,8 +320,8 @@ class Network:
 
     def __init__(self, program: Program, form: Form) -> None:
         training, inference = program.training, program.inference
-        # What only fully connected layers read is flattened without moving it: the rows of their weights lie
-        # in the order of the image.
+        # An image that only fully connected layers read is flattened without moving it: the rows of their
+        # weights have the order of the image.
         flattens = [node for node in training.nodes if node.op == "flatten" and form.images_last]
         lying = {str(n.outputs[0]): n for n in flattens if training.feeds_only(n, "linear")}
         self.run, self.run_inference = (function_of(graph, form, lying) for graph in (training, inference))
@@ -340,7 +340,7 @@ class Network:
                     self.layout.rows[str(reader.inputs[1])] = (channels, height, width)
 
     def _fed(self, program: Program) -> dict[str, jax.ShapeDtypeStruct]:
-        """Shapes and types of all that the training graph is fed."""
+        """The shapes and types of everything that the training graph is fed."""
         types = {"i32": jnp.int32, "f32": jnp.float32}
         fed = [value for role in ("input", "label") for value in program.training.with_role(role)]
         shapes = {v.name: (images_to_theirs(np.empty(v.shape, np.bool_)).shape, types[v.dtype]) for v in fed}

@@ -1,4 +1,4 @@
-"""A single op of JAX: forward alone, or forward and jax.vjp of it."""
+"""A single op of JAX: only forward, or forward and its jax.vjp."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from jax_settings import (
 
 
 class JaxOp(OpAdapter):
-    """The whole of a step is one pure function, compiled under `jit`; states go in and come out."""
+    """A step is one pure function, compiled under `jit`; it takes states and returns them."""
 
     def __init__(self, program: Program, cell: Cell) -> None:
         refuse_cell(cell, program)

@@ -1,8 +1,8 @@
-"""The optimizers of docs/reference/protocol.md from optax's transformations, whose forms are the same.
+"""The optimizers of docs/reference/protocol.md, made of optax's transformations with the same formulas.
 
-scale_by_adam adds epsilon after the bias correction, scale_by_rms after the root, trace keeps the learning
-rate outside of the velocity; weight decay is coupled, and for kernels alone. The learning rate multiplies
-what they give.
+scale_by_adam adds epsilon after the bias correction, scale_by_rms adds it after the root, and trace keeps the
+learning rate outside of the velocity. Weight decay is coupled and applies only to kernels. The learning rate
+multiplies the results.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import jax
 import optax
 from assay_worker import Optimizer
 
-# Our moment: the field of optax's state.
+# From our moments to the fields of optax's state.
 MOMENTS = {"adam": {"m": "mu", "v": "nu"}, "sgd": {"momentum": "trace"}, "rmsprop": {"square": "nu"}}
 
 
 def make_optimizer(spec: Optimizer) -> optax.GradientTransformation:
-    """Build what gives the direction of a step from gradients and parameters; its state is a pair."""
+    """Build the transformation from gradients and parameters to a step's direction. Its state is a pair."""
     if spec.kind == "adam":
         rule = optax.scale_by_adam(spec.beta1, spec.beta2, spec.epsilon)
     elif spec.kind == "rmsprop":
@@ -36,6 +36,6 @@ def _kernels(parameters: Any) -> Any:
 
 
 def with_fields(state: Any, **fields: Any) -> Any:
-    """Give the state of make_optimizer() with fields of its rule replaced."""
+    """Return the state of make_optimizer() with some fields of its rule replaced."""
     decay, rule = state
     return decay, rule._replace(**fields) if fields else rule

@@ -1,4 +1,4 @@
-"""What a cell asks of the whole process, what was observed of it, and how arrays come and go."""
+"""Settings of the whole process, as a cell requests them and as observed, and copies of arrays."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from assay_worker import Cell, Program, Unavailable, refuse, variables
 from jax import Array
 
 CHANNELS_FIRST = "channels_first"
-ALIGNMENT = 64  # what XLA wants of memory that it takes over on a CPU
+ALIGNMENT = 64  # in bytes: XLA needs it of memory that it takes over on a CPU
 
 
 def refuse_cell(cell: Cell, program: Program) -> None:
-    """Raise where JAX never runs such a cell."""
+    """Raise Unsupported if JAX can never run the cell."""
     refuse(cell, program, Path(__file__).parent)
 
 
 def configure(cell: Cell) -> None:
-    """Set what holds for the whole process, before JAX starts its backend."""
+    """Apply the settings of the whole process, before JAX starts its backend."""
     os.environ["PJRT_NPROC"] = str(cell.threads)
     if cell.device == "cuda":
         os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
@@ -49,7 +49,7 @@ def device_of(kind: str) -> jax.Device:
 
 
 def put(array: np.ndarray, device: jax.Device) -> Array:
-    """One copy: the array belongs to the batch library, and JAX takes the copy over."""
+    """Copy once: the array belongs to the batch library, and JAX takes ownership of the copy."""
     # JAX 0.10 keeps a view of an aligned array even with may_alias=False, and copies any other once more.
     memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
     begin = -memory.ctypes.data % ALIGNMENT
@@ -77,6 +77,6 @@ def observed(step: Callable[..., Any] | None = None) -> dict[str, str]:
         **variables("JAX_", "XLA_", "PJRT_"),
     }
     if compiled := getattr(step, "_cache_size", None):
-        # More than one means that it compiled anew.
+        # More than one means that it compiled again.
         found["compiled_graphs"] = str(compiled())
     return found

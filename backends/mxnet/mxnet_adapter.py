@@ -1,4 +1,4 @@
-"""MXNet's Gluon behind the contract of assay_worker.Adapter."""
+"""MXNet's Gluon as an assay_worker.Adapter."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Tensors = dict[str, np.ndarray]
 
 
 class MxnetAdapter(Adapter):
-    """Modes: `eager` (imperative), `hybridize`, with static allocation and static shapes, and for task infer
-    `mkldnn`: hybridized with the subgraph backend of oneDNN."""
+    """Modes: `eager` (imperative), `hybridize` (static allocation and static shapes), and for task infer
+    `mkldnn` (hybridized with the subgraph backend of oneDNN)."""
 
     @classmethod
     def of(cls, program: Program) -> type[Adapter]:
@@ -40,9 +40,9 @@ class MxnetAdapter(Adapter):
         if self._compiles:
             self._loss_of.hybridize(**STATIC)
         self._compile()
-        # Masks of a round differ as its parameters do.
+        # Each round draws other masks, as it has other parameters.
         mx.random.seed(cell.seed)
-        np.random.seed(cell.seed)  # what Gluon's own loader shuffles by
+        np.random.seed(cell.seed)  # Gluon's own loader shuffles with it
         self._masks: list[nd.NDArray] = []
         self._optimizer = make_optimizer(program.optimizer)
         self._amends = Amends(program.optimizer)
@@ -55,7 +55,7 @@ class MxnetAdapter(Adapter):
         self._logits: nd.NDArray | None = None  # of the last inference
         self._fused: Tensors = {}
         self._loader: gluon.data.DataLoader | None = None
-        self._rate: float | None = None  # the one within SGD's velocity; None when there is none
+        self._rate: float | None = None  # the rate inside SGD's velocity; None if there is none
         self._restarted = True
 
     def set_state(self, tensors: Tensors) -> None:
@@ -66,9 +66,9 @@ class MxnetAdapter(Adapter):
             self._network.tensor(value.name).set_data(nd.array(given))
         if self._cell.mode == "mkldnn":
             if not same_tensors(tensors, self._fused):
-                self._compile()  # its subgraphs keep weights in a form of their own
+                self._compile()  # its subgraphs keep weights in their own format
             self._fused = tensors
-        updater = self._trainer._updaters[0]  # the one that save_states() writes
+        updater = self._trainer._updaters[0]  # save_states() writes this one
         for index, value in enumerate(self._program.parameters):
             state = self._optimizer.create_state(index, self._network.tensor(value.name).data())
             updater.states[index], updater.states_synced[index] = state, True
@@ -134,7 +134,7 @@ class MxnetAdapter(Adapter):
         return {} if self._logits is None else {"logits": self._logits.asnumpy()}
 
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
-        # Nothing is dropped here: while masks are supplied this is another graph.
+        # Nothing is dropped here: with supplied masks this is another graph.
         if self._masks:
             self._compile()
         logits: np.ndarray = self._network(nd.array(inputs, dtype=inputs.dtype)).asnumpy()
@@ -143,7 +143,7 @@ class MxnetAdapter(Adapter):
         return logits
 
     def supply_masks(self, masks: Tensors) -> None:
-        # Hybridized anew: a second graph of the same network, in which the masks are operands.
+        # Hybridize again: a second graph of the same network, with the masks as operands.
         self._masks = [nd.array(masks[value.name]) for value in self._program.masks if masks]
         if self._program.masks:
             self._compile()
@@ -156,7 +156,7 @@ class MxnetAdapter(Adapter):
             found = [array.asnumpy() for array in self._network(inputs)]
         self._network.telling = False
         self._compile()
-        # What was 0 before is 0 afterwards, whether it was kept or not.
+        # An element that was 0 before is 0 after, whether it was kept or not.
         return {
             value.name: np.where(x == 0, 255, y != 0).astype(np.uint8)
             for value, x, y in zip(self._program.masks, found[::2], found[1::2], strict=True)
@@ -185,18 +185,18 @@ class MxnetAdapter(Adapter):
         ]
 
     def _rates_within(self) -> bool:
-        """Whether the learning rate is within the velocity."""
+        """Whether the learning rate is inside the velocity."""
         return self._program.optimizer.kind == "sgd" and self._program.optimizer.momentum != 0
 
     def _rescale(self, learning_rate: float) -> None:
-        # What set_state() gave is a velocity without a rate.
+        # set_state() sets a velocity without a rate.
         factor = -learning_rate if self._rate is None else learning_rate / self._rate
         for _, moments in self._moments():
             moments["momentum"] *= factor
         self._rate = learning_rate
 
     def _start_at(self, step: int) -> None:
-        """Let MXNet, which counts the updates itself, begin with the one that the schedule begins with."""
+        """Set MXNet's count of updates to the first step of the schedule."""
         for index in range(len(self._program.parameters)):
             self._optimizer._index_update_count[index] = step - 1
         self._restarted = False

@@ -20,7 +20,7 @@ class SampleDataset(gluon.data.Dataset):
 
 
 def make_loader(samples: Samples, batch: int, cell: Cell) -> gluon.data.DataLoader:
-    """Shuffle anew in each pass; workers, where asked for, are processes that it starts once."""
+    """Shuffle again in each pass. Workers, if requested, are processes that are started once."""
     return gluon.data.DataLoader(
         SampleDataset(samples),
         batch_size=batch,

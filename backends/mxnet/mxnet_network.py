@@ -11,7 +11,7 @@ from assay_worker import Graph, Node, Program, Unsupported, Value, required
 from mxnet import gluon
 from mxnet.gluon import nn
 
-# The operands of a node that are values of the program, in order; None where one is absent.
+# The operands of a node that are values of the program, in order; None for an absent operand.
 Operands = list[Value | None]
 Make = Callable[..., gluon.Block]
 
@@ -37,7 +37,7 @@ def max_pool(operands: Operands, kernel: int, stride: int, padding: int) -> gluo
 
 
 def batch_norm(operands: Operands, epsilon: float, momentum: float, training: bool) -> gluon.Block:
-    # Whether it trains is what autograd records, and not the block's matter.
+    # Autograd's mode decides whether this is training, not the block.
     return nn.BatchNorm(momentum=momentum, epsilon=epsilon, in_channels=required(operands[1]).shape[0])
 
 
@@ -47,7 +47,7 @@ def embedding(operands: Operands, sparse_gradient: bool = False) -> gluon.Block:
 
 
 class Lstm(gluon.HybridBlock):
-    """One layer, batch first. Its second bias stays zero, since the contract has one."""
+    """One layer, batch first. Its second bias stays zero: the contract has only one bias."""
 
     def __init__(self, inputs: int, hidden: int, last: bool) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Lstm(gluon.HybridBlock):
         return self._result(F, self.layer(x))
 
     def with_operands(self, F: Any, batch: int, *operands: Any) -> Any:
-        """What hybrid_forward() does with x, both weights and the bias of the contract given."""
+        """Do the work of hybrid_forward(), given x, both weights and the contract's bias."""
         x, weight, recurrent_weight, bias = operands
         given = {"l0_i2h_weight": weight, "l0_h2h_weight": recurrent_weight, "l0_i2h_bias": bias}
         self.layer.skip_states = True
@@ -69,7 +69,7 @@ class Lstm(gluon.HybridBlock):
         )
 
     def _result(self, F: Any, y: Any) -> Any:
-        # Not SequenceLast, which crashes in 1.9.1.
+        # SequenceLast would crash in 1.9.1.
         return F.squeeze(F.slice_axis(y, axis=1, begin=-1, end=None), axis=1) if self._last else y
 
 
@@ -79,7 +79,7 @@ def lstm(operands: Operands, last: bool) -> gluon.Block:
 
 
 class Dropout(gluon.HybridBlock):
-    """Draws by MXNet's own generator, or takes a mask where one is given."""
+    """Draws with MXNet's own generator, or takes a mask if one is given."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ def multiply(operands: Operands) -> gluon.Block:
 
 
 def normalise(operands: Operands, axes: list[int], epsilon: float) -> gluon.Block:
-    # The square is bounded, not the root: at zero the root has no gradient.
+    # The bound is on the square, not on the root: the root has no gradient at zero.
     def run(F: Any, x: Any) -> Any:
         squares = F.sum(F.square(x), axis=tuple(axes), keepdims=True)
         return F.broadcast_mul(x, F.rsqrt(F.maximum(squares, epsilon**2)))
@@ -122,13 +122,13 @@ def slice_(operands: Operands, axis: int, begin: int, end: int) -> gluon.Block:
 
 
 def softmax_cross_entropy(operands: Operands) -> gluon.Block:
-    # Gluon's has a loss for each sample; a network is trained on those, as its Trainer wants them.
+    # Gluon returns a loss per sample, and its Trainer expects a network to be trained on these.
     loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
     return nn.HybridLambda(lambda F, logits, labels: F.mean(loss_of.hybrid_forward(F, logits, labels)))
 
 
 def function(run: Callable[..., Any]) -> Make:
-    """An op without attributes as a function of F, the module that computes or records, and its operands."""
+    """An op without attributes, as a function of its operands and F, the module that computes or records."""
     return lambda operands: nn.HybridLambda(run)
 
 
@@ -169,7 +169,7 @@ OPS: dict[str, Make] = {
     ),
 }
 LOSS = "softmax_cross_entropy"
-# The operands that a block keeps as parameters of its own, by the names that Gluon has for them.
+# The operands that a block keeps as its own parameters, by Gluon's names for them.
 KEPT = {
     "batch_norm": ("gamma", "beta", "running_mean", "running_var"),
     "convolution": ("weight", "bias"),
@@ -191,7 +191,7 @@ def translate(node: Node, values: dict[str, Value]) -> gluon.Block:
 
 
 def apply(node: Node, block: gluon.Block, F: Any, operands: list[Any], batch: int) -> Any:
-    """Compute what translate() made of a single op, with what the block keeps given from outside."""
+    """Run a single op from translate(), with the block's own parameters given as operands."""
     if isinstance(block, Lstm):
         return block.with_operands(F, batch, *operands)
     kept = KEPT.get(node.op, ())
@@ -200,11 +200,11 @@ def apply(node: Node, block: gluon.Block, F: Any, operands: list[Any], batch: in
 
 
 class Network(gluon.HybridBlock):
-    """Inputs (B, ...) to logits (B, classes); whether it trains is autograd's mode.
+    """Inputs (B, ...) to logits (B, classes); autograd's mode decides whether it trains.
 
-    After the inputs it takes the masks of its dropouts, all or none: then they draw. While it is `telling` it
-    gives operand and result of each dropout instead of logits. What is hybridized must be so anew when either
-    changes.
+    After the inputs come the masks of all dropouts, or no masks: then the dropouts draw. While `telling` is
+    set, it returns the operand and the result of each dropout instead of logits. A hybridized network must be
+    hybridized again if either changes.
     """
 
     def __init__(self, program: Program) -> None:
@@ -218,7 +218,7 @@ class Network(gluon.HybridBlock):
         self.telling = False
         self._plan: list[tuple[gluon.Block, list[str | None], str]] = []
         self._named: dict[str, gluon.Parameter] = {}
-        flattened: dict[str | None, str | None] = {}  # by Dense itself, as Gluon's users have it
+        flattened: dict[str | None, str | None] = {}  # Dense does it itself, as in Gluon users' code
         for node in _before_loss(graph):
             if node.op == "flatten" and graph.feeds_only(node, "linear"):
                 flattened[node.outputs[0]] = node.inputs[0]

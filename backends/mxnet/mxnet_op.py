@@ -1,4 +1,4 @@
-"""A single op of MXNet: forward alone, or forward and the gradients of its operands by autograd."""
+"""A single op of MXNet: only forward, or forward and the gradients of its operands by autograd."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from mxnet_settings import STATIC, observed, refuse_cell, use_device
 
 
 class OpBlock(gluon.HybridBlock):
-    """The nodes of an op's graph as one block, which takes every operand and keeps none."""
+    """The nodes of an op's graph as one block. Every operand is an argument: it has no parameters."""
 
     def __init__(self, program: Program, task: str, names: list[str]) -> None:
         super().__init__()
         graph = program.graph(task)
-        # In a list: no children, for their own parameters are not used.
+        # In a list, so that they are not children: their own parameters are not used.
         self._plan = [(node, translate(node, graph.values)) for node in graph.nodes]
         self._names, self._outputs = names, list(graph.outputs.values())
         self._batch = {value.name: value.shape[0] for value in graph.values.values() if value.shape}
 
     def hybrid_forward(self, F: Any, *operands: Any) -> Any:
-        # Masks come last, and not at all where dropout draws.
+        # Masks come last. If dropout draws, there are none.
         values: dict[str | None, Any] = dict.fromkeys([None, *self._names])
         values.update(zip(self._names, operands, strict=False))
         for node, block in self._plan:
@@ -49,7 +49,7 @@ class MxnetOp(OpAdapter):
         if cell.mode == "hybridize":
             block.hybridize(**STATIC)
         else:
-            # By itself, without what a block does around it: an operand may be a list.
+            # Called directly and not as a block: an operand may be a list.
             self._run = lambda *operands: block.hybrid_forward(nd, *operands)
         self._positions = [self.operands.index(name) for name in self.differentiated]
 
@@ -78,7 +78,7 @@ class MxnetOp(OpAdapter):
     def supply_masks(self, masks: Tensors) -> None:
         super().supply_masks(masks)
         if self.masks and self.cell.mode == "hybridize":
-            self._block.hybridize(**STATIC)  # anew: it takes other operands
+            self._block.hybridize(**STATIC)  # again: it takes other operands
 
     def synchronize(self) -> None:
         nd.waitall()

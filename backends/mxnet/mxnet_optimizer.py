@@ -1,11 +1,11 @@
-"""The optimizers of docs/reference/protocol.md on MXNet's own, whose forms differ.
+"""The optimizers of docs/reference/protocol.md, made of MXNet's own, whose formulas differ.
 
-Adam adds epsilon before the bias correction: epsilon * sqrt(1 - beta2^t) there is epsilon here, so it is set
-before each step. It forms 1 - beta in single precision, of a beta that is rounded already: with 0.999 the
-second moment is 1.3e-5 too small, which scales() tells and the learning rate and epsilon make good. RMSprop
-adds it below the root: epsilon^2 there is epsilon here but for gradients of the size of epsilon itself. SGD
-keeps the learning rate within the velocity: momentum = -velocity * rate, and the velocity is rescaled when
-the rate changes.
+Adam adds epsilon before the bias correction. MXNet's epsilon is therefore set before each step, to
+epsilon * sqrt(1 - beta2^t). It computes 1 - beta in single precision from a beta that is already rounded:
+with 0.999 the second moment is 1.3e-5 too small. scales() returns this factor, and the learning rate and
+epsilon correct for it. RMSprop adds epsilon below the root, so MXNet gets epsilon^2; this differs only for
+gradients of the size of epsilon. SGD keeps the learning rate inside the velocity,
+momentum = -velocity * rate, and the velocity is rescaled when the rate changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ State: TypeAlias = nd.NDArray | tuple[nd.NDArray, ...] | None
 
 def make_optimizer(spec: Optimizer) -> optimizer.Optimizer:
     if spec.kind in ("adam", "lazy_adam"):
-        # Lazy: where a gradient is row-sparse its rows alone are updated, moments included.
+        # Lazy: only the rows of a row-sparse gradient are updated, moments included.
         lazy = spec.kind == "lazy_adam"
         forms = {"beta1": spec.beta1, "beta2": spec.beta2, "epsilon": spec.epsilon, "lazy_update": lazy}
         return optimizer.Adam(wd=spec.weight_decay, **forms)
@@ -32,7 +32,7 @@ def make_optimizer(spec: Optimizer) -> optimizer.Optimizer:
 
 
 def moments_of(spec: Optimizer, state: State) -> dict[str, nd.NDArray]:
-    """Our moments among what create_state() gave."""
+    """Our moments in the state that create_state() returned."""
     if state is None:
         return {}
     held = state if isinstance(state, tuple) else (state,)
@@ -40,7 +40,7 @@ def moments_of(spec: Optimizer, state: State) -> dict[str, nd.NDArray]:
 
 
 def scales(spec: Optimizer) -> dict[str, float]:
-    """How many times the contract's moments those of MXNet are."""
+    """MXNet's moments divided by the contract's."""
     if spec.kind not in ("adam", "lazy_adam"):
         return dict.fromkeys(spec.moments, 1.0)
     betas = {"m": spec.beta1, "v": spec.beta2}
@@ -48,7 +48,7 @@ def scales(spec: Optimizer) -> dict[str, float]:
 
 
 class Amends:
-    """What the learning rate and Adam's epsilon have to be so that a step is the contract's."""
+    """Return the learning rate and Adam's epsilon with which a step equals the contract's."""
 
     def __init__(self, spec: Optimizer) -> None:
         scale = scales(spec)
@@ -60,5 +60,5 @@ class Amends:
         return learning_rate * self._rate
 
     def epsilon(self, step: int) -> float:
-        """At this step, from 1: the contract's stands after the bias correction."""
+        """MXNet's epsilon at this step, from 1: the contract adds epsilon after the bias correction."""
         return self._epsilon * math.sqrt(1 - self._beta2**step)

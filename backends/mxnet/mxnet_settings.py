@@ -1,4 +1,4 @@
-"""What a cell may ask of MXNet, and what was observed of the process."""
+"""Settings that a cell may request from MXNet, and settings observed in the process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import mxnet as mx
 from assay_worker import Cell, Program, Unavailable, refuse, variables
 
 STATIC = {"static_alloc": True, "static_shape": True}
-# What each mode hybridizes with; nothing: it is imperative.
+# The arguments of hybridize() in each mode; empty: imperative.
 MODES: dict[str, dict[str, Any]] = {
     "eager": {},
     "hybridize": STATIC,
@@ -21,14 +21,14 @@ MODES: dict[str, dict[str, Any]] = {
 
 
 def refuse_cell(cell: Cell, program: Program) -> None:
-    """Raise where MXNet never runs such a cell, or has no such device here."""
+    """Raise Unsupported if MXNet can never run the cell, Unavailable if the device is missing here."""
     refuse(cell, program, Path(__file__).parent)
     if cell.device == "cuda" and mx.context.num_gpus() == 0:
         raise Unavailable(f"MXNet {mx.__version__} finds no CUDA device")
 
 
 def use_device(cell: Cell) -> None:
-    """Let arrays be made on the cell's device from now on."""
+    """Make the cell's device the default for new arrays."""
     if cell.device == "cuda":
         mx.gpu(0).__enter__()  # never left: a worker runs one cell
 

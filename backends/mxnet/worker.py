@@ -14,7 +14,7 @@ from assay_worker import Adapter, worker_main
 
 
 def restore_aliases() -> None:
-    """Give numpy back the names of Python's types, which MXNet 1.9 reads when it is imported."""
+    """Restore numpy's former names of Python's types: MXNet 1.9 reads them on import."""
     import numpy as np
 
     with warnings.catch_warnings():
@@ -25,9 +25,9 @@ def restore_aliases() -> None:
 
 
 def adapter() -> type[Adapter]:
-    # Read on import. An array of more than 200,000 elements that is made or copied in the main thread starts
-    # a second OpenMP pool there. libgomp then counts more threads than processors, and waiting threads sleep
-    # instead of spinning: a step of lstm takes more than twice as long.
+    # Read on import. If the main thread makes or copies an array of more than 200,000 elements, it starts a
+    # second OpenMP pool. libgomp then counts more threads than processors, and waiting threads sleep instead
+    # of spinning: a step of lstm takes more than twice as long.
     os.environ.setdefault("MXNET_CPU_PARALLEL_SIZE", "1000000000")
     restore_aliases()
     from mxnet_adapter import MxnetAdapter

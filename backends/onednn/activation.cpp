@@ -1,4 +1,4 @@
-// Activations and their gradients: oneDNN's eltwise, and softsign, which it does not have.
+// Activations and their gradients: oneDNN's eltwise, and softsign, which oneDNN does not have.
 #include "backends/onednn/blocks.hpp"
 #include "backends/onednn/lowering.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 
 using dnnl::algorithm;
 
-// soft_relu's alpha is its steepness; the others have none.
+// The alpha of soft_relu is its steepness; the others have no alpha.
 dnnl::eltwise_forward::primitive_desc forward(const Request& request, algorithm kind, const Desc& desc,
                                               float alpha) {
   return ASSAY_ONEDNN(dnnl::eltwise_forward::primitive_desc(request.context.engine,
@@ -18,7 +18,7 @@ dnnl::eltwise_forward::primitive_desc forward(const Request& request, algorithm 
 template <algorithm Kind>
 Lowered lower_forward(const Request& request) {
   constexpr float alpha = Kind == algorithm::eltwise_soft_relu ? 1.0F : 0.0F;
-  // A function that is not 0 at 0 would fill the padding of blocked channels.
+  // A function that is not 0 at 0 would change the padding of blocked channels.
   const Format format = dense_format(request, 0);
   const Desc desc = layout_of(format).desc;
   const auto chosen = forward(request, Kind, desc, alpha);

@@ -1,4 +1,4 @@
-// What a step of Adam is made with, from the attributes of its node and the schedule.
+// The constants of a step of Adam, from the attributes of its node and the schedule.
 #pragma once
 
 #include <cmath>

@@ -50,7 +50,7 @@ std::string path_of(const void* symbol) {
   return dladdr(symbol, &found) != 0 && found.dli_fname != nullptr ? found.dli_fname : "";
 }
 
-// The threads that a parallel region has, as opposed to those that were asked for.
+// The threads that a parallel region really has, which may be fewer than requested.
 int observed_threads() {
   int threads = 1;
 #pragma omp parallel
@@ -61,7 +61,7 @@ int observed_threads() {
   return threads;
 }
 
-// The ops of a step that a loop of ours computes: "embedding, softmax_cross_entropy", or "none".
+// The ops of a step that our own loops compute: "embedding, softmax_cross_entropy", or "none".
 std::string outside_of_library(const Program& program, const CompileOptions& options) {
   const Graph step = options.task == Task::train ? training_step(program, {options.precision, false, false})
                                                  : inference_step(program, options.precision);
@@ -104,7 +104,7 @@ std::string OnednnBackend::unsupported(const Program& program, const CompileOpti
     return fmt::format("precision '{}': this backend has fp32 and bf16", to_string(precision));
   }
   if (precision == PrecisionKind::bf16 && !has_bf16()) {
-    return fmt::format("precision 'bf16': this CPU has {} at best, bf16 wants AVX-512 BF16 or AMX",
+    return fmt::format("precision 'bf16': this CPU has {} at best, bf16 needs AVX-512 BF16 or AMX",
                        isa_name(dnnl_get_effective_cpu_isa()));
   }
   return first_unsupported(program, options, *make_kernel_library(options));

@@ -1,6 +1,6 @@
-// The backend `onednn`: modes eager (op by op, plain layouts, a tensor allocated when it is made), graph
-// (formats over the whole graph, fused, planned, made once) and primitives (oneDNN as its documentation shows
-// it: the bare library, which the others are compared with).
+// The backend `onednn`: modes eager (op by op, plain layouts, each tensor allocated when it is made), graph
+// (formats chosen for the whole graph, fused, planned, made once) and primitives (oneDNN as in its
+// documentation: the bare library, with which the others are compared).
 #pragma once
 
 #include "harness/worker/backend.hpp"
@@ -14,7 +14,7 @@ class OnednnBackend final : public Backend {
   std::unique_ptr<Executable> compile(const Program& program, const CompileOptions& options) override;
 
  private:
-  std::string outside_of_library_;  // of the program that was compiled last, for mode primitives
+  std::string outside_of_library_;  // for mode primitives, of the last compiled program
 };
 
 }  // namespace assay::onednn

@@ -1,5 +1,5 @@
-// Batch normalisation. oneDNN speaks of the variance, the graph saves 1 / sqrt(variance + epsilon) and keeps
-// running statistics: both are a loop over the channels beside the primitive.
+// Batch normalisation. oneDNN returns the variance, but the graph saves 1 / sqrt(variance + epsilon) and
+// keeps running statistics: a loop over the channels next to the primitive computes both.
 #include <cmath>
 
 #include "backends/onednn/norm_kernel.hpp"
@@ -16,13 +16,13 @@ Desc follow(const Request& request, std::size_t i) {
   return request.settled(i) ? request.input_desc(i) : row_major(request.inputs[i]);
 }
 
-// The layout of the images of a node: what x has where our loops take it, else row-major.
+// The layout of the images of a node: that of x if our loops accept it, else row-major.
 Desc dense_follow(const Request& request) {
   const Desc x = follow(request, 0);
   return dense_image_tag(x) == Tag::undef ? row_major(request.inputs[0]) : x;
 }
 
-// Whether our own loops do it: what is fused is known to them alone, and blocks of channels suit them.
+// Whether our own loops are used: only they support fused ops, and they are fast on blocks of channels.
 bool is_own(const Request& request, bool fused) {
   return fused || (!request.offer.plain && has_channel_blocks(follow(request, 0)));
 }
@@ -144,7 +144,7 @@ class GradientKernel final : public Kernel {
   }
 
   void run() override {
-    // The variance with the epsilon in it: the primitive is made with an epsilon of 0.
+    // The variance plus epsilon: the primitive is made with an epsilon of 0.
     for (std::size_t c = 0; c < channels_; ++c) variance_[c] = 1.0F / (inverse_std_[c] * inverse_std_[c]);
     primitive_->run();
   }

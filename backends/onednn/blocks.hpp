@@ -1,5 +1,5 @@
-// How our own loops, which are written for floats, go over arrays of float or bf16: a block at a time, which
-// is widened on the way in and rounded on the way out.
+// How our own loops, which are written for floats, process arrays of float or bf16: in blocks, which are
+// widened before and rounded after.
 #pragma once
 
 #include <algorithm>
@@ -12,16 +12,16 @@ namespace assay::onednn {
 
 inline constexpr std::int64_t block_elements = 2048;  // 8 KiB of float: a few stay in the first cache
 
-// Room for one block of one operand or result. Lives on a thread's stack.
+// Memory for one block of an operand or result, on a thread's stack.
 class Block {
  public:
-  // n <= block_elements elements from element i on: as they lie, or widened into this block.
+  // n <= block_elements elements from element i on: in place, or widened into this block.
   const float* read(const void* data, DType dtype, std::int64_t i, std::int64_t n) {
     if (dtype != DType::bf16) return static_cast<const float*>(data) + i;
     loops().folds.widen(static_cast<const std::uint16_t*>(data) + i, values_, n);
     return values_;
   }
-  // Where to put the elements from i on: their place itself, or this block until write().
+  // Where to write the elements from i on: their final place, or this block until write().
   float* target(void* data, DType dtype, std::int64_t i) {
     return dtype == DType::bf16 ? values_ : static_cast<float*>(data) + i;
   }
@@ -33,8 +33,8 @@ class Block {
   alignas(64) float values_[block_elements];
 };
 
-// f(i, n) for blocks of n <= block_elements elements from i on that cover [0, elements), shared out over the
-// threads.
+// Calls f(i, n) for blocks of n <= block_elements elements from i on that cover [0, elements), divided among
+// the threads.
 template <typename F>
 void for_blocks(int threads, std::int64_t elements, const F& f) {
   parallel(threads, elements, block_elements, [&](std::int64_t begin, std::int64_t end) {

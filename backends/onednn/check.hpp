@@ -1,4 +1,4 @@
-// Every oneDNN call goes through here, so that a failure says which call it was and what was asked.
+// Every oneDNN call goes through here, so that an error names the call and its arguments.
 #pragma once
 
 #include <dnnl.h>
@@ -9,7 +9,7 @@
 
 namespace assay::onednn {
 
-// Throws OutOfMemory, Unsupported where oneDNN has no implementation, or std::runtime_error:
+// Throws OutOfMemory, Unsupported if oneDNN has no implementation, or std::runtime_error:
 // "[oneDNN] dnnl_primitive_execute(...) at file:line: runtime_error".
 [[noreturn]] void fail(std::string_view call, dnnl_status_t status, std::string_view text, const char* file,
                        int line);
@@ -25,7 +25,7 @@ decltype(auto) checked(std::string_view call, const char* file, int line, F&& f)
 
 }  // namespace assay::onednn
 
-// A call of the C++ interface, which throws; gives what the call gives.
+// A call of the C++ interface, which throws; returns the result of the call.
 #define ASSAY_ONEDNN(...) \
   ::assay::onednn::checked(#__VA_ARGS__, __FILE__, __LINE__, [&]() -> decltype(auto) { return __VA_ARGS__; })
 

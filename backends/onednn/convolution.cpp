@@ -1,4 +1,4 @@
-// Convolution and its gradients: the formats are those that oneDNN likes best.
+// Convolution and its gradients, in the formats that oneDNN prefers.
 #include "backends/onednn/convolution.hpp"
 
 #include "backends/onednn/first_layer.hpp"
@@ -10,7 +10,7 @@ namespace {
 using dnnl::algorithm;
 using dnnl::memory;
 
-// oneDNN blocks channels by 16: other counts are padded, and what reads them pays for the padding.
+// oneDNN uses blocks of 16 channels: other counts are padded, which costs their readers time.
 constexpr std::int64_t channel_block = 16;
 constexpr std::int64_t first_layer_channels = 3;  // read unblocked by oneDNN's kernels of a first layer
 
@@ -25,7 +25,7 @@ struct Geometry {
   }
 };
 
-// What to try, best first. An empty offered descriptor means that nobody has said.
+// The formats to try, best first. An empty offered descriptor means that nobody has chosen.
 std::vector<Trio> candidates(const Request& request, const TensorType& image, const TensorType& weight,
                              const TensorType& result, const Trio& offered) {
   if (request.offer.plain) return {{row_major(image), row_major(weight), row_major(result)}};
@@ -65,7 +65,7 @@ dnnl::convolution_forward::primitive_desc forward(Context& context, const Geomet
       true));
 }
 
-// The backward primitives want a forward one as a hint; any that exists will do.
+// The backward primitives need a forward one as a hint; any that exists is enough.
 dnnl::convolution_forward::primitive_desc hint(const Request& request, const Geometry& geometry,
                                                const TensorType& image, const TensorType& weight,
                                                const TensorType& result) {
@@ -92,7 +92,7 @@ Lowered lower_input_gradient(const Request& request) {
   Trio offered{request.output_desc(0), request.input_desc(1), request.input_desc(0)};
   if (mask && request.settled(2)) offered.image = request.input_desc(2);
   std::vector<Trio> trios = candidates(request, image, request.inputs[1], request.inputs[0], offered);
-  // Channels of dx that fill no block are cheaper padded than packed, unless a mask has settled them.
+  // Padding is cheaper than packing if the channels of dx fill no block, unless a mask decides the format.
   const bool padded = image.shape[1] % channel_block != 0 && request.inputs[0].shape[1] % channel_block == 0;
   if (!request.offer.plain && !mask && padded) {
     trios.insert(trios.begin(), {any_of(image), any_of(request.inputs[1]), any_of(request.inputs[0])});

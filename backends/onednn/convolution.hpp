@@ -1,4 +1,4 @@
-// The primitives of a convolution and its gradients, for whoever chooses the formats.
+// The primitives of a convolution and its gradients; the caller chooses the formats.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace assay::onednn {
 
-// The three tensors of a convolution, whichever of them is the result.
+// The three tensors of a convolution; any of them may be the result.
 struct Trio {
   Desc image, weight, result;
 };
 
-// Of `candidates` choose() takes one. Operands x, weight, bias (optional).
+// choose() takes one of `candidates`. Operands x, weight, bias (optional).
 Lowered convolution_forward(const Request& request, const std::vector<Trio>& candidates);
 // Operands dy, weight.
 Lowered convolution_input_gradient(const Request& request, const std::vector<Trio>& candidates);

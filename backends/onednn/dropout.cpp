@@ -1,4 +1,4 @@
-// Dropout: the mask is drawn and applied in whatever order the elements lie.
+// Dropout: the mask is drawn and applied in the order of the elements in memory.
 #include <algorithm>
 #include <cstring>
 
@@ -11,9 +11,9 @@
 namespace assay::onednn {
 namespace {
 
-constexpr std::int64_t grain = 2048;  // elements: less is not worth waking a thread
+constexpr std::int64_t grain = 2048;  // elements: a smaller part is not worth a thread
 
-// The layout of x for bytes; undecided where the type cannot be exchanged alone.
+// The layout of x for bytes; undecided if the format does not exist for another type.
 Format mask_format(const TensorType& mask, const Layout& x) {
   if (const Tag tag = image_tag(x.desc); tag != Tag::undef) return to_format(with_tag(mask, tag), x.image);
   const Desc plain = row_major({DType::f32, mask.shape});
@@ -51,7 +51,7 @@ class DropoutKernel final : public Kernel {
  private:
   int threads_;
   bool bf16_;
-  std::int64_t elements_;  // those of the padding, too
+  std::int64_t elements_;  // including the padding
   float scale_;
   const void* x_ = nullptr;
   const std::uint8_t* mask_ = nullptr;
@@ -115,7 +115,7 @@ class DropoutMaskKernel final : public Kernel {
   std::uint8_t* drawn_ = nullptr;
 };
 
-// Lowered after its reader, which has said how the mask lies.
+// Lowered after its reader, which has chosen the mask's layout.
 Lowered lower_dropout_mask(const Request& request) {
   Lowered lowered = draft(request);
   Format format = to_format(row_major(request.inputs[0]));

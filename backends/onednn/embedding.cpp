@@ -1,5 +1,5 @@
-// Tables looked up by row, and their gradients: each thread has columns of its own, so that a row that many
-// places name (the padding) is everybody's work and the order of the sums is the order of the places.
+// Lookup of table rows, and the gradients. Each thread has its own columns, so that all threads share the
+// work on a row with many positions (the padding), and the order of the sums is the order of the positions.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -51,7 +51,7 @@ class Embedding final : public Kernel {
   char* y_ = nullptr;
 };
 
-// Dense, or where `sparse` the touched rows alone. T: of dy, float or the bits of a bf16.
+// Dense, or with `sparse` only the touched rows. T: the type of dy, float or the bits of a bf16.
 template <typename T, bool sparse>
 class EmbeddingGradient final : public Kernel {
  public:
@@ -61,7 +61,7 @@ class EmbeddingGradient final : public Kernel {
         rows_(request.node.attributes.get<std::int64_t>("rows")),
         kept_(request.outputs[0].shape[0]),
         width_(request.outputs[0].shape[1]) {}
-  // Where each row of the table stands among those that are touched.
+  // For each row of the table, its position among the touched rows.
   std::int64_t scratch_bytes() const {
     return sparse ? rows_ * static_cast<std::int64_t>(sizeof(std::int32_t)) : 0;
   }

@@ -13,7 +13,7 @@ constexpr std::int64_t lanes = 16;
 
 std::int64_t rounded(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
-// Where element `index` lies, in elements.
+// The offset of element `index`, in elements.
 std::int64_t offset_of(const Desc& desc, std::array<std::int64_t, 4> index) {
   const auto strides = desc.get_strides(), blocks = desc.get_inner_blks(), axes = desc.get_inner_idxs();
   std::int64_t offset = 0, inner = 1;
@@ -27,7 +27,7 @@ std::int64_t offset_of(const Desc& desc, std::array<std::int64_t, 4> index) {
   return offset;
 }
 
-// The name of the node that makes a value for one reader alone, else empty.
+// The name of the node that makes a value for only one reader, else empty.
 std::string private_source(const Graph& graph, ValueId value) {
   std::int64_t readers = 0;
   for (const Node& node : graph.nodes()) readers += std::ranges::count(node.inputs, value);
@@ -78,7 +78,7 @@ bool FirstLayerGradient::read_rows_of(const PoolGradient& pool, std::string_view
 }
 
 void FirstLayerGradient::run() {
-  // The rows of dy keep their zeros behind the last pixel from the beginning.
+  // The zeros after the last pixel of each row of dy are written once.
   const std::int64_t sums = (shape_.kernel_rows * shape_.kernel_columns + 1) * lanes * shape_.phases;
   for (std::int64_t t = 0; t < threads_; ++t) std::fill_n(scratch_.begin() + t * scratch_floats_, sums, 0.0F);
   parallel(threads_, images_, 1, [this](std::int64_t begin, std::int64_t end) {
@@ -95,7 +95,7 @@ void FirstLayerGradient::add_images(std::int64_t begin, std::int64_t end, float*
   float* const dy = x + shape_.x_rows * shape_.x_pitch;
   float* const wide = dy + shape_.rows * shape_.dy_pitch;
   const std::int64_t row = columns_ * shape_.channels, image = shape_.x_rows * shape_.x_columns;
-  // Elements of x or dy as floats: where they lie, or widened.
+  // Elements of x or dy as floats: in place, or widened.
   const auto floats = [this](const void* data, std::int64_t from, std::int64_t n, float* to) -> const float* {
     if (!narrow_) return static_cast<const float*>(data) + from;
     loops().folds.widen(static_cast<const std::uint16_t*>(data) + from, to, n);
@@ -116,7 +116,7 @@ void FirstLayerGradient::add_images(std::int64_t begin, std::int64_t end, float*
   }
 }
 
-// The threads' sums in their order, so that two runs give the same bits.
+// Add the threads' sums in a fixed order, so that two runs give the same bits.
 void FirstLayerGradient::finish() {
   const std::int64_t period = lanes * shape_.phases, taps = shape_.kernel_rows * shape_.kernel_columns;
   std::memset(dweight_, 0, weight_bytes_);

@@ -1,4 +1,4 @@
-// A convolution of one channel, forward and its weight gradient: oneDNN's kernels pad the few channels of its
+// A convolution of one channel, forward and its weight gradient. oneDNN's kernels pad the few channels of the
 // result to 16 and spend more than half of their time on zeros.
 #pragma once
 
@@ -10,14 +10,14 @@
 
 namespace assay::onednn {
 
-// The convolution of `image` (N, 1, H, W) with a kernel (O, 1, P, Q), if the loops know such a one. `result`
-// lies in nhwc.
+// The convolution of `image` (N, 1, H, W) with a kernel (O, 1, P, Q), if the loops support it. `result` is in
+// nhwc.
 std::optional<FirstLayer> first_layer(const Request& request, const TensorType& image, const Shape& kernel,
                                       const TensorType& result);
-// Where element (o, 0, p, q) of a weight lies, in elements, for each o, p and q in that order.
+// The offset of element (o, 0, p, q) of a weight, in elements, for each o, p and q in that order.
 std::vector<std::int64_t> first_layer_offsets(const FirstLayer& shape, const Desc& weight);
 
-// Operands x, weight, bias (optional); result y, not below 0 where the node's activation says so.
+// Operands x, weight, bias (optional); result y, after a ReLU if the node has that activation.
 class FirstLayerForward final : public Kernel {
  public:
   FirstLayerForward(const Request& request, const FirstLayer& shape, const Desc& weight);
@@ -50,10 +50,10 @@ class FirstLayerGradient final : public Kernel {
   void bind(std::span<void* const> inputs, std::span<void* const> outputs, void* scratch) override;
   void run() override;
 
-  // If the kernel of `node` makes dy and nothing else reads it: from now on dy is made row by row where it is
-  // used, and `pool` need not run. What it reads may already be given to others by the planner when this
-  // kernel runs, so nothing of the arena may be written here before the last of it is read: the results are,
-  // at the very end. False when it does not fit.
+  // If the kernel of `node` makes dy and nothing else reads it: from now on this kernel makes dy row by row,
+  // and `pool` does not run. The planner may already have given the memory of pool's operands to other values
+  // when this kernel runs. So the kernel writes to the arena, that is its results, only after it has read all
+  // operands. False if this is not possible.
   bool read_rows_of(const PoolGradient& pool, std::string_view node);
 
  private:
@@ -64,7 +64,7 @@ class FirstLayerGradient final : public Kernel {
   FirstLayer shape_;
   bool narrow_;  // x and dy are bf16
   std::int64_t images_, columns_, scratch_floats_;
-  std::string source_;                 // the node that makes dy for nobody else; empty where others read it
+  std::string source_;                 // the node that makes dy only for this one; empty if others read it
   std::vector<std::int64_t> offsets_;  // of (o, p, q) in dweight
   std::size_t weight_bytes_;
   std::vector<float> scratch_;  // by thread: sums, bias sums, spread x, rows of dy, a widened image
@@ -73,7 +73,7 @@ class FirstLayerGradient final : public Kernel {
   float *dweight_ = nullptr, *dbias_ = nullptr;
 };
 
-// Null when oneDNN must do it.
+// Null if oneDNN must do it.
 std::unique_ptr<Kernel> first_layer_forward(const Request& request, Lowered& lowered);
 std::unique_ptr<Kernel> first_layer_gradient(const Request& request, Lowered& lowered);
 

@@ -72,7 +72,7 @@ void FirstLayerForward::convolve(std::int64_t n, float* scratch) const {
     x = static_cast<const float*>(x_) + n * image;
   }
   loops().spread(shape_, x, scratch);
-  const bool fits = !narrow_ && row == shape_.dy_pitch;  // nothing behind the last pixel of a row
+  const bool fits = !narrow_ && row == shape_.dy_pitch;  // nothing after the last pixel of a row
   float* const y = fits ? static_cast<float*>(y_) + n * shape_.rows * row : rows;
   loops().first_layer(shape_, scratch, taps_.data(), relu_, y);
   for (std::int64_t h = 0; h < shape_.rows && !fits; ++h) {

@@ -20,7 +20,7 @@ const char* name(Tag tag) {
   return "plain";
 }
 
-// Strides of dimensions of size 1 do not move anything: two descriptors that differ there alone are one
+// Strides of dimensions of size 1 have no effect: two descriptors that differ only there are the same
 // layout.
 std::string key_of(const Desc& desc) {
   const auto dims = desc.get_dims();

@@ -1,4 +1,4 @@
-// How the library's formats map to oneDNN's memory descriptors.
+// The mapping from the library's formats to oneDNN's memory descriptors.
 #pragma once
 
 #include <dnnl.hpp>
@@ -11,26 +11,26 @@ namespace assay::onednn {
 using Desc = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
 
-// The order in which the features of a flattened image lie: the matrix ops do not care, so a flatten never
-// moves data and the weights of the layer after it are permuted instead.
+// The order of the features of a flattened image. Matrix ops work with any order, so a flatten never moves
+// data: the weights of the next layer are permuted instead.
 struct Image {
-  Tag tag = Tag::undef;  // nhwc, nChw16c, ...; undef: row-major, or no image at all
+  Tag tag = Tag::undef;  // nhwc, nChw16c, ...; undef: row-major, or not an image
   std::int64_t channels = 0, height = 0, width = 0;
 
   bool permuted() const { return tag != Tag::undef; }
   bool operator==(const Image&) const = default;
 };
 
-// What Format::detail points to.
+// The object that Format::detail points to.
 struct Layout {
-  Desc desc;    // as a kernel sees the value; a matrix of permuted features is an ordinary matrix here
-  Image image;  // of the second dimension
+  Desc desc;    // as used by kernels; a matrix of permuted features is an ordinary matrix here
+  Image image;  // describes the second dimension
 };
 
 Format to_format(const Desc& desc, const Image& image = {});
 // Precondition: a decided format of this library that is not opaque.
 const Layout& layout_of(const Format& format);
-// Storage that only its own kernels read; `made_with` tells the reader how the writer was made.
+// Storage that only its own kernels read; `made_with` describes the writer for the reader.
 Format opaque_format(std::int64_t bytes, const Desc& made_with);
 
 // Throws Unsupported for f64.
@@ -43,7 +43,7 @@ Desc any_of(const TensorType& type);
 
 // nchw, nhwc, nChw16c or nChw8c if it is one of them, else undef.
 Tag image_tag(const Desc& desc);
-// The same for an image tensor whose bytes are those of a dense matrix (N, C*H*W), else undef.
+// The same, but undef unless the image's bytes are those of a dense matrix (N, C*H*W).
 Tag dense_image_tag(const Desc& desc);
 
 }  // namespace assay::onednn

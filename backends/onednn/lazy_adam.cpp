@@ -1,4 +1,4 @@
-// Adam on the rows of a table that were touched: the loop of adam, row by row.
+// Adam on the touched rows of a table: the loop of adam, row by row.
 #include <algorithm>
 #include <array>
 
@@ -29,7 +29,7 @@ class LazyAdam final : public Kernel {
     }
   }
   void run() override {
-    // The loop works in place; where the executor could not give one storage, the old values are copied
+    // The loop works in place; if the executor could not use one storage, the old values are copied
     // first.
     for (std::size_t r = 0; r < new_.size(); ++r) {
       if (old_[r] != new_[r]) std::copy_n(old_[r], rows_ * width_, new_[r]);

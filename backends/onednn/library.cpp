@@ -13,8 +13,8 @@
 namespace assay::onednn {
 namespace {
 
-// Whether the node has something that only fusion writes: an activation, the mask of one in a gradient, or
-// more operands and results of a batch norm.
+// Whether the node has a part that only fusion adds: an activation, its mask in a gradient, or additional
+// operands and results of a batch norm.
 bool is_fused(const Node& node) {
   const std::vector<Operand> operands = node.op->operands();
   for (std::size_t i = 0; i < std::min(operands.size(), node.inputs.size()); ++i) {
@@ -72,9 +72,9 @@ std::string OnednnLibrary::unsupported(const Graph& graph, const Node& node) con
 
 Format OnednnLibrary::plain(const TensorType& type) const { return to_format(row_major(type)); }
 
-// All in order, so that formats flow from the images to the loss and back; but the bf16 copy of a parameter
-// takes the format that its readers chose, and the parameter that of its gradient; a dropout mask lies as
-// what it drops from.
+// In order, so that formats propagate from the images to the loss and back. Exceptions: the bf16 copy of a
+// parameter takes the format that its readers chose, a parameter takes that of its gradient, and a dropout
+// mask takes that of its operand.
 bool OnednnLibrary::leads(const Graph& graph, const Node& node) const {
   if (node.op->name() == "dropout_mask") return false;
   return node.op->name() != "cast" || graph.value(node.inputs[0]).role != Role::parameter;
@@ -91,7 +91,7 @@ std::unique_ptr<Kernel> OnednnLibrary::reorder(const TensorType& type, const For
   return make_reorder(context_, type, layout_of(from), layout_of(to));
 }
 
-// The gradient of a pool that only the weight gradient behind it reads never goes to memory.
+// If only the next weight gradient reads the gradient of a pool, that gradient is never written to memory.
 void OnednnLibrary::compact(std::vector<Scheduled>& kernels) {
   for (std::size_t i = 1; i < kernels.size(); ++i) {
     const auto* pool = dynamic_cast<const PoolGradient*>(kernels[i - 1].kernel);

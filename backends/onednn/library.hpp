@@ -1,4 +1,4 @@
-// oneDNN as a kernel library: what the shared executor asks for.
+// oneDNN as a kernel library for the shared executor.
 #pragma once
 
 #include "backends/onednn/lowering.hpp"
@@ -9,10 +9,10 @@ namespace assay::onednn {
 
 inline constexpr const char* primitives_mode = "primitives";
 
-// Modes eager and graph: oneDNN's primitives, and loops of ours where they are faster.
+// Modes eager and graph: oneDNN's primitives, and our own loops where they are faster.
 class OnednnLibrary : public KernelLibrary {
  public:
-  // Sets the size of the OpenMP team of this process: oneDNN has no other way to be told.
+  // Sets the size of the OpenMP team of this process: oneDNN has no other setting for its threads.
   explicit OnednnLibrary(int threads);
 
   Graph fuse(Graph graph) const override;
@@ -24,15 +24,15 @@ class OnednnLibrary : public KernelLibrary {
   void compact(std::vector<Scheduled>& kernels) override;
 
  protected:
-  // Null where the mode does not have the op.
+  // Null if the mode does not have the op.
   virtual const OpEntry* entry(std::string_view op) const;
 
  private:
   Context context_;
 };
 
-// Mode primitives: oneDNN as its documentation shows it. One op after another as primitives, no fusion, each
-// tensor in memory of its own.
+// Mode primitives: oneDNN as in its documentation. One op after another as primitives, no fusion, each tensor
+// in its own memory.
 class PrimitivesLibrary final : public OnednnLibrary {
  public:
   using OnednnLibrary::OnednnLibrary;
@@ -46,7 +46,8 @@ class PrimitivesLibrary final : public OnednnLibrary {
   const OpEntry* entry(std::string_view op) const override;
 };
 
-// The library of options.mode: what the backend compiles with; also what the conformance suite and the benchmarks of the ops take.
+// The library of options.mode. The backend uses it, and so do the conformance suite and the benchmarks of
+// ops.
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
 
 // Whether this CPU multiplies bf16 in hardware.

@@ -1,5 +1,5 @@
-// The fully connected layer. A flattened image comes in whatever order it lies in memory: to these kernels it
-// is a plain matrix, and the weights are kept in the same order of features.
+// The fully connected layer. A flattened image keeps its order in memory: these kernels see a plain matrix,
+// and the weights are kept in the same order of features.
 #include "backends/onednn/masked_kernel.hpp"
 
 namespace assay::onednn {
@@ -19,12 +19,12 @@ dnnl::inner_product_forward::primitive_desc forward(const Request& request, cons
       attributes(relu), true));
 }
 
-// The order of features that the operand's offered format has; the row-major one where nobody has said.
+// The order of features of the operand's offered format; row-major if none is offered.
 Image features(const Request& request, std::size_t input) {
   return request.offer.plain ? Image{} : request.input_image(input);
 }
 
-// The offered weight, if its features lie in this order.
+// The offered weight, if its features have this order.
 Desc same_features(const Image& wanted, const Desc& offered, const Image& image) {
   return image == wanted ? offered : Desc();
 }

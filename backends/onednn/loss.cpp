@@ -1,12 +1,12 @@
-// Softmax with cross-entropy and its gradient: a few thousand elements, done on one thread without waking the
-// others.
+// Softmax with cross-entropy and its gradient: only a few thousand elements, so one thread does it without
+// waking the others.
 #include "backends/onednn/loops/loops.hpp"
 #include "backends/onednn/lowering.hpp"
 
 namespace assay::onednn {
 namespace {
 
-constexpr std::int64_t lanes = 16;  // rows that the loop takes side by side
+constexpr std::int64_t lanes = 16;  // rows that the loop processes together
 
 class LossKernel final : public Kernel {
  public:

@@ -1,4 +1,4 @@
-// What the lowering of one node is given, and the table of the ops that this backend has.
+// The arguments of a node's lowering, and the table of this backend's ops.
 #pragma once
 
 #include <array>
@@ -12,14 +12,14 @@
 
 namespace assay::onednn {
 
-// Borrows everything for the time of one lowering.
+// Borrows everything until the lowering returns.
 struct Request {
   Request(Context& context_of, const Graph& graph_of, const Node& node_of, const Offer& offer_of);
 
   bool has_input(std::size_t i) const { return i < node.inputs.size() && node.inputs[i] != none; }
   bool has_output(std::size_t i) const { return i < node.outputs.size() && node.outputs[i] != none; }
   bool settled(std::size_t i) const { return offer.inputs[i].decided(); }
-  // The offered descriptor of an operand or result; an empty descriptor where nothing was offered.
+  // The offered descriptor of an operand or result; empty if nothing was offered.
   Desc input_desc(std::size_t i) const;
   Desc output_desc(std::size_t i) const;
   Image input_image(std::size_t i) const;
@@ -31,16 +31,17 @@ struct Request {
   const Graph& graph;
   const Node& node;
   const Offer& offer;
-  std::vector<TensorType> inputs, outputs;  // default where absent or opaque
+  std::vector<TensorType> inputs, outputs;  // default if absent or opaque
 };
 
 // A Lowered with every entry undecided.
 Lowered draft(const Request& request);
 
-// Gives the primitive its scratchpad, at the start of the node's scratch, and to the lowering as its kernel.
+// Puts the primitive's scratchpad at the start of the node's scratch, and makes it the kernel of the
+// lowering.
 void finish(Lowered& lowered, std::unique_ptr<PrimitiveKernel> kernel, const Desc& scratchpad);
 
-// The weight gradient that oneDNN chose, as a node with operands x, dy and results dweight, [bias_gradient].
+// A weight gradient in oneDNN's format, as a node with operands x, dy and results dweight, [bias_gradient].
 // `image`: the order of the features of x.
 template <typename Primitive>
 Lowered weight_gradient(const Request& request, const typename Primitive::primitive_desc& chosen,
@@ -57,14 +58,14 @@ Lowered weight_gradient(const Request& request, const typename Primitive::primit
   return lowered;
 }
 
-// The format of operand i, or of the result, if its bytes are just the elements in some order (no padded
-// channels); else the row-major one: for kernels that go element by element.
+// The format of operand i, or of the result, if its bytes are only the elements in some order (no padded
+// channels); else the row-major format. For elementwise kernels.
 Format dense_format(const Request& request, std::size_t i);
-// The format of an optimizer's group, whose gradient follows its parameter: the parameter's; the gradient's where the
-// parameter has none yet.
+// The format of an optimizer's group, in which the gradient follows the parameter: that of the parameter, or
+// that of the gradient if the parameter has none yet.
 Format group_format(const Request& request, std::size_t parameter);
 
-// Whether a reduce, or its gradient, is the mean over H and W of `image`: lowered as a pool with one window.
+// Whether a reduce, or its gradient, is the mean over H and W of `image`; then it is lowered as a pool.
 bool is_global_pool(const Node& reduce, const TensorType& image);
 
 struct OpEntry {
@@ -88,11 +89,11 @@ std::span<const OpEntry> product_ops();
 std::span<const OpEntry> reduce_ops();
 std::span<const OpEntry> softmax_ops();
 std::span<const OpEntry> optimizer_ops();
-// Null when this backend does not have it.
+// Null if this backend does not have the op.
 const OpEntry* find_entry(std::string_view op);
 
-// The first of `candidates` for which oneDNN has an optimised implementation; the first that it has at all
-// when none is optimised. make(candidate) returns a primitive descriptor made with allow_empty.
+// The first of `candidates` for which oneDNN has an optimised implementation, or, if there is none, the first
+// with any implementation. make(candidate) returns a primitive descriptor made with allow_empty.
 template <typename Candidate, typename Make>
 auto choose(const Node& node, const std::vector<Candidate>& candidates, Make&& make)
     -> decltype(make(candidates.front())) {

@@ -1,5 +1,5 @@
-// LSTM over whole sequences in one parallel region: each thread takes samples of its own through all steps,
-// so that no step waits for another thread. oneDNN's own primitive goes step by step through all samples.
+// LSTM over whole sequences in one parallel region: each thread computes all steps of its own samples, so
+// that no step waits for another thread. oneDNN's own primitive computes each step for all samples.
 #include <omp.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t line = 16;  // floats
 
-// Hands out the parts of one stretch of floats, each from a cache line on.
+// Divides a range of floats into parts, which begin at cache lines.
 class Parts {
  public:
   std::int64_t take(std::int64_t floats) {
@@ -41,7 +41,7 @@ LstmShape shape_of(const Request& request) {
           .pair = loops.pair};
 }
 
-// Of `count` things, those that a thread of the present team has to do.
+// The share of `count` items of a thread of the current team.
 struct Share {
   std::int64_t begin, end;
   explicit Share(std::int64_t count)
@@ -49,7 +49,7 @@ struct Share {
         end(count * (omp_get_thread_num() + 1) / omp_get_num_threads()) {}
 };
 
-// Where the parts of a reserve lie in its storage.
+// The offsets of the parts of a reserve.
 struct Kept {
   std::int64_t gates, c, h, bytes;
 
@@ -188,7 +188,7 @@ class LstmGradientKernel final : public Kernel {
     std::int64_t scratch, dx_weight, dh_weight, dbias;
   };
 
-  // The sum over the threads, from the order of the panels into that of the contract.
+  // Sums over the threads, and converts from the order of the panels to that of the contract.
   void write_row(std::int64_t row, std::int64_t Own::* part, std::int64_t stride, std::int64_t columns,
                  void* result) const {
     const std::int64_t unit = row % shape_.units, gate = row / shape_.units;
@@ -215,7 +215,7 @@ class LstmGradientKernel final : public Kernel {
   LstmBackward call_{};
 };
 
-// Everything lies as the contract says, but for the reserve.
+// Everything has the contract's layout, except the reserve.
 Lowered plain(const Request& request) {
   Lowered lowered = draft(request);
   for (std::size_t i = 0; i < request.node.inputs.size(); ++i) {

@@ -6,7 +6,7 @@
 namespace assay::onednn {
 namespace {
 
-constexpr std::int64_t grain = 2048;  // elements: less is not worth waking a thread
+constexpr std::int64_t grain = 2048;  // elements: a smaller part is not worth a thread
 
 class MaskedKernel final : public Kernel {
  public:

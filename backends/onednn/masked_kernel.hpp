@@ -1,4 +1,4 @@
-// A gradient followed by that of the ReLU before it, in place.
+// A gradient and then, in place, the gradient of the ReLU before it.
 #pragma once
 
 #include <memory>

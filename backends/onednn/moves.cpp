@@ -1,5 +1,5 @@
-// What moves elements without touching them: concat, slice and transpose, as oneDNN's concat and reorders of
-// a part or of exchanged dimensions.
+// Ops that only move elements: concat, slice and transpose, by oneDNN's concat and by reorders of a part or
+// of exchanged dimensions.
 #include <algorithm>
 #include <cstring>
 
@@ -13,8 +13,8 @@ int axis_of(const Request& request) {
   return static_cast<int>(request.node.attributes.get<std::int64_t>("axis"));
 }
 
-// The tags to try for an image whose channels are joined or cut: blocked ones only where every part is made
-// of whole blocks, so that no padding gets into the middle.
+// The tags to try for an image whose channels are joined or cut. Blocked ones only if every part consists of
+// whole blocks, so that there is no padding in the middle.
 std::vector<Tag> image_tags(const Request& request, const std::vector<Desc>& offered,
                             std::span<const std::int64_t> channels) {
   std::vector<Tag> tags;
@@ -65,8 +65,8 @@ Lowered lower_concat(const Request& request) {
   return lowered;
 }
 
-// The format in which a part is cut out of `whole`; the part packed, and as it lies within, `offset` bytes
-// behind the beginning. (oneDNN says of a descriptor with an offset that it has no bytes.)
+// The format in which a part is cut out of `whole`: the part packed, and the part in place, `offset` bytes
+// after the beginning. (oneDNN reports a size of 0 for a descriptor with an offset.)
 struct Cut {
   Desc whole, part, part_within;
   std::int64_t offset = 0;
@@ -85,7 +85,7 @@ Cut cut(const Request& request, const TensorType& whole, const TensorType& part,
   result.part = tags.empty() ? row_major(part) : with_tag(part, tags.front());
   const dnnl::memory::dims nothing(whole.shape.size(), 0);
   result.part_within = ASSAY_ONEDNN(result.whole.submemory_desc(to_dims(part.shape), nothing));
-  // A stride is that of whole blocks.
+  // Strides are those of whole blocks.
   std::int64_t block = 1;
   const auto blocks = result.whole.get_inner_blks(), axes = result.whole.get_inner_idxs();
   for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -106,8 +106,8 @@ std::unique_ptr<PrimitiveKernel> reorder(const Request& request, const Desc& fro
   return kernel;
 }
 
-// Copies between a packed part and its place within the whole; first fills the whole with zeros where that is
-// the result.
+// Copies between a packed part and its place in the whole; if the whole is the result, first fills it with
+// zeros.
 class PartKernel final : public Kernel {
  public:
   PartKernel(int threads, std::int64_t offset, std::int64_t zeros, std::unique_ptr<Kernel> copy)
@@ -160,7 +160,7 @@ Lowered lower_transpose(const Request& request) {
   const Desc from = row_major(request.inputs[0]), to = row_major(request.outputs[0]);
   lowered.inputs[0] = to_format(from);
   lowered.outputs[0] = to_format(to);
-  // permute_axes() says where each dimension goes: x's dimension permutation[i] becomes the i-th.
+  // permute_axes() takes the new position of each dimension: x's dimension permutation[i] becomes the i-th.
   std::vector<int> goes_to(permutation.size());
   for (std::size_t i = 0; i < permutation.size(); ++i) {
     goes_to[static_cast<std::size_t>(permutation[i])] = static_cast<int>(i);

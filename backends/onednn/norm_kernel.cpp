@@ -51,7 +51,7 @@ const NormLoops<T>& loops_of(const Images& images) {
 float widen(float x) { return x; }
 float widen(std::uint16_t x) { return __builtin_bit_cast(float, static_cast<std::uint32_t>(x) << 16); }
 
-// What each thread keeps of every channel: sums in double and rows of floats.
+// Values that each thread keeps per channel: sums in double and rows of floats.
 class Rows {
  public:
   static constexpr std::int64_t sums = 3, floats = 4;  // multiples of a cache line with 16 channels
@@ -71,10 +71,10 @@ class Rows {
   char* base_ = nullptr;
 };
 
-// The passes of one node, divided between the threads: by blocks of channels where they come out even, so
-// that no thread waits for another and the second pass finds what the first one read in its cache; else by
-// images. Passes over the data alternate in direction for the same reason. Depends on nothing but the number
-// of threads: sums come out the same each time.
+// The passes of one node, divided among the threads: by blocks of channels if these divide evenly, so that no
+// thread waits for another and the second pass finds the data of the first in the cache; else by images. For
+// the same reason, the passes alternate in direction. The division depends only on the number of threads, so
+// sums are the same each time.
 class Passes {
  public:
   Passes(const Images& images, int threads)
@@ -82,10 +82,10 @@ class Passes {
         threads_(threads),
         by_block_(images.blocks() % threads == 0 || images.blocks() >= 8 * threads) {}
 
-  // For each block of channels from c on: job.start(thread, c) on each thread that sums, job.first(thread, n,
-  // c) for every image n, job.settle(thread, begin, end, c, owner) on each, where the threads from `begin` to
-  // `end` have summed and one is the owner, job.second(thread, n, c) for every image, and job.finish(begin,
-  // end, c) on one.
+  // For each block of channels from c on, calls: job.start(thread, c) on each thread that sums;
+  // job.first(thread, n, c) for every image n; job.settle(thread, begin, end, c, owner) on each thread, where
+  // the threads from `begin` to `end` have summed and one is the owner; job.second(thread, n, c) for every
+  // image; and job.finish(begin, end, c) on one thread.
   template <typename Job>
   void run(Job& job) const {
     const std::int64_t blocks = images_.blocks(), lanes = images_.lanes, count = images_.images;
@@ -126,7 +126,7 @@ class Passes {
   bool by_block_;
 };
 
-// The sum over some threads' parts.
+// The sum of the parts of some threads.
 double total(const Rows& rows, int which, int begin, int end, std::int64_t c) {
   double sum = 0;
   for (int part = begin; part < end; ++part) sum += rows.sum(part, which)[c];

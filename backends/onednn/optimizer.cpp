@@ -1,6 +1,6 @@
-// SGD, RMSprop and Adam over all tensors of a node in one parallel region. Parameters stay in the formats
-// that the matrix ops chose; the padding of a blocked format is zero in the gradient and the moments, so it
-// stays zero in the parameter.
+// SGD, RMSprop and Adam over all tensors of a node in one parallel region. Parameters keep the formats that
+// the matrix ops chose. The padding of a blocked format is zero in the gradient and the moments, so it stays
+// zero in the parameter.
 #include <algorithm>
 
 #include "backends/onednn/adam_step.hpp"
@@ -10,7 +10,7 @@
 namespace assay::onednn {
 namespace {
 
-// Elements: each thread has whole cache lines, and always the same ones.
+// In elements: each thread has whole cache lines, and always the same ones.
 constexpr std::int64_t line = 16;
 constexpr std::int64_t grain = 1024;
 
@@ -22,7 +22,8 @@ struct Group {
   float* moments[2] = {nullptr, nullptr};
 };
 
-// A rule updates elements [begin, end) of one group with what begin_step() computed from the schedule.
+// A rule updates elements [begin, end) of a group with the values that begin_step() computed from the
+// schedule.
 struct Adam : AdamRule {
   using AdamRule::AdamRule;
   void update(const Group& g, std::int64_t i, std::int64_t n) const {
@@ -60,7 +61,8 @@ struct Rmsprop {
 template <typename Rule>
 class OptimizerKernel final : public Kernel {
  public:
-  // elements: of the storage of each group. operands: of a group; the first result is the parameter.
+  // elements: the size of each group's storage. operands: those of a group; the first result is the
+  // parameter.
   OptimizerKernel(const Request& request, std::span<const std::int64_t> elements, std::size_t operands)
       : threads_(request.context.threads), rule_(request.node.attributes), operands_(operands) {
     for (const std::int64_t n : elements) {
@@ -80,7 +82,7 @@ class OptimizerKernel final : public Kernel {
       group.gradient = static_cast<const float*>(operand[1]);
       group.parameter = static_cast<float*>(result[0]);
       for (std::size_t m = 0; m + 1 < results; ++m) group.moments[m] = static_cast<float*>(result[m + 1]);
-      // The loops work in place; where the executor could not give one storage, the old value is copied
+      // The loops work in place; if the executor could not use one storage, the old value is copied
       // first.
       for (std::size_t r = 0; r < results; ++r) {
         const void* old = operand[r == 0 ? 0 : r + 1];

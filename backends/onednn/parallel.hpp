@@ -7,8 +7,8 @@
 
 namespace assay::onednn {
 
-// f(begin, end) on each thread, for disjoint ranges that cover [0, count) in multiples of `grain`. The
-// division depends on nothing but the arguments, so that sums come out the same each time.
+// Calls f(begin, end) on each thread, for disjoint ranges that cover [0, count) in multiples of `grain`. The
+// division depends only on the arguments, so that sums are the same each time.
 template <typename F>
 void parallel(int threads, std::int64_t count, std::int64_t grain, F&& f) {
   const std::int64_t grains = (count + grain - 1) / grain;

@@ -1,4 +1,4 @@
-// Element by element: ReLU and its gradient, add, cast, constants, creation from arrays and lists, and the
+// Elementwise ops: ReLU and its gradient, add, cast, constants, creation from arrays and lists, and the
 // reshapes that move nothing.
 #include <cstring>
 
@@ -12,9 +12,9 @@ namespace {
 
 using dnnl::algorithm;
 
-constexpr std::int64_t grain = 2048;  // elements: less is not worth waking a thread
+constexpr std::int64_t grain = 2048;  // elements: a smaller part is not worth a thread
 
-// The format of operand i, or of the result, or a plain one: for kernels that take any.
+// The format of operand i, or of the result, or a plain one. For kernels that accept any format.
 Format follow(const Request& request, std::size_t i) {
   if (request.settled(i)) return request.offer.inputs[i];
   if (!request.offer.outputs.empty() && request.offer.outputs[0].decided()) return request.offer.outputs[0];
@@ -71,13 +71,13 @@ Lowered lower_add(const Request& request) {
   return lowered;
 }
 
-// A tag keeps its meaning in another type; a format that is no image stays row-major.
+// A tag has the same meaning in another type; a format that is not an image stays row-major.
 Desc retyped(const Desc& desc, const TensorType& type) {
   const Tag tag = image_tag(desc);
   return tag == Tag::undef ? row_major(type) : with_tag(type, tag);
 }
 
-// One reorder does both: the conversion and the change of format, where the reader has asked for one.
+// One reorder does both: the conversion, and the change of format if the reader requested one.
 Lowered lower_cast(const Request& request) {
   Lowered lowered = draft(request);
   const bool reader = request.offer.outputs[0].decided() && !request.offer.plain;
@@ -87,9 +87,9 @@ Lowered lower_cast(const Request& request) {
   Desc to;
   if (reader) {
     to = request.output_desc(0);
-    if (!writer) {  // a master copy in the order of features of what reads it
+    if (!writer) {  // a master copy in its reader's order of features
       image = request.output_image(0);
-    } else if (image != request.output_image(0)) {  // the executor reorders behind us
+    } else if (image != request.output_image(0)) {  // the executor reorders after this
       to = retyped(from, request.outputs[0]);
     }
   } else {
@@ -106,7 +106,7 @@ Lowered lower_cast(const Request& request) {
   return lowered;
 }
 
-// Nothing when the planner laid the result over the operand, else a copy.
+// Nothing if the planner put the result in the operand's memory, else a copy.
 class MoveKernel final : public Kernel {
  public:
   MoveKernel(int threads, std::int64_t bytes) : threads_(threads), bytes_(bytes) {}
@@ -128,8 +128,8 @@ class MoveKernel final : public Kernel {
   char* to_ = nullptr;
 };
 
-// flatten and reshape. An image becomes a matrix of permuted features and back without moving; all else goes
-// through the row-major order.
+// flatten and reshape. An image becomes a matrix of permuted features, and back, without moving; all other
+// tensors go through the row-major order.
 Lowered lower_reshape(const Request& request) {
   const TensorType &x = request.inputs[0], &y = request.outputs[0];
   Lowered lowered = draft(request);
@@ -155,7 +155,7 @@ Lowered lower_reshape(const Request& request) {
   return lowered;
 }
 
-// Into memory of our own, whatever the planner says.
+// Into separate memory, even if the planner shares it.
 Lowered lower_from_array(const Request& request) {
   Lowered lowered = draft(request);
   lowered.inputs[0] = to_format(row_major(request.inputs[0]));
@@ -164,7 +164,7 @@ Lowered lower_from_array(const Request& request) {
   return lowered;
 }
 
-// A list of boxed numbers: each by its tag.
+// A list of boxed numbers, each read according to its tag.
 class UnboxKernel final : public Kernel {
  public:
   UnboxKernel(int threads, std::int64_t numbers) : threads_(threads), numbers_(numbers) {}
@@ -203,8 +203,7 @@ class FillKernel final : public Kernel {
     value_ = static_cast<float>(value);
     std::uint32_t bits = 0;
     std::memcpy(&bits, &value_, sizeof bits);
-    half_ =
-        static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);  // to nearest, ties to even
+    half_ = static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);  // nearest, ties to even
   }
   void bind(std::span<void* const>, std::span<void* const> outputs, void*) override { to_ = outputs[0]; }
   void run() override {

@@ -1,4 +1,4 @@
-// Average and maximum pooling: they follow the format of what they read.
+// Average and maximum pooling, in the format of the operand.
 #include "backends/onednn/masked_kernel.hpp"
 #include "backends/onednn/pool_gradient.hpp"
 
@@ -11,8 +11,8 @@ using dnnl::memory;
 struct Windows {
   memory::dims kernel, strides, dilation{0, 0}, before, after;
 
-  // oneDNN wants the padding behind such that the last window ends where the padded image does; a row that no
-  // window reaches is cut off by a negative one. x, y: (N, C, H, W)
+  // oneDNN requires a padding after the image with which the last window ends at the end of the padded image;
+  // a negative padding cuts off a row that no window reaches. x, y: (N, C, H, W)
   Windows(const Node& node, const Shape& x, const Shape& y) {
     const auto k = node.attributes.get<std::int64_t>("kernel");
     const auto s = node.attributes.get<std::int64_t>("stride");
@@ -28,7 +28,7 @@ algorithm kind_of(const Node& node) {
   return node.op->name().starts_with("max") ? algorithm::pooling_max : algorithm::pooling_avg_include_padding;
 }
 
-// x settles the format of both.
+// x decides the format of both.
 dnnl::pooling_forward::primitive_desc forward(const Request& request, dnnl::prop_kind task, const Windows& w,
                                               const Desc& x, const TensorType& y) {
   return ASSAY_ONEDNN(dnnl::pooling_forward::primitive_desc(
@@ -64,10 +64,11 @@ Lowered lower_forward(const Request& request) {
   return lowered;
 }
 
-// What dx may lie like, best first. `mask` and `argmax` are operands, `none` where the op has no such thing.
+// Possible formats of dx, best first. `mask` and `argmax` are operands, or `none` if the op has no such
+// operand.
 std::vector<Desc> result_candidates(const Request& request, int mask, int argmax) {
   const TensorType& dx = request.outputs[0];
-  // A workspace can only be read as it was written.
+  // A workspace must be read in the format in which it was written.
   if (argmax != none) return {request.input_desc(static_cast<std::size_t>(argmax))};
   if (request.offer.plain) return {row_major(dx)};
   std::vector<Desc> candidates;

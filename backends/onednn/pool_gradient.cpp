@@ -24,7 +24,7 @@ PoolGradient::Blocked::Blocked(const Desc& desc) {
   const auto strides = desc.get_strides();
   block = block_of(desc);
   image = strides[0];
-  group = strides[1];  // of a block; not used in nhwc, where there is one
+  group = strides[1];  // of a block; not used in nhwc, which has one block
   row = strides[2];
   column = strides[3];
 }
@@ -37,7 +37,7 @@ PoolGradient::PoolGradient(int threads, const Desc& dx, const Desc& dy, std::int
       dtype_(dx.get_data_type() == dnnl::memory::data_type::bf16 ? DType::bf16 : DType::f32) {
   const auto x = dx.get_dims(), y = dy.get_dims();
   images_ = x[0];
-  // Padded channels are zero in dy, so that they become zero in dx.
+  // Padded channels are zero in dy, so they become zero in dx.
   channels_ = dx_.block == dy_.block ? dx.get_padded_dims()[1] : x[1];
   rows_ = x[2];
   windows_ = y[2];

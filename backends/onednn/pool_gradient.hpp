@@ -1,4 +1,4 @@
-// The gradient of an average pool whose windows neither overlap nor reach over the edge, with the ReLU before
+// The gradient of an average pool whose windows neither overlap nor cross the edge, and of the ReLU before
 // it.
 #pragma once
 
@@ -7,26 +7,25 @@
 
 namespace assay::onednn {
 
-// Made once per node. Divides the images between the threads.
+// Made once per node. Divides the images among the threads.
 class PoolGradient final : public Kernel {
  public:
   // dx and dy in nhwc or in blocks of channels.
   PoolGradient(int threads, const Desc& dx, const Desc& dy, std::int64_t kernel);
 
-  // Whether bf16 images can be taken row by row as they lie: short rows, and no block that is cut.
+  // Whether bf16 images can be read row by row in place: short rows, and no cut block.
   static bool fits(const Desc& dx, const Desc& dy);
 
   void bind(std::span<void* const> inputs, std::span<void* const> outputs, void* scratch) override;
   void run() override;
 
-  // For a reader that wants dx row by row instead of all in memory: row h of image n, all channels, to `to`,
-  // as floats.
-  // Only where the channels lie next to each other in dx.
+  // For a reader that needs dx row by row instead of in memory: writes row h of image n, all channels, to
+  // `to` as floats. Only if the channels are next to each other in dx.
   bool has_rows() const { return run_ == channels_; }
   void write_row(std::int64_t n, std::int64_t h, float* to) const { write_row(n, 0, h, to); }
 
  private:
-  // An image tensor as blocks of channels that lie next to each other. Strides in elements.
+  // An image tensor as blocks of channels that are next to each other. Strides in elements.
   struct Blocked {
     std::int64_t block = 0, image = 0, group = 0, row = 0, column = 0;
 
@@ -46,11 +45,11 @@ class PoolGradient final : public Kernel {
   void* dx_data_ = nullptr;
 };
 
-// oneDNN's, with dx in one of `candidates`. Operands dy, mask (optional); result dx.
+// oneDNN's primitive, with dx in one of `candidates`. Operands dy, mask (optional); result dx.
 Lowered average_pool_gradient(const Request& request, const std::vector<Desc>& candidates);
 
-// Null when oneDNN must do it. dx follows the mask where there is one, else dy; dy is read in whatever order
-// it has. Operands dy, mask (optional); result dx.
+// Null if oneDNN must do it. dx has the format of the mask if there is one, else that of dy; dy may have any
+// format. Operands dy, mask (optional); result dx.
 std::unique_ptr<Kernel> fused_average_pool_gradient(const Request& request, Lowered& lowered);
 
 }  // namespace assay::onednn

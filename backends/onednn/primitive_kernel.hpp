@@ -1,4 +1,4 @@
-// A kernel that is one oneDNN primitive.
+// A kernel that consists of one oneDNN primitive.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace assay::onednn {
 
-// The one engine and stream of a library. A CPU stream runs each primitive to its end.
+// The engine and stream of a library. A CPU stream runs each primitive to its end.
 struct Context {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
@@ -25,12 +25,12 @@ class PrimitiveKernel final : public Kernel {
   PrimitiveKernel(Context& context, dnnl::primitive primitive);
 
   // Argument `argument` of the primitive is operand / result `index` of the node, from its byte `offset` on,
-  // laid out as `desc`.
+  // with the layout `desc`.
   PrimitiveKernel& input(int argument, const Desc& desc, std::size_t index, std::int64_t offset = 0);
   PrimitiveKernel& output(int argument, const Desc& desc, std::size_t index, std::int64_t offset = 0);
   // A part of the node's scratch, from `offset` bytes on.
   PrimitiveKernel& scratch(int argument, const Desc& desc, std::int64_t offset);
-  // One that was filled when the kernel was made, seen as `desc`; shares the memory.
+  // A constant that was filled when the kernel was made, seen as `desc`; shares the memory.
   PrimitiveKernel& constant(int argument, const Desc& desc, dnnl::memory memory);
 
   void bind(std::span<void* const> inputs, std::span<void* const> outputs, void* scratch) override;
@@ -51,13 +51,13 @@ class PrimitiveKernel final : public Kernel {
   dnnl::primitive primitive_;
   std::string implementation_;
   std::vector<Argument> arguments_;
-  std::vector<dnnl::memory> constants_;  // whose storage some arguments have
+  std::vector<dnnl::memory> constants_;  // some arguments use their storage
   std::vector<dnnl_exec_arg_t> call_;
 };
 
-// Attributes that every primitive is made with: its scratchpad is ours.
+// Attributes of every primitive: we supply its scratchpad.
 dnnl::primitive_attr attributes();
-// As above, followed by max(y, 0) where `relu`.
+// As above, followed by max(y, 0) if `relu`.
 dnnl::primitive_attr attributes(bool relu);
 
 }  // namespace assay::onednn

@@ -1,11 +1,11 @@
-// Products: of matrices (matmul), of vectors (dot), and element by element (multiply).
+// Products of matrices (matmul), of vectors (dot), and elementwise (multiply).
 #include "backends/onednn/lowering.hpp"
 #include "backends/onednn/reduction.hpp"
 
 namespace assay::onednn {
 namespace {
 
-// The matrices as matmul sees them: a transposed one is the same bytes with two strides exchanged.
+// The matrices for matmul: a transposed matrix is the same bytes with two strides exchanged.
 Desc matrices(const TensorType& type, bool transposed) {
   const Desc desc = row_major(type);
   if (!transposed) return desc;
@@ -30,7 +30,7 @@ Lowered lower_matmul(const Request& request) {
   return lowered;
 }
 
-// oneDNN's matmul of a row by a column keeps to one thread.
+// oneDNN's matmul of a row by a column uses only one thread.
 class DotKernel final : public Kernel {
  public:
   DotKernel(int threads, const TensorType& type)

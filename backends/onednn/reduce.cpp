@@ -1,5 +1,5 @@
 // reduce and normalise with their gradients, in row-major order; the global average pool of an image, in the
-// format that it has.
+// image's format.
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +14,7 @@ std::span<const std::int64_t> axes_of(const Request& request) {
 }
 std::string kind_of(const Request& request) { return request.node.attributes.get<std::string>("kind"); }
 
-// What a value that is summed in double is stored as.
+// The storage type of a value that is summed in double.
 void store(const double* values, void* to, DType dtype, std::int64_t elements) {
   Block block;
   for (std::int64_t i = 0; i < elements; i += block_elements) {
@@ -58,7 +58,7 @@ class ReduceKernel final : public Kernel {
   double* scratch_ = nullptr;
 };
 
-// The elements of a reduced tensor as floats, in scratch where they are bf16.
+// The elements of a reduced tensor as floats, in scratch if they are bf16.
 const float* widened(const void* values, DType dtype, std::int64_t elements, float* scratch) {
   if (dtype != DType::bf16) return static_cast<const float*>(values);
   loops().folds.widen(static_cast<const std::uint16_t*>(values), scratch, elements);
@@ -77,7 +77,7 @@ class ReduceGradientKernel final : public Kernel {
                                   static_cast<double>(request.outputs[0].elements()));
     }
   }
-  // dy, and for a maximum y and the number of elements that share it.
+  // dy, and for a maximum also y and the number of elements that share it.
   std::int64_t scratch_bytes() const {
     return (max_ ? 3 : 1) * rows_.outputs() * static_cast<std::int64_t>(sizeof(float));
   }
@@ -122,7 +122,7 @@ class ReduceGradientKernel final : public Kernel {
       to.write(dx_, dtype_, at, n);
     });
   }
-  // Each thread has results of its own, so that no count is shared.
+  // Each thread has its own results, so that no count is shared.
   void count_ties(const float* y, float* ties) const {
     const std::int64_t width = rows_.width();
     parallel(threads_, rows_.kept(), 1, [&](std::int64_t begin, std::int64_t end) {
@@ -153,7 +153,7 @@ class ReduceGradientKernel final : public Kernel {
   float* scratch_ = nullptr;
 };
 
-// Operands and results in row-major order, and a kernel with scratch.
+// A lowering with operands and results in row-major order, and a kernel with scratch.
 template <typename KernelOf>
 Lowered lower_plain(const Request& request) {
   Lowered lowered = draft(request);
@@ -244,7 +244,7 @@ class NormaliseKernel final : public Kernel {
         epsilon_(request.node.attributes.number("epsilon")),
         gradient_(request.node.inputs.size() > 1) {}
 
-  // The sums in double, then a factor and a share of y for each, in float.
+  // The sums in double, then for each a factor and a share of y, in float.
   std::int64_t scratch_bytes() const {
     return reduction_.scratch_bytes() +
            2 * reduction_.rows().outputs() * static_cast<std::int64_t>(sizeof(float));

@@ -56,7 +56,7 @@ std::int64_t Reduction::scratch_bytes() const {
   return splits_ * rows_.outputs() * static_cast<std::int64_t>(sizeof(double));
 }
 
-// One block of a run of kept elements, over a share of the reduced indices.
+// A block of a run of kept elements, over a share of the reduced indices.
 void Reduction::fold_columns(const void* a, const void* b, double* to, std::int64_t task,
                              std::int64_t split) const {
   const std::int64_t kept = task / blocks_, first = task % blocks_ * block_elements;
@@ -73,7 +73,7 @@ void Reduction::fold_columns(const void* a, const void* b, double* to, std::int6
   }
 }
 
-// Runs that are reduced whole, over a share of the blocks that they have.
+// Runs that are wholly reduced, over a share of their blocks.
 double Reduction::fold_runs(const void* a, const void* b, std::int64_t task, std::int64_t split) const {
   double total = fold_ == Fold::largest ? -std::numeric_limits<double>::infinity() : 0.0;
   Block left, right;

@@ -1,6 +1,6 @@
-// Sums, sums of products and maxima over named dimensions of a row-major tensor, and the way back: what a
-// reduced tensor says about each element of the whole. Threaded, and the same bits each time for one number
-// of threads.
+// Sums, sums of products and maxima over given dimensions of a row-major tensor, and the reverse: a function
+// of each element of the whole tensor and its reduced element. Threaded; with the same number of threads the
+// result has the same bits each time.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace assay::onednn {
 
-// A row-major tensor as rows of `run` elements that lie together. Neighbouring dimensions that are both kept
-// or both reduced count as one; the last of these is the run.
+// A row-major tensor as rows of `run` adjacent elements. Neighbouring dimensions that are both kept or both
+// reduced count as one; the last of these is the run.
 class Rows {
  public:
   Rows(const Shape& whole, std::span<const std::int64_t> axes);
@@ -20,11 +20,11 @@ class Rows {
   std::int64_t reduced() const { return reduced_count_; }  // of the reduced ones before the run
   std::int64_t run() const { return run_; }
   bool run_is_reduced() const { return run_is_reduced_; }
-  // Where the run lies in the whole tensor.
+  // The offset of the run in the whole tensor.
   std::int64_t offset(std::int64_t kept, std::int64_t reduced) const {
     return place(kept_dims_, kept) + place(reduced_dims_, reduced);
   }
-  // Elements of the reduced tensor, and where those of a run lie there: one, or as many as the run has.
+  // The size of the reduced tensor, and the offset of a run's elements in it: one, or as many as the run has.
   std::int64_t outputs() const { return kept_count_ * width(); }
   std::int64_t width() const { return run_is_reduced_ ? 1 : run_; }
 
@@ -62,12 +62,12 @@ class Reduction {
   int threads_;
   std::int64_t blocks_ = 1;  // of a run
   std::int64_t tasks_ = 1;   // parts of the result
-  std::int64_t units_ = 1;   // that each part is folded from
-  std::int64_t splits_ = 1;  // groups of units that are folded apart, where there are few parts
+  std::int64_t units_ = 1;   // from which each part is reduced
+  std::int64_t splits_ = 1;  // groups of units that are reduced separately if there are few parts
 };
 
-// f(offset, n, output) for each block of n <= block_elements elements of a run, `offset` in the whole tensor
-// and `output` in the reduced one: of the run's one element, or of the first of n.
+// Calls f(offset, n, output) for each block of n <= block_elements elements of a run. `offset` is in the
+// whole tensor; `output` is in the reduced one, of the run's only element or of the first of n.
 template <typename F>
 void for_runs(const Rows& rows, int threads, const F& f) {
   const std::int64_t blocks = (rows.run() + block_elements - 1) / block_elements;

@@ -4,7 +4,7 @@ namespace assay::onednn {
 namespace {
 
 std::unique_ptr<PrimitiveKernel> pass(Context& context, const Desc& from, const Desc& to) {
-  // The scratchpad is the library's here: a reorder made by the executor has no scratch of its own.
+  // The library owns this scratchpad: a reorder made by the executor has no scratch.
   const auto chosen = ASSAY_ONEDNN(
       dnnl::reorder::primitive_desc(context.engine, from, context.engine, to, dnnl::primitive_attr()));
   auto kernel = std::make_unique<PrimitiveKernel>(context, ASSAY_ONEDNN(dnnl::reorder(chosen)));
@@ -37,7 +37,7 @@ class ChainKernel final : public Kernel {
   std::vector<dnnl::memory> between_;
 };
 
-// The matrix (N, C*H*W) as the images that it is.
+// The matrix (N, C*H*W), seen as images.
 TensorType unflattened(const TensorType& type, const Image& image) {
   return {type.dtype, {type.shape[0], image.channels, image.height, image.width}};
 }

@@ -1,4 +1,5 @@
-// Moves a value between two formats, through the row-major order where two flattened images differ in theirs.
+// Moves a value between two formats, through the row-major order if two flattened images have different
+// orders.
 #pragma once
 
 #include <memory>
@@ -7,8 +8,8 @@
 
 namespace assay::onednn {
 
-// One operand, one result. Only the host's transfers and mended disagreements pass here: a step of a
-// well-settled graph has next to none. Owns the storage between its passes.
+// One operand, one result. Used for transfers from and to the host, and where two nodes disagree about a
+// format: a step of a graph has almost none of these. Owns the storage between its passes.
 std::unique_ptr<Kernel> make_reorder(Context& context, const TensorType& type, const Layout& from,
                                      const Layout& to);
 

@@ -1,4 +1,4 @@
-// Activations and their gradients, element by element.
+// Elementwise activations and their gradients.
 #include <array>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// How an op of the reference is written: once, on plain arrays of one element type, float or double.
+// An op of the reference is written once, on plain arrays of one element type, float or double.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace assay::reference {
 
-// One execution. Floating-point operands and results are arrays of T whatever their dtype in the graph (bf16
-// is widened before and rounded after); integers are as they are.
+// One execution. Floating-point operands and results are arrays of T, whatever their dtype in the graph (bf16
+// is widened before and rounded after); integers are unchanged.
 template <typename T>
 struct Call {
   std::span<void* const> inputs;
@@ -33,13 +33,13 @@ template <typename T>
 struct Body {
   std::function<void(const Call<T>&)> run;
   std::int64_t scratch_elements = 0;
-  std::vector<std::int64_t> opaque_bytes = {};  // by result, where the op has opaque ones
+  std::vector<std::int64_t> opaque_bytes = {};  // by result, if the op has opaque results
 };
 
-// What a body is made from; it keeps the pool and copies what it needs of the rest.
+// The arguments of a body's constructor. It keeps the pool and copies what it needs of the rest.
 struct Context {
   const Node& node;
-  std::vector<TensorType> inputs;  // default where absent
+  std::vector<TensorType> inputs;  // default if absent
   std::vector<TensorType> outputs;
   ThreadPool& pool;
 
@@ -55,8 +55,8 @@ struct OpEntry {
   std::string_view op;
   Body<float> (*f32)(const Context&);
   Body<double> (*f64)(const Context&);
-  // The first so many are multiplied with each other: TF32 rounds them. -1: there are products inside that it
-  // does not reach, and TF32 is not emulated.
+  // The number of leading operands that are multiplied with each other: TF32 rounds them. -1: the op has
+  // inner products that this rounding does not reach, so TF32 is not emulated.
   int matrix_operands = 0;
 };
 
@@ -77,7 +77,7 @@ std::span<const OpEntry> embedding_ops();
 std::span<const OpEntry> lstm_ops();
 std::span<const OpEntry> optimizer_ops();
 
-// y = max(y, 0), a NaN stays one.
+// y = max(y, 0); a NaN stays a NaN.
 template <typename T>
 void clip(T* y, std::int64_t elements) {
   for (std::int64_t i = 0; i < elements; ++i) y[i] = y[i] < T(0) ? T(0) : y[i];

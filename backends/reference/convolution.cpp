@@ -36,7 +36,7 @@ Geometry geometry(const Context& context, const Shape& x, const Shape& weight, c
           context.node.attributes.get<std::int64_t>("padding")};
 }
 
-// The columns [begin, end) of output row `oh` whose input column ow * stride + kw - padding lies inside the
+// The columns [begin, end) of output row `oh` whose input column ow * stride + kw - padding is inside the
 // image.
 std::pair<std::int64_t, std::int64_t> inside(const Geometry& g, std::int64_t kw) {
   const std::int64_t shift = g.padding - kw;
@@ -164,8 +164,8 @@ void bias_gradient(const Geometry& g, ThreadPool& pool, const T* dy, T* db) {
   });
 }
 
-// dweight^T = sum over images of unfolded(x) dy^T, of which dy is the smaller to lay out anew: each part sums
-// its images, then the parts are added in order.
+// dweight^T = sum over images of unfolded(x) dy^T. dy is the smaller operand, so it is the one that is
+// rearranged. Each part sums its images, then the parts are added in order.
 template <typename T>
 Body<T> weight_gradient(const Context& context) {
   const Geometry g = geometry(context, context.in(0), context.out(0), context.in(1));

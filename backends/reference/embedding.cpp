@@ -1,4 +1,4 @@
-// Tables looked up by row, and their gradients.
+// Lookup of table rows, and the gradients.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -28,7 +28,7 @@ Body<T> embedding(const Context& context) {
   }};
 }
 
-// Adds dy up into a table, in the order of the indices: each thread has columns of its own.
+// Adds dy to a table in the order of the indices: each thread has its own columns.
 template <typename T, typename Place>
 void add_rows(ThreadPool& pool, const Call<T>& call, std::int64_t count, std::int64_t width, T* table,
               Place place) {
@@ -59,7 +59,7 @@ Body<T> embedding_row_gradient(const Context& context) {
   const std::int64_t kept = context.out(0)[0], width = context.out(0)[1];
   const std::int64_t rows = context.node.attributes.get<std::int64_t>("rows");
   ThreadPool& pool = context.pool;
-  // Where each row of the table stands among those that are touched; -1: nowhere.
+  // For each row of the table, its position among the touched rows; -1: not touched.
   std::vector<std::int32_t> places(static_cast<std::size_t>(rows));
   return {[=, &pool](const Call<T>& call) mutable {
     std::ranges::fill(places, -1);

@@ -9,8 +9,8 @@ namespace {
 constexpr std::int64_t rows = 8;      // of a tile
 constexpr std::int64_t columns = 16;  // of a tile and of a panel
 
-// a: (k, rows) packed; b: one panel (k, columns). The compiler turns the vectors of `width` bytes into what
-// the target has; `height` rows at a time and two vectors of columns fit into its registers.
+// a: (k, rows) packed; b: one panel (k, columns). The compiler maps the vectors of `width` bytes to those of
+// the target; `height` rows at a time and two vectors of columns fit into its registers.
 #define ASSAY_TILE(name, attribute, width, height)                                                   \
   template <typename T>                                                                              \
   attribute void name(std::int64_t k, const T* a, const T* b, T* tile) {                             \

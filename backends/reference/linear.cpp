@@ -8,7 +8,7 @@
 namespace assay::reference {
 namespace {
 
-// c (m, n) = a b, the columns shared out in whole panels; each part packs its own.
+// c (m, n) = a b. Each thread gets whole panels of columns and packs them itself.
 template <typename T>
 void product(ThreadPool& pool, std::int64_t m, std::int64_t n, std::int64_t k, View<T> a, View<T> b, T* c,
              bool accumulate, T* scratch) {

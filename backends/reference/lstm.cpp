@@ -1,4 +1,4 @@
-// LSTM over whole sequences: every thread takes samples of its own through all steps.
+// LSTM over whole sequences: each thread computes all steps of its own samples.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,10 +25,10 @@ struct Sizes {
   std::int64_t places() const { return samples * steps; }
 };
 
-// What the forward pass keeps: after the sigmoid or tanh, row (n, t) at n * steps + t.
+// Values that the forward pass keeps: after the sigmoid or tanh, row (n, t) at n * steps + t.
 template <typename T>
 struct Reserve {
-  T *gates, *c, *h;  // (N, T, 4H), (N, T, H), (N, T, H); h as the product reads it
+  T *gates, *c, *h;  // (N, T, 4H), (N, T, H), (N, T, H); h in the form that the product reads
 
   Reserve(void* memory, const Sizes& s)
       : gates(static_cast<T*>(memory)), c(gates + s.places() * s.gates()), h(c + s.places() * s.units) {}

@@ -1,4 +1,4 @@
-// What moves elements without touching them: concat, slice, transpose.
+// Ops that only move elements: concat, slice, transpose.
 #include <algorithm>
 #include <array>
 
@@ -10,7 +10,7 @@ namespace {
 std::size_t axis_of(const Context& context) {
   return static_cast<std::size_t>(context.node.attributes.get<std::int64_t>("axis"));
 }
-// The products of the dimensions before and behind an axis.
+// The products of the dimensions before and after an axis.
 std::int64_t before(const Shape& shape, std::size_t axis) {
   return element_count({shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axis)});
 }

@@ -1,4 +1,4 @@
-// Batch normalisation: one channel belongs to one thread, so its sums have one order.
+// Batch normalisation: a channel belongs to one thread, so the order of its sums is fixed.
 #include <array>
 #include <cmath>
 
@@ -78,7 +78,7 @@ Body<T> batch_norm_gradient(const Context& context) {
         const T* in = call.in(0);
         const T weight = call.in(1)[c], mean = call.in(2)[c], inverse = call.in(3)[c];
         const T bias = recomputed ? call.in(5)[c] : T(0);
-        // dy with the addend, behind the ReLU.
+        // dy plus the addend, after the gradient of the ReLU.
         const auto total = [&](std::int64_t i) {
           T dy = call.in(4)[i];
           if (addend) dy += call.in(7)[i];
@@ -93,13 +93,13 @@ Body<T> batch_norm_gradient(const Context& context) {
           dweight += dy * (in[i] - mean) * inverse;
         });
         const auto count = static_cast<T>(x.count());
-        // As the bias gradient of a convolution sums: plane by plane.
+        // In the order of a convolution's bias gradient: plane by plane.
         T sum = 0, plane = 0;
         std::int64_t left = x.pixels;
         x.each(c, [&](std::int64_t i) {
           const T h = (in[i] - mean) * inverse, dy = total(i);
           const T dx = weight * inverse * (dy - (dbias + h * dweight) / count);
-          // Last of all, because results may lie over operands.
+          // Last, because results may share memory with operands.
           if (total_wanted) call.out(4)[i] = dy;
           call.out(0)[i] = dx;
           plane += dx;

@@ -8,7 +8,7 @@
 namespace assay::reference {
 namespace {
 
-// One group of a node: where its operands and results start, and how long its tensors are.
+// One group of a node: the first of its operands and results, and the length of its tensors.
 struct Group {
   std::size_t input, output;
   std::int64_t elements;

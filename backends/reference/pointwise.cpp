@@ -1,4 +1,4 @@
-// What goes element by element, and what moves elements without touching them.
+// Elementwise ops, and ops that move nothing.
 #include <algorithm>
 #include <array>
 
@@ -59,7 +59,7 @@ Body<T> multiply(const Context& context) {
   }};
 }
 
-// Without a batch: one sum, in the order of the elements.
+// Without a batch dimension: one sum, in the order of the elements.
 template <typename T>
 Body<T> dot(const Context& context) {
   return {[n = element_count(context.in(0))](const Call<T>& call) {
@@ -69,7 +69,7 @@ Body<T> dot(const Context& context) {
   }};
 }
 
-// flatten, reshape, cast, from_array: the change of dtype, if any, happens on the way in and out of T.
+// flatten, reshape, cast, from_array: a change of dtype, if any, happens in the conversions to and from T.
 template <typename T>
 Body<T> copy(const Context& context) {
   ThreadPool& pool = context.pool;
@@ -80,7 +80,7 @@ Body<T> copy(const Context& context) {
   }};
 }
 
-// Each number of a list by its tag: 0 is whole, the rest are real.
+// The numbers of a list by tag: 0 is an integer, any other tag is a real number.
 template <typename T>
 Body<T> from_list(const Context& context) {
   ThreadPool& pool = context.pool;

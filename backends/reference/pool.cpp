@@ -15,7 +15,7 @@ struct Planes {
   std::int64_t pixels() const { return height * width; }
   std::int64_t out_pixels() const { return out_height * out_width; }
 
-  // body(output index, first row, end row, first column, end column) of each window, cut to the image.
+  // Calls body(output index, first row, end row, first column, end column) for each window, cut to the image.
   template <typename Body>
   void windows(const Body& body) const {
     for (std::int64_t i = 0; i < out_height; ++i) {
@@ -89,7 +89,7 @@ Body<T> average_pool_gradient(const Context& context) {
   return {run};
 }
 
-// argmax: i32, the index within the plane of x of the element that won.
+// argmax: i32, the index of the maximum within the plane of x.
 template <typename T>
 Body<T> max_pool(const Context& context) {
   const Planes p = planes(context, context.in(0), context.out(0));
@@ -106,7 +106,7 @@ Body<T> max_pool(const Context& context) {
           for (std::int64_t h = top; h < bottom; ++h) {
             for (std::int64_t w = left; w < right; ++w) {
               const std::int64_t here = h * p.width + w;
-              // A NaN wins and stays.
+              // A NaN is the maximum.
               if (x[here] > x[best] || (x[here] != x[here] && x[best] == x[best])) best = here;
             }
           }

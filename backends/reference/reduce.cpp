@@ -1,5 +1,5 @@
-// Reductions over named dimensions, and what is made of them. Each element of the result is one sum in
-// row-major order.
+// Reductions over given dimensions, and ops made of them. Each element of the result is one sum in row-major
+// order.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace assay::reference {
 namespace {
 
-// Where the element of a reduced tensor lies that an element of the whole one belongs to.
+// Maps an element of the whole tensor to its element of the reduced tensor.
 class Reduced {
  public:
   Reduced(const Shape& whole, std::span<const std::int64_t> axes) : whole_(whole), strides_(whole.size(), 0) {
@@ -24,7 +24,7 @@ class Reduced {
   }
 
   std::int64_t elements() const { return elements_; }
-  // f(i, r) for each element i of the whole in row-major order, r its element of the reduced one.
+  // Calls f(i, r) for each element i of the whole tensor in row-major order; r is its reduced element.
   template <typename F>
   void each(const F& f) const {
     std::vector<std::int64_t> index(whole_.size(), 0);

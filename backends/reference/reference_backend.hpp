@@ -1,4 +1,4 @@
-// The oracle: naive in meaning, always built, in fp64, fp32 and emulated bf16.
+// The oracle: naive kernels, always built, in fp64, fp32 and emulated bf16.
 #pragma once
 
 #include "harness/worker/backend.hpp"

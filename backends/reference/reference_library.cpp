@@ -35,15 +35,15 @@ void copy(ThreadPool& pool, const void* source, void* target, std::int64_t eleme
   });
 }
 
-// An operand or result whose dtype is not T: it passes through an array of T in the scratch.
+// An operand or result whose dtype is not T: it is converted in an array of T in the scratch.
 struct Bridge {
   std::size_t place = 0;
   TensorType type;
   std::int64_t offset = 0;  // elements of T into the scratch
-  bool tf32 = false;        // rounded on its way in
+  bool tf32 = false;        // round the operand
 };
 
-// Runs a body with T as its element type whatever the dtypes of the graph are.
+// Runs a body with element type T, whatever the dtypes of the graph.
 template <typename T>
 class ReferenceKernel final : public Kernel {
  public:
@@ -130,7 +130,7 @@ class ReferenceKernel final : public Kernel {
   ThreadPool& pool_;
   std::int64_t elements_ = 0;
   std::vector<Bridge> in_bridges_, out_bridges_;
-  std::vector<void*> narrow_in_, narrow_out_;  // by bridge: where the graph's value lies
+  std::vector<void*> narrow_in_, narrow_out_;  // by bridge: the address of the graph's value
   std::vector<void*> inputs_, outputs_;
   T* scratch_ = nullptr;
 };
@@ -150,7 +150,7 @@ void fill(Lowered& lowered, Body<T> body, const Context& context, int tf32_opera
 std::string ReferenceLibrary::unsupported(const Graph&, const Node& node) const {
   const OpEntry* entry = find_entry(node.op->name());
   if (entry != nullptr && tf32_ && entry->matrix_operands < 0) {
-    return fmt::format("[{}] {}: the TF32 of the products inside is not emulated by the reference",
+    return fmt::format("[{}] {}: the reference does not emulate TF32 in the op's inner products",
                        node.op->name(), node.name);
   }
   if (entry != nullptr) return {};
@@ -187,8 +187,8 @@ Lowered ReferenceLibrary::lower(const Graph& graph, NodeId id, const Offer&) {
   if (wide) {
     fill(lowered, entry->f64(context), context);
   } else if (tf32_ && entry->matrix_operands > 0) {
-    // Products of TF32 numbers are exact in double, and their sum as good as: what is left is the rounding of
-    // the operands.
+    // Products of TF32 numbers are exact in double, and their sum almost: only the rounding of the operands
+    // remains.
     fill(lowered, entry->f64(context), context, entry->matrix_operands);
   } else {
     fill(lowered, entry->f32(context), context);
@@ -198,7 +198,7 @@ Lowered ReferenceLibrary::lower(const Graph& graph, NodeId id, const Offer&) {
 
 std::unique_ptr<Kernel> ReferenceLibrary::reorder(const TensorType& type, const Format& from,
                                                   const Format& to) {
-  throw std::logic_error(fmt::format("[reorder] got '{}' and '{}' for {}: the reference has one format",
+  throw std::logic_error(fmt::format("[reorder] got '{}' and '{}' for {}: the reference has only one format",
                                      from.key, to.key, to_string(type)));
 }
 

@@ -11,12 +11,12 @@ namespace assay::reference {
 class ReferenceLibrary final : public KernelLibrary {
  public:
   // tf32: matrix ops of fp32 graphs round their operands to TF32 and sum in fp64. A bias and its gradient are
-  // no operands of a product, but a bias gradient is summed from the rounded dy, as the op has one dy.
+  // not operands of a product, but a bias gradient is summed from the rounded dy: the op has only one dy.
   explicit ReferenceLibrary(int threads, bool tf32 = false) : pool_(threads), tf32_(tf32) {}
 
   std::string unsupported(const Graph& graph, const Node& node) const override;
   Lowered lower(const Graph& graph, NodeId node, const Offer& offer) override;
-  // There is one format for each type, so nothing is ever reordered.
+  // There is one format per type, so nothing is reordered.
   std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override;
 
  private:

@@ -1,4 +1,4 @@
-// TF32 as the operands of a matrix op have it: the exponent of a float, 10 bits of mantissa, rounded to
+// TF32, the type of a matrix op's operands: the exponent of a float and 10 bits of mantissa, rounded to
 // nearest even.
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace assay::reference {
 
-// A NaN stays one, and what is nearer to infinity than to the largest number becomes infinite, as in IEEE
-// 754.
+// A NaN stays a NaN. A number nearer to infinity than to the largest finite number becomes infinite, as in
+// IEEE 754.
 inline float to_tf32(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if ((bits & 0x7f800000u) == 0x7f800000u) return value;

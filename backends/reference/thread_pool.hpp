@@ -1,4 +1,4 @@
-// A fixed crew of threads for loops whose partition never depends on timing.
+// A fixed number of threads for loops whose partition never depends on timing.
 #pragma once
 
 #include <condition_variable>
@@ -11,10 +11,10 @@
 
 namespace assay::reference {
 
-// Used from one thread. std::thread and a mutex rather than OpenMP, so that ThreadSanitizer sees all of it.
+// Used from one thread. Uses std::thread and a mutex instead of OpenMP, so that ThreadSanitizer sees it all.
 class ThreadPool {
  public:
-  // `threads` counts the caller: 1 starts none.
+  // `threads` includes the caller: 1 starts no thread.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -22,9 +22,9 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // body(part, begin, end) for size() contiguous parts of [0, count), some perhaps empty and then not called;
-  // returns when all are done. `least`: fewer than this many a part are not worth a thread. The parts depend
-  // on count, least and size() alone. The first exception of a part is thrown here.
+  // Calls body(part, begin, end) for size() contiguous parts of [0, count), but not for empty parts; returns
+  // when all are done. `least`: the minimum size of a part that is worth a thread. The parts depend only on
+  // count, least and size(). Rethrows the first exception of a part.
   using Body = std::function<void(int part, std::int64_t begin, std::int64_t end)>;
   void run(std::int64_t count, std::int64_t least, const Body& body);
 

@@ -1,4 +1,4 @@
-"""TensorFlow and Keras behind the contract of assay_worker.Adapter."""
+"""TensorFlow and Keras as an assay_worker.Adapter."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ DTYPES = {"f32": tf.float32, "i32": tf.int32}
 
 
 class TensorflowAdapter(Adapter):
-    """Modes: `eager`, `graph` (tf.function), `xla` (jit_compile), `autocluster` (XLA where it sees fit),
-    `v1-graph` (a session of TensorFlow 1 runs the step), and `fit` and `fit-eager`: the loop is Keras's own,
-    and a step is a tf.function or runs op by op."""
+    """Modes: `eager`, `graph` (tf.function), `xla` (jit_compile), `autocluster` (XLA where it chooses to),
+    `v1-graph` (a session of TensorFlow 1 runs the step), and `fit` and `fit-eager`: Keras's own loop, with
+    a step that is a tf.function or runs op by op."""
 
     @classmethod
     def of(cls, program: Program) -> type[Adapter]:
@@ -53,7 +53,7 @@ class TensorflowAdapter(Adapter):
         self._fits = cell.mode in FITS
         self._program, self._cell, self._train = program, cell, cell.task == "train"
         self._compile = MODES[cell.mode]
-        # Masks of a round differ as its parameters do.
+        # Each round draws other masks, as it has other parameters.
         self._network = Network(program, cell.seed)
         self._named = self._network.variables
         self._trained = {value.name: self._named[value.name] for value in program.parameters}
@@ -71,7 +71,7 @@ class TensorflowAdapter(Adapter):
         self._make_functions()
 
     def _make_functions(self) -> None:
-        """Say what is compiled; it is compiled when it is first called."""
+        """Make the functions; TensorFlow compiles them at their first call."""
         network, optimizer, variables = self._network, self._rule.keras, list(self._trained.values())
         loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         dropped = network.dropped
@@ -197,7 +197,7 @@ class TensorflowAdapter(Adapter):
         if self._drops is None:
             return {}
         found = [images_to_ours(tensor.numpy()) for tensor in self._drops(self._slots[slot][0])]
-        # What was 0 before is 0 afterwards, whether it was kept or not.
+        # An element that was 0 before is 0 after, whether it was kept or not.
         return {
             value.name: np.where(x == 0, 255, y != 0).astype(np.uint8)
             for value, x, y in zip(self._program.masks, found[::2], found[1::2], strict=True)
@@ -229,5 +229,5 @@ class TensorflowAdapter(Adapter):
 
 
 def _batch(inputs: np.ndarray) -> tf.Tensor:
-    # A copy, always: the buffer belongs to the batch library.
+    # Always a copy: the buffer belongs to the batch library.
     return tf.constant(np.ascontiguousarray(images_to_theirs(inputs)))

@@ -16,9 +16,9 @@ Fetch = Callable[[], None]
 
 
 class BlockClock(keras.callbacks.Callback):
-    """Sets what each step reads, ends blocks and evaluates between them, and stops when all is done.
+    """Sets the inputs of each step, ends blocks, evaluates between them, and stops after the last one.
 
-    Keras calls it in the thread that trains: in another, as with `async_safe`, a block would end too late.
+    Keras calls it in the training thread: in another, as with `async_safe`, a block would end too late.
     """
 
     def __init__(self, loop: Loop, fetch: Fetch | None, prepare: Prepare, tell: Tell) -> None:
@@ -26,7 +26,7 @@ class BlockClock(keras.callbacks.Callback):
         self._loop, self._fetch, self._prepare, self._tell = loop, fetch, prepare, tell
         self._row = (
             loop.begin_step()
-        )  # the clock runs: what fit does before the first step is the user's, too
+        )  # the clock runs: users also wait for the work of fit before the first step
 
     def on_train_batch_begin(self, batch: int, logs: dict[str, tf.Tensor] | None = None) -> None:
         if self._row is not None:
@@ -34,7 +34,7 @@ class BlockClock(keras.callbacks.Callback):
             if self._fetch is not None:
                 self._fetch()
         if self._loop.last_of_block:
-            self.model.reset_metrics()  # Keras tells the mean since then
+            self.model.reset_metrics()  # Keras reports the mean since the last reset
 
     def on_train_batch_end(self, batch: int, logs: dict[str, tf.Tensor] | None = None) -> None:
         self._tell((logs or {})["loss"])
@@ -54,7 +54,7 @@ class OneStep(keras.callbacks.Callback):
 
 
 def fit_once(model: keras.Model, batch: tuple[tf.Tensor, tf.Tensor], tell: Tell) -> None:
-    """One step by the function that fit_all() runs."""
+    """Run one step with the function that fit_all() uses."""
     model.fit(tf.data.Dataset.from_tensors(batch), verbose=0, callbacks=[OneStep(tell)])
 
 
@@ -66,21 +66,21 @@ def fit_all(
     prepare: Prepare,
     tell: Tell,
 ) -> None:
-    """Fit until the loop has no further step, on data without an end; `fetch` is called before each step."""
+    """Fit on endless data until the loop has no more steps; `fetch` is called before each step."""
     clock = BlockClock(loop, fetch, prepare, tell)
     model.fit(data, steps_per_epoch=sys.maxsize, verbose=0, callbacks=[clock])
 
 
 def resident(slots: list[tuple[tf.Tensor, tf.Tensor]]) -> tf.data.Dataset:
-    """Give the staged batches in turn."""
+    """Return the staged batches in turn."""
     stacked = tuple(tf.stack(parts) for parts in zip(*slots, strict=True))
     return tf.data.Dataset.from_tensor_slices(stacked).repeat()
 
 
 def loaded(loop: Loop) -> tuple[tf.data.Dataset, Fetch]:
-    """Give data that is what was fetched last, and what fetches the next batch of the library.
+    """Return a data set of the batch fetched last, and the function that fetches the library's next batch.
 
-    A generator of Python (`from_generator`) would be called for each batch in a thread of tf.data.
+    tf.data would call a Python generator (`from_generator`) for each batch in one of its threads.
     """
     session = loop.session
     inputs = tf.Variable(images_to_theirs(session.inputs), trainable=False)
@@ -91,7 +91,7 @@ def loaded(loop: Loop) -> tuple[tf.data.Dataset, Fetch]:
         inputs.assign(np.ascontiguousarray(images_to_theirs(session.inputs)))
         labels.assign(session.labels)
 
-    # Nothing is made ahead of time: each step reads what was fetched for it.
+    # No batch is made ahead of time: each step reads the batch that was fetched for it.
     options = tf.data.Options()
     options.experimental_optimization.inject_prefetch = False
     options.autotune.enabled = False

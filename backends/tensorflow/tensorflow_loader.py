@@ -10,10 +10,10 @@ Sample = tuple[tf.Tensor, tf.Tensor]
 
 
 class Loader:
-    """One pipeline for all epochs: the samples in memory, and the plan of the epoch in a variable.
+    """One pipeline for all epochs: the samples are in memory, and the plan of the epoch in a variable.
 
-    Each pass shuffles the whole. With workers that many of the calls run at once, in threads of the pipeline,
-    and batches are made ahead of time.
+    Each pass shuffles all samples. With workers, that many calls run at the same time, in threads of the
+    pipeline, and batches are made ahead of time.
     """
 
     def __init__(self, samples: Samples, batch: int, cell: Cell) -> None:
@@ -26,7 +26,7 @@ class Loader:
         calls = {"num_parallel_calls": workers, "deterministic": True} if workers else {}
         data = tf.data.Dataset.range(len(samples)).shuffle(len(samples), seed=cell.seed)
         if samples.moved:
-            # A crop is of one sample.
+            # Crops are made per sample.
             data = data.map(self._moved, **calls).batch(batch, drop_remainder=True)
         else:
             data = data.batch(batch, drop_remainder=True).map(self._gathered, **calls)
@@ -37,14 +37,14 @@ class Loader:
         self._data = data
 
     def epoch(self) -> tf.data.Dataset:
-        """Give one pass over the samples of the plan that they stand at."""
+        """Return one pass over the samples of the current plan."""
         self._rows.assign(self._samples.rows)
         return self._data
 
     def _gathered(self, indices: tf.Tensor) -> Sample:
         chosen = tf.gather(self._rows, indices)[:, 0]
         inputs = self._normalised(tf.gather(self._raw, chosen))
-        # Keras trains on images that lie as (H, W, C).
+        # Keras trains on images in the layout (H, W, C).
         inputs = tf.transpose(inputs, (0, 2, 3, 1)) if inputs.shape.rank == 4 else inputs
         return inputs, tf.gather(self._labels, chosen)
 

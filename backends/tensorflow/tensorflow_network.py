@@ -13,7 +13,7 @@ import tensorflow as tf
 from assay_worker import ChannelsLast, Node, Program, Unsupported, Value, images_to_theirs, required
 from keras import layers, ops
 
-# The operands of a node that are values of the program, in order; None where one is absent.
+# The operands of a node that are values of the program, in order; None for an absent operand.
 Operands = list[Value | None]
 Call = Callable[..., Any]
 
@@ -29,7 +29,7 @@ def _padded(layer: keras.Layer, padding: int, value: float = 0.0) -> Call:
 
 
 class Dropout(keras.Layer):
-    """Keras's own, but for where masks are: as a second operand, or supplied for training."""
+    """Keras's own dropout, but it can take masks: as a second operand, or supplied for training."""
 
     def __init__(self, rate: float, seed: int) -> None:
         super().__init__()
@@ -45,9 +45,9 @@ class Dropout(keras.Layer):
 
 
 class Builder:
-    """Makes the layers of a program and remembers which of them keeps which parameter.
+    """Makes the layers of a program and records which layer keeps which parameter.
 
-    With `images_last` whatever has four dimensions is an image of the contract, (N, C, H, W), that lies as
+    With `images_last` each tensor of four dimensions is an image: (N, C, H, W) in the contract, stored as
     (N, H, W, C).
     """
 
@@ -69,13 +69,13 @@ class Builder:
             raise Unsupported(f"[{node.op}] attributes {node.attributes}: {error}") from error
 
     def keep(self, layer: keras.Layer, operands: Operands, attributes: tuple[str, ...]) -> keras.Layer:
-        """Note that the operands after the first are variables of the layer, made when it is first called."""
+        """Record that the operands after the first are variables of the layer, made at its first call."""
         named = zip(operands[1:], attributes, strict=False)
         self._pending.append((layer, [(value.name, attribute) for value, attribute in named if value]))
         return layer
 
     def awaited(self) -> set[str]:
-        """Names of the values that layers will keep."""
+        """The names of the values that layers will keep."""
         return {name for _, pairs in self._pending for name, _ in pairs}
 
     def finish(self) -> None:
@@ -83,7 +83,7 @@ class Builder:
             self.kept |= {name: attrgetter(attribute)(layer) for name, attribute in pairs}
 
     def axes(self, x: Any, axes: list[int]) -> list[int]:
-        """Where the contract's dimensions of x lie."""
+        """The positions of the contract's dimensions in x."""
         image = self._images_last and len(x.shape) == 4
         return [(0, 3, 1, 2)[axis] for axis in axes] if image else axes
 
@@ -109,14 +109,14 @@ class Builder:
         return self.keep(layer, operands, ("kernel", "bias"))
 
     def average_pool(self, operands: Operands, kernel: int, stride: int, padding: int) -> Call:
-        # Zeros laid around first are counted by the divisor.
+        # The divisor counts zeros that are padded before.
         return _padded(layers.AveragePooling2D(kernel, stride), padding)
 
     def max_pool(self, operands: Operands, kernel: int, stride: int, padding: int) -> Call:
         return _padded(layers.MaxPooling2D(kernel, stride), padding, -np.inf)
 
     def batch_norm(self, operands: Operands, epsilon: float, momentum: float, training: bool) -> Call:
-        # Whether it trains is an argument of the model's call.
+        # An argument of the model's call decides whether this is training.
         layer = layers.BatchNormalization(momentum=momentum, epsilon=epsilon)
         return self.keep(layer, operands, ("gamma", "beta", "moving_mean", "moving_variance"))
 
@@ -126,7 +126,7 @@ class Builder:
         return lambda x: flatten(permute(x) if self._images_last and len(x.shape) == 4 else x)
 
     def flatten_as_it_lies(self, image: Any, weights: list[str]) -> Call:
-        """Flatten an image without moving it: the rows of the weights that multiply it lie in its order."""
+        """Flatten an image without moving it: the rows of the weights that multiply it have its order."""
         _, height, width, channels = image.shape
         self.layout.rows |= dict.fromkeys(weights, (channels, height, width))
         return layers.Flatten()
@@ -152,7 +152,7 @@ class Builder:
 
     def matmul(self, operands: Operands, transpose_a: bool, transpose_b: bool) -> Call:
         def run(a: Any, b: Any) -> Any:
-            # What is no layer has to follow the precision policy by itself.
+            # A function that is not a layer has to apply the precision policy itself.
             policy = keras.mixed_precision.dtype_policy().compute_dtype
             a, b = (ops.cast(self.ours(value), policy) for value in (a, b))
             a = ops.swapaxes(a, -1, -2) if transpose_a else a
@@ -161,7 +161,7 @@ class Builder:
         return run
 
     def normalise(self, operands: Operands, axes: list[int], epsilon: float) -> Call:
-        # The square is bounded, not the root: at zero the root has no gradient.
+        # The bound is on the square, not on the root: the root has no gradient at zero.
         def run(x: Any) -> Any:
             squares = ops.sum(ops.square(x), self.axes(x, axes), keepdims=True)
             return x * ops.rsqrt(ops.maximum(squares, epsilon**2))
@@ -194,7 +194,7 @@ class Builder:
         return lambda x: self.theirs(ops.transpose(self.ours(x), permutation))
 
     def function(self, operands: Operands, function: Call) -> Call:
-        """An op without attributes that goes element by element, or is no affair of layouts."""
+        """An op without attributes that is elementwise, or that does not depend on layouts."""
         return function
 
 
@@ -232,7 +232,7 @@ OPS: dict[str, Callable[..., Call]] = {
     "tanh": function(ops.tanh),
     "transpose": Builder.transpose,
 }
-# Of these Keras has its own layout for images, NHWC.
+# For these ops Keras has its own layout of images, NHWC.
 IMAGE_OPS = {"average_pool", "batch_norm", "convolution", "max_pool"}
 LOSS = "softmax_cross_entropy"
 
@@ -266,6 +266,6 @@ class Network:
         self.model = keras.Model(inputs, logits)
         self.variables = builder.kept  # by the names of the graph
         self.dropouts = builder.dropouts  # in the order of the program's masks
-        # Operand and result of each of them.
+        # The operand and the result of each dropout.
         self.dropped = keras.Model(inputs, dropped) if dropped else None
         self.layout = builder.layout

@@ -1,6 +1,6 @@
-"""A single op of TensorFlow: forward alone, or forward and the gradients of its operands by a GradientTape.
+"""A single op of TensorFlow: only forward, or forward and the gradients of its operands by a GradientTape.
 
-Where Keras has a layer with variables of its own the operands take their places in a keras.StatelessScope.
+If a Keras layer has its own variables, the operands replace them in a keras.StatelessScope.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TYPES = {"f32": "float32", "i32": "int32", "u8": "uint8"}
 
 
 class TensorflowOp(OpAdapter):
-    """The whole of a step is one function of its operands and states."""
+    """A step is one function of its operands and states."""
 
     def __init__(self, program: Program, cell: Cell) -> None:
         refuse_cell(cell, program)
@@ -45,7 +45,7 @@ class TensorflowOp(OpAdapter):
             array = self._builder.layout.to_theirs(name, array)
         elif self._images:
             array = images_to_theirs(array)
-        # A copy, always: the buffer belongs to the batch library.
+        # Always a copy: the buffer belongs to the batch library.
         return tf.constant(np.ascontiguousarray(array).reshape(array.shape))
 
     def fetch(self, name: str, tensor: tf.Tensor) -> np.ndarray:
@@ -70,7 +70,7 @@ class TensorflowOp(OpAdapter):
         return self._builder.translate(node, [values.get(name) if name else None for name in node.inputs])
 
     def _build(self) -> None:
-        """Let the layers make their variables, by a call that computes nothing."""
+        """Make the layers create their variables, by a call that computes nothing."""
         kept = self._builder.awaited()
         if not kept:
             return
@@ -104,7 +104,7 @@ class TensorflowOp(OpAdapter):
                 values[name] for name in node.inputs if name is not None and name not in self._builder.kept
             ]
             how = {"training": self.is_training} if isinstance(run, layers.BatchNormalization) else {}
-            if isinstance(run, Dropout):  # as an op it drops in both tasks
+            if isinstance(run, Dropout):  # a single op drops in both tasks
                 how = {"training": True}
             values[node.outputs[0]] = run(*fed, **how)
 
@@ -116,5 +116,5 @@ class TensorflowOp(OpAdapter):
             tape.watch(given)
             results, updated = self._forward(states, operands)
         found = tape.gradient(results, given, cotangents)
-        # An embedding's is a tf.IndexedSlices; written out, as the contract's dense gradient is.
+        # An embedding's gradient is a tf.IndexedSlices; make it dense, as in the contract.
         return [*results, *(tf.convert_to_tensor(gradient) for gradient in found)], updated

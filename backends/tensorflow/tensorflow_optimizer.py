@@ -1,12 +1,12 @@
-"""The optimizers of docs/reference/protocol.md on Keras's own, whose forms differ.
+"""The optimizers of docs/reference/protocol.md, made of Keras's own, whose formulas differ.
 
-Adam adds epsilon before the bias correction: epsilon * sqrt(1 - beta2^t) there is epsilon here, and is made
-of Keras's own count of steps in each. RMSprop adds it below the root, where no other epsilon is the same for
-gradients of its size: its update is written anew, in as many ops. SGD keeps the learning rate within the
-velocity: momentum = -velocity * rate, and the velocity is rescaled when the rate changes. Weight decay,
-decoupled in Keras, is added to the gradients instead, as a kernel regularizer would do. The gradient of an
-embedding, a tf.IndexedSlices, is written out, as the contract's dense gradient is: Keras's Adam does not sum
-its duplicates.
+Adam adds epsilon before the bias correction: Keras gets epsilon * sqrt(1 - beta2^t) in each step, computed
+from its own count of steps. RMSprop adds epsilon below the root, where no other value has the same effect on
+gradients of its size: its update is written again, with the same number of ops. SGD keeps the learning rate
+inside the velocity, momentum = -velocity * rate, and the velocity is rescaled when the rate changes. Weight
+decay is decoupled in Keras: here it is added to the gradients, as a kernel regularizer would do. The gradient
+of an embedding, a tf.IndexedSlices, is made dense as in the contract: Keras's Adam does not sum its
+duplicates.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from assay_worker import Optimizer
 
 
 def of_contract(kind: type[keras.optimizers.Optimizer], spec: Optimizer) -> type[keras.optimizers.Optimizer]:
-    """Give an optimizer of Keras that is fed the contract's gradients, whoever calls it."""
+    """Return a Keras optimizer that gets the contract's gradients from every caller."""
 
     class OfContract(kind):
         def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> None:
             if spec.kind == "adam":
-                # epsilon * sqrt(1 - beta2^t), in as few ops as may be: each takes 0.2 % of a step of mlp.
+                # epsilon * sqrt(1 - beta2^t), in as few ops as possible: each takes 0.2 % of a step of mlp.
                 before = tf.cast(self.iterations.value, tf.float32)
                 square = spec.epsilon**2
                 self.epsilon = tf.sqrt(square - square * spec.beta2 * tf.pow(spec.beta2, before))
@@ -41,7 +41,7 @@ def of_contract(kind: type[keras.optimizers.Optimizer], spec: Optimizer) -> type
 
 
 class RMSprop(keras.optimizers.RMSprop):
-    """Keras's, with epsilon after the root."""
+    """Keras's RMSprop, with epsilon after the root."""
 
     def update_step(self, gradient: Any, variable: keras.Variable, learning_rate: Any) -> None:
         ops = keras.ops
@@ -58,8 +58,8 @@ class Rule:
 
     def __init__(self, spec: Optimizer, variables: dict[str, keras.Variable]) -> None:
         self._spec = spec
-        self._set_rate: float | None = None  # the one that Keras's variable holds
-        self._rate: float | None = None  # the one within SGD's velocity; None when there is none
+        self._set_rate: float | None = None  # the value of Keras's variable
+        self._rate: float | None = None  # the rate inside SGD's velocity; None if there is none
         if spec.kind == "adam":
             adam = of_contract(keras.optimizers.Adam, spec)
             self.keras = adam(beta_1=spec.beta1, beta_2=spec.beta2, epsilon=spec.epsilon)
@@ -81,24 +81,24 @@ class Rule:
 
     @property
     def moments(self) -> dict[tuple[str, str], keras.Variable]:
-        """By parameter and moment."""
+        """The moments by parameter and name."""
         return self._moments
 
     @property
     def scale(self) -> float:
-        """What a moment here has to be multiplied by to be that of the contract."""
+        """The factor from a moment of Keras to that of the contract."""
         return 1.0 if self._rate is None else -1.0 / self._rate
 
     def restart(self) -> None:
-        """The moments have been set to those of the contract."""
+        """Call after the moments have been set to those of the contract."""
         self._rate = None
 
     def holds(self, learning_rate: float) -> bool:
-        """Whether prepare() would set nothing at that rate, unless it is the first after a restart."""
+        """Whether prepare() would set nothing at that rate, except in the first step after a restart."""
         return learning_rate == self._set_rate
 
     def prepare(self, learning_rate: float, step: int, first: bool) -> None:
-        """Set what the next step, number `step` from 1, reads; `first` after a restart."""
+        """Set the values that the next step, number `step` from 1, reads; `first` after a restart."""
         if first:
             self.keras.iterations.assign(step - 1)
         if self._spec.kind == "sgd" and self._spec.momentum and learning_rate != self._rate:

@@ -1,7 +1,7 @@
-"""TensorFlow 1's way to train: a static graph that a session runs, fed with arrays in each step.
+"""TensorFlow 1's way to train: a session runs a static graph and gets arrays in each step.
 
-Keras 3 has no loop for it, so the graph is that of the same step as in the other modes, traced once. This is
-what Keras's `fit` ran below itself where eager execution was disabled.
+Keras 3 has no loop for it, so the step of the other modes is traced once into that graph. Keras's `fit` did
+the same internally if eager execution was disabled.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ v1 = tf.compat.v1
 
 
 class SessionStep:
-    """One step in a session of its own, with variables that stand in for those of the eager network.
+    """One step in its own session, with variables that replace those of the eager network.
 
-    push() sets them from the eager ones, pull() brings back what the steps made of them.
+    push() copies the eager variables to them, pull() copies them back after the steps.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a cell asks of the whole process, what was observed of it, and how a function is run in each mode."""
+"""Settings of the whole process, requested and observed, and how each mode runs functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay_worker import Cell, Program, Unavailable, memory_share, refuse, total
 from tensorflow.python.util import _pywrap_util_port
 
 # `autocluster` was switched on before TensorFlow was imported; `fit` compiles as Keras does on a CPU. In
-# the last two modes this is only how logits are computed: their steps have a form of their own.
+# the last two modes this applies only to logits: they run their steps in another way.
 MODES: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "eager": lambda function: function,
     "graph": tf.function,
@@ -26,27 +26,27 @@ MODES: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
 
 
 def refuse_cell(cell: Cell, program: Program) -> None:
-    """Raise where TensorFlow never runs such a cell, or has no such device here."""
+    """Raise Unsupported if TensorFlow can never run the cell, Unavailable if the device is missing here."""
     refuse(cell, program, Path(__file__).parent)
     if cell.device == "cuda" and not tf.config.list_physical_devices("GPU"):
         raise Unavailable(f"TensorFlow {tf.__version__} finds no CUDA device")
 
 
 def configure(cell: Cell) -> None:
-    """Set what holds for the whole process."""
+    """Apply the settings of the whole process."""
     gpus = tf.config.list_physical_devices("GPU")
     if cell.device != "cuda":
-        tf.config.set_visible_devices([], "GPU")  # it would be used where there is one
+        tf.config.set_visible_devices([], "GPU")  # else TensorFlow would use a GPU
     elif gpus and (cell.memory_fraction is not None or cell.memory_cap_bytes is not None):
         limit_memory(gpus[0], cell, total_gpu_memory())
     tf.config.threading.set_intra_op_parallelism_threads(cell.threads)
-    # As many as the budget, which is TensorFlow's default: with one, independent ops wait for each other.
+    # Equal to the budget, as is TensorFlow's default: with one thread, independent ops wait for each other.
     tf.config.threading.set_inter_op_parallelism_threads(cell.threads)
     keras.mixed_precision.set_global_policy("mixed_bfloat16" if cell.precision == "bf16" else "float32")
 
 
 def limit_memory(gpu: Any, cell: Cell, total_bytes: int) -> None:
-    """Hold TensorFlow to what was asked, before it takes anything."""
+    """Limit TensorFlow to the requested memory, before it allocates any."""
     if (share := memory_share(cell, total_bytes)) is not None:
         limit = tf.config.LogicalDeviceConfiguration(memory_limit=int(share * total_bytes / 2**20))
         tf.config.set_logical_device_configuration(gpu, [limit])
@@ -58,7 +58,7 @@ def observed(function: Callable[..., Any] | None = None) -> dict[str, str]:
         "interop_threads": str(tf.config.threading.get_inter_op_parallelism_threads()),
         "auto_jit": str(tf.config.optimizer.get_jit() or "off"),
         "policy": keras.mixed_precision.dtype_policy().name,
-        # TensorFlow decides by the processor, unless TF_ENABLE_ONEDNN_OPTS does.
+        # TensorFlow decides by the processor, unless TF_ENABLE_ONEDNN_OPTS is set.
         "onednn": str(_pywrap_util_port.IsMklEnabled()),
         "python": platform.python_version(),
         **variables("TF_", "XLA_", "DNNL_", "ONEDNN_"),
@@ -67,6 +67,6 @@ def observed(function: Callable[..., Any] | None = None) -> dict[str, str]:
         if limits := tf.config.get_logical_device_configuration(gpu):
             found["memory_limit_mib"] = str(limits[0].memory_limit)
     if traced := getattr(function, "experimental_get_tracing_count", None):
-        # More than one means that it was traced and compiled anew.
+        # More than one means that it was traced and compiled again.
         found["compiled_graphs"] = str(traced())
     return found

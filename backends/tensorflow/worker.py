@@ -14,7 +14,7 @@ from assay_worker import Adapter, worker_main
 
 
 def adapter() -> type[Adapter]:
-    # Read on import. A worker runs one cell, so its mode may stand in the environment.
+    # Read on import. A worker runs one cell, so the environment may hold its mode.
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     request = json.loads((Path(sys.argv[1]) / "request.json").read_text())

@@ -1,4 +1,4 @@
-"""PyTorch behind the contract of assay_worker.Adapter."""
+"""PyTorch as an assay_worker.Adapter."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ class TorchAdapter(Adapter):
         self._infer: Callable[[Tensor], Tensor] = self._network.infer
         self._drops: Callable[..., list[tuple[Tensor, Tensor]]] = self._network.drops
         if cell.mode in ("compile", "freeze"):
-            # PyTorch has no compiled LSTM: it runs as it is, what stands before and behind it is compiled.
+            # PyTorch does not compile an LSTM: it runs as it is; the ops before and after are compiled.
             whole = all(node.op != "lstm" for node in program.training.nodes)
             self._forward = torch.compile(self._network, fullgraph=whole, dynamic=False)
             self._drops = torch.compile(self._network.drops, fullgraph=whole, dynamic=False)
-            if cell.task == "infer":  # a training run evaluates outside of what is timed
+            if cell.task == "infer":  # a training run evaluates outside of the timed steps
                 self._infer = torch.compile(self._network.infer, fullgraph=whole, dynamic=False)
         self._train = cell.task == "train"
         self._inference = torch.inference_mode()
-        if not self._train:  # around the whole loop, as users have it, not around each step
+        if not self._train:  # around the whole loop, as in users' code, not around each step
             self._inference.__enter__()
-        # Masks of a round differ as its parameters do.
+        # Each round draws other masks, as it has other parameters.
         torch.manual_seed(cell.seed)
         self._order = torch.Generator().manual_seed(cell.seed)  # of the own loader
         self._loader: DataLoader | None = None
@@ -79,7 +79,7 @@ class TorchAdapter(Adapter):
     def set_state(self, tensors: Tensors) -> None:
         if self._cell.mode == "freeze":
             if not same_tensors(tensors, self._frozen):
-                torch.compiler.reset()  # the weights are constants of what was compiled
+                torch.compiler.reset()  # the weights are constants of the compiled code
             self._frozen = tensors
         with torch.no_grad():
             for value in self._program.parameters + self._program.states:
@@ -91,7 +91,7 @@ class TorchAdapter(Adapter):
             for value in self._program.parameters:
                 parameter = self._network.tensor(value.name)
                 state = self._optimizer.state(parameter)
-                # In their places, once they are there: a captured step knows no others.
+                # Copied in place once they exist: a captured step reads fixed addresses.
                 if self._program.optimizer.kind != "sgd" and "step" not in state:
                     on = self._device if self._optimizer.on_device else None
                     state["step"] = torch.zeros((), dtype=torch.float32, device=on)
@@ -161,7 +161,7 @@ class TorchAdapter(Adapter):
             return as_array(self._infer(self._images(inputs)))
 
     def supply_masks(self, masks: Tensors) -> None:
-        # torch.compile makes a second graph of the same network, in which the masks are operands.
+        # torch.compile makes a second graph of the same network, with the masks as operands.
         if masks or self._network.supplied:
             self._captured = None  # likewise
         self._network.supply_masks({name: self._mask(mask) for name, mask in masks.items()})
@@ -169,7 +169,7 @@ class TorchAdapter(Adapter):
     def draw_masks(self, slot: int) -> Tensors:
         with torch.no_grad(), self._autocast():
             drops = self._drops(*self._slots[slot])
-        # What was 0 before is 0 afterwards, whether it was kept or not.
+        # An element that was 0 before is 0 after, whether it was kept or not.
         return {
             value.name: np.where(as_array(x) == 0, 255, as_array(y) != 0).astype(np.uint8)
             for value, (x, y) in zip(self._program.masks, drops, strict=True)
@@ -208,7 +208,7 @@ class TorchAdapter(Adapter):
         return {name: known[name] for name in self._program.optimizer.moments}
 
     def _start_at(self, step: int) -> None:
-        """PyTorch counts the steps itself, from the one that the schedule begins with."""
+        """Set PyTorch's own step count to the first step of the schedule."""
         for state in self._states():
             if isinstance(state.get("step"), Tensor):
                 state["step"].fill_(step - 1)
@@ -235,7 +235,7 @@ class TorchAdapter(Adapter):
 
 
 def _limit_memory(cell: Cell, device: torch.device) -> dict[str, str]:
-    """Hold PyTorch's allocator to what was asked, before it takes anything; say what was set."""
+    """Limit PyTorch's allocator to the requested memory, before it allocates any; return the setting."""
     if device.type != "cuda":
         return {}
     total = torch.cuda.get_device_properties(device).total_memory

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-WARM_UP_STEPS = 3  # as PyTorch's notes on CUDA graphs have it
+WARM_UP_STEPS = 3  # as in PyTorch's notes on CUDA graphs
 
 
 class CapturedStep:
-    """What it reads and writes keeps its place; a batch is copied to where the graph reads it."""
+    """Its inputs and outputs keep their addresses; a batch is copied to where the graph reads it."""
 
     def __init__(self, step: Callable[[Tensor, Tensor], Tensor], inputs: Tensor, labels: Tensor) -> None:
-        """Run `step` a few times, which moves the state, then record it; it gives the loss."""
+        """Run `step`, which returns the loss, a few times, which changes the state; then record it."""
         self._inputs, self._labels = inputs.clone(), labels.clone()
         aside = torch.cuda.Stream()
         aside.wait_stream(torch.cuda.current_stream())

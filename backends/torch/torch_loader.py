@@ -20,7 +20,7 @@ class SampleDataset(Dataset[tuple[np.ndarray, int]]):
 
 
 def make_loader(samples: Samples, batch: int, cell: Cell, generator: torch.Generator) -> DataLoader:
-    """Shuffle anew in each pass by `generator`; workers, where asked for, are processes that it keeps."""
+    """Shuffle again in each pass with `generator`. Workers, if requested, are processes that are kept."""
     return DataLoader(
         SampleDataset(samples),
         batch_size=batch,

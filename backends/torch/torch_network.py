@@ -32,7 +32,7 @@ def batch_norm(epsilon: float, momentum: float, training: bool) -> Op:
         return F.batch_norm(x, mean, variance, weight, bias, False, 0.0, epsilon)
 
     def train(x: Tensor, weight: Tensor, bias: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-        # PyTorch's momentum is the share of the new. Its running variance is unbiased: see unbiased().
+        # PyTorch's momentum is the weight of the new value. Its running variance is unbiased: see unbiased().
         return F.batch_norm(x, mean, variance, weight, bias, True, 1 - momentum, epsilon)
 
     return train if training else infer
@@ -40,7 +40,7 @@ def batch_norm(epsilon: float, momentum: float, training: bool) -> Op:
 
 def dropout(rate: float) -> Op:
     def apply(x: Tensor, mask: Tensor | None) -> Tensor:
-        # A mask is there while a check supplies it; what is timed draws by PyTorch's own generator.
+        # A check supplies a mask; timed steps draw with PyTorch's own generator.
         if mask is None:
             return F.dropout(x, rate, training=True)
         return x * mask.to(x.dtype) * (1 / (1 - rate))
@@ -57,7 +57,7 @@ def matmul(transpose_a: bool, transpose_b: bool) -> Op:
 
 
 def normalise(axes: list[int], epsilon: float) -> Op:
-    # F.normalize takes one dimension only, this norm any.
+    # F.normalize takes only one dimension, this norm takes any.
     return lambda x: x / torch.linalg.vector_norm(x, dim=axes, keepdim=True).clamp_min(epsilon)
 
 
@@ -80,7 +80,7 @@ def embedding(sparse_gradient: bool = False) -> Op:
 
 @torch.compiler.disable
 def _lstm(x: Tensor, weight: Tensor, recurrent_weight: Tensor, bias: Tensor) -> Tensor:
-    # What nn.LSTM.forward does; its second bias is zero and frozen, since the contract has one.
+    # As in nn.LSTM.forward; its second bias is zero and frozen: the contract has only one.
     weights = [weight, recurrent_weight, bias, torch.zeros_like(bias)]
     start = x.new_zeros(1, x.shape[0], recurrent_weight.shape[1])
     return torch.lstm(x, (start, start), weights, True, 1, 0.0, torch.is_grad_enabled(), False, True)[0]
@@ -135,10 +135,10 @@ def translate(node: Node) -> Op:
 
 
 def unbiased(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> dict[str, float]:
-    """PyTorch's running variances by name: how many times the contract's they are.
+    """Return the ratio of PyTorch's running variances to the contract's, by name.
 
-    It averages n / (n - 1) times the biased variance of a batch, so that the averages have the same ratio.
-    `shapes` are those of the images that are normalised.
+    PyTorch averages n / (n - 1) times the biased variance of a batch, so the averages have the same ratio.
+    `shapes` are those of the normalised images.
     """
     found = {}
     for node in graph.nodes:
@@ -152,9 +152,9 @@ def unbiased(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> dict[str, flo
 def straight_line(
     graph: Graph, arguments: list[str], results: list[str]
 ) -> Callable[..., tuple[Tensor, ...]]:
-    """Let torch.fx write the graph as a person would, one line an op.
+    """Let torch.fx write the graph as a person would, with one line per op.
 
-    A loop over the ops would be left uncompiled as a whole where torch.compile cannot follow one of them.
+    If torch.compile cannot follow one op of a loop over the ops, it leaves the whole loop uncompiled.
     """
     written = fx.Graph()
     values: dict[str | None, fx.Node | None] = {None: None}
@@ -163,7 +163,7 @@ def straight_line(
     for node in graph.nodes:
         op = translate(node)
         if op.__name__ == "<lambda>":
-            op.__name__ = f"op_{node.op}"  # what fx calls it by
+            op.__name__ = f"op_{node.op}"  # fx uses this name
         values[node.outputs[0]] = written.call_function(op, tuple(values[name] for name in node.inputs))
     written.output(tuple(values[name] for name in results))
     return fx.GraphModule(nn.Module(), written).forward
@@ -172,12 +172,12 @@ def straight_line(
 class Network(nn.Module):
     """The program's parameters and running statistics, and its two graphs over them.
 
-    A running statistic is `scales` times that of the contract, by its name, where it is named there.
+    A running statistic that is named in `scales` is that many times the contract's.
     """
 
     def __init__(self, program: Program, task: str) -> None:
         super().__init__()
-        # A parameter's name has dots, an attribute's must not.
+        # The name of a parameter has dots, the name of an attribute must not.
         self._attributes = {v.name: v.name.replace(".", "_") for v in program.parameters + program.states}
         for value in program.parameters:
             self.register_parameter(self._attributes[value.name], nn.Parameter(torch.zeros(value.shape)))
@@ -200,11 +200,11 @@ class Network(nn.Module):
         self.scales = self._scales(program, operands) if task == "train" else {}
 
     def forward(self, inputs: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
-        """Mean loss and logits in training mode."""
+        """Return the mean loss and the logits in training mode."""
         return self._train(inputs, labels, *self._held(), *self._drawn())
 
     def infer(self, inputs: Tensor) -> Tensor:
-        """Logits in inference mode."""
+        """Return the logits in inference mode."""
         if not self.scales:
             return self._infer(inputs, *self._held())[0]
         held = dict(zip(self._attributes, self._held(), strict=True))
@@ -213,7 +213,7 @@ class Network(nn.Module):
         return self._infer(inputs, *held.values())[0]
 
     def supply_masks(self, masks: dict[str, Tensor]) -> None:
-        """Take these instead of drawing; none: draw."""
+        """Use these masks instead of drawing; empty: draw."""
         self._masks = masks
 
     @property
@@ -221,7 +221,7 @@ class Network(nn.Module):
         return bool(self._masks)
 
     def drops(self, inputs: Tensor, labels: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Operand and result of each dropout in training mode."""
+        """Return the operand and the result of each dropout in training mode."""
         found = self._dropping(inputs, labels, *self._held(), *self._drawn())
         return list(zip(found[::2], found[1::2], strict=True))
 
@@ -230,7 +230,7 @@ class Network(nn.Module):
         return getattr(self, self._attributes[name])
 
     def _scales(self, program: Program, operands: list[str]) -> dict[str, float]:
-        """Let the network run without numbers, for the shapes of what is normalised."""
+        """Run the network without numbers, for the shapes of the normalised images."""
         graph = program.training
         names = [str(node.inputs[0]) for node in graph.nodes if node.op == "batch_norm"]
         if not names:
@@ -246,5 +246,5 @@ class Network(nn.Module):
         return [getattr(self, attribute) for attribute in self._attributes.values()]
 
     def _drawn(self) -> list[Tensor | None]:
-        """Masks that were supplied, else None for each: dropout draws."""
+        """The supplied masks, or None for each: then dropout draws."""
         return [self._masks.get(name) for name in self._mask_names]

@@ -1,4 +1,4 @@
-"""A single op of PyTorch: forward alone, or forward and the gradients of its operands by autograd."""
+"""A single op of PyTorch: only forward, or forward and the gradients of its operands by autograd."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from torch import Tensor
 from torch_network import translate, unbiased
 from torch_settings import as_array, autocast, observed, refuse_cell
 
-# Their results or gradients are views in PyTorch, which leave the work to whoever reads them.
+# The results or gradients of these ops are views in PyTorch: the work is left to their reader.
 VIEWS = {"concat", "reduce", "slice", "transpose"}
 
 
 class TorchOp(OpAdapter):
-    """Operands lie in slots as tensors; running statistics are updated in place."""
+    """Operands are in slots as tensors; running statistics are updated in place."""
 
     def __init__(self, program: Program, cell: Cell) -> None:
         refuse_cell(cell, program)
@@ -35,10 +35,10 @@ class TorchOp(OpAdapter):
         self._positions = [self.operands.index(name) for name in self.differentiated]
         self._forward: Callable[..., tuple[Tensor, ...]] = self._run
         if cell.mode == "compile":
-            # PyTorch has no compiled LSTM: it runs as it is.
+            # PyTorch does not compile an LSTM: it runs as it is.
             whole = all(node.op != "lstm" for node in self.graph.nodes)
             self._forward = torch.compile(self._run, fullgraph=whole, dynamic=False)
-        # Masks of a round differ as its operands do.
+        # Each round draws other masks, as it has other operands.
         torch.manual_seed(cell.request.get("seed", 1))
 
     def place(self, name: str, array: np.ndarray) -> Tensor:

@@ -1,9 +1,9 @@
-"""The optimizers of docs/reference/protocol.md in PyTorch's own, whose forms are the same.
+"""The optimizers of docs/reference/protocol.md, made of PyTorch's own, which have the same formulas.
 
-Adam adds epsilon after the bias correction, RMSprop after the root, SGD leaves the learning rate outside the
-velocity and starts it with the first gradient, which is what a zero velocity gives; weight decay is
-coupled, and for kernels alone. SparseAdam adds epsilon before the bias correction: it is given ours times
-sqrt(1 - beta2^t) at each step.
+Adam adds epsilon after the bias correction, RMSprop adds it after the root. SGD keeps the learning rate
+outside of the velocity and starts the velocity with the first gradient, as a zero velocity would. Weight
+decay is coupled and applies only to kernels. SparseAdam adds epsilon before the bias correction: it gets our
+epsilon times sqrt(1 - beta2^t) at each step.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from assay_worker import Optimizer
 from torch import Tensor, nn, optim
 
-# Our moment: PyTorch's.
+# From our moments to PyTorch's.
 MOMENTS = {
     "adam": {"m": "exp_avg", "v": "exp_avg_sq"},
     "lazy_adam": {"m": "exp_avg", "v": "exp_avg_sq"},
@@ -26,7 +26,7 @@ MOMENTS = {
 def make_optimizer(
     spec: Optimizer, parameters: list[nn.Parameter], rate: float | Tensor = 0.0
 ) -> optim.Optimizer:
-    """Build the fastest form that PyTorch has; where the rate is a tensor, one that can be captured."""
+    """Build PyTorch's fastest variant; if the rate is a tensor, one that can be captured."""
     captured = isinstance(rate, Tensor)
     kernels = [parameter for parameter in parameters if spec.decay_of(parameter.shape)]
     others = [parameter for parameter in parameters if not spec.decay_of(parameter.shape)]
@@ -45,9 +45,9 @@ def make_optimizer(
 
 
 class Optimizers:
-    """One optimizer for the parameters, or two where some have row-sparse gradients.
+    """One optimizer for the parameters, or two if some have row-sparse gradients.
 
-    Where the step is captured the learning rate lies on the device, where the graph reads it.
+    If the step is captured, the learning rate is on the device, where the graph reads it.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Optimizers:
 
     @property
     def on_device(self) -> bool:
-        """Whether PyTorch keeps its count of steps where the parameters are."""
+        """Whether PyTorch keeps its count of steps on the parameters' device."""
         return self.fused or self._rate is not None
 
     @property
@@ -74,7 +74,7 @@ class Optimizers:
         return bool(self._all[0].param_groups[0].get("fused"))
 
     def prepare(self, learning_rate: float, step: int) -> None:
-        """Set what the next update reads."""
+        """Set the values that the next update reads."""
         if self._rate is not None:
             self._rate.fill_(learning_rate)
             return
@@ -84,7 +84,7 @@ class Optimizers:
             if isinstance(optimizer, optim.SparseAdam):
                 optimizer.param_groups[0]["eps"] = self._spec.epsilon * math.sqrt(1 - self._spec.beta2**step)
                 for state in optimizer.state.values():
-                    state["step"] = step - 1  # exact, as a number of Python's own
+                    state["step"] = step - 1  # exact, as a Python number
 
     def update(self) -> None:
         """Update the parameters and clear the gradients."""
@@ -97,7 +97,7 @@ class Optimizers:
             optimizer.zero_grad(set_to_none=True)
 
     def state(self, parameter: Tensor) -> dict[str, Tensor]:
-        """What is kept for a parameter, made when there is nothing yet."""
+        """The state of a parameter, created if it does not exist yet."""
         for optimizer in self._all:
             held = (other for group in optimizer.param_groups for other in group["params"])
             if any(parameter is other for other in held):

@@ -1,4 +1,4 @@
-"""What a cell asks of the whole process, and what was observed of it."""
+"""Settings of the whole process, as a cell requests them and as observed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from torch import Tensor
 
 
 def refuse_cell(cell: Cell, program: Program) -> None:
-    """Raise where PyTorch never runs such a cell, or has no such device here."""
+    """Raise Unsupported if PyTorch can never run the cell, Unavailable if the device is missing here."""
     refuse(cell, program, Path(__file__).parent)
     if cell.device == "cuda" and not torch.cuda.is_available():
         raise Unavailable(f"PyTorch {torch.__version__} finds no CUDA device")
 
 
 def configure(cell: Cell) -> None:
-    """Set what holds for the whole process."""
+    """Apply the settings of the whole process."""
     torch.set_num_threads(cell.threads)
     torch.set_num_interop_threads(1)
     tf32 = cell.precision == "tf32"
@@ -35,7 +35,7 @@ def configure(cell: Cell) -> None:
 
 
 def autocast(cell: Cell) -> contextlib.AbstractContextManager[object]:
-    """The precision policy of the cell as PyTorch has it."""
+    """The cell's precision policy in PyTorch."""
     if cell.precision != "bf16":
         return contextlib.nullcontext()
     policy: contextlib.AbstractContextManager[object] = torch.autocast(cell.device, torch.bfloat16)
@@ -57,7 +57,7 @@ def observed(cell: Cell) -> dict[str, str]:
     if cell.mode in ("compile", "freeze"):
         from torch._dynamo.utils import counters
 
-        # More than one for each function means that it compiled anew.
+        # More than one per function means that it compiled again.
         found["compiled_graphs"] = str(counters["stats"]["unique_graphs"])
         if cell.device == "cpu":
             from torch._inductor import config, cpp_builder

@@ -13,7 +13,7 @@ from assay_worker import Adapter, worker_main
 
 
 def adapter() -> type[Adapter]:
-    # Read on import: what a fork compiles it compiles from nothing, unless the conductor names a cache.
+    # Read on import: a fork compiles from nothing, unless the conductor names a cache.
     cache = Path(sys.argv[1]).resolve() / "cache"
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache / "inductor"))
     os.environ.setdefault("TRITON_CACHE_DIR", str(cache / "triton"))

@@ -78,12 +78,12 @@ bool BlockPlan::warm_up_is_over() {
   return warm_up_seconds_ >= request_.warm_up.min_seconds && steady_.value_or(false);
 }
 
-std::int64_t BlockPlan::block_size(std::int64_t most) const {
-  // A block that took no measurable time says nothing: it grows tenfold instead.
+std::int64_t BlockPlan::block_size(std::int64_t max_steps) const {
+  // A block that took no measurable time gives no estimate: make the next one ten times as large.
   const double wanted = step_seconds_ > 0 ? std::round(request_.block_seconds / step_seconds_)
                                           : static_cast<double>(done_) * 10;
   return static_cast<std::int64_t>(
-      std::clamp(wanted, 1.0, static_cast<double>(std::max<std::int64_t>(most, 1))));
+      std::clamp(wanted, 1.0, static_cast<double>(std::max<std::int64_t>(max_steps, 1))));
 }
 
 void BlockPlan::ended(std::int64_t nanoseconds) {

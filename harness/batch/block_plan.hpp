@@ -1,4 +1,4 @@
-// Which block comes next: a pure function of the request and of how long the blocks so far took. The
+// Chooses the next block: a pure function of the request and of the times of the previous blocks. The
 // normative text is docs/reference/protocol.md, "Blocks"; this is its summary.
 //
 // A fork that counts steps:
@@ -38,15 +38,15 @@ struct PlannedBlock {
 
 class BlockPlan {
  public:
-  // `rows`: of the schedule, at least what is_possible() says. `epoch_steps`: steps of each epoch.
-  // `evaluation_steps`: of each split of request.evaluate. Both for a fork that counts epochs.
+  // `rows`: of the schedule, at least the number that is_possible() returns. `epoch_steps`: steps of each
+  // epoch. `evaluation_steps`: of each split of request.evaluate. Both are for a fork that counts epochs.
   BlockPlan(const ClockRequest& request, std::int64_t rows, std::vector<std::int64_t> epoch_steps = {},
             std::vector<std::int64_t> evaluation_steps = {});
 
-  // The fewest rows of a schedule that a request needs.
+  // The minimum number of schedule rows for a request.
   static std::int64_t rows_needed(const ClockRequest& request, const std::vector<std::int64_t>& epoch_steps);
 
-  // After each block that it gives, ended() must be called before it is asked again.
+  // Call ended() after each block that it returns, before the next call.
   PlannedBlock next();
   void ended(std::int64_t nanoseconds);
 
@@ -54,14 +54,14 @@ class BlockPlan {
   std::int64_t planned() const;                // an estimate until the warm-up is over
   std::int64_t warm_up_steps() const { return warm_up_steps_; }
   double warm_up_seconds() const { return warm_up_seconds_; }
-  // Nothing while warming up, and where no steadiness was asked or could be seen.
+  // Nothing during the warm-up, and if steadiness was not requested or could not be determined.
   std::optional<bool> steady() const { return steady_; }
 
  private:
   PlannedBlock next_of_steps();
   PlannedBlock next_of_epochs();
   bool warm_up_is_over();
-  std::int64_t block_size(std::int64_t most) const;
+  std::int64_t block_size(std::int64_t max_steps) const;
 
   ClockRequest request_;
   std::int64_t rows_;
@@ -72,12 +72,12 @@ class BlockPlan {
   bool warm_ = false;
   std::int64_t warm_up_blocks_ = 0, warm_up_steps_ = 0;
   double warm_up_seconds_ = 0;
-  double step_seconds_ = 0, step_seconds_before_ = 0;  // of the last warm-up block and of the one before
+  double step_seconds_ = 0, step_seconds_before_ = 0;  // of the last two warm-up blocks
   std::optional<bool> steady_;
   std::int64_t timed_size_ = 0, timed_left_ = 0;  // steps
   // epochs
   int epoch_ = 0;
-  std::size_t evaluation_ = 0;  // of the epoch's, the next one
+  std::size_t evaluation_ = 0;  // index of the epoch's next evaluation
 };
 
 }  // namespace assay

@@ -9,7 +9,7 @@
 
 #include "harness/batch/session.hpp"
 
-// The boundary: no exception and no bad pointer of the caller's gets past it.
+// The C boundary: it stops every exception and every invalid pointer from the caller.
 
 struct assay_session {
   explicit assay_session(const char* cell_folder) : session(cell_folder) {}
@@ -26,10 +26,10 @@ void remember(const char* text) noexcept {
   last_error[size] = '\0';
 }
 
-// The sessions that are open, so that one that was closed is known. No locks: this stands in the path of a
-// step.
-constexpr std::size_t most_sessions = 64;
-std::array<std::atomic<assay_session*>, most_sessions> sessions = {};
+// The open sessions, so that calls with a closed session are detected. Has no locks, because every step reads
+// it.
+constexpr std::size_t max_sessions = 64;
+std::array<std::atomic<assay_session*>, max_sessions> sessions = {};
 
 bool is_open(const assay_session* session) noexcept {
   for (const auto& entry : sessions)
@@ -53,7 +53,7 @@ bool strike_out(assay_session* session) noexcept {
   return false;
 }
 
-// Runs `action`; -1 and a message for whatever it throws.
+// Runs `action`; returns -1 and keeps a message if it throws.
 template <typename Action>
 std::int64_t guarded(Action action) noexcept {
   try {
@@ -75,7 +75,7 @@ std::int64_t with(const char* call, assay_session* session, bool arguments, Acti
   if (session != nullptr && arguments && is_open(session))
     return guarded([&]() -> std::int64_t { return action(session->session); });
   return guarded([&]() -> std::int64_t {
-    const char* what = session == nullptr ? "got no session"
+    const char* what = session == nullptr ? "got a null session"
                        : !arguments       ? "got a null pointer"
                                           : "got a session that is not open";
     throw assay::CallError(std::string("[") + call + "] " + what);
@@ -91,7 +91,7 @@ const char* assay_last_error(void) { return last_error.data(); }
 assay_session* assay_open(const char* cell_folder) {
   assay_session* session = nullptr;
   guarded([&]() -> std::int64_t {
-    if (cell_folder == nullptr) throw assay::CallError("[assay_open] got no cell folder");
+    if (cell_folder == nullptr) throw assay::CallError("[assay_open] got a null cell folder");
     auto opened = std::make_unique<assay_session>(cell_folder);
     if (!enlist(opened.get())) throw assay::CallError("[assay_open] too many sessions are open: close one");
     session = opened.release();

@@ -1,12 +1,12 @@
 /* The batch library: the one loader, the one clock and the one evaluator of every worker, in any language.
  *
  * A worker opens its cell folder and then does what assay_next_block() says until it says that all is done.
- * Which steps are warm-up, how long a block is, what is timed, which samples make a batch and how accuracy is
- * counted are decided here, once. All times come from CLOCK_MONOTONIC, so that the conductor's samples of the
+ * Only this library decides which steps are warm-up, the length of a block, the timed steps, the samples of a
+ * batch and how to count accuracy. All times come from CLOCK_MONOTONIC, so that the conductor's samples of the
  * machine share the axis.
  *
  * Errors: a function that returns int gives 0 or more when it succeeds and -1 when it fails; one that returns
- * a pointer gives NULL. assay_last_error() then says what was seen, where, and the remedy (per thread, valid
+ * a pointer gives NULL. assay_last_error() then returns the error, its place and the remedy (per thread, valid
  * until the next call).
  * Threads: one session belongs to one thread; the loader's own threads are inside. No function allocates in a
  * timed block. */
@@ -29,7 +29,7 @@ const char* assay_last_error(void);
 /* Reads request.json, schedule.npy and the data manifest of the cell folder, maps the arrays and starts the
  * loader's threads. */
 assay_session* assay_open(const char* cell_folder);
-/* Stops the threads, writes results/clock.json if anything was timed, and frees the session. NULL is
+/* Stops the threads, writes results/clock.json if a step was timed, and frees the session. NULL is
  * allowed. */
 int assay_close(assay_session* session);
 
@@ -46,7 +46,7 @@ typedef struct {
   /* R > 0: read once with assay_read_resident and rotate, slot = step % R; 0: assay_next_batch each step */
   int64_t resident_batches;
   int64_t schedule_rows; /* steps that the schedule has */
-  int64_t input_type; /* of the elements of a sample: ASSAY_F32, or ASSAY_I32 for tokens. Both have 4 bytes */
+  int64_t input_type; /* type of a sample's elements: ASSAY_F32, or ASSAY_I32 for tokens. Both have 4 bytes */
 } assay_layout;
 
 int assay_get_layout(assay_session* session, assay_layout* layout);
@@ -56,9 +56,9 @@ const double* assay_schedule(assay_session* session);
 
 /* Fills inputs f32 or i32 (B, sample_shape...) and labels i32 (B). */
 int assay_read_resident(assay_session* session, int64_t slot, void* inputs, int32_t* labels);
-/* The next batch of the block in hand. Returns its true samples (fewer than B only in an evaluation, where
- * the rest of inputs is zero and of labels -1). The time spent waiting here is counted as the block's loader
- * wait. */
+/* The next batch of the current block. Returns its number of true samples: fewer than B only in an
+ * evaluation, where the rest of inputs is zero and the rest of labels is -1. The time spent waiting here counts
+ * as the block's loader wait. */
 int64_t assay_next_batch(assay_session* session, void* inputs, int32_t* labels);
 
 /* ---- the block clock ---- */
@@ -67,22 +67,22 @@ enum { ASSAY_DONE = 0, ASSAY_WARM_UP = 1, ASSAY_TIMED = 2, ASSAY_EVALUATE = 3 };
 
 typedef struct {
   int32_t kind;
-  int32_t epoch; /* from 1; 0 where the fork counts steps */
-  int64_t steps; /* how many to run */
+  int32_t epoch; /* from 1; 0 if the fork counts steps */
+  int64_t steps; /* number of steps to run */
   /* global index of the first of them: row of the schedule, slot = (first_step + i) % R */
   int64_t first_step;
 } assay_block;
 
-/* Says what to do next; the clock of the block starts when this returns. */
+/* Returns the next block; its clock starts when this function returns. */
 int assay_next_block(assay_session* session, assay_block* block);
-/* Call when every update of the block is there (the device is drained). `loss` is the mean loss of the last
- * step; NaN where there is none. */
+/* Call when every update of the block is complete (the device is drained). `loss` is the mean loss of the last
+ * step; NaN if there is none. */
 int assay_end_block(assay_session* session, double loss);
-/* Task infer: call after each step, once its result is there; stamps one latency. */
+/* Task infer: call after each step, when its result is complete; records one latency. */
 int assay_lap(assay_session* session);
 
-/* Within an evaluation block: logits f32 (B, classes) of the batch in hand; rows past the true samples are
- * left out. Accumulates mean cross-entropy and accuracy (arg max, lowest index wins a tie) in double. */
+/* Within an evaluation block: logits f32 (B, classes) of the current batch; rows after the true samples are
+ * ignored. Accumulates mean cross-entropy and accuracy (arg max, lowest index wins a tie) in double. */
 int assay_add_logits(assay_session* session, const float* logits);
 
 /* Steps done and steps planned, warm-up included: for a progress message between blocks. */

@@ -1,4 +1,4 @@
-// What else happened on the machine while a block ran.
+// The activity of other processes on the machine during a block.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace assay {
 
-// Since some start; differences are what counts.
+// Counted from an arbitrary start; use differences.
 struct Counters {
   std::int64_t cpu_ns = 0;  // of this process, all threads
   std::int64_t involuntary_switches = 0;
   std::int64_t major_faults = 0;
-  // Of the processors that this process may run on, together; the kernel reports them in ticks of 10 ms.
+  // Sums over the processors that this process may run on; the kernel counts in ticks of 10 ms.
   std::int64_t idle_ns = 0;   // also while waiting for disks
   std::int64_t steal_ns = 0;  // taken by the hypervisor
 };
@@ -24,10 +24,10 @@ class CounterReader {
   // `stat`: a file such as /proc/stat. The processors are those that this thread may run on now.
   explicit CounterReader(const std::filesystem::path& stat = "/proc/stat");
 
-  // About 30 us on a small machine: call it outside of the timed stretch. Does not allocate.
+  // Takes about 30 us on a small machine: call it outside of the timed part. Does not allocate.
   Counters read();
 
-  // How many processors the file has of those that this thread may run on; 0: idle_ns and steal_ns are not known.
+  // The number of processors in the file that this thread may run on; 0: idle_ns and steal_ns are unknown.
   int processors() const { return processors_; }
 
  private:
@@ -40,8 +40,7 @@ class CounterReader {
   int processors_ = 0;
 };
 
-// CPU time of the child processes of this one and of theirs, whether they live or were waited for. Some ten
-// microseconds a thread.
+// CPU time of all descendants of this process, running or waited for. Takes about 10 us for each thread.
 std::int64_t children_cpu_ns();
 
 }  // namespace assay

@@ -11,10 +11,10 @@
 namespace assay {
 namespace {
 
-constexpr std::uint64_t longest_list = std::uint64_t{1} << 30;
+constexpr std::uint64_t max_list_bytes = std::uint64_t{1} << 30;
 constexpr std::int64_t one = 1 << 16;  // a pixel, in fixed point
 
-// Where a pixel of the scaled image lies in the true one, along one side.
+// The position of a scaled image's pixel in the original image, along one side.
 struct Place {
   std::int64_t low = -1, high = -1;  // -1: outside
   std::uint32_t weight = 0;          // of high, in 256ths
@@ -62,7 +62,7 @@ class EncodedSource : public Source {
   void read(const PlanRow& row, void* inputs) const override {
     auto* out = static_cast<float*>(inputs);
     const std::filesystem::path& file = files_[static_cast<std::size_t>(row.sample)];
-    thread_local RgbImage image;  // kept from one image to the next: megabytes
+    thread_local RgbImage image;  // reused for every image: it has megabytes
     thread_local std::vector<std::uint8_t> cut;
     decode_jpeg(MappedFile(file).bytes(), file, image);
     const auto plane = static_cast<std::size_t>(height_ * width_);
@@ -74,9 +74,9 @@ class EncodedSource : public Source {
   }
 
  private:
-  // One path a line, relative to the list's own first line.
+  // One path on each line, relative to the first line of the list.
   void read_list(const Split& split) {
-    const std::string text = read_text(split.inputs, longest_list);
+    const std::string text = read_text(split.inputs, max_list_bytes);
     std::vector<std::string_view> lines;
     for (std::size_t begin = 0; begin < text.size();) {
       const std::size_t end = std::min(text.find('\n', begin), text.size());
@@ -92,7 +92,7 @@ class EncodedSource : public Source {
       files_.push_back(folder / lines[static_cast<std::size_t>(1 + split.first + i)]);
       std::error_code ignored;
       if (!std::filesystem::is_regular_file(files_.back(), ignored))
-        throw IoError("source", files_.back(), "is not there any more");
+        throw IoError("source", files_.back(), "does not exist any more");
     }
   }
 
@@ -110,7 +110,7 @@ void cut_out(const RgbImage& image, std::int64_t resize, std::int64_t height, st
   const std::int64_t shorter = std::min(image.width, image.height);
   const auto scaled = [&](std::int64_t side) { return (side * resize + shorter / 2) / shorter; };
   const std::int64_t scaled_width = scaled(image.width), scaled_height = scaled(image.height);
-  // Towards less than nothing, too, rounded down.
+  // Also rounds negative numbers down.
   const auto middle = [](std::int64_t all, std::int64_t part) {
     return (all - part) >= 0 ? (all - part) / 2 : -((part - all + 1) / 2);
   };

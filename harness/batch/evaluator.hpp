@@ -10,8 +10,8 @@ class Evaluator {
  public:
   explicit Evaluator(std::int64_t classes) : classes_(classes) {}
 
-  // logits: (labels.size(), classes). Rows with label -1 are left out. The class is the arg max, the lowest
-  // index wins a tie; a row with a NaN is wrong and makes the loss NaN.
+  // logits: (labels.size(), classes). Rows with label -1 are skipped. The class is the arg max; the lowest
+  // index wins a tie. A row with a NaN counts as wrong and makes the loss NaN.
   void add(const float* logits, std::span<const std::int32_t> labels);
   void reset() { samples_ = correct_ = 0, loss_ = 0; }
 

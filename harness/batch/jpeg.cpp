@@ -14,11 +14,11 @@
 namespace assay {
 namespace {
 
-constexpr std::int64_t most_pixels = std::int64_t{1} << 28;
+constexpr std::int64_t max_pixels = std::int64_t{1} << 28;
 
-// libjpeg's C code must not be thrown through: an error jumps back to where it was called.
+// An exception must not pass through libjpeg's C code: an error jumps back to its caller.
 struct Errors {
-  jpeg_error_mgr manager;  // first: libjpeg gives back a pointer to it
+  jpeg_error_mgr manager;  // the first member: libjpeg returns a pointer to it
   std::jmp_buf back;
   std::array<char, JMSG_LENGTH_MAX> text;
 };
@@ -29,7 +29,7 @@ struct Errors {
   std::longjmp(errors->back, 1);
 }
 
-// A warning says that the data are damaged: as good as an error.
+// A warning means that the data are damaged: treat it as an error.
 void note(j_common_ptr info, int level) {
   if (level < 0) jump_back(info);
 }
@@ -47,11 +47,11 @@ class Decoder {
 
   void read(RgbImage& image, bool pixels) {
     if (bytes_.size() < 4 || bytes_[0] != std::byte{0xff} || bytes_[1] != std::byte{0xd8})
-      throw IoError("jpeg", path_, "does not begin with ff d8: it is no JPEG; convert it or take it away");
+      throw IoError("jpeg", path_, "does not begin with ff d8: it is not a JPEG; convert it or remove it");
     if (!header()) fail();
     image.width = info_.image_width;
     image.height = info_.image_height;
-    if (image.width * image.height > most_pixels)
+    if (image.width * image.height > max_pixels)
       throw IoError("jpeg", path_, fmt::format("has {} by {} pixels", image.width, image.height));
     if (!pixels) return;
     const bool cmyk = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
@@ -72,7 +72,7 @@ class Decoder {
     throw IoError("jpeg", path_, fmt::format("is damaged: {}", errors_.text.data()));
   }
 
-  // Each returns false after an error. Nothing with a destructor lives in them.
+  // Each returns false after an error. They must not have local objects with destructors.
   bool header() {
     if (setjmp(errors_.back) != 0) return false;
     jpeg_create_decompress(&info_);

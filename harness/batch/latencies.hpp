@@ -10,8 +10,8 @@
 
 namespace assay {
 
-// Keeps all until `capacity`, then a uniform sample of all (algorithm R, Vitter 1985). Never allocates after
-// the constructor.
+// Keeps all latencies up to `capacity`, then a uniform sample of all (algorithm R, Vitter 1985). Allocates
+// only in the constructor.
 class Latencies {
  public:
   explicit Latencies(std::size_t capacity) : kept_(capacity), random_(0, "latencies") {}
@@ -29,7 +29,7 @@ class Latencies {
   }
 
  private:
-  std::vector<std::int64_t> kept_;  // touched beforehand: a page fault is no latency
+  std::vector<std::int64_t> kept_;  // touched in the constructor, so that no page fault is measured
   std::uint64_t seen_ = 0;
   Philox random_;
 };

@@ -41,7 +41,7 @@ Loader::Loader(int workers, int prefetch, std::int64_t batch, std::int64_t eleme
   try {
     for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
   } catch (...) {
-    stop();  // a destructor does not run for what was never built
+    stop();  // the destructor does not run if the constructor throws
     throw;
   }
 }
@@ -83,7 +83,7 @@ void Loader::work() {
     try {
       slot.samples = list_.fill(index, slot.inputs.data(), slot.labels.data());
     } catch (...) {
-      slot.failure = std::current_exception();  // a thread that throws would end the worker
+      slot.failure = std::current_exception();  // an exception that leaves the thread would end the worker
     }
     lock.lock();
     slot.full = true;
@@ -106,7 +106,7 @@ std::int64_t Loader::next(void* inputs, std::int32_t* labels) {
   if (!wait()) return list_.fill(read_++, inputs, labels);
   Slot& slot = slots_[static_cast<std::size_t>(read_) % slots_.size()];
   if (slot.failure) std::rethrow_exception(slot.failure);
-  // Nobody else touches a full slot.
+  // No other thread uses a full slot.
   std::memcpy(inputs, slot.inputs.data(), slot.inputs.size() * sizeof(std::uint32_t));
   std::memcpy(labels, slot.labels.data(), slot.labels.size() * sizeof(std::int32_t));
   const std::int64_t samples = slot.samples;

@@ -1,4 +1,4 @@
-// Fills batches ahead of the one who reads them.
+// Fills batches ahead of their reader.
 #pragma once
 
 #include <condition_variable>
@@ -14,23 +14,23 @@
 
 namespace assay {
 
-// A sequence of batches. Its content depends on this alone, never on the number of threads.
+// A sequence of batches. Its content depends only on this struct, never on the number of threads.
 struct BatchList {
   const Source* source = nullptr;
   std::int64_t batch = 0;
   std::int64_t elements = 0;  // of a sample, each of 4 bytes
-  std::int64_t batches = 0;   // how many there are
-  // Training: batch i is rows (i % per) * batch … of plan (i / per) % plans, per = rows / batch; what is left
-  // of a plan is dropped. Empty: every sample in order, the last batch padded with zeros and labels -1
+  std::int64_t batches = 0;   // number of batches
+  // Training: batch i is rows (i % per) * batch … of plan (i / per) % plans, per = rows / batch; the rest of
+  // a plan is dropped. Empty: every sample in order, the last batch padded with zeros and labels -1
   // (evaluation).
   std::vector<std::span<const PlanRow>> plans;
 
-  // Returns the true samples. Threads: const.
+  // Returns the number of true samples. Thread-safe.
   std::int64_t fill(std::int64_t index, void* inputs, std::int32_t* labels) const;
 };
 
-// One thread reads; `workers` threads fill up to `prefetch` batches ahead. With no workers the reader's own
-// thread fills, in next().
+// One thread reads; `workers` threads fill up to `prefetch` batches ahead. Without workers, next() fills the
+// batch on the reader's thread.
 class Loader {
  public:
   Loader(int workers, int prefetch, std::int64_t batch, std::int64_t elements);
@@ -38,14 +38,15 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
   ~Loader();
 
-  // Drops what is left of the list in hand and begins another. The list's source and plans must live until
-  // the next start().
+  // Drops the rest of the current list and starts another. The list's source and plans must live until the
+  // next start().
   void start(BatchList list);
   bool at_end() const { return read_ >= list_.batches; }
-  // Waits until a worker has filled the next batch. Returns false where there are no workers: next() fills it
-  // then. Not at_end().
+  // Waits until a worker has filled the next batch. Returns false if there are no workers: then next() fills
+  // it. Not allowed if at_end().
   bool wait();
-  // Copies the next batch; returns its true samples. Not at_end(). Throws what the source threw.
+  // Copies the next batch; returns its number of true samples. Not allowed if at_end(). Throws the exceptions
+  // of the source.
   std::int64_t next(void* inputs, std::int32_t* labels);
 
  private:
@@ -53,7 +54,7 @@ class Loader {
     std::vector<std::uint32_t> inputs;  // the bits of f32 or i32
     std::vector<std::int32_t> labels;
     std::int64_t samples = 0;
-    std::exception_ptr failure;  // what filling it threw: for the reader
+    std::exception_ptr failure;  // the exception of its worker, for the reader
     bool full = false;
   };
 

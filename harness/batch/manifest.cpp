@@ -17,7 +17,7 @@ std::filesystem::path manifest_path(const std::filesystem::path& cell_folder) {
   return cell_folder / "data" / "manifest.json";
 }
 
-// What concerns more than one field.
+// Checks rules over several fields.
 void check(const Manifest& manifest, const std::filesystem::path& path) {
   const auto reject = [&](std::string_view field, std::string_view reason) {
     throw JsonError(fmt::format("{}/{}: {}", path.string(), field, reason));
@@ -30,7 +30,7 @@ void check(const Manifest& manifest, const std::filesystem::path& path) {
     if ((elements *= extent) > Manifest::max_elements)
       reject("sample_shape", fmt::format("has more than {} elements", Manifest::max_elements));
   if (manifest.kind == StorageKind::encoded) {
-    if (manifest.resize == 0) reject("resize", "is missing, and the kind is encoded");
+    if (manifest.resize == 0) reject("resize", "is missing: the kind encoded needs it");
     if (sample.size() != 3 || sample[0] != 3 || std::max(sample[1], sample[2]) > Manifest::max_side)
       reject("sample_shape",
              fmt::format("should be (3, H, W) of up to {} pixels a side", Manifest::max_side));

@@ -1,4 +1,4 @@
-// data/manifest.json of a cell folder: where the arrays of a data set are and how their bytes become f32. The
+// data/manifest.json of a cell folder: the files of a data set's arrays and how their bytes become f32. The
 // normative text is docs/reference/protocol.md, "The data set"; this is its summary.
 //
 //   {"schema": "assay-data/1", "name": "fashion-mnist", "kind": "array",
@@ -39,11 +39,11 @@ struct Split {
   std::int64_t count = 0;
 };
 constexpr auto describe(Of<Split>) {
-  constexpr double most = std::numeric_limits<std::int32_t>::max();
+  constexpr double max_samples = std::numeric_limits<std::int32_t>::max();
   return fields("split", "A part of the set.", field("inputs", &Split::inputs, "Samples.").not_empty(),
-                field("labels", &Split::labels, "Of the samples.").not_empty(),
-                field("first", &Split::first, "Its first sample in the arrays.").between(0, most),
-                field("count", &Split::count, "Samples.").between(1, most));
+                field("labels", &Split::labels, "Labels of the samples.").not_empty(),
+                field("first", &Split::first, "Its first sample in the arrays.").between(0, max_samples),
+                field("count", &Split::count, "Samples.").between(1, max_samples));
 }
 
 struct Normalisation {
@@ -53,8 +53,8 @@ struct Normalisation {
 };
 constexpr auto describe(Of<Normalisation>) {
   return fields("normalisation", "x = raw * scale[c] + shift[c].",
-                field("scale", &Normalisation::scale, "Of each channel, or of all."),
-                field("shift", &Normalisation::shift, "Of each channel, or of all."));
+                field("scale", &Normalisation::scale, "One for each channel, or one for all."),
+                field("shift", &Normalisation::shift, "One for each channel, or one for all."));
 }
 
 enum class StorageKind { array, encoded };
@@ -64,7 +64,7 @@ inline constexpr auto words<StorageKind> =
 
 struct Manifest {
   static constexpr std::string_view version = "assay-data/1";
-  static constexpr std::int64_t max_elements = std::int64_t{1} << 31;  // of a sample
+  static constexpr std::int64_t max_elements = std::int64_t{1} << 31;  // limit for a sample
   static constexpr std::int64_t max_side = 1 << 14;
 
   std::string schema{version};
@@ -73,35 +73,36 @@ struct Manifest {
   Shape sample_shape{};  // (C, H, W)
   std::int64_t classes = 0;
   std::int64_t vocabulary = 0;  // above 0: samples are i32 tokens below it, not normalised
-  std::int64_t resize = 0;      // of "encoded": pixels of the shorter side
+  std::int64_t resize = 0;      // for "encoded": pixels of the shorter side
   Normalisation normalisation{};
   std::map<std::string, Split> splits{};  // "train", "validation", "test"
 
   bool tokens() const { return vocabulary > 0; }
 };
 constexpr auto describe(Of<Manifest>) {
-  constexpr double most_tokens = std::numeric_limits<std::int32_t>::max();
-  return fields("manifest", "A data set in a cell folder.",
-                field("schema", &Manifest::schema, "The version of this format.").one_of(Manifest::version),
-                field("name", &Manifest::name, "As --dataset names it.").not_empty(),
-                field("kind", &Manifest::kind, "array or encoded."),
-                field("sample_shape", &Manifest::sample_shape, "Of one sample.")
-                    .not_empty()
-                    .between(1, static_cast<double>(Manifest::max_elements)),
-                field("classes", &Manifest::classes, "How many there are.").between(1, 1 << 24),
-                field("vocabulary", &Manifest::vocabulary, "Of sets of tokens: how many there are.")
-                    .between(1, most_tokens)
-                    .left_out_by_default(),
-                field("resize", &Manifest::resize, "Of kind encoded: pixels of the shorter side.")
-                    .between(1, static_cast<double>(Manifest::max_side))
-                    .left_out_by_default(),
-                field("normalisation", &Manifest::normalisation, "How bytes become numbers."),
-                field("splits", &Manifest::splits, "By name."));
+  constexpr double max_tokens = std::numeric_limits<std::int32_t>::max();
+  return fields(
+      "manifest", "A data set in a cell folder.",
+      field("schema", &Manifest::schema, "The version of this format.").one_of(Manifest::version),
+      field("name", &Manifest::name, "As --dataset names it.").not_empty(),
+      field("kind", &Manifest::kind, "array or encoded."),
+      field("sample_shape", &Manifest::sample_shape, "Shape of one sample.")
+          .not_empty()
+          .between(1, static_cast<double>(Manifest::max_elements)),
+      field("classes", &Manifest::classes, "Number of classes.").between(1, 1 << 24),
+      field("vocabulary", &Manifest::vocabulary, "For sets of tokens: the number of different tokens.")
+          .between(1, max_tokens)
+          .left_out_by_default(),
+      field("resize", &Manifest::resize, "For kind encoded: pixels of the shorter side.")
+          .between(1, static_cast<double>(Manifest::max_side))
+          .left_out_by_default(),
+      field("normalisation", &Manifest::normalisation, "Converts bytes to numbers."),
+      field("splits", &Manifest::splits, "By name."));
 }
 
-// Every field is checked; paths are made absolute with `cell_folder`. Throws JsonError.
+// Checks every field; makes paths absolute with `cell_folder`. Throws JsonError.
 Manifest read_manifest(const std::filesystem::path& cell_folder);
-// Writes data/manifest.json, making the folder. Throws IoError.
+// Writes data/manifest.json and creates its folder. Throws IoError.
 void write_manifest(const std::filesystem::path& cell_folder, const Manifest& manifest);
 
 }  // namespace assay

@@ -39,15 +39,16 @@ void MappedPlan::require_valid(std::int64_t samples, const Shape& sample_shape) 
       return IoError("plan", path_, fmt::format("row {} {}", &row - rows().data(), what));
     };
     if (row.sample < 0 || row.sample >= samples)
-      throw fail(fmt::format("names sample {} of {}", row.sample, samples));
+      throw fail(fmt::format("names sample {}, but the split has {}", row.sample, samples));
     if (row.as_is()) continue;
     if (!image)
-      throw fail(fmt::format("has a crop or a mirroring: samples {} are no images (C, H, W)",
+      throw fail(fmt::format("has a crop or a mirroring, but samples {} are not images (C, H, W)",
                              to_string(sample_shape)));
     if (row.dx <= -width || row.dx >= width || row.dy <= -height || row.dy >= height)
-      throw fail(fmt::format("has a crop at ({}, {}), which leaves nothing of an image of {} by {}", row.dx,
+      throw fail(fmt::format("has a crop at ({}, {}), which is outside of the image of {} by {}", row.dx,
                              row.dy, width, height));
-    if (row.flip != 0 && row.flip != 1) throw fail(fmt::format("has a flip of {}: 0 or 1", row.flip));
+    if (row.flip != 0 && row.flip != 1)
+      throw fail(fmt::format("has a flip of {}; it must be 0 or 1", row.flip));
   }
 }
 

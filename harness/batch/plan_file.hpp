@@ -1,11 +1,11 @@
-// epochs/NNNN.plan.npy of a cell folder: what an epoch trains on, in order. The normative text is
+// epochs/NNNN.plan.npy of a cell folder: the samples of an epoch, in order. The normative text is
 // docs/reference/protocol.md, "The data set"; this is its summary.
 //
-// int32 (n, 4), one row a sample: its index in the split "train"; the crop's offset (dx, dy) to the right and
-// down, in pixels; and whether it is mirrored left to right after that (0 or 1):
+// int32 (n, 4), one row for each sample: its index in the split "train"; the crop's offset (dx, dy) to the
+// right and down, in pixels; and whether it is then mirrored left to right (0 or 1):
 //   out[c][y][x] = in[c][y + dy][(flip ? W - 1 - x : x) + dx]
-// where a pixel outside of the image is raw zero before normalisation. n need not be the split's size. A
-// steps fork walks the plans 0001, 0002, … that are there and then begins again.
+// A pixel outside of the image is raw zero before normalisation. n may differ from the split's size. A fork
+// that counts steps reads the existing plans 0001, 0002, … in order and then begins again.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct PlanRow {
 
 // "<cell>/epochs/0001.plan.npy"; epochs count from 1.
 std::filesystem::path plan_path(const std::filesystem::path& cell_folder, int epoch);
-// Makes the folder. Throws IoError.
+// Creates the folder. Throws IoError.
 void write_plan(const std::filesystem::path& cell_folder, int epoch, std::span<const PlanRow> rows);
 
 // A plan as the batch library reads it.
@@ -37,8 +37,8 @@ class MappedPlan {
   explicit MappedPlan(const std::filesystem::path& path);
 
   std::span<const PlanRow> rows() const;
-  // Throws IoError for a sample outside of [0, samples), for a crop that leaves nothing of the image, and for
-  // crops or mirroring of samples that are no (C, H, W). Reads every row.
+  // Throws IoError for a sample outside of [0, samples), for a crop outside of the image, and for crops or
+  // mirroring of samples that are not (C, H, W). Reads every row.
   void require_valid(std::int64_t samples, const Shape& sample_shape) const;
 
  private:

@@ -12,10 +12,10 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t most_latencies = 65'536;
-constexpr std::int64_t fewest_rows = 131'072;            // of the schedule of a fork that counts steps: 2 MiB
-constexpr std::int64_t endless = std::int64_t{1} << 50;  // steps of a single op
-constexpr std::size_t most_plans = 64;                   // that a fork that counts steps walks
+constexpr std::size_t max_latencies = 65'536;
+constexpr std::int64_t min_rows = 131'072;               // schedule rows of a fork that counts steps: 2 MiB
+constexpr std::int64_t endless = std::int64_t{1} << 50;  // number of steps of a single op
+constexpr std::size_t max_plans = 64;                    // plans that a fork that counts steps reads
 constexpr std::int64_t save_every_ns = 1'000'000'000;
 
 [[noreturn]] void out_of_turn(std::string_view call, std::string_view what) {
@@ -36,10 +36,10 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
       opener_(std::make_unique<SourceOpener>(read_manifest(cell_folder_))),
       train_(opener_->open("train")),
       evaluator_(opener_->manifest().classes),
-      latencies_(training() || request_.op ? 0 : most_latencies) {
+      latencies_(training() || request_.op ? 0 : max_latencies) {
   const Manifest& manifest = opener_->manifest();
   const bool epochs = clock_.kind == ClockKind::epochs;
-  // An epoch reads every sample once: there is nothing to rotate.
+  // An epoch reads every sample once: rotating batches are impossible.
   if (epochs && request_.loader.kind == LoaderKind::resident) request_.loader.kind = LoaderKind::harness;
   const bool resident = request_.loader.kind == LoaderKind::resident;
   if (!resident) request_.loader.resident_batches = 0;
@@ -52,7 +52,7 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
   layout_.input_type = manifest.tokens() ? ASSAY_I32 : ASSAY_F32;
   layout_.resident_batches = request_.loader.resident_batches;
 
-  const std::size_t wanted = epochs ? static_cast<std::size_t>(clock_.epochs) : most_plans;
+  const std::size_t wanted = epochs ? static_cast<std::size_t>(clock_.epochs) : max_plans;
   std::vector<std::int64_t> epoch_steps;
   for (std::size_t i = 0; i < wanted; ++i) {
     const std::filesystem::path path = plan_path(cell_folder_, static_cast<int>(i) + 1);
@@ -64,7 +64,7 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
                     fmt::format("has {} samples, fewer than a batch of {}; choose a smaller batch", rows,
                                 request_.batch));
     if (!epochs && rows != static_cast<std::int64_t>(plans_.front().rows().size()))
-      throw IoError("plan", path, "has another length than the plan of the first epoch");
+      throw IoError("plan", path, "differs in length from the plan of the first epoch");
     if (!epochs) plans_.back().require_valid(train_->samples(), opener_->manifest().sample_shape);
     epoch_steps.push_back(rows / request_.batch);
   }
@@ -109,11 +109,12 @@ void BatchSession::open_schedule(std::int64_t needed) {
     rows = array.type().shape[0];
     schedule_.assign(array.as<double>().begin(), array.as<double>().end());
     if (training() && (rows == 0 || (epochs && rows < needed)))
-      throw IoError("schedule", path, fmt::format("has {} rows, {} steps are asked for", rows, needed));
+      throw IoError("schedule", path,
+                    fmt::format("has {} rows, but the request needs {} steps", rows, needed));
   }
-  // How many steps fit into a time is not known beforehand, nor is the learning rate's course then of
-  // interest.
-  const std::int64_t wanted = epochs ? std::max(rows, needed) : std::max({rows, needed, fewest_rows});
+  // The number of steps that fit into a time is unknown beforehand, and the course of the learning rate does
+  // not matter then.
+  const std::int64_t wanted = epochs ? std::max(rows, needed) : std::max({rows, needed, min_rows});
   schedule_.reserve(static_cast<std::size_t>(wanted) * 2);
   for (; rows < wanted; ++rows) {
     const bool first = schedule_.empty();
@@ -131,23 +132,23 @@ BatchList BatchSession::batches_of_plans(std::vector<std::span<const PlanRow>> p
 }
 
 void BatchSession::read_resident(std::int64_t slot, void* inputs, std::int32_t* labels) const {
-  const std::int64_t most = std::max<std::int64_t>(layout_.resident_batches, 1);
-  if (slot < 0 || slot >= most)
-    out_of_turn("assay_read_resident", fmt::format("got slot {}: there are {}", slot, most));
+  const std::int64_t slots = std::max<std::int64_t>(layout_.resident_batches, 1);
+  if (slot < 0 || slot >= slots)
+    out_of_turn("assay_read_resident", fmt::format("got slot {}, but there are {} slots", slot, slots));
   const std::span<const PlanRow> rows = plans_.front().rows();
   for (std::int64_t i = 0; i < request_.batch; ++i) {
-    // A set with fewer samples than the resident batches begins again.
+    // If the set has fewer samples than the resident batches, start again from its first sample.
     const PlanRow& row = rows[static_cast<std::size_t>(slot * request_.batch + i) % rows.size()];
     if (row.sample < 0 || row.sample >= train_->samples())
-      out_of_turn("assay_read_resident",
-                  fmt::format("the plan names sample {} of {}", row.sample, train_->samples()));
+      out_of_turn("assay_read_resident", fmt::format("the plan names sample {}, but the split has {}",
+                                                     row.sample, train_->samples()));
     train_->read(row, static_cast<std::uint32_t*>(inputs) + i * layout_.sample_elements);
     labels[i] = train_->label(row.sample);
   }
 }
 
 assay_block BatchSession::next_block() {
-  if (open_) out_of_turn("assay_next_block", "the block in hand has not ended: call assay_end_block first");
+  if (open_) out_of_turn("assay_next_block", "the current block has not ended: call assay_end_block first");
   const std::int64_t now = now_();
   if (unsaved_ && now - saved_ns_ >= save_every_ns) save();
   block_ = plan_->next();
@@ -199,7 +200,7 @@ void BatchSession::start_block(const PlannedBlock& block) {
 
 std::int64_t BatchSession::next_batch(void* inputs, std::int32_t* labels) {
   const std::int64_t begin = now_();
-  if (!open_) out_of_turn("assay_next_batch", "no block is in hand: call assay_next_block first");
+  if (!open_) out_of_turn("assay_next_batch", "no block is open: call assay_next_block first");
   const bool evaluating = block_.kind == PlannedBlock::Kind::evaluate;
   if (!evaluating && request_.loader.kind != LoaderKind::harness)
     out_of_turn("assay_next_batch",
@@ -207,11 +208,12 @@ std::int64_t BatchSession::next_batch(void* inputs, std::int32_t* labels) {
   if (batches_read_ == block_.steps)
     out_of_turn("assay_next_batch", fmt::format("all {} batches of the block were read", block_.steps));
   if (evaluating && !labels_.empty())
-    out_of_turn("assay_next_batch", "the logits of the batch before were not added");
+    out_of_turn("assay_next_batch",
+                "the logits of the previous batch were not added: call assay_add_logits first");
   const bool ahead = loader_->wait();
   const std::int64_t there = now_();
   const std::int64_t samples = loader_->next(inputs, labels);
-  // The copy of a batch that is there is part of a step, in every backend alike.
+  // Copying a filled batch is part of a step, for every backend.
   wait_ns_ += (ahead ? there : now_()) - begin;
   ++batches_read_;
   if (evaluating) labels_.assign(labels, labels + request_.batch);
@@ -220,22 +222,22 @@ std::int64_t BatchSession::next_batch(void* inputs, std::int32_t* labels) {
 
 void BatchSession::add_logits(const float* logits) {
   if (!open_ || block_.kind != PlannedBlock::Kind::evaluate)
-    out_of_turn("assay_add_logits", "no evaluation is in hand");
-  if (labels_.empty()) out_of_turn("assay_add_logits", "no batch is in hand: call assay_next_batch first");
+    out_of_turn("assay_add_logits", "the current block is not an evaluation");
+  if (labels_.empty()) out_of_turn("assay_add_logits", "no batch was read: call assay_next_batch first");
   evaluator_.add(logits, labels_);
   labels_.clear();
 }
 
 void BatchSession::lap() {
   const std::int64_t now = now_();
-  if (!open_) out_of_turn("assay_lap", "no block is in hand");
+  if (!open_) out_of_turn("assay_lap", "no block is open");
   if (block_.kind == PlannedBlock::Kind::timed) latencies_.add(now - last_lap_ns_);
   last_lap_ns_ = now;
 }
 
 void BatchSession::end_block(double loss) {
   const std::int64_t end = now_();
-  if (!open_) out_of_turn("assay_end_block", "no block is in hand: call assay_next_block first");
+  if (!open_) out_of_turn("assay_end_block", "no block is open: call assay_next_block first");
   unsaved_ = true;
   if (block_.kind == PlannedBlock::Kind::evaluate) return end_evaluation(end);
   const Counters after = counter_reader_.read();
@@ -254,7 +256,7 @@ void BatchSession::end_block(double loss) {
   plan_->ended(end - begin_ns_);
 }
 
-// What is neither idle nor stolen nor ours was taken by others.
+// Time that was not idle, not stolen and not ours was taken by other processes.
 void BatchSession::note_disturbance(const Counters& after, std::int64_t end) {
   if (counter_reader_.processors() == 0) return;
   const int processors = counter_reader_.processors();

@@ -1,4 +1,4 @@
-// One cell folder while a worker runs it: what the C interface does, in C++ and with exceptions.
+// One cell folder while a worker runs it: the functions of the C interface, in C++ and with exceptions.
 #pragma once
 
 #include <cstdint>
@@ -22,25 +22,25 @@
 
 namespace assay {
 
-// The backend calls out of turn or with arguments that cannot be.
+// The backend calls a function in the wrong order or with invalid arguments.
 class CallError : public Error {
  public:
   using Error::Error;
 };
 
-// Belongs to one thread. The comments of c_api.h are the contract. Throws IoError for files, CallError for calls
-// out of turn.
+// Belongs to one thread. The comments of c_api.h are the contract. Throws IoError for files, CallError for
+// calls in the wrong order.
 class BatchSession {
  public:
   using Now = std::int64_t (*)();
 
   explicit BatchSession(const std::filesystem::path& cell_folder, Now now = now_ns);
-  // Stops the loader; writes nothing.
+  // Stops the loader; does not write anything.
   ~BatchSession();
 
   const assay_layout& layout() const { return layout_; }
-  // A fork that counts steps sees rows beyond those of schedule.npy: the last learning rate, the step count
-  // going on.
+  // A fork that counts steps gets additional rows after those of schedule.npy: they repeat the last learning
+  // rate and continue the step count.
   const double* schedule() const { return schedule_.data(); }
 
   void read_resident(std::int64_t slot, void* inputs, std::int32_t* labels) const;
@@ -51,7 +51,7 @@ class BatchSession {
   void add_logits(const float* logits);
   std::int64_t done() const { return plan_->done(); }
   std::int64_t planned() const { return plan_->planned(); }
-  // Writes results/clock.json when there is something new.
+  // Writes results/clock.json if something was measured since the last save.
   void save();
 
  private:
@@ -68,7 +68,7 @@ class BatchSession {
   ClockRequest clock_;
   std::unique_ptr<SourceOpener> opener_;
   std::unique_ptr<Source> train_;
-  std::vector<std::unique_ptr<Source>> evaluated_;  // as clock_.evaluate
+  std::vector<std::unique_ptr<Source>> evaluated_;  // in the order of clock_.evaluate
   std::vector<MappedPlan> plans_;                   // by epoch, from 1
   std::vector<double> schedule_;
   assay_layout layout_ = {};
@@ -77,7 +77,7 @@ class BatchSession {
   Evaluator evaluator_;
   Latencies latencies_;
 
-  // The block in hand.
+  // The current block.
   bool open_ = false;
   PlannedBlock block_;
   std::int64_t begin_ns_ = 0;
@@ -85,17 +85,18 @@ class BatchSession {
   std::int64_t wait_ns_ = 0;
   std::int64_t batches_read_ = 0;
   Counters before_;
-  // At the begin of the first timed block.
+  // Read at the begin of the first timed block.
   Counters first_;
   std::int64_t first_begin_ns_ = 0, first_children_ns_ = 0;
   bool timing_ = false;
-  std::vector<std::int32_t> labels_;  // of the evaluation batch in hand; empty when its logits were added
+  std::vector<std::int32_t> labels_;  // of the current evaluation batch; empty after its logits were added
 
-  bool streaming_ = false;  // the loader walks the plans of a fork that counts steps
+  bool streaming_ = false;  // the loader reads the plans of a fork that counts steps
   ClockFile results_;
   bool unsaved_ = false;
   std::int64_t saved_ns_ = 0;
-  std::unique_ptr<Loader> loader_;  // last: it reads the sources and plans above until it is destroyed
+  std::unique_ptr<Loader>
+      loader_;  // the last member: it reads the sources and plans above until it is destroyed
 };
 
 }  // namespace assay

@@ -11,7 +11,7 @@
 namespace assay {
 namespace {
 
-// Arrays mapped from .npy: u8, f32 or i32 inputs, u8 or i32 labels.
+// Arrays mapped from .npy files: u8, f32 or i32 inputs, u8 or i32 labels.
 class ArraySource : public Source {
  public:
   ArraySource(const Manifest& manifest, const Split& split, std::shared_ptr<const MappedNpy> inputs,
@@ -74,7 +74,7 @@ class ArraySource : public Source {
     }
   }
 
-  // As normalise(), of the part of the image that the row shows.
+  // Like normalise(), for the part of the image that the row selects.
   template <typename T>
   void crop(const T* raw, const PlanRow& row, float* out) const {
     const std::int64_t begin = std::max<std::int64_t>(0, -row.dx), end = std::min(width_, width_ - row.dx);
@@ -97,7 +97,7 @@ class ArraySource : public Source {
   std::shared_ptr<const MappedNpy> inputs_, labels_;
   std::int64_t first_, count_;
   std::int64_t channels_ = 0, per_channel_ = 0;
-  std::int64_t height_ = 1, width_ = 1;  // of images
+  std::int64_t height_ = 1, width_ = 1;  // for images
   std::vector<float> scale_, shift_;
   bool as_is_ = false;
 };
@@ -117,7 +117,7 @@ void check_tokens(const MappedNpy& inputs, const Manifest& manifest, const Split
   if (bad == tokens.end()) return;
   const auto place = static_cast<std::size_t>(bad - tokens.begin());
   throw IoError("source", split.inputs,
-                fmt::format("sample {} has token {} at place {}, the vocabulary is {}",
+                fmt::format("sample {} has token {} at place {}, but the vocabulary has {}",
                             split.first + static_cast<std::int64_t>(place / row), *bad, place % row,
                             manifest.vocabulary));
 }
@@ -141,7 +141,7 @@ std::unique_ptr<Source> SourceOpener::open_array(const std::string& name, const 
                               manifest_.tokens() ? "i32" : "u8 or f32", to_string(manifest_.sample_shape)));
   if (split.first + split.count > type.shape[0])
     throw IoError("source", split.inputs,
-                  fmt::format("split '{}' is samples {} to {}, there are {} inputs", name, split.first,
+                  fmt::format("split '{}' is samples {} to {}, but there are {} inputs", name, split.first,
                               split.first + split.count, type.shape[0]));
   if (manifest_.tokens()) check_tokens(*inputs, manifest_, split);
   return std::make_unique<ArraySource>(manifest_, split, inputs, std::move(labels));
@@ -160,7 +160,7 @@ std::unique_ptr<Source> SourceOpener::open(const std::string& name) {
                   fmt::format("is {}, wanted u8 or i32 (N)", to_string(labels->type())));
   if (split.first + split.count > labels->type().shape[0])
     throw IoError("source", split.labels,
-                  fmt::format("split '{}' is samples {} to {}, there are {} labels", name, split.first,
+                  fmt::format("split '{}' is samples {} to {}, but there are {} labels", name, split.first,
                               split.first + split.count, labels->type().shape[0]));
   std::unique_ptr<Source> source = manifest_.kind == StorageKind::encoded
                                        ? open_encoded(manifest_, split, labels)
@@ -168,7 +168,7 @@ std::unique_ptr<Source> SourceOpener::open(const std::string& name) {
   for (std::int64_t i = 0; i < source->samples(); ++i)
     if (source->label(i) < 0 || source->label(i) >= manifest_.classes)
       throw IoError("source", split.labels,
-                    fmt::format("sample {} has label {}, there are {} classes", split.first + i,
+                    fmt::format("sample {} has label {}, but there are {} classes", split.first + i,
                                 source->label(i), manifest_.classes));
   return source;
 }

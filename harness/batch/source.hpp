@@ -1,4 +1,4 @@
-// One split of a data set, sample by sample, as the network is fed.
+// One split of a data set, sample by sample, as input of the network.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,25 @@
 
 namespace assay {
 
-// Reading is const and may be done from several threads at once.
+// Reading is const and may be done by several threads at once.
 class Source {
  public:
   virtual ~Source() = default;
 
   virtual std::int64_t samples() const = 0;
   virtual std::int32_t label(std::int64_t sample) const = 0;
-  // Writes the elements of the row's sample: f32, normalised, cropped and mirrored as it says
-  // (plan_file.hpp), or i32 tokens, as the manifest says. The row is valid as MappedPlan::require_valid says.
+  // Writes the elements of the row's sample: f32, normalised, cropped and mirrored as the row says
+  // (plan_file.hpp), or i32 tokens, as the manifest says. The row must pass MappedPlan::require_valid.
   virtual void read(const PlanRow& row, void* inputs) const = 0;
 };
 
-// Opens splits and maps each array once, however many splits lie in it.
+// Opens splits and maps each array once, even if several splits use it.
 class SourceOpener {
  public:
   explicit SourceOpener(Manifest manifest) : manifest_(std::move(manifest)) {}
 
   const Manifest& manifest() const { return manifest_; }
-  // Checks shapes, bounds, every label and every token. Throws IoError, also when the manifest has no such
+  // Checks shapes, bounds, every label and every token. Throws IoError, also if the manifest has no such
   // split.
   std::unique_ptr<Source> open(const std::string& split);
 

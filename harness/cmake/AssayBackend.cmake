@@ -1,6 +1,6 @@
-# Dropping a folder with a backend.json into backends/ is the whole registration. A folder that needs a build has a
-# CMakeLists.txt beside it; one without is linked into the build as it is. ASSAY_BACKEND_<NAME>=AUTO|ON|OFF
-# chooses; AUTO leaves a backend out with a reason.
+# A folder with a backend.json in backends/ is registered automatically. A folder that needs a build also has a
+# CMakeLists.txt; a folder without one is linked into the build folder unchanged. ASSAY_BACKEND_<NAME>=AUTO|ON|OFF
+# selects a backend; AUTO leaves out a backend that cannot be built, and prints the reason.
 function(assay_backends)
   file(GLOB folders CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*/backend.json)
   foreach(description IN LISTS folders)
@@ -21,7 +21,7 @@ function(assay_backends)
   endforeach()
 endfunction()
 
-# assay_backend_left_out(name reason): what a backend's CMakeLists.txt calls when its library is not here.
+# assay_backend_left_out(name reason): a backend's CMakeLists.txt calls it if the backend's library is missing.
 function(assay_backend_left_out name reason)
   string(TOUPPER ${name} upper)
   if(ASSAY_BACKEND_${upper} STREQUAL ON)
@@ -31,7 +31,7 @@ function(assay_backend_left_out name reason)
 endfunction()
 
 # assay_worker(name SOURCES... LINK...): the worker executable of a C++ backend, build/backends/<name>/assay-worker-<name>, with
-# its backend.json beside it: laid out as it is installed, so that ${here} in backend.json is the same in both.
+# its backend.json next to it: the layout of an installation, so that ${here} in backend.json is the same in both.
 function(assay_worker name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   set(target assay-worker-${name})

@@ -1,10 +1,10 @@
-# assay::build carries what every target of this project is compiled with.
+# assay::build has the compiler options of every target of this project.
 option(ASSAY_WERROR "Treat warnings as errors" OFF)
 
 add_library(assay_build INTERFACE)
 add_library(assay::build ALIAS assay_build)
 target_compile_features(assay_build INTERFACE cxx_std_20)
-# Who builds a worker outside of this tree has warnings of his own, and so has nvcc.
+# Workers outside of this tree choose their own warnings, and nvcc has its own.
 target_compile_options(assay_build INTERFACE
   "$<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wconversion;-Wshadow;-fno-math-errno>>"
   "$<BUILD_INTERFACE:$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${ASSAY_WERROR}>>:-Werror>>")
@@ -16,8 +16,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
     target_compile_options(assay_build INTERFACE "$<BUILD_INTERFACE:-Wno-maybe-uninitialized>")
   endif()
 endif()
-# A tenth less compile time for 150 MB more memory: g++ collects its garbage later. And what ccache wants of a
-# file that is compiled with precompiled headers.
+# Makes g++ collect its garbage later: a tenth less compile time for 150 MB more memory. Also the options that ccache
+# needs for a file that is compiled with precompiled headers.
 target_compile_options(assay_build INTERFACE
   "$<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000;-fpch-preprocess>>")
 
@@ -31,18 +31,18 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
-# From bin/ and from libexec/assay/backends/<name>/, and where a vendor's library was found.
+# Search paths relative to bin/ and libexec/assay/backends/<name>/, and the folders of the vendors' libraries.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib;$ORIGIN/../../../../lib")
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
 find_program(ASSAY_CCACHE ccache)
 if(ASSAY_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # ccache keeps nothing that was compiled with precompiled headers unless it is told that it may.
+  # By default ccache does not cache files that were compiled with precompiled headers; this setting allows it.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${ASSAY_CCACHE})
 endif()
 
-# Half of a file's compile time is the headers of JSON, fmt, GoogleTest and the standard library. OFF: each file by
-# itself and with what it includes alone, which finds an include that is missing.
+# Half of a file's compile time is the headers of JSON, fmt, GoogleTest and the standard library. OFF: each file is
+# compiled separately with only its own includes, which finds missing includes.
 option(ASSAY_UNITY "Compile a few files of a library or a test together, and with precompiled headers" ON)
 function(assay_compile_together target files)
   if(ASSAY_UNITY)
@@ -51,7 +51,7 @@ function(assay_compile_together target files)
 endfunction()
 
 # assay_precompile(name HEADERS... LINK...): headers for assay_use_precompiled(target name), whose target is compiled
-# with the same options. With g++ alone, for which it was measured.
+# with the same options. Only with g++, for which it was measured.
 function(assay_precompile name)
   cmake_parse_arguments(arg "" "" "HEADERS;LINK" ${ARGN})
   if(ASSAY_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
@@ -67,9 +67,9 @@ function(assay_use_precompiled target name)
   endif()
 endfunction()
 
-# assay_include_root(target scope folder): lets `target`, and with the scope PUBLIC or INTERFACE who links it, include the
-# headers of `folder` (from the source root) by their path from the source root. Each folder has an include root of its
-# own with nothing else in it, so a header of a library that is not linked is not found.
+# assay_include_root(target scope folder): lets `target`, and with the scope PUBLIC or INTERFACE also its users, include the
+# headers of `folder` (from the source root) by their path from the source root. Each folder has its own
+# include root with nothing else in it, so a header of a library that is not linked is not found.
 function(assay_include_root target scope folder)
   string(REPLACE / _ name ${folder})
   set(root ${PROJECT_BINARY_DIR}/include/${name})
@@ -80,8 +80,8 @@ function(assay_include_root target scope folder)
 endfunction()
 
 # assay_library(name [APART] [OWN_OPTIONS] [FOLDER folder] SOURCES... LINK... PRIVATE...): one static library for each
-# folder; FOLDER: where its headers are, if not here. APART: its files give the same names to their own helpers, and are
-# always compiled one by one. OWN_OPTIONS: compiled with options that the precompiled headers were not.
+# folder. FOLDER: the folder of its headers (default: this one). APART: some of its files have helpers with the same
+# names, so it is never a unity build. OWN_OPTIONS: its options differ from those of the precompiled headers.
 function(assay_library name)
   cmake_parse_arguments(arg "APART;OWN_OPTIONS" "FOLDER" "SOURCES;LINK;PRIVATE" ${ARGN})
   if(NOT arg_FOLDER)

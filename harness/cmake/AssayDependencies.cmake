@@ -1,5 +1,5 @@
-# Every third-party package the harness itself uses. A backend finds its own vendor library in its own folder.
-# Workers and what they are made of:
+# Every third-party package of the harness. A backend finds its vendor library in its own folder.
+# Packages of the workers and their libraries:
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)  # SHA-256; Debian: libssl-dev
@@ -25,6 +25,6 @@ if(ASSAY_TESTS)
   assay_precompile(test_headers HEADERS ${headers} <gmock/gmock.h> <gtest/gtest.h>
                    LINK GTest::gmock GTest::gtest fmt::fmt nlohmann_json::nlohmann_json)
   if(TARGET test_headers)
-    set_target_properties(test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # of programs, not of libraries
+    set_target_properties(test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # for programs, not for libraries
   endif()
 endif()

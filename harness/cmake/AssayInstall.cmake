@@ -1,7 +1,7 @@
-# Installs the program and its workers, and exports what a worker outside of this tree is built from:
+# Installs the program and its workers, and exports the libraries for workers outside of this tree:
 #   find_package(assay REQUIRED)
 #   target_link_libraries(my-worker PRIVATE assay::worker)
-# lib/ whatever the distribution's habit: a worker finds the batch library by its place.
+# Always lib/, whatever the distribution uses: a worker finds the batch library by its relative path.
 include(CMakePackageConfigHelpers)
 
 set(exported build core graph protocol batch worker engine)

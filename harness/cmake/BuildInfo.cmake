@@ -1,4 +1,4 @@
-# Run with cmake -P at each build: writes build_info.cpp anew only when commit or dirty flag changed.
+# Run with cmake -P at each build: writes build_info.cpp again only if the commit or the dirty flag changed.
 execute_process(COMMAND git -C ${SOURCE} rev-parse --short=12 HEAD OUTPUT_VARIABLE ASSAY_COMMIT
                 OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
 set(ASSAY_DIRTY false)

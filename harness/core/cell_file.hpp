@@ -12,8 +12,8 @@
 
 namespace assay {
 
-// Returns read(json). Throws CellError naming `reader` and the file when it cannot be read, is not JSON, or when
-// `read` throws Error or one of nlohmann's errors for a field.
+// Returns read(json). Throws CellError naming `reader` and the file if the file cannot be read or is not
+// JSON, or if `read` throws Error or one of nlohmann's errors for a field.
 template <typename Read>
 auto read_cell_json(std::string_view reader, const std::filesystem::path& file, Read read) {
   const std::string who = "[" + std::string(reader) + "] ";

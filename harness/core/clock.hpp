@@ -1,4 +1,4 @@
-// The one clock: CLOCK_MONOTONIC, shared by the conductor and its workers on a machine.
+// The only clock: CLOCK_MONOTONIC, shared by the conductor and its workers on a machine.
 #pragma once
 
 #include <chrono>
@@ -7,8 +7,8 @@
 
 namespace assay {
 
-// Nanoseconds since an arbitrary start. About 20 ns through the vDSO; a system call where the machine's time
-// source forbids that.
+// Nanoseconds since an arbitrary start. Takes about 20 ns through the vDSO, or a system call if the machine's
+// time source does not allow the vDSO.
 std::int64_t now_ns();
 
 inline double seconds_since(std::chrono::steady_clock::time_point begin) {
@@ -18,7 +18,7 @@ inline double seconds_since(std::chrono::steady_clock::time_point begin) {
 struct ClockQuality {
   std::string name = "CLOCK_MONOTONIC";
   std::int64_t resolution_ns = 0;  // the smallest difference seen between two readings that differ
-  double cost_ns = 0;              // of one reading, median
+  double cost_ns = 0;              // median cost of one reading
 };
 // Takes about a tenth of a millisecond.
 ClockQuality measure_clock();

@@ -1,12 +1,12 @@
-// The values of a cell that have a closed list: each enum with its words, as command lines, reports and request.json
-// spell them.
+// Cell values with a closed list: each enum with its words, as command lines, reports and request.json spell
+// them.
 #pragma once
 
 #include "harness/core/words.hpp"
 
 namespace assay {
 
-// `infer` of a single op is forward; `train` is forward and backward in one step.
+// For a single op, `infer` is the forward pass; `train` is forward and backward in one step.
 enum class Task { train, infer };
 template <>
 inline constexpr auto words<Task> = std::array{Word{Task::train, "train"}, Word{Task::infer, "infer"}};
@@ -23,21 +23,21 @@ template <>
 inline constexpr auto words<DeviceKind> =
     std::array{Word{DeviceKind::cpu, "cpu"}, Word{DeviceKind::cuda, "cuda"}};
 
-// Where batches come from: a few that rotate in memory, the batch library, or the framework's own loader.
+// Source of the batches: a few that rotate in memory, the batch library, or the framework's own loader.
 enum class LoaderKind { resident, harness, native };
 template <>
 inline constexpr auto words<LoaderKind> =
     std::array{Word{LoaderKind::resident, "resident"}, Word{LoaderKind::harness, "harness"},
                Word{LoaderKind::native, "native"}};
 
-// The state of a single op's operands, or of the caches on disk of a framework's compiler.
+// State of a single op's operands, or of the on-disk caches of a framework's compiler.
 enum class CacheState { cold, warm };
 template <>
 inline constexpr auto words<CacheState> =
     std::array{Word{CacheState::cold, "cold"}, Word{CacheState::warm, "warm"}};
 
-// What a backend is in a mode: a framework; a vendor's library and nothing else; such a library with kernels of our own
-// around it; or the judge of the others.
+// The kind of a backend in a mode: a framework; only a vendor's library; such a library with our own kernels
+// around it; or the oracle that judges the others.
 enum class BackendKind { framework, bare, engine, oracle };
 template <>
 inline constexpr auto words<BackendKind> =

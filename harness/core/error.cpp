@@ -21,11 +21,11 @@ std::string_view remedy(int error) {
     case EDQUOT:
       return "; free some space or choose another place";
     case EFBIG:
-      return "; the limit on file sizes was met (ulimit -f)";
+      return "; the limit on file sizes is reached; raise it (ulimit -f)";
     case EACCES:
     case EPERM:
     case EROFS:
-      return "; choose a place that you may write to, or mend its permissions";
+      return "; choose a place where you may write, or fix its permissions";
     case EMFILE:
       return "; raise the limit on open files (ulimit -n)";
     default:

@@ -1,9 +1,9 @@
 // The errors that several libraries throw.
 //
 // Error and the standard library's std::runtime_error (std::system_error, std::filesystem::filesystem_error)
-// report the state of the world: bad input, a missing file, a device that refuses. Everything else that can be
-// thrown (std::logic_error, std::bad_alloc, nlohmann's type errors) is our own bug or a lack of memory. Only the
-// boundaries of a program catch those, and they report them as internal errors.
+// report the state of the world: bad input, a missing file, a device that refuses. Every other exception
+// (std::logic_error, std::bad_alloc, nlohmann's type errors) means a bug of ours or a lack of memory. Only
+// the outermost functions of a program catch those and report them as internal errors.
 #pragma once
 
 #include <exception>
@@ -14,8 +14,8 @@
 
 namespace assay {
 
-// The base of all our errors. The text says what happened, where, and the remedy; it is shown to the user as it
-// is. Thrown itself where no caller needs to know more than the text.
+// Base class of all our errors. The text says what happened, where, and what to do; it is shown to the user
+// unchanged. Throw it directly if no caller needs more than the text.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -28,14 +28,14 @@ class GraphError : public Error {
   using Error::Error;
 };
 
-// The user asked for something that cannot be done. The text says what, where and the remedy; the program exits
-// with 2.
+// The user asked for something that cannot be done. The text says what, where and what to do; the program
+// exits with 2.
 class ConfigError : public Error {
  public:
   using Error::Error;
 };
 
-// An unknown data set, augmentation or initializer, or samples that cannot be made as asked.
+// An unknown data set, augmentation or initializer, or samples that cannot be made as requested.
 class DataError : public Error {
  public:
   using Error::Error;
@@ -47,12 +47,12 @@ class CellError : public Error {
   using Error::Error;
 };
 
-// what(): "[npy] /cell/plan.npy: the header is cut short after 12 of 118 bytes". path() is the file that was
-// at fault.
+// what(): "[npy] /cell/plan.npy: the header is cut short after 12 of 118 bytes". path() is the file with the
+// error.
 class IoError : public Error {
  public:
   IoError(std::string_view operation, std::filesystem::path path, std::string_view what);
-  // Adds the text of `error` (an errno) and, where there is one, the remedy.
+  // Adds the text of `error` (an errno) and, if there is one, the remedy.
   IoError(std::string_view operation, std::filesystem::path path, std::string_view what, int error);
 
   const std::filesystem::path& path() const { return path_; }
@@ -61,7 +61,7 @@ class IoError : public Error {
   std::filesystem::path path_;
 };
 
-// The text that a boundary shows for an exception that is neither of the two.
+// The text to show for an exception that is neither an Error nor a std::runtime_error.
 std::string internal_error(const std::exception& error);
 
 }  // namespace assay

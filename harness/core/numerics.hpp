@@ -1,4 +1,4 @@
-// Number formats: how exact they are, and how far two tensors are apart.
+// The precision of number formats, and the distance between two tensors.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 namespace assay {
 
-// Half the distance from one to the next larger number: 2^-24 for f32, 2^-8 for bf16. 0 for integers.
+// Half the distance from 1 to the next larger number: 2^-24 for f32, 2^-8 for bf16. 0 for integers.
 double unit_roundoff(DType dtype);
 
 struct ErrorNorms {
@@ -17,11 +17,12 @@ struct ErrorNorms {
   double l2 = 0;   // relative L2 error
 };
 
-// max |got - exact| and ||got - exact|| / ||exact||; absolute where exact is all zero. Both are infinite if an
-// element of the difference is not finite. The two have the same length.
+// max |got - exact| and ||got - exact|| / ||exact||; absolute if `exact` is all zero. Both are infinite if an
+// element of the difference is not finite. Both arguments must have the same length.
 ErrorNorms error_norms(std::span<const double> got, std::span<const double> exact);
 
-// bfloat16 in host memory is the upper half of a float. Rounds to nearest, ties to even. A NaN stays one (quiet), what is too large becomes infinite.
+// bfloat16 in host memory is the upper half of a float. Rounds to nearest, ties to even. A NaN stays a
+// (quiet) NaN; a value that is too large becomes infinite.
 constexpr std::uint16_t to_bf16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);

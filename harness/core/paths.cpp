@@ -36,7 +36,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Empty: none is named.
+// Empty: the environment names none.
 fs::path wanted_cache() {
   if (const std::string cache = environment_text("ASSAY_CACHE"); !cache.empty()) return cache;
   if (const std::string caches = environment_text("XDG_CACHE_HOME"); !caches.empty())
@@ -46,22 +46,22 @@ fs::path wanted_cache() {
   return {};
 }
 
-// Makes it where it is missing. Empty: others cannot have changed what is in it.
+// Makes the folder if it is missing. Returns why it cannot be trusted; empty: nobody else can have changed
+// it.
 std::string distrust(const fs::path& cache) {
   if (cache.empty())
-    return "there is no folder for a cache: none of ASSAY_CACHE, XDG_CACHE_HOME and HOME is set; set ASSAY_CACHE";
+    return "no cache folder: ASSAY_CACHE, XDG_CACHE_HOME and HOME are not set; set ASSAY_CACHE";
   std::error_code ignored;
   fs::create_directories(cache.parent_path(), ignored);
   const bool made = ::mkdir(cache.c_str(), 0700) == 0;
   const int error = errno;
   struct stat found{};
   const auto bad = [&](const std::string& why) {
-    return "the folder for caches, " + cache.string() + ", " + why +
-           ": set ASSAY_CACHE to a folder of your own";
+    return "the cache folder " + cache.string() + " " + why + ": set ASSAY_CACHE to a folder of your own";
   };
   if (::lstat(cache.c_str(), &found) != 0)
-    return bad(std::string("cannot be made (") + std::strerror(made ? errno : error) + ")");
-  if (!S_ISDIR(found.st_mode)) return bad(S_ISLNK(found.st_mode) ? "is a symbolic link" : "is no folder");
+    return bad(std::string("cannot be created (") + std::strerror(made ? errno : error) + ")");
+  if (!S_ISDIR(found.st_mode)) return bad(S_ISLNK(found.st_mode) ? "is a symbolic link" : "is not a folder");
   if (found.st_uid != ::geteuid()) return bad("belongs to user " + std::to_string(found.st_uid));
   if ((found.st_mode & S_IWOTH) != 0) return bad("can be written by everybody");
   return {};
@@ -74,14 +74,14 @@ std::filesystem::path temporary_folder() {
   const fs::path folder = fs::absolute(given.empty() ? "/tmp" : given);
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored))
-    throw IoError("scratch", folder, "is not there or no folder; set TMPDIR to one that may be written");
+    throw IoError("scratch", folder, "does not exist or is not a folder; set TMPDIR to a writable folder");
   return folder;
 }
 
 std::filesystem::path cache_folder() {
   const fs::path wanted = wanted_cache();
   if (distrust(wanted).empty()) return wanted;
-  // Of this process only; one that is killed leaves it to the next run, which removes it.
+  // Only for this process. If the process is killed, the next run removes the folder.
   static const ScratchRoot own(false);
   return own.path();
 }

@@ -8,8 +8,8 @@
 
 namespace assay {
 
-// Adds the children of a process ("self" or its number) to `processes`, up to 4096 in all: a tree that grows while it is
-// walked ends there. A process that has ended has none.
+// Adds the children of a process ("self" or its number) to `processes`, until there are 4096: this bounds the
+// walk over a tree that grows. A process that has ended has no children.
 void add_children(const std::string& process, std::vector<pid_t>& processes);
 
 }  // namespace assay

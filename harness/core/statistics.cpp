@@ -9,7 +9,7 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t fewest_for_bounds = 6;
+constexpr std::size_t min_for_bounds = 6;
 
 std::vector<double> sorted(std::span<const double> values, const char* what) {
   if (values.empty()) throw std::invalid_argument(what);
@@ -18,7 +18,7 @@ std::vector<double> sorted(std::span<const double> values, const char* what) {
   return copy;
 }
 
-// P(Binomial(n, 1/2) = k), by logarithms so that large n neither overflow nor vanish.
+// P(Binomial(n, 1/2) = k), by logarithms so that a large n neither overflows nor vanishes.
 double binomial_half(std::size_t n, std::size_t k) {
   const double log_choose = std::lgamma(static_cast<double>(n) + 1) -
                             std::lgamma(static_cast<double>(k) + 1) -
@@ -44,12 +44,12 @@ double quantile(std::span<const double> values, double p) {
 }
 
 std::optional<Interval> median_interval(std::span<const double> values, double confidence) {
-  if (values.size() < fewest_for_bounds) return std::nullopt;
+  if (values.size() < min_for_bounds) return std::nullopt;
   const std::vector<double> order = sorted(values, "[median_interval] got no values");
   const std::size_t n = order.size();
   std::optional<Interval> best;
   double below = 0;                           // P(Binomial(n, 1/2) <= k - 1)
-  for (std::size_t k = 1; k <= n / 2; ++k) {  // each k is narrower than the one before and attains less
+  for (std::size_t k = 1; k <= n / 2; ++k) {  // each k gives a narrower interval with a lower confidence
     below += binomial_half(n, k - 1);
     const double attained = 1 - 2 * below;
     if (attained < confidence) break;
@@ -58,7 +58,7 @@ std::optional<Interval> median_interval(std::span<const double> values, double c
   return best;
 }
 
-// Newton's steps from the tail's first guess; the density is never 0 where a double p can reach.
+// Newton's method from the tail's first guess; the density is never 0 where a double p can reach.
 double normal_quantile(double p) {
   if (!(p > 0 && p < 1)) throw std::invalid_argument("[normal_quantile] p is not in (0, 1)");
   const double tail = std::min(p, 1 - p);
@@ -92,7 +92,7 @@ double student_t_inside(double angle, int degrees) {
 
 double student_t_quantile(double p, int degrees) {
   if (!(p > 0 && p < 1) || degrees < 1)
-    throw std::invalid_argument("[student_t_quantile] p is not in (0, 1), or no degree of freedom");
+    throw std::invalid_argument("[student_t_quantile] p is not in (0, 1), or degrees is below 1");
   const double inside = std::abs(2 * p - 1);
   double low = 0, high = std::numbers::pi / 2;
   for (int i = 0; i < 200 && low < high; ++i) {
@@ -118,7 +118,7 @@ void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
 }
 
-// Multiplies the polynomial by (1 - x^up) / (1 - x^down), exactly where the quotient is a polynomial.
+// Multiplies the polynomial by (1 - x^up) / (1 - x^down); exact if the quotient is a polynomial.
 void multiply_by_ratio(std::vector<double>& counts, std::size_t up, std::size_t down) {
   for (std::size_t i = counts.size(); i-- > up;) counts[i] -= counts[i - up];
   for (std::size_t i = down; i < counts.size(); ++i) counts[i] += counts[i - down];
@@ -209,7 +209,7 @@ Shift unpaired_shift(std::span<const double> a, std::span<const double> b, doubl
 }
 
 Shift paired_shift(std::span<const double> differences, double confidence) {
-  require(!differences.empty(), "[shift] there is no pair");
+  require(!differences.empty(), "[shift] got no pairs");
   require(confidence > 0 && confidence < 1, "[shift] the confidence is not between 0 and 1");
   std::vector<double> averages;
   averages.reserve(differences.size() * (differences.size() + 1) / 2);

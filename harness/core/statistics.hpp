@@ -1,4 +1,4 @@
-// Statistics of a sample, and by how much one sample lies above another.
+// Statistics of a sample, and the shift between two samples.
 #pragma once
 
 #include <optional>
@@ -13,41 +13,41 @@ struct Interval {
       0;  // attained: 1 - 2 P(Binomial(n, 1/2) <= k - 1), bounds are the order statistics k and n+1-k
 };
 
-// Throws std::invalid_argument when empty. Mean of the two middle values for an even count.
+// The mean of the two middle values if their number is even. Throws std::invalid_argument if empty.
 double median(std::span<const double> values);
 // Linear interpolation between order statistics (type 7 of Hyndman & Fan 1996). p in [0, 1].
 double quantile(std::span<const double> values, double p);
-// The narrowest symmetric order-statistic interval with at least `confidence`; nothing below six values or
-// when none attains it.
+// The narrowest symmetric order-statistic interval with at least `confidence`; nothing with fewer than six
+// values or if no interval attains it.
 std::optional<Interval> median_interval(std::span<const double> values, double confidence = 0.95);
 // x with P(N(0, 1) <= x) = p, to 1e-12. p in (0, 1); throws std::invalid_argument.
 double normal_quantile(double p);
-// The same of Student's t with so many degrees of freedom, at least 1, to 1e-9 of the quantile (the distribution by
-// Abramowitz & Stegun 1964, 26.7.3 and 26.7.4).
+// The same for Student's t with `degrees` degrees of freedom, at least 1, to 1e-9 of the quantile (the
+// distribution by Abramowitz & Stegun 1964, 26.7.3 and 26.7.4).
 double student_t_quantile(double p, int degrees);
-// Ratios a[i] / b[i] of the rounds in which both are there.
+// Ratios a[i] / b[i] of the rounds in which both exist.
 std::vector<double> paired_ratios(std::span<const std::optional<double>> a,
                                   std::span<const std::optional<double>> b);
 
-// By how much one sample lies above another: Hodges-Lehmann estimates with distribution-free intervals (Hodges & Lehmann
-// 1963; the ranks from the null distributions of Mann & Whitney 1947 and Wilcoxon 1945). They are exact up to some 460 values
-// a side, or 580 pairs; above that the normal distribution stands for the null distribution, which takes 1e8 steps there.
+// The shift from one sample to another: Hodges-Lehmann estimates with distribution-free intervals (Hodges & Lehmann
+// 1963; the ranks from the null distributions of Mann & Whitney 1947 and Wilcoxon 1945). They are exact up to 464 values
+// per side, or 584 pairs. Above that, the normal distribution replaces the null distribution, which takes too long.
 struct Shift {
   double estimate = 0;
-  std::optional<Interval> interval;  // nothing when so few values cannot attain the confidence
+  std::optional<Interval> interval;  // nothing if there are too few values for the confidence
 };
 
-// b over a, for samples that have nothing to do with each other: the median of all differences b[j] - a[i],
-// and the differences of rank k + 1 from either end with the largest k for which P(U <= k) <= (1 -
-// confidence) / 2. Throws std::invalid_argument when either is empty or confidence is not in (0, 1).
+// b minus a, for independent samples: the median of all differences b[j] - a[i], and the differences of rank
+// k + 1 from either end with the largest k for which P(U <= k) <= (1 - confidence) / 2. Throws
+// std::invalid_argument if a sample is empty or confidence is not in (0, 1).
 Shift unpaired_shift(std::span<const double> a, std::span<const double> b, double confidence);
 
-// Of the differences of pairs: the median of the Walsh averages (d[i] + d[j]) / 2, i <= j, and its interval
-// by the signed-rank distribution in the same way.
+// For the differences of pairs: the median of the Walsh averages (d[i] + d[j]) / 2, i <= j, and its interval,
+// in the same way from the signed-rank distribution.
 Shift paired_shift(std::span<const double> differences, double confidence);
 
-// The highest confidence that any interval of so many values can attain: 1 - 2 / C(m + n, m), and 1 - 2 /
-// 2^n.
+// The highest confidence that an interval of this number of values can attain: 1 - 2 / C(m + n, m), and 1 - 2
+// / 2^n.
 double attainable_unpaired(int m, int n);
 double attainable_paired(int n);
 

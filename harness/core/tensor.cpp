@@ -32,7 +32,7 @@ DType parse_dtype(std::string_view name) {
     if (info.name == name) return info.dtype;
   }
   throw GraphError(
-      fmt::format("'{}' is no element type; known are f64, f32, bf16, i32, u8", name.substr(0, 40)));
+      fmt::format("unknown element type '{}'; known are f64, f32, bf16, i32, u8", name.substr(0, 40)));
 }
 
 bool is_floating(DType dtype) { return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::bf16; }
@@ -51,8 +51,7 @@ void check_shape(const Shape& shape) {
   constexpr std::size_t max_rank = 8;
   constexpr std::int64_t max_elements = std::int64_t{1} << 47;
   if (shape.size() > max_rank) {
-    throw GraphError(
-        fmt::format("a shape of {} dimensions; at most {} are possible", shape.size(), max_rank));
+    throw GraphError(fmt::format("the shape has {} dimensions; the maximum is {}", shape.size(), max_rank));
   }
   std::int64_t count = 1;
   for (const std::int64_t dimension : shape) {

@@ -14,12 +14,12 @@ enum class DType : std::uint8_t { f64, f32, bf16, i32, u8 };
 
 // Bytes of one element.
 std::int64_t size_of(DType dtype);
-// "f32"; parse_dtype throws GraphError for a name that is none.
+// "f32"; parse_dtype throws GraphError for an unknown name.
 std::string_view to_string(DType dtype);
 DType parse_dtype(std::string_view name);
 
 bool is_floating(DType dtype);
-// What sums of products of `dtype` are kept in: f32 for bf16, else the type itself.
+// The type of sums of products of `dtype`: f32 for bf16, else the type itself.
 DType accumulation(DType dtype);
 
 // Outermost dimension first, row-major. Images are (N, C, H, W). An empty shape is a scalar.
@@ -38,13 +38,14 @@ struct TensorType {
   std::int64_t bytes() const { return elements() * size_of(dtype); }
   bool operator==(const TensorType&) const = default;
 };
-// Throws GraphError unless there are at most 8 dimensions, all at least 1, with at most 2^47 elements: what
-// passes can be added up and multiplied by an element size without overflow.
+// Throws GraphError unless there are at most 8 dimensions, each at least 1, and at most 2^47 elements in all.
+// The sizes of shapes that pass can be added, and multiplied by an element size, without overflow.
 void check_shape(const Shape& shape);
 // "f32 (200, 10)"
 std::string to_string(const TensorType& type);
 
-// What safetensors files hold and what crosses the backend contract. Owns its bytes, row-major, 64-byte aligned is not promised.
+// A tensor of a safetensors file or of the backend contract. Owns its bytes, row-major; 64-byte alignment is
+// not guaranteed.
 struct HostTensor {
   std::string name;
   TensorType type;
@@ -62,7 +63,7 @@ struct HostTensor {
   }
 };
 
-// The elements of a tensor of f32 or f64 in double. Throws CellError naming it for another type.
+// The elements of an f32 or f64 tensor as double. Throws CellError naming the tensor for another type.
 std::vector<double> to_doubles(const HostTensor& tensor);
 
 }  // namespace assay

@@ -22,7 +22,7 @@ std::string formatted_now(const char* format) {
 }  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  // Three rows of the table: the one in hand and the two above it.
+  // Three rows of the table: the current one and the two above it.
   std::vector<std::size_t> row(b.size() + 1), above, before(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   above = row;
@@ -40,9 +40,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view name, const std::vector<std::string>& known) {
-  // Names come from files, too: a long one is near to nothing.
-  constexpr std::size_t longest = 64;
-  if (name.size() > longest || known.empty()) return "";
+  // Names come from files, too: do not look for neighbours of a long name.
+  constexpr std::size_t max_length = 64;
+  if (name.size() > max_length || known.empty()) return "";
   const auto best = std::ranges::min_element(
       known, {}, [&](const std::string& candidate) { return edit_distance(name, candidate); });
   if (edit_distance(name, *best) > std::max<std::size_t>(1, name.size() / 3)) return "";
@@ -65,7 +65,7 @@ std::string one_line(std::string_view text, std::size_t limit) {
   bool space = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F, which terminals obey as they do ESC, are C2 80 to C2 9F.
+    // U+0080 to U+009F, which terminals execute like ESC, are C2 80 to C2 9F.
     const bool second = byte == 0xC2 && i + 1 < text.size() &&
                         static_cast<unsigned char>(text[i + 1]) >= 0x80 &&
                         static_cast<unsigned char>(text[i + 1]) <= 0x9F;
@@ -77,7 +77,7 @@ std::string one_line(std::string_view text, std::size_t limit) {
     if (out.size() >= limit && (byte & 0xC0) != 0x80) return out + "...";
     if (space) out += ' ';
     space = false;
-    // What a CI server takes for a command: a line that begins with ::, and ##[ wherever it stands.
+    // A CI server takes two things for a command: a line that begins with ::, and ##[ anywhere.
     if ((text[i] == ':' && out == ":") || (text[i] == '[' && out.ends_with("##"))) out += ' ';
     out += text[i];
   }

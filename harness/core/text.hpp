@@ -15,23 +15,23 @@ bool contains(const Range& range, const T& item) {
   return std::ranges::find(range, item) != std::ranges::end(range);
 }
 
-// The fewest insertions, deletions and replacements of a character, and swaps of two neighbours, that turn
-// `a` into `b`.
+// The minimum number of changes that turn `a` into `b`: insertions, deletions and replacements of a
+// character, and swaps of two neighbours.
 std::size_t edit_distance(std::string_view a, std::string_view b);
-// "; did you mean 'lenet5'?" when a name is near enough, else nothing.
+// "; did you mean 'lenet5'?" if a name is near enough, else empty.
 std::string nearest(std::string_view name, const std::vector<std::string>& known);
-// The same, but "; known are lenet5, mlp" when none is near.
+// The same, but "; known are lenet5, mlp" if none is near.
 std::string suggestion(std::string_view name, const std::vector<std::string>& known);
 
-// At most `max_bytes` of a text that somebody else wrote, with '?' for all but printable ASCII.
+// At most `max_bytes` of a text from another program, with '?' for everything except printable ASCII.
 std::string printable(std::string_view text, std::size_t max_bytes);
 
-// A text that somebody else wrote as part of a line of a terminal, a log or a page: no control characters (U+0080 to
-// U+009F included), no line feeds, no runs of blanks, nothing that a CI server takes for a command. At most about `limit`
-// bytes, "..." for the rest; no character is cut.
+// Makes a text from another program safe as part of a line of a terminal, a log or a page: no control
+// characters (U+0080 to U+009F included), no line feeds, no runs of blanks, nothing that a CI server takes
+// for a command. At most about `limit` bytes, then "..."; characters are not cut.
 std::string one_line(std::string_view text, std::size_t limit = 400);
 
-// As a shell must read it to get this text.
+// The text, quoted for a shell.
 std::string shell_word(std::string_view text);
 
 // The time now: "2026-01-31T12:00:00Z".
@@ -39,7 +39,7 @@ std::string utc_now();
 // The same for the name of a file: "20260131T120000Z".
 std::string utc_now_for_file();
 
-// Seconds since 1970 of such a text; nothing where it is none.
+// Seconds since 1970 of a text of utc_now(); nothing if it is not one.
 std::optional<std::int64_t> unix_seconds(std::string_view utc);
 
 // "2.13 ms", "41 s", "3 min 20 s"

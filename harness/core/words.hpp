@@ -1,5 +1,5 @@
-// The words of an enum: one table for each enum, from which it is printed, read, listed in errors and put into
-// schemas. To give an enum its words, specialize `words` next to it, in the namespace assay:
+// The words of an enum: one table for each enum, which is used to print it, to read it, to list it in errors
+// and to make schemas. To give an enum its words, specialize `words` next to it, in the namespace assay:
 //
 //   template <>
 //   inline constexpr auto words<Task> = std::array{Word{Task::train, "train"}, Word{Task::infer, "infer"}};
@@ -28,7 +28,7 @@ Word(E, const char*) -> Word<E>;
 template <typename E>
 inline constexpr std::nullptr_t words = nullptr;
 
-// An enum that has its table of words.
+// An enum with a table of words.
 template <typename E>
 concept Worded = std::is_enum_v<E> && !std::same_as<decltype(words<E>), const std::nullptr_t>;
 
@@ -55,7 +55,7 @@ inline constexpr auto word_texts = [] {
   return texts;
 }();
 
-// {"train", "infer"} of a list of values.
+// The words of a list of values: {"train", "infer"}.
 template <Worded E>
 std::vector<std::string_view> texts_of(const std::vector<E>& values) {
   std::vector<std::string_view> texts;

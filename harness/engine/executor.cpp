@@ -59,7 +59,7 @@ void Executor::stage(std::int64_t slot, const HostBatch& batch) {
   for (std::size_t f = 0; f < feeds_.size(); ++f) {
     if (feeds_[f].label && batch.labels == nullptr)
       throw std::logic_error("[stage] got a batch without labels: the graph reads them");
-    // f32 and i32 alike take four bytes.
+    // f32 and i32 both take four bytes.
     const void* host = feeds_[f].label ? static_cast<const void*>(batch.labels)
                                        : static_cast<const std::byte*>(batch.inputs) + feeds_[f].offset * 4;
     feeds_[f].inlet.push(host, place[f].data());
@@ -114,7 +114,7 @@ HostTensor Executor::output(const std::string& name) {
   library_.synchronize();
   const void* pointer = pointers_[static_cast<std::size_t>(place->second.buffer)];
   if (pointer == nullptr)
-    throw std::logic_error(fmt::format("[output] '{}' is asked for before a step ran", name));
+    throw std::logic_error(fmt::format("[output] '{}' was requested before a step ran", name));
   return fetch(library_, name, place->second.type, place->second.format, pointer);
 }
 
@@ -136,12 +136,12 @@ namespace {
 
 struct Arena {
   std::int64_t bytes = 0;
-  std::vector<std::int64_t> buffers;  // offset by buffer; -1 for what is not transient. Multiples of 64
-  std::vector<std::int64_t> scratch;  // offset by step; -1 where it asks for none
+  std::vector<std::int64_t> buffers;  // offset by buffer; -1 if it is not transient. Multiples of 64
+  std::vector<std::int64_t> scratch;  // offset by step; -1 if it needs none
 };
 
-// With in-place and co-share, a result may lie over an operand that its kernel is the last to read, where the
-// kernel allows it, and over anything that is dead. Outputs stay to the end of the step.
+// With in-place and co-share, a result may overwrite an operand whose last reader is its kernel, if the
+// kernel allows it, and any buffer that is no longer needed. Outputs stay to the end of the step.
 Arena plan_arena(const LoweredGraph& lowered, Sharing sharing) {
   std::vector<PlannedBuffer> buffers;
   for (const Buffer& buffer : lowered.buffers) {
@@ -192,7 +192,7 @@ GraphExecutor::GraphExecutor(LoweredGraph lowered, KernelLibrary& library, Persi
 }
 
 void GraphExecutor::run(std::int64_t slot) {
-  // A recording has the pointers of its slot, whatever the kernels are bound to.
+  // A recording keeps the pointers of its slot, even if the kernels are bound to other pointers.
   const auto recording = recordings_.find(slot);
   if (recording != recordings_.end()) {
     point_at(slot);
@@ -230,7 +230,7 @@ std::map<std::string, std::int64_t> GraphExecutor::memory() const {
   memory["planned_arena"] = arena_.bytes();
   std::int64_t scratch = 0;
   for (const LoweredStep& step : lowered_.steps) scratch = std::max(scratch, step.scratch_bytes);
-  memory["scratch"] = scratch;  // of the largest kernel; lies in the arena
+  memory["scratch"] = scratch;  // of the largest kernel; in the arena
   return memory;
 }
 
@@ -247,7 +247,7 @@ EagerExecutor::EagerExecutor(LoweredGraph lowered, KernelLibrary& library, Persi
       dead_(lowered_.steps.size()) {
   std::vector<int> last(lowered_.buffers.size(), none);
   for (std::size_t s = 0; s < lowered_.steps.size(); ++s) {
-    // A result that nobody reads dies with the step that made it.
+    // A result without a reader is freed after the step that made it.
     for (const auto* buffers : {&lowered_.steps[s].inputs, &lowered_.steps[s].outputs}) {
       for (const int b : *buffers) {
         if (b != none) last[static_cast<std::size_t>(b)] = static_cast<int>(s);

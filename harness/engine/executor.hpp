@@ -1,5 +1,5 @@
-// Runs a lowered graph on staged batches. Two ways: GraphExecutor plans and binds ahead of time,
-// EagerExecutor goes op by op.
+// Runs a lowered graph on staged batches, in two ways: GraphExecutor plans and binds ahead of time,
+// EagerExecutor runs one op after the other.
 #pragma once
 
 #include <map>
@@ -14,28 +14,28 @@
 
 namespace assay {
 
-// How the inputs of a graph lie in a batch.
+// The position of a graph's inputs in a batch.
 struct Packing {
-  std::map<std::string, std::int64_t> offsets = {};  // of the first element of each (input_offsets())
-  bool floats = false;                               // whole numbers stand as floats: a single op
+  std::map<std::string, std::int64_t> offsets = {};  // offset of the first element of each (input_offsets())
+  bool floats = false;                               // whole numbers are stored as floats: a single op
 };
 
-// Used from one thread. The library and the store outlive it.
+// Used from one thread. The library and the store must outlive it.
 class Executor {
  public:
   Executor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store, bool profile,
            const Packing& packing);
   virtual ~Executor() = default;
 
-  // A slot beside those of the caller.
+  // A slot in addition to those of the caller.
   static constexpr std::int64_t spare_slot = -1;
 
-  // Keeps a batch as `slot` in every format that a kernel reads. Labels may be null where the graph has none.
+  // Keeps a batch as `slot` in every format that a kernel reads. Labels may be null if the graph has none.
   void stage(std::int64_t slot, const HostBatch& batch);
-  // Where the schedule lies: written before run().
+  // Writes the schedule into the memory that the kernels read. Call it before run().
   void set_schedule(double learning_rate, std::int64_t step);
-  // What dropout draws by, from the next run on; 0: nothing is drawn, the masks in the store are kept. It
-  // lies where the kernels read it, as the schedule does.
+  // Sets the seed of dropout masks, from the next run on; 0: no masks are drawn, those in the store are kept.
+  // The kernels read the seed from memory, like the schedule.
   void set_seed(std::uint64_t seed);
   // Enqueues one pass over a staged batch.
   virtual void run(std::int64_t slot) = 0;
@@ -45,12 +45,12 @@ class Executor {
   std::vector<std::string> output_names() const;
   bool has_output(const std::string& name) const { return lowered_.outputs.contains(name); }
 
-  // Adds "staged" and what the kind of executor has.
+  // Adds "staged" and the entries of the derived executor.
   virtual std::map<std::string, std::int64_t> memory() const;
   std::vector<OperatorTime> operator_times() const { return times_; }
 
  protected:
-  // Points the feeds of the slot into pointers_.
+  // Sets the pointers_ of the slot's feeds.
   void point_at(std::int64_t slot);
   void bind(LoweredStep& step, void* scratch);
 
@@ -64,7 +64,7 @@ class Executor {
   struct Feed {
     int buffer = none;
     bool label = false;
-    std::int64_t offset = 0;  // of its first element in the batch
+    std::int64_t offset = 0;  // offset of its first element in the batch
     Inlet inlet;
   };
   using Slot = std::vector<Storage>;  // by feed
@@ -72,12 +72,12 @@ class Executor {
   std::vector<Feed> feeds_;
   std::vector<Slot> slots_;              // the spare one first
   std::vector<int> schedule_;            // buffers of the schedule
-  std::vector<int> seeds_;               // and of the seed
-  std::vector<Storage> small_feeds_;     // of both
-  std::vector<void*> inputs_, outputs_;  // of the step being bound
+  std::vector<int> seeds_;               // buffers of the seed
+  std::vector<Storage> small_feeds_;     // storage of both
+  std::vector<void*> inputs_, outputs_;  // of the step that is being bound
 };
 
-// Everything is planned, allocated and bound when it is made; a step is a flat list of kernels.
+// The constructor plans, allocates and binds everything; a step runs a flat list of kernels.
 class GraphExecutor final : public Executor {
  public:
   GraphExecutor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store, bool profile,
@@ -90,15 +90,15 @@ class GraphExecutor final : public Executor {
 
   Storage arena_;
   std::vector<void*> scratch_;          // by step
-  std::int64_t slot_ = spare_slot - 1;  // that is bound; none yet
+  std::int64_t slot_ = spare_slot - 1;  // the bound slot; none yet
   std::vector<std::size_t> readers_;    // steps that read the batch
   std::vector<Scheduled> scheduled_;
   std::vector<Kernel*> kernels_;
-  bool has_run_ = false;  // what a library does on first use it has done
+  bool has_run_ = false;                                           // the library has done its first-use work
   std::map<std::int64_t, std::unique_ptr<Recording>> recordings_;  // by slot
 };
 
-// Each result is allocated when its op runs and freed after its last reader; each kernel is bound when it is
+// Allocates each result when its op runs and frees it after its last reader; binds each kernel when it is
 // called.
 class EagerExecutor final : public Executor {
  public:

@@ -13,7 +13,7 @@
 namespace assay {
 namespace {
 
-// The step up to its gradients: running statistics are updated, parameters and moments are not.
+// The step up to its gradients: it updates running statistics, but not parameters and moments.
 Graph gradient_graph(const Program& program, const Precision& precision) {
   const Graph step = training_step(program, {precision, true, true});
   GraphCopy copy(step);
@@ -119,7 +119,7 @@ Executor& KernelExecutable::evaluation() {
 }
 
 void KernelExecutable::evaluate(const HostBatch& batch, float* logits) {
-  // For task infer the timed slots stay as they are.
+  // For task infer the timed slots are not changed.
   Executor& executor = evaluation();
   executor.stage(Executor::spare_slot, batch);
   executor.run(Executor::spare_slot);

@@ -1,4 +1,4 @@
-// An Executable made of a kernel library: what the backends with kernels of their own share.
+// An Executable made from a kernel library: the code that all backends with their own kernels share.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace assay {
 
-// mode "eager" goes op by op; every other mode is planned ahead. What only an evaluation or a check needs is
-// compiled when it is first asked for, so that the time to compile is that of what is timed.
+// Mode "eager" runs one op after the other; every other mode is planned ahead. Graphs that only an evaluation
+// or a check needs are compiled at their first use, so that the compile time covers only the timed program.
 class KernelExecutable final : public Executable {
  public:
   KernelExecutable(const Program& program, const CompileOptions& options,
@@ -39,14 +39,14 @@ class KernelExecutable final : public Executable {
   std::unique_ptr<KernelLibrary> library_;
   PersistentStore store_;
   Packing packing_;
-  bool supplied_ = false;                 // masks are: nothing is drawn
+  bool supplied_ = false;                 // masks are supplied: none are drawn
   std::unique_ptr<Executor> main_;        // the training step, or for task infer the inference step
   std::unique_ptr<Executor> evaluation_;  // of task train
   std::unique_ptr<Executor> gradients_;
 };
 
-// The whole of Backend::unsupported() for a kernel backend: the first node of the program's graphs that
-// `library` does not have, in words; empty when it has all.
+// The complete Backend::unsupported() of a kernel backend: a text about the first node of the program's
+// graphs that `library` does not support; empty if it supports all.
 std::string first_unsupported(const Program& program, const CompileOptions& options, KernelLibrary& library);
 
 }  // namespace assay

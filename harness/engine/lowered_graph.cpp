@@ -9,7 +9,7 @@
 namespace assay {
 namespace {
 
-// Brings an updated value home where it could not be made in place.
+// Copies an updated value to its storage if it could not be made in place.
 class CopyKernel final : public Kernel {
  public:
   CopyKernel(Memory& memory, std::int64_t bytes) : memory_(memory), bytes_(bytes) {}
@@ -26,7 +26,7 @@ class CopyKernel final : public Kernel {
   void* to_ = nullptr;
 };
 
-// The formats of one graph while they are being settled.
+// The formats of one graph during their choice.
 class Formats {
  public:
   Formats(const Graph& graph, KernelLibrary& library, const LoweringOptions& options)
@@ -57,15 +57,15 @@ class Formats {
     return lowered;
   }
 
-  // Where the value lies: what its producer writes, or what the first reader of a fed or persistent one asked
-  // for.
+  // The format of the value: the one that its producer writes; for a fed or persistent value, the one that
+  // its first reader requested.
   Format of(ValueId v) const {
     return settled_[index(v)].decided() ? settled_[index(v)] : library_.plain(graph_.value(v).type);
   }
   ValueId target(ValueId v) const { return target_[index(v)]; }
 
  private:
-  // What an optimizer reads as "gradient" in the group of operands whose result becomes the parameter.
+  // Finds the operand that an optimizer calls "gradient" in the group whose result becomes the parameter.
   void find_gradients() {
     for (const Node& node : graph_.nodes()) {
       if (node.op->repeats() == 0) continue;
@@ -132,11 +132,11 @@ class Formats {
   KernelLibrary& library_;
   bool plain_;
   std::vector<Format> settled_;
-  std::vector<ValueId> target_;  // of an updated value: the persistent value that it replaces
-  std::vector<ValueId> like_;    // of a gradient: its parameter
+  std::vector<ValueId> target_;  // for an updated value: the persistent value that it replaces
+  std::vector<ValueId> like_;    // for a gradient: its parameter
 };
 
-// Lays the kernels out in order with their buffers.
+// Lists the kernels in order with their buffers.
 class Assembly {
  public:
   Assembly(LoweredGraph& result, KernelLibrary& library, const Formats& formats)
@@ -177,7 +177,7 @@ class Assembly {
         home_[index(v)] = {v, graph_.value(v).type, lowered.outputs.front(), step.inputs.front()};
         return;
       }
-      // A view of what an update replaces would change under its readers.
+      // A view of a value that an update replaces would change while others still read it.
       step.kernel = std::make_unique<CopyKernel>(library_.memory(), lowered.outputs.front().bytes);
     }
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
@@ -216,8 +216,8 @@ class Assembly {
     return place;
   }
 
-  // The buffer that holds `v` in `format`: where it lies, or a copy made now and kept for later readers. What
-  // is fed is staged in that format, too, so that no step pays for it.
+  // The buffer that holds `v` in `format`: the value's own, or a copy that is made now and kept for later
+  // readers. Feeds are also staged in that format, so that steps need not copy them.
   int operand(const Node& reader, ValueId v, const Format& format) {
     const Placed home = home_[index(v)];
     if (home.format == format || graph_.value(v).opaque) return home.buffer;
@@ -240,8 +240,8 @@ class Assembly {
     return {std::move(node), "reorder", std::move(kernel), {from.buffer}, {to.buffer}, 0, {}, {}};
   }
 
-  // Whether the new value may be written where the old one lies: nobody reads the old one later, and this
-  // kernel either does not read it or reads each element before it writes it.
+  // Whether the new value may overwrite the old one: no later kernel reads the old value, and this kernel
+  // either does not read it or reads each element before it writes it.
   bool fits_home(NodeId id, const LoweredStep& step, int output, ValueId target, const Format& format) const {
     const Placed& home = home_[index(target)];
     if (home.format != format || last_reader_[index(target)] > id) return false;
@@ -260,7 +260,7 @@ class Assembly {
   const Graph& graph_;
   KernelLibrary& library_;
   const Formats& formats_;
-  std::vector<Placed> home_;  // where each value lies
+  std::vector<Placed> home_;  // the buffer of each value
   std::vector<NodeId> last_reader_;
   std::map<std::pair<ValueId, std::string>, int> copies_;
 };

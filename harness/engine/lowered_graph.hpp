@@ -1,5 +1,5 @@
-// A graph after lowering: kernels in order, the buffers between them, and the reorders where formats differ.
-// It has no memory yet.
+// A graph after lowering: kernels in order, the buffers between them, and reorders where formats differ. It
+// has no memory yet.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace assay {
 
-// A value as it lies somewhere.
+// A value in one of its formats.
 struct Placed {
   ValueId value = none;
   TensorType type;  // default for an opaque value
@@ -20,25 +20,25 @@ struct Placed {
   int buffer = none;
 };
 
-// Memory that the graph needs, before it has an address.
+// Memory that the graph needs, without an address yet.
 struct Buffer {
   enum class Kind : std::uint8_t {
     feed,        // filled from the batch or the schedule before the step; one per format that a kernel reads
-    persistent,  // a parameter or state, kept between steps; its updated value lies in the same buffer where
-                 // it can
+    persistent,  // a parameter or state, kept between steps; its updated value uses the same buffer if
+                 // possible
     transient,   // made within the step
   };
   Kind kind = Kind::transient;
   std::int64_t bytes = 0;
   bool output = false;  // must still be there after the step
-  Placed first;         // what it was made for; views of it are not named here
+  Placed first;         // the value that it was made for; its views are not listed
 };
 
 struct LoweredStep {
   std::string node;
   std::string op;
   std::unique_ptr<Kernel> kernel;
-  std::vector<int> inputs;  // index of a buffer, `none` where the operand is absent
+  std::vector<int> inputs;  // index of a buffer, `none` if the operand is absent
   std::vector<int> outputs;
   std::int64_t scratch_bytes = 0;
   std::vector<InPlace> in_place;
@@ -54,11 +54,11 @@ struct LoweredGraph {
 
 struct LoweringOptions {
   bool plain = false;                    // eager: no fusion, no format but plain
-  std::map<std::string, Format> pinned;  // formats of persistent values that another graph settled
+  std::map<std::string, Format> pinned;  // formats of persistent values that another graph fixed
 };
 
-// Formats are settled in one pass over the whole graph: the nodes that lead first, then the rest in order;
-// each sees what is settled around it. A parameter's moments and gradient are offered the parameter's format.
+// Chooses formats in one pass over the whole graph: first the leading nodes, then the rest in order; each
+// node sees the formats chosen so far. A parameter's moments and gradient are offered the parameter's format.
 // Throws Unsupported.
 LoweredGraph lower(const Graph& graph, KernelLibrary& library, const LoweringOptions& options);
 

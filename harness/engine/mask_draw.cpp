@@ -25,7 +25,7 @@ std::uint64_t seed_from(const std::int32_t* halves) {
 void draw_mask(const MaskDraw& draw, std::int64_t begin, std::int64_t end, std::uint8_t* mask) {
   assert(begin % 8 == 0);
   for (std::int64_t at = begin; at < end; at += 8) {
-    const auto block = static_cast<std::uint32_t>(at / 8);  // 2^35 elements before it comes round
+    const auto block = static_cast<std::uint32_t>(at / 8);  // repeats after 2^35 elements
     const auto words = philox4x32({block, draw.step, low(draw.stream), high(draw.stream)},
                                   {low(draw.seed), high(draw.seed)});
     std::uint8_t kept[8];

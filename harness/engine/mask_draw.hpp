@@ -1,4 +1,4 @@
-// The numbers behind op dropout_mask for the kernel backends on a CPU.
+// The random numbers of op dropout_mask for the kernel backends on a CPU.
 #pragma once
 
 #include <cstdint>
@@ -6,22 +6,22 @@
 
 namespace assay {
 
-// What one node draws in one step.
+// The parameters of the numbers that one node draws in one step.
 struct MaskDraw {
-  std::uint64_t seed = 0;     // 0: nothing is drawn, the mask was supplied
+  std::uint64_t seed = 0;     // 0: the mask is supplied, nothing is drawn
   std::uint64_t stream = 0;   // of the node: fnv1a of its name
   std::uint32_t step = 0;     // the step count of the schedule
-  std::uint32_t dropped = 0;  // of 2^16: the rate
+  std::uint32_t dropped = 0;  // the rate, in units of 2^-16
 
   // rate in [0, 1).
   static std::uint32_t dropped_of(double rate);
 };
-// The two halves in memory, low one first, as a seed.
+// The seed from its two halves in memory, low half first.
 std::uint64_t seed_from(const std::int32_t* halves);
 
-// Writes elements [begin, end) of the mask: 1 kept, 0 dropped. Element i depends on the draw and i alone, so
-// that threads may share the range as they like; `begin` is a multiple of 8. Sixteen bits of Philox4x32-10 an
-// element.
+// Writes elements [begin, end) of the mask: 1 kept, 0 dropped. Element i depends only on the draw and i, so
+// that threads may divide the range in any way; `begin` is a multiple of 8. Uses sixteen bits of
+// Philox4x32-10 for each element.
 void draw_mask(const MaskDraw& draw, std::int64_t begin, std::int64_t end, std::uint8_t* mask);
 
 }  // namespace assay

@@ -16,8 +16,7 @@ class HostMemory final : public Memory {
     const auto rounded = (static_cast<std::size_t>(bytes < 1 ? 1 : bytes) + 63) / 64 * 64;
     void* const pointer = std::aligned_alloc(64, rounded);
     if (pointer == nullptr)
-      throw OutOfMemory(
-          fmt::format("no memory for {} bytes of {}: a smaller batch needs less", bytes, purpose));
+      throw OutOfMemory(fmt::format("no memory for {} bytes of {}: try a smaller batch", bytes, purpose));
     return pointer;
   }
   void release(void* pointer) noexcept override { std::free(pointer); }
@@ -36,7 +35,7 @@ class HostMemory final : public Memory {
 }  // namespace
 
 Memory& host_memory() {
-  // Never destroyed: a static that was made before it may release what it gave.
+  // Never destroyed: an older static object may still release its memory here.
   static HostMemory* const memory = new HostMemory;
   return *memory;
 }

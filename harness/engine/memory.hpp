@@ -1,5 +1,4 @@
-// Where the storage of a kernel library lies, the host's own memory or that of a device, and owned, aligned pieces
-// of it.
+// The memory of a kernel library, which is the host's or a device's, and owned, aligned pieces of it.
 #pragma once
 
 #include <cstddef>
@@ -10,31 +9,32 @@
 
 namespace assay {
 
-// Used from one thread, outlives the storage that it gave. All but fetch() and allocate() take place in the
-// order of what the library runs, and may return before they are done.
+// Used from one thread; outlives the storage that it returns. Except for fetch() and allocate(), all
+// operations run in the order of the library's work and may return before they are done.
 class Memory {
  public:
   virtual ~Memory() = default;
 
   // 64-byte aligned, never null, contents undefined. Throws OutOfMemory naming the bytes and `purpose`.
   virtual void* allocate(std::int64_t bytes, const char* purpose) = 0;
-  // Whatever was enqueued before may still use it.
+  // Work that was enqueued before may still use the memory.
   virtual void release(void* pointer) noexcept = 0;
 
   virtual void clear(void* pointer, std::int64_t bytes) = 0;
-  // Both lie here.
+  // Both pointers are in this memory.
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
-  // A few bytes (16 at most) of the host, free again when it returns: the learning rate of a step.
+  // Copies a few bytes (at most 16) from the host; the caller may reuse them when it returns: the learning
+  // rate of a step.
   virtual void put(void* to, const void* host, std::int64_t bytes) = 0;
-  // A batch of the host, free again when it returns, as it can be read here. Good for what is enqueued before
-  // the next call.
+  // Makes a batch of the host readable here; the caller may reuse its memory when this returns. The result is
+  // valid for work that is enqueued before the next call.
   virtual const void* land(const void* host, std::int64_t bytes) = 0;
-  // Returns when the bytes are there.
+  // Returns when the bytes have arrived.
   virtual void fetch(void* host, const void* from, std::int64_t bytes) = 0;
 
-  // The host reads and writes it as its own.
+  // Whether the host can read and write it directly.
   virtual bool is_host() const { return false; }
-  // Named amounts in bytes, beside what the executors count: {"device_peak", ...}.
+  // Named amounts in bytes, in addition to those that the executors count: {"device_peak", ...}.
   virtual std::map<std::string, std::int64_t> usage() const { return {}; }
 };
 
@@ -47,14 +47,14 @@ class Memory;
 class Storage {
  public:
   Storage() = default;
-  // Of the host.
+  // In the host's memory.
   Storage(std::int64_t bytes, const char* purpose);
-  // `memory` outlives it.
+  // `memory` must outlive it.
   Storage(Memory& memory, std::int64_t bytes, const char* purpose);
 
   void* data() const { return data_.get(); }
   std::int64_t bytes() const { return bytes_; }
-  // Zeroes it, which also makes the system back every page.
+  // Zeroes it, which also makes the system provide every page.
   void clear();
 
  private:

@@ -18,8 +18,8 @@ void* PersistentStore::provide(const Value& value, const Format& format) {
              Storage(library_.memory(), format.bytes, value.name.c_str())};
     entry.storage.clear();
   } else if (entry.format != format) {
-    throw std::logic_error(fmt::format("[executor] {} is kept as '{}' and was asked for as '{}'", value.name,
-                                       entry.format.key, format.key));
+    throw std::logic_error(fmt::format("[executor] {} is stored as '{}' but was requested as '{}'",
+                                       value.name, entry.format.key, format.key));
   }
   return entry.storage.data();
 }
@@ -40,11 +40,11 @@ PersistentStore::Entry& PersistentStore::find(const std::string& name) {
 void PersistentStore::write(const HostTensor& tensor) {
   Entry& entry = find(tensor.name);
   if (tensor.type.shape != entry.type.shape) {
-    throw CellError(fmt::format("[state] got {} of shape {}: the program has {}", tensor.name,
+    throw CellError(fmt::format("[state] got {} of shape {}, but the program has {}", tensor.name,
                                 to_string(tensor.type.shape), to_string(entry.type.shape)));
   }
   if (tensor.bytes.size() != static_cast<std::size_t>(tensor.type.bytes())) {
-    throw CellError(fmt::format("[state] got {} bytes for {}: its type {} has {}", tensor.bytes.size(),
+    throw CellError(fmt::format("[state] got {} bytes for {}, but its type {} has {}", tensor.bytes.size(),
                                 tensor.name, to_string(tensor.type), tensor.type.bytes()));
   }
   Inlet(library_, entry.type, entry.format, tensor.type.dtype)
@@ -55,7 +55,7 @@ void PersistentStore::write(const HostTensor& tensor) {
 void PersistentStore::restart(const std::string& name) {
   const Entry& entry = find(name);
   if (entry.initializer != "zeros" && entry.initializer != "ones") {
-    throw CellError(fmt::format("[state] {} is not given and starts from '{}', which is not a constant", name,
+    throw CellError(fmt::format("[state] {} is not given, and its initializer '{}' is not a constant", name,
                                 entry.initializer));
   }
   HostTensor tensor{name, {DType::f32, entry.type.shape}, {}};

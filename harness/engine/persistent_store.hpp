@@ -17,17 +17,18 @@ class PersistentStore {
   // Borrows the library, which must outlive it.
   explicit PersistentStore(KernelLibrary& library) : library_(library) {}
 
-  // Makes the storage of a value, or finds it: then the format must be the one that it has.
+  // Makes the storage of a value, or returns the existing one, whose format must then be the same.
   void* provide(const Value& value, const Format& format);
   std::map<std::string, Format> formats() const;
 
-  // `tensor` in the contract's layout, of the value's shape; f32 and f64 convert. Throws CellError
-  // naming it otherwise.
+  // `tensor` in the contract's layout, with the value's shape; f32 and f64 are converted. Otherwise throws
+  // CellError naming the tensor.
   void write(const HostTensor& tensor);
-  // To the constant of its initializer. Throws CellError when that is none ("glorot_uniform").
+  // Sets the value to the constant of its initializer. Throws CellError if the initializer is not a constant
+  // ("glorot_uniform").
   void restart(const std::string& name);
   HostTensor read(const std::string& name);
-  // Of parameters and state, and of masks.
+  // names() returns those of parameters and state, masks() those of masks.
   std::vector<std::string> names() const { return names(false); }
   std::vector<std::string> masks() const { return names(true); }
   std::int64_t bytes() const;

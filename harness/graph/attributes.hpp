@@ -15,14 +15,14 @@ namespace assay {
 
 using Attribute = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>>;
 
-// Ordered by name, so that two equal sets print alike.
+// Ordered by name, so that two equal sets print the same text.
 class Attributes {
  public:
   Attributes() = default;
   Attributes(std::initializer_list<std::pair<const std::string, Attribute>> values) : values_(values) {}
 
   bool has(std::string_view name) const;
-  // Throws GraphError naming the attribute when it is absent or of another type. An integer reads as a
+  // Throws GraphError naming the attribute if it is absent or of another type. An integer can be read as a
   // double.
   template <typename T>
   const T& get(std::string_view name) const;

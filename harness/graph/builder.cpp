@@ -12,7 +12,7 @@ Attributes window_attributes(const Window& window) {
   return {{"kernel", window.kernel}, {"stride", window.stride}, {"padding", window.padding}};
 }
 
-// The size of one dimension, with a refusal in words where the rank is not what the layer needs.
+// The size of one dimension; throws a readable error if the rank is not the one that the layer needs.
 const Shape& shape_of(const Graph& graph, ValueId x, std::size_t rank, std::string_view layer) {
   const Shape& shape = graph.value(x).type.shape;
   if (shape.size() != rank) {

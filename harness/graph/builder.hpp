@@ -1,4 +1,4 @@
-// Writes graphs down: one method per op, names made unique, gradients accumulated.
+// Builds graphs: one method per op; makes names unique and accumulates gradients.
 #pragma once
 
 #include <initializer_list>
@@ -25,7 +25,7 @@ class GraphBuilder {
   Graph& graph() { return graph_; }
   // Whether ops that differ between training and inference are built for training.
   bool training() const { return training_; }
-  // Whether the tables of the embeddings built from now on have row-sparse gradients; dense ones without it.
+  // Whether the tables of later embeddings have row-sparse gradients (default: dense).
   void sparse_embedding_gradients(bool sparse) { sparse_embeddings_ = sparse; }
 
   ValueId input(std::string name, Shape shape);
@@ -36,7 +36,7 @@ class GraphBuilder {
   ValueId state(std::string name, Shape shape, std::string initializer);
 
   // Layers: they add the parameters "<name>.weight" and "<name>.bias" and return the result.
-  // `initializer` is of the weight (harness/conductor/data/initial_values.hpp); biases start from zero.
+  // `initializer` is that of the weight (harness/conductor/data/initial_values.hpp); biases start from zero.
   ValueId convolution(std::string name, ValueId x, std::int64_t channels, Window window, bool bias = true,
                       std::string initializer = "glorot_uniform");
   ValueId linear(std::string name, ValueId x, std::int64_t features, bool bias = true,
@@ -45,24 +45,25 @@ class GraphBuilder {
 
   // tokens: i32 of any shape; a table of `rows` rows of `width`.
   ValueId embedding(std::string name, ValueId tokens, std::int64_t rows, std::int64_t width);
-  // x: (N, T, I). All steps (N, T, units), or the last one (N, units). Adds "<name>.recurrent_weight", too.
+  // x: (N, T, I). Returns all steps (N, T, units), or the last one (N, units). Also adds
+  // "<name>.recurrent_weight".
   ValueId lstm(std::string name, ValueId x, std::int64_t units, bool last);
 
   ValueId relu(ValueId x, std::string name = {});
   ValueId average_pool(ValueId x, Window window, std::string name = {});
   ValueId max_pool(ValueId x, Window window, std::string name = {});
   ValueId flatten(ValueId x, std::string name = {});
-  // In training it adds the mask "<name>.mask"; in inference it is x itself.
+  // In training it adds the mask "<name>.mask"; in inference it returns x.
   ValueId dropout(ValueId x, double rate, std::string name = {});
   ValueId add(ValueId a, ValueId b, std::string name = {});
   ValueId concat(std::span<const ValueId> values, std::int64_t axis, std::string name = {});
-  // Over all of H and W: (N, C).
+  // Average over all of H and W: (N, C).
   ValueId global_average_pool(ValueId x, std::string name = {});
   // Mean loss over the batch, a scalar.
   ValueId softmax_cross_entropy(ValueId logits, ValueId labels, std::string name = {});
 
-  // Any op by name: returns its outputs. An empty name becomes "<op>", "<op>_2", ...
-  // `wanted` left empty means all results, but no optional one when not training.
+  // Adds any op by name and returns its outputs. An empty name becomes "<op>", "<op>_2", ... An empty
+  // `wanted` means all results, but without the optional ones if not training.
   std::vector<ValueId> apply(std::string_view op, std::span<const ValueId> inputs, Attributes attributes = {},
                              std::string name = {}, std::vector<bool> wanted = {});
   std::vector<ValueId> apply(std::string_view op, std::initializer_list<ValueId> inputs,

@@ -42,10 +42,11 @@ void check_operands(const Graph& graph, const Op& op, std::span<const ValueId> i
       if (!operand.optional)
         throw GraphError(fmt::format("[{}] operand '{}' is missing", op.name(), operand.name));
     } else if (inputs[i] < 0 || static_cast<std::size_t>(inputs[i]) >= graph.values().size()) {
-      throw GraphError(fmt::format("[{}] operand '{}' is no value of the graph", op.name(), operand.name));
+      throw GraphError(fmt::format("[{}] operand '{}' is not a value of the graph", op.name(), operand.name));
     } else if (graph.value(inputs[i]).opaque && operand.kind != Kind::index) {
-      throw GraphError(fmt::format("[{}] operand '{}' cannot be '{}', whose layout only its backend knows",
-                                   op.name(), operand.name, graph.value(inputs[i]).name));
+      throw GraphError(
+          fmt::format("[{}] operand '{}' cannot be '{}': it is opaque, only its backend knows its layout",
+                      op.name(), operand.name, graph.value(inputs[i]).name));
     }
   }
 }
@@ -71,7 +72,7 @@ Role parse_role(std::string_view name) {
     if (role_names[i] == name) return static_cast<Role>(i);
   }
   throw GraphError(
-      fmt::format("'{}' is no role; known are {}", name.substr(0, 40), fmt::join(role_names, ", ")));
+      fmt::format("unknown role '{}'; known are {}", name.substr(0, 40), fmt::join(role_names, ", ")));
 }
 
 ValueId Graph::find(std::string_view name) const {
@@ -153,12 +154,12 @@ NodeId Graph::add_node(const Op& op, std::string name, std::span<const ValueId> 
     const bool possible = i < types.size();
     const bool want = i < wanted.size() ? wanted[i] : possible;
     if (want && !possible) {
-      throw GraphError(fmt::format("[{}] its attributes rule out the result '{}' (node '{}')", op.name(),
-                                   result.name, name));
+      throw GraphError(fmt::format("[{}] the result '{}' does not exist with these attributes (node '{}')",
+                                   op.name(), result.name, name));
     }
     if (!want && !result.optional) {
       throw GraphError(
-          fmt::format("[{}] the result '{}' cannot be left out (node '{}')", op.name(), result.name, name));
+          fmt::format("[{}] the result '{}' is required (node '{}')", op.name(), result.name, name));
     }
     if (!want) continue;
     names[i] = output_name(name, results, i);
@@ -189,10 +190,10 @@ void Graph::add_output(std::string name, ValueId value) {
   if (has_output(name))
     throw GraphError(fmt::format("graph '{}': the output name '{}' is taken", name_, name));
   if (value < 0 || static_cast<std::size_t>(value) >= values_.size()) {
-    throw GraphError(fmt::format("graph '{}': the output '{}' is no value of it", name_, name));
+    throw GraphError(fmt::format("graph '{}': the output '{}' is not a value of the graph", name_, name));
   }
   if (this->value(value).opaque) {
-    throw GraphError(fmt::format("graph '{}': the output '{}' is opaque, nobody could read it", name_, name));
+    throw GraphError(fmt::format("graph '{}': the output '{}' is opaque and cannot be read", name_, name));
   }
   outputs_.push_back({std::move(name), value});
 }

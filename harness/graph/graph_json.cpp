@@ -19,7 +19,7 @@ constexpr std::string_view schema = "assay-program/1";
   throw GraphError(fmt::format("graph.json {}: {}", path.empty() ? "/" : path, what));
 }
 
-// Runs `read` and puts the place before the text of what it throws.
+// Runs `read` and adds the place to the front of its error text.
 template <typename F>
 auto at(const std::string& path, F&& read) {
   try {
@@ -91,12 +91,12 @@ Json attributes_json(const Attributes& attributes) {
 
 ValueId known(const Graph& graph, const std::string& name, const std::string& path) {
   const ValueId id = graph.find(name);
-  if (id == none) fail(path, fmt::format("there is no value '{}'", name.substr(0, 80)));
+  if (id == none) fail(path, fmt::format("unknown value '{}'", name.substr(0, 80)));
   return id;
 }
 
-// Nodes and values refer to each other; values are read in their order, each node when its first result
-// comes.
+// Nodes and values refer to each other: values are read in their order, and each node when its first result
+// occurs.
 class GraphReader {
  public:
   GraphReader(const Json& json, std::string path)
@@ -120,7 +120,7 @@ class GraphReader {
       });
     }
     if (graph_.values().size() != values_.size()) {
-      fail(path_ + "/values", fmt::format("{} values are declared, the nodes and feeds make {}",
+      fail(path_ + "/values", fmt::format("{} values are declared, but the nodes and feeds make {}",
                                           values_.size(), graph_.values().size()));
     }
   }
@@ -178,7 +178,7 @@ class GraphReader {
       const std::size_t expected = result_count(op, inputs.size());
       if (outputs.size() != expected) {
         fail(path + "/outputs",
-             fmt::format("[{}] makes {} results, found {}", op.name(), expected, outputs.size()));
+             fmt::format("[{}] makes {} results, but {} are listed", op.name(), expected, outputs.size()));
       }
       const NodeId id = graph_.add_node(op, name, inputs, std::move(attributes), std::move(wanted));
       for (std::size_t k = 0; k < outputs.size(); ++k) {
@@ -197,14 +197,14 @@ class GraphReader {
     const std::string name = text(operand, path);
     const ValueId id = graph_.find(name);
     if (id == none) {
-      fail(path,
-           fmt::format("'{}' is not there yet: it is made later (a cycle?), declared later or not at all",
-                       name.substr(0, 80)));
+      fail(path, fmt::format(
+                     "'{}' is not available yet: it is made later (a cycle?), declared later or not declared",
+                     name.substr(0, 80)));
     }
     return id;
   }
 
-  // What is written about a value must be what the ops make of it.
+  // The declaration of a value must match the type that the ops infer.
   void check_value(std::size_t i) const {
     const std::string path = fmt::format("{}/values/{}", path_, i);
     const Json& json = values_[i];
@@ -215,7 +215,7 @@ class GraphReader {
       const TensorType declared = type(json, path);
       if (value.type != declared || value.role != role || value.opaque != opaque) {
         fail(path,
-             fmt::format("'{}' is declared as {} {}, but follows to be {} {}", value.name, to_string(role),
+             fmt::format("'{}' is declared as {} {}, but the ops infer {} {}", value.name, to_string(role),
                          to_string(declared), to_string(value.role), to_string(value.type)));
       }
     });

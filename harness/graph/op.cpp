@@ -62,7 +62,7 @@ Cost cost(const Graph& graph, const Node& node) {
       cost.bytes += static_cast<double>(graph.value(id).type.bytes());
   };
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    // An operand given twice is read once.
+    // An operand that occurs twice is read once.
     bool again = false;
     for (std::size_t j = 0; j < i; ++j) again = again || node.inputs[j] == node.inputs[i];
     if (!again) count(node.inputs[i]);

@@ -1,5 +1,5 @@
-// The contract of an operator: what it computes, in words and in shapes. It knows no backend and has no
-// kernel.
+// The contract of an operator: a text about its result, and its shapes. It does not depend on backends and
+// has no kernel.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ namespace assay {
 
 class GraphBuilder;
 
-// Which type of a precision policy an operand has.
+// The type of a precision policy that an operand has.
 enum class Kind : std::uint8_t {
   storage,  // activations, their gradients, operands of matrix ops
   master,   // parameters, statistics, loss, accumulated gradients, the schedule
-  any,      // whatever the producer made; all such operands of a node agree
+  any,      // the type that the producer made; all such operands of a node agree
   index,    // i32, or opaque: untouched by the policy
 };
 
@@ -29,17 +29,17 @@ struct Operand {
   std::string name;  // "x", "weight", "bias"
   bool optional = false;
   Kind kind = Kind::storage;
-  bool fused = false;  // only fusion writes it: no graph.json names it. Stands at the end
+  bool fused = false;  // only fusion adds it, so graph.json never has it. The last operands
 };
 
 struct Result {
   std::string name;  // "y"; the first one is the node's own name in the graph
   bool optional = false;
-  bool saved = false;   // exists for the gradient alone: batch statistics, argmax, a workspace
+  bool saved = false;   // exists only for the gradient: batch statistics, argmax, a workspace
   bool opaque = false;  // sized by the backend at lowering
 };
 
-// Output `output` may be written over input `input`: every element is read before it is written.
+// Output `output` may overwrite input `input`: the kernel reads every element before it writes it.
 struct InPlace {
   int output = 0;
   int input = 0;
@@ -60,26 +60,26 @@ class Op {
       const = 0;  // a paragraph: formula, padding, divisor, order, dtype rules
   virtual std::vector<Operand> operands() const = 0;
   virtual std::vector<Result> results() const = 0;
-  // Names of the attributes that it knows, in the order of the contract; any other is refused.
+  // Names of the known attributes, in the order of the contract; any other is rejected.
   virtual std::vector<std::string> attributes() const { return {}; }
-  // The last `repeats()` operands are one group; a node may have one or more groups, and then has results()
-  // once for each (an optimizer over many tensors). 0: operands() and results() are all there is.
+  // The last `repeats()` operands are one group; a node may have one or more groups, and has results() once
+  // for each group (an optimizer over many tensors). 0: the node has exactly operands() and results().
   virtual int repeats() const { return 0; }
   // False: all groups share one set of results (concat).
   virtual bool results_repeat() const { return true; }
-  // One type per result (opaque ones are default; fewer when the attributes rule out the last ones). `inputs`
-  // has one entry per operand; `present[i]` says whether it is there. Throws GraphError: "[convolution] got
-  // ...: ...".
+  // One type for each result (opaque ones are default; fewer if the attributes exclude the last ones).
+  // `inputs` has one entry for each operand; `present[i]` is true if it exists. Throws GraphError:
+  // "[convolution] got ...: ...".
   virtual std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
                                         const std::vector<bool>& present) const = 0;
   // Floating-point operations; 0 for data movement.
   virtual double flops(const Attributes& attributes, std::span<const TensorType> inputs,
                        std::span<const TensorType> outputs) const = 0;
   virtual std::vector<InPlace> in_place() const { return {}; }
-  // Result 0 has the bits of operand 0 in the same order (flatten): nothing needs to move.
+  // Result 0 has the bits of operand 0 in the same order (flatten): no data need to move.
   virtual bool view() const { return false; }
-  // Adds the nodes that turn the gradients of the outputs (`none` where an output has no use) into gradients
-  // of the inputs (`none` where there is none). Throws GraphError when the op has no gradient.
+  // Adds the nodes that turn the gradients of the outputs (`none` if an output is not used) into gradients of
+  // the inputs (`none` if an input has none). Throws GraphError if the op has no gradient.
   virtual std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                         std::span<const ValueId> output_gradients) const;
 };
@@ -88,11 +88,11 @@ class Op {
 Cost cost(const Graph& graph, const Node& node);
 
 // The number of groups of a node with `inputs` operands; 1 for an op that does not repeat. Throws GraphError
-// when the count fits no number of groups.
+// if the count fits no number of groups.
 int group_count(const Op& op, std::size_t inputs);
-// The number of results, absent ones counted, of a node with `inputs` operands. Throws as group_count().
+// The number of results of a node with `inputs` operands, including absent ones. Throws like group_count().
 std::size_t result_count(const Op& op, std::size_t inputs);
-// operands()[i] of operand i of a node, and results()[i] of result i, with the groups counted out.
+// The description of operand i of a node, from operands(), or of result i, from results(), across groups.
 const Operand& operand_at(const Op& op, const std::vector<Operand>& operands, std::size_t i);
 const Result& result_at(const std::vector<Result>& results, std::size_t i);
 // in_place() for all groups of a node.

@@ -7,13 +7,13 @@ namespace assay {
 namespace {
 
 constexpr std::string_view introduction[] = {
-    "What each operator of a graph computes, so that backends can be held to it. The page is written from "
-    "the contracts in `harness/graph/ops`; "
-    "`ASSAY_WRITE_DOCS=1 build/dev/graph_test --gtest_filter='OperatorReference.*'` writes it anew.",
+    "The contract of each operator of a graph, which every backend must meet. The page is generated from "
+    "the contracts in `harness/graph/ops`; `ASSAY_WRITE_DOCS=1 build/dev/graph_test "
+    "--gtest_filter='OperatorReference.*'` writes it again.",
     "Shapes are row-major with the outermost dimension first; images are (N, C, H, W). Operands and results "
-    "in brackets may be absent. *Saved* results exist for the gradient alone; an *opaque* one has a form "
-    "that only its backend knows. Ops whose names end in `gradient`, and the optimizers, are never in "
-    "`graph.json`: autodiff and the training step add them for the backends that do not differentiate by "
+    "in brackets may be absent. *Saved* results exist only for the gradient; only the backend knows the "
+    "form of an *opaque* result. Ops whose names end in `gradient`, and the optimizers, are never in "
+    "`graph.json`: autodiff and the training step add them for backends that do not differentiate "
     "themselves."};
 constexpr std::size_t line_width = 118;
 
@@ -37,7 +37,7 @@ std::string wrapped(std::string_view text, std::size_t width) {
   return lines;
 }
 
-// Contracts are plain text: a product is no emphasis.
+// Contracts are plain text: a product must not become emphasis.
 std::string escaped(std::string_view text) {
   std::string safe;
   for (const char c : text) {
@@ -81,7 +81,7 @@ std::string reference(const Op& op) {
                                 op.results()[static_cast<std::size_t>(pair.output)].name,
                                 op.operands()[static_cast<std::size_t>(pair.input)].name));
   }
-  if (op.view()) notes.push_back("A view: nothing needs to move.");
+  if (op.view()) notes.push_back("A view: no data need to move.");
   if (!notes.empty())
     text += "\n" + wrapped(escaped(fmt::format("{}", fmt::join(notes, " "))), line_width) + "\n";
   return text;

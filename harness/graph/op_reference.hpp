@@ -1,5 +1,5 @@
-// The reference of the operators as Markdown, written from their own contracts: docs/reference/operators.md and `assay
-// list ops`.
+// The reference of the operators as Markdown, written from their contracts: docs/reference/operators.md and
+// `assay list ops`.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace assay {
 
 // "convolution(x, weight, [bias]) -> y"; optional ones in brackets, "..." after a group that repeats.
 std::string signature(const Op& op);
-// A heading, the signature, the attributes, the contract and what may be written in place.
+// A heading, the signature, the contract, the attributes and the results that may be written in place.
 std::string reference(const Op& op);
 // The whole page.
 std::string operator_reference();

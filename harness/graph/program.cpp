@@ -22,7 +22,7 @@ std::int64_t feed(const Graph& graph, std::string_view name, Role role) {
   return shape[0];
 }
 
-// A single op: what one graph names the other has, and each gradient from behind has the shape of its output.
+// For a single op: both graphs have the same names, and each given gradient has the shape of its output.
 void check_op(const Program& program) {
   const Graph &training = program.training, &inference = program.inference;
   const auto refuse = [&](const Graph& graph, std::string_view name, std::string_view what) {
@@ -33,7 +33,7 @@ void check_op(const Program& program) {
       const Value& value = from.value(id);
       const ValueId other = in.find(value.name);
       if (other == none || in.value(other).type != value.type || in.value(other).role != role)
-        refuse(from, value.name, "is not the same in the other graph of the program");
+        refuse(from, value.name, "differs in the other graph of the program");
     }
   };
   same(inference, training, Role::input);
@@ -45,7 +45,7 @@ void check_op(const Program& program) {
     for (const Role role : {Role::parameter, Role::label}) {
       for (const ValueId id : graph->with_role(role))
         refuse(*graph, graph->value(id).name,
-               fmt::format("is a {}: of a single op every operand is an input", to_string(role)));
+               fmt::format("is a {}, but every operand of a single op must be an input", to_string(role)));
     }
     if (graph->outputs().empty()) throw GraphError(fmt::format("graph '{}' has no output", graph->name()));
     if (graph->with_role(Role::input).empty())
@@ -53,11 +53,10 @@ void check_op(const Program& program) {
   }
   for (const auto& [output, name] : program.cotangents) {
     const ValueId id = training.find(name);
-    if (id == none || training.value(id).role != Role::input) refuse(training, name, "is no input");
+    if (id == none || training.value(id).role != Role::input) refuse(training, name, "is not an input");
     if (training.value(id).type != training.value(training.output(output)).type)
       refuse(training, name,
-             fmt::format("is {}, the output '{}' whose gradient it is has {}",
-                         to_string(training.value(id).type), output,
+             fmt::format("is {}, but its output '{}' has {}", to_string(training.value(id).type), output,
                          to_string(training.value(training.output(output)).type)));
   }
 }
@@ -97,7 +96,7 @@ std::vector<std::string> OptimizerSpec::moments() const {
   if (kind == "rmsprop") return {"square"};
   if (kind == "sgd") return momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"momentum"};
   throw GraphError(
-      fmt::format("'{}' is no optimizer; known are sgd, rmsprop, adam, lazy_adam", kind.substr(0, 40)));
+      fmt::format("unknown optimizer '{}'; known are sgd, rmsprop, adam, lazy_adam", kind.substr(0, 40)));
 }
 
 void check_optimizer(const OptimizerSpec& optimizer) {
@@ -118,7 +117,7 @@ void check_optimizer(const OptimizerSpec& optimizer) {
 void check_program(const Program& program) {
   if (program.is_op()) return check_op(program);
   if (!program.cotangents.empty())
-    throw GraphError(fmt::format("graph '{}': gradients from behind are given, and there is a loss",
+    throw GraphError(fmt::format("graph '{}': the program has cotangents and a loss; only one is allowed",
                                  program.training.name()));
   const auto same = [](const Graph& from, const Graph& in) {
     for (const Role role : {Role::input, Role::parameter, Role::state}) {
@@ -126,9 +125,8 @@ void check_program(const Program& program) {
         const Value& value = from.value(id);
         const ValueId other = in.find(value.name);
         if (other != none && in.value(other).type == value.type && in.value(other).role == role) continue;
-        throw GraphError(
-            fmt::format("graph '{}': {} '{}' {} is not the same in the other graph of the program",
-                        from.name(), to_string(role), value.name, to_string(value.type)));
+        throw GraphError(fmt::format("graph '{}': {} '{}' {} differs in the other graph of the program",
+                                     from.name(), to_string(role), value.name, to_string(value.type)));
       }
     }
   };

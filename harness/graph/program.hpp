@@ -1,4 +1,4 @@
-// What a backend is given to compile: the forward graph, its loss and its optimizer. This is graph.json.
+// The input of a backend's compiler: the forward graph, its loss and its optimizer. This is graph.json.
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@
 namespace assay {
 
 // Hyper-parameters that do not change during training; the learning rate lr and the step t are in the
-// schedule. The normative text is docs/reference/protocol.md, "Optimizers"; this is its summary, for each element p of
-// a parameter:
+// schedule. The normative text is docs/reference/protocol.md, "Optimizers"; this is its summary, for each
+// element p of a parameter:
 //
 //   every kind  g = gradient + decay_of(parameter) p
 //   sgd         v = momentum v + g;  p -= lr v
@@ -28,7 +28,7 @@ namespace assay {
 // sgd: lr is outside the velocity; no dampening, no Nesterov. adam: Kingma & Ba 2015, algorithm 1. For every
 // kind but lazy_adam a row-sparse gradient is expanded to a dense one first, so the result is the same.
 struct OptimizerSpec {
-  std::string kind = "adam";  // "sgd", "rmsprop", "adam", "lazy_adam"; empty: there is none (a single op)
+  std::string kind = "adam";  // "sgd", "rmsprop", "adam", "lazy_adam"; empty: none (a single op)
   double momentum = 0.9;
   double decay = 0.9;
   double beta1 = 0.9;
@@ -41,26 +41,26 @@ struct OptimizerSpec {
   // AdamW. Keras's l2(x) adds x p^2 to the loss, which is a weight_decay of 2 x.
   double decay_of(const Shape& parameter) const { return parameter.size() >= 2 ? weight_decay : 0; }
 
-  // Names of the moments kept per parameter: adam and lazy_adam {"m", "v"}, sgd {"momentum"} (none at
-  // momentum 0), rmsprop {"square"}. The state value is called "<parameter>.<moment>".
+  // Names of the moments of each parameter: adam and lazy_adam {"m", "v"}, sgd {"momentum"} (none at momentum
+  // 0), rmsprop {"square"}. The state value is called "<parameter>.<moment>".
   std::vector<std::string> moments() const;
-  // Whether a moment is a mean of squared gradients. Its root is what the update uses and what an error of
-  // the gradient moves in proportion.
+  // Whether a moment is a mean of squared gradients. The update uses its root, which changes in proportion to
+  // an error of the gradient.
   static bool is_square(std::string_view moment) { return moment == "v" || moment == "square"; }
 };
 
 // A network, or a single op.
 //
-// Of a network `training` and `inference` are the same layers with the same parameter names; they differ
-// where an op does (batch norm, dropout). Outputs of `training`: "logits", "loss" (mean over the batch). Of
-// `inference`: "logits".
+// For a network, `training` and `inference` are the same layers with the same parameter names; they differ
+// only in some ops (batch norm, dropout). Outputs of `training`: "logits", "loss" (mean over the batch).
+// Output of `inference`: "logits".
 //
 // A single op has no optimizer (its kind is empty), no loss and no parameters: every operand is an input, so
-// that all of them can be cold. The outputs are the op's results by their names. `training` has beside the
-// operands an input for each gradient that comes from behind, named in `cotangents`; a training step computes
-// the results and the gradients of every f32 input that is no cotangent. All inputs of a graph lie one behind
-// the other in one sample, and the batch is that one sample. A dropout drops in `inference`, too: that is its
-// forward pass.
+// that all of them can be cold. The outputs are the op's results by their names. `training` has the operands
+// and an input for the gradient of each output, named in `cotangents`. A training step computes the results
+// and the gradients of every f32 input that is not a cotangent. All inputs of a graph follow each other in
+// one sample, and the batch is that one sample. A dropout also drops in `inference`: that is its forward
+// pass.
 struct Program {
   Graph training;
   Graph inference;
@@ -68,17 +68,17 @@ struct Program {
   std::map<std::string, std::string> cotangents = {};  // an output -> the input that holds its gradient
 
   bool is_op() const { return optimizer.kind.empty(); }
-  // What a step of a task computes forwards.
+  // The forward computation of a step of a task.
   const Graph& graph(Task task) const { return task == Task::train ? training : inference; }
 };
 
-// Where each input of a graph begins in what is fed, in elements; a network has one, at 0.
+// The offset of each input of a graph in the fed batch, in elements; a network has one, at 0.
 std::map<std::string, std::int64_t> input_offsets(const Graph& graph);
 std::int64_t input_elements(const Graph& graph);
-// The inputs with respect to which a training step of a single op differentiates.
+// The inputs for which a training step of a single op computes gradients.
 std::vector<ValueId> differentiated_inputs(const Program& program);
 
-// Throws GraphError when the kind is unknown or a hyper-parameter is out of its range.
+// Throws GraphError if the kind is unknown or a hyper-parameter is out of its range.
 void check_optimizer(const OptimizerSpec& optimizer);
 // Throws GraphError unless both graphs have their outputs and feeds and agree on the persistent values.
 void check_program(const Program& program);
@@ -87,8 +87,7 @@ void check_program(const Program& program);
 nlohmann::json to_json(const Graph& graph);
 nlohmann::json to_json(const Program& program);
 nlohmann::json to_json(const OptimizerSpec& optimizer);
-// Throw GraphError with the JSON path of what is wrong: unknown op, shape that does not follow, a cycle, a
-// duplicate name.
+// Throw GraphError with the JSON path of the error: unknown op, wrong shape, a cycle, a duplicate name.
 Graph graph_from_json(const nlohmann::json& json);
 Program program_from_json(const nlohmann::json& json);
 

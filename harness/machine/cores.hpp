@@ -1,4 +1,4 @@
-// Which cores a worker gets and which are left to the conductor.
+// Chooses the cores of a worker and of the conductor.
 #pragma once
 
 #include <string>
@@ -6,15 +6,16 @@
 
 namespace assay {
 
-// The logical CPUs that this process was allowed at its start, one of each physical core first.
+// The logical CPUs that this process could use at its start; one CPU of each physical core comes first.
 const std::vector<int>& usable_cores();
 
-// For a worker with a budget of `threads`: the first so many of them; empty (no affinity) when the budget is
-// larger than the machine. lane: of workers side by side, from 0: each gets others as long as there are any.
+// The cores of a worker with a budget of `threads`: the first `threads` of them. Empty (no affinity) if the
+// budget is larger than the machine. lane: number of a worker that runs next to others, from 0; each lane
+// gets different cores as long as there are enough.
 std::vector<int> worker_cores(int threads, int lane = 0);
-// Moves this thread off those cores where others are left; does nothing where none are.
+// Moves this thread off those cores if others are left; otherwise does nothing.
 void leave_cores_to_worker(const std::vector<int>& taken);
-// Undoes it: what is asked of the machine afterwards is asked of the whole.
+// Undoes leave_cores_to_worker(), so that later measurements see the whole machine.
 void take_cores_back();
 // "0,1,4"
 std::string cores_text(const std::vector<int>& cores);

@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-// Those on which the speed of a network depends, as the kernel names them.
+// The instruction sets that affect the speed of a network, as the kernel names them.
 Json instruction_sets(const std::string& flags) {
   static const std::set<std::string> telling{
       "sse4_2",   "avx",         "avx2",        "fma",         "f16c",     "avx512f",  "avx512bw", "avx512dq",
@@ -110,7 +110,7 @@ Json threads_per_core(const Topology& topology) {
   return each.size() == 1 ? Json(*each.begin()) : Json(nullptr);
 }
 
-// Alike caches once, with how many there are.
+// Identical caches are listed once, with their number.
 Json caches(const Topology& topology) {
   using Kind = std::tuple<unsigned, std::string, hwloc_uint64_t, unsigned, int>;
   std::map<Kind, int> found;

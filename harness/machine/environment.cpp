@@ -25,7 +25,7 @@ namespace {
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-// Version 1 says "no limit" with the largest number of whole pages.
+// Version 1 expresses "no limit" as the largest number of whole pages.
 constexpr std::int64_t unlimited_v1 = std::int64_t{1} << 62;
 
 template <typename T>
@@ -48,8 +48,8 @@ std::optional<std::string> group(const std::string& lines, const std::string& co
   return std::nullopt;
 }
 
-// A group and those around it. In a container the path may be the host's, which is not there: the mount's top
-// then is the container's own.
+// A group and its ancestors. In a container the path may be the host's, which does not exist here: then the
+// mount's top is the container's own group.
 template <typename Use>
 void upwards(const fs::path& mount, const std::string& path, Use use) {
   fs::path below = fs::path(path).relative_path();
@@ -151,9 +151,9 @@ Json load_average(const fs::path& root) {
   return {one, five, fifteen};
 }
 
-// Where the addresses of a program lie differs from fork to fork, and with it what collides in the caches:
-// "full", "partial" or "off" for the machine, "off" also where this process and so its workers were started
-// without.
+// Address randomisation moves a program's memory in each fork, and so changes which data collide in the
+// caches: "full", "partial" or "off" for the machine, and "off" also if it is disabled for this process and
+// therefore for its workers.
 Json address_randomisation(const fs::path& root) {
   const int own = ::personality(0xffffffff);
   if (own != -1 && (own & ADDR_NO_RANDOMIZE) != 0) return "off";
@@ -162,7 +162,7 @@ Json address_randomisation(const fs::path& root) {
   return *setting == 0 ? "off" : *setting == 1 ? "partial" : "full";
 }
 
-// Each with what was seen and what to do about it.
+// Each cause with an observation and a remedy.
 Json unsteady(const Json& environment) {
   Json causes = Json::array();
   const auto add = [&](std::string what, const char* remedy) {
@@ -177,18 +177,17 @@ Json unsteady(const Json& environment) {
   if (cpu["boost"] == true)
     add("the clock may boost, so speed depends on heat", "echo 0 > /sys/devices/system/cpu/cpufreq/boost");
   if (environment["virtualised"] == true)
-    add("a hypervisor shares this machine with others", "look at the flag \"stolen\"; use more forks");
+    add("a hypervisor shares this machine with others", "check the flag \"stolen\"; use more forks");
   if (cpu["threads_per_core"].is_number() && cpu["threads_per_core"] > 1)
     add(fmt::format("{} hardware threads share a core", cpu["threads_per_core"].get<int>()),
-        "--threads no larger than the cores");
+        "use at most as many --threads as cores");
   const Json& load = environment["load_average"];
   if (load.is_array() && load[0].get<double>() > 0.5)
-    add(fmt::format("the load was {:.2f} in the last minute", load[0].get<double>()),
-        "stop what else is running");
+    add(fmt::format("the load was {:.2f} in the last minute", load[0].get<double>()), "stop other programs");
   const Json& group = environment["control_group"];
   if (group["cpu_quota"].is_number())
     add(fmt::format("a container may use {:.2f} cores", group["cpu_quota"].get<double>()),
-        "--threads no larger than that");
+        "use at most that many --threads");
   if (group["memory_limit"].is_number())
     add(fmt::format("a container may use {:.1f} GiB of memory",
                     group["memory_limit"].get<double>() * 0x1p-30),

@@ -1,5 +1,5 @@
-// The machine on which numbers were made, what of it a container or a user's slice may use, and what on it
-// makes numbers unsteady.
+// Describes the machine of a measurement, the share of it that a container or a user's slice may use, and
+// everything that makes its numbers unsteady.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +17,24 @@ namespace assay {
 // "governor", "driver", "boost", "maximum_hz", "microcode"}, "memory": {"total", "available", "swap_total",
 // "huge_pages", "huge_pages_defrag"}, "virtualised", "control_group": {"version", "cpu_quota",
 // "memory_limit"}, "address_randomisation", "load_average", "clock": {"source", "name", "resolution_ns",
-// "cost_ns"}, "nvml", "gpus" (hardware_info.hpp), "unsteady": [{"what", "remedy"}]}. What the machine does not
-// tell is null. Bytes, Hz, ns. Reads files below `root` (tests give one of their own), but for the topology,
-// which is hwloc's, and the GPUs, which are NVML's; some milliseconds.
+// "cost_ns"}, "nvml", "gpus" (hardware_info.hpp), "unsteady": [{"what", "remedy"}]}. A value that the machine
+// does not report is null. Units: bytes, Hz, ns. Reads files below `root` (tests pass their own), except for
+// the topology, which hwloc reads, and the GPUs, which NVML reads. Takes some milliseconds.
 nlohmann::json environment(const std::filesystem::path& root = "/");
 
-// Bytes of the caches of the highest level that `environment` names, all of that level together: what
-// operands must exceed to come from memory. 32 MiB where the machine does not say.
+// Total bytes of the highest-level caches in `environment`: operands must be larger to come from memory. 32
+// MiB if the machine does not report it.
 std::int64_t last_level_cache(const nlohmann::json& environment);
 
 // {"version": 1 | 2 | null, "cpu_quota": cores | null, "memory_limit": bytes | null} of the control group of
-// this process: the tightest of its own limits and those of the groups around it. null: no limit, or none is
-// told. Version 1 where its cpu or memory controller is mounted, also beside version 2. Reads files below
-// `root`.
+// this process: the tightest of its own limits and those of the groups around it. null: no limit, or
+// it is not reported. Version 1 if its cpu or memory controller is mounted, even next to version 2. Reads
+// files below `root`.
 nlohmann::json control_group_limits(const std::filesystem::path& root);
 
-// What may differ between two starts of the program on one machine, and affect speed.
+// Settings that may differ between two starts of the program on one machine, and affect speed.
 
-// Of the running system: it changes with every boot. Empty where the system has none.
+// The id of the running system's boot; it changes with every boot. Empty if the system has none.
 std::string boot_id();
 
 // Whether the environment variable of that name affects how fast a framework or a library computes: the settings of
@@ -43,7 +43,7 @@ std::string boot_id();
 // of the allocator and the loader (MALLOC_*, GLIBC_TUNABLES, LD_*).
 bool affects_speed(std::string_view variable);
 
-// The variables of this process that do, with their values.
+// The variables of this process for which affects_speed() is true, with their values.
 std::map<std::string, std::string> speed_variables();
 
 }  // namespace assay

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 class Described {
  public:
   template <typename T>
-  void add(const char* field, const Told<T>& told) {
+  void add(const char* field, const NvmlResult<T>& told) {
     out_[field] = encode(told.value);
     if (!told.value) out_["not_told"][field] = told.reason;
   }
@@ -48,9 +48,9 @@ Json described(const Gpu& gpu, unsigned index) {
   out.add("model", gpu.model());
   out.add("uuid", gpu.uuid());
   out.add("bus", gpu.bus());
-  const Told<GpuMemory> memory = gpu.memory();
-  out.add("memory", Told<std::int64_t>{memory.value ? std::optional(memory.value->total) : std::nullopt,
-                                       memory.reason});
+  const NvmlResult<GpuMemory> memory = gpu.memory();
+  out.add("memory", NvmlResult<std::int64_t>{memory.value ? std::optional(memory.value->total) : std::nullopt,
+                                             memory.reason});
   out.add("mig", gpu.mig());
   out.add("persistence", gpu.persistence());
   out.add("compute_mode", gpu.compute_mode());
@@ -85,7 +85,7 @@ Json gpu_info(const NvmlAccess& access, const fs::path& root) {
   }
   const unsigned count = access.nvml->count().value.value_or(0);
   for (unsigned i = 0; i < count; ++i) {
-    const Told<Gpu> gpu = access.nvml->gpu(i);
+    const NvmlResult<Gpu> gpu = access.nvml->gpu(i);
     found.push_back(gpu.value
                         ? described(*gpu.value, i)
                         : Json{{"index", i}, {"model", nullptr}, {"not_told", {{"model", gpu.reason}}}});
@@ -104,7 +104,7 @@ Json unsteady_gpus(const Json& gpus) {
     if (gpu.value("mig", Json()) == true)
       add(gpu, "it is divided (MIG): its instances share power and clocks", "nvidia-smi -mig 0");
     if (const Json processes = gpu.value("processes", Json()); processes.is_array() && !processes.empty())
-      add(gpu, fmt::format("processes were on it before anything was measured: {}", processes.size()),
+      add(gpu, fmt::format("before the measurement, {} processes were on it", processes.size()),
           "stop them: nvidia-smi lists them");
   }
   return causes;

@@ -1,4 +1,4 @@
-// What NVML says of a GPU at one moment, and of the GPU of a worker over its life.
+// NVML's values for a GPU at one moment, and for a worker's GPU over its life.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace assay {
 
-// At one moment. What could not be told is absent; GpuUse::missing says why.
+// Values at one moment. Unknown values are absent; GpuUse::missing says why.
 struct GpuReading {
   std::optional<double> utilisation;  // 0..1: share of NVML's last sample period with a kernel running
   std::optional<std::int64_t> worker_memory;  // bytes held by the worker and the processes below it
-  std::optional<std::int64_t> device_memory;  // bytes in use on the whole GPU, by whomever
+  std::optional<std::int64_t> device_memory;  // bytes in use on the whole GPU, by any process
   std::optional<double> sm_clock_hz;
   std::optional<double> memory_clock_hz;
   std::optional<double> power_watts;    // as the driver averages it
-  std::optional<double> energy_joules;  // a counter: since the driver was loaded
+  std::optional<double> energy_joules;  // a counter that starts when the driver is loaded
   std::optional<double> temperature_celsius;
-  // Why the clocks are below what they could be, as NVML names it: "sw_power_cap".
+  // Why the clocks are below their maximum, by NVML's names: "sw_power_cap".
   std::optional<std::vector<std::string>> throttle;
 };
 
@@ -27,17 +27,18 @@ struct GpuReading {
 struct ForeignProcess {
   std::int64_t pid = 0;
   std::string name;                    // empty: this system does not show the process
-  std::optional<std::int64_t> memory;  // bytes, the most that was seen
+  std::optional<std::int64_t> memory;  // the maximum seen, in bytes
 };
 
 // Over the life of a worker.
 struct GpuUse {
   std::string model, uuid;
-  std::string reason;                          // why nothing could be sampled; empty: it was
-  std::map<std::string, std::string> missing;  // by the name of a sample's field: why some or all lack it
-  // The most that was seen from the worker's start to the end of its timing; absent as `missing` says.
+  std::string reason;  // why nothing could be sampled; empty: sampling worked
+  std::map<std::string, std::string>
+      missing;  // for the name of a sample's field: why some or all samples lack it
+  // The maximum seen from the worker's start to the end of its timing; absent for the reason in `missing`.
   std::optional<std::int64_t> worker_peak, device_peak;
-  std::vector<ForeignProcess> foreign;  // seen while it ran its steps
+  std::vector<ForeignProcess> foreign;  // seen during its steps
 };
 
 }  // namespace assay

@@ -15,16 +15,16 @@
 namespace assay {
 namespace {
 
-constexpr int deepest_ancestry = 64;
+constexpr int max_ancestry = 64;
 
 std::filesystem::path folder_of(pid_t process) {
   return std::filesystem::path("/proc") / std::to_string(process);
 }
 
-// 0: it has none, or is gone.
+// 0 if it has no parent or has ended.
 pid_t parent_of(pid_t process) {
   const std::string stat = file_text(folder_of(process) / "stat").value_or("");
-  // The command may hold spaces and parentheses: fields are counted from behind it.
+  // The command may contain spaces and parentheses: count the fields after it.
   const auto command_end = stat.rfind(')');
   int parent = 0;
   if (command_end == stat.npos || std::sscanf(stat.c_str() + command_end + 1, " %*c %d", &parent) != 1)
@@ -32,36 +32,35 @@ pid_t parent_of(pid_t process) {
   return parent;
 }
 
-// The worker may have started a process after its tree was walked.
+// The worker may have started a process after its tree was read.
 bool belongs(pid_t process, std::span<const pid_t> worker) {
   if (contains(worker, process)) return true;
   if (worker.empty()) return false;
   if (::getpgid(process) == worker.front()) return true;
-  for (int i = 0; i < deepest_ancestry && process > 1; ++i) {
+  for (int i = 0; i < max_ancestry && process > 1; ++i) {
     process = parent_of(process);
     if (process == worker.front()) return true;
   }
   return false;
 }
 
-Told<Gpu> of_uuid(const Nvml& nvml, const std::string& wanted) {
+NvmlResult<Gpu> of_uuid(const Nvml& nvml, const std::string& wanted) {
   if (wanted.starts_with("MIG-")) return nvml.gpu_by_uuid(wanted);
-  const Told<unsigned> count = nvml.count();
+  const NvmlResult<unsigned> count = nvml.count();
   if (!count.value) return {std::nullopt, count.reason};
   for (unsigned i = 0; i < *count.value; ++i) {
-    Told<Gpu> gpu = nvml.gpu(i);
+    NvmlResult<Gpu> gpu = nvml.gpu(i);
     if (gpu.value && gpu.value->uuid().value.value_or("").starts_with(wanted)) return gpu;
   }
-  return {std::nullopt,
-          fmt::format("CUDA_VISIBLE_DEVICES begins with {}, and NVML knows no such GPU", wanted)};
+  return {std::nullopt, fmt::format("CUDA_VISIBLE_DEVICES begins with {}, but NVML has no such GPU", wanted)};
 }
 
 }  // namespace
 
-Told<Gpu> first_cuda_gpu(const Nvml& nvml, const CudaVisibility& visible) {
-  const Told<unsigned> count = nvml.count();
+NvmlResult<Gpu> first_cuda_gpu(const Nvml& nvml, const CudaVisibility& visible) {
+  const NvmlResult<unsigned> count = nvml.count();
   if (!count.value) return {std::nullopt, count.reason};
-  if (*count.value == 0) return {std::nullopt, "NVML finds no GPU on this machine"};
+  if (*count.value == 0) return {std::nullopt, "NVML does not find a GPU on this machine"};
   std::string first = visible.devices ? visible.devices->substr(0, visible.devices->find(',')) : "0";
   if (first.starts_with("GPU-") || first.starts_with("MIG-")) return of_uuid(nvml, first);
   unsigned index = 0;
@@ -71,7 +70,7 @@ Told<Gpu> first_cuda_gpu(const Nvml& nvml, const CudaVisibility& visible) {
             fmt::format("CUDA_VISIBLE_DEVICES is \"{}\": it hides every GPU", *visible.devices)};
   if (*count.value > 1 && visible.order != "PCI_BUS_ID")
     return {std::nullopt,
-            fmt::format("NVML does not know which of {} GPUs CUDA counts first: set "
+            fmt::format("NVML does not know which of {} GPUs is CUDA's first: set "
                         "CUDA_DEVICE_ORDER=PCI_BUS_ID, or name one by its UUID in CUDA_VISIBLE_DEVICES",
                         *count.value)};
   return nvml.gpu(index);
@@ -82,7 +81,7 @@ GpuSampler::GpuSampler(const NvmlAccess& access, const CudaVisibility& visible) 
     use_.reason = access.reason;
     return;
   }
-  Told<Gpu> gpu = first_cuda_gpu(*access.nvml, visible);
+  NvmlResult<Gpu> gpu = first_cuda_gpu(*access.nvml, visible);
   use_.reason = gpu.reason;
   if (!gpu.value) return;
   gpu_ = *gpu.value;
@@ -91,7 +90,7 @@ GpuSampler::GpuSampler(const NvmlAccess& access, const CudaVisibility& visible) 
 }
 
 template <typename T>
-std::optional<T> GpuSampler::keep(const char* field, Told<T> told, GpuPhase phase) {
+std::optional<T> GpuSampler::keep(const char* field, NvmlResult<T> told, GpuPhase phase) {
   if (!told.value && phase != GpuPhase::afterwards) {
     Lack& lack = lacks_[field];
     if (lack.looks++ == 0) lack.reason = std::move(told.reason);
@@ -103,7 +102,7 @@ std::optional<GpuReading> GpuSampler::sample(std::span<const pid_t> worker, GpuP
   if (!gpu_) return std::nullopt;
   if (phase != GpuPhase::afterwards) ++looks_;
   GpuReading reading;
-  // First, for it is a counter: what comes later in a look would shift it against the clock.
+  // Read first, because it is a counter: a later position in the look would shift it against the clock.
   reading.energy_joules = keep("gpu_energy_joules", gpu_->energy(), phase);
   reading.utilisation = keep("gpu_utilisation", gpu_->utilisation(), phase);
   if (const auto memory = keep("gpu_device_memory", gpu_->memory(), phase)) {
@@ -123,14 +122,14 @@ std::optional<GpuReading> GpuSampler::sample(std::span<const pid_t> worker, GpuP
   return reading;
 }
 
-// Until the worker is seen on the GPU for the first time its memory is not known: it may not have begun, or
-// go by another number there.
+// Until the worker is seen on the GPU for the first time, its memory is unknown: it may not have started
+// there, or may have another process id there.
 void GpuSampler::look_at_processes(GpuReading& reading, std::span<const pid_t> worker, GpuPhase phase) {
-  Told<std::vector<GpuProcess>> listed = gpu_->compute_processes();
+  NvmlResult<std::vector<GpuProcess>> listed = gpu_->compute_processes();
   const bool told = listed.value.has_value();
   std::vector<GpuProcess> processes =
       keep("gpu_worker_memory", std::move(listed), phase).value_or(std::vector<GpuProcess>());
-  // A process that only draws is foreign, and no worker's memory: it may stand in both lists.
+  // A process that only draws is foreign and does not count as worker's memory; it may be in both lists.
   for (const GpuProcess& process : gpu_->graphics_processes().value.value_or(std::vector<GpuProcess>())) {
     const auto same = [&](const GpuProcess& other) { return other.pid == process.pid; };
     if (std::none_of(processes.begin(), processes.end(), same)) processes.push_back(process);
@@ -154,8 +153,8 @@ void GpuSampler::look_at_processes(GpuReading& reading, std::span<const pid_t> w
   if (!told || !worker_seen_) return;
   reading.worker_memory =
       keep("gpu_worker_memory",
-           known ? Told<std::int64_t>{held, ""}
-                 : Told<std::int64_t>{std::nullopt, "NVML does not tell the memory of each process"},
+           known ? NvmlResult<std::int64_t>{held, ""}
+                 : NvmlResult<std::int64_t>{std::nullopt, "NVML does not report the memory of each process"},
            phase);
 }
 
@@ -182,11 +181,11 @@ GpuUse GpuSampler::use() const {
             : "NVML never named the worker among the processes on the GPU: it did not use it, or, in a "
               "container, it needs the host's process ids (--pid=host)";
   }
-  // A peak between looks that failed may have been missed.
+  // A failed look may have missed a peak.
   if (lacks_.contains("gpu_worker_memory")) use.worker_peak.reset();
   if (lacks_.contains("gpu_device_memory")) use.device_peak.reset();
   for (const auto& [pid, process] : foreign_) {
-    // It may be the worker, by another number.
+    // It may be the worker, with another process id.
     if (process.name.empty() && !worker_seen_) continue;
     use.foreign.push_back(process);
   }

@@ -11,7 +11,7 @@
 
 // A function's name and its address.
 #define ASSAY_NVML(function) #function, library_->functions.function
-// A function's name, its address and the device that it asks.
+// A function's name, its address and its device.
 #define ASSAY_NVML_DEVICE(function) \
   #function, library_->functions.function, static_cast<nvml::Device>(handle_)
 
@@ -20,23 +20,25 @@ namespace assay {
 Nvml::Nvml(const std::string& library) : library_(std::make_unique<NvmlLibrary>(library)) {}
 Nvml::~Nvml() = default;
 
-Told<std::string> Nvml::driver() const { return library_->text(ASSAY_NVML(nvmlSystemGetDriverVersion)); }
-Told<std::string> Nvml::version() const { return library_->text(ASSAY_NVML(nvmlSystemGetNVMLVersion)); }
-Told<std::string> Nvml::cuda() const {
+NvmlResult<std::string> Nvml::driver() const {
+  return library_->text(ASSAY_NVML(nvmlSystemGetDriverVersion));
+}
+NvmlResult<std::string> Nvml::version() const { return library_->text(ASSAY_NVML(nvmlSystemGetNVMLVersion)); }
+NvmlResult<std::string> Nvml::cuda() const {
   int version = 0;  // 13000: 13.0
   if (std::string why = library_->ask(ASSAY_NVML(nvmlSystemGetCudaDriverVersion), &version); !why.empty())
     return {std::nullopt, std::move(why)};
   return {fmt::format("{}.{}", version / 1000, version % 1000 / 10), ""};
 }
 
-Told<unsigned> Nvml::count() const {
+NvmlResult<unsigned> Nvml::count() const {
   unsigned count = 0;
   if (std::string why = library_->ask(ASSAY_NVML(nvmlDeviceGetCount_v2), &count); !why.empty())
     return {std::nullopt, std::move(why)};
   return {count, ""};
 }
 
-Told<Gpu> Nvml::gpu(unsigned index) const {
+NvmlResult<Gpu> Nvml::gpu(unsigned index) const {
   nvml::Device device = nullptr;
   if (std::string why = library_->ask(ASSAY_NVML(nvmlDeviceGetHandleByIndex_v2), index, &device);
       !why.empty())
@@ -44,7 +46,7 @@ Told<Gpu> Nvml::gpu(unsigned index) const {
   return {Gpu(*library_, device), ""};
 }
 
-Told<Gpu> Nvml::gpu_by_uuid(const std::string& uuid) const {
+NvmlResult<Gpu> Nvml::gpu_by_uuid(const std::string& uuid) const {
   nvml::Device device = nullptr;
   if (std::string why = library_->ask(ASSAY_NVML(nvmlDeviceGetHandleByUUID), uuid.c_str(), &device);
       !why.empty())
@@ -71,7 +73,8 @@ namespace {
 
 using nvml::Clock;
 
-// nvmlClocksEventReasons, formerly nvmlClocksThrottleReasons. Idle is no reason to mistrust a number.
+// nvmlClocksEventReasons, formerly nvmlClocksThrottleReasons. Idle is left out: it does not make a number
+// doubtful.
 constexpr std::array<std::pair<unsigned long long, const char*>, 8> throttle_names{
     {{0x2, "applications_clocks_setting"},
      {0x4, "sw_power_cap"},
@@ -85,7 +88,7 @@ constexpr std::array<std::pair<unsigned long long, const char*>, 8> throttle_nam
 constexpr std::array compute_modes{"default", "exclusive_thread", "prohibited", "exclusive_process"};
 
 template <typename To, typename From, typename F>
-Told<To> mapped(const Told<From>& from, F make) {
+NvmlResult<To> mapped(const NvmlResult<From>& from, F make) {
   if (!from.value) return {std::nullopt, from.reason};
   return {make(*from.value), ""};
 }
@@ -95,17 +98,17 @@ double milli(unsigned long long value) { return static_cast<double>(value) / 100
 
 }  // namespace
 
-Told<std::string> Gpu::model() const { return library_->text(ASSAY_NVML_DEVICE(nvmlDeviceGetName)); }
-Told<std::string> Gpu::uuid() const { return library_->text(ASSAY_NVML_DEVICE(nvmlDeviceGetUUID)); }
+NvmlResult<std::string> Gpu::model() const { return library_->text(ASSAY_NVML_DEVICE(nvmlDeviceGetName)); }
+NvmlResult<std::string> Gpu::uuid() const { return library_->text(ASSAY_NVML_DEVICE(nvmlDeviceGetUUID)); }
 
-Told<std::string> Gpu::bus() const {
+NvmlResult<std::string> Gpu::bus() const {
   return mapped<std::string>(library_->number<nvml::PciInfo>(ASSAY_NVML_DEVICE(nvmlDeviceGetPciInfo_v3)),
                              [](const nvml::PciInfo& info) {
                                return std::string(info.bus_id, ::strnlen(info.bus_id, sizeof info.bus_id));
                              });
 }
 
-Told<bool> Gpu::mig() const {
+NvmlResult<bool> Gpu::mig() const {
   unsigned current = 0, pending = 0;
   if (std::string why = library_->ask(ASSAY_NVML_DEVICE(nvmlDeviceGetMigMode), &current, &pending);
       !why.empty())
@@ -113,12 +116,12 @@ Told<bool> Gpu::mig() const {
   return {current != 0, ""};
 }
 
-Told<bool> Gpu::persistence() const {
+NvmlResult<bool> Gpu::persistence() const {
   return mapped<bool>(library_->number<int>(ASSAY_NVML_DEVICE(nvmlDeviceGetPersistenceMode)),
                       [](int mode) { return mode != 0; });
 }
 
-Told<std::string> Gpu::compute_mode() const {
+NvmlResult<std::string> Gpu::compute_mode() const {
   return mapped<std::string>(
       library_->number<int>(ASSAY_NVML_DEVICE(nvmlDeviceGetComputeMode)), [](int mode) {
         const auto known = static_cast<std::size_t>(mode) < compute_modes.size();
@@ -126,29 +129,29 @@ Told<std::string> Gpu::compute_mode() const {
       });
 }
 
-Told<double> Gpu::sm_clock_limit() const {
+NvmlResult<double> Gpu::sm_clock_limit() const {
   return mapped<double>(library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetMaxClockInfo), Clock::sm),
                         megahertz);
 }
-Told<double> Gpu::memory_clock_limit() const {
+NvmlResult<double> Gpu::memory_clock_limit() const {
   return mapped<double>(
       library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetMaxClockInfo), Clock::memory), megahertz);
 }
-Told<double> Gpu::sm_application_clock() const {
+NvmlResult<double> Gpu::sm_application_clock() const {
   return mapped<double>(
       library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetApplicationsClock), Clock::sm), megahertz);
 }
-Told<double> Gpu::power_limit() const {
+NvmlResult<double> Gpu::power_limit() const {
   return mapped<double>(library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetEnforcedPowerLimit)),
                         milli);
 }
 
-Told<double> Gpu::utilisation() const {
+NvmlResult<double> Gpu::utilisation() const {
   return mapped<double>(library_->number<nvml::Utilization>(ASSAY_NVML_DEVICE(nvmlDeviceGetUtilizationRates)),
                         [](const nvml::Utilization& rates) { return rates.gpu / 100.0; });
 }
 
-Told<GpuMemory> Gpu::memory() const {
+NvmlResult<GpuMemory> Gpu::memory() const {
   const auto bytes = [](const auto& memory) {
     return GpuMemory{static_cast<std::int64_t>(memory.total), static_cast<std::int64_t>(memory.used)};
   };
@@ -158,14 +161,14 @@ Told<GpuMemory> Gpu::memory() const {
   return mapped<GpuMemory>(library_->number<nvml::Memory>(ASSAY_NVML_DEVICE(nvmlDeviceGetMemoryInfo)), bytes);
 }
 
-Told<std::vector<GpuProcess>> Gpu::compute_processes() const {
+NvmlResult<std::vector<GpuProcess>> Gpu::compute_processes() const {
   const nvml::Functions& f = library_->functions;
   return library_->processes("nvmlDeviceGetComputeRunningProcesses", static_cast<nvml::Device>(handle_),
                              f.nvmlDeviceGetComputeRunningProcesses,
                              f.nvmlDeviceGetComputeRunningProcesses_v2,
                              f.nvmlDeviceGetComputeRunningProcesses_v3);
 }
-Told<std::vector<GpuProcess>> Gpu::graphics_processes() const {
+NvmlResult<std::vector<GpuProcess>> Gpu::graphics_processes() const {
   const nvml::Functions& f = library_->functions;
   return library_->processes("nvmlDeviceGetGraphicsRunningProcesses", static_cast<nvml::Device>(handle_),
                              f.nvmlDeviceGetGraphicsRunningProcesses,
@@ -173,28 +176,28 @@ Told<std::vector<GpuProcess>> Gpu::graphics_processes() const {
                              f.nvmlDeviceGetGraphicsRunningProcesses_v3);
 }
 
-Told<double> Gpu::sm_clock() const {
+NvmlResult<double> Gpu::sm_clock() const {
   return mapped<double>(library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetClockInfo), Clock::sm),
                         megahertz);
 }
-Told<double> Gpu::memory_clock() const {
+NvmlResult<double> Gpu::memory_clock() const {
   return mapped<double>(library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetClockInfo), Clock::memory),
                         megahertz);
 }
-Told<double> Gpu::power() const {
+NvmlResult<double> Gpu::power() const {
   return mapped<double>(library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetPowerUsage)), milli);
 }
-Told<double> Gpu::energy() const {
+NvmlResult<double> Gpu::energy() const {
   return mapped<double>(
       library_->number<unsigned long long>(ASSAY_NVML_DEVICE(nvmlDeviceGetTotalEnergyConsumption)), milli);
 }
-Told<double> Gpu::temperature() const {
+NvmlResult<double> Gpu::temperature() const {
   return mapped<double>(
       library_->number<unsigned>(ASSAY_NVML_DEVICE(nvmlDeviceGetTemperature), nvml::die_temperature),
       [](unsigned degrees) { return static_cast<double>(degrees); });
 }
 
-Told<std::vector<std::string>> Gpu::throttle_reasons() const {
+NvmlResult<std::vector<std::string>> Gpu::throttle_reasons() const {
   auto bits = library_->number<unsigned long long>(ASSAY_NVML_DEVICE(nvmlDeviceGetCurrentClocksEventReasons));
   if (!library_->functions.nvmlDeviceGetCurrentClocksEventReasons)  // before driver 535
     bits = library_->number<unsigned long long>(ASSAY_NVML_DEVICE(nvmlDeviceGetCurrentClocksThrottleReasons));

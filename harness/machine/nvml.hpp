@@ -1,4 +1,4 @@
-// NVIDIA's management library, loaded when it is first asked for: what it tells of a GPU, call by call.
+// NVIDIA's management library, loaded at its first use: the values of a GPU, one call for each.
 #pragma once
 
 #include <sys/types.h>
@@ -14,9 +14,9 @@
 
 namespace assay {
 
-// What a call gave, or why it gave nothing: "nvmlDeviceGetPowerUsage: Not Supported (3)".
+// The result of a call, or why it failed: "nvmlDeviceGetPowerUsage: Not Supported (3)".
 template <typename T>
-struct Told {
+struct NvmlResult {
   std::optional<T> value;
   std::string reason;
 };
@@ -35,31 +35,31 @@ struct GpuProcess {
 
 struct NvmlLibrary;
 
-// A GPU, or an instance of one. Borrows the library. Each call asks the driver: some microseconds to some
+// A GPU, or an instance of one. Borrows the library. Each call asks the driver, which takes microseconds to
 // milliseconds. Units: bytes, Hz, W, J, degrees Celsius.
 class Gpu {
  public:
-  Told<std::string> model() const;
-  Told<std::string> uuid() const;  // "GPU-…", "MIG-…"
-  Told<std::string> bus() const;   // "00000000:65:00.0"
-  Told<bool> mig() const;
-  Told<bool> persistence() const;
-  Told<std::string> compute_mode() const;  // "default", "exclusive_process", …
-  Told<double> sm_clock_limit() const;
-  Told<double> memory_clock_limit() const;
-  Told<double> sm_application_clock() const;
-  Told<double> power_limit() const;
+  NvmlResult<std::string> model() const;
+  NvmlResult<std::string> uuid() const;  // "GPU-…", "MIG-…"
+  NvmlResult<std::string> bus() const;   // "00000000:65:00.0"
+  NvmlResult<bool> mig() const;
+  NvmlResult<bool> persistence() const;
+  NvmlResult<std::string> compute_mode() const;  // "default", "exclusive_process", …
+  NvmlResult<double> sm_clock_limit() const;
+  NvmlResult<double> memory_clock_limit() const;
+  NvmlResult<double> sm_application_clock() const;
+  NvmlResult<double> power_limit() const;
 
-  Told<double> utilisation() const;  // 0..1, over the library's last sample period: 1/6 s to 1 s
-  Told<GpuMemory> memory() const;
-  Told<std::vector<GpuProcess>> compute_processes() const;
-  Told<std::vector<GpuProcess>> graphics_processes() const;
-  Told<double> sm_clock() const;
-  Told<double> memory_clock() const;
-  Told<double> power() const;
-  Told<double> energy() const;  // since the driver was loaded
-  Told<double> temperature() const;
-  Told<std::vector<std::string>> throttle_reasons() const;
+  NvmlResult<double> utilisation() const;  // 0..1, over the library's last sample period: 1/6 s to 1 s
+  NvmlResult<GpuMemory> memory() const;
+  NvmlResult<std::vector<GpuProcess>> compute_processes() const;
+  NvmlResult<std::vector<GpuProcess>> graphics_processes() const;
+  NvmlResult<double> sm_clock() const;
+  NvmlResult<double> memory_clock() const;
+  NvmlResult<double> power() const;
+  NvmlResult<double> energy() const;  // counted since the driver was loaded
+  NvmlResult<double> temperature() const;
+  NvmlResult<std::vector<std::string>> throttle_reasons() const;
 
  private:
   friend class Nvml;
@@ -71,27 +71,27 @@ class Gpu {
 // Use from one thread.
 class Nvml {
  public:
-  // Loads and initialises. Throws NvmlError with what is wrong and what helps: no library, no driver, a
-  // library and a driver of different versions.
+  // Loads and initialises the library. Throws NvmlError with the cause and the remedy: no library, no driver,
+  // or different versions of the two.
   explicit Nvml(const std::string& library);
   ~Nvml();
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  Told<std::string> driver() const;   // "550.54.15"
-  Told<std::string> version() const;  // of the library
-  Told<std::string> cuda() const;     // the newest that the driver serves: "13.0"
+  NvmlResult<std::string> driver() const;   // "550.54.15"
+  NvmlResult<std::string> version() const;  // of the library
+  NvmlResult<std::string> cuda() const;     // the newest version that the driver supports: "13.0"
 
-  Told<unsigned> count() const;
-  Told<Gpu> gpu(unsigned index) const;
-  Told<Gpu> gpu_by_uuid(const std::string& uuid) const;
+  NvmlResult<unsigned> count() const;
+  NvmlResult<Gpu> gpu(unsigned index) const;
+  NvmlResult<Gpu> gpu_by_uuid(const std::string& uuid) const;
 
  private:
   std::unique_ptr<NvmlLibrary> library_;
 };
 
-// The library of this process, loaded at the first call: $ASSAY_NVML, or libnvidia-ml.so.1 wherever the
-// loader finds it. `nvml` is null where it cannot be used; `reason` says why.
+// The library of this process, loaded at the first call: $ASSAY_NVML, or the libnvidia-ml.so.1 that the
+// loader finds. `nvml` is null if it cannot be used; `reason` says why.
 struct NvmlAccess {
   std::unique_ptr<Nvml> nvml;
   std::string reason;

@@ -1,4 +1,4 @@
-// The part of NVML's C interface that is used here, declared anew, so that the program builds without a
+// The part of NVML's C interface that is used here, declared again, so that the program builds without the
 // vendor's header and runs without its library. Source: NVML API Reference Guide,
 // https://docs.nvidia.com/deploy/nvml-api (structs and functions by the names below).
 #pragma once
@@ -18,11 +18,11 @@ struct Utilization {  // nvmlUtilization_t: percent
   unsigned gpu, memory;
 };
 
-struct Memory {  // nvmlMemory_t: bytes; `used` has what the driver reserves
+struct Memory {  // nvmlMemory_t: bytes; `used` includes the driver's reserve
   unsigned long long total, free, used;
 };
 
-struct MemoryV2 {  // nvmlMemory_v2_t: bytes; `used` is what was allocated
+struct MemoryV2 {  // nvmlMemory_v2_t: bytes; `used` is allocated memory only
   unsigned version;
   unsigned long long total, reserved, free, used;
 };
@@ -42,8 +42,8 @@ struct ProcessV2 {  // nvmlProcessInfo_v2_t
 };
 static_assert(sizeof(ProcessV2) == 24);
 
-// What the functions of version 3 wrote in the drivers 535.43 to 535.86; before and after that ProcessV2
-// (github.com/XuehaiPan/nvitop/pull/89).
+// The layout that functions of version 3 used in the drivers 535.43 to 535.86; before and after that it is
+// ProcessV2 (github.com/XuehaiPan/nvitop/pull/89).
 struct ProcessV3 {
   unsigned pid;
   unsigned long long memory;
@@ -63,9 +63,9 @@ static_assert(sizeof(PciInfo) == 68);
 
 enum class Clock : int { sm = 1, memory = 2 };  // nvmlClockType_t
 inline constexpr int die_temperature = 0;       // NVML_TEMPERATURE_GPU
-inline constexpr unsigned text_bytes = 96;      // the largest buffer that a name or a version needs
+inline constexpr unsigned text_bytes = 96;      // large enough for every name and version
 
-// Every function that is looked up: those that a library lacks stay null.
+// Every function that is looked up; functions that a library lacks stay null.
 #define ASSAY_NVML_FUNCTIONS(X)                                            \
   X(nvmlInit_v2, ())                                                       \
   X(nvmlShutdown, ())                                                      \

@@ -19,8 +19,8 @@ const char* remedy_of(nvml::Return code) {
   }
 }
 
-// Processes may come between two calls.
-constexpr unsigned first_processes = 64, most_processes = 1 << 16;
+// Processes may start between two calls.
+constexpr unsigned first_processes = 64, max_processes = 1 << 16;
 
 GpuProcess process_at(const std::vector<char>& bytes, std::size_t offset) {
   nvml::ProcessV1 found{};
@@ -32,15 +32,15 @@ GpuProcess process_at(const std::vector<char>& bytes, std::size_t offset) {
 
 }  // namespace
 
-// Version 2 first: its struct never changed. Version 3 wrote larger ones for a while, which what it touched
-// behind the smaller ones tells.
-Told<std::vector<GpuProcess>> NvmlLibrary::processes(const char* name_of_it, nvml::Device device,
-                                                     ListProcesses v1, ListProcesses v2,
-                                                     ListProcesses v3) const {
+// Try version 2 first: its struct never changed. Version 3 wrote larger structs for a while; this shows in
+// the bytes after the smaller ones.
+NvmlResult<std::vector<GpuProcess>> NvmlLibrary::processes(const char* name_of_it, nvml::Device device,
+                                                           ListProcesses v1, ListProcesses v2,
+                                                           ListProcesses v3) const {
   constexpr char untouched = '\x5a';
   const ListProcesses list = v2 ? v2 : v3 ? v3 : v1;
   if (!list) return {std::nullopt, ask(name_of_it, list, device, nullptr, nullptr)};
-  for (unsigned capacity = first_processes; capacity <= most_processes; capacity *= 4) {
+  for (unsigned capacity = first_processes; capacity <= max_processes; capacity *= 4) {
     std::vector<char> bytes(capacity * sizeof(nvml::ProcessV3), untouched);
     unsigned count = capacity;
     const nvml::Return code = list(device, &count, bytes.data());
@@ -55,16 +55,16 @@ Told<std::vector<GpuProcess>> NvmlLibrary::processes(const char* name_of_it, nvm
     for (unsigned i = 0; i < count; ++i) found.push_back(process_at(bytes, i * stride));
     return {std::move(found), ""};
   }
-  return {std::nullopt, fmt::format("{}: more than {} processes", name_of_it, most_processes)};
+  return {std::nullopt, fmt::format("{}: more than {} processes", name_of_it, max_processes)};
 }
 
 NvmlLibrary::NvmlLibrary(const std::string& file) : name(file) {
   handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
-    throw NvmlError(
-        fmt::format("NVML is not here ({}): it comes with NVIDIA's driver; ASSAY_NVML names it where the "
-                    "loader does not find it",
-                    ::dlerror()));
+    throw NvmlError(fmt::format(
+        "NVML cannot be loaded ({}): it comes with NVIDIA's driver; set ASSAY_NVML to its path if the "
+        "loader does not find it",
+        ::dlerror()));
   const auto find = [&](const char* symbol) { return ::dlsym(handle, symbol); };
 #define ASSAY_NVML_FIND(function, arguments) \
   functions.function = reinterpret_cast<decltype(functions.function)>(find(#function));
@@ -88,7 +88,7 @@ NvmlLibrary::~NvmlLibrary() {
 
 std::string NvmlLibrary::failure(const char* function, nvml::Return code) const {
   const char* text = functions.nvmlErrorString ? functions.nvmlErrorString(code) : nullptr;
-  return fmt::format("{}: {} ({})", function, text ? text : "it failed", code);
+  return fmt::format("{}: {} ({})", function, text ? text : "the call failed", code);
 }
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// NVML's shared object and its functions, each call with the reason why it failed.
+// NVML's shared object and its functions; each call returns the reason if it fails.
 #pragma once
 
 #include <cstring>
@@ -26,7 +26,7 @@ struct NvmlLibrary {
   // "nvmlDeviceGetPowerUsage: Not Supported (3)"
   std::string failure(const char* function, nvml::Return code) const;
 
-  // Why the call failed; empty: it did not.
+  // Why the call failed; empty if it succeeded.
   template <typename F, typename... A>
   std::string ask(const char* name_of_it, F function, A... arguments) const {
     if (!function) return fmt::format("{} has no {}: its driver is too old or too new", name, name_of_it);
@@ -35,7 +35,7 @@ struct NvmlLibrary {
   }
 
   template <typename T, typename F, typename... A>
-  Told<T> number(const char* name_of_it, F function, nvml::Device device, A... arguments) const {
+  NvmlResult<T> number(const char* name_of_it, F function, nvml::Device device, A... arguments) const {
     T value{};
     if (std::string why = ask(name_of_it, function, device, arguments..., &value); !why.empty())
       return {std::nullopt, std::move(why)};
@@ -43,17 +43,17 @@ struct NvmlLibrary {
   }
 
   template <typename F, typename... A>
-  Told<std::string> text(const char* name_of_it, F function, A... arguments) const {
+  NvmlResult<std::string> text(const char* name_of_it, F function, A... arguments) const {
     char value[nvml::text_bytes] = {};
     if (std::string why = ask(name_of_it, function, arguments..., value, nvml::text_bytes); !why.empty())
       return {std::nullopt, std::move(why)};
     return {std::string(value, ::strnlen(value, sizeof value)), ""};
   }
 
-  // The three versions of a function that lists processes; those that the library lacks are null.
+  // The three versions of a function that lists processes; versions that the library lacks are null.
   using ListProcesses = nvml::Return (*)(nvml::Device, unsigned*, void*);
-  Told<std::vector<GpuProcess>> processes(const char* name_of_it, nvml::Device device, ListProcesses v1,
-                                          ListProcesses v2, ListProcesses v3) const;
+  NvmlResult<std::vector<GpuProcess>> processes(const char* name_of_it, nvml::Device device, ListProcesses v1,
+                                                ListProcesses v2, ListProcesses v3) const;
 };
 
 }  // namespace assay

@@ -53,7 +53,7 @@ std::optional<std::string> field_of(std::string_view text, std::string_view key)
 }
 
 std::set<int> cpu_list(std::string_view text) {
-  constexpr std::int64_t most = 1 << 16;
+  constexpr std::int64_t max_cpus = 1 << 16;
   std::set<int> cpus;
   while (!text.empty()) {
     const auto end = std::min(text.find(','), text.size());
@@ -62,7 +62,7 @@ std::set<int> cpu_list(std::string_view text) {
     const auto first = integer(part, &rest);
     if (!first) continue;
     const auto last = rest.starts_with('-') ? integer(rest.substr(1)) : first;
-    if (last && *first >= 0 && *last < most)
+    if (last && *first >= 0 && *last < max_cpus)
       for (std::int64_t cpu = *first; cpu <= *last; ++cpu) cpus.insert(static_cast<int>(cpu));
   }
   return cpus;

@@ -1,4 +1,4 @@
-// The small text files in which Linux tells about itself.
+// Small text files in which Linux describes the system.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace assay {
 
-// Without the white space around it; nothing where the file cannot be read or is empty.
+// The text without white space around it; nothing if the file cannot be read or is empty.
 std::optional<std::string> file_text(const std::filesystem::path& file);
 std::optional<std::int64_t> file_integer(const std::filesystem::path& file);
-// What follows "<key>:" or "<key>=" in the first line that starts so, without quotes.
+// The text after "<key>:" or "<key>=" in the first line that starts so, without quotes.
 std::optional<std::string> field_of(std::string_view text, std::string_view key);
-// "0-3,8" -> {0, 1, 2, 3, 8}; what cannot be read is left out.
+// "0-3,8" -> {0, 1, 2, 3, 8}; invalid parts are left out.
 std::set<int> cpu_list(std::string_view text);
 // "32K" -> 32768.
 std::optional<std::int64_t> size_of(std::string_view text);

@@ -23,7 +23,7 @@ void make_non_blocking(int descriptor) {
   if (flags < 0 || ::fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) < 0) throw failure("[channel] fcntl");
 }
 
-// False when the deadline passed.
+// Returns false if the deadline passed.
 bool wait_for(int descriptor, short events, Deadline deadline) {
   for (;;) {
     int timeout = -1;

@@ -1,4 +1,4 @@
-// Lines over a pair of descriptors: how conductor and worker speak, from either side.
+// Lines over a pair of descriptors: the connection between conductor and worker, for both sides.
 #pragma once
 
 #include <chrono>
@@ -9,17 +9,17 @@
 
 namespace assay::protocol {
 
-// A longer line is garbage: tensors travel by file, never in a message.
+// A longer line is an error: tensors are sent as files, never in a message.
 inline constexpr std::size_t max_line_bytes = std::size_t{1} << 20;
 
 using Deadline = std::optional<std::chrono::steady_clock::time_point>;  // absent: wait for ever
 
 enum class Reading {
   line,       // `text` is one line without its newline
-  pending,    // nothing whole yet (take_line), or the deadline passed (read_line)
+  pending,    // no whole line yet (take_line), or the deadline passed (read_line)
   end,        // the other side closed between two lines
-  truncated,  // the other side closed half way through a line; `text` is what came of it
-  too_long,   // more than max_line_bytes without a newline; `text` is how it began
+  truncated,  // the other side closed in the middle of a line; `text` is the part that arrived
+  too_long,   // more than max_line_bytes without a newline; `text` is its beginning
 };
 
 struct Line {
@@ -29,40 +29,40 @@ struct Line {
 
 enum class Writing {
   done,
-  closed,     // the other side does not read any more (EPIPE)
-  timed_out,  // it is there, but its pipe stayed full until the deadline
+  closed,     // the other side no longer reads (EPIPE)
+  timed_out,  // the other side exists, but its pipe stayed full until the deadline
 };
 
 // Owns both descriptors and closes them; makes them non-blocking. Ignores SIGPIPE in this process, so that a
-// peer which is gone is an answer and not a death. One thread at a time. Throws std::system_error for what a
-// pipe should never do.
+// closed peer is reported as `closed` and does not kill the process. For one thread at a time. Throws
+// std::system_error for errors that a pipe should never have.
 class Channel {
  public:
-  // Two different descriptors.
+  // The descriptors must differ.
   Channel(int read_descriptor, int write_descriptor);
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  // Waits for the next line. After end, truncated or too_long it says the same again.
+  // Waits for the next line. After end, truncated or too_long it returns the same again.
   Line read_line(Deadline deadline = {});
-  // `text` without a newline; must not contain one.
+  // `text` must not contain a newline.
   Writing write_line(std::string_view text, Deadline deadline = {});
 
-  // For those who poll for more than this: the descriptor to poll for POLLIN, and then what to call until it
-  // is pending.
+  // For callers that poll several descriptors: poll this one for POLLIN, then call take_line() until it
+  // returns pending.
   int read_descriptor() const { return read_; }
   Line take_line();
 
   void close_write();
 
  private:
-  bool fill();  // reads what is there now; false: nothing came
+  bool fill();  // reads the available bytes; false: there were none
 
   int read_;
   int write_;
   std::string buffer_;
-  std::size_t scanned_ = 0;  // of buffer_, known to hold no newline
+  std::size_t scanned_ = 0;  // bytes of buffer_ that are known to contain no newline
   bool ended_ = false;
 };
 

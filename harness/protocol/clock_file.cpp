@@ -15,18 +15,18 @@ void write_clock_file(const std::filesystem::path& path, const ClockFile& file) 
 }
 
 ClockFile read_clock_file(const std::filesystem::path& path) {
-  constexpr std::uint64_t most_bytes = std::uint64_t{32} << 20;  // of some 100,000 blocks
+  constexpr std::uint64_t max_bytes = std::uint64_t{32} << 20;  // about 100,000 blocks
   const std::string where = path.filename().string();
   std::vector<std::byte> bytes;
   try {
-    bytes = read_foreign_file(path, most_bytes);
+    bytes = read_foreign_file(path, max_bytes);
   } catch (const IoError& error) {
     throw JsonError(error.what());
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   auto clock = decoded<ClockFile>(parse_strict_json(text, where), where);
   if (clock.schema != ClockFile{}.schema)
-    throw JsonError(fmt::format("{}: its schema is '{}' and not '{}'", where, clock.schema.substr(0, 80),
+    throw JsonError(fmt::format("{}: the schema is '{}', not '{}'", where, clock.schema.substr(0, 80),
                                 ClockFile{}.schema));
   return clock;
 }

@@ -1,5 +1,5 @@
-// results/clock.json: what a fork measured. The batch library writes it, the conductor reads it, and the report keeps
-// its records as they are. A loss that is not finite is null.
+// results/clock.json: the measurements of a fork. The batch library writes it, the conductor reads it, and
+// the report keeps its records unchanged. A loss that is not finite is null.
 #pragma once
 
 #include <array>
@@ -42,43 +42,43 @@ struct Block {
   std::optional<double> loss{};
 };
 constexpr auto describe(Of<Block>) {
-  return fields("block", "A stretch of steps between two drains of the device.",
-                field("kind", &Block::kind, "`warm_up` blocks come first and count in no metric."),
-                field("epoch", &Block::epoch, "From 1; 0 where the fork counts steps.")
-                    .at_least(0)
-                    .left_out_of_columns(),
-                field("steps", &Block::steps, "Steps in the block.").at_least(1),
-                field("begin_ns", &Block::begin_ns, "CLOCK_MONOTONIC, in nanoseconds."),
-                field("end_ns", &Block::end_ns, "CLOCK_MONOTONIC, in nanoseconds."),
-                field("wait_ns", &Block::wait_ns, "Waiting for the loader, within the block.")
-                    .at_least(0)
-                    .left_out_of_columns(),
-                field("cpu_ns", &Block::cpu_ns, "CPU time of the worker's process.").at_least(0),
-                field("involuntary_switches", &Block::involuntary_switches,
-                      "Times the worker's threads were preempted.")
-                    .at_least(0)
-                    .left_out_of_columns(),
-                field("major_faults", &Block::major_faults, "Page faults that read from disk.")
-                    .at_least(0)
-                    .left_out_of_columns(),
-                field("steal_ns", &Block::steal_ns,
-                      "Time the hypervisor took from the processors that the worker may run on.")
-                    .at_least(0)
-                    .left_out_of_columns(),
-                field("loss", &Block::loss, "Mean loss of the last step; null where there is none."));
+  return fields(
+      "block", "A stretch of steps between two drains of the device.",
+      field("kind", &Block::kind, "`warm_up` blocks come first; metrics ignore them."),
+      field("epoch", &Block::epoch, "From 1; 0 if the fork counts steps.").at_least(0).left_out_of_columns(),
+      field("steps", &Block::steps, "Steps in the block.").at_least(1),
+      field("begin_ns", &Block::begin_ns, "CLOCK_MONOTONIC, in nanoseconds."),
+      field("end_ns", &Block::end_ns, "CLOCK_MONOTONIC, in nanoseconds."),
+      field("wait_ns", &Block::wait_ns, "Time spent waiting for the loader, within the block.")
+          .at_least(0)
+          .left_out_of_columns(),
+      field("cpu_ns", &Block::cpu_ns, "CPU time of the worker's process.").at_least(0),
+      field("involuntary_switches", &Block::involuntary_switches,
+            "Number of times that the worker's threads were preempted.")
+          .at_least(0)
+          .left_out_of_columns(),
+      field("major_faults", &Block::major_faults, "Page faults that read from disk.")
+          .at_least(0)
+          .left_out_of_columns(),
+      field("steal_ns", &Block::steal_ns,
+            "Time that the hypervisor took from the processors that the worker may run on.")
+          .at_least(0)
+          .left_out_of_columns(),
+      field("loss", &Block::loss, "Mean loss of the last step; null if there is none."));
 }
 
-// What others took of the worker's processors, from the begin of the first timed block to the end of the last.
+// Time that other processes and the hypervisor took from the worker's processors, from the begin of the first
+// timed block to the end of the last.
 struct Disturbance {
-  int processors = 0;          // that the worker may run on
-  std::int64_t window_ns = 0;  // of wall time
+  int processors = 0;          // number that the worker may run on
+  std::int64_t window_ns = 0;  // wall time
   std::int64_t own_ns = 0;     // CPU time of the worker and its child processes
-  std::int64_t others_ns = 0;  // CPU time of everybody else on those processors
-  std::int64_t steal_ns = 0;   // taken from them by the hypervisor
+  std::int64_t others_ns = 0;  // CPU time of all other processes on those processors
+  std::int64_t steal_ns = 0;   // time that the hypervisor took from them
   bool operator==(const Disturbance&) const = default;
 
-  // The shares of the processors' time in the window that others and the hypervisor took, less the resolution of the
-  // kernel's counters (10 ms a processor); at least 0.
+  // The shares of the processors' time in the window that other processes and the hypervisor took, less the
+  // resolution of the kernel's counters (10 ms for each processor); at least 0.
   double others_share() const { return share(others_ns); }
   double steal_share() const { return share(steal_ns); }
 
@@ -93,13 +93,15 @@ struct Disturbance {
 constexpr auto describe(Of<Disturbance>) {
   return fields(
       "disturbance",
-      "What others took of the worker's processors, from the begin of the first timed block to the end of the last.",
-      field("processors", &Disturbance::processors, "How many the worker may run on.").at_least(1),
+      "Time taken from the worker's processors, from the begin of the first timed block to the end of the last.",
+      field("processors", &Disturbance::processors, "Number of processors that the worker may run on.")
+          .at_least(1),
       field("window_ns", &Disturbance::window_ns, "Wall time between the two readings.").at_least(0),
       field("own_ns", &Disturbance::own_ns, "CPU time of the worker and its child processes.").at_least(0),
-      field("others_ns", &Disturbance::others_ns,
-            "CPU time of everybody else on these processors: neither idle, nor stolen, nor the worker's. The "
-            "kernel counts idle time in ticks of 10 ms, so a small negative number is possible."),
+      field(
+          "others_ns", &Disturbance::others_ns,
+          "CPU time of all other processes on these processors: neither idle, nor stolen, nor the worker's. The "
+          "kernel counts idle time in ticks of 10 ms, so a small negative number is possible."),
       field("steal_ns", &Disturbance::steal_ns, "Time that the hypervisor took from these processors."));
 }
 
@@ -114,13 +116,14 @@ struct Evaluation {
 constexpr auto describe(Of<Evaluation>) {
   return fields(
       "evaluation", "One pass over a split, outside the timed blocks.",
-      field("epoch", &Evaluation::epoch, "After which epoch; 0 where the fork counts steps.").at_least(0),
-      field("split", &Evaluation::split, "Which part of the data set."),
-      field("samples", &Evaluation::samples, "True samples evaluated, padding left out.").at_least(1),
+      field("epoch", &Evaluation::epoch, "The epoch after which it ran; 0 if the fork counts steps.")
+          .at_least(0),
+      field("split", &Evaluation::split, "The part of the data set."),
+      field("samples", &Evaluation::samples, "Samples evaluated, without padding.").at_least(1),
       field("loss", &Evaluation::loss, "Mean cross-entropy.").null_is_nan(),
       field("accuracy", &Evaluation::accuracy, "Share of samples whose largest logit is the label's.")
           .between(0, 1),
-      field("seconds", &Evaluation::seconds, "How long it took.").at_least(0));
+      field("seconds", &Evaluation::seconds, "Duration.").at_least(0));
 }
 
 constexpr auto describe(Of<ClockQuality>) {
@@ -128,26 +131,27 @@ constexpr auto describe(Of<ClockQuality>) {
       "clock_quality", "The clock that blocks are timed with.",
       field("name", &ClockQuality::name, "`CLOCK_MONOTONIC`."),
       field("resolution_ns", &ClockQuality::resolution_ns, "Smallest difference seen between two readings."),
-      field("cost_ns", &ClockQuality::cost_ns, "Of one reading, median."));
+      field("cost_ns", &ClockQuality::cost_ns, "Median cost of one reading."));
 }
 
-// The loader as it was, not as it was asked for.
+// The loader as it really ran, which may differ from the request.
 struct LoaderRecord {
   LoaderKind kind = LoaderKind::resident;
   int workers = 0;
   int prefetch = 0;
   std::int64_t resident_batches = 0;
-  std::int64_t batches = 0;  // that were read
+  std::int64_t batches = 0;  // batches that were read
   std::int64_t wait_ns = 0;
 };
 constexpr auto describe(Of<LoaderRecord>) {
-  return fields("loader", "The loader as it was.",
-                field("kind", &LoaderRecord::kind, "`resident`, `harness`, `native`."),
-                field("workers", &LoaderRecord::workers, "Its threads."),
-                field("prefetch", &LoaderRecord::prefetch, "Batches that it reads ahead."),
-                field("resident_batches", &LoaderRecord::resident_batches, "Batches kept in memory."),
-                field("batches", &LoaderRecord::batches, "Batches that were read."),
-                field("wait_ns", &LoaderRecord::wait_ns, "Waiting for them."));
+  return fields(
+      "loader", "The loader as it really ran.",
+      field("kind", &LoaderRecord::kind, "`resident`, `harness`, `native`."),
+      field("workers", &LoaderRecord::workers, "Number of its threads."),
+      field("prefetch", &LoaderRecord::prefetch, "Number of batches that it reads ahead."),
+      field("resident_batches", &LoaderRecord::resident_batches, "Number of batches kept in memory."),
+      field("batches", &LoaderRecord::batches, "Number of batches that were read."),
+      field("wait_ns", &LoaderRecord::wait_ns, "Time spent waiting for them."));
 }
 
 struct WarmUp {
@@ -156,11 +160,12 @@ struct WarmUp {
   std::optional<bool> steady{};
 };
 constexpr auto describe(Of<WarmUp>) {
-  return fields(
-      "warm_up", "What was run before the first timed block.",
-      field("steps", &WarmUp::steps, "How many steps."), field("seconds", &WarmUp::seconds, "How long."),
-      field("steady", &WarmUp::steady, "Whether the time of a step had settled; null: too few steps to tell.")
-          .optional());
+  return fields("warm_up", "The steps before the first timed block.",
+                field("steps", &WarmUp::steps, "Number of steps."),
+                field("seconds", &WarmUp::seconds, "Duration."),
+                field("steady", &WarmUp::steady,
+                      "Whether the time of a step had become steady; null: too few steps to judge.")
+                    .optional());
 }
 
 struct ClockFile {
@@ -177,26 +182,27 @@ struct ClockFile {
 };
 constexpr auto describe(Of<ClockFile>) {
   return fields(
-      "clock_file", "What a fork measured.",
+      "clock_file", "The measurements of a fork.",
       field("schema", &ClockFile::schema, "`assay-clock/1`.").optional(),
-      field("complete", &ClockFile::complete, "The last block asked for has ended.").optional(),
-      field("clock", &ClockFile::clock, "How fine the clock is.").optional(),
-      field("loader", &ClockFile::loader, "The loader as it was.").optional(),
-      field("warm_up", &ClockFile::warm_up, "What was run before the first timed block."),
+      field("complete", &ClockFile::complete, "The last requested block has ended.").optional(),
+      field("clock", &ClockFile::clock, "Quality of the clock.").optional(),
+      field("loader", &ClockFile::loader, "The loader as it really ran.").optional(),
+      field("warm_up", &ClockFile::warm_up, "The steps before the first timed block."),
       field("blocks", &ClockFile::blocks, "In the order of time."),
       field("disturbance", &ClockFile::disturbance,
-            "What others took of the worker's processors; absent where the system does not show it.")
+            "Time taken from the worker's processors; absent if the system does not show it.")
           .left_out_by_default(),
       field("evaluations", &ClockFile::evaluations, "In the order of time."),
       field("latencies_ns", &ClockFile::latencies_ns, "Task `infer`: a uniform sample of the timed steps."),
-      field("latencies_seen", &ClockFile::latencies_seen, "Steps that `latencies_ns` is a sample of.")
+      field("latencies_seen", &ClockFile::latencies_seen,
+            "Number of steps from which `latencies_ns` is sampled.")
           .optional());
 }
 
 // Atomic. Throws IoError.
 void write_clock_file(const std::filesystem::path& path, const ClockFile& file);
-// Throws JsonError naming the file and the field, also where it is no regular file or larger than 32 MiB: a worker writes
-// it. One that did not close its session leaves none.
+// Throws JsonError naming the file and the field, also if it is not a regular file or is larger than 32 MiB:
+// a worker wrote it. A worker that did not close its session leaves no file.
 ClockFile read_clock_file(const std::filesystem::path& path);
 
 }  // namespace assay

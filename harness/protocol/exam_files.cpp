@@ -16,7 +16,8 @@ ExamBatches read_exam_batches(const std::filesystem::path& file) {
                     batches.distinct <= batches.batch && batches.count() > 0 &&
                     std::ranges::all_of(batches.row_of,
                                         [&](std::int64_t row) { return row >= 0 && row < batches.distinct; });
-  if (!fits) throw JsonError(fmt::format("{}: rows, samples and batches do not fit together", file.string()));
+  if (!fits)
+    throw JsonError(fmt::format("{}: rows, samples and batches contradict each other", file.string()));
   return batches;
 }
 
@@ -29,7 +30,7 @@ ExamContinuation read_exam_continuation(const std::filesystem::path& file) {
   const auto continuation =
       decoded<ExamContinuation>(read_strict_json(file), file.string(), {.not_finite = false});
   if (continuation.fewest > continuation.most)
-    throw JsonError(fmt::format("{}: at least {} steps are asked, and at most {}", file.string(),
+    throw JsonError(fmt::format("{}: the minimum of steps is {}, the maximum is {}", file.string(),
                                 continuation.fewest, continuation.most));
   return continuation;
 }
@@ -40,7 +41,8 @@ ExamReplay read_exam_replay(const std::filesystem::path& file) {
       !replay.steps.empty() && replay.steps.front() >= 1 &&
       std::ranges::adjacent_find(replay.steps, std::ranges::greater_equal()) == replay.steps.end();
   if (!ascends)
-    throw JsonError(fmt::format("{}: the steps of a replay ascend and begin at 1 or later", file.string()));
+    throw JsonError(
+        fmt::format("{}: the steps of a replay must ascend and start at 1 or later", file.string()));
   return replay;
 }
 

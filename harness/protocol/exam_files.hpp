@@ -9,50 +9,50 @@
 
 namespace assay {
 
-// batches.json. Batch i has the samples i * distinct to (i + 1) * distinct - 1; its row r is sample i * distinct + row_of[r]. Each
-// sample has equally many rows, so that mean loss, gradients and biased batch statistics of a batch are those of its
-// distinct samples alone.
+// batches.json. Batch i has the samples i * distinct to (i + 1) * distinct - 1; its row r is sample i *
+// distinct + row_of[r]. Each sample has the same number of rows, so that mean loss, gradients and biased
+// batch statistics of a batch are those of its distinct samples only.
 struct ExamBatches {
   std::int64_t batch = 0;
   std::int64_t distinct = 0;
   std::vector<std::int64_t> row_of{};  // (batch)
-  std::vector<std::int64_t> slots{};   // of each batch
+  std::vector<std::int64_t> slots{};   // one for each batch
 
   std::int64_t count() const { return static_cast<std::int64_t>(slots.size()); }
   double repeats() const { return static_cast<double>(batch) / static_cast<double>(distinct); }
 };
 constexpr auto describe(Of<ExamBatches>) {
   return fields("exam_batches", "The exam's batches.",
-                field("batch", &ExamBatches::batch, "Rows of each.").at_least(1),
-                field("distinct", &ExamBatches::distinct, "Distinct samples in each.").at_least(1),
+                field("batch", &ExamBatches::batch, "Rows of each batch.").at_least(1),
+                field("distinct", &ExamBatches::distinct, "Distinct samples in each batch.").at_least(1),
                 field("row_of", &ExamBatches::row_of, "The sample of each row, counted within the batch."),
-                field("slots", &ExamBatches::slots, "The slot that each is staged in."));
+                field("slots", &ExamBatches::slots, "The slot of each batch."));
 }
 
-// Throws JsonError naming the file when it is missing, malformed, or does not fit together.
+// Throws JsonError naming the file if it is missing, malformed or inconsistent.
 ExamBatches read_exam_batches(const std::filesystem::path& file);
 
-// continuation.json: how many steps go on from the state that the timed steps left.
+// continuation.json: how many steps continue from the state after the timed steps.
 struct ExamContinuation {
   double seconds = 0.25;
   std::int64_t fewest = 2;
   std::int64_t most = 200;
 
-  // As many as take `seconds`, within the limits. step_seconds: what one took.
+  // The number of steps that take `seconds`, within the limits. step_seconds: measured time of one step.
   std::int64_t steps(double step_seconds) const;
 };
 constexpr auto describe(Of<ExamContinuation>) {
   return fields(
       "exam_continuation", "How long the run is continued.",
-      field("seconds", &ExamContinuation::seconds, "That the steps take, within the limits.").at_least(0),
+      field("seconds", &ExamContinuation::seconds, "Time for the steps, within the limits.").at_least(0),
       field("fewest", &ExamContinuation::fewest, "Minimum of steps.").between(1, 1'000'000),
       field("most", &ExamContinuation::most, "Maximum of steps.").between(1, 1'000'000));
 }
 
-// Throws JsonError naming the file when it is missing or malformed.
+// Throws JsonError naming the file if it is missing or malformed.
 ExamContinuation read_exam_continuation(const std::filesystem::path& file);
 
-// loader.json: how the framework's own loader is examined.
+// loader.json: how to examine the framework's own loader.
 struct ExamLoader {
   double seconds = 2;
   std::int64_t steps = 100;
@@ -60,22 +60,25 @@ struct ExamLoader {
 };
 constexpr auto describe(Of<ExamLoader>) {
   return fields(
-      "exam_loader", "How the framework's own loader is examined.",
-      field("seconds", &ExamLoader::seconds, "That are trained at most, after ten steps.").at_least(0),
-      field("steps", &ExamLoader::steps, "That are trained at most.").between(1, 1'000'000),
-      field("batches", &ExamLoader::batches, "Whose losses are told.").between(2, 1'000'000));
+      "exam_loader", "How to examine the framework's own loader.",
+      field("seconds", &ExamLoader::seconds, "Maximum of seconds to train, after ten steps.").at_least(0),
+      field("steps", &ExamLoader::steps, "Maximum of steps to train.").between(1, 1'000'000),
+      field("batches", &ExamLoader::batches, "Number of batches whose losses are reported.")
+          .between(2, 1'000'000));
 }
 
-// replay.json, laid down when the run is over: after which steps, counted from the first of the run, the loss is asked.
+// replay.json, written after the run: the steps after which the loss is requested, counted from the first
+// step of the run.
 struct ExamReplay {
   std::vector<std::int64_t> steps{};  // ascending, from 1
 };
 constexpr auto describe(Of<ExamReplay>) {
-  return fields("exam_replay", "What of the run is computed once more.",
-                field("steps", &ExamReplay::steps, "Numbers of steps after which the loss is asked."));
+  return fields("exam_replay", "The part of the run to compute again.",
+                field("steps", &ExamReplay::steps, "Numbers of steps after which the loss is requested."));
 }
 
-// Throws JsonError naming the file when it is missing, malformed, or its steps do not ascend from 1 at least.
+// Throws JsonError naming the file if it is missing or malformed, or if its steps do not ascend from 1 or
+// more.
 ExamReplay read_exam_replay(const std::filesystem::path& file);
 
 }  // namespace assay

@@ -15,11 +15,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Indexed as the alternatives of Event.
+// In the order of the alternatives of Event.
 constexpr std::array<const char*, std::variant_size_v<Event>> event_names = {
     "hello", "compiled", "ran", "verified", "restarted", "judged", "bye", "progress", "error"};
 
-// What was seen, short and printable.
+// The received text, short and printable.
 std::string quoted(std::string_view line) {
   constexpr std::size_t shown = 160;
   std::string text =
@@ -31,7 +31,7 @@ std::string quoted(std::string_view line) {
   throw ProtocolError(fmt::format("[protocol] got {}: {}", quoted(line), why));
 }
 
-// A worker may say null for "nothing", and 2.0 for a whole number.
+// A worker may write null for "nothing", and 2.0 for a whole number.
 void tidy(Json& json) {
   if (json.is_object()) {
     for (auto item = json.begin(); item != json.end();) item = item->is_null() ? json.erase(item) : ++item;
@@ -45,9 +45,9 @@ void tidy(Json& json) {
 }
 
 Json parse_object(std::string_view line) {
-  constexpr int most_depth = 16;  // tidy() and whoever writes it again call themselves for each level
+  constexpr int max_depth = 16;  // tidy() and writers recurse once for each level
   const auto watch = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > most_depth) reject(line, fmt::format("nested more than {} deep", most_depth));
+    if (depth > max_depth) reject(line, fmt::format("nested more than {} deep", max_depth));
     return true;
   };
   Json json = Json::parse(line, watch, false);
@@ -57,7 +57,7 @@ Json parse_object(std::string_view line) {
         "not a line of JSON; only messages may go to the channel, everything else goes to stdout or stderr");
   if (!json.is_object()) reject(line, "not an object");
   tidy(json);
-  // A worker may say 2 or true where a text is kept.
+  // A worker may write 2 or true for a text.
   if (const auto settings = json.find("settings"); settings != json.end() && settings->is_object()) {
     for (Json& value : *settings)
       if (!value.is_string()) value = value.dump();
@@ -81,7 +81,7 @@ std::string text_of(const Json& json, const char* key, std::string_view line) {
   return found->get<std::string>();
 }
 
-// Reads the event of that name; tries the alternatives one after the other.
+// Reads the event with that name; tries one alternative after the other.
 template <std::size_t Index = 0>
 Event event_of(std::string_view name, const Json& json, std::string_view line) {
   if constexpr (Index < std::variant_size_v<Event>) {
@@ -94,7 +94,7 @@ Event event_of(std::string_view name, const Json& json, std::string_view line) {
 
 void require_finite(const Json& json, const std::string& key) {
   if (json.is_number_float() && !std::isfinite(json.get<double>()))
-    throw ProtocolError(fmt::format("[protocol] {} is not finite: JSON cannot say it", key));
+    throw ProtocolError(fmt::format("[protocol] {} is not finite: JSON cannot store it", key));
   if (!json.is_structured()) return;
   for (auto item = json.begin(); item != json.end(); ++item)
     require_finite(*item, json.is_object() ? item.key() : key);

@@ -1,5 +1,5 @@
-// The messages of docs/reference/protocol.md as types. One JSON object a line; unknown fields are ignored, so that both
-// sides may grow.
+// The messages of docs/reference/protocol.md as types. One JSON object for each line; unknown fields are
+// ignored, so that both sides may add fields.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace assay::protocol {
 
 inline constexpr int version = 1;
 
-// What the other side sent is no message: the text shows what was seen, and what was expected.
+// The other side sent an invalid message: the text shows the message and the expectation.
 class ProtocolError : public assay::Error {
  public:
   using assay::Error::Error;
@@ -49,13 +49,13 @@ struct Command {
   Verb verb = Verb::quit;
 };
 constexpr auto describe(Of<Command>) {
-  return fields("command", "What the conductor asks.", field("command", &Command::verb, "The verb."));
+  return fields("command", "A request of the conductor.", field("command", &Command::verb, "The verb."));
 }
 
 using Memory = std::map<std::string, std::int64_t>;   // bytes by name
 using Settings = std::map<std::string, std::string>;  // as observed
 
-// A vendor library as it was loaded.
+// A vendor library as the process loaded it.
 struct Library {
   std::string name{}, version{}, path{};
 };
@@ -63,9 +63,9 @@ constexpr auto describe(Of<Library>) {
   return fields(
       "library", "A library as the worker loaded it.", field("name", &Library::name, "`oneDNN`."),
       field("version", &Library::version,
-            "`3.2.0`, with its build where it has one; else `build-id` and the linker's mark of the file.")
+            "`3.2.0`, with its build if it has one; else `build-id` and the linker's id of the file.")
           .optional(),
-      field("path", &Library::path, "Of the shared object; empty when linked statically.").optional());
+      field("path", &Library::path, "Path of the shared object; empty if linked statically.").optional());
 }
 
 struct OperatorTime {
@@ -79,9 +79,9 @@ constexpr auto describe(Of<OperatorTime>) {
                 field("node", &OperatorTime::node, "Name in the graph."),
                 field("op", &OperatorTime::op, "Its op.").optional(),
                 field("seconds", &OperatorTime::seconds, "Summed over the calls.").at_least(0),
-                field("calls", &OperatorTime::calls, "How often it ran.").at_least(0),
+                field("calls", &OperatorTime::calls, "Number of runs.").at_least(0),
                 field("implementation", &OperatorTime::implementation,
-                      "Which of the library's implementations ran, by the library's own name: "
+                      "The library's implementation that ran, by the library's own name: "
                       "`brgconv:avx512_core`.")
                     .left_out_by_default());
 }
@@ -93,11 +93,11 @@ struct Hello {
   Settings settings{};
 };
 constexpr auto describe(Of<Hello>) {
-  return fields("hello", "Who the worker is.",
-                field("protocol", &Hello::protocol, "The version of the protocol that it speaks."),
+  return fields("hello", "Introduces the worker.",
+                field("protocol", &Hello::protocol, "The version of the protocol that it uses."),
                 field("backend", &Hello::backend, "Its name."),
                 field("version", &Hello::version_of_backend, "Its version.").optional(),
-                field("libraries", &Hello::libraries, "What it loaded.").optional(),
+                field("libraries", &Hello::libraries, "Libraries that it loaded.").optional(),
                 field("settings", &Hello::settings, "As observed.").optional());
 }
 
@@ -107,7 +107,8 @@ struct Compiled {
   Memory memory{};
 };
 constexpr auto describe(Of<Compiled>) {
-  return fields("compiled", "The program can run.", field("seconds", &Compiled::seconds, "What it took."),
+  return fields("compiled", "The program can run.",
+                field("seconds", &Compiled::seconds, "Time of the compilation."),
                 field("settings", &Compiled::settings, "As observed.").optional(),
                 field("memory", &Compiled::memory, "Bytes by name.").at_least(0).optional());
 }
@@ -118,7 +119,7 @@ struct Judged {};
 struct Bye {};
 constexpr auto describe(Of<Verified>) { return fields("verified", "The exam's answers are written."); }
 constexpr auto describe(Of<Restarted>) {
-  return fields("restarted", "The state is that of the cell folder again.");
+  return fields("restarted", "The state is again that of the cell folder.");
 }
 constexpr auto describe(Of<Judged>) { return fields("judged", "The oracle's answers are written."); }
 constexpr auto describe(Of<Bye>) { return fields("bye", "The worker ends."); }
@@ -133,7 +134,7 @@ constexpr auto describe(Of<Ran>) {
   return fields(
       "ran", "The steps are timed.", field("memory", &Ran::memory, "Bytes by name.").at_least(0).optional(),
       field("settings", &Ran::settings, "As observed.").optional(),
-      field("operators", &Ran::operators, "The profile, if it was asked for.").optional(),
+      field("operators", &Ran::operators, "The profile, if it was requested.").optional(),
       field("state_digest", &Ran::state_digest, "SHA-256 of the final state.").left_out_by_default());
 }
 
@@ -141,8 +142,8 @@ struct Progress {
   std::int64_t done = 0, planned = 0;
 };
 constexpr auto describe(Of<Progress>) {
-  return fields("progress", "Steps.", field("done", &Progress::done, "So far."),
-                field("planned", &Progress::planned, "In all, as far as it is known."));
+  return fields("progress", "Progress in steps.", field("done", &Progress::done, "Steps that are done."),
+                field("planned", &Progress::planned, "Total steps, as far as known."));
 }
 
 struct Error {
@@ -150,7 +151,7 @@ struct Error {
   std::string reason{};
 };
 constexpr auto describe(Of<Error>) {
-  return fields("error", "A command could not be carried out.", field("kind", &Error::kind, "The status."),
+  return fields("error", "A command failed.", field("kind", &Error::kind, "The status."),
                 field("reason", &Error::reason, "Why.").optional());
 }
 
@@ -158,8 +159,8 @@ using Event = std::variant<Hello, Compiled, Ran, Verified, Restarted, Judged, By
 // "hello", "compiled", ...
 std::string_view name_of(const Event& event);
 
-// One line without its newline. Text that is not UTF-8 is mended, so that a reason can quote anything; a
-// number that is not finite throws ProtocolError.
+// One line without its newline. Invalid UTF-8 is replaced, so that a reason can quote anything; a number that
+// is not finite throws ProtocolError.
 std::string write(const Command& command);
 std::string write(const Event& event);
 

@@ -12,7 +12,7 @@ CellRequest read_request(const std::filesystem::path& file) {
   const nlohmann::json json = read_strict_json(file, limits);
   const auto request = decoded<CellRequest>(json, file.string(), {.not_finite = false});
   if (request.protocol != protocol::version)
-    throw JsonError(fmt::format("{}/protocol: is version {}; this build speaks version {}", file.string(),
+    throw JsonError(fmt::format("{}/protocol: is version {}, but this build uses version {}", file.string(),
                                 request.protocol, protocol::version));
   return request;
 }

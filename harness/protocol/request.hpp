@@ -1,5 +1,5 @@
-// request.json of a cell folder as a type (docs/reference/protocol.md): the conductor writes it, the worker and the batch
-// library read it. Fields that it does not have are ignored, so that both sides may grow.
+// request.json of a cell folder as a type (docs/reference/protocol.md): the conductor writes it, the worker
+// and the batch library read it. Unknown fields are ignored, so that both sides may add fields.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct LoaderRequest {
 };
 constexpr auto describe(Of<LoaderRequest>) {
   return fields(
-      "loader_request", "Where batches come from.",
+      "loader_request", "Source of the batches.",
       field("kind", &LoaderRequest::kind, "resident, harness or native.").optional(),
       field("workers", &LoaderRequest::workers, "Threads that load.").between(0, 256).optional(),
       field("prefetch", &LoaderRequest::prefetch, "Batches loaded ahead.").between(1, 1024).optional(),
@@ -42,7 +42,7 @@ struct WarmUpRequest {
 };
 constexpr auto describe(Of<WarmUpRequest>) {
   return fields(
-      "warm_up_request", "How long steps go untimed before the first block.",
+      "warm_up_request", "Untimed steps before the first block.",
       field("min_steps", &WarmUpRequest::min_steps, "Minimum of steps.").between(1, 10'000'000).optional(),
       field("min_seconds", &WarmUpRequest::min_seconds, "Minimum of seconds.").between(0, 86'400).optional());
 }
@@ -53,7 +53,7 @@ struct ClockRequest {
   WarmUpRequest warm_up{};
   double block_seconds = 0.1;
   std::int64_t blocks = 10;
-  std::optional<std::int64_t> steps{};  // exactly that many timed steps, instead of `blocks`
+  std::optional<std::int64_t> steps{};  // exact number of timed steps, instead of `blocks`
   // epochs
   int epochs = 1;
   std::vector<std::string> evaluate{};  // splits, after each epoch
@@ -63,22 +63,22 @@ struct ClockRequest {
 };
 constexpr auto describe(Of<ClockRequest>) {
   return fields(
-      "clock_request", "What is timed.", field("kind", &ClockRequest::kind, "steps or epochs.").optional(),
-      field("warm_up", &ClockRequest::warm_up, "Of kind steps: the warm-up.")
+      "clock_request", "What to time.", field("kind", &ClockRequest::kind, "steps or epochs.").optional(),
+      field("warm_up", &ClockRequest::warm_up, "For kind steps: the warm-up.")
           .written_if(&ClockRequest::in_steps),
-      field("block_seconds", &ClockRequest::block_seconds, "Of kind steps: length of a block.")
+      field("block_seconds", &ClockRequest::block_seconds, "For kind steps: length of a block.")
           .between(0, 86'400)
           .written_if(&ClockRequest::in_steps),
-      field("blocks", &ClockRequest::blocks, "Of kind steps: timed blocks.")
+      field("blocks", &ClockRequest::blocks, "For kind steps: number of timed blocks.")
           .between(1, 100'000)
           .written_if(&ClockRequest::in_steps),
-      field("steps", &ClockRequest::steps, "Of kind steps: timed steps in all, instead of `blocks`.")
+      field("steps", &ClockRequest::steps, "For kind steps: total timed steps, instead of `blocks`.")
           .between(1, 10'000'000)
           .left_out_by_default(),
-      field("epochs", &ClockRequest::epochs, "Of kind epochs: how many.")
+      field("epochs", &ClockRequest::epochs, "For kind epochs: number of epochs.")
           .between(1, 100'000)
           .written_if(&ClockRequest::in_epochs),
-      field("evaluate", &ClockRequest::evaluate, "Of kind epochs: splits evaluated after each.")
+      field("evaluate", &ClockRequest::evaluate, "For kind epochs: splits evaluated after each.")
           .written_if(&ClockRequest::in_epochs));
 }
 
@@ -100,10 +100,10 @@ struct OracleRequest {
 };
 constexpr auto describe(Of<OracleRequest>) {
   return fields(
-      "oracle_request", "Of an oracle's cell.",
+      "oracle_request", "For the oracle's cell.",
       field("precision", &OracleRequest::precision, "The precision that its perturbed runs emulate."),
       field("perturbations", &OracleRequest::perturbations, "Perturbed runs.").between(0, 1000).optional(),
-      field("seed", &OracleRequest::seed, "Of the perturbations.").optional());
+      field("seed", &OracleRequest::seed, "Seed of the perturbations.").optional());
 }
 
 struct OpRequest {
@@ -111,7 +111,7 @@ struct OpRequest {
   std::optional<CacheState> cache{};
 };
 constexpr auto describe(Of<OpRequest>) {
-  return fields("op_request", "Of a single op.", field("size", &OpRequest::size, "Its shapes.").optional(),
+  return fields("op_request", "For a single op.", field("size", &OpRequest::size, "Its shapes.").optional(),
                 field("cache", &OpRequest::cache, "warm or cold operands.").optional());
 }
 
@@ -128,7 +128,7 @@ struct CellRequest {
   std::uint64_t seed = 1;
   bool deterministic = false;
   bool profile = false;
-  std::optional<double> memory_fraction{};         // of the device's memory; absent: no limit
+  std::optional<double> memory_fraction{};         // share of the device's memory; absent: no limit
   std::optional<std::int64_t> memory_cap_bytes{};  // absent: no limit
   LoaderRequest loader{};
   std::optional<ClockRequest> clock{};
@@ -146,25 +146,26 @@ constexpr auto describe(Of<CellRequest>) {
       field("mode", &CellRequest::mode, "eager, graph, ..."),
       field("device", &CellRequest::device, "cpu or cuda.").optional(),
       field("precision", &CellRequest::precision, "fp64, fp32, tf32 or bf16."),
-      field("layout", &CellRequest::layout, "Of activations; native: the backend's own.").optional(),
+      field("layout", &CellRequest::layout, "Layout of activations; native: the backend's own.").optional(),
       field("batch", &CellRequest::batch, "Samples in a step.").between(1, 1 << 24),
-      field("threads", &CellRequest::threads, "That compute.").between(1, 1 << 16).optional(),
-      field("seed", &CellRequest::seed, "Of parameters and plans.").optional(),
-      field("deterministic", &CellRequest::deterministic, "Bit-identical results are asked for.").optional(),
-      field("profile", &CellRequest::profile, "Each operator is timed, too.").optional(),
-      field("memory_fraction", &CellRequest::memory_fraction, "Of the device's memory; null: no limit.")
+      field("threads", &CellRequest::threads, "Threads that compute.").between(1, 1 << 16).optional(),
+      field("seed", &CellRequest::seed, "Seed of parameters and plans.").optional(),
+      field("deterministic", &CellRequest::deterministic, "Bit-identical results are required.").optional(),
+      field("profile", &CellRequest::profile, "Also time each operator.").optional(),
+      field("memory_fraction", &CellRequest::memory_fraction, "Share of the device's memory; null: no limit.")
           .optional(),
-      field("memory_cap_bytes", &CellRequest::memory_cap_bytes, "Of the device's memory; null: no limit.")
+      field("memory_cap_bytes", &CellRequest::memory_cap_bytes,
+            "Limit of the device's memory; null: no limit.")
           .optional(),
-      field("loader", &CellRequest::loader, "Where batches come from.").optional(),
-      field("clock", &CellRequest::clock, "What is timed.").left_out_by_default(),
+      field("loader", &CellRequest::loader, "Source of the batches.").optional(),
+      field("clock", &CellRequest::clock, "What to time.").left_out_by_default(),
       field("check", &CellRequest::check, "The equivalence check.").optional(),
-      field("oracle", &CellRequest::oracle, "Of an oracle's cell.").left_out_by_default(),
-      field("op", &CellRequest::op, "Of a single op.").left_out_by_default());
+      field("oracle", &CellRequest::oracle, "For the oracle's cell.").left_out_by_default(),
+      field("op", &CellRequest::op, "For a single op.").left_out_by_default());
 }
 
-// Throws JsonError with the file and the field that is missing, of another type or out of its range, also where
-// the protocol has another version.
+// Throws JsonError with the file and the field if a field is missing, has another type or is out of its
+// range, also if the protocol has another version.
 CellRequest read_request(const std::filesystem::path& file);
 
 }  // namespace assay

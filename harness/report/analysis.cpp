@@ -112,7 +112,7 @@ std::optional<std::size_t> baseline(const Analysis& all, const AnalyzedGroup& gr
   return best;
 }
 
-// Of cells that share no round: of their medians, without an interval.
+// For cells without a common round: the ratio of their medians, without an interval.
 std::optional<PairedRatio> ratio_of(const AnalyzedCell& cell, const AnalyzedCell& other) {
   if (!cell.time || !other.time) return std::nullopt;
   if (cell.report == other.report)
@@ -212,7 +212,7 @@ std::vector<std::size_t> ranked_cells(const Analysis& all, const AnalyzedGroup& 
 
 std::optional<Leader> leader_of(const Analysis& all, const AnalyzedFamily& family) {
   std::vector<std::vector<std::size_t>> sizes;
-  std::vector<std::pair<std::string, int>> wins;  // in the order in which they first won
+  std::vector<std::pair<std::string, int>> wins;  // in the order of their first win
   for (const std::size_t group : family.groups) {
     const auto ranked = ranked_cells(all, all.groups[group]);
     if (ranked.size() < 2) continue;
@@ -253,7 +253,7 @@ std::optional<Leader> leader_of(const Analysis& all, const AnalyzedFamily& famil
   return leader;
 }
 
-// ---- what was published
+// ---- published values
 
 bool is_of_a_step(std::string_view metric) { return metric == "step_time" || metric == "samples_per_second"; }
 
@@ -311,8 +311,8 @@ void add_plans(Analysis& all) {
   for (const AnalyzedCell& cell : all.cells)
     for (const Fork& fork : cell.cell->forks)
       if (const auto found = fork.memory.find("persistent"); found != fork.memory.end()) {
-        const auto [least, added] = persistent.try_emplace(program_of(cell.cell->axes), found->second);
-        if (!added) least->second = std::min(least->second, found->second);
+        const auto [entry, added] = persistent.try_emplace(program_of(cell.cell->axes), found->second);
+        if (!added) entry->second = std::min(entry->second, found->second);
       }
   std::set<Program> seen;
   for (std::size_t i = 0; i < all.cells.size(); ++i) {

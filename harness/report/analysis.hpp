@@ -1,5 +1,5 @@
-// All that is derived from reports, computed once: which cells are compared, which forks count, who is how much
-// faster. The tables print it, `assay show --format json` writes it, and the pictures draw that.
+// All data that are derived from reports, computed once: the comparable cells, the forks that count, and the
+// speed ratios. The tables print them, `assay show --format json` writes them, and the pictures draw them.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,20 @@
 
 namespace assay {
 
-// What the work of a cell is called in plain words, for pictures and pages.
+// The work of a cell in plain words, for pictures and pages.
 struct Heading {
   std::string title;  // "lenet5, training, batch 200"
-  std::string about;  // what else was set: "fp32, fashion-mnist, adam, cpu, 2 threads, …, steps"
+  std::string about;  // the other settings: "fp32, fashion-mnist, adam, cpu, 2 threads, …, steps"
 };
 
-// Of a network with its batch, of a single op at all of its sizes.
+// Describes a network with its batch, or a single op at all of its sizes.
 Heading group_heading(const Axes& axes);
 // The same without the batch.
 Heading family_heading(const Axes& axes);
 
-// Which cells may be compared, and by how much they differ: paired ratios within rounds.
+// Which cells may be compared, and their differences: paired ratios within rounds.
 
-// Below it a sample has no interval.
+// With fewer rounds a sample has no interval.
 inline constexpr std::size_t rounds_for_interval = 6;
 
 // A ratio of times, a / b, over the rounds that count in both.
@@ -41,30 +41,30 @@ struct PairedRatio {
   std::optional<double> confidence{};
   int n = 0;  // rounds
 
-  // Whether the interval, or below six rounds each single ratio, lies above 1.
+  // Whether the interval is above 1; below six rounds, whether every ratio is above 1.
   bool above_one() const { return (lower ? *lower : least) > 1; }
   bool below_one() const { return (upper ? *upper : greatest) < 1; }
 };
-// Time a step of `a` over that of `b`; nothing where no round is shared or a cell is not clean.
+// Step time of `a` over that of `b`; nothing if no round is shared or a cell is not clean.
 std::optional<PairedRatio> time_ratio(const CellReport& a, const CellReport& b);
-// A metric of `a` over that of `b`, of the forks behind both metrics, so that flags do not matter; nothing where no
+// A metric of `a` over that of `b`, for the forks of both metrics, so that flags do not matter; nothing if no
 // round has both.
 std::optional<PairedRatio> metric_ratio(const CellReport& a, const CellReport& b, std::string_view metric);
 
-// Median time a step over the forks that count; nothing unless the cell may be ranked.
+// Median step time over the forks that count; nothing unless the cell may be ranked.
 std::optional<double> ranked_time(const CellReport& cell);
 
 struct AnalyzedFork {
   const Fork* fork = nullptr;
-  bool clean = false;    // its times count: ok, and not in a disturbed round
-  bool counted = false;  // one of those behind the cell's metrics
+  bool clean = false;    // its times count: it is ok and not in a disturbed round
+  bool counted = false;  // one of the forks of the cell's metrics
   std::optional<ForkTime> time{};
-  // How far the fork's time a step, and the quantiles 0.1 and 0.9 over its steady blocks, lie from the cell's
-  // median over forks that are ok: 0.1 is 10 % above it.
+  // Distances of the fork's step time, and of the quantiles 0.1 and 0.9 over its steady blocks, from the
+  // cell's median over forks that are ok: 0.1 means 10 % above it.
   std::optional<double> off{}, off_low{}, off_high{};
   std::map<int, double> epochs{};            // epoch -> seconds in its timed blocks
   std::optional<double> training_seconds{};  // compilation and all epochs
-  std::map<std::string, double> accuracy{};  // split -> of its last evaluation
+  std::map<std::string, double> accuracy{};  // split -> value of its last evaluation
 
   // Seconds of training until the end of an epoch, compilation included.
   double seconds_until(int epoch) const;
@@ -80,74 +80,76 @@ struct CurvePoint {
 struct AnalyzedPublished {
   const Published* published = nullptr;
   std::optional<std::size_t> other{};  // the cell that a ratio is to
-  // Of a ratio the same of the two cells, paired within rounds; with n = 0 of the two values, where no round has the
-  // metric of both (what was planned).
+  // For a ratio: the same ratio of the two cells, paired within rounds; with n = 0 the ratio of the two
+  // values, if no round has the metric of both (planned values).
   std::optional<PairedRatio> measured{};
-  std::optional<double> samples_per_second{};  // what was published of a step, as a rate
+  std::optional<double> samples_per_second{};  // the published step time, as a rate
 };
 
 struct AnalyzedCell {
   const CellReport* cell = nullptr;
   std::size_t report = 0, group = 0;
-  std::string series{};          // "onednn graph"; of several reports "onednn graph @ label"
+  std::string series{};          // "onednn graph"; with several reports "onednn graph @ label"
   bool clean = false;            // it may be ranked
-  std::optional<double> time{};  // seconds a step, by which it is ranked
-  // From 1, in its group. Cells whose ratio to the one before is not clear of 1 share its rank.
+  std::optional<double> time{};  // seconds for each step, by which it is ranked
+  // From 1, within its group. A cell has the rank of the previous one if their ratio does not differ clearly
+  // from 1.
   std::optional<int> rank{};
   bool tied = false;                   // another cell has the same rank
-  std::optional<std::size_t> base{};   // of its group and report, see AnalyzedGroup::baselines
+  std::optional<std::size_t> base{};   // the base of its group and report, see AnalyzedGroup::baselines
   std::optional<PairedRatio> ratio{};  // of times, to the base
-  bool taxed = false;                  // the ratio is a framework's to a bare library
-  // Of times, to the fastest of the group; with n = 0 of the medians, where they share no round.
+  bool taxed = false;                  // the ratio compares a framework with a bare library
+  // Ratio of times to the fastest of the group; with n = 0 the ratio of the medians, if they share no round.
   std::optional<PairedRatio> to_fastest{};
   std::vector<AnalyzedFork> forks{};
-  std::vector<CurvePoint> train_loss{};  // after each epoch that every fork that is ok has evaluated
+  std::vector<CurvePoint> train_loss{};  // after each epoch that every ok fork has evaluated
   std::vector<CurvePoint> epoch_time{};
   std::optional<double> first_epoch_ratio{};  // the first epoch over the mean of the later ones
   std::optional<double> spread{};             // of forks that count: (slowest - fastest) / median
-  // The least time that one step takes by the machine's bandwidth, and by its arithmetic.
+  // The minimum time of a step by the machine's bandwidth, and by its arithmetic.
   std::optional<double> memory_limit{}, arithmetic_limit{};
   std::optional<Timeline> timeline{};  // of the first fork that is ok and was sampled
   std::vector<AnalyzedPublished> published{};
 };
 
-// The cells of all reports that may be compared.
+// The comparable cells of all reports.
 struct AnalyzedGroup {
   std::string title{};
   Heading heading{};
   std::size_t family = 0;
   bool is_op = false;
   std::vector<std::size_t> cells{};  // in the order of the reports
-  int rounds = 0;  // the least number of rounds that two ranked neighbors share; 0: no two are ranked
-  std::vector<std::size_t> in_rank{};  // ranked ones by time, then those that were timed, then the others
-  // Per report what its others are measured against: the fastest ranked cell of a bare library, else of all.
+  int rounds = 0;  // the minimum of rounds that two ranked neighbors share; 0: fewer than two are ranked
+  std::vector<std::size_t> in_rank{};  // first ranked cells by time, then timed cells, then the others
+  // For each report, the cell that the others are compared with: the fastest ranked cell of a bare library,
+  // else of all.
   std::vector<std::optional<std::size_t>> baselines{};
 };
 
-// How many times as long as the leader a series takes, over the sizes that both have.
+// The time of a series over that of the leader, over the sizes that both have.
 struct Follower {
   std::string series{};
   double low = 0, high = 0;
 };
 struct Leader {
   std::string series{};
-  int wins = 0, sizes = 0;  // it is the fastest at so many of the sizes with two ranked cells or more
+  int wins = 0, sizes = 0;  // it is the fastest at `wins` of the `sizes` with two or more ranked cells
   bool sure = true;         // every ratio has an interval
   std::vector<Follower> followers{};  // the nearest first
 };
 
-// Groups that differ in nothing but the batch, or the size of an op.
+// Groups that differ only in the batch, or in the size of an op.
 struct AnalyzedFamily {
   std::string title{};
   Heading heading{};
   bool is_op = false;
   std::vector<std::size_t> groups{};
-  std::optional<Leader> leader{};  // nothing where no group has two ranked cells
+  std::optional<Leader> leader{};  // nothing if no group has two ranked cells
 };
 
 // A program whose memory plan is known.
 struct AnalyzedPlan {
-  std::size_t cell = 0;         // the first that has it; the plan is of the graph, whatever executes it
+  std::size_t cell = 0;         // the first cell with it; the plan depends on the graph, not on the backend
   std::int64_t persistent = 0;  // bytes that outlive a step, the minimum over backends; 0: not known
 };
 
@@ -162,12 +164,12 @@ struct Analysis {
   const CellReport& report_cell(std::size_t i) const { return *cells[i].cell; }
 };
 
-// Cells of several reports were not run in the same rounds: they share groups, and are not paired. `labels`
-// name the reports, one each; a single one needs none. The reports must outlive the result.
+// Cells of several reports were not run in the same rounds: they share groups, but are not paired. `labels`
+// has one name for each report; a single report needs none. The reports must outlive the result.
 Analysis analyze(std::span<const Report> reports, std::span<const std::string> labels = {});
 Analysis analyze(const Report& report);
 
-// "onednn graph", with the layout where it is not the backend's own.
+// "onednn graph", with the layout if it is not the backend's own.
 std::string short_name(const CellReport& cell);
 
 }  // namespace assay

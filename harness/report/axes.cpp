@@ -27,7 +27,7 @@ T number_in(std::string_view text) {
 
 const Axis& require_axis(std::string_view name) {
   if (const Axis* axis = find_axis(name)) return *axis;
-  throw std::out_of_range(fmt::format("there is no axis '{}'", name));
+  throw std::out_of_range(fmt::format("unknown axis '{}'", name));
 }
 
 std::string one_spelling(const Axis& axis, std::string_view text) {
@@ -76,7 +76,7 @@ std::string spelt(std::string_view pattern, const Axis& axis, std::string_view v
   return fmt::format(fmt::runtime(pattern), value, axis.name());
 }
 
-// The rows in order, with one more for each axis that a report names and this program does not know.
+// The rows in order, with one more for each axis of a report that this program does not know.
 class Rows {
  public:
   explicit Rows(const Axes& axes) : order_(axes_in_order()) {
@@ -249,7 +249,7 @@ std::vector<std::string> title_words(const Axes& axes) {
     const std::string value = axis_text(*axis, axes);
     const std::string word =
         is_named(*axis, axes) && !value.empty() ? spelt(axis->title, *axis, value) : std::string();
-    // What the id writes without a separator belongs to the word before: "harness w4".
+    // A part of the id without a separator belongs to the previous word: "harness w4".
     if (!axis->id.starts_with('/'))
       words.back() += word.empty() ? "" : " " + word;
     else
@@ -271,7 +271,7 @@ std::string axis_options(const Axes& axes) {
   const Rows order(axes);
   for (const Axis* axis : order)
     if (axis->identity == Identity::always && axis->applies_to(axes.kind())) add(*axis);
-  // Those with a field of their own come last, as in older reports.
+  // Axes with their own field come last, as in older reports.
   for (const bool field : {false, true})
     for (const Axis* axis : order)
       if (axis->identity == Identity::if_set && axis->has_field() == field && is_named(*axis, axes))

@@ -11,7 +11,7 @@ template <typename T>
 nlohmann::json schema_of_field(SchemaMaker& maker, T Axes::*) {
   return maker.of<T>();
 }
-// Where there is no value there is no field either.
+// An absent value has no field.
 template <typename T>
 nlohmann::json schema_of_field(SchemaMaker& maker, std::optional<T> Axes::*) {
   return maker.of<T>();
@@ -53,10 +53,10 @@ nlohmann::json schema_of(Of<Axes>) {
   }
   properties["variant"] = maker.of<std::map<std::string, std::string>>();
   properties["variant"]["description"] = fmt::format(
-      "The axes {} by the name of their option, where they differ from the default or the workload's own: "
+      "The axes {} by the name of their option, if they differ from the default or the workload's own value: "
       "`{{\"schedule\": \"every:10x0.9\"}}`.",
       others);
-  return {{"description", "What identifies the cell within the report."},
+  return {{"description", "The values that identify the cell within the report."},
           {"type", "object"},
           {"properties", std::move(properties)},
           {"required", std::move(required)}};

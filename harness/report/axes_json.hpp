@@ -15,7 +15,7 @@ namespace assay {
 
 nlohmann::json encode(const Axes& axes);
 nlohmann::json schema_of(Of<Axes>);
-// What holds for an axis apart from its type.
+// The rules of an axis apart from its type.
 FieldRules axis_rules(const Axis& axis);
 
 template <typename Node>
@@ -34,7 +34,7 @@ void decode_with(const Decoder<Node>& decoder, const Node& node, const JsonPlace
           [&](auto field) {
             if constexpr (!std::is_same_v<decltype(field), std::monostate>) {
               auto& value = axes.*field;
-              // A field that is there has a value.
+              // A field that exists has a value.
               if constexpr (is_optional<std::remove_reference_t<decltype(value)>>)
                 decoder.read(item, at, value.emplace());
               else
@@ -44,7 +44,7 @@ void decode_with(const Decoder<Node>& decoder, const Node& node, const JsonPlace
           },
           axis.field);
     }
-    if (decoder.refuses_unknown()) decoder.refuse_unknown(at, key);
+    if (decoder.rejects_unknown()) decoder.reject_unknown(at, key);
   });
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (table[i].has_field() && table[i].applies != AppliesTo::op && !seen[i])

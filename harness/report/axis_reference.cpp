@@ -26,11 +26,11 @@ std::string values_of(const Axis& axis) {
   return std::string(option.type == OptionType::flag ? "`true`, `false`" : "text");
 }
 
-// How a cell's id spells it.
+// The spelling in a cell's id.
 std::string spelling_of(const Axis& axis) {
   const std::string value = axis.option.placeholder.empty() ? "STEPS" : "X";
   const std::string text = fmt::format(fmt::runtime(axis.id), value, axis.name());
-  return fmt::format("`{}`{}", text, axis.identity == Identity::if_set || axis.matters ? " where set" : "");
+  return fmt::format("`{}`{}", text, axis.identity == Identity::if_set || axis.matters ? " if set" : "");
 }
 
 }  // namespace
@@ -40,11 +40,12 @@ std::string axis_reference() {
       "# Axes\n\n"
       "<!-- Made from the table in harness/report/axis_table.cpp by\n"
       "`ASSAY_WRITE_DOCS=1 build/dev/report_test --gtest_filter='AxisReference.*'`. -->\n\n"
-      "What identifies a cell. Each axis but `measure` is the option `--NAME` of `assay run`, `check` and `ab`, and the "
-      "key\nNAME of a config; several values, with commas or as a JSON list, make as many cells.\n\n"
-      "- **applies to**: in cells of another kind the axis is refused.\n"
-      "- **in the id**: how the cell's id spells it. \"Where set\": only where the value makes a difference and is not the\n"
-      "  default or the workload's own, so that ids stay readable.\n"
+      "These values identify a cell.\n"
+      "Each axis except `measure` is the option `--NAME` of `assay run`, `check` and `ab`, and the key NAME of a\n"
+      "config; each of several values, with commas or as a JSON list, makes its own cells.\n\n"
+      "- **applies to**: cells of another kind reject the axis.\n"
+      "- **in the id**: its spelling in the cell's id. \"If set\": only if the value has an effect and is not the\n"
+      "  default or the workload's own value, so that ids stay readable.\n"
       "- **report**: the field of a cell in the report, and the CSV column.\n\n"
       "| axis | values | default | applies to | in the id | report | |\n"
       "|---|---|---|---|---|---|---|\n";

@@ -25,7 +25,7 @@ void judge_forks(Violations& violations, const CellReport& cell) {
   std::set<int> rounds;
   for (const Fork& fork : cell.forks) {
     Violations inner = violations.within(fmt::format("fork of round {}", fork.round));
-    if (!rounds.insert(fork.round).second) inner.add("there is another fork of this round");
+    if (!rounds.insert(fork.round).second) inner.add("a second fork of this round");
     judge_fork(inner, fork);
     violations.take(inner);
   }
@@ -38,12 +38,12 @@ void judge_metric(Violations& violations, const std::string& name, const Metric&
   if (!metric.value && metric.reason.empty()) add("is null without a reason");
   if (metric.value && !std::isfinite(*metric.value)) add("is not finite");
   const int bounds = metric.lower.has_value() + metric.upper.has_value() + metric.confidence.has_value();
-  if (bounds != 0 && bounds != 3) add("has not all of lower, upper and confidence");
+  if (bounds != 0 && bounds != 3) add("must have all of lower, upper and confidence, or none");
   if (bounds != 0 && metric.n < 6)
     add(fmt::format("has bounds from {} forks; below six they are null", metric.n));
   if (metric.lower && metric.upper && metric.value &&
       !(*metric.lower <= *metric.value && *metric.value <= *metric.upper))
-    add(fmt::format("value {} lies outside its bounds {} to {}", *metric.value, *metric.lower,
+    add(fmt::format("value {} is outside of its bounds {} to {}", *metric.value, *metric.lower,
                     *metric.upper));
   if (metric.confidence && !(*metric.confidence > 0 && *metric.confidence < 1))
     add(fmt::format("confidence {} is outside 0 to 1", *metric.confidence));
@@ -60,16 +60,16 @@ void judge_equivalence(Violations& violations, const CellReport& cell) {
   double worst = 0;
   for (const TensorVerdict& tensor : equivalence.tensors) {
     if (!names.insert(tensor.name).second)
-      violations.add(fmt::format("tensor {} is judged twice", tensor.name));
+      violations.add(fmt::format("tensor {} is listed twice", tensor.name));
     worst = std::isnan(tensor.ratio) ? tensor.ratio : std::max(worst, tensor.ratio);
     if (std::isnan(worst)) break;
   }
   for (const Ties& ties : equivalence.ties) {
     if (ties.tipped > ties.elements)
-      violations.add(fmt::format("{} elements of {} tipped, of {}", ties.tipped, ties.op, ties.elements));
+      violations.add(fmt::format("{} elements of {} are on another side, but there are only {}", ties.tipped,
+                                 ties.op, ties.elements));
   }
-  if (equivalence.passed && !equivalence.checked)
-    violations.add("equivalence passed without having been checked");
+  if (equivalence.passed && !equivalence.checked) violations.add("equivalence passed but was not checked");
   if (equivalence.passed && !(worst <= 1 && equivalence.worst <= 1))
     violations.add(fmt::format("equivalence passed with a ratio of {} to the bound",
                                std::max(worst, equivalence.worst)));
@@ -77,37 +77,37 @@ void judge_equivalence(Violations& violations, const CellReport& cell) {
     violations.add("equivalence did not pass, without a reason");
   if (!equivalence.tensors.empty() && !std::isnan(worst) &&
       std::abs(worst - equivalence.worst) > 1e-9 * worst)
-    violations.add(fmt::format("worst is {}, its tensors say {}", equivalence.worst, worst));
+    violations.add(fmt::format("worst is {}, but its tensors give {}", equivalence.worst, worst));
   if (cell.status == Status::ok && equivalence.checked && !equivalence.passed)
-    violations.add("is ok, and its equivalence check failed: it should be wrong_result");
+    violations.add("is ok, but its equivalence check failed: it should be wrong_result");
   if (cell.status == Status::wrong_result && equivalence.passed)
-    violations.add("is wrong_result, and its equivalence check passed");
+    violations.add("is wrong_result, but its equivalence check passed");
 }
 
 void judge_cell(Violations& violations, const CellReport& cell) {
   if (const std::string id = cell_id(cell.axes); cell.id != id)
-    violations.add(fmt::format("its axes make the id {}", id));
+    violations.add(fmt::format("the id does not match its axes, which give {}", id));
   if (cell.axes.batch < 1) violations.add(fmt::format("batch {}", cell.axes.batch));
   if (cell.axes.threads < 1) violations.add(fmt::format("{} threads", cell.axes.threads));
   if (cell.status != Status::ok && cell.reason.empty())
     violations.add(fmt::format("is {} without a reason", to_string(cell.status)));
   judge_code(violations, cell.status, cell.reason_code);
   if (cell.status == Status::wrong_result && has_value(cell))
-    violations.add("is wrong_result, and has metrics: a wrong computation is not timed");
+    violations.add("is wrong_result, but has metrics: a wrong computation must not be timed");
   if (cell.status == Status::ok && has_value(cell) && ok_forks(cell).empty())
-    violations.add("is ok with metrics and without one fork that is ok");
+    violations.add("is ok and has metrics, but no fork is ok");
   for (const auto& [name, metric] : cell.metrics) {
     judge_metric(violations, name, metric);
-    const int n = is_planned(name) ? 1 : static_cast<int>(forks_behind(cell, name).size());
+    const int n = is_planned(name) ? 1 : static_cast<int>(forks_of_metric(cell, name).size());
     if (metric.value && metric.n != n)
-      violations.add(fmt::format("metric {}: n is {}, {} forks count", name, metric.n, n));
+      violations.add(fmt::format("metric {}: n is {}, but {} forks count", name, metric.n, n));
   }
   if (cell.flags != quality_flags(cell.forks))
-    violations.add(fmt::format("its flags are [{}], those of its forks make them [{}]",
-                               fmt::join(cell.flags, ", "), fmt::join(quality_flags(cell.forks), ", ")));
+    violations.add(fmt::format("its flags are [{}], but its forks give [{}]", fmt::join(cell.flags, ", "),
+                               fmt::join(quality_flags(cell.forks), ", ")));
   for (const Published& published : cell.published)
     if (!published.value && published.statement.empty())
-      violations.add(fmt::format("published {} has neither value nor statement", published.metric));
+      violations.add(fmt::format("published {} has neither a value nor a statement", published.metric));
   judge_equivalence(violations, cell);
   judge_forks(violations, cell);
   judge_sums(violations, cell);

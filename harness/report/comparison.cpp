@@ -22,9 +22,9 @@ ByRound counted_times(const CellReport& cell) {
   return times;
 }
 
-// A run may look at its ratios after each round and add rounds until they are clear. So that the chance of an
-// interval without the true ratio stays below 5 % over all looks, the first (six rounds, 3.1 %) takes most of it, and
-// later ones 0.4 % each, of which Rounds takes no more than four.
+// A run may check its ratios after each round and add rounds until they are clear. To keep the chance of an
+// interval without the true ratio below 5 % over all checks, the first check (six rounds, 3.1 %) uses most of
+// it; later ones use 0.4 % each, and Rounds makes at most four of them.
 constexpr double confidence_of_looks = 0.996;
 
 std::optional<Interval> ratio_interval(const std::vector<double>& ratios) {
@@ -56,10 +56,10 @@ std::optional<PairedRatio> paired(const ByRound& a, const ByRound& b) {
   return out;
 }
 
-// Of the forks that the metric is over.
+// Values for the forks of the metric.
 ByRound values_by_round(const CellReport& cell, std::string_view metric) {
   ByRound values;
-  for (const Fork* fork : forks_behind(cell, metric))
+  for (const Fork* fork : forks_of_metric(cell, metric))
     if (const auto value = fork_metric(cell, *fork, metric)) values[fork->round] = *value;
   return values;
 }

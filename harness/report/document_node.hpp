@@ -36,10 +36,10 @@ class DocumentNode {
     }
   }
   std::size_t size() const {
-    constexpr std::size_t most = 0xFFFFFF;  // simdjson counts no further
+    constexpr std::size_t max_counted = 0xFFFFFF;  // simdjson does not count further
     if (is_object()) return simdjson::dom::object(value_).size();
     const simdjson::dom::array list(value_);
-    if (list.size() < most) return list.size();
+    if (list.size() < max_counted) return list.size();
     std::size_t count = 0;
     for ([[maybe_unused]] const simdjson::dom::element item : list) ++count;
     return count;

@@ -45,7 +45,7 @@ std::optional<std::string> machine_fingerprint(const Json& environment) {
 std::string machine_text(const Json& environment) {
   const Json model = field_at(environment, "/cpu/model"), allowed = field_at(environment, "/cpu/allowed");
   std::string text = fmt::format("{} logical CPUs of {}", allowed.is_number() ? allowed.dump() : "some",
-                                 model.is_string() ? model.get<std::string>() : "a processor not known");
+                                 model.is_string() ? model.get<std::string>() : "an unknown processor");
   for (const Json& gpu : gpu_models(environment))
     if (gpu.is_string()) text += ", " + gpu.get<std::string>();
   return text;
@@ -59,10 +59,10 @@ struct ComparedField {
   const char* what;
   const char* pointer;
   bool hard;
-  const char* of_each = nullptr;  // of a list: this field of each entry is compared, and no other
+  const char* of_each = nullptr;  // for a list: compare only this field of each entry
 };
 constexpr const char* gpu_driver = "the GPUs' driver";
-// Never a host name, a frequency or an uptime: they split one machine into many.
+// Never compare a host name, a frequency or an uptime: they make one machine look like many.
 constexpr ComparedField compared_rows[] = {
     {"the processor", "/cpu/model", true},
     {"its architecture", "/cpu/architecture", true},
@@ -102,7 +102,7 @@ bool any_on_cuda(const Report& report, const std::set<std::string>& shared) {
   });
 }
 
-// "<backend>" and "<backend>: <library>" to version, of the cells that `shared` names.
+// Versions of "<backend>" and "<backend>: <library>", for the cells in `shared`.
 std::map<std::string, std::string> versions(const Report& report, const std::set<std::string>& shared) {
   std::map<std::string, std::string> found;
   for (const CellReport& cell : report.cells) {
@@ -175,7 +175,7 @@ std::vector<EnvironmentDifference> environment_differences(const Report& base, c
     found.push_back({"whether forks share a process", style(base), style(current), true});
   const auto built = [](const Report& report) { return shown(field_at(report.run, "/dirty")); };
   if (built(base) != built(current))
-    found.push_back({"whether the sources had changes of their own", built(base), built(current), false});
+    found.push_back({"whether the sources had local changes", built(base), built(current), false});
   return found;
 }
 

@@ -17,12 +17,13 @@ void judge_blocks(Violations& violations, const Fork& fork) {
     const auto add = [&](const std::string& what) { violations.add(fmt::format("block {}: {}", i, what)); };
     if (block.end_ns <= block.begin_ns)
       add(fmt::format("ends at {} ns, begins at {} ns", block.end_ns, block.begin_ns));
-    if (block.begin_ns < last_end) add("begins before the block before it ends");
+    if (block.begin_ns < last_end) add("begins before the previous block ends");
     if (block.end_ns > block.begin_ns && 1e-9 * static_cast<double>(block.wait_ns) > block_seconds(block))
       add(fmt::format("waits {} ns for the loader, longer than it lasts", block.wait_ns));
     if (block.wait_ns < 0) add("waits a negative time");
     if (block.steps < 1) add(fmt::format("has {} steps", block.steps));
-    if (block.kind == BlockKind::warm_up && timed && block.epoch == 0) add("warms up after a timed block");
+    if (block.kind == BlockKind::warm_up && timed && block.epoch == 0)
+      add("is a warm-up after a timed block");
     timed |= block.kind == BlockKind::timed;
     last_end = block.end_ns;
   }
@@ -41,7 +42,7 @@ void judge_evaluations(Violations& violations, const Fork& fork) {
     if (!(evaluation.seconds >= 0)) add(fmt::format("took {} s", evaluation.seconds));
     const double right = evaluation.accuracy * static_cast<double>(evaluation.samples);
     if (std::abs(right - std::round(right)) > 1e-6 * static_cast<double>(evaluation.samples) + 1e-6)
-      add(fmt::format("accuracy {} is no whole number of its {} samples", evaluation.accuracy,
+      add(fmt::format("accuracy {} is not a whole number of its {} samples", evaluation.accuracy,
                       evaluation.samples));
   }
 }
@@ -76,7 +77,7 @@ void judge_fork(Violations& violations, const Fork& fork) {
   std::int64_t last = INT64_MIN;
   for (const MachineSample& sample : fork.samples) {
     if (sample.time_ns < last)
-      violations.add(fmt::format("the sample at {} ns stands after a later one", sample.time_ns));
+      violations.add(fmt::format("the sample at {} ns comes after a later one", sample.time_ns));
     last = sample.time_ns;
     judge_gpu(violations, sample);
   }

@@ -39,13 +39,13 @@ std::optional<ForkTime> fork_time(const Fork& fork) {
 
 namespace {
 
-// What the forks of a round saw.
+// The observations of a round's forks.
 struct Votes {
   int forks = 0, stolen = 0;
   bool disturbed = false;
 };
 
-// Of one fork alone nobody can tell a hypervisor that takes from a program that often waits for it.
+// A single fork cannot show whether the hypervisor takes time or the program often waits for it.
 bool was_disturbed(const Votes& votes) {
   return votes.disturbed || (votes.stolen > 1 && 2 * votes.stolen > votes.forks);
 }

@@ -8,9 +8,9 @@ namespace assay {
 namespace {
 
 constexpr double utilisation_ns = 1e9;  // the longest of NVML's sample periods
-constexpr double least_covered = 0.9;
+constexpr double min_covered = 0.9;
 
-// Why the fork has no reading at all; empty: it has.
+// Why the fork has no reading at all; empty if it has one.
 std::string not_sampled(const Fork& fork) {
   if (!fork.gpu) return "the GPU was not sampled";
   return fork.gpu->reason;
@@ -31,7 +31,7 @@ bool is_in(const std::vector<const Block*>& blocks, std::int64_t time) {
                      [time](const Block* block) { return block->begin_ns <= time && time <= block->end_ns; });
 }
 
-// The share of the time before `end` in which steps ran, of any kind.
+// The share of the time before `end` in which steps of any kind ran.
 double share_of_steps(const Fork& fork, std::int64_t end) {
   double covered = 0;
   for (const Block& block : fork.blocks) {
@@ -67,7 +67,7 @@ double counter_at(const std::vector<Energy>& counter, std::int64_t time) {
 
 ForkValue peak(const Fork& fork, const std::optional<std::int64_t>& bytes, const char* field) {
   if (bytes) return {static_cast<double>(*bytes), ""};
-  return {{}, missing(fork, field, "the worker ended before the GPU was looked at")};
+  return {{}, missing(fork, field, "the worker ended before the GPU was sampled")};
 }
 
 }  // namespace
@@ -87,16 +87,16 @@ ForkValue gpu_utilisation(const Fork& fork) {
   bool seen = false;
   for (const MachineSample* sample : timed_gpu_samples(fork)) {
     seen = seen || sample->gpu->utilisation;
-    if (share_of_steps(fork, sample->time_ns) < least_covered) continue;
+    if (share_of_steps(fork, sample->time_ns) < min_covered) continue;
     if (!sample->gpu->utilisation)
-      return {{}, missing(fork, "gpu_utilisation", "a sample lacks it and no reason was kept")};
+      return {{}, missing(fork, "gpu_utilisation", "a sample lacks it without a reason")};
     sum += *sample->gpu->utilisation;
     ++count;
   }
   if (count > 0) return {sum / count, ""};
   const char* too_short =
-      "the timed blocks are too short: NVML's utilisation is over up to a second before a sample, and none "
-      "had only steps in it; more --blocks or --block-seconds";
+      "the timed blocks are too short: NVML's utilisation covers up to a second before a sample, and no sample "
+      "covered only steps; use more --blocks or --block-seconds";
   return {{}, seen ? too_short : missing(fork, "gpu_utilisation", too_short)};
 }
 
@@ -104,7 +104,7 @@ ForkValue gpu_power(const Fork& fork) {
   if (std::string why = not_sampled(fork); !why.empty()) return {{}, why};
   const auto counter = counter_of(fork);
   const char* too_short =
-      "the timed blocks are too short, or lie outside the samples: two samples must fall into them; more "
+      "the timed blocks are too short, or are outside of the samples: they must contain two samples; use more "
       "--blocks or --block-seconds";
   if (counter.empty()) return {{}, missing(fork, "gpu_energy_joules", too_short)};
   const auto blocks = steady_blocks(fork);
@@ -119,8 +119,8 @@ ForkValue gpu_power(const Fork& fork) {
     covered += 1e-9 * nanoseconds(from, to);
     joules += counter_at(counter, to) - counter_at(counter, from);
   }
-  if (inside < 2 || covered < least_covered * all) return {{}, missing(fork, "gpu_energy_joules", too_short)};
-  if (joules < 0) return {{}, "NVML's energy counter ran backwards: the driver was loaded anew"};
+  if (inside < 2 || covered < min_covered * all) return {{}, missing(fork, "gpu_energy_joules", too_short)};
+  if (joules < 0) return {{}, "NVML's energy counter ran backwards: the driver was loaded again"};
   return {joules / covered, ""};
 }
 

@@ -1,4 +1,4 @@
-// What a fork did to the GPU while its steps were timed, from the samples of NVML that the conductor took.
+// The GPU during the timed steps of a fork, from the NVML samples of the conductor.
 #pragma once
 
 #include <optional>
@@ -15,16 +15,17 @@ struct ForkValue {
   std::string reason;
 };
 
-// 0..1: the mean of the samples that were taken during the timed blocks with a second of steps, warm-up
-// included, before them: NVML's utilisation is over up to a second that has passed.
+// 0..1: the mean of the samples in the timed blocks that follow at least a second of steps, including
+// warm-up: NVML's utilisation covers up to the last second.
 ForkValue gpu_utilisation(const Fork& fork);
-// Watts over the timed blocks, by the energy counter, interpolated between samples at each block's ends. Null
-// where two samples do not fall into the blocks or less than 0.9 of their time lies between samples.
+// Watts over the timed blocks, from the energy counter, interpolated between samples at the ends of each
+// block. Null if the blocks contain fewer than two samples or if less than 0.9 of their time is between
+// samples.
 ForkValue gpu_power(const Fork& fork);
-// Joules a step: the power times the seconds of the timed blocks over their steps.
+// Joules for each step: the power times the seconds of the timed blocks over their steps.
 ForkValue gpu_energy(const Fork& fork);
-// Bytes, the most that was seen from the worker's start to the end of its steps: of the worker and the
-// processes below it, and of all that uses the GPU.
+// Maximum in bytes, from the worker's start to the end of its steps: of the worker and the processes below
+// it, and of all processes on the GPU.
 ForkValue device_peak_memory(const Fork& fork);
 ForkValue device_peak_used(const Fork& fork);
 

@@ -41,7 +41,7 @@ std::string machine_words(const Axes& axes) {
   return fmt::format("{}, {}", to_string(axes.device), plural(axes.threads, "thread"));
 }
 
-// fp32 is not worth a word in the title.
+// The title does not mention fp32, because it is the default.
 std::string titled(const Axes& axes, std::string_view task) {
   std::string title = fmt::format("{}, {}", axes.workload, task);
   if (axes.precision != PrecisionKind::fp32) title += fmt::format(", {}", to_string(axes.precision));

@@ -19,14 +19,14 @@ void judge_run(Violations& violations, const Report& report) {
   if (!text("start").empty() && !text("end").empty() && text("end") < text("start"))
     violations.add(fmt::format("the run ends at {}, before it starts at {}", text("end"), text("start")));
   if (complete && run.contains("end") && text("end").empty())
-    violations.add("the run is complete and has no end");
+    violations.add("the run is complete but has no end");
   if (complete)
     for (const CellReport& cell : report.cells)
       if (cell.status == Status::interrupted)
-        violations.add(fmt::format("the run is complete, and {} is interrupted", cell.id));
+        violations.add(fmt::format("the run is complete, but {} is interrupted", cell.id));
 }
 
-// Rounds are what makes ratios paired: a round has one seed, the same for every backend.
+// Ratios are paired by rounds: a round has one seed, the same for every backend.
 void judge_rounds(Violations& violations, const Report& report) {
   std::map<int, std::uint64_t> seeds;
   for (const CellReport& cell : report.cells)
@@ -44,14 +44,14 @@ void judge_order(Violations& violations, const Report& report) {
   for (const CellReport& cell : report.cells)
     for (const Fork& fork : cell.forks) {
       if (fork.session && !(*fork.session >= 0 && static_cast<std::size_t>(*fork.session) < sessions))
-        violations.add(fmt::format("round {} of {} is of session {}, the run has {} of them", fork.round,
+        violations.add(fmt::format("round {} of {} is of session {}, but the run has {} sessions", fork.round,
                                    cell.id, *fork.session, sessions));
       if (fork.order && !taken.insert(*fork.order).second)
         violations.add(fmt::format("two forks have the order {} ({})", *fork.order, cell.id));
     }
 }
 
-// A tenth above the measured peak is what the best of two honest products may differ by.
+// Two correct measurements of the peak may differ by a tenth.
 void judge_peak(Violations& violations, const CellReport& cell) {
   constexpr double over_peak = 1.1;
   const auto rate = cell.metrics.find("flops_per_second");
@@ -77,7 +77,7 @@ std::vector<std::string> invariant_violations(const Report& report) {
   std::set<std::string> ids;
   for (const CellReport& cell : report.cells) {
     Violations one(cell.id.substr(0, 200));
-    if (!ids.insert(cell.id).second) one.add("the id stands twice");
+    if (!ids.insert(cell.id).second) one.add("the id is a duplicate");
     judge_cell(one, cell);
     judge_peak(one, cell);
     all.take(one);

@@ -1,4 +1,4 @@
-// What a schema cannot say of a report: the numbers must agree with each other.
+// Rules of a report that a schema cannot express: the numbers must agree with each other.
 #pragma once
 
 #include <string>
@@ -9,16 +9,17 @@
 
 namespace assay {
 
-// Each as "<cell id>: what is wrong"; empty when the report holds together. Pure; any Report is judged.
+// Returns each violation as "<cell id>: what is wrong"; empty if the report is consistent. Pure; accepts any
+// Report.
 std::vector<std::string> invariant_violations(const Report& report);
 
-// Whether the cell may be ranked against others: ok, proven equivalent (or the oracle itself), no quality
+// Whether the cell may be ranked: it is ok, proven equivalent (or the oracle itself), and has no quality
 // flag.
 bool is_clean(const CellReport& cell);
 
-// The invariants by the thing that they judge; invariants.cpp calls them all.
+// The invariants, grouped by their subject; invariants.cpp calls them all.
 
-// Collects what is wrong under the name of what is judged.
+// Collects violations under the name of their subject.
 class Violations {
  public:
   explicit Violations(std::string subject) : subject_(std::move(subject)) {}
@@ -35,13 +36,13 @@ class Violations {
   std::vector<std::string> found_;
 };
 
-// Of a fork or a cell: the code belongs to the status.
+// For a fork or a cell: the code must belong to the status.
 void judge_code(Violations& violations, Status status, ReasonCode code);
 void judge_fork(Violations& violations, const Fork& fork);
 void judge_cell(Violations& violations, const CellReport& cell);
 void judge_metric(Violations& violations, const std::string& name, const Metric& metric);
 void judge_equivalence(Violations& violations, const CellReport& cell);
-// The metrics against the raw blocks and evaluations that they were made of.
+// Compares the metrics with the raw blocks and evaluations that they were made from.
 void judge_sums(Violations& violations, const CellReport& cell);
 
 }  // namespace assay

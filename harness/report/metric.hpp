@@ -1,4 +1,4 @@
-// A metric is data: printers know hints and no metric. metric_table.hpp lists the metrics.
+// A metric is data: printers use hints and do not know metrics. metric_table.hpp lists the metrics.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace assay {
 
-// How a value is best shown.
+// The best way to show a value.
 enum class Hint { duration, rate, ratio, percentage, bytes, count, energy, power, number };
 
 template <>
@@ -21,22 +21,22 @@ inline constexpr auto words<Hint> = std::array{
     Word{Hint::percentage, "percentage"}, Word{Hint::bytes, "bytes"}, Word{Hint::count, "count"},
     Word{Hint::energy, "energy"},         Word{Hint::power, "power"}, Word{Hint::number, "number"}};
 
-// One estimate with the interval that its forks allow. Serialised under its name, e.g. "samples_per_second".
+// One estimate with its interval over the forks. Serialised under its name, e.g. "samples_per_second".
 struct Metric {
   std::optional<double> value{};  // median over forks; absent: null in JSON, with `reason`
   std::string unit{};             // "s", "1/s", "FLOP/s", "B/s", "B", "1", "W", "J"
   std::optional<double>
       lower{};  // exact, distribution-free bounds of the median over forks; absent below six forks
   std::optional<double> upper{};
-  std::optional<double> confidence{};  // what the bounds attain, e.g. 0.96875
-  int n = 0;                           // forks behind the value
+  std::optional<double> confidence{};  // confidence of the bounds, e.g. 0.96875
+  int n = 0;                           // number of forks of the value
   Hint hint = Hint::number;
   std::string reason{};  // why the value is absent: "no GPU on this machine"
   bool operator==(const Metric&) const = default;
 };
 
-// Whether the metric is of the memory plan: computed before anything runs, so that it has a value without a
-// fork (and n is 1).
+// Whether the metric belongs to the memory plan: it is computed before anything runs, so it has a value
+// without a fork (and n is 1).
 inline bool is_planned(std::string_view name) { return name.starts_with("plan_"); }
 
 // Ordered by name; the name is the field's term: "epoch_time", "latency_p99".

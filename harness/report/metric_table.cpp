@@ -12,13 +12,13 @@ std::span<const MetricRow> metric_table() {
   // clang-format off
   static constexpr MetricRow rows[] = {
     {"step_time", "s", Hint::duration, lower, times, "step", "time",
-     "median over the timed blocks of seconds / steps; of more than one epoch without the first"},
+     "median over the timed blocks of seconds / steps; without the first epoch if there are more"},
     {"samples_per_second", "1/s", Hint::rate, higher, times, "samples/s", "", "batch / step_time"},
     {"latency_p50", "s", Hint::duration, lower, times, "p50", "",
-     "over the calls of task infer, each timed from one drained device to the next; from 2 calls on"},
-    {"latency_p90", "s", Hint::duration, lower, times, "p90", "", "the same, from 10 calls on"},
-    {"latency_p99", "s", Hint::duration, lower, times, "p99", "", "the same, from 100 calls on"},
-    {"latency_p99.9", "s", Hint::duration, lower, times, "p99.9", "", "the same, from 1000 calls on"},
+     "over the calls of task infer, each timed from one drained device to the next; needs 2 calls"},
+    {"latency_p90", "s", Hint::duration, lower, times, "p90", "", "the same; needs 10 calls"},
+    {"latency_p99", "s", Hint::duration, lower, times, "p99", "", "the same; needs 100 calls"},
+    {"latency_p99.9", "s", Hint::duration, lower, times, "p99.9", "", "the same; needs 1000 calls"},
     {"training_time", "s", Hint::duration, lower, others, "training", "",
      "compilation and all epochs, without their evaluations"},
     {"first_epoch_time", "s", Hint::duration, lower, others, "first epoch", "",
@@ -26,10 +26,10 @@ std::span<const MetricRow> metric_table() {
     {"epoch_time", "s", Hint::duration, lower, others, "epoch", "", "mean of the epochs after the first"},
     {"compile_time", "s", Hint::duration, lower, others, "compile", "", "seconds of the command `compile`"},
     {"start_time", "s", Hint::duration, lower, others, "start", "",
-     "from the start of the worker's process to its first word: its imports"},
+     "from the start of the worker's process to its first message: its imports"},
     {"time_outside_blocks", "s", Hint::duration, lower, others, "outside", "",
-     "seconds of the answer to `run`, by the conductor's clock, less all blocks and evaluations: staging, loading and what"
-     " else a worker does while nothing is timed"},
+     "seconds of the answer to `run`, by the conductor's clock, less all blocks and evaluations: staging, loading and the"
+     " other untimed work of the worker"},
     {"train_accuracy", "1", Hint::percentage, higher, others, "train acc", "", "of the last evaluation", true},
     {"first_epoch_accuracy", "1", Hint::percentage, higher, others, "epoch 1 acc", "",
      "on the validation split after epoch 1", true},
@@ -40,15 +40,15 @@ std::span<const MetricRow> metric_table() {
     {"validation_loss", "1", Hint::number, lower, others, "validation loss", "", "of the last evaluation", true},
     {"test_loss", "1", Hint::number, lower, others, "test loss", "", "of the last evaluation", true},
     {"distinct_final_states", "1", Hint::count, lower, others, "final states", "",
-     "different digests among the forks, of which all have one seed (--seed-per-round=false): 1 if every repeat ends"
+     "number of different digests among forks with the same seed (--seed-per-round=false): 1 if every repeat ends"
      " with the same bits", true},
     {"bytes_per_second", "B/s", Hint::rate, higher, only_ops, "bytes/s", "traffic",
      "work.bytes / step_time, of a single op"},
     {"flops_per_second", "FLOP/s", Hint::rate, higher, others, "FLOP/s", "arithmetic",
      "work.flops / step_time, the floating-point operations of the graph"},
     {"roofline_share", "1", Hint::percentage, higher, only_ops, "roofline", "of roofline",
-     "max(flops / peak_flops, bytes / copy_bandwidth) / step_time, of a single op; above 1 if caches serve"
-     " what the copy fetched from memory"},
+     "max(flops / peak_flops, bytes / copy_bandwidth) / step_time, of a single op; above 1 if caches hold data"
+     " that the copy read from memory"},
     {"loader_wait", "s", Hint::duration, lower, others, "loader wait", "",
      "median over the blocks of step_time of the seconds that a step waits for its batch"},
     {"kernel_time", "s", Hint::duration, lower, others, "kernels", "",
@@ -65,18 +65,18 @@ std::span<const MetricRow> metric_table() {
     {"device_peak_memory", "B", Hint::bytes, lower, others, "GPU memory", "",
      "the worker's maximum on the GPU", true},
     {"device_peak_used", "B", Hint::bytes, lower, others, "GPU in use", "",
-     "the GPU's maximum, of all that use it", true},
+     "the GPU's maximum, of all processes that use it", true},
     {"host_peak_rss", "B", Hint::bytes, lower, others, "host RSS", "", "maximum of the worker's process", true},
     {"energy", "J", Hint::energy, lower, others, "energy", "", "gpu_power * seconds per step"},
     {"plan_naive", "B", Hint::bytes, lower, memory_plans, "naive", "",
-     "the arena of a step if every tensor has bytes of its own"},
+     "the arena of a step if every tensor has its own bytes"},
     {"plan_in_place", "B", Hint::bytes, lower, memory_plans, "in place", "",
      "the arena if results overwrite operands that die there"},
     {"plan_co_share", "B", Hint::bytes, lower, memory_plans, "in place + co-share", "",
      "the arena if also tensors that never live together share bytes"},
     {"plan_saving", "1", Hint::ratio, higher, memory_plans, "saving", "", "plan_naive / plan_co_share"},
     {"plan_lower_bound", "B", Hint::bytes, lower, memory_plans, "no plan is below", "",
-     "the most bytes that live at the same time"},
+     "the maximum of bytes that live at the same time"},
   };
   // clang-format on
   return rows;

@@ -1,4 +1,4 @@
-// The one table of metrics: what each is called, measured in and shown as, and which way is better.
+// The only table of metrics: their names, units, hints, and the better direction.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace assay {
 
-// Which way is better. `neither` has no right direction; a comparison treats its growth as a loss.
+// The better direction. `neither` has none; a comparison treats its growth as a loss.
 enum class Better { lower, higher, neither };
 
-// The table of networks in which `assay show` prints a metric.
+// The table for networks in which `assay show` prints a metric.
 enum class Section {
   times,         // next to the rank
   others,        // below it, without intervals
@@ -28,8 +28,8 @@ struct MetricRow {
   Section section;
   std::string_view heading;     // of its column
   std::string_view op_heading;  // of its column in the tables of single ops; empty: not shown there
-  std::string_view about;       // how it follows from the raw numbers
-  bool every_fork = false;  // over all forks that are ok, also of rounds in which the machine was disturbed
+  std::string_view about;       // how it is computed from the raw numbers
+  bool every_fork = false;      // over all ok forks, also of rounds in which the machine was disturbed
 };
 
 // In the order of the columns. A metric is a row here and its computation in metrics.cpp.
@@ -37,10 +37,11 @@ std::span<const MetricRow> metric_table();
 // Null if the table has no such metric.
 const MetricRow* find_metric(std::string_view name);
 
-// The metric without a value, with its unit and hint. Throws std::logic_error if the table has no such metric.
+// The metric without a value, but with its unit and hint. Throws std::logic_error if the table has no such
+// metric.
 Metric described_metric(std::string_view name);
 
-// Whether a larger value is better. False for a metric that the table does not have.
+// Whether a larger value is better. False for a metric that is not in the table.
 bool higher_is_better(std::string_view name);
 
 std::string_view to_string(Better better);

@@ -54,13 +54,13 @@ Sample first_epoch_time(const Fork& fork) {
 Sample epoch_time(const Fork& fork) {
   const auto each = epochs(fork);
   if (each.empty()) return {{}, "steps were timed, not epochs"};
-  if (each.size() == 1) return {{}, "one epoch was run: the mean is over those after the first"};
+  if (each.size() == 1) return {{}, "only one epoch was run: the mean is over the epochs after the first"};
   double sum = 0;
   for (std::size_t i = 1; i < each.size(); ++i) sum += each[i];
   return {sum / static_cast<double>(each.size() - 1), ""};
 }
 
-// What a report has of the kernels is not checked when it is read.
+// The kernels of a report are not checked when it is read.
 std::optional<double> number_of(const nlohmann::json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   return found != object.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
@@ -75,7 +75,7 @@ Sample kernel_time(const Fork& fork) {
     sum += *seconds / *calls;
     any = true;
   }
-  if (!any) return {{}, "kernels are timed only with --profile, and only by backends that can"};
+  if (!any) return {{}, "kernels are timed only with --profile, by backends that support it"};
   return {sum, ""};
 }
 
@@ -87,14 +87,15 @@ Sample last_evaluation(const Fork& fork, DataSplit split, double Evaluation::* f
   return {{}, "evaluated only where epochs are run"};
 }
 
-// A percentile needs as many calls as would show what lies beyond it: 1000 for the 99.9th.
+// A percentile needs enough calls to show the tail beyond it: 1000 for the 99.9th.
 Sample latency(const Fork& fork, double p) {
   if (fork.latencies_ns.empty()) return {{}, "measured only for task infer"};
   const double wanted = std::round(1 / (1 - p));
   if (static_cast<double>(fork.latencies_ns.size()) < wanted) {
     return {{},
-            fmt::format("{} calls were timed, this percentile needs {:.0f}: more --steps or --block-seconds",
-                        fork.latencies_ns.size(), wanted)};
+            fmt::format(
+                "{} calls were timed, but this percentile needs {:.0f}: use more --steps or --block-seconds",
+                fork.latencies_ns.size(), wanted)};
   }
   std::vector<double> values(fork.latencies_ns.begin(), fork.latencies_ns.end());
   return {1e-9 * quantile(values, p), ""};
@@ -109,7 +110,7 @@ Sample first_epoch_accuracy(const Fork& fork) {
 }
 
 Sample time_outside_blocks(const Fork& fork) {
-  if (!fork.spent || fork.spent->run <= 0) return {{}, "the report does not say"};
+  if (!fork.spent || fork.spent->run <= 0) return {{}, "the report has no such value"};
   double inside = 0;
   for (const Block& block : fork.blocks) inside += block_seconds(block);
   for (const Evaluation& evaluation : fork.evaluations) inside += evaluation.seconds;
@@ -118,12 +119,12 @@ Sample time_outside_blocks(const Fork& fork) {
 
 Sample memory(const Fork& fork, const char* name) {
   const auto found = fork.memory.find(name);
-  if (found == fork.memory.end()) return {{}, "the backend does not say"};
+  if (found == fork.memory.end()) return {{}, "the backend does not report it"};
   return {static_cast<double>(found->second), ""};
 }
 
-// By the clock of the worker's own process over the timed blocks; where it has children, which that clock
-// cannot see, by the samples of the whole run.
+// By the clock of the worker's own process over the timed blocks. If the worker has children, which that
+// clock cannot see, by the samples of the whole run.
 Sample cpu_utilisation(const Fork& fork, int threads) {
   const auto has_children = [](const MachineSample& sample) { return sample.processes > 1; };
   if (std::any_of(fork.samples.begin(), fork.samples.end(), has_children)) {
@@ -140,18 +141,18 @@ Sample cpu_utilisation(const Fork& fork, int threads) {
   return {busy / all / threads, ""};
 }
 
-// What a step does, for a rate.
+// The work of a step, for a rate.
 struct Amount {
-  double value = 0;  // 0: it is not known, for the reason
+  double value = 0;  // 0: unknown, see the reason
   std::string reason{};
 };
 
-// How a fork's own value of a metric follows from its raw numbers.
+// How to compute a fork's own value of a metric from its raw numbers.
 struct Computation {
   const char* name;  // in the metric table
   std::function<Sample(const Fork&)> sample;
-  // Of a rate: what is divided by the time of a step. The metric divides it by the metric step_time, so that the two
-  // agree: the median of an even number of rates is another number.
+  // For a rate: the amount that is divided by the step time. The metric divides it by the metric step_time,
+  // so that the two agree: the median of an even number of rates would be another number.
   std::optional<Amount> amount{};
 };
 
@@ -167,13 +168,13 @@ Computation rate(const char* name, Amount amount) {
   return {name, sample, amount};
 }
 
-// The time that the machine's peak and copy bandwidth allow at least.
+// The minimum time that the machine's peak and copy bandwidth allow.
 Amount roofline_time(const Work& work, bool op) {
-  if (!op) return {0, "of single ops"};
+  if (!op) return {0, "only for single ops"};
   if (work.peak_flops <= 0 || work.copy_bandwidth <= 0)
-    return {0, "the machine's peak and copy bandwidth were not measured in this run: see --roofline"};
+    return {0, "the machine's peak and copy bandwidth were not measured in this run; use --roofline"};
   return {std::max(work.flops / work.peak_flops, work.bytes / work.copy_bandwidth),
-          "neither operations nor bytes are counted"};
+          "neither operations nor bytes are counted for this op"};
 }
 
 std::vector<Computation> computations(const Axes& axes, const Work& work) {
@@ -193,10 +194,10 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
   return {
       {"step_time", [](const Fork& fork) { return over_blocks(fork, step_of); }},
       rate("samples_per_second", {batch, "the cell has no batch"}),
-      rate("flops_per_second", {work.flops, "a step has no floating-point operation that is counted"}),
+      rate("flops_per_second", {work.flops, "no floating-point operation of the step is counted"}),
       rate("bytes_per_second",
            {work.bytes,
-            op ? "the op may move nothing" : "counted of single ops: a network keeps what it can in caches"}),
+            op ? "the op may move nothing" : "counted only for single ops: a network keeps data in caches"}),
       rate("roofline_share", roofline_time(work, op)),
       {"training_time", training_time},
       {"first_epoch_time", first_epoch_time},
@@ -216,7 +217,7 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       {"compile_time", [](const Fork& fork) { return Sample{fork.compile_seconds, ""}; }},
       {"start_time",
        [](const Fork& fork) {
-         return fork.spent ? Sample{fork.spent->start, ""} : Sample{{}, "the report does not say"};
+         return fork.spent ? Sample{fork.spent->start, ""} : Sample{{}, "the report has no such value"};
        }},
       {"time_outside_blocks", time_outside_blocks},
       {"loader_wait",
@@ -237,8 +238,7 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
   };
 }
 
-// One without a value leaves the metric null, for a median over fewer forks would
-// be another thing.
+// If a fork has no value the metric is null, because a median over fewer forks would have another meaning.
 Metric over_forks(const Computation& row, const std::vector<const Fork*>& forks) {
   Metric metric = described_metric(row.name);
   std::vector<double> values;
@@ -282,7 +282,7 @@ Metric over_step_time(const Computation& row, const Metric& step) {
 
 std::string not_ok(const CellReport& cell) { return fmt::format("the cell is {}", to_string(cell.status)); }
 
-// Not a median: what it counts is only to be seen over the forks together.
+// Not a median: it is counted over all forks together.
 Metric distinct_final_states(const CellReport& cell) {
   Metric metric = described_metric("distinct_final_states");
   std::set<std::uint64_t> seeds;
@@ -295,11 +295,11 @@ Metric distinct_final_states(const CellReport& cell) {
   if (cell.status != Status::ok) {
     metric.reason = not_ok(cell);
   } else if (forks.size() < 2) {
-    metric.reason = "there is no second fork to compare with";
+    metric.reason = "a second fork is needed for the comparison";
   } else if (seeds.size() > 1) {
-    metric.reason = "each round has a seed of its own: see --seed-per-round";
+    metric.reason = "each round has its own seed; use --seed-per-round=false";
   } else if (digests.contains("")) {
-    metric.reason = "no digest was taken of the final state";
+    metric.reason = "the final state has no digest";
   } else {
     metric.value = static_cast<double>(digests.size());
     metric.n = static_cast<int>(forks.size());
@@ -309,7 +309,7 @@ Metric distinct_final_states(const CellReport& cell) {
 
 }  // namespace
 
-std::vector<const Fork*> forks_behind(const CellReport& cell, std::string_view name) {
+std::vector<const Fork*> forks_of_metric(const CellReport& cell, std::string_view name) {
   const MetricRow* row = find_metric(name);
   if (row && row->every_fork) return ok_forks(cell);
   std::vector<const Fork*> forks = counted_forks(cell);
@@ -342,7 +342,7 @@ Metrics metrics_of(const CellReport& cell) {
     } else if (row.amount) {
       metric = over_step_time(row, metrics.at("step_time"));
     } else {
-      metric = over_forks(row, forks_behind(cell, row.name));
+      metric = over_forks(row, forks_of_metric(cell, row.name));
     }
   }
   metrics["distinct_final_states"] = distinct_final_states(cell);
@@ -351,10 +351,10 @@ Metrics metrics_of(const CellReport& cell) {
 
 namespace {
 
-// Before these, flags told how busy the fork's own threads were.
+// Before these rules, flags described how busy the fork's own threads were.
 constexpr int rules_of_disturbance = 2;
 
-// The flags of a fork by older rules: what is still one stays.
+// Keeps the flags of a fork by older rules that still exist.
 void take_older_flags(Fork& fork, int rules) {
   std::vector<std::string> kept;
   for (const std::string& flag : fork.flags) {
@@ -365,7 +365,7 @@ void take_older_flags(Fork& fork, int rules) {
       kept.push_back(flag);
     else if (flag != quality_flag::disturbed_round)
       fork.warnings.push_back(
-          fmt::format("flagged {} by rules {}, which judged by the fork's own threads", flag, rules));
+          fmt::format("flagged {} by rules {}, which used the fork's own threads", flag, rules));
   }
   fork.flags = std::move(kept);
 }
@@ -379,7 +379,7 @@ void derive_from_forks(CellReport& cell) {
   cell.metrics = std::move(metrics);
 }
 
-void derive_anew(Report& report) {
+void derive_again(Report& report) {
   if (report.rules >= derivation_rules) return;
   for (CellReport& cell : report.cells)
     for (Fork& fork : cell.forks) take_older_flags(fork, report.rules);

@@ -9,7 +9,7 @@ std::string reason_reference() {
       "# Reason codes\n\n"
       "<!-- Made from harness/report/status.hpp: `ASSAY_WRITE_DOCS=1 build/dev/report_test "
       "--gtest_filter='ReasonCodes.*'` writes it. -->\n\n"
-      "A fork or a cell whose status is not `ok` says why: `reason` is a text for people, and `reason_code` a code for "
+      "A fork or a cell whose status is not `ok` has a reason: `reason` is a text for people, `reason_code` a code for "
       "programs.\n"
       "A code keeps its meaning from release to release, and belongs to one status.\n"
       "The text may change in any release.\n\n"

@@ -1,4 +1,4 @@
-// The report as the program holds it. report_fields.hpp describes it, report_json.hpp reads and writes it.
+// The report in memory. report_fields.hpp describes it, report_json.hpp reads and writes it.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ namespace assay {
 struct MachineSample {
   std::int64_t time_ns = 0;
   double worker_cpu = 0;        // cores busy in the worker and the processes below it since the last sample
-  std::int64_t worker_rss = 0;  // summed over them
+  std::int64_t worker_rss = 0;  // sum over these processes
   double frequency_hz = 0;
-  int processes = 1;                // how many they were
-  std::optional<GpuReading> gpu{};  // of a cell on cuda
+  int processes = 1;                // number of these processes
+  std::optional<GpuReading> gpu{};  // for a cell on cuda
 };
 
-// Wall time, in seconds, of what the conductor did with one worker.
+// Wall time, in seconds, of the conductor's work for one worker.
 struct TimeSpent {
   double folder = 0;   // writing the cell folder
   double start = 0;    // of the process, up to its hello
@@ -44,34 +44,34 @@ struct TimeSpent {
 struct Fork {
   int round = 0;
   std::uint64_t seed = 0;
-  std::string start{};           // ISO 8601, UTC; empty in reports of before
+  std::string start{};           // ISO 8601, UTC; empty in older reports
   std::optional<int> order{};    // place among all forks of the run, from 0
   std::optional<int> session{};  // index into the run's sessions
   Status status = Status::failed;
   std::string reason{};
-  ReasonCode reason_code = ReasonCode::absent;  // it is ok, or its report is of before
+  ReasonCode reason_code = ReasonCode::absent;  // absent: it is ok, or the report is older
   std::string log_tail{};
-  std::vector<std::string> flags{};     // of quality_flag: what may have moved its numbers
-  std::vector<std::string> warnings{};  // what else may have moved its numbers, and costs it no rank
-  double compile_seconds = 0;           // of a resident fork: of the process that an earlier one started
+  std::vector<std::string> flags{};     // values of quality_flag: reasons to doubt its numbers
+  std::vector<std::string> warnings{};  // other reasons, which do not affect its rank
+  double compile_seconds = 0;           // for a resident fork: of the process that an earlier fork started
   bool resident = false;                // it ran in the process of an earlier fork
   std::optional<TimeSpent> spent{};
   std::vector<Block> blocks{};
   std::optional<Disturbance> disturbance{};
   std::vector<Evaluation> evaluations{};
   std::vector<std::int64_t> latencies_ns{};
-  std::int64_t latencies_seen = 0;  // steps that `latencies_ns` is a sample of; 0: not known
-  std::optional<bool> steady{};     // whether the time of a step had settled when timing began
+  std::int64_t latencies_seen = 0;  // number of steps from which `latencies_ns` is sampled; 0: unknown
+  std::optional<bool> steady{};     // whether the time of a step was steady when timing began
   std::vector<MachineSample> samples{};
-  std::optional<GpuUse> gpu{};  // of a cell on cuda that was timed
+  std::optional<GpuUse> gpu{};  // for a timed cell on cuda
   std::int64_t host_peak_rss = 0;
   std::map<std::string, std::int64_t> memory{};   // as the worker names it
   std::map<std::string, std::string> settings{};  // observed
   std::map<std::string, std::string>
       variables{};                  // of the environment, that affect speed (machine/environment.hpp)
-  nlohmann::json libraries{};       // where they are not those of the cell; else null
+  nlohmann::json libraries{};       // if they differ from those of the cell; else null
   std::string parameters_digest{};  // sha256 of the final state: equal forks are bit-identical
-  nlohmann::json operators = nlohmann::json::array();  // the per-op profile, where asked for
+  nlohmann::json operators = nlohmann::json::array();  // the per-op profile, if requested
 };
 
 struct TensorVerdict {
@@ -81,25 +81,25 @@ struct TensorVerdict {
   double ratio = 0;  // the worse of the two errors over its bound; above 1 is wrong
 };
 
-// How near the check came to the kinks of an op: of `elements` (of ReLUs, windows of max-pools) so many fell
-// on another side in one of the oracle's perturbed runs at least.
+// The distance of the check to the kinks of an op: of `elements` (of ReLUs, windows of max-pools), `tipped`
+// fell on another side in at least one of the oracle's perturbed runs.
 struct Ties {
   std::string op{};  // "relu", "max_pool"
   std::int64_t tipped = 0, elements = 0;
 };
 
-// How the check was done.
+// The settings of the check.
 struct CheckSettings {
-  std::uint64_t seed = 0;          // of its parameters and inputs
+  std::uint64_t seed = 0;          // seed of its parameters and inputs
   std::int64_t distinct = 0;       // distinct samples in its batch
   int perturbations = 0;           // perturbed runs of the oracle
-  int version = 0;                 // of the check's rules
+  int version = 0;                 // version of the check's rules
   bool oracle_cached = false;      // the oracle's answers were not made in this run
-  double loosest = 0;              // bound of a gradient, relative L2, by which the exam can tell least
-  std::string loosest_gradient{};  // of which parameter
+  double loosest = 0;              // the widest bound of a gradient, relative L2
+  std::string loosest_gradient{};  // the parameter with that bound
   bool timed_program_verified =
-      true;              // false: the exam's masks went into a second program of the same network
-  std::string shared{};  // the cell of the same run whose check before timing it is; empty: its own
+      true;              // false: the exam's masks were given to a second program of the same network
+  std::string shared{};  // the cell of the same run whose check before timing is used; empty: its own
 };
 
 struct Equivalence {
@@ -112,41 +112,41 @@ struct Equivalence {
   std::optional<CheckSettings> settings{};
 };
 
-// An exam whose bound of a gradient is wider than this, as relative L2, may let a wrong one pass: what passed is equal
-// loosely.
+// If the bound of a gradient in an exam is wider than this, as relative L2, a wrong gradient may pass: then
+// the cell is only loosely equal.
 inline constexpr double loose_bound = 0.01;
 inline bool is_loose(const Equivalence& equivalence) {
   return equivalence.settings && equivalence.settings->loosest > loose_bound;
 }
-// Whether what passed is the program that was timed.
+// Whether the program that passed is the timed program.
 inline bool is_of_timed_program(const Equivalence& equivalence) {
   return !equivalence.settings || equivalence.settings->timed_program_verified;
 }
 
 struct Published {
-  std::string metric{};  // which metric of this cell it stands beside
+  std::string metric{};  // the metric of this cell that it is about
   std::optional<double> value{};
   std::string unit{};
-  std::optional<std::string> to{};  // a ratio: to the cell with this id
+  std::optional<std::string> to{};  // if it is a ratio: the id of the other cell
   std::string source{};             // citation
-  std::string statement{};          // what was said, where there is no number
+  std::string statement{};          // the words, if there is no number
 };
 
-// What one step does at least, by the graph, and what this machine was measured to do at most in the
-// same run, with the cell's device, precision and threads. 0: not known.
+// The minimum work of one step, by the graph, and the maximum speed of this machine, measured in the same run
+// with the cell's device, precision and threads. 0: unknown.
 struct Work {
-  double flops = 0;           // a multiply-add counts two
-  double bytes = 0;           // of a single op: each operand read and each result written once
-  double peak_flops = 0;      // a second, of a large matrix product
-  double copy_bandwidth = 0;  // bytes read and written a second by a copy that no cache holds
+  double flops = 0;           // a multiply-add counts as two
+  double bytes = 0;           // for a single op: each operand read and each result written once
+  double peak_flops = 0;      // per second, of a large matrix product
+  double copy_bandwidth = 0;  // bytes read and written per second by a copy that exceeds the caches
   bool operator==(const Work&) const = default;
 };
 
-// A mode and layout of the same backend that a trial of --mode best found faster than the cell's.
+// A mode and layout of the same backend that was faster than the cell's in a trial of --mode best.
 struct BetterSetting {
   std::string mode{}, layout{};
-  double ratio = 1;    // of its step to that of the cell's setting, in that trial
-  std::string date{};  // of the trial: ISO 8601, UTC
+  double ratio = 1;    // its step time over that of the cell's setting, in that trial
+  std::string date{};  // date of the trial: ISO 8601, UTC
   bool operator==(const BetterSetting&) const = default;
 };
 
@@ -154,33 +154,33 @@ struct CellReport {
   std::string id{};
   Axes axes{};
   Work work{};
-  BackendKind kind{};  // of the backend in this mode
+  BackendKind kind{};  // kind of the backend in this mode
   Status status = Status::failed;
   std::string reason{};
-  ReasonCode reason_code = ReasonCode::absent;  // it is ok, or its report is of before
+  ReasonCode reason_code = ReasonCode::absent;  // absent: it is ok, or the report is older
   std::vector<std::string> flags{};
   std::string reproduce{};                                     // a command line
   nlohmann::json hyper_parameters = nlohmann::json::object();  // learning rate, schedule, optimizer
-  nlohmann::json settings = nlohmann::json::object();          // all that was in force, given or by default
+  nlohmann::json settings = nlohmann::json::object();          // all settings, given or by default
   std::string backend_version{};
   nlohmann::json libraries = nlohmann::json::array();
   Equivalence equivalence{};
-  std::optional<TimeSpent> check_spent{};  // on the check before timing
-  std::optional<BetterSetting> better{};   // where a trial on this machine found one
+  std::optional<TimeSpent> check_spent{};  // time of the check before timing
+  std::optional<BetterSetting> better{};   // if a trial on this machine found one
   std::vector<Published> published{};
   Metrics metrics{};
   std::vector<Fork> forks{};
 };
 
-// The number of the rules by which flags and metrics are derived from forks. It rises when their meaning changes.
+// The number of the rules that derive flags and metrics from forks. It rises when their meaning changes.
 inline constexpr int derivation_rules = 3;
 
 struct Report {
-  std::string schema{};  // of the file that it was read from
+  std::string schema{};  // schema of the file that it was read from
   int schema_minor = 0;
   int rules = derivation_rules;
   nlohmann::json run;          // command line, config, start, end, commit, dirty flag, version, complete
-  nlohmann::json environment;  // measure/environment
+  nlohmann::json environment;  // from machine/environment
   std::vector<CellReport> cells{};
 };
 

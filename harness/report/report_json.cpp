@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The schema that the document names. Throws JsonError when it is not one of a report that this program reads.
+// The schema that the document names. Throws JsonError if this program does not read that schema.
 std::string_view schema_of(const StrictDocument& document) {
   const auto fail = [&](const std::string& what) {
     throw JsonError(fmt::format("{}: {}", document.where(), what));
@@ -26,7 +26,7 @@ std::string_view schema_of(const StrictDocument& document) {
   if (schema == report_schema || schema == first_report_schema) return schema;
   schema = schema.substr(0, 80);
   if (schema.starts_with("assay-report/"))
-    fail(fmt::format("has the schema {}, and this program reads {} and {}: use the Assay that wrote it",
+    fail(fmt::format("has the schema {}, but this program reads {} and {}: use the Assay that wrote it",
                      schema, first_report_schema, report_schema));
   fail(fmt::format("has the schema \"{}\", not \"{}\"", schema, report_schema));
   return {};
@@ -34,15 +34,15 @@ std::string_view schema_of(const StrictDocument& document) {
 
 Report read(const StrictDocument& document, std::string_view where, DecodeOptions options) {
   options.older_forms = schema_of(document) == first_report_schema;
-  options.refuse_unknown = options.refuse_unknown && !options.older_forms;
+  options.reject_unknown = options.reject_unknown && !options.older_forms;
   Report report;
   report.rules = 1;  // the first ones were not numbered
   Decoder<DocumentNode>(options).read(DocumentNode(document.root()), JsonPlace(where), report);
-  derive_anew(report);
+  derive_again(report);
   return report;
 }
 
-// An estimate that is not finite is none: it has a reason instead.
+// An estimate that is not finite has no value, only a reason.
 void settle(Json& metric) {
   const auto finite = [&](const char* key) {
     return metric.contains(key) && metric[key].is_number() && std::isfinite(metric[key].get<double>());
@@ -75,7 +75,7 @@ Report report_from(const StrictDocument& document) {
 }
 
 Report report_from(const StrictDocument& document, bool strict, std::vector<std::string>& violations) {
-  return read(document, "", {.refuse_unknown = strict, .violations = &violations});
+  return read(document, "", {.reject_unknown = strict, .violations = &violations});
 }
 
 Report parse_report(std::string text, std::string_view where) {
@@ -87,7 +87,7 @@ Report read_report(const std::filesystem::path& file) { return report_from(read_
 std::string other_rules(const Report& report) {
   if (report.rules == derivation_rules) return {};
   return fmt::format(
-      "its flags and metrics follow rules {}, this program has rules {}: they may mean something else",
+      "its flags and metrics follow rules {}, but this program has rules {}: they may have another meaning",
       report.rules, derivation_rules);
 }
 

@@ -1,4 +1,4 @@
-// How a report came to be: the build, each start of the program, and the data sets that it read.
+// The origin of a report: the build, each start of the program, and the data sets that it read.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ struct BuildRecord {
   std::string compiler{}, type{}, flags{};
 };
 constexpr auto describe(Of<BuildRecord>) {
-  return fields("build", "How this program was built: all that is ours and not a vendor's.",
+  return fields("build", "How this program was built: our own code, not the vendors' libraries.",
                 field("compiler", &BuildRecord::compiler, "Name and version."),
-                field("type", &BuildRecord::type, "CMake's, such as `Release`."),
-                field("flags", &BuildRecord::flags, "With which C++ was compiled."));
+                field("type", &BuildRecord::type, "CMake's build type, such as `Release`."),
+                field("flags", &BuildRecord::flags, "Compiler flags for C++."));
 }
 struct FileDigest {
   std::string name{};  // relative to the set's folder
@@ -30,31 +30,31 @@ struct FileDigest {
 };
 constexpr auto describe(Of<FileDigest>) {
   return fields("dataset_file", "A file of a data set.",
-                field("name", &FileDigest::name, "Relative to the folder."),
+                field("name", &FileDigest::name, "Path relative to the folder."),
                 field("bytes", &FileDigest::bytes, "Its length.").at_least(0),
-                field("sha256", &FileDigest::sha256, "Of its content."));
+                field("sha256", &FileDigest::sha256, "SHA-256 of its content."));
 }
-// Where the files of a data set are and what they contain.
+// The location of a data set's files, and their content.
 struct Provenance {
   std::filesystem::path folder{};
   std::int64_t bytes = 0, file_count = 0;
-  std::optional<std::string> checksum{};  // absent where it was not computed
+  std::optional<std::string> checksum{};  // absent if it was not computed
   std::string checksum_of{};
   std::vector<FileDigest> files{};
 };
 constexpr auto describe(Of<Provenance>) {
   return fields(
-      "provenance", "Where the files of a data set are and what they contain.",
-      field("folder", &Provenance::folder, "Of the publisher's files; empty for sets that are made here."),
-      field("bytes", &Provenance::bytes, "Of all files together.").at_least(0),
-      field("file_count", &Provenance::file_count, "Files.").at_least(0),
-      field(
-          "checksum", &Provenance::checksum,
-          "SHA-256 of the lines `<sha256>  <name>` of all files, as `sha256sum FILES | sha256sum` prints it; of "
-          "something else where `checksum_of` says so."),
+      "provenance", "The location of a data set's files, and their content.",
+      field("folder", &Provenance::folder,
+            "Folder of the publisher's files; empty for sets that are made here."),
+      field("bytes", &Provenance::bytes, "Total size of all files.").at_least(0),
+      field("file_count", &Provenance::file_count, "Number of files.").at_least(0),
+      field("checksum", &Provenance::checksum,
+            "SHA-256 of the lines `<sha256>  <name>` of all files, as `sha256sum FILES | sha256sum` prints "
+            "it, or of other data, which `checksum_of` names."),
       field("checksum_of", &Provenance::checksum_of,
-            "`contents`; of JPEG folders `names and lengths`; of a synthetic set its description."),
-      field("files", &Provenance::files, "Each file, where there are at most 64."));
+            "`contents`; for JPEG folders `names and lengths`; for a synthetic set its description."),
+      field("files", &Provenance::files, "Each file, if there are at most 64."));
 }
 struct DatasetRecord : Provenance {
   std::string name{};
@@ -63,11 +63,10 @@ struct DatasetRecord : Provenance {
   std::map<std::string, std::int64_t> splits{};
 };
 constexpr auto describe(Of<DatasetRecord>) {
-  return fields("dataset",
-                "What samples were read from, so that others can tell whether theirs are the same.",
+  return fields("dataset", "The source of the samples, so that others can check whether theirs are the same.",
                 field("name", &DatasetRecord::name, "As `--dataset` names it."),
-                field("sample_shape", &DatasetRecord::sample_shape, "Of one sample."),
-                field("classes", &DatasetRecord::classes, "How many there are.").at_least(1),
+                field("sample_shape", &DatasetRecord::sample_shape, "Shape of one sample."),
+                field("classes", &DatasetRecord::classes, "Number of classes.").at_least(1),
                 field("splits", &DatasetRecord::splits, "Samples of each split."))
       .followed_by(describe(Of<Provenance>{}));
 }
@@ -77,15 +76,16 @@ struct SessionRecord {
   std::map<std::string, std::string> variables{};
 };
 constexpr auto describe(Of<SessionRecord>) {
-  return fields("session", "One start of the program: the run, and each `--resume` of it.",
-                field("start", &SessionRecord::start, "ISO 8601, UTC."),
-                field("commit", &SessionRecord::commit, "Of this program; empty outside a repository."),
-                field("dirty", &SessionRecord::dirty, "Built from files that differ from the commit."),
-                field("version", &SessionRecord::version, "Of this program."),
-                field("boot_id", &SessionRecord::boot_id,
-                      "Of the system: it changes with every boot. Empty where the system has none."),
-                field("variables", &SessionRecord::variables,
-                      "Environment variables of the caller that affect speed, such as `OMP_WAIT_POLICY`."));
+  return fields(
+      "session", "One start of the program: the run, and each `--resume` of it.",
+      field("start", &SessionRecord::start, "ISO 8601, UTC."),
+      field("commit", &SessionRecord::commit, "Commit of this program; empty outside of a repository."),
+      field("dirty", &SessionRecord::dirty, "True if built from files that differ from the commit."),
+      field("version", &SessionRecord::version, "Version of this program."),
+      field("boot_id", &SessionRecord::boot_id,
+            "Id of the system's boot; it changes with every boot. Empty if the system has none."),
+      field("variables", &SessionRecord::variables,
+            "Environment variables of the caller that affect speed, such as `OMP_WAIT_POLICY`."));
 }
 // One setting of a backend that --mode best tried.
 struct TriedRecord {
@@ -95,24 +95,24 @@ struct TriedRecord {
 };
 constexpr auto describe(Of<TriedRecord>) {
   return fields("tried", "One fork of a mode and layout, unchecked.",
-                field("mode", &TriedRecord::mode, "Of the backend."),
-                field("layout", &TriedRecord::layout, "Of its activations."),
-                field("step_time", &TriedRecord::step_time, "Seconds; null where it could not be run."),
-                field("reason", &TriedRecord::reason, "Why not.").left_out_by_default());
+                field("mode", &TriedRecord::mode, "Mode of the backend."),
+                field("layout", &TriedRecord::layout, "Layout of its activations."),
+                field("step_time", &TriedRecord::step_time, "Seconds; null if it could not run."),
+                field("reason", &TriedRecord::reason, "Why it could not run.").left_out_by_default());
 }
 struct BestRecord {
   std::string backend{}, work{};
   std::vector<TriedRecord> tried{};
 };
 constexpr auto describe(Of<BestRecord>) {
-  return fields("best", "What `--mode best` tried of a backend for one work.",
+  return fields("best", "The settings of a backend that `--mode best` tried for one work.",
                 field("backend", &BestRecord::backend, "Its name."),
                 field("work", &BestRecord::work, "The title of the group."),
                 field("tried", &BestRecord::tried,
-                      "The fastest first; it is the one that was measured. Those without a time come last."));
+                      "The fastest first, which was measured. Those without a time come last."));
 }
 
-// As far as its fields are known: reports keep the run as JSON, and further fields with it.
+// The known fields: reports keep the run as JSON, with any further fields.
 struct RunRecord {
   std::vector<std::string> command_line{};
   nlohmann::json config{};
@@ -131,36 +131,36 @@ struct RunRecord {
 constexpr auto describe(Of<RunRecord>) {
   return fields(
       "run", "How the report came to be.",
-      field("command_line", &RunRecord::command_line, "As it was called."),
+      field("command_line", &RunRecord::command_line, "The arguments of the program."),
       field("config", &RunRecord::config,
-            "What was asked for: the config with the options of the command line over it."),
+            "The request: the config, with the options of the command line over it."),
       field("settings", &RunRecord::settings,
-            "What holds for the whole run, given or by default; a cell's `settings` has the rest.")
+            "The settings of the whole run, given or by default; a cell's `settings` has the rest.")
           .object()
           .optional(),
       field("programs", &RunRecord::programs,
             "Command lines of the workers that it started, without the folder.")
           .optional(),
       field("left_out", &RunRecord::left_out,
-            "Sentences: backends that were named and make no cell, and why.")
+            "Sentences about the backends that were named but have no cell, and why.")
           .optional(),
-      field("best", &RunRecord::best, "What `--mode best` tried before the run.").optional(),
+      field("best", &RunRecord::best, "The settings that `--mode best` tried before the run.").optional(),
       field("start", &RunRecord::start, "ISO 8601, UTC."),
       field("end", &RunRecord::end, "ISO 8601, UTC; null while it is running."),
-      field("commit", &RunRecord::commit, "Of this program; empty outside a repository."),
-      field("dirty", &RunRecord::dirty, "Built from files that differ from the commit."),
-      field("version", &RunRecord::version, "Of this program."),
+      field("commit", &RunRecord::commit, "Commit of this program; empty outside of a repository."),
+      field("dirty", &RunRecord::dirty, "True if built from files that differ from the commit."),
+      field("version", &RunRecord::version, "Version of this program."),
       field("build", &RunRecord::build, "Compiler, build type and flags of this program.").optional(),
       field("sessions", &RunRecord::sessions, "Each start of the program, in the order of time.").optional(),
-      field("complete", &RunRecord::complete, "Every fork that was planned has its row."),
-      field(
-          "quick", &RunRecord::quick,
-          "Shrunk by `--quick`: to see that it works. Not a measurement, and never the protocol of its config.")
+      field("complete", &RunRecord::complete, "True if every planned fork is in the report."),
+      field("quick", &RunRecord::quick,
+            "True if `--quick` made it smaller: a test that it works, not a measurement, and never the "
+            "protocol of its config.")
           .optional(),
       field("quick_seconds", &RunRecord::quick_seconds,
-            "Of a quick run: how much it took of each backend's two minutes.")
+            "For a quick run: the part of each backend's two minutes that was used.")
           .optional(),
-      field("datasets", &RunRecord::datasets, "The data sets that were read, once for each shape.")
+      field("datasets", &RunRecord::datasets, "The data sets that were read, one entry for each shape.")
           .optional());
 }
 

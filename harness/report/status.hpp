@@ -1,4 +1,4 @@
-// How a fork or a cell ended, and why, as a code that programs may rely on.
+// The result of a fork or a cell, and its reason as a code that programs may rely on.
 #pragma once
 
 #include <array>
@@ -32,51 +32,51 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
                                                  Word{Status::failed, "failed"},
                                                  Word{Status::interrupted, "interrupted"}};
 
-// The reasons why a status is not `ok`, one line each: code, status, meaning. A code keeps its meaning from release to
-// release and belongs to one status; the text next to it in a report may change.
+// The reasons for a status that is not `ok`, one line each: code, status, meaning. A code keeps its meaning
+// from release to release and belongs to one status; its text in a report may change.
 #define ASSAY_REASONS(X)                                                                                    \
   X(axis_value_not_offered, unsupported,                                                                    \
     "the backend does not list this device, task, precision, layout or loader")                             \
   X(refused_by_rule, unsupported,                                                                           \
-    "a rule under `refuses` in its backend.json; the text says what to ask for instead")                    \
+    "a rule under `refuses` in its backend.json; the text has the alternative")                             \
   X(sparse_gradients_needed, unsupported, "lazy_adam with dense gradients")                                 \
-  X(no_compile_cache, unsupported, "--compile-cache warm where nothing is kept on disk")                    \
-  X(no_memory_limit, unsupported, "a share of the memory was asked for and nothing enforces it")            \
+  X(no_compile_cache, unsupported, "--compile-cache warm, but nothing is kept on disk")                     \
+  X(no_memory_limit, unsupported, "a memory limit was requested, but nothing enforces it")                  \
   X(epochs_of_inference, unsupported, "inference is measured in steps")                                     \
   X(epochs_of_resident_batches, unsupported, "epochs need a loader")                                        \
   X(operands_stay_in_cache, unsupported, "a cold cell whose operands are too small to leave the cache")     \
-  X(no_gradient, unsupported, "the op has none")                                                            \
-  X(worker_unsupported, unsupported, "the worker says that it cannot: see the text")                        \
+  X(no_gradient, unsupported, "the op has no gradient")                                                     \
+  X(worker_unsupported, unsupported, "the worker reported that it cannot do it: see the text")              \
   X(backend_unavailable, unavailable,                                                                       \
     "a file or package that the backend requires is missing; the text has the command")                     \
-  X(dataset_missing, unavailable, "the data set is in none of the folders")                                 \
-  X(worker_not_started, unavailable, "its program cannot be executed")                                      \
-  X(worker_unavailable, unavailable, "the worker says that what it runs on is missing")                     \
+  X(dataset_missing, unavailable, "the data set was not found in any of the folders")                       \
+  X(worker_not_started, unavailable, "the worker's program cannot be executed")                             \
+  X(worker_unavailable, unavailable, "the worker reported that its device or library is missing")           \
   X(found_by_another_cell, unavailable, "another cell of the same backend and device found it unavailable") \
-  X(differs_from_oracle, wrong_result, "a tensor is beyond its bound; the text names it")                   \
-  X(worker_out_of_memory, out_of_memory, "the worker says so, or its last words do")                        \
-  X(killed_out_of_memory, out_of_memory, "the kernel's out-of-memory killer")                               \
+  X(differs_from_oracle, wrong_result, "a tensor exceeds its bound; the text names it")                     \
+  X(worker_out_of_memory, out_of_memory, "reported by the worker, or found in its last output")             \
+  X(killed_out_of_memory, out_of_memory, "the kernel's out-of-memory killer ended the worker")              \
   X(killed_by_signal, crashed, "the worker crashed")                                                        \
   X(killed_from_outside, crashed, "SIGKILL or SIGTERM that this program did not send")                      \
   X(time_limit, timed_out, "no answer within --time-limit")                                                 \
   X(commands_not_read, timed_out, "the worker left its pipe full")                                          \
   X(worker_failed, failed, "the worker reported an error")                                                  \
-  X(worker_exited, failed, "it ended with an exit code before its answer")                                  \
-  X(protocol_version, failed, "worker and program speak unlike versions of the protocol")                   \
-  X(protocol_broken, failed, "an answer that the protocol does not allow at that point")                    \
-  X(clock_refused, failed, "the clock file contradicts itself or the time that the program saw")            \
-  X(processors_left, failed, "the worker let a thread run on a processor that is not one of its own")       \
+  X(worker_exited, failed, "the worker ended with an exit code before its answer")                          \
+  X(protocol_version, failed, "worker and program use different versions of the protocol")                  \
+  X(protocol_broken, failed, "the protocol does not allow this answer at this point")                       \
+  X(clock_refused, failed, "the clock file contradicts itself or the program's own clock")                  \
+  X(processors_left, failed, "a thread of the worker could run on a processor that is not the worker's")    \
   X(loss_not_finite, failed, "the loss became infinite or NaN")                                             \
-  X(faster_than_machine, failed, "more than the measured peak of this machine")                             \
+  X(faster_than_machine, failed, "faster than the measured peak of this machine")                           \
   X(exam_changed, failed, "a file of the exam was changed while the worker ran")                            \
-  X(library_changed, failed, "another version of a library than the earlier forks of the cell")             \
-  X(not_checked, failed, "forks were timed and could not be compared with the oracle")                      \
+  X(library_changed, failed, "a library version differs from that of the cell's earlier forks")             \
+  X(not_checked, failed, "forks were timed but could not be compared with the oracle")                      \
   X(files, failed, "a file could not be written or read; the text names it")                                \
   X(internal_error, failed, "a bug of this program")                                                        \
   X(interrupted_by_signal, interrupted, "SIGINT, SIGTERM or SIGHUP")                                        \
-  X(quick_time_spent, interrupted, "the time that --quick gives a backend was spent")                       \
+  X(quick_time_spent, interrupted, "the time limit of --quick for a backend was reached")                   \
   X(not_reached, interrupted, "the run ended before its turn")                                              \
-  X(forks_missing, interrupted, "fewer forks than asked for; --resume runs the others")
+  X(forks_missing, interrupted, "fewer forks than requested; --resume runs the others")
 
 enum class ReasonCode {
   absent,
@@ -120,7 +120,7 @@ void end_with(Row& row, ReasonCode code, std::string reason) {
   row.reason_code = code;
   row.reason = std::move(reason);
 }
-// The same as another one ended.
+// Copies status, code and text from another one.
 template <typename Row, typename Other>
 void end_like(Row& row, const Other& other) {
   row.status = other.status;

@@ -11,7 +11,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-// Of few keys every two are compared, of many the sorted neighbours.
+// With few keys compares all pairs, with many sorts them and compares neighbours.
 bool has_twins(const dom::object& object, std::vector<std::string_view>& keys) {
   constexpr std::size_t few = 24;
   keys.clear();
@@ -55,7 +55,7 @@ StrictDocument::StrictDocument(std::string text, std::string_view where, JsonLim
     root_ = result.value_unsafe();
     if (is_strict(root_, limits.depth, keys)) return;
   }
-  // The slow parser says what is wrong and where it stands.
+  // The slow parser gives the error and its position.
   parse_strict_json(text, where, limits);
   throw JsonError(fmt::format("{}: not valid JSON: {}", where, simdjson::error_message(result.error())));
 }
@@ -78,7 +78,7 @@ nlohmann::json to_json(const dom::element& element) {
       return object;
     }
     case dom::element_type::INT64: {
-      // A positive integer is unsigned, as the other parser has it.
+      // A positive integer is unsigned, like in the other parser.
       const std::int64_t value = element.get_int64().value_unsafe();
       return value < 0 ? nlohmann::json(value) : nlohmann::json(static_cast<std::uint64_t>(value));
     }

@@ -1,5 +1,4 @@
-// A JSON document that others wrote, parsed quickly and held compactly; the same strictness as
-// strict_json.hpp.
+// A JSON document from another program, parsed quickly and stored compactly; as strict as strict_json.hpp.
 #pragma once
 
 #include <memory>
@@ -15,10 +14,10 @@ namespace assay {
 
 class StrictDocument {
  public:
-  // Throws JsonError saying where the fault is. `where` names the text in errors.
+  // Throws JsonError with the place of the error. `where` names the text in errors.
   StrictDocument(std::string text, std::string_view where, JsonLimits limits = {});
 
-  // Borrows from this document, which has to outlive it (and may be moved meanwhile).
+  // Borrows from this document, which must outlive it (but may be moved).
   simdjson::dom::element root() const { return root_; }
   const std::string& where() const { return where_; }
 
@@ -28,10 +27,10 @@ class StrictDocument {
   simdjson::dom::element root_;
 };
 
-// Throws JsonError also where the file is missing, unreadable, not a file or too large.
+// Also throws JsonError if the file is missing, unreadable, not a file or too large.
 StrictDocument read_strict_document(const std::filesystem::path& file, JsonLimits limits = {});
 
-// A part of it as the document type that the rest of the program writes and keeps.
+// Converts a part of it to the JSON type that the rest of the program writes and keeps.
 nlohmann::json to_json(const simdjson::dom::element& element);
 
 }  // namespace assay

@@ -14,8 +14,7 @@
 namespace assay {
 namespace {
 
-// The range that a raw quantity has over the forks that count. Whatever estimator made the metric, it lies
-// within.
+// The range of a raw quantity over the forks that count. The metric must be within it, for any estimator.
 struct Range {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
@@ -37,12 +36,12 @@ void judge_range(Violations& violations, const CellReport& cell, const char* nam
   const auto found = cell.metrics.find(name);
   if (found == cell.metrics.end() || !found->second.value) return;
   Range range;
-  for (const Fork* fork : forks_behind(cell, name)) visit(*fork, range);
+  for (const Fork* fork : forks_of_metric(cell, name)) visit(*fork, range);
   if (!range.seen())
-    violations.add(fmt::format("metric {} has a value, and no fork has the raw numbers behind it", name));
+    violations.add(fmt::format("metric {} has a value, but no fork has its raw numbers", name));
   else if (!range.holds(*found->second.value))
-    violations.add(fmt::format("metric {} is {}, the raw numbers of its forks lie between {} and {}", name,
-                               *found->second.value, range.low, range.high));
+    violations.add(fmt::format("metric {} is {}, but the raw numbers of its forks are between {} and {}",
+                               name, *found->second.value, range.low, range.high));
 }
 
 Visit last_evaluation(DataSplit split) {
@@ -52,7 +51,7 @@ Visit last_evaluation(DataSplit split) {
   };
 }
 
-// Exactly what the blocks say: the median over forks of the medians over blocks.
+// Recomputes the exact value from the blocks: the median over forks of the medians over blocks.
 void judge_step_time(Violations& violations, const CellReport& cell) {
   std::vector<double> steps;
   for (const Fork* fork : counted_forks(cell))
@@ -62,10 +61,10 @@ void judge_step_time(Violations& violations, const CellReport& cell) {
     if (found == cell.metrics.end() || !found->second.value) return;
     const double value = *found->second.value;
     if (steps.empty())
-      violations.add(fmt::format("metric {} has a value, and no fork has the raw numbers behind it", name));
+      violations.add(fmt::format("metric {} has a value, but no fork has its raw numbers", name));
     else if (const double raw = is_rate ? amount / median(steps) : median(steps);
              std::abs(value - raw) > 1e-9 * raw)
-      violations.add(fmt::format("metric {} is {}, the blocks of its forks make it {}", name, value, raw));
+      violations.add(fmt::format("metric {} is {}, but the blocks of its forks give {}", name, value, raw));
   };
   judge("step_time", 0, false);
   judge("samples_per_second", static_cast<double>(cell.axes.batch), true);

@@ -1,4 +1,4 @@
-// Where the time of a run went.
+// How the time of a run was spent.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@ struct TimeShare {
   double seconds = 0;
 };
 
-// Seconds of all parts together.
+// Total seconds of all parts.
 double total(const TimeSpent& spent);
-// Makes every part so many times as long.
+// Multiplies every part by `factor`.
 void scale(TimeSpent& spent, double factor);
 
-// Wall time over all checks and forks, by what it was spent on, the most first; what took nothing is left out. Empty
-// where the report does not say (it was made by an earlier release).
+// Wall time over all checks and forks by category, the largest first; leaves out empty categories. Empty if
+// the report has no times (it was made by an earlier release).
 std::vector<TimeShare> time_spent(const Report& report);
 
 }  // namespace assay

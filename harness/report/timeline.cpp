@@ -22,7 +22,7 @@ std::optional<Timeline> timeline(const Fork& fork) {
   std::int64_t first = fork.samples.front().time_ns;
   for (const MachineSample& sample : fork.samples) first = std::min(first, sample.time_ns);
   for (const Block& block : fork.blocks) first = std::min(first, block.begin_ns);
-  // Without overflow, whatever a report says.
+  // Cannot overflow, whatever a report contains.
   const auto seconds = [first](std::int64_t ns) {
     return 1e-9 * (static_cast<double>(ns) - static_cast<double>(first));
   };

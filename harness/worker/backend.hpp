@@ -1,5 +1,5 @@
-// The contract of a C++ backend: whole program in, executable out. backends/<name>/main.cpp hands one to
-// worker_main().
+// The contract of a C++ backend: it gets a whole program and returns an executable. backends/<name>/main.cpp
+// passes a backend to worker_main().
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,20 @@
 
 namespace assay {
 
-// What a backend throws when it cannot, as opposed to when it failed. The status `unsupported`: "[convolution] stride 3 has no kernel here".
+// The backend cannot do something, as opposed to a failure. The status `unsupported`: "[convolution] stride 3
+// has no kernel here".
 class Unsupported : public Error {
  public:
   using Error::Error;
 };
 
-// The status `unavailable`: what it runs on is not here.
+// The status `unavailable`: a device or library that the backend needs is missing here.
 class Unavailable : public Error {
  public:
   using Error::Error;
 };
 
-// The status `out_of_memory`: says what was asked for. std::bad_alloc means the same.
+// The status `out_of_memory`: the text names the requested memory. std::bad_alloc means the same.
 class OutOfMemory : public std::bad_alloc {
  public:
   explicit OutOfMemory(std::string reason) : reason_(std::move(reason)) {}
@@ -58,65 +59,65 @@ struct CompileOptions {
   std::string layout = "native";
   Precision precision;
   int threads = 1;
-  std::uint64_t seed = 1;       // of what the program draws itself: dropout masks
-  bool deterministic = false;   // the same bits from the same state, run by run
-  double memory_fraction = 0;   // of its device's memory, that it may take; 0: not asked
-  std::int64_t memory_cap = 0;  // bytes, likewise
-  bool gradients = false;       // of the oracle: gradients() will be called
+  std::uint64_t seed = 1;       // of the program's own random numbers: dropout masks
+  bool deterministic = false;   // the same state gives the same bits in each run
+  double memory_fraction = 0;   // share of the device's memory that it may use; 0: no limit
+  std::int64_t memory_cap = 0;  // the same limit in bytes
+  bool gradients = false;       // for the oracle: gradients() will be called
   bool profile = false;         // operator_times() will be called
 };
 
-// One batch in host memory. inputs: f32 (B, ...), or i32 where the program's inputs are tokens; labels: i32
-// (B), may be null for evaluation. Of a single op (Program::is_op) inputs are the operands one behind the
-// other, in the order of the graph's values (input_offsets()), all f32: where one is i32 its whole numbers
-// stand as floats. Labels then mean nothing.
+// One batch in host memory. inputs: f32 (B, ...), or i32 if the program's inputs are tokens; labels: i32 (B),
+// may be null for evaluation. For a single op (Program::is_op) inputs are the operands one after the other,
+// in the order of the graph's values (input_offsets()), all f32: an i32 operand is stored as floats with
+// whole values. Labels then have no meaning.
 struct HostBatch {
   const void* inputs = nullptr;
   const std::int32_t* labels = nullptr;
 };
 
 // One compiled program with its memory and its state. Used from one thread. Errors are exceptions:
-// OutOfMemory, Unsupported, std::runtime_error for the rest.
+// OutOfMemory, Unsupported, std::runtime_error for all others.
 class Executable {
  public:
   virtual ~Executable() = default;
 
-  // Sets parameters, running statistics and moments by name; those not named restart from their initial value
+  // Sets parameters, running statistics and moments by name; all others restart from their initial value
   // (moments zero, running mean 0, running variance 1).
   virtual void set_state(std::span<const HostTensor> tensors) = 0;
   // Parameters, running statistics and moments ("<parameter>.<moment>") in the contract's layout, f32 (f64
   // under fp64).
   virtual std::vector<HostTensor> state() = 0;
 
-  // Keeps a batch as number `slot` in whatever layout the executable reads. Slots are small and dense.
+  // Keeps a batch as number `slot` in any layout that the executable reads. Slots are small and dense.
   virtual void stage(std::int64_t slot, const HostBatch& batch) = 0;
   // Enqueues one training step (task train: forward, loss, backward, update) or one inference (task infer) on
-  // that batch. step: 1 for the first. May return before it is done.
+  // that batch. step: 1 for the first. May return before the work is done.
   virtual void step(std::int64_t slot, double learning_rate, std::int64_t step) = 0;
-  // Returns when every enqueued step is done and all updated state is there.
+  // Returns when every enqueued step is done and all updated state is complete.
   virtual void synchronize() = 0;
   // Mean loss of the last step. Synchronises.
   virtual double loss() = 0;
-  // What the last step computed, f32 (f64 under fp64): of a network in task infer its "logits"; of a single op by the
-  // names of the graph's outputs, for task train with "gradient/<input>" for each of differentiated_inputs().
-  // Synchronises.
+  // The results of the last step, f32 (f64 under fp64). A network in task infer returns its "logits". A
+  // single op returns results by the names of the graph's outputs, for task train with "gradient/<input>" for
+  // each of differentiated_inputs(). Synchronises.
   virtual std::vector<HostTensor> results() = 0;
-  // Inference-mode logits f32 (B, classes) of a batch with the present state; changes no state.
+  // Inference-mode logits f32 (B, classes) of a batch with the current state; does not change state.
   virtual void evaluate(const HostBatch& batch, float* logits) = 0;
 
   // Dropout: from the next step on each mask of the program (role mask) is the u8 tensor of its name, 1 kept
-  // and 0 dropped, instead of one that the program draws; empty: it draws again. Nothing is compiled anew.
-  // set_state() leaves masks alone.
+  // and 0 dropped, instead of one that the program draws; empty: it draws masks again. Does not compile
+  // again. set_state() does not change masks.
   virtual void supply_masks(std::span<const HostTensor> masks) {
     if (!masks.empty()) throw std::logic_error("[dropout] this backend takes no masks");
   }
-  // The masks that the last step used, u8, by name. Synchronises. Not for the timed path.
+  // The masks of the last step, u8, by name. Synchronises. Not for the timed path.
   virtual std::vector<HostTensor> masks() { return {}; }
 
-  // Training-mode "logits", "loss" and "gradient/<parameter>" of a batch, with the running statistics updated
-  // and nothing else. Asked only of the oracle, compiled with options.gradients.
+  // Training-mode "logits", "loss" and "gradient/<parameter>" of a batch; updates the running statistics and
+  // nothing else. Called only for the oracle, compiled with options.gradients.
   virtual std::vector<HostTensor> gradients(const HostBatch&) {
-    throw std::logic_error("[gradients] this backend is no oracle");
+    throw std::logic_error("[gradients] this backend is not an oracle");
   }
 
   // Bytes by name: "planned_arena", "persistent", ...
@@ -128,12 +129,12 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual BackendInfo info() const = 0;
-  // Empty: compile() will work. Otherwise the reason, for the status `unsupported`.
+  // Empty if compile() will work; otherwise the reason for the status `unsupported`.
   virtual std::string unsupported(const Program& program, const CompileOptions& options) const = 0;
   virtual std::unique_ptr<Executable> compile(const Program& program, const CompileOptions& options) = 0;
 };
 
-// The whole main() of a C++ worker: speaks the protocol on descriptors 3 and 4 for the cell folder argv[1].
+// The complete main() of a C++ worker: runs the protocol on descriptors 3 and 4 for the cell folder argv[1].
 int worker_main(int argc, char** argv, Backend& backend);
 
 }  // namespace assay

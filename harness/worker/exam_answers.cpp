@@ -8,13 +8,14 @@
 namespace assay {
 namespace {
 
-// The exam's batches in the slots of an executable: each is staged when it is asked for and another lies in its slot.
+// The exam's batches in the slots of an executable: a batch is staged when it is requested and its slot holds
+// another one.
 class StagedBatches {
  public:
   StagedBatches(Executable& executable, const ExamFeeds& feeds) : executable_(executable), feeds_(feeds) {}
 
   std::int64_t count() const { return feeds_.batches.count(); }
-  // The slot in which the batch lies now.
+  // The slot that now holds the batch.
   std::int64_t slot_of(std::int64_t batch) {
     const std::int64_t slot = feeds_.batches.slots[static_cast<std::size_t>(batch)];
     const auto held = held_.find(slot);
@@ -23,7 +24,7 @@ class StagedBatches {
     held_[slot] = batch;
     return slot;
   }
-  // As many as there are slots for, so that steps follow each other without a staging between.
+  // Stages as many batches as there are slots, so that steps follow each other without staging in between.
   void stage_all() {
     for (std::int64_t batch = 0; batch < count(); ++batch) slot_of(batch);
   }
@@ -47,7 +48,7 @@ void add_under(std::vector<HostTensor>& all, const std::string& prefix, std::vec
   }
 }
 
-// Tensors of one type, one behind the other, along a new first dimension.
+// Stacks tensors of one type along a new first dimension.
 void stack(std::vector<HostTensor>& all, const HostTensor& next, std::int64_t count) {
   const auto found = std::ranges::find(all, next.name, &HostTensor::name);
   HostTensor* tensor = found != all.end() ? &*found : nullptr;
@@ -74,14 +75,14 @@ class NetworkAnswers : public Answers {
 
   bool draws_masks() const override { return trains_; }
 
-  // Tokens stay what they are.
+  // Tokens are not changed.
   std::vector<std::span<float>> real_inputs(HostTensor& inputs) const override {
     if (!is_floating(inputs.type.dtype)) return {};
     return {inputs.as<float>()};
   }
 
  private:
-  // What the timed step computed on each batch.
+  // The results of the timed step on each batch.
   static std::vector<HostTensor> of_inference(Executable& executable, StagedBatches& staged) {
     std::vector<HostTensor> answers;
     for (std::int64_t batch = 0; batch < staged.count(); ++batch) {
@@ -120,7 +121,7 @@ class NetworkAnswers : public Answers {
     return answers;
   }
 
-  // Row 0 of the schedule is a step on the first batch; the others go through all of them.
+  // Row 0 of the schedule is a step on the first batch; the other rows use all batches in order.
   static void step(Executable& executable, const ExamFeeds& feeds, StagedBatches& staged, std::int64_t row) {
     const std::int64_t batch = row == 0 ? 0 : (row - 1) % staged.count();
     executable.step(staged.slot_of(batch), feeds.learning_rate(row), feeds.step_count(row));
@@ -149,7 +150,7 @@ class NetworkAnswers : public Answers {
   bool trains_;
 };
 
-// What one step on each set of operands computes.
+// The results of one step on each set of operands.
 class OpAnswers : public Answers {
  public:
   OpAnswers(const Program& program, Task task) : graph_(program.graph(task)) {}
@@ -173,7 +174,7 @@ class OpAnswers : public Answers {
   }
   bool draws_masks() const override { return true; }
 
-  // Whole numbers among the operands stay what they are.
+  // Whole numbers among the operands are not changed.
   std::vector<std::span<float>> real_inputs(HostTensor& inputs) const override {
     const std::span<float> values = inputs.as<float>();
     const std::int64_t sample = input_elements(graph_);

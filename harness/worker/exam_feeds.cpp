@@ -15,7 +15,7 @@
 namespace assay {
 namespace {
 
-// In a mask: the element was given as 0, so that nobody can tell whether it was kept.
+// Marks a mask's element whose input was 0: its output cannot show whether it was kept.
 constexpr std::uint8_t unknown = 255;
 
 std::vector<HostTensor> drawn(Executable& executable, std::int64_t slot, std::int64_t step) {
@@ -39,10 +39,10 @@ HostTensor counted(const HostTensor& first, const HostTensor& second) {
   return counts;
 }
 
-// "draws/<mask>" F32 (4) for each mask of the program: over the elements of which it can be told in two
-// further steps, how many the first kept, how many the second kept, in how many the two agree, and how many
-// there are. On the executable as it stands, at learning rate 0 and on the first batch; it draws again afterwards.
-// Empty without dropout.
+// "draws/<mask>" F32 (4) for each mask of the program, from two further steps. Counts only elements whose
+// output shows the mask: how many the first step kept, how many the second kept, in how many the two agree,
+// and how many there are. Uses the executable's current state, at learning rate 0 and on the first batch; the
+// executable draws masks again afterwards. Empty without dropout.
 std::vector<HostTensor> draw_answers(Executable& executable, const ExamFeeds& feeds) {
   std::vector<HostTensor> answers;
   if (feeds.masks.empty()) return answers;
@@ -64,7 +64,7 @@ std::vector<HostTensor> read_if_there(const fs::path& path) {
 
 HostTensor require(HostTensor tensor, const fs::path& path, DType dtype, std::size_t rank) {
   if (tensor.type.dtype != dtype || tensor.type.shape.size() < rank) {
-    throw CellError(fmt::format("[exam] {} holds {} where {} of at least {} dimensions is asked",
+    throw CellError(fmt::format("[exam] {} holds {}, but {} of at least {} dimensions is required",
                                 path.string(), to_string(tensor.type), to_string(dtype), rank));
   }
   return tensor;
@@ -74,7 +74,7 @@ HostTensor read_array(const fs::path& path, DType dtype, std::size_t rank) {
   return require(read_npy(path), path, dtype, rank);
 }
 
-// f32, or i32 tokens.
+// Reads f32, or i32 tokens.
 HostTensor read_inputs(const fs::path& path) {
   HostTensor tensor = read_npy(path);
   const DType dtype = tensor.type.dtype == DType::i32 ? DType::i32 : DType::f32;
@@ -98,7 +98,7 @@ void write_results(const fs::path& cell_folder, const char* name, const std::vec
 
 namespace {
 
-// Each row of a batch from the rows of its samples, of which the first is `first`.
+// Makes each row of a batch from its sample; `first` is the first of these samples.
 HostTensor spread(const HostTensor& samples, std::int64_t first, const ExamBatches& batches) {
   Shape shape = samples.type.shape;
   const std::size_t row = samples.bytes.size() / static_cast<std::size_t>(shape.front());
@@ -165,13 +165,13 @@ ExamFeeds read_exam(const fs::path& cell_folder) {
       fs::exists(replay) ? std::optional(read_exam_replay(replay)) : std::nullopt};
   const std::int64_t samples = feeds.batches.count() * feeds.batches.distinct;
   if (feeds.inputs.type.shape.front() != samples || feeds.labels.type.shape.front() != samples) {
-    throw CellError(fmt::format("[exam] {} has inputs {} and labels {} where {} samples are asked",
+    throw CellError(fmt::format("[exam] {} has inputs {} and labels {}, but {} samples are required",
                                 folder.string(), to_string(feeds.inputs.type), to_string(feeds.labels.type),
                                 samples));
   }
   if (feeds.steps() < 1 || feeds.schedule.type.shape.back() != 2) {
     throw CellError(
-        fmt::format("[exam] {} is {}: two rows of learning rate and step count at least are asked",
+        fmt::format("[exam] {} is {}: at least two rows of learning rate and step count are required",
                     (folder / "schedule.npy").string(), to_string(feeds.schedule.type)));
   }
   return feeds;
@@ -183,7 +183,7 @@ void write_exam_results(Executable& executable, const Program& program, Task tas
   const std::unique_ptr<Answers> asked = answers_of(program, task);
   std::vector<HostTensor> answers;
   if (feeds.continuation) {
-    // Where each step is given its batch, none of the run needs to be left.
+    // If each step gets its own batch, no batch of the run needs to be left.
     if (!last_step || std::ranges::all_of(feeds.batches.slots, [](std::int64_t slot) { return slot == 0; }))
       for (std::int64_t i = 0; i < feeds.batches.count(); ++i)
         executable.stage(feeds.batches.slots[static_cast<std::size_t>(i)], feeds.batch(i).host());

@@ -1,4 +1,4 @@
-// What ran, once more: the steps after it, and the first of its own.
+// Runs steps of the timed run again: the steps after it, and its first steps.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -16,7 +16,7 @@
 namespace assay {
 namespace {
 
-// Largest difference, its L2 norm, that of what the steps moved, that of the tensor.
+// The largest difference, its L2 norm, the norm of the change by the steps, and the norm of the tensor.
 HostTensor distance(const HostTensor& before, const HostTensor& a, const HostTensor& b) {
   const std::vector<double> start = to_doubles(before), one = to_doubles(a), other = to_doubles(b);
   double largest = 0, apart = 0, moved = 0, size = 0;
@@ -71,7 +71,7 @@ HostTensor replay_run(Executable& executable, const ExamReplay& asked,
   const std::int64_t resident = session.layout().resident_batches;
   if (resident == 0 || asked.steps.back() > session.layout().schedule_rows) {
     throw CellError(fmt::format(
-        "[exam] a replay of {} steps of a run with {} resident batches and {} rows of schedule.npy",
+        "[exam] cannot replay {} steps of a run with {} resident batches and {} rows of schedule.npy",
         asked.steps.back(), resident, session.layout().schedule_rows));
   }
   stage_resident(executable, session);

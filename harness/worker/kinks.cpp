@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* prefix = "kink/";
 
-// For each window of a max pool over x (N, C, H, W) the index in its plane of the first maximum.
+// For each window of a max pool over x (N, C, H, W): the index in its plane of the first maximum.
 std::vector<std::int32_t> winners(const Node& pool, const Shape& x, const Shape& y,
                                   const std::vector<double>& values) {
   const auto kernel = pool.attributes.get<std::int64_t>("kernel");

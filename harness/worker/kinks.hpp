@@ -1,5 +1,5 @@
-// Where a network has a kink: on which side of 0 each element of a ReLU lies, and which element of its window
-// each maximum is. Within rounding of a kink two honest backends may stand on different sides, and then their
+// The kinks of a network: on which side of 0 each element of a ReLU is, and which element of its window each
+// maximum is. Within rounding of a kink two correct backends may be on different sides, and then their
 // gradients differ by more than rounding; the oracle counts how often that can happen.
 #pragma once
 
@@ -16,19 +16,19 @@ namespace assay {
 
 class Kinks {
  public:
-  // Only a network's `training` has any; of a single op there are none.
+  // Only a network's `training` has kinks; a single op has none.
   explicit Kinks(const Program& program);
 
-  // The program with one more output of `training` for each kink: what is looked at.
+  // The program with one more output of `training` for each kink, so that it can be observed.
   const Program& watched() const { return watched_; }
 
-  // Takes those outputs out of the answers of one pass: the exact one first, which the later ones are
-  // compared with. `ordered` brings the rows of a pass back into the order of the first.
+  // Takes those outputs out of the answers of one pass. The first pass must be the exact one; later passes
+  // are compared with it. `ordered` brings the rows of a pass back into the order of the first.
   using Order = std::function<std::vector<double>(const std::vector<double>& rows)>;
   void take(std::vector<HostTensor>& answers, const Order& ordered = {});
 
-  // "ties/<op>", F64 (2): elements that stood on another side in one of the passes at least, and elements in
-  // all. One for each op of the program that has a kink.
+  // "ties/<op>", F64 (2): the number of elements that were on another side in at least one of the passes, and
+  // the number of all elements. One tensor for each op of the program that has a kink.
   std::vector<HostTensor> counts() const;
 
  private:

@@ -1,4 +1,4 @@
-// The shared objects that this process has loaded, as the dynamic linker tells.
+// The shared objects that this process has loaded, as the dynamic linker reports them.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace assay {
 
-// The program itself first, then each shared object: its name without ".so" and what follows, its path, and
-// as its version "build-id <hex>", which the linker gave it; empty where it has none.
+// First the program itself, then each shared object: its name up to ".so", its path, and as its version
+// "build-id <hex>", which the linker wrote; empty if it has none.
 std::vector<Library> loaded_libraries();
 
-// What a backend says of its own libraries, followed by those that it did not name.
+// The libraries that a backend names, followed by the other loaded ones.
 std::vector<Library> with_loaded_libraries(std::vector<Library> named);
 
 }  // namespace assay

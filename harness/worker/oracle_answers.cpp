@@ -29,7 +29,8 @@ bool corrects_bias(const OptimizerSpec& optimizer) {
   return optimizer.kind == "adam" || optimizer.kind == "lazy_adam";
 }
 
-// The exam's feeds with every value moved by about its rounding and the samples in another order.
+// The exam's feeds with every value changed by about its rounding error and with the samples in another
+// order.
 class Perturbation {
  public:
   Perturbation(const ExamFeeds& feeds, const Program& program, const Answers& answers,
@@ -44,7 +45,7 @@ class Perturbation {
     const double master = unit_roundoff(precision.master);
     for (HostTensor& tensor : feeds_.state) {
       const ValueId id = program.training.find(tensor.name);
-      if (id == none) continue;  // a moment: what it started from would be most of what is seen
+      if (id == none) continue;  // a moment: its initial value would dominate the difference
       const bool parameter = program.training.value(id).role == Role::parameter;
       move(tensor.as<float>(), parameter ? storage : master);
     }
@@ -58,7 +59,7 @@ class Perturbation {
   }
 
   const ExamFeeds& feeds() const { return feeds_; }
-  // Rows of an answer, of one batch or of several, back in the order of the unperturbed ones.
+  // Rows of an answer, of one or more batches, in the order of the unperturbed rows.
   std::vector<double> ordered(const std::vector<double>& rows, std::int64_t batches = 1) const {
     std::vector<double> result(rows.size());
     const std::size_t row = rows.size() / (order_.size() * static_cast<std::size_t>(batches));
@@ -72,7 +73,7 @@ class Perturbation {
   }
 
  private:
-  // The samples of a batch; a sample keeps its mask.
+  // Reorders the samples of a batch; a sample keeps its mask.
   void permute(const HostTensor& from, HostTensor& to, std::int64_t batch) const {
     const std::size_t row = from.bytes.size() / static_cast<std::size_t>(from.type.shape.front());
     const std::size_t first = static_cast<std::size_t>(batch) * order_.size();
@@ -82,15 +83,16 @@ class Perturbation {
     }
   }
 
-  // All by one factor: a beta2 of 0.999 that is kept in f32 is 1.3e-8 off, and after t steps so is the root of
-  // 1 - beta2^t, and with it every update, by 3e-6 to 7e-6.
+  // Changes all by one factor: a beta2 of 0.999 in f32 has an error of 1.3e-8. After t steps the root of 1 -
+  // beta2^t, and with it every update, has an error of 3e-6 to 7e-6.
   void move_rates(double roundoff) {
     const double factor = 1 + random_.uniform(-64, 64) * roundoff;
     const std::span<double> rows = feeds_.schedule.as<double>();
     for (std::size_t row = 0; row < rows.size(); row += 2) rows[row] *= factor;
   }
 
-  // By up to two unit roundoffs either way, so that a neighbouring number is as likely as the value itself.
+  // Changes values by up to two unit roundoffs either way, so that a neighbouring number is as likely as the
+  // value.
   void move(std::span<float> values, double roundoff) {
     for (float& value : values) {
       value = static_cast<float>(value * (1 + random_.uniform(-2, 2) * roundoff));
@@ -106,7 +108,7 @@ bool is_square_moment(std::string_view name) {
   return name.find("/moment/") != name.npos && OptimizerSpec::is_square(name.substr(name.rfind('.') + 1));
 }
 
-// As they are compared: of a mean of squares the root.
+// The values to compare: for a mean of squares, its root.
 Values by_name(const std::vector<HostTensor>& tensors) {
   Values answers;
   for (const HostTensor& tensor : tensors) {
@@ -117,7 +119,7 @@ Values by_name(const std::vector<HostTensor>& tensors) {
   return answers;
 }
 
-// What a perturbed parameter started from is no error of the steps: it is taken off again.
+// The shift of a perturbed parameter's initial value is not an error of the steps: subtract it.
 void remove_shift(Values& answers, const ExamFeeds& perturbed, const ExamFeeds& feeds) {
   for (std::size_t i = 0; i < feeds.state.size(); ++i) {
     for (const char* run : {"first/parameter/", "last/parameter/"}) {
@@ -136,8 +138,8 @@ void widen(std::map<std::string, ErrorNorms>& seen, const Values& got, const Val
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (std::isfinite(other.at(i) - values[i])) continue;
       throw CellError(
-          fmt::format("[oracle] {} is not finite at element {} ({} in fp64, {} emulated): the program "
-                      "has no answer that could be compared",
+          fmt::format("[oracle] {} is not finite at element {} ({} in fp64, {} emulated): the program's "
+                      "answer cannot be compared",
                       name, i, values[i], other[i]));
     }
     const ErrorNorms error = error_norms(other, values);
@@ -153,7 +155,7 @@ ExamFeeds in_f64(ExamFeeds feeds) {
   return feeds;
 }
 
-// The exam, and of a network that trains the gradients of the first step with what the kinks are told from.
+// The exam; for a network that trains also the gradients of the first step, with the outputs for the kinks.
 std::vector<HostTensor> answered(Executable& executable, const Program& watched, Task task,
                                  const ExamFeeds& feeds) {
   std::vector<HostTensor> answers = answers_of(watched, task)->exam(executable, feeds);
@@ -164,7 +166,7 @@ std::vector<HostTensor> answered(Executable& executable, const Program& watched,
   return answers;
 }
 
-// Where storage is narrower, so many elements are within its rounding that no bias clears them.
+// With a narrower storage type too many elements are within rounding for a bias to clear them.
 bool is_sharpened(const Program& program, Task task, const Precision& emulated) {
   return task == Task::train && !program.is_op() && emulated.storage == emulated.master && !emulated.tf32;
 }

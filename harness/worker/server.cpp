@@ -86,7 +86,7 @@ void Server::serve() {
     const protocol::Line line = channel_.read_line();
     if (line.reading == protocol::Reading::end || line.reading == protocol::Reading::truncated) return;
     if (line.reading == protocol::Reading::too_long) {
-      return send(protocol::Error{protocol::ErrorKind::failed, "[worker] got a command without end"});
+      return send(protocol::Error{protocol::ErrorKind::failed, "[worker] got a command that does not end"});
     }
     protocol::Event event;
     try {
@@ -125,7 +125,7 @@ protocol::Event Server::answer(const protocol::Command& command) {
     case protocol::Verb::oracle:
       prepare();
       if (!request_->oracle)
-        throw CellError("[oracle] request.json has no \"oracle\": this is not an oracle's cell");
+        throw CellError("[oracle] request.json has no \"oracle\": this is not a cell of the oracle");
       write_oracle_results(backend_, *program_, options_, oracle_options(*request_->oracle), folder_);
       return protocol::Judged{};
     case protocol::Verb::quit:
@@ -156,9 +156,9 @@ protocol::Event Server::compile() {
   return protocol::Compiled{seconds_since(start), backend_.info().settings, executable_->memory()};
 }
 
-// Whatever a library does on first use it does now, on a batch of zeros; the state is set back.
+// Runs one step on a batch of zeros, so that libraries do their first-use work now; then restores the state.
 void Server::first_step() {
-  // Zeros of either type.
+  // Zeros for both types.
   std::vector<std::uint32_t> inputs(static_cast<std::size_t>(input_elements(program_->graph(options_.task))));
   std::vector<std::int32_t> labels;
   for (const Value& value : program_->training.values()) {
@@ -173,7 +173,7 @@ void Server::first_step() {
 protocol::Event Server::run() {
   require_compiled();
   Session session(folder_);
-  // A few messages a second, however short the blocks are.
+  // Sends a few messages each second, however short the blocks are.
   Clock::time_point told;
   const auto tell = [this, &told](std::int64_t done, std::int64_t planned) {
     const auto now = Clock::now();
@@ -186,7 +186,7 @@ protocol::Event Server::run() {
                                                      : Timed::training;
   last_step_ = train(*executable_, session, timed, tell);
   session.close();
-  // Of a single op the results are what a run leaves: they are read here, so that nobody may leave them out.
+  // The results of a single op are the state after a run: read them here, so that no caller can skip it.
   protocol::Ran ran{executable_->memory(),
                     backend_.info().settings,
                     {},
@@ -197,7 +197,7 @@ protocol::Event Server::run() {
 
 void Server::require_compiled() const {
   if (executable_) return;
-  throw protocol::ProtocolError("[worker] got a command before the program is compiled: send compile first");
+  throw protocol::ProtocolError("[worker] got a command before the program was compiled: send compile first");
 }
 
 void Server::send(const protocol::Event& event) { channel_.write_line(protocol::write(event)); }
@@ -212,14 +212,14 @@ constexpr int events = 4;
 int worker_main(int argc, char** argv, Backend& backend) {
   if (argc != 2) {
     fmt::print(stderr,
-               "usage: {} CELL_FOLDER\nA worker is started by assay; docs/reference/protocol.md says how.\n",
+               "usage: {} CELL_FOLDER\nWorkers are started by assay; see docs/reference/protocol.md.\n",
                argv[0]);
     return 2;
   }
   if (::fcntl(commands, F_GETFD) < 0 || ::fcntl(events, F_GETFD) < 0) {
     fmt::print(
         stderr,
-        "{}: descriptors {} and {} are not open. A worker is started by assay; docs/reference/protocol.md says how.\n",
+        "{}: descriptors {} and {} are not open. Workers are started by assay; see docs/reference/protocol.md.\n",
         argv[0], commands, events);
     return 2;
   }

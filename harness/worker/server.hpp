@@ -19,8 +19,8 @@ class Server {
   Server(std::filesystem::path cell_folder, Backend& backend, protocol::Channel& channel)
       : folder_(std::move(cell_folder)), backend_(backend), channel_(channel) {}
 
-  // Says hello and answers commands until quit or the end of the channel. What fails becomes an error event;
-  // nothing is thrown but what the channel throws.
+  // Sends hello and answers commands until quit or the end of the channel. A failure becomes an error event;
+  // throws only the exceptions of the channel.
   void serve();
 
  private:

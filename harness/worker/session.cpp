@@ -22,8 +22,8 @@ Integer must(Integer result) {
 Session::Session(const std::filesystem::path& cell_folder) {
   if (assay_api_version() != ASSAY_BATCH_API) {
     throw Error(
-        fmt::format("[batch] the library that was loaded has version {} and this worker was built for {}: "
-                    "build both anew",
+        fmt::format("[batch] the loaded library has version {}, but this worker was built for {}: "
+                    "build both again",
                     assay_api_version(), ASSAY_BATCH_API));
   }
   session_.reset(assay_open(cell_folder.c_str()));

@@ -1,4 +1,4 @@
-// The batch library's session as an owned object whose failures are exceptions.
+// The batch library's session as an owned object that throws exceptions.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace assay {
 
-// Used from one thread. Every method throws Error with the library's own words.
+// Used from one thread. Every method throws Error with the library's own message.
 class Session {
  public:
   explicit Session(const std::filesystem::path& cell_folder);
@@ -26,7 +26,7 @@ class Session {
   void lap();
   void add_logits(const float* logits);
   protocol::Progress progress();  // in steps
-  // Writes results/clock.json. Without it the session is closed in silence when it goes.
+  // Writes results/clock.json. If it is not called, the destructor closes the session and ignores errors.
   void close();
 
  private:

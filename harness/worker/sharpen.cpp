@@ -13,16 +13,16 @@
 namespace assay {
 namespace {
 
-// A backend's error at a ReLU may be so many times the largest that the emulation shows.
+// A backend's error at a ReLU may be this many times the largest error of the emulation.
 constexpr double margin_factor = 8;
-constexpr int most_candidates = 64;  // shifts that are tried, either way
+constexpr int max_candidates = 64;  // maximum of shifts to try in each direction
 
 using Values = std::map<std::string, std::vector<double>>;
 
-// A ReLU, and the bias that is added to what it reads.
+// A ReLU, and the bias that is added to its input.
 struct Watched {
   ValueId input = none;
-  ValueId bias = none;  // none: nothing is
+  ValueId bias = none;  // none: without a bias
   std::string output{};
 };
 
@@ -41,7 +41,7 @@ ValueId bias_of(const Graph& graph, ValueId x) {
   return none;
 }
 
-// In the order of the graph: a bias has no effect on an earlier one.
+// In the order of the graph: a bias does not affect an earlier ReLU.
 std::vector<Watched> relus_of(const Graph& graph) {
   std::vector<Watched> found;
   for (const Node& node : graph.nodes())
@@ -62,7 +62,7 @@ class ForwardPass {
     executable_ = backend.compile({program.training, forward_, program.optimizer}, options);
   }
 
-  // What each ReLU reads, by the name of its output.
+  // The input of each ReLU, by the name of its output.
   Values run(const ExamFeeds& feeds) {
     executable_->supply_masks(feeds.batch_masks());
     std::vector<HostTensor> state = feeds.state;
@@ -99,10 +99,11 @@ double nearest_to_zero(const Channel& values, double shift) {
   return nearest;
 }
 
-// The smallest shift after which no element is within one and a half margins of zero, or the one that leaves most room.
+// The smallest shift after which every element is at least one and a half margins away from zero; if there is
+// none, the shift with the largest distance.
 double clearing_shift(const Channel& values, double margin) {
   double best = 0, room = nearest_to_zero(values, 0);
-  for (int step = 3; step <= most_candidates && room < 1.5 * margin; ++step) {
+  for (int step = 3; step <= max_candidates && room < 1.5 * margin; ++step) {
     for (const double shift : {step * margin, -step * margin}) {
       const double left = nearest_to_zero(values, shift);
       if (left > room) best = shift, room = left;
@@ -111,7 +112,7 @@ double clearing_shift(const Channel& values, double margin) {
   return best;
 }
 
-// Clears the channels of one ReLU that have elements within the margin; false when there were none.
+// Clears the channels of one ReLU that have elements within the margin; returns false if it has none.
 bool clear(HostTensor& bias, const std::vector<double>& x, const Shape& shape, double margin) {
   const std::vector<Channel> channels = by_channel(x, shape);
   bool moved = false;
@@ -126,7 +127,7 @@ bool clear(HostTensor& bias, const std::vector<double>& x, const Shape& shape, d
   return moved;
 }
 
-// How far from zero an element must be, by the ReLU that reads it.
+// The minimum distance of an element from zero, by the ReLU that reads it.
 std::map<std::string, double> margins_of(const Values& exact, const Values& rounded) {
   std::map<std::string, double> margins;
   for (const auto& [name, values] : exact) {

@@ -1,5 +1,5 @@
-// Keeps an exam clear of the kinks of ReLUs. An element within rounding of zero may be on either side in two honest
-// backends, and then whole gradients differ by far more than rounding.
+// Keeps an exam away from the kinks of ReLUs. An element within rounding of zero may be on either side in two
+// correct backends, and then whole gradients differ by far more than rounding.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,11 @@
 
 namespace assay {
 
-// Moves biases of feeds.state, each by little more than the rounding of what it is added to, until no element that a
-// ReLU reads in the first step is within rounding of zero; what cannot be cleared (a ReLU behind no bias) stays. Gives
-// the tensors that it moved, F32. `options` are the oracle's, `emulated` the precision whose rounding counts. Runs the
-// forward pass once for each ReLU that has such elements.
+// Moves biases of feeds.state until every element that a ReLU reads in the first step is further than
+// rounding from zero. Each bias moves by little more than the rounding of the values that it is added to.
+// Elements that cannot be cleared (a ReLU without a bias before it) stay. Returns the moved tensors, F32.
+// `options` are the oracle's, `emulated` is the precision whose rounding counts. Runs the forward pass once
+// for each ReLU that has such elements.
 std::vector<HostTensor> sharpen(ExamFeeds& feeds, Backend& backend, const Program& program,
                                 CompileOptions options, const Precision& emulated);
 

@@ -14,7 +14,7 @@ namespace {
 
 class Trainer {
  public:
-  Trainer(Executable& executable, Session& session, Timed timed, const TellProgress& progress)
+  Trainer(Executable& executable, Session& session, Timed timed, const ReportProgress& progress)
       : executable_(executable),
         session_(session),
         progress_(progress),
@@ -48,7 +48,7 @@ class Trainer {
     if (timed_ != Timed::training ||
         (block.first_step >= 0 && block.first_step + block.steps <= session_.layout().schedule_rows))
       return;
-    throw CellError(fmt::format("[train] a block has steps {} to {}: schedule.npy has {} rows",
+    throw CellError(fmt::format("[train] a block has steps {} to {}, but schedule.npy has {} rows",
                                 block.first_step, block.first_step + block.steps,
                                 session_.layout().schedule_rows));
   }
@@ -92,7 +92,7 @@ class Trainer {
 
   Executable& executable_;
   Session& session_;
-  const TellProgress& progress_;
+  const ReportProgress& progress_;
   Timed timed_;
   std::int64_t resident_;
   std::int64_t last_step_ = 0;
@@ -113,7 +113,7 @@ void stage_resident(Executable& executable, Session& session) {
   }
 }
 
-std::int64_t train(Executable& executable, Session& session, Timed timed, const TellProgress& progress) {
+std::int64_t train(Executable& executable, Session& session, Timed timed, const ReportProgress& progress) {
   return Trainer(executable, session, timed, progress).run();
 }
 

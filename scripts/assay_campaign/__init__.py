@@ -1,1 +1,1 @@
-"""Campaigns: many runs under faults, each held to what docs/explanation/reliability.md promises."""
+"""Campaigns: many runs under faults, each checked against the promises of docs/explanation/reliability.md."""

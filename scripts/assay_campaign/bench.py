@@ -1,4 +1,4 @@
-"""What the campaigns share: the program in a place of its own, its leftovers, and the tally of cases."""
+"""Shared by the campaigns: the program in its own place, its leftovers, and the counts of cases."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "ASSAY_CAMPAIGN"  # in the environment of everything that a campaign starts
-PATIENCE = 10.0  # seconds that a process which is being killed may take to be gone
+PATIENCE = 10.0  # seconds that a killed process may take to end
 # C0 without tab and line feed, DEL, and C1.
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class CampaignError(Exception):
-    """The campaign cannot be held: what is missing, and how to get it."""
+    """The campaign cannot run: names what is missing, and how to get it."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Done:
     err: str
     seconds: float
     cpu_seconds: float
-    max_rss: int  # bytes, of it or the largest of its children
+    max_rss: int  # bytes, the larger of it and its largest child
 
     @property
     def told(self) -> str:
@@ -71,7 +71,7 @@ class Place:
         return self.folder / "out"
 
     def environment(self, **changes: str | None) -> dict[str, str]:
-        """Return what the program gets; a change to None removes the variable."""
+        """Return the program's environment; a change to None removes the variable."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "LD_LIBRARY_PATH") if name in os.environ}
         made: dict[str, str | None] = {
             **kept,
@@ -88,7 +88,7 @@ class Place:
         return [str(self.program), *map(str, arguments)]
 
     def start(self, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        """Start a process in a session of its own."""
+        """Start a process in its own session."""
         options.setdefault("env", self.environment())
         options.setdefault("stdin", subprocess.DEVNULL)
         options.setdefault("stdout", subprocess.DEVNULL)
@@ -96,7 +96,7 @@ class Place:
         return subprocess.Popen(command, start_new_session=True, **options)
 
     def run(self, command: Sequence[str], limit: float = 120, **options: Any) -> Done:
-        """Run it to its end; what takes longer than `limit` is killed, and raises TimeoutError."""
+        """Run it to its end; after `limit` it is killed, and TimeoutError is raised."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             options.setdefault("stdout", out)
             options.setdefault("stderr", err)
@@ -121,7 +121,7 @@ class Place:
         return "" if done.code == 0 else done.told
 
     def processes(self) -> list[int]:
-        """Return the processes that were started from here and live."""
+        """Return the processes that were started from here and are alive."""
         mark = f"{MARK}={self.folder}".encode()
         found = []
         for entry in Path("/proc").iterdir():
@@ -130,12 +130,12 @@ class Place:
             try:
                 if mark in (entry / "environ").read_bytes().split(b"\0"):
                     found.append(int(entry.name))
-            except OSError:  # it ended, or belongs to somebody else
+            except OSError:  # it ended, or belongs to another user
                 continue
         return found
 
     def survivors(self) -> list[str]:
-        """Wait until what was started from here is gone; what stays is killed and named."""
+        """Wait until the processes started from here have ended; kill and name the others."""
         until = time.monotonic() + PATIENCE
         while self.processes():
             if time.monotonic() > until:
@@ -144,7 +144,7 @@ class Place:
         return []
 
     def leftovers(self) -> list[str]:
-        """Return what is left in the temporary folder; it is removed."""
+        """Return the files left in the temporary folder, and remove them."""
         left = sorted(path.name for path in self.tmp.iterdir())
         for name in left:
             remove(self.tmp / name)
@@ -159,7 +159,7 @@ def remove(path: Path) -> None:
 
 
 def kill(process: int) -> str:
-    """Kill a process that should not be there; its number and its command."""
+    """Kill a process that should have ended; return its number and its command."""
     try:
         command = Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         os.kill(process, signal.SIGKILL)
@@ -169,7 +169,7 @@ def kill(process: int) -> str:
 
 
 def wait_for(process: subprocess.Popen[bytes], limit: float) -> tuple[int | None, Any]:
-    """Wait for it; its exit status (None: killed at the limit), and what it used if it was not polled."""
+    """Wait for it; return its exit status (None: killed at the limit), and its usage if it was not polled."""
     if process.returncode is not None:
         return process.returncode, None
     until = time.monotonic() + limit
@@ -190,9 +190,9 @@ def wait_for(process: subprocess.Popen[bytes], limit: float) -> tuple[int | None
 
 @dataclass
 class Case:
-    """One case of a campaign: its number, its own random numbers, and what is wrong with it."""
+    """One case of a campaign: its number, its own random numbers, and its violations."""
 
-    number: int  # the seed that makes this case again
+    number: int  # the seed that repeats this case
     random: random.Random
     kind: str = "case"
     counts: Counter[str] = field(default_factory=Counter)
@@ -205,7 +205,7 @@ class Case:
 
 @dataclass
 class Bench:
-    """Where a campaign is held and what has been counted."""
+    """The place of a campaign and its counts."""
 
     name: str
     program: Path
@@ -218,15 +218,15 @@ class Bench:
     counts: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     cases: int = 0
-    units: int = 0  # of what --count counts: cases, where a campaign says nothing else
-    shown: int = 0  # tenths of the count that a line was printed for
+    units: int = 0  # counted by --count: cases, unless a campaign counts something else
+    shown: int = 0  # tenths of the count for which a line was printed
     begun: float = field(default_factory=time.monotonic)
 
     def place(self, name: str) -> Place:
         return Place(self.folder / name, self.program, self.backends)
 
     def each_case(self) -> Iterator[Case]:
-        """Give cases until there are enough or the time is over; each is tallied before the next."""
+        """Yield cases until there are enough or the time is over; each is counted before the next."""
         while self.units < self.count and not self.out_of_time():
             number = self.seed + self.cases
             case = Case(number, random.Random(number))
@@ -282,7 +282,7 @@ def _short_run(backend: str, forks: int, *more: object) -> list[object]:
 
 
 def fault_run(mode: str, *more: object, forks: int = 3) -> list[object]:
-    """Return the arguments of a short run of the fault worker, whose times are declared."""
+    """Return the arguments of a short run of the fault worker, which declares its times."""
     return _short_run("fault", forks, "--mode", mode, "--blocks", 3, "--check=false", *more)
 
 
@@ -298,7 +298,7 @@ def read_report(file: Path) -> dict[str, Any]:
 
 
 def run_all(bench: Bench, cases: Sequence[Callable[[Bench, Case], None]]) -> None:
-    """Take the cases of a table in turn; the number of a case says which it is."""
+    """Take the cases of a table in turn; the number of a case selects its row."""
     for case in bench.each_case():
         made = cases[case.number % len(cases)]
         case.kind = made.__name__.replace("_", " ")

@@ -14,8 +14,8 @@ from pathlib import Path
 from assay_campaign.bench import ROOT, Bench, Case, Done, Place, remove, run_all
 
 REFUSED, UNAVAILABLE = 2, 4
-MOST_MEMORY = 1 << 30
-MOST_SECONDS = 10.0  # of the processor
+MAX_MEMORY = 1 << 30
+MAX_SECONDS = 10.0  # of the processor
 TERABYTE = 1 << 40
 LIMIT = 120.0
 
@@ -44,10 +44,10 @@ def read_dataset(place: Place, dataset: str) -> Done:
 def check(case: Case, place: Place, done: Done, codes: tuple[int, ...] = (REFUSED, UNAVAILABLE)) -> None:
     case.counts[f"exit code {done.code}"] += 1
     case.expect(done.code in codes, f"wanted {' or '.join(map(str, codes))}, got {done.told}")
-    case.expect(bool((done.out + done.err).strip()), "nothing is said")
+    case.expect(bool((done.out + done.err).strip()), "no message")
     case.expect("fault of the program" not in done.err and "Traceback" not in done.err, done.told)
-    case.expect(done.max_rss <= MOST_MEMORY, f"took {done.max_rss >> 20} MB")
-    case.expect(done.cpu_seconds <= MOST_SECONDS, f"took {done.cpu_seconds:.1f} s of processor time")
+    case.expect(done.max_rss <= MAX_MEMORY, f"took {done.max_rss >> 20} MB")
+    case.expect(done.cpu_seconds <= MAX_SECONDS, f"took {done.cpu_seconds:.1f} s of processor time")
     remove(place.tmp / "report.json")
     left = place.survivors() + place.leftovers()
     case.expect(not left, f"left: {', '.join(left)}")
@@ -58,7 +58,7 @@ def idx(extents: tuple[int, ...], content: bytes = b"") -> bytes:
 
 
 def write_mnist(folder: Path) -> Path:
-    """Write files as the set has them, all zeros."""
+    """Write files of the sizes that the set has, all zeros."""
     folder.mkdir(parents=True)
     for name, extents in MNIST.items():
         with (folder / name).open("wb") as file:
@@ -77,7 +77,7 @@ def bomb(start: bytes, megabytes: int) -> bytes:
 
 
 def one_member_bomb(start: bytes, megabytes: int) -> bytes:
-    """Return the same in one member: a block that is flushed stands for itself wherever it is."""
+    """Return the same in one member: a flushed block inflates to the same bytes at any position."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     head = packer.compress(start) + packer.flush(zlib.Z_FULL_FLUSH)
     block = packer.compress(bytes(64 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
@@ -85,7 +85,7 @@ def one_member_bomb(start: bytes, megabytes: int) -> bytes:
 
 
 def gzip_bomb(bench: Bench, case: Case) -> None:
-    """The header is right, wrong, or of the largest set there can be; gigabytes follow."""
+    """The header is right, wrong, or that of the largest possible set; gigabytes follow."""
     place, lot = fresh(bench), case.random
     folder = write_mnist(place.out / "mnist")
     name = lot.choice([*MNIST])
@@ -108,7 +108,7 @@ def gzip_bomb_of_bombs(bench: Bench, case: Case) -> None:
 
 
 def idx_header(bench: Bench, case: Case) -> None:
-    """A header that says something else than the file holds."""
+    """A header that contradicts the file."""
     place, lot = fresh(bench), case.random
     folder = write_mnist(place.out / "mnist")
     name = lot.choice([*MNIST])
@@ -151,7 +151,7 @@ def npy(descr: str, shape: str) -> bytes:
 
 
 def own_arrays(bench: Bench, case: Case) -> None:
-    """Arrays that no memory holds, by header, by length or by both."""
+    """Arrays too large for any memory, by header, by length or by both."""
     place, lot = fresh(bench), case.random
     folder = place.out / "npy"
     folder.mkdir()
@@ -168,7 +168,7 @@ def own_arrays(bench: Bench, case: Case) -> None:
 
 
 def tokens(bench: Bench, case: Case) -> None:
-    """The converted reviews, whose shape is known."""
+    """The converted reviews, which have a known shape."""
     place, lot = fresh(bench), case.random
     folder = place.out / "imdb"
     folder.mkdir()
@@ -195,7 +195,7 @@ def sparse_texts(bench: Bench, case: Case) -> None:
 
 
 def special_files(bench: Bench, case: Case) -> None:
-    """Pipes, devices, folders, loops of links in the place of a data set's file."""
+    """Pipes, devices, folders or loops of links instead of a data set's file."""
     place, lot = fresh(bench), case.random
     folder = write_mnist(place.out / "mnist")
     file = folder / lot.choice([*MNIST])
@@ -211,7 +211,7 @@ def special_files(bench: Bench, case: Case) -> None:
 
 
 def zip_bomb(bench: Bench, case: Case) -> None:
-    """An imdb.npz that is none: scripts/fetch-data --convert refuses it."""
+    """A file that is not an imdb.npz: scripts/fetch-data --convert refuses it."""
     place, lot = fresh(bench), case.random
     archive = place.out / "imdb.npz"
     kind = lot.randrange(4)
@@ -219,14 +219,14 @@ def zip_bomb(bench: Bench, case: Case) -> None:
         with archive.open("wb") as file:
             file.write(b"PK\3\4")
             file.truncate(50 << 30)
-    elif kind == 1:  # more than the arrays can have
+    elif kind == 1:  # more than the arrays may have
         with (
             zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed,
             packed.open("x_train.npy", "w") as member,
         ):
             for _ in range(16):
                 member.write(bytes(64 << 20))
-    elif kind == 2:  # tens of thousands of members that are the same bytes
+    elif kind == 2:  # tens of thousands of members with the same bytes
         overlapping(archive, 60_000)
     else:
         with zipfile.ZipFile(archive, "w") as packed:
@@ -248,7 +248,7 @@ def zip_bomb(bench: Bench, case: Case) -> None:
 
 
 def overlapping(archive: Path, members: int) -> None:
-    """Write a zip archive whose members all are one stream of 64 MB of zeros."""
+    """Write a zip archive whose members are all the same stream of 64 MB of zeros."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     content = bytes(64 << 20)
     packed = packer.compress(content) + packer.flush()
@@ -285,7 +285,7 @@ def config_with_many_cells(bench: Bench, case: Case) -> None:
 
 
 def strange_config(bench: Bench, case: Case) -> None:
-    """Nested, long, repeated, endless: no config at all."""
+    """Nested, long, repeated, endless: not a config."""
     place, lot = fresh(bench), case.random
     texts = (
         "[" * 3_000_000,

@@ -47,7 +47,7 @@ def lose(case: Case, before: Forks, after: Forks, when: str) -> None:
 
 
 def kill_once(place: Place, case: Case, arguments: list[object], report: Path, longest: float) -> bool:
-    """Start the program and kill it after a random time; whether it lived that long."""
+    """Start the program and kill it after a random time; return whether it was still running."""
     before = forks_of(report)
     log = place.folder / "log"
     process = start(place, arguments, log)
@@ -59,13 +59,13 @@ def kill_once(place: Place, case: Case, arguments: list[object], report: Path, l
     wait_for(process, 60)
     when = "after a kill" if not finished else "after a run"
     for survivor in place.survivors():
-        case.expect(False, f"{when}: {survivor} lives")
+        case.expect(False, f"{when}: {survivor} is still alive")
     if report.exists():
         why = place.why_invalid(report)
         case.expect(not why, f"{when}: the report is invalid: {why}")
     after = forks_of(report)
     lose(case, before, after, when)
-    # A fork's line comes before it is written, so that one may be missing.
+    # A fork's line is printed before the fork is written, so one may be missing.
     said = len(FINISHED.findall(log.read_bytes()))
     case.expect(
         len(after) >= len(before) + said - 1, f"{when}: {said} forks finished, {len(after)} are in the report"
@@ -76,14 +76,14 @@ def kill_once(place: Place, case: Case, arguments: list[object], report: Path, l
 
 
 def chain(bench: Bench, case: Case, longest: dict[str, float]) -> None:
-    """Kill a new run, then up to three times the run that resumes it, then let one complete it."""
+    """Kill a new run, then up to three runs that resume it, then let one complete it."""
     case.kind = case.random.choices([*RUNS], WEIGHTS)[0]
     base, forks = RUNS[case.kind]
     place = bench.place("kill")
     report = place.out / "report.json"
     for old in [*place.out.iterdir(), *place.tmp.iterdir()]:
         remove(old)
-    if case.random.random() < 0.25:  # the data set and the oracle's answers are made again
+    if case.random.random() < 0.25:  # make the data set and the oracle's answers again
         remove(place.folder / "cache")
     again = [*base, "--out", report]
     for _ in range(1 + case.random.randrange(4)):
@@ -110,7 +110,7 @@ def hold(bench: Bench) -> None:
     for name, (arguments, _) in RUNS.items():
         done = place.assay(*arguments, "--out", place.out / "report.json")
         if done.code != 0:
-            bench.violations.append(f"{name}: a run that nobody kills fails: {done.told}")
+            bench.violations.append(f"{name}: a run that is not killed fails: {done.told}")
             return
         longest[name] = done.seconds
     for case in bench.each_case():

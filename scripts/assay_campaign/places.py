@@ -1,4 +1,4 @@
-"""Places and limits that a run may meet: they are refused clearly, and no finished fork is lost."""
+"""Bad places and limits: each is refused clearly, and no finished fork is lost."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def check(place: Place, case: Case, done: Done, codes: tuple[int, ...], words: s
     case.expect(done.code in codes, f"wanted {' or '.join(map(str, codes))}, got {done.told}")
     case.expect("fault of the program" not in done.err, done.told)
     if words and done.code != 0:
-        case.expect(words in done.err, f"'{words}' is not said: {done.told}")
+        case.expect(words in done.err, f"'{words}' is not in the message: {done.told}")
     left = place.survivors() + place.leftovers()
     case.expect(not left, f"left: {', '.join(left)}")
 
 
 def check_report(place: Place, case: Case, report: Path, forks: int = 0) -> None:
     if not report.exists():
-        case.expect(forks == 0, "there is no report")
+        case.expect(forks == 0, "the report is missing")
         return
     case.expect(not place.why_invalid(report), f"the report is invalid: {place.why_invalid(report)}")
     there = sum(len(cell["forks"]) for cell in read_report(report)["cells"])
@@ -47,22 +47,22 @@ def check_report(place: Place, case: Case, report: Path, forks: int = 0) -> None
 
 @dataclass(frozen=True)
 class Mount:
-    """What a process sees in a mount namespace of its own; nobody else does."""
+    """A file system in a separate mount namespace, which only its process sees."""
 
     folder: Path
     options: str
 
     def wrap(self, command: list[str], first: str = "true") -> list[str]:
-        """Return the command within the namespace, after the shell commands `first`."""
+        """Return the command in the namespace, after the shell commands `first`."""
         at = shlex.quote(str(self.folder))
         script = f'mount -t tmpfs -o {self.options} tmpfs {at} && {{ {first}; }} && exec "$@"'
         return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", *command]
 
 
 def why_no_mounts() -> str:
-    """Return why file systems of one's own cannot be made; empty: they can."""
+    """Return why separate file systems cannot be made; empty: they can."""
     if not shutil.which("unshare"):
-        return "unshare is not there"
+        return "unshare is missing"
     command = ["unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stderr.strip() if done.returncode else ""
@@ -71,9 +71,9 @@ def why_no_mounts() -> str:
 def mounted(
     bench: Bench, case: Case, place: Place, mount: Mount, command: list[str], first: str = "true"
 ) -> Done | None:
-    """Run it with the file system mounted; None, and a note, where that is not permitted."""
+    """Run it with the file system mounted; None, and a note, if that is not permitted."""
     if why := why_no_mounts():
-        case.counts["not tried: no file system of one's own"] += 1
+        case.counts["not tried: cannot make a file system"] += 1
         if not bench.notes:
             bench.notes.append(f"full and read-only file systems were not tried: {why}")
         return None
@@ -115,14 +115,14 @@ def read_only_tmpdir(bench: Bench, case: Case) -> None:
 
 
 def full_tmpdir(bench: Bench, case: Case) -> None:
-    """From no room at all to room for some of a cell's files."""
+    """From no space at all to space for some of a cell's files."""
     place, report = fresh(bench)
     kilobytes = case.random.choice([0, 4, 16, 64, 256, 1024])
     size = max(8, kilobytes + 8)
     fill = f"head -c {(size - kilobytes) * 1024} /dev/zero > {shlex.quote(str(place.tmp / 'filled'))} || true"
     command = place.command(*RUN, "--out", report)
     if done := mounted(bench, case, place, Mount(place.tmp, f"size={size}k"), command, fill):
-        # Where a cell's files have no room, the cell is a row that says so.
+        # If there is no space for a cell's files, its row reports that.
         check(place, case, done, (0, REFUSED, INCOMPLETE), "No space" if done.code == REFUSED else "")
         check_report(place, case, report)
 
@@ -133,7 +133,7 @@ def report_whose_disk_fills(bench: Bench, case: Case) -> None:
     kilobytes, forks = case.random.randrange(16, 40), 40
     disk = place.folder / "disk"
     disk.mkdir(exist_ok=True)
-    # What is on the small file system is gone with its namespace: a copy of it tells.
+    # The small file system is lost with its namespace, so a copy of it is checked.
     keep = f'"$@"; code=$?; cp {disk}/report.json {report}; exit $code'
     command = [
         "sh",
@@ -159,7 +159,7 @@ def no_home(bench: Bench, case: Case) -> None:
     place, report = fresh(bench)
     changes = {"HOME": None, "ASSAY_CACHE": None, "XDG_CACHE_HOME": None, "XDG_DATA_HOME": None}
     done = place.assay(*RUN, "--out", report, env=place.environment(**changes))
-    case.expect("nothing is cached" in done.err, f"it is not said that nothing is cached: {done.told}")
+    case.expect("nothing is cached" in done.err, f"no message that nothing is cached: {done.told}")
     check(place, case, done, (0,))
     check_report(place, case, report, 2)
 
@@ -196,7 +196,7 @@ def pipe_with_a_reader(bench: Bench, case: Case) -> None:
 def pipe_without_a_reader(bench: Bench, case: Case) -> None:
     place, _ = fresh(bench)
     os.mkfifo(place.out / "pipe")
-    check(place, case, place.assay(*RUN, "--out", place.out / "pipe"), (REFUSED,), "nobody reads")
+    check(place, case, place.assay(*RUN, "--out", place.out / "pipe"), (REFUSED,), "without a reader")
 
 
 def pipe_whose_reader_leaves(bench: Bench, case: Case) -> None:
@@ -257,7 +257,7 @@ def few_descriptors(bench: Bench, case: Case) -> None:
     place, report = fresh(bench)
     most = case.random.randrange(3, 80)
     done = place.assay(*RUN, "--out", report, preexec_fn=limited(resource.RLIMIT_NOFILE, most))
-    loader = done.code == 127 and "shared libraries" in done.err  # the program was never begun
+    loader = done.code == 127 and "shared libraries" in done.err  # the program was never started
     check(place, case, done, (127,) if loader else (0, REFUSED, INCOMPLETE))
     case.expect(loader or most >= 64 or "ulimit -n" in done.err, f"with {most} descriptors: {done.told}")
     check_report(place, case, report)
@@ -266,7 +266,7 @@ def few_descriptors(bench: Bench, case: Case) -> None:
 def small_files_only(bench: Bench, case: Case) -> None:
     place, report = fresh(bench)
     most = case.random.choice([0, 512, 4096, 8192, 65536, 1 << 20])
-    # The limit holds for a file that takes the messages, too, and not for a pipe.
+    # The limit also applies to a file that receives the messages, but not to a pipe.
     reading, writing = os.pipe()
     done = place.assay(*RUN, "--out", report, preexec_fn=limited(resource.RLIMIT_FSIZE, most), stderr=writing)
     os.close(writing)

@@ -14,7 +14,7 @@ from assay_campaign.bench import CONTROL, ROOT, Bench, Case, Place, fault_run, r
 
 DOCUMENTED = (0, 2, 3, 4, 5, 6)
 LIMIT = 60.0  # seconds that a command may take, on a busy machine
-MOST_MEMORY = 1 << 30
+MAX_MEMORY = 1 << 30
 PLOT_EVERY = 25
 RESUMED = fault_run("good,slow", forks=2)
 
@@ -161,7 +161,7 @@ def spliced(text: bytes, lot: random.Random) -> tuple[str, bytes]:
 
 
 def source_replaced(text: bytes, lot: random.Random) -> tuple[str, bytes]:
-    """Put what no JSON library writes where a number is."""
+    """Replace a number by text that no JSON library writes."""
     numbers = [*re.finditer(rb"(?<=[:\[,])\s*-?\d[\d.eE+-]*", text)]
     found = lot.choice(numbers)
     return "source replaced", text[: found.start()] + lot.choice(HOSTILE_SOURCE).encode() + text[
@@ -199,7 +199,7 @@ def plot(case: Case, place: Place, mutant: Path) -> None:
     command = [str(ROOT / "scripts/plot"), str(mutant), "--format", "html", "--out", str(place.out / "plots")]
     tools = {"HOME": str(Path.home())}
     done = place.run([*command, "--program", str(place.program)], env=place.environment(**tools))
-    if done.code == 1 and "scripts/setup installs it" in done.err:
+    if done.code == 1 and "run scripts/setup" in done.err:
         case.counts["plot: not set up here"] += 1
         return
     check(case, ["plot"], done.code, done.out + done.err)
@@ -224,7 +224,7 @@ def read_mutant(bench: Bench, case: Case, bases: list[Path]) -> None:
     for command in commands:
         done = place.assay(*command, limit=LIMIT)
         check(case, command, done.code, done.out + done.err)
-        case.expect(done.max_rss < MOST_MEMORY, f"{command[0]} took {done.max_rss >> 20} MB")
+        case.expect(done.max_rss < MAX_MEMORY, f"{command[0]} took {done.max_rss >> 20} MB")
         if "--resume" in command and resumed.exists():
             why = place.why_invalid(resumed)
             case.expect(not why, f"--resume made an invalid report: {why}")

@@ -1,4 +1,4 @@
-"""The signals that a run may get, and what its standard descriptors may be."""
+"""The signals that a run may get, and bad standard descriptors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fresh(bench: Bench) -> tuple[Place, Path]:
 
 
 def check_left(place: Place, case: Case) -> None:
-    """Nothing may live; what is left in the temporary folder, the next run removes."""
+    """No process may be alive; the next run removes what is left in the temporary folder."""
     for survivor in place.survivors():
         case.expect(False, f"{survivor} lives")
 
@@ -35,7 +35,7 @@ def check_swept(place: Place, case: Case) -> None:
 
 
 def check_report(place: Place, case: Case, report: Path) -> bool:
-    """Whether there is one; it must be valid."""
+    """Return whether there is a report; it must be valid."""
     if not report.exists():
         return False
     why = place.why_invalid(report)
@@ -56,14 +56,14 @@ def interrupted(number: signal.Signals, group: bool) -> Callable[[Bench, Case], 
         there = check_report(place, case, report)
         complete = there and read_report(report)["run"]["complete"]
         if code == INCOMPLETE:
-            case.expect(there, "exit code 4, and there is no report")
+            case.expect(there, "exit code 4, and the report is missing")
             case.counts["interrupted" if not complete else "came when all was measured"] += 1
         elif code == 0:
             case.expect(complete, "exit code 0, and the report is not complete")
             case.counts["ended before"] += 1
         else:  # before the run has begun, or after its report is written
             case.expect(code == -number, f"exit code {code}")
-            case.expect(not there or complete, "ended by the signal, and the report is half done")
+            case.expect(not there or complete, "ended by the signal, and the report is not complete")
             case.counts["ended by the signal itself"] += 1
 
     interrupt.__name__ = f"{number.name}{' to its group' if group else ''}"
@@ -79,7 +79,7 @@ def three_interrupts(bench: Bench, case: Case) -> None:
         os.kill(process.pid, signal.SIGINT)
         time.sleep(case.random.uniform(0, 0.05))
     code, _ = wait_for(process, 60)
-    # They may come while one is being delivered, and then are one.
+    # Signals that arrive while one is being delivered are merged.
     case.expect(code in (INCOMPLETE, 128 + signal.SIGINT), f"exit code {code}")
     check_left(place, case)
     check_report(place, case, report)
@@ -96,7 +96,7 @@ def wait_for_report(process: subprocess.Popen[bytes], report: Path) -> None:
 
 
 def ended_at_once(bench: Bench, case: Case) -> None:
-    """SIGQUIT, SIGABRT and SIGSEGV from outside end the program as SIGKILL does."""
+    """SIGQUIT, SIGABRT and SIGSEGV from outside end the program like SIGKILL."""
     place, report = fresh(bench)
     number = case.random.choice([signal.SIGQUIT, signal.SIGABRT, signal.SIGSEGV])
     process = place.start(place.command(*RUN, "--out", report), preexec_fn=forbid_core)
@@ -163,7 +163,7 @@ def stopped_and_continued(bench: Bench, case: Case) -> None:
 
 
 def closed_descriptors(bench: Bench, case: Case) -> None:
-    """Any of the three, and any two or all: the run goes on."""
+    """Any one, two or all of the three: the run continues."""
     place, report = fresh(bench)
     closed = [number for number in (0, 1, 2) if case.random.random() < 0.6] or [2]
     redirections = " ".join(f"{number}{'<' if number == 0 else '>'}&-" for number in closed)
@@ -186,7 +186,7 @@ def full_descriptors(bench: Bench, case: Case) -> None:
 
 
 def reader_that_leaves(bench: Bench, case: Case) -> None:
-    """As `2>&1 | head -1`."""
+    """Like `2>&1 | head -1`."""
     place, report = fresh(bench)
     reading, writing = os.pipe()
     process = place.start(place.command(*RUN, "--out", report), stdout=writing, stderr=writing)
@@ -198,7 +198,7 @@ def reader_that_leaves(bench: Bench, case: Case) -> None:
 
 
 def output_that_nobody_takes(bench: Bench, case: Case) -> None:
-    """A result that cannot be printed is an error with a code of its own."""
+    """A result that cannot be printed is an error with its own exit code."""
     place, report = fresh(bench)
     place.assay(*fault_run("good", forks=1), "--out", report)
     commands: list[list[object]] = [
@@ -219,7 +219,7 @@ def output_that_nobody_takes(bench: Bench, case: Case) -> None:
 
 
 def report_that_standard_output_does_not_take(bench: Bench, case: Case) -> None:
-    """What was measured is kept in a copy."""
+    """The measured forks are kept in a copy."""
     place, _ = fresh(bench)
     with Path("/dev/full").open("wb") as full:
         done = place.run(place.command(*RUN, "--out", "-"), stdout=full)

@@ -1,4 +1,4 @@
-"""One long run: what the program holds is flat from the 100th fork to the last."""
+"""One long run: the program's resources do not grow from the 100th fork to the last."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from assay_campaign.bench import Bench, Case, Place, read_report, real_run, wait
 
 SETTLED = 100  # forks, after which nothing may grow
 BACKEND = "reference"
-PER_FORK = 16 << 10  # bytes that the report of one more fork may take in memory
+PER_FORK = 16 << 10  # maximum bytes of memory for the report of one more fork
 SLACK = 8 << 20
 COUNT = re.compile(rb"^\[(\d+)/\d+\]", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What the program held when that many forks were done."""
+    """The resources of the program after that many forks."""
 
     forks: int
     memory: int

@@ -1,4 +1,4 @@
-"""Hostile workers: each is a row with its reason, the next cell is measured, and nothing survives."""
+"""Hostile workers: each gives a row with a reason, the next cell is measured, and no process survives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INCOMPLETE = 4
 
 @dataclass(frozen=True)
 class Variant:
-    """A mode of tests/faults/fault_worker.cpp, and what becomes of its cell."""
+    """A mode of tests/faults/fault_worker.cpp, and the expected result of its cell."""
 
     mode: str
     status: str
@@ -20,10 +20,10 @@ class Variant:
     options: tuple[str, ...] = ()
 
 
-SHORT = ("--time-limit", "2")  # for what is ended by the limit
+SHORT = ("--time-limit", "2")  # for modes that the limit ends
 CHECKED = ("--check=true", "--batch", "8", "--distinct", "1")
 
-# A line for each variant.
+# One line per variant.
 VARIANTS = (
     Variant("crash", "crashed", "SIGSEGV"),
     Variant("crash_at_hello", "crashed", "SIGSEGV"),
@@ -46,8 +46,8 @@ VARIANTS = (
     Variant("fails_at_bye", "failed", "while it quit"),
     Variant("nan_loss", "failed", "loss is not finite"),
     Variant("no_clock", "failed", "clock.json"),
-    Variant("early_clock", "failed", "before the conductor asked"),
-    Variant("late_clock", "failed", "after the worker had answered"),
+    Variant("early_clock", "failed", "before the conductor sent"),
+    Variant("late_clock", "failed", "after the worker reported"),
     Variant("overlap", "failed", "clock.json"),
     Variant("no_length", "failed", "clock.json"),
     Variant("thrice", "failed", "clock.json"),
@@ -116,7 +116,7 @@ def hold(bench: Bench) -> None:
         )
         case.expect(variant.words in hostile["reason"], f"{variant.mode}: '{variant.words}' is not in {said}")
         case.expect(variant.status == "ok" or hostile["reason"] != "", f"{variant.mode}: no reason")
-        if variant.options == CHECKED:  # the good one gives no answers either
+        if variant.options == CHECKED:  # the good worker does not answer the exam either
             case.expect(bool(good["reason"]), f"{variant.mode}: the next cell has no reason")
         else:
             wanted = (good["status"], len(good["forks"]))

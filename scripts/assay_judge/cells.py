@@ -1,4 +1,4 @@
-"""What is judged: each framework, mode, task, network and loader."""
+"""The cells that are judged: each framework, mode, task, network and loader."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MODES: dict[str, tuple[str, ...]] = {
     "mxnet": ("eager", "hybridize"),
 }
 INFERENCE_MODES = {"torch": ("freeze",), "mxnet": ("mkldnn",)}
-OTHER_MODES = {"tensorflow": ("xla",)}  # judged where they are asked for
+OTHER_MODES = {"tensorflow": ("xla",)}  # judged only on request
 PUBLISHED = ("mlp", "lenet5", "cnn", "resnet56", "lstm")
 OTHER_NETWORKS = ("cifar10-cnn", "resnet50", "alexnet", "overfeat", "vgg_a", "googlenet")
 TASKS = ("train", "infer")
@@ -36,7 +36,7 @@ class Cell:
 
 
 def modes_of(framework: str, task: str, wanted: Collection[str]) -> list[str]:
-    """Return the modes that are wanted and there; all but OTHER_MODES if none is named."""
+    """Return the requested modes that the framework has; all except OTHER_MODES if none is named."""
     known = MODES[framework]
     if task == "infer":
         known += INFERENCE_MODES.get(framework, ())

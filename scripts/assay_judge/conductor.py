@@ -1,4 +1,4 @@
-"""How much of a core the conductor takes while its worker is timed."""
+"""The share of a core that the conductor uses while its worker is timed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One pair: a fork of the real program, and the independent loop in a process of its own."""
+"""One pair: a fork of the real program, and the independent loop in its own process."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ LOOPS = ROOT / "scripts/overhead"
 DISTURBED, STOLEN = "disturbed", "stolen"
 SECONDS_A_PROCESS = 3600.0
 ADAPTER, LOOP = "adapter", "loop"
-KEEPS_COMPILED = ("torch",)  # between processes, by default
+KEEPS_COMPILED = ("torch",)  # frameworks that by default keep compiled programs between processes
 
 
 class PairError(RuntimeError):
-    """One of both sides did not run, or does not compute what the other does."""
+    """One side did not run, or the two sides do not compute the same."""
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """How long each process is timed, and what deviates from the defaults."""
+    """How long each process is timed, and deviations from the defaults."""
 
     seconds: float = 1.0
     blocks: int = 10
@@ -45,7 +45,7 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Program:
-    """Where Assay and the frameworks are."""
+    """The places of Assay and of the frameworks."""
 
     assay: Path
     environments: Path
@@ -68,9 +68,9 @@ class Side:
 
 
 def flags_of(sides: Mapping[str, Side]) -> list[str]:
-    """Return what disturbed a pair: what others took of either side, what a hypervisor took of both.
+    """Return the disturbances of a pair: shares of others on each side, and of a hypervisor on both.
 
-    How much a hypervisor takes of one side depends on how often that side's threads wait.
+    The share of a hypervisor on one side depends on how often that side's threads wait.
     """
     either = {flag for side in sides.values() for flag in side.flags}
     both = {flag for flag in either if all(flag in side.flags for side in sides.values())}
@@ -78,7 +78,7 @@ def flags_of(sides: Mapping[str, Side]) -> list[str]:
 
 
 def order_of(number: int) -> tuple[str, str]:
-    """Return which process of pair `number`, counted from 0, is the first: they alternate."""
+    """Return which process of pair `number`, counted from 0, runs first: they alternate."""
     return (ADAPTER, LOOP) if number % 2 == 0 else (LOOP, ADAPTER)
 
 
@@ -100,7 +100,7 @@ def adapter_command(assay: Path, cell: Cell, conditions: Conditions, report: Pat
     command += ["--warm-up-steps", conditions.warm_up_steps]
     if conditions.batch:
         command += ["--batch", conditions.batch]
-    # What was compiled before is used again, as it is by the loop: compiling is in no clock.
+    # Compiled programs are reused, as in the loop: no clock includes compiling.
     if cell.framework in KEEPS_COMPILED:
         command += ["--compile-cache", "warm"]
     return [*command, "--keep-folders", "--out", report]
@@ -109,7 +109,7 @@ def adapter_command(assay: Path, cell: Cell, conditions: Conditions, report: Pat
 def loop_command(python: Path, cell: Cell, conditions: Conditions) -> list[object]:
     command: list[object] = [python, LOOPS / f"{cell.framework}_loop.py", "--network", cell.network]
     command += ["--mode", cell.mode, "--task", cell.task]
-    # The harness's loader is compared with what users have: the loader of the framework.
+    # The harness's loader is compared with the framework's own loader, which users have.
     command += ["--loader", "resident" if cell.loader == "resident" else "native"]
     command += ["--seconds", conditions.seconds, "--blocks", conditions.blocks]
     command += ["--warm-up-steps", conditions.warm_up_steps]
@@ -117,7 +117,7 @@ def loop_command(python: Path, cell: Cell, conditions: Conditions) -> list[objec
 
 
 def graph_facts(graph: dict[str, Any]) -> tuple[int, list[int]]:
-    """Return how many numbers the program trains, and the shape of its input."""
+    """Return the number of trained parameters of the program, and the shape of its input."""
     values = graph["training"]["values"]
     parameters = sum(math.prod(value["shape"]) for value in values if value["role"] == "parameter")
     return parameters, next(value["shape"] for value in values if value["role"] == "input")
@@ -155,7 +155,7 @@ def run_adapter(program: Program, cell: Cell, conditions: Conditions) -> Side:
 
 
 def run_loop(program: Program, cell: Cell, conditions: Conditions) -> Side:
-    # The caller's own environment; the cells are of the CPU, whatever GPU a framework would take by default.
+    # The caller's own environment; cells are of the CPU, even if a framework would use a GPU by default.
     environment = os.environ | dict(conditions.loop_environment) | {"CUDA_VISIBLE_DEVICES": ""}
     done = run(loop_command(program.python(cell.framework), cell, conditions), environment)
     lines = [line for line in done.stdout.splitlines() if line.startswith("loop: ")]
@@ -174,7 +174,7 @@ def run_loop(program: Program, cell: Cell, conditions: Conditions) -> Side:
 
 
 def reject_other_work(adapter: Side, loop: Side) -> None:
-    """Raise where both sides do not train the same network on batches of the same shape."""
+    """Raise if the sides do not train the same network on batches of the same shape."""
     for what, ours, theirs in (
         ("parameters", adapter.parameters, loop.parameters),
         ("input shape", adapter.inputs, loop.inputs),

@@ -1,4 +1,4 @@
-"""The results of a judgment: a file that is written after each pair, and that a later run continues."""
+"""The results of a judgment: a file that is written after each pair and that a later run continues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA = "assay-judge/1"
 
 
 class OtherConditions(ValueError):
-    """The file is of another machine, or was measured in another way."""
+    """The file is from another machine, or was measured with other options."""
 
 
 def sources_of(framework: str) -> str:
@@ -32,7 +32,7 @@ def sources_of(framework: str) -> str:
 
 
 class Results:
-    """The pairs of each cell; they are kept only if there is a path."""
+    """The pairs of each cell; they are saved only if there is a path."""
 
     def __init__(self, path: Path | None, machine: dict[str, Any], conditions: Conditions) -> None:
         self._path = path
@@ -42,7 +42,7 @@ class Results:
             return
         kept = json.loads(path.read_text())
         if kept.get("schema") != SCHEMA:
-            raise OtherConditions(f"{path}: it is not a file of {SCHEMA}; give another --out")
+            raise OtherConditions(f"{path}: not a file of {SCHEMA}; give another --out")
         for name, fact in facts.items():
             if kept[name] != fact:
                 raise OtherConditions(
@@ -51,7 +51,7 @@ class Results:
         self.held = kept
 
     def cell(self, cell: Cell) -> dict[str, Any]:
-        """Return what is held of it, with its list of pairs."""
+        """Return the saved data of a cell, with its list of pairs."""
         empty: dict[str, Any] = {**asdict(cell), "sources": sources_of(cell.framework)}
         found: dict[str, Any] = self.held["cells"].setdefault(
             cell.name, {**empty, "made_again": 0, "pairs": []}
@@ -59,9 +59,9 @@ class Results:
         return found
 
     def start(self, cell: Cell, pairs: int, again: bool) -> int:
-        """Return how many pairs of a cell count already.
+        """Return the number of pairs of a cell that already count.
 
-        A finished cell is kept, unless `again`. An unfinished one of older sources begins from nothing.
+        A finished cell is kept, unless `again`. An unfinished cell of older sources starts from zero.
         """
         found = self.cell(cell)
         finished = len(found["pairs"]) >= pairs

@@ -1,4 +1,4 @@
-"""In which settings an adapter differs from its framework's defaults, and why."""
+"""The settings in which an adapter differs from its framework's defaults, and why."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Setting:
     remark: str = ""
 
 
-# Why an adapter sets what the settings of both sides show.
+# The reasons for differences in the settings that both sides report.
 REMARKS = {
     ("torch", "optimizer"): "one kernel updates all parameters",
     ("torch", "interop_threads"): "within the budget of --threads",
@@ -23,7 +23,7 @@ REMARKS = {
     ("mxnet", "threads"): "MXNet's own default is half of the processors",
     ("mxnet", "MXNET_CPU_PARALLEL_SIZE"): "no second OpenMP pool starts in the main thread",
 }
-# Settings that no process reports.
+# Differences that no process reports.
 KNOWN = (
     Setting("jax", "donated arguments", "all of the state", "none", "memory is reused in place"),
     Setting("mxnet", "kvstore", "None", "device", "one device has nothing to exchange"),
@@ -39,7 +39,7 @@ def differences(
     loop: Mapping[str, str],
     loop_environment: Mapping[str, str],
 ) -> list[Setting]:
-    """Compare what both sides report; in capitals are the variables of the adapter's environment."""
+    """Compare the settings of both sides; names in capitals are variables of the adapter's environment."""
     found = [(name, adapter[name], loop[name]) for name in loop if name in adapter]
     variables = (name for name in adapter if name.isupper())
     found += [(name, adapter[name], loop_environment.get(name, "not set")) for name in variables]

@@ -1,4 +1,4 @@
-"""The results in words: a line per cell, and the tables of a page."""
+"""The results as text: a line per cell, and the tables of a page."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def rows_of(header: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def markdown(cells: list[tuple[dict[str, Any], bool]], settings: list[Setting]) -> str:
-    """Make the tables: each cell, and in which settings the adapters leave their framework's defaults."""
+    """Make the tables: the cells, and the settings in which adapters differ from the framework's defaults."""
     names = ["framework", "mode", "task", "network", "loader"]
     header = [*names, "adapter", "independent loop", "ratio, interval", "pairs", "verdict"]
     judged = [[*(cell[name] for name in names), *fields(cell, stale)] for cell, stale in cells]

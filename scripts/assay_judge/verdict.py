@@ -1,4 +1,4 @@
-"""The median of a cell's ratios, its exact interval, and what they say."""
+"""The median of a cell's ratios, its exact interval, and the verdict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Verdict(StrEnum):
 
 
 def interval(ratios: list[float]) -> tuple[float, float, float] | None:
-    """Return order statistics that hold the median, and the confidence they attain; None: too few."""
+    """Return order statistics that enclose the median, and their confidence; None: too few ratios."""
     n, ordered = len(ratios), sorted(ratios)
     for below in range(n // 2, 0, -1):
         held = 1 - 2 * sum(comb(n, i) for i in range(below)) / 2**n

@@ -1,1 +1,1 @@
-"""Pictures of Assay's reports, and one page that holds them all: run by scripts/plot."""
+"""Pictures of Assay's reports, and one page with all of them: run by scripts/plot."""

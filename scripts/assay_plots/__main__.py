@@ -1,4 +1,4 @@
-"""scripts/plot: what a person calls."""
+"""The command line of scripts/plot."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ def options() -> argparse.ArgumentParser:
         "--out",
         type=Path,
         metavar="FOLDER",
-        help="where they go [beside the first REPORT: <its name>.plots/]",
+        help="output folder [next to the first REPORT: <its name>.plots/]",
     )
     parser.add_argument(
         "--format", type=names(FORMATS), default=FORMATS, metavar="NAME,...", help="html, svg, png [all]"
     )
     parser.add_argument(
-        "--only", type=names([p.name for p in PLOTS]), metavar="NAME,...", help="these pictures [all]"
+        "--only", type=names([p.name for p in PLOTS]), metavar="NAME,...", help="only these pictures [all]"
     )
     parser.add_argument(
-        "--filter", default="", metavar="TEXT,...", help="only cells whose id holds one of these"
+        "--filter", default="", metavar="TEXT,...", help="only cells whose id contains one of these texts"
     )
     parser.add_argument(
         "--program",
         type=Path,
         metavar="FILE",
-        help="assay, which analyzes the reports [this checkout's build]",
+        help="the program assay, which analyzes the reports [this checkout's build]",
     )
     return parser
 
@@ -68,7 +68,7 @@ def read(paths: Sequence[Path], text: str, program: Path | None = None) -> Study
     if not study.cells:
         where = ", ".join(str(path) for path in paths)
         raise ReportError(
-            f"{where}: no cell's id contains {text!r}" if text else f"{where}: there are no cells"
+            f"{where}: no cell's id contains {text!r}" if text else f"{where}: contains no cells"
         )
     return study
 

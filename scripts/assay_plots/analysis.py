@@ -1,7 +1,7 @@
-"""Asks the program for the analysis of reports, and takes what the pictures need from its JSON.
+"""Runs the program to analyze reports, and reads the data of the pictures from its JSON.
 
-Everything that is derived from a report is computed there; docs/reference/analysis.md describes the document.
-It holds texts and numbers of the reports, which are not trusted.
+The program computes everything that is derived from a report. The document, described in
+docs/reference/analysis.md, contains texts and numbers of the reports, which are not trusted.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ from assay_plots.text import clean
 
 SCHEMA = "assay-analysis/1"
 ROOT = Path(__file__).resolve().parents[2]
-LARGEST = 1e100  # of the numbers that pictures take, so that no ratio or sum of them overflows
+LARGEST = 1e100  # the largest number in a picture, so that no ratio or sum overflows
 Json = dict[str, Any]
 T = TypeVar("T")
 
 
 class ReportError(Exception):
-    """What is wrong with a report, for a person: file, place, and what to do."""
+    """An error in a report, for people: file, place, and what to do."""
 
 
 def find_program(given: Path | None = None) -> Path:
-    """Find assay: what is given, $ASSAY_PROGRAM, the build folders, $PATH."""
+    """Find assay: the argument, $ASSAY_PROGRAM, the build folders, $PATH."""
     if named := given or os.environ.get("ASSAY_PROGRAM"):
         path = Path(named)
         if not path.is_file():
-            raise ReportError(f"{path}: there is no such program; --program or $ASSAY_PROGRAM names it")
+            raise ReportError(f"{path}: no such program; name it with --program or $ASSAY_PROGRAM")
         return path
     for build in ("release", "dev"):
         if (path := ROOT / "build" / build / "assay").is_file():
@@ -63,8 +63,8 @@ def find_program(given: Path | None = None) -> Path:
     if found := shutil.which("assay"):
         return Path(found)
     raise ReportError(
-        "the program assay analyzes the reports, and it is not built: scripts/quickstart builds it "
-        "(or name one: --program FILE, $ASSAY_PROGRAM)"
+        "the program assay, which analyzes the reports, is not built: run scripts/quickstart "
+        "(or name a program with --program FILE or $ASSAY_PROGRAM)"
     )
 
 
@@ -274,15 +274,15 @@ def _study(head: Json, cells: list[Cell]) -> Study:
 
 
 def read_study(paths: Sequence[Path], filter_text: str = "", program: Path | None = None) -> Study:
-    """Analyze the cells whose id holds one of the texts of the filter. Raises ReportError."""
+    """Analyze the cells whose id contains one of the texts of the filter. Raises ReportError."""
     where = ", ".join(str(path) for path in paths)
     text = _ask(find_program(program), paths, filter_text)
-    # A line for each cell, and no string holds a line end: a large document is never in memory as objects.
+    # One line per cell, and strings contain no line ends: a large document is never in memory as objects.
     start, _, lines = text.partition('\n"cells": [\n')
     head = json.loads(start.rstrip(",") + "}")
     if head.get("schema") != SCHEMA:
         raise ReportError(
-            f"{find_program(program)} writes {head.get('schema')}; these pictures are of {SCHEMA}"
+            f"{find_program(program)} writes {head.get('schema')}; these pictures need {SCHEMA}"
         )
     try:
         cells = [
@@ -294,19 +294,19 @@ def read_study(paths: Sequence[Path], filter_text: str = "", program: Path | Non
     for report, path in zip(head["reports"], paths, strict=True):
         for name in ("run", "environment"):
             if not isinstance(report[name], dict):
-                raise ReportError(f"{path}: {name} is missing, or no object")
+                raise ReportError(f"{path}: {name} is missing, or is not an object")
     ids: set[tuple[int, str]] = set()
     for i, cell in enumerate(cells):
         if (cell.report, cell.id) in ids:
             raise ReportError(
-                f"{where}: cells[{i}]: the id {cell.id} is there twice: ids are unique in a report"
+                f"{where}: cells[{i}]: the id {cell.id} is not unique: ids are unique in a report"
             )
         ids.add((cell.report, cell.id))
     return _study(head, cells)
 
 
 def of_at_most(study: Study, limit: int) -> Study:
-    """Give the study with the first `limit` cells of each group in rank; itself where none has more."""
+    """Return the study with the first `limit` cells of each group by rank; itself if no group has more."""
     if all(len(group.cells) <= limit for group in study.groups):
         return study
     groups = [

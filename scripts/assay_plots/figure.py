@@ -1,4 +1,4 @@
-"""What a plot is made of: panels, one one a group of comparable cells, or a reason why not."""
+"""The parts of a plot: panels, one per group of comparable cells, or the reason why there are none."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from assay_plots.report import Heading, Study
 from assay_plots.text import plural
 from assay_plots.theme import DASHES, SERIES, SHAPES
 
-MOST_PANELS = 12
-MOST_ROWS = 40  # bars, tensors or tracks in one panel
+MAX_PANELS = 12
+MAX_ROWS = 40  # bars, tensors or tracks in one panel
 
 BOTTOM = alt.Legend(orient="bottom", title=None, symbolOpacity=1)
 LEGEND = alt.Legend(
@@ -26,7 +26,7 @@ LEGEND = alt.Legend(
     symbolDash=[1, 0],
     symbolStrokeWidth=0,
 )
-PLAIN = "format(datum.value, '~s')"  # 0, 20k; without the common prefix that an axis gives all its ticks
+PLAIN = "format(datum.value, '~s')"  # 0, 20k; not the common prefix that an axis gives all its ticks
 SECONDS = "format(datum.value, '~s') + 's'"
 BYTES = (
     "datum.value >= 1073741824 ? format(datum.value / 1073741824, '.3~g') + ' GiB' : "
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class LeftOut(Exception):
-    """A report does not hold what a plot needs; says what, and how a run would have it."""
+    """A report lacks the data of a plot; the message names it, and the option that measures it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ class Panel:
 class Plot:
     """A picture: add one by listing it in plots/__init__.py."""
 
-    name: str  # of its files
+    name: str  # the name of its files
     title: str
-    caption: str  # how to read it, for one who never saw it
+    caption: str  # explains how to read it, for new readers
     draw: Callable[[Study], tuple[list[Panel], str]]  # panels and a note; raises LeftOut
 
 
@@ -68,7 +68,7 @@ class Figure:
 
 
 def draw(plot: Plot, study: Study) -> Figure:
-    drawn = of_at_most(study, MOST_ROWS)
+    drawn = of_at_most(study, MAX_ROWS)
     try:
         panels, note = plot.draw(drawn)
     except LeftOut as reason:
@@ -76,14 +76,14 @@ def draw(plot: Plot, study: Study) -> Figure:
         rest = f"; {plural(lost, 'cell')} not yet measured: assay run --resume REPORT" if lost else ""
         return Figure(plot, left_out=f"{reason}{rest}")
     if drawn is not study:
-        note = f"Of a comparison of more than {MOST_ROWS} cells the first in rank are drawn. {note}".strip()
+        note = f"Comparisons of more than {MAX_ROWS} cells show only the first in rank. {note}".strip()
     return Figure(plot, panels, note)
 
 
 def most(
-    items: Sequence[T], worth: Callable[[T], float], what: str, limit: int = MOST_PANELS
+    items: Sequence[T], worth: Callable[[T], float], what: str, limit: int = MAX_PANELS
 ) -> tuple[list[T], str]:
-    """Choose the `limit` items of most worth, in their own order, and say what was left."""
+    """Choose the `limit` items of highest worth, in their own order, and describe what is left out."""
     if len(items) <= limit:
         return list(items), ""
     kept = set(sorted(range(len(items)), key=lambda i: -worth(items[i]))[:limit])
@@ -104,7 +104,7 @@ def _scale(study: Study, present: Iterable[str], range_of: Sequence[Any]) -> alt
 
 
 def colour(study: Study, rows: Sequence[Row], legend: bool = True) -> alt.Color:
-    """Colour by series; a series has one colour in every picture of a study."""
+    """Colour by series; a series has the same colour in every picture of a study."""
     shown = LEGEND if legend else None
     return alt.Color("series:N", scale=_scale(study, (row["series"] for row in rows), SERIES), legend=shown)
 
@@ -114,7 +114,7 @@ def shape(study: Study, rows: Sequence[Row]) -> alt.Shape:
 
 
 def dash(study: Study, rows: Sequence[Row]) -> alt.StrokeDash:
-    """Dash lines by series, of a domain of its own: else Vega-Lite dashes the symbols of the legend."""
+    """Dash lines by series, with a separate domain: else Vega-Lite also dashes the symbols of the legend."""
     scale = _scale(study, (row["series"] for row in rows), DASHES)
     scale["domain"], scale["range"] = [*scale["domain"], ""], [*scale["range"], [1, 0]]
     return alt.StrokeDash("series:N", scale=scale, legend=None)

@@ -1,19 +1,19 @@
-"""Who is fastest and by how much, in sentences that need no table."""
+"""Sentences that say which cell is fastest, and by how much."""
 
 from __future__ import annotations
 
 from assay_plots.report import Cell, Family, Group, Heading, Study
 from assay_plots.text import plural, shown, significant
 
-MOST_FINDINGS = 12
-MOST_NAMED = 4  # backends and modes in one sentence
+MAX_FINDINGS = 12
+MAX_NAMED = 4  # backends and modes in one sentence
 UNSURE = (
     "“about”: fewer than six shared rounds, so there is no interval, and a small difference may be noise."
 )
 
 
 def times_as_long(low: float, high: float) -> str:
-    """Say one ratio, or a range of them."""
+    """Describe a ratio, or a range of ratios."""
     first, last = significant(low), significant(high)
     return f"{first} times as long" if first == last else f"{first} to {last} times as long"
 
@@ -25,7 +25,7 @@ def work_of(heading: Heading, cell: Cell) -> str:
 
 
 def one_comparison(group: Group) -> str | None:
-    """Say who was fastest of one group, how fast, and how far the others are behind."""
+    """Describe the fastest cell of a group, its speed, and the ratios of the others to it."""
     order = group.ranked()
     if not order:
         return None
@@ -34,9 +34,9 @@ def one_comparison(group: Group) -> str | None:
     rate = shown(metric.value, metric.hint, metric.unit).replace("/s", " samples a second") if metric else "–"
     text = f"{work_of(group.heading, best)}: {best.series}"
     if len(order) == 1:
-        return f"{text} reached {rate}; nothing else of it can be ranked."
+        return f"{text} reached {rate}; no other cell of it can be ranked."
     others: list[str] = []
-    for cell in order[1:MOST_NAMED]:
+    for cell in order[1:MAX_NAMED]:
         ratio = cell.to_fastest
         if ratio is None:
             continue
@@ -45,20 +45,20 @@ def one_comparison(group: Group) -> str | None:
             f"{cell.series} takes {'about ' if ratio.lower is None else ''}"
             f"{times_as_long(ratio.value, ratio.value)}" + (" (no clear difference)" if alike else "")
         )
-    left = len(order) - MOST_NAMED
-    more = f", and {left} more behind" if left > 0 else ""
+    left = len(order) - MAX_NAMED
+    more = f", and {left} more are slower" if left > 0 else ""
     return f"{text} is the fastest of {len(order)} with {rate}; {', '.join(others)}{more}."
 
 
 def several_sizes(family: Family, first: Cell) -> str | None:
-    """Say of work at several sizes who is fastest most often, and the range of the others behind it."""
+    """For work at several sizes: name the cell that is fastest most often, and the others' ratios to it."""
     leader = family.leader
     if leader is None:
         return None
     about = "" if leader.sure else "about "
     others = [
         f"{one.series} takes {about}{times_as_long(one.low, one.high)}"
-        for one in leader.followers[: MOST_NAMED - 1]
+        for one in leader.followers[: MAX_NAMED - 1]
     ]
     sizes = plural(leader.sizes, "size" if family.is_op else "batch size")
     where = f"at all {sizes}" if leader.wins == leader.sizes > 1 else f"at {leader.wins} of {sizes}"
@@ -66,7 +66,7 @@ def several_sizes(family: Family, first: Cell) -> str | None:
 
 
 def findings(study: Study) -> list[str]:
-    """Give a sentence to each network and to each single operator, networks first, up to a page's worth."""
+    """Return a sentence per network and per single operator, networks first, up to a page."""
     found: dict[bool, list[str]] = {False: [], True: []}
     for family in study.families:
         first = study.groups[family.groups[0]]
@@ -74,8 +74,8 @@ def findings(study: Study) -> list[str]:
         if text := one_comparison(first) if single else several_sizes(family, first.cells[0]):
             found[family.is_op].append(text)
     networks, ops = found[False], found[True]
-    room = max(MOST_FINDINGS - min(len(ops), MOST_FINDINGS // 3), 0)
-    said = networks[:room] + ops[: MOST_FINDINGS - min(len(networks), room)]
+    room = max(MAX_FINDINGS - min(len(ops), MAX_FINDINGS // 3), 0)
+    said = networks[:room] + ops[: MAX_FINDINGS - min(len(networks), room)]
     left = len(networks) + len(ops) - len(said)
     if left:
         said.append(f"And {plural(left, 'more comparison')}: see the table.")

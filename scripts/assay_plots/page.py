@@ -1,4 +1,4 @@
-"""One page of everything, complete in itself; what a report says is never code in it."""
+"""One self-contained page with everything; text of a report never becomes code in it."""
 
 from __future__ import annotations
 
@@ -35,31 +35,31 @@ GLOSSARY = (
     ),
     (
         "bare",
-        "a vendor's library and nothing else, such as onednn primitives; an engine (onednn graph) adds "
-        "kernels of its own and is compared like a framework",
+        "only a vendor's library, such as onednn primitives; an engine (onednn graph) adds its own kernels "
+        "and is compared like a framework",
     ),
-    ("tax", "how much longer a framework takes than the bare library: +100 % is twice the time"),
+    ("tax", "the additional time of a framework over the bare library: +100 % is twice the time"),
     ("fork", "one fresh process that measured the cell; numbers are medians over forks, not over iterations"),
     (
         "interval",
-        "[low, high] holds the true median with at least 95 % confidence, whatever the noise looks like; "
-        "from six forks on",
+        "[low, high] contains the true median with at least 95 % confidence, for any kind of noise; "
+        "needs six forks",
     ),
     (
         "ratio",
-        "time a step over that of the best bare library (the base), paired in rounds that ran side by side",
+        "time per step divided by that of the best bare library (the base), paired within rounds",
     ),
     (
         "oracle, of bound",
         "every cell is compared with a plain computation in double precision; 100 % of the bound is all that "
         "rounding explains",
     ),
-    ("disturbed", "something else ran, or the processor was slowed: the number is shown and not ranked"),
+    ("disturbed", "other programs ran, or the processor was slowed: the number is shown but not ranked"),
 )
 
 
 def data_block(name: str, value: Any) -> str:
-    """Put data where a script reads it; no text in it can end the block."""
+    """Embed data for a script; no text in it can end the block."""
     text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return f'<script type="application/json" id="{name}">{text.replace("<", chr(92) + "u003c")}</script>'
 
@@ -73,10 +73,10 @@ def _hash(script: str) -> str:
 
 
 def vega_bundle() -> str:
-    """Give Vega, Vega-Lite and Vega-Embed as one script that may stand in a page."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script that can be embedded in a page."""
     bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vega_lite_version())
     if re.search(r"</script|<!--|\r", bundle, re.IGNORECASE):
-        raise RuntimeError("the bundle of Vega could end the script that holds it")
+        raise RuntimeError("the bundle of Vega could end its own script block")
     return bundle
 
 
@@ -104,7 +104,7 @@ def _still(svg: str, what: str) -> str:
 
 
 def figure_section(figure: Figure, specs: Sequence[Spec]) -> tuple[str, str]:
-    """Give a figure's section, and the data blocks of its charts."""
+    """Return a figure's section, and the data blocks of its charts."""
     plot = figure.plot
     panels: list[str] = []
     blocks: list[str] = []
@@ -163,7 +163,7 @@ def troubles_section(study: Study) -> str:
     )
     return section(
         "troubles",
-        "What was not measured, and why",
+        "Cells that were not measured, and why",
         plain_table(("status", "reason", "cells", "measure it again"), rows) + more,
     )
 
@@ -178,11 +178,11 @@ def published_section(study: Study) -> str:
         '<p class="caption">Other machines and versions: compare ratios and shapes rather than times.</p>'
     )
     table = plain_table(("cell", "metric", "measured here", "published", "source"), shown_rows)
-    return section("published", "Measured beside published", caption + table + more)
+    return section("published", "Measured and published", caption + table + more)
 
 
 def cells_section(study: Study) -> tuple[str, str]:
-    """Give the table's section, the first rows of it for readers without scripts, and its data block."""
+    """Return the table's section, with its first rows for readers without scripts, and its data block."""
     rows: list[list[tables.Entry]] = []
     details: list[dict[str, Any]] = []
     for row, about in tables.rows(study):
@@ -219,7 +219,7 @@ def cells_section(study: Study) -> tuple[str, str]:
         '<p><button type="button" id="cells-more" hidden>Show more</button></p>'
     )
     if len(rows) > STATIC_ROWS:
-        said = f"The first {STATIC_ROWS} of {len(rows)} rows; with scripts the page shows all."
+        said = f"The first {STATIC_ROWS} of {len(rows)} rows; with scripts enabled the page shows all."
         html += f"<noscript><p>{said}</p></noscript>"
     return section("cells", "All cells", html), data_block("cells-data", data)
 
@@ -265,10 +265,10 @@ def _duration(report: Report) -> str:
 
 
 def about(report: Report) -> str:
-    """Say in a line where and when a report was made."""
+    """Return a line that says where and when a report was made."""
     cpu = report.environment.get("cpu")
     cores = cpu.get("cores") if isinstance(cpu, dict) else None
-    machine = _text_at(report.environment, "cpu", "model") or "a machine that it does not name"
+    machine = _text_at(report.environment, "cpu", "model") or "an unnamed machine"
     if isinstance(cores, int) and not isinstance(cores, bool) and 0 < cores < 2**31:
         machine += f" ({plural(cores, 'core')})"
     gpus = report.environment.get("gpus")

@@ -1,4 +1,4 @@
-"""Charts as specifications, SVG and PNG, on this machine alone."""
+"""Charts as specifications, SVG and PNG, made without the network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Spec = dict[str, Any]
 
 
 def spec_of(panel: Panel) -> Spec:
-    """Give a panel's Vega-Lite specification without a width, a title or a theme."""
+    """Return a panel's Vega-Lite specification without a width, a title or a theme."""
     with alt.data_transformers.enable("default", max_rows=None):
         spec: Spec = panel.chart.to_dict()
     spec.pop("config", None)
@@ -37,7 +37,7 @@ def panel_svg(spec: Spec, mode: Mode = "light") -> str:
 
 
 def figure_svg(figure: Figure, specs: Sequence[Spec]) -> str:
-    """Put all panels of a figure below one another in one picture."""
+    """Put all panels of a figure in one picture, from top to bottom."""
     panels: list[Spec] = []
     datasets: Spec = {}
     for of, spec in zip(figure.panels, specs, strict=True):
@@ -58,12 +58,12 @@ def figure_svg(figure: Figure, specs: Sequence[Spec]) -> str:
 
 
 def vega_lite_version() -> str:
-    """Name the Vega-Lite that vl-convert has and Altair writes for: "6.4"."""
+    """Return the version of Vega-Lite that vl-convert has and Altair writes: "6.4"."""
     return ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 
 
 def write_figure(figure: Figure, specs: Sequence[Spec], folder: Path, formats: Sequence[str]) -> list[Path]:
-    """Write the figure as `<name>.svg` and `<name>.png`, what of them is wanted."""
+    """Write the figure as `<name>.svg` and `<name>.png`, or the requested one of them."""
     if not {"svg", "png"} & set(formats):
         return []
     svg = figure_svg(figure, specs)

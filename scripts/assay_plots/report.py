@@ -1,4 +1,4 @@
-"""What the pictures need of an analysis: cells, groups and families with all that is derived from them."""
+"""The data of the pictures from an analysis: cells, groups and families with all derived values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Of times or metrics; of cells that share no round `n` is 0, and there is no interval."""
+    """A ratio of times or metrics; if the cells share no round, `n` is 0 and there is no interval."""
 
     value: float
     lower: float | None
@@ -33,9 +33,9 @@ class Published:
     unit: str
     hint: str
     is_ratio: bool
-    other: int | None  # index of the cell that a ratio is to
+    other: int | None  # index of the cell in the denominator of a ratio
     measured: Ratio | None
-    samples_per_second: float | None  # what was published of a step, as a rate
+    samples_per_second: float | None  # the published time of a step, as a rate
     source: str
     statement: str
 
@@ -56,7 +56,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Blocks of one kind without another between them."""
+    """Consecutive blocks of one kind."""
 
     kind: str  # "warm up", "timed", "epoch 3"
     begin: float  # seconds since the fork's first event
@@ -68,12 +68,12 @@ class Timeline:
     phases: tuple[Phase, ...]
     times: tuple[float, ...]  # seconds since the fork's first event
     cpu: tuple[float, ...]  # cores
-    gpu: tuple[float, ...]  # share; empty where no GPU was seen
+    gpu: tuple[float, ...]  # share; empty if no GPU was seen
 
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """Over the forks that count."""
+    """A metric over the forks that count."""
 
     epoch: int
     median: float
@@ -105,7 +105,7 @@ class Heading:
     about: str = ""
 
     def of(self, what: str) -> Heading:
-        """Give the same work with what of it is shown in front."""
+        """Return the same work with the name of what is shown before it."""
         return Heading(f"{what}: {self.title}", self.about)
 
 
@@ -114,7 +114,7 @@ class Cell:
     id: str
     report: int  # which of the reports
     group: int  # index of its group
-    series: str  # "onednn graph": what tells it from others of its group
+    series: str  # "onednn graph": distinguishes it from the others of its group
     axes: dict[str, str]
     is_op: bool
     kind: str
@@ -131,7 +131,7 @@ class Cell:
     tensors: tuple[Tensor, ...]
     clean: bool  # it may be ranked
     rank: int | None
-    base: int | None  # index of the cell that the ratio is to
+    base: int | None  # index of the cell in the ratio's denominator
     ratio: Ratio | None  # of times
     taxed: bool
     to_fastest: Ratio | None  # of times
@@ -142,7 +142,7 @@ class Cell:
     first_epoch_ratio: float | None
     spread: float | None
     work: dict[str, float]
-    memory_limit: float | None  # seconds a step at least
+    memory_limit: float | None  # minimum seconds per step
     arithmetic_limit: float | None
     forks: tuple[Fork, ...]
     timeline: Timeline | None
@@ -157,7 +157,7 @@ class Cell:
         return None if found is None else found.value
 
     def counted_forks(self) -> list[Fork]:
-        """Those behind its metrics."""
+        """The forks from which its metrics are made."""
         return [fork for fork in self.forks if fork.counted]
 
 
@@ -187,7 +187,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """How many times as long as the leader it takes, over the sizes that both have."""
+    """The range of its time ratios to the leader, over the sizes that both have."""
 
     series: str
     low: float
@@ -205,7 +205,7 @@ class Leader:
 
 @dataclass(slots=True)
 class Family:
-    """Groups that differ in nothing but the batch, or the size of an op."""
+    """Groups that differ only in the batch, or in the size of an op."""
 
     title: str
     heading: Heading
@@ -222,7 +222,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class MetricRow:
-    """What the program says of a metric."""
+    """The program's description of a metric."""
 
     name: str
     unit: str

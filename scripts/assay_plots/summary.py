@@ -1,4 +1,4 @@
-"""What a study holds in a few numbers, what a reader should be warned of, and what did not end well."""
+"""A study in a few numbers, its warnings, and the cells that did not end well."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _about_report(report: Report) -> list[Warned]:
     if run.get("quick") is True:
         out.append(Warned("this was a quick run: no measurement", "run it without --quick"))
     if run.get("complete") is not True:
-        out.append(Warned("the run is not complete", "assay run --resume REPORT measures what is missing"))
+        out.append(Warned("the run is not complete", "assay run --resume REPORT measures the missing cells"))
     if run.get("dirty") is True:
         out.append(
             Warned(
@@ -126,7 +126,7 @@ class Trouble:
 
 
 def troubles(study: Study) -> list[Trouble]:
-    """Give what did not end well, one entry a reason."""
+    """Return the cells that did not end well, one entry per reason."""
     found: dict[tuple[str, str], list[Cell]] = {}
     for cell in study.cells:
         if cell.status != "ok":

@@ -1,4 +1,4 @@
-"""Rows of the page's tables: what is shown, what it is sorted by, and what unfolds below it."""
+"""Rows of the page's tables: the shown text, the value it is sorted by, and the details below it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay_plots.text import clean, shown, shown_interval
 @dataclass(frozen=True, slots=True)
 class Column:
     name: str
-    about: str = ""  # what a reader may not know
+    about: str = ""  # an explanation for readers
     number: bool = False
     choice: bool = False  # offered as a filter
 
@@ -29,11 +29,11 @@ COLUMNS = (
     Column("step", "median time of one step, with its interval", number=True),
     Column("samples/s", "median, with its interval", number=True),
     Column(
-        "ratio", "time a step over that of the base: the best bare library, or else the fastest", number=True
+        "ratio", "time per step over that of the base: the best bare library, else the fastest", number=True
     ),
-    Column("tax", "what a framework costs over the bare library", number=True),
-    Column("of bound", "error against the oracle, as a share of what rounding explains", number=True),
-    Column("accuracy", "on the test set, or what there is of validation and training", number=True),
+    Column("tax", "additional time of a framework over the bare library", number=True),
+    Column("of bound", "error against the oracle, as a share of what rounding can explain", number=True),
+    Column("accuracy", "on the test set, or else on the validation or training set", number=True),
     Column("first epoch", "with compilation", number=True),
     Column("memory", "peak, of the device or of the process", number=True),
     Column("forks", "fresh processes that ended well", number=True),
@@ -41,7 +41,7 @@ COLUMNS = (
     Column("precision", choice=True),
     Column("device", choice=True),
 )
-Entry = tuple[str, float | None] | str  # what is shown; what it is sorted by where that is a number
+Entry = tuple[str, float | None] | str  # the shown text; the value that it is sorted by, if that is a number
 
 
 def _metric(cell: Cell, *names: str) -> Entry:
@@ -105,7 +105,7 @@ def row_of(study: Study, cell: Cell) -> list[Entry]:
 
 
 def details_of(study: Study, cell: Cell) -> dict[str, Any]:
-    """Give what unfolds below a row."""
+    """Return the details below a row."""
     out: dict[str, Any] = {"id": cell.id, "reproduce": cell.reproduce}
     if len(study.reports) > 1:
         out["report"] = study.reports[cell.report].label
@@ -122,14 +122,14 @@ def details_of(study: Study, cell: Cell) -> dict[str, Any]:
 
 
 def rows(study: Study) -> Iterator[tuple[list[Entry], dict[str, Any]]]:
-    """Walk the groups in their order, each in rank."""
+    """Iterate over the groups in order, and over each group by rank."""
     for group in study.groups:
         for cell in group.in_rank:
             yield row_of(study, cell), details_of(study, cell)
 
 
 def shown_columns(rows_of: list[list[Entry]]) -> list[int]:
-    """Leave out the columns in which nothing stands."""
+    """Leave out the empty columns."""
     return [
         i
         for i in range(len(COLUMNS))
@@ -139,7 +139,7 @@ def shown_columns(rows_of: list[list[Entry]]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A measured number beside a published one."""
+    """A measured number next to a published one."""
 
     cell: str
     metric: str
@@ -157,7 +157,7 @@ def _measured(cell: Cell, entry: Published) -> str:
 
 
 def published(study: Study) -> Iterator[Beside]:
-    """Walk what others published; a quick run never stands beside it."""
+    """Iterate over the published numbers; a quick run is never compared with them."""
     for cell in study.cells:
         if study.reports[cell.report].run.get("quick") is True:
             continue
@@ -174,7 +174,7 @@ def published(study: Study) -> Iterator[Beside]:
 
 
 def environment(tree: Any, most: int = 200) -> list[tuple[str, str]]:
-    """Flatten what a run says of its machine, "cpu model" -> "…", without recursion: it may be deep."""
+    """Flatten the description of a machine, "cpu model" -> "…", without recursion: it may be deep."""
     out: list[tuple[str, str]] = []
     waiting: list[tuple[str, Any]] = [("", tree)]
     while waiting and len(out) < most:

@@ -1,16 +1,16 @@
-"""Words and numbers as a reader sees them: cleaned of what could mislead, scaled to a unit."""
+"""Texts and numbers for readers: without misleading characters, and scaled to a unit."""
 
 from __future__ import annotations
 
 import math
 import re
 
-# Control characters, halves of surrogate pairs, and marks that turn the direction of writing.
+# Control characters, halves of surrogate pairs, and marks that change the direction of writing.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]"
 )
 
-Scales = tuple[tuple[float, float, str], ...]  # from which size on, by what to divide, unit
+Scales = tuple[tuple[float, float, str], ...]  # minimum size, divisor, unit
 
 _DURATIONS: Scales = (
     (7200.0, 3600.0, "h"),
@@ -37,7 +37,7 @@ _DECIMALS: Scales = (
 
 
 def clean(text: str, limit: int = 200) -> str:
-    """Drop what no label may hold; a longer text ends in an ellipsis."""
+    """Remove characters that a label may not have; a longer text ends in an ellipsis."""
     text = _UNSEEN.sub("\ufffd", text[: limit + 1])
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
@@ -63,7 +63,7 @@ def _scaled(value: float, scales: Scales) -> tuple[str, str]:
 
 
 def parts(value: float, hint: str, unit: str) -> tuple[str, str]:
-    """Give a number and its unit by how the metric says that it is best shown."""
+    """Return a number and its unit, scaled as the metric's hint requests."""
     if hint == "duration":
         return _scaled(value, _DURATIONS)
     if hint == "bytes":
@@ -88,7 +88,7 @@ def shown(value: float | None, hint: str, unit: str) -> str:
 def shown_interval(
     value: float | None, lower: float | None, upper: float | None, hint: str, unit: str
 ) -> str:
-    """`2.05 ms [2.00, 2.10]`: a unit that all three share is said once."""
+    """`2.05 ms [2.00, 2.10]`: a unit that all three share appears only once."""
     text = shown(value, hint, unit)
     if value is None or lower is None or upper is None:
         return text

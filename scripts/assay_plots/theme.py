@@ -1,10 +1,10 @@
-"""Colours that hold on white and on black and for the colour-blind; and the look of a chart."""
+"""Colours that are readable on white and black and for the colour-blind; and the style of a chart."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-# At least 3:1 on both backgrounds (WCAG 1.4.11); tests hold it. Shapes and dashes repeat what a colour says.
+# At least 3:1 on both backgrounds (WCAG 1.4.11), which tests check. Shapes and dashes repeat each colour.
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#b8629a", "#7f7f7f", "#a07000", "#4a86e8", "#c0504d")
 SHAPES = (
     "circle",
@@ -29,7 +29,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-ser
 
 
 def config(mode: Mode) -> dict[str, Any]:
-    """Give the Vega-Lite config of a mode; charts name no ink of their own."""
+    """Return the Vega-Lite config of a mode; charts set no colours of text and lines themselves."""
     text = {"labelColor": INK[mode], "titleColor": INK[mode], "labelFont": FONT, "titleFont": FONT}
     return {
         "background": PAPER[mode],

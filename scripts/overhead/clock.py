@@ -1,4 +1,4 @@
-"""The clock and the options of every loop: blocks of steps, each ending with the loss in hand.
+"""The clock and the options of every loop: blocks of steps, each of which ends when the loss is read.
 
     <framework>_loop.py --network NAME --mode MODE [--task train|infer] [--loader resident|native]
                         [--batch N] [--seconds S] [--blocks N] [--warm-up-steps N]
@@ -26,9 +26,9 @@ import numpy as np
 from networks import NETWORKS, Network
 
 WARM_UP_SECONDS = 0.5
-LONG_ENOUGH = 0.05  # seconds of a block whose end does not count
+LONG_ENOUGH = 0.05  # seconds of a block for which reading the loss does not matter
 RESIDENT_BATCHES = 8
-WORDS_OF_A_CLASS = 8  # at the end of each text, which an LSTM remembers first
+WORDS_OF_A_CLASS = 8  # at the end of each text, which an LSTM learns first
 SAMPLES = 48000  # of the data set that a loader reads
 MAX_DISTURBED = 0.03  # of the processors' time, as in a fork of Assay
 
@@ -40,15 +40,15 @@ class Loop(ABC):
 
     @abstractmethod
     def run(self, steps: int) -> float:
-        """Make that many steps; return the last one's loss, or of inference the sum of its logits."""
+        """Run that many steps; return the last step's loss, or in inference the sum of its logits."""
 
     @abstractmethod
     def parameters(self) -> int:
-        """Return how many numbers are trained."""
+        """Return the number of trained parameters."""
 
     @abstractmethod
     def settings(self) -> dict[str, str]:
-        """Return what the framework chose by itself, as observed."""
+        """Return the observed settings that the framework chose."""
 
 
 class Framework(ABC):
@@ -59,7 +59,7 @@ class Framework(ABC):
 
     @abstractmethod
     def resident(self, name: str, network: Network, mode: str, task: str, batches: list[Batch]) -> Loop:
-        """Rotate batches that lie in memory."""
+        """Cycle through batches in memory."""
 
     @abstractmethod
     def loading(self, name: str, network: Network, mode: str, images: np.ndarray, labels: np.ndarray) -> Loop:
@@ -67,11 +67,11 @@ class Framework(ABC):
 
     @abstractmethod
     def count(self, name: str, network: Network) -> int:
-        """Return how many parameters the network trains."""
+        """Return the number of parameters that the network trains."""
 
 
 class Disturbance:
-    """How much of the processors others used while it was watched."""
+    """The share of the processors that others used while it was watched."""
 
     def __init__(self) -> None:
         self._processors = os.sched_getaffinity(0)
@@ -84,7 +84,7 @@ class Disturbance:
         return [flag for flag, seconds in taken.items() if seconds > MAX_DISTURBED * whole]
 
     def _read(self) -> tuple[float, float, float, float]:
-        """Seconds: the wall's, those processors' idle and stolen ones, and this program's own."""
+        """Seconds: wall time, the processors' idle and stolen time, and this program's own time."""
         tick = os.sysconf("SC_CLK_TCK")
         names = {f"cpu{number}" for number in self._processors}
         lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
@@ -116,13 +116,13 @@ def resident_batches(network: Network) -> list[Batch]:
 
 
 def data_set(network: Network) -> Batch:
-    """Return bytes (N, H, W) and labels, as the files of Fashion-MNIST hold them."""
+    """Return bytes (N, H, W) and labels, as in the files of Fashion-MNIST."""
     images, labels = images_of(network, SAMPLES, np.random.default_rng(1))
     return np.clip(128 + 100 * images[:, 0], 0, 255).astype(np.uint8), labels
 
 
 def measure(loop: Loop, seconds: float, blocks: int, warm_up_steps: int) -> dict[str, Any]:
-    """Warm up, then time blocks that fill the seconds together."""
+    """Warm up, then time blocks that together fill the seconds."""
     first_loss = loop.run(1)  # it compiles here
     warm_up_begin, warm, steps = time.monotonic(), 0, 1
     while warm < warm_up_steps or time.monotonic() - warm_up_begin < WARM_UP_SECONDS:
@@ -149,13 +149,13 @@ def measure(loop: Loop, seconds: float, blocks: int, warm_up_steps: int) -> dict
 
 
 def reject_losses(losses: Sequence[float], steps: int, network: Network, task: str) -> None:
-    """Raise if the loop cannot have computed what it should."""
+    """Raise if the loop cannot have computed correctly."""
     if not all(math.isfinite(loss) for loss in losses):
         raise ArithmeticError(f"the loss is not finite: {losses}")
     if task != "train" or network.learns_within is None or steps < network.learns_within:
         return
-    if median(losses[1:]) >= losses[0]:  # not the last: a single step may go wrong, as some of an LSTM do
-        raise ArithmeticError(f"the loss does not fall: {losses}; nothing is trained")
+    if median(losses[1:]) >= losses[0]:  # not the last loss: a single step may be bad, as happens in an LSTM
+        raise ArithmeticError(f"the loss does not fall: {losses}; the network does not train")
 
 
 def main(framework: Framework) -> None:
@@ -180,7 +180,7 @@ def main(framework: Framework) -> None:
         parser.error("--network and --mode are needed")
     network = NETWORKS[given.network]
     if given.batch:
-        # How soon a small batch learns is not known.
+        # It is not known how soon a small batch learns.
         network = replace(network, batch=given.batch, learns_within=None)
     if given.loader == "native":
         loop = framework.loading(given.network, network, given.mode, *data_set(network))

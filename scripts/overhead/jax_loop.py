@@ -1,4 +1,4 @@
-"""Loops as users of JAX write them: a function, value_and_grad, optax, a jitted step, a loop."""
+"""Loops as JAX users write them: a function, value_and_grad, optax, a jitted step, a loop."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Jax(Framework):
         return kind(name, network, mode, cycle(held))
 
     def loading(self, name: str, network: Network, mode: str, images: np.ndarray, labels: np.ndarray) -> Loop:
-        # JAX has no loader: its tutorials shuffle arrays of numpy and hand slices to the step.
+        # JAX has no loader: its tutorials shuffle numpy arrays and pass slices to the step.
         random = np.random.default_rng(0)
 
         def batches() -> Iterator[Batch]:

@@ -1,6 +1,6 @@
-"""The networks as functions of their parameters, images in NHWC and weights (in, out), as Flax has them.
+"""The networks as functions of their parameters, images in NHWC and weights (in, out), as in Flax.
 
-A `Module` makes a parameter when a network asks for it the first time and gives the same one afterwards.
+A `Module` makes a parameter when a network first asks for it, and returns the same one later.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ MODELS: dict[str, Callable[[Module, Array, int], Array]] = {
 
 
 def init(name: str, network: Network) -> Callable[[Array, Array], tuple[Parameters, Parameters]]:
-    """Return a function of a key and an input that makes parameters and running statistics."""
+    """Return a function that makes parameters and running statistics from a key and an input."""
 
     def make(key: Array, inputs: Array) -> tuple[Parameters, Parameters]:
         module = Module(key=key)
@@ -268,7 +268,7 @@ def init(name: str, network: Network) -> Callable[[Array, Array], tuple[Paramete
 
 
 def apply(name: str, network: Network) -> Callable[..., Any]:
-    """Return a function of parameters, running statistics and inputs; it gives logits and new statistics."""
+    """Return a function from parameters, running statistics and inputs to logits and new statistics."""
 
     def run(
         parameters: Parameters, state: Parameters, inputs: Array, training: bool, key: Array | None = None

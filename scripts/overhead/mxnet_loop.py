@@ -16,7 +16,7 @@ from networks import Network
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     for kind in (bool, int, float, complex, object, str):
-        # MXNet 1.9 reads these names, which NumPy 1.24 took away, when it is imported.
+        # MXNet 1.9 reads these names when it is imported; NumPy 1.24 removed them.
         if not hasattr(np, kind.__name__):
             setattr(np, kind.__name__, kind)
 
@@ -25,7 +25,7 @@ from mxnet import autograd, gluon, nd
 from mxnet.gluon.data.vision.transforms import ToTensor
 from mxnet_networks import build
 
-STATIC = {"static_alloc": True, "static_shape": True}  # as GluonCV's training scripts have it
+STATIC = {"static_alloc": True, "static_shape": True}  # as in GluonCV's training scripts
 HYBRIDIZE: dict[str, dict[str, Any]] = {"hybridize": STATIC, "mkldnn": STATIC | {"backend": "MKLDNN"}}
 
 

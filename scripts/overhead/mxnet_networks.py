@@ -89,7 +89,7 @@ class TextClassifier(gluon.HybridBlock):
         super().__init__()
         self.embedding = nn.Embedding(5000, 128)
         self.lstm = gluon.rnn.LSTM(128, layout="NTC", input_size=128)
-        # Gluon has two biases that are only ever added; the published network has one.
+        # Gluon has two biases that are only added; the published network has one.
         self.lstm.collect_params(".*h2h_bias").setattr("grad_req", "null")
         self.fc = nn.Dense(classes)
 

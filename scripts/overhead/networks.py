@@ -1,4 +1,4 @@
-"""The published networks as tables of sizes: what a user reads off a paper before writing the model."""
+"""The published networks as tables of sizes, as a user would copy them from a paper."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def cnn(classes: int) -> keras.Model:
 
 
 def padded(x: Any, filters: int, kernel: int, stride: int, **more: Any) -> Any:
-    """Pad alike on all sides, as keras.applications does where the stride is not 1."""
+    """Pad all sides equally, as keras.applications does if the stride is not 1."""
     if stride > 1:
         x = layers.ZeroPadding2D(kernel // 2)(x)
     return layers.Conv2D(filters, kernel, stride, "valid" if stride > 1 else "same", **more)(x)

@@ -87,7 +87,7 @@ class Pictures(Dataset):
         return len(self.images)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        # What torchvision's ToTensor does.
+        # Like torchvision's ToTensor.
         image = torch.from_numpy(self.images[index]).unsqueeze(0)
         return image.to(torch.float32).div(255), int(self.labels[index])
 

@@ -106,7 +106,7 @@ class TextClassifier(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(5000, 128)
         self.lstm = nn.LSTM(128, 128, batch_first=True)
-        # PyTorch has two biases that are only ever added; the published network has one.
+        # PyTorch has two biases that are only added; the published network has one.
         nn.init.zeros_(self.lstm.bias_hh_l0).requires_grad_(False)
         self.fc = nn.Linear(128, classes)
 

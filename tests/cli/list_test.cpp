@@ -53,10 +53,10 @@ TEST(Cli, names_the_nearest_command_option_and_kind) {
     EXPECT_THAT(outcome.err, HasSubstr(said));
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   };
-  expect({"lst"}, "'lst' is no command; did you mean 'list'?");
-  expect({"list", "--jsn"}, "list: '--jsn' is no option; did you mean '--json'?");
+  expect({"lst"}, "unknown command 'lst'; did you mean 'list'?");
+  expect({"list", "--jsn"}, "list: unknown option '--jsn'; did you mean '--json'?");
   expect({"list", "workload"}, "did you mean 'workloads'?");
-  expect({"list", "ops", "more"}, "'more' is one argument too many");
+  expect({"list", "ops", "more"}, "unexpected argument 'more'");
   expect({"inspect", "lenet"}, "did you mean 'lenet5'?");
   expect({"inspect", "lenet5", "--batch", "0"}, "[batch] got 0: must be from 1");
   expect({"inspect", "lenet5", "--batch", "many"}, "[batch] got 'many'");
@@ -84,7 +84,7 @@ std::string npy(const std::string& shape, const std::string& bytes) {
   return std::string("\x93NUMPY\x01\0\x76\0", 10) + header + "\n" + bytes;
 }
 
-TEST(CliList, says_where_a_data_set_lies_how_large_it_is_and_its_checksum) {
+TEST(CliList, prints_place_size_and_checksum_of_a_data_set) {
   const test::TemporaryFolder folder;
   std::filesystem::create_directories(folder.path() / "npy");
   folder.file("npy/inputs.npy", npy("(10, 1, 2, 2)", std::string(40, 'a')));
@@ -135,7 +135,7 @@ TEST(CliList, says_why_a_backend_is_unavailable_and_how_to_get_it) {
   EXPECT_EQ((*ghost)["remedy"], "scripts/setup --framework ghost");
 }
 
-TEST(CliList, added_backends_stand_beside_the_built_ones) {
+TEST(CliList, lists_added_backends_with_the_built_ones) {
   const test::TemporaryFolder folder;
   std::filesystem::create_directories(folder.path() / "added/guest");
   folder.file(
@@ -156,7 +156,7 @@ TEST(CliList, added_backends_stand_beside_the_built_ones) {
   EXPECT_THAT(text.out, HasSubstr(absent + " has no backend"));
 }
 
-TEST(CliList, hides_no_config_behind_a_broken_one) {
+TEST(CliList, lists_all_configs_after_a_broken_one) {
   const test::TemporaryFolder folder;
   folder.file("broken.json", "{\"workload\": ");
   folder.file("fine.json", R"({"title": "A fine one", "workload": "mlp"})");
@@ -179,13 +179,13 @@ TEST(CliList, answers_in_20_milliseconds) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer is slower than that by itself";
 #endif
-  // CPU time of the best of several: what it costs, whatever else this machine is doing.
+  // CPU time of the best of several runs: the cost, independent of other work on this machine.
   double best = 1;
   for (int i = 0; i < 40 && best >= 0.020; ++i) best = std::min(best, run({"list"}).cpu_seconds);
   EXPECT_LT(best, 0.020);
 }
 
-TEST(CliInspect, says_what_the_workload_is) {
+TEST(CliInspect, describes_the_workload) {
   const json lenet5 = json::parse(run({"inspect", "lenet5", "--json"}).out);
   EXPECT_EQ(lenet5["batch"], 200);
   // Weights and biases of C(6,5)-C(16,3)-FC120-FC84-FC10 on 28 x 28: 24, 12, 10, 5 pixels a side.
@@ -199,12 +199,12 @@ TEST(CliInspect, says_what_the_workload_is) {
   const json gemm = json::parse(run({"inspect", "op/gemm", "--size", "m2n3k4", "--json"}).out);
   EXPECT_EQ(gemm["forward_flops"], 2 * 2 * 3 * 4);
   EXPECT_THAT(run({"inspect", "op/gemm"}).out, HasSubstr("op/gemm"));
-  EXPECT_THAT(run({"inspect", "op/gemm", "--batch", "7"}).err, HasSubstr("op/gemm has no --batch"));
+  EXPECT_THAT(run({"inspect", "op/gemm", "--batch", "7"}).err, HasSubstr("op/gemm does not support --batch"));
   const json program = json::parse(run({"inspect", "mlp", "--graph"}).out);
   EXPECT_EQ(program["schema"], "assay-program/1");
 }
 
-TEST(CliEnv, tells_the_machine_and_what_makes_it_unsteady) {
+TEST(CliEnv, describes_the_machine_and_its_causes_of_noise) {
   const json told = json::parse(run({"env", "--json"}).out);
   EXPECT_GE(told["cpu"]["logical"], 1);
   EXPECT_TRUE(told["unsteady"].is_array());

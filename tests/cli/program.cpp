@@ -48,7 +48,7 @@ std::string read_text(const fs::path& file) {
 
 fs::path data_file(const std::string& name) { return fs::path(ASSAY_CLI_DATA) / name; }
 
-// stdout and stderr go to files, so that no pipe can fill while nobody reads it.
+// stdout and stderr go to files, so that no pipe can fill while it is not read.
 Outcome assay(const Invocation& invocation, const fs::path& folder) {
   TemporaryFolder files;
   std::optional<TemporaryFolder> own;

@@ -30,7 +30,7 @@ inline Outcome run(std::vector<std::string> arguments) { return assay({.argument
 std::filesystem::path data_file(const std::string& name);
 std::string read_text(const std::filesystem::path& file);
 
-// A folder of its own for a test, removed with the object.
+// A separate folder for a test, removed with the object.
 class TemporaryFolder {
  public:
   TemporaryFolder();

@@ -34,7 +34,7 @@ TEST_P(Show, prints_the_golden_report_as_it_did) {
 
 INSTANTIATE_TEST_SUITE_P(Each, Show, ::testing::Values("console", "markdown", "csv", "gbench"));
 
-TEST(CliCompare, a_report_with_itself_is_no_regression_and_a_misspelt_format_is_refused) {
+TEST(CliCompare, a_report_is_equal_to_itself) {
   const std::string report = data_file("report.json");
   const Outcome same =
       test::assay({.arguments = {"compare", report, report, "--threshold", "10%", "--filter", "onednn"}});
@@ -61,8 +61,8 @@ TEST(CliCompare, finds_the_baseline_of_the_machine_in_a_folder) {
   std::filesystem::create_directories(folder / "baselines");
   const Outcome none = compare();
   EXPECT_EQ(none.code, 5);
-  EXPECT_THAT(none.err, HasSubstr("there is no baseline of this machine (2 logical CPUs of a processor)"));
-  const std::size_t at = none.err.find(".json is not there");
+  EXPECT_THAT(none.err, HasSubstr("no baseline of this machine (2 logical CPUs of a processor)"));
+  const std::size_t at = none.err.find(".json does not exist");
   ASSERT_NE(at, std::string::npos);
   std::ofstream(folder / "baselines" / (none.err.substr(at - 12, 12) + ".json")) << report;
   EXPECT_EQ(compare().code, 0) << compare().err;
@@ -85,7 +85,7 @@ TEST(CliCompare, reads_a_calibration_and_refuses_that_of_another_machine) {
   EXPECT_EQ(made.code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("False alarms: 0 of"));
   const Outcome used = run({"compare", report, report, "--calibration", file, "--filter", "onednn"});
-  EXPECT_THAT(used.out, HasSubstr("The intervals hold what runs differ by"));
+  EXPECT_THAT(used.out, HasSubstr("The intervals include the difference between runs"));
   auto other = json::parse(read_text(file));
   other["fingerprint"] = "0123456789ab";
   std::ofstream(file) << other;
@@ -128,17 +128,17 @@ TEST(CliCompare, SaysWhichMetricIsNotCalibratedAndLeavesOutOldSessions) {
   auto calibration = json::parse(read_text(file));
   calibration["sessions"][0]["made"] = "2020-01-01T00:00:00Z";
   std::ofstream(file) << calibration;
-  EXPECT_THAT(compared({}).out, HasSubstr("of 2 sessions one is left out"));
+  EXPECT_THAT(compared({}).out, HasSubstr("of 2 sessions, one is not used"));
   calibration["sessions"][1]["made"] = "2020-01-01T00:00:00Z";
   std::ofstream(file) << calibration;
   EXPECT_EQ(compared({}).code, 2);
-  EXPECT_THAT(compared({}).err, HasSubstr("Calibrate again"));
+  EXPECT_THAT(compared({}).err, HasSubstr("calibrate again"));
 }
 
 TEST(CliCompare, AsksForAPercentSignAboveOne) {
   const Outcome refused = run({"compare", golden(), golden(), "--threshold", "5"});
   EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("above 1 it needs a percent sign: 5% or 500%"));
+  EXPECT_THAT(refused.err, HasSubstr("5% or 500%"));
   const std::vector<std::string> meant{"compare", golden(), golden(), "--filter", "onednn", "--threshold"};
   for (const char* threshold : {"0.1", "10%", "500%"}) {
     auto arguments = meant;
@@ -147,7 +147,7 @@ TEST(CliCompare, AsksForAPercentSignAboveOne) {
   }
 }
 
-TEST(CliEnv, prints_the_fingerprint_alone) {
+TEST(CliEnv, prints_only_the_fingerprint) {
   const Outcome outcome = run({"env", "--fingerprint"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.out.size(), 13U) << outcome.out;
@@ -156,7 +156,7 @@ TEST(CliEnv, prints_the_fingerprint_alone) {
 TEST(CliAb, refuses_sides_that_make_no_pairs_and_misspelt_options) {
   const Outcome misspelt = run({"ab", "--workload", "mlp", "--a", "backnd=onednn"});
   EXPECT_EQ(misspelt.code, 2);
-  EXPECT_THAT(misspelt.err, HasSubstr("is nothing that the sides may differ in"));
+  EXPECT_THAT(misspelt.err, HasSubstr("the sides must not differ in"));
   const Outcome time = run({"ab", "--workload", "mlp", "--max-time", "soon"});
   EXPECT_EQ(time.code, 2);
   EXPECT_THAT(time.err, HasSubstr("a time such as 90s, 30m or 2h"));
@@ -176,7 +176,7 @@ TEST(CliShow, reads_standard_input_and_several_reports) {
   EXPECT_EQ(one_context.code, 2);
 }
 
-TEST(CliShow, refuses_what_is_no_report_in_one_line) {
+TEST(CliShow, refuses_a_file_that_is_not_a_report_in_one_line) {
   const test::TemporaryFolder folder;
   const auto expect = [&](const std::string& text, const char* said) {
     const Outcome outcome = run({"show", folder.file("r.json", text)});
@@ -190,7 +190,7 @@ TEST(CliShow, refuses_what_is_no_report_in_one_line) {
   expect(R"({"schema": "assay-report/9"})", "use the Assay that wrote it");
   expect(R"({"schema": "assay-report/1", "run": {}, "environment": {}, "cells": [{}]})", "/cells/0");
   expect(std::string(100'000, '['), "nested more than");
-  expect(R"({"schema": "assay-report/1", "schema": 1})", "stands twice");
+  expect(R"({"schema": "assay-report/1", "schema": 1})", "duplicate key");
   EXPECT_EQ(run({"show", "/no/such/report.json"}).code, 2);
   EXPECT_EQ(run({"show", "/"}).code, 2);
 }
@@ -207,7 +207,7 @@ TEST(CliValidate, accepts_the_golden_report) {
   EXPECT_THAT(outcome.out, HasSubstr("valid (assay-report/2)"));
 }
 
-TEST(CliValidate, names_what_breaks_the_schema) {
+TEST(CliValidate, names_violations_of_the_schema) {
   const test::TemporaryFolder folder;
   json report = json::parse(read_text(golden()));
   report["cells"][1]["axes"]["batch"] = 0;
@@ -220,13 +220,13 @@ TEST(CliValidate, names_what_breaks_the_schema) {
   EXPECT_THAT(run({"validate", "--strict", file}).err, HasSubstr("colour"));
 }
 
-TEST(CliValidate, names_what_breaks_an_invariant) {
+TEST(CliValidate, names_violations_of_an_invariant) {
   const test::TemporaryFolder folder;
   json report = json::parse(read_text(golden()));
   report["cells"][0]["metrics"]["step_time"]["upper"] = 0.001;
   const Outcome outcome = run({"validate", folder.file("r.json", report.dump())});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("step_time: value 0.00205 lies outside its bounds"));
+  EXPECT_THAT(outcome.err, HasSubstr("step_time: value 0.00205 is outside of its bounds"));
 }
 
 TEST(CliValidate, judges_every_report_though_the_first_is_bad) {
@@ -248,7 +248,7 @@ TEST(CliValidate, writes_version_1_in_todays_version) {
   EXPECT_EQ(run({"validate", "--upgrade", upgraded, old, old}).code, 2);
 }
 
-TEST(CliValidate, prints_the_schema_that_stands_in_the_tree) {
+TEST(CliValidate, prints_the_schema_of_the_tree) {
   EXPECT_EQ(run({"validate", "--schema"}).out, read_text(ASSAY_SCHEMA_FILE));
   EXPECT_EQ(run({"validate"}).code, 2);
 }

@@ -57,11 +57,11 @@ TEST_F(Ab, equal_sides_are_the_same_after_the_first_look) {
 
 TEST(AbTime, IsToldAfterOneRoundWhenItWillNotDo) {
   EXPECT_THAT(too_little_time(8, 10, 40),
-              HasSubstr("the first look is after 8 rounds, in about 80 s; --max-time ends after 40 s"));
+              HasSubstr("the first look is after 8 rounds, in about 80 s, and the time ends after 40 s"));
   EXPECT_THAT(too_little_time(8, 5, 40), IsEmpty());
 }
 
-TEST_F(Ab, a_slower_side_is_called_so_after_fresh_rounds_and_both_reports_are_whole) {
+TEST_F(Ab, confirms_a_slower_side_with_fresh_rounds) {
   const AbOutcome outcome = run("good", "heavier");
   const CellVerdict& cell = outcome.comparison.cells.at(0);
   EXPECT_EQ(cell.verdict, Verdict::slower) << cell.reason;
@@ -95,7 +95,7 @@ TEST_F(Ab, a_side_that_falls_is_broken_and_costs_no_further_round) {
   EXPECT_EQ(ab_exit_code(neither), 4);
 }
 
-TEST_F(Ab, without_time_for_a_round_nothing_is_measured_and_that_is_incomplete) {
+TEST_F(Ab, is_incomplete_without_time_for_a_round) {
   settings_.max_seconds = 1e-3;
   const AbOutcome outcome = run("good", "heavier");
   EXPECT_TRUE(outcome.out_of_time);

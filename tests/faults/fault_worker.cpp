@@ -1,4 +1,4 @@
-// A worker that does as its mode says: behaves, with declared instead of measured times, or goes wrong in one
+// A worker that follows its mode: it behaves, with declared instead of measured times, or goes wrong in one
 // known way.
 #include <sched.h>
 #include <sys/stat.h>
@@ -36,7 +36,7 @@ Json read_json(const std::string& path) {
   for (;;) ::pause();
 }
 
-// What a clock file may say that cannot be so: a line each.
+// Contradictions in a clock file, one line each.
 const std::map<std::string, std::function<void(Json&)>> lies = {
     {"overlap", [](Json& clock) { clock["blocks"][1]["begin_ns"] = clock["blocks"][0]["begin_ns"]; }},
     {"no_length", [](Json& clock) { clock["blocks"][1]["end_ns"] = clock["blocks"][1]["begin_ns"]; }},
@@ -75,7 +75,7 @@ const std::map<std::string, std::function<void(Json&)>> lies = {
     {"a_block_less", [](Json& clock) { clock["blocks"].erase(clock["blocks"].size() - 1); }},
 };
 
-// A clock file that is none; whether the mode asks for one.
+// Writes a file that is not a clock file, if the mode asks for one; returns whether it does.
 bool write_no_file(const std::string& mode) {
   const char* path = "results/clock.json";
   if (mode == "fifo_clock") return ::mkfifo(path, 0600) == 0;
@@ -94,14 +94,14 @@ bool write_no_file(const std::string& mode) {
   return false;
 }
 
-// A safetensors file whose header has that length, by its own account.
+// A safetensors file that declares a header of that length.
 void write_header(const char* path, std::uint64_t length, const std::string& header) {
   std::ofstream file(path);
   file.write(reinterpret_cast<const char*>(&length), sizeof length);
   file << header;
 }
 
-// Answers to the exam that are none: a line each; whether the mode asks for them.
+// Writes wrong answers to the exam, one line per mode; returns whether the mode asks for them.
 bool write_no_answers(const std::string& mode) {
   const char* path = "results/verify.safetensors";
   constexpr std::uint64_t longest = 15 << 20, terabyte = std::uint64_t{1} << 40;
@@ -116,7 +116,8 @@ bool write_no_answers(const std::string& mode) {
   return false;
 }
 
-// Blocks of a declared length, waited through: a step takes (1 + seed / 100) us, a fifth more where it is heavier.
+// Blocks of a declared length, waited through: a step takes (1 + seed / 100) us, a fifth more where it is
+// heavier.
 void write_clock(const Json& request) {
   const std::int64_t usual_ns = 1'000 + 10 * request.at("seed").get<std::int64_t>();
   const std::int64_t step_ns = request.at("mode") == "heavier" ? usual_ns * 6 / 5 : usual_ns;
@@ -298,7 +299,8 @@ class Fault {
     return count;
   }
 
-  // Waits until the checks of two cells are here at the same time; "wants_room" then fails, until it is alone.
+  // Waits until the checks of two cells run at the same time; then "wants_room" fails until it is the only
+  // one.
   void meet() {
     if (mode_ != "meets" && mode_ != "wants_room") return;
     const std::filesystem::path folder = std::filesystem::path(std::getenv("TMPDIR")) / "meeting";
@@ -315,7 +317,7 @@ class Fault {
     send(Error{ErrorKind::unsupported, again && alone ? "alone at last" : "two were here"});
   }
 
-  // A thread that may run everywhere.
+  // A thread that may run on every processor.
   static void wander() {
     cpu_set_t all;
     CPU_ZERO(&all);
@@ -323,7 +325,7 @@ class Fault {
     ::sched_setaffinity(0, sizeof all, &all);
   }
 
-  // A process with a session of its own; its number.
+  // Starts a process in its own session; returns its number.
   static pid_t leave_behind() {
     int ends[2];
     if (::pipe(ends) != 0) std::abort();

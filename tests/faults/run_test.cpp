@@ -61,7 +61,7 @@ class RunTest : public ::testing::Test {
     EXPECT_THAT(invariant_violations(report), IsEmpty());
     return report;
   }
-  // The conductor in a process of its own; `after` gets its pid.
+  // Runs the conductor in a separate process; `after` gets its pid.
   void conduct(const RunRequest& request, const std::function<void(pid_t)>& after) {
     const pid_t conductor = ::fork();
     if (conductor == 0) {
@@ -136,7 +136,7 @@ TEST_F(RunTest, a_clock_file_that_cannot_be_so_is_a_row_with_its_reason) {
   }
 }
 
-// Whether all that the cell's workers left behind is gone, or a zombie that nobody reaps yet.
+// Whether all processes that the cell's workers left have ended, or are zombies that are not reaped yet.
 bool left_is_gone(const CellReport& cell) {
   for (const Fork& fork : cell.forks) {
     const pid_t left = std::stoi(fork.settings.at("left"));
@@ -155,7 +155,7 @@ bool left_is_gone(const CellReport& cell) {
   return true;
 }
 
-TEST_F(RunTest, what_a_worker_leaves_behind_is_gone_before_the_next_fork) {
+TEST_F(RunTest, ends_processes_of_a_worker_before_the_next_fork) {
   const Report report = run_to_end(request(R"("forks": 2, "mode": "leaves_behind")"));
   EXPECT_EQ(report.cells.at(0).status, Status::ok) << report.cells[0].reason;
   EXPECT_TRUE(left_is_gone(report.cells[0]));
@@ -219,7 +219,7 @@ TEST_F(RunTest, a_device_that_is_not_here_is_asked_for_once) {
   EXPECT_EQ(asked, 1U);
 }
 
-TEST_F(RunTest, after_one_crash_the_other_forks_run_and_after_two_none) {
+TEST_F(RunTest, runs_the_other_forks_after_one_crash_but_not_after_two) {
   const Report report = run_to_end(request(R"("forks": 4, "mode": ["crash_once", "crash"])"));
   const CellReport &once = report.cells.at(0), &always = report.cells.at(1);
   ASSERT_EQ(once.forks.size(), 4U);
@@ -265,7 +265,7 @@ TEST_F(RunTest, memory_of_a_worker_is_that_of_its_children_too) {
   EXPECT_GE(fork.host_peak_rss, 128 << 20) << "the sum, not the largest of them";
 }
 
-TEST_F(RunTest, the_report_on_disk_is_what_was_returned) {
+TEST_F(RunTest, the_report_on_disk_equals_the_returned_one) {
   const Report report = run_to_end(request(R"("forks": 1, "epochs": 2, "mode": "good")"));
   EXPECT_EQ(report_text(read_report(folder_ / "report.json")), report_text(report));
   EXPECT_DOUBLE_EQ(*report.cells.at(0).metrics.at("test_accuracy").value, 0.75);
@@ -365,7 +365,7 @@ TEST_F(RunTest, interrupting_leaves_a_valid_report_that_resume_completes) {
   EXPECT_EQ(whole.run["complete"], true);
 }
 
-TEST_F(RunTest, a_killed_conductor_leaves_a_valid_report_that_resume_completes) {
+TEST_F(RunTest, resume_completes_the_report_of_a_killed_conductor) {
   const RunRequest asked = request(R"("forks": 3, "mode": ["slow", "good"])");
   conduct(asked, [&](pid_t conductor) {
     wait_for_forks(2);
@@ -404,11 +404,11 @@ TEST_F(RunTest, ResumeRefusesAReportOfAnotherMachineOrBuild) {
   };
   EXPECT_EQ(refusal([](RunRequest&) {}), "none");
   EXPECT_THAT(refusal([](RunRequest& r) { r.environment = {{"cpu", {{"model", "another"}}}}; }),
-              HasSubstr("forks of two machines are not one experiment"));
+              HasSubstr("the earlier report is from another machine"));
   EXPECT_THAT(refusal([](RunRequest& r) { r.resume->run["commit"] = "another"; }),
-              HasSubstr("forks of two builds are not one experiment"));
+              HasSubstr("forks of two builds must not be mixed"));
   EXPECT_THAT(refusal([](RunRequest& r) { r.resume->run["dirty"] = !r.resume->run["dirty"].get<bool>(); }),
-              HasSubstr("forks of two builds are not one experiment"));
+              HasSubstr("forks of two builds must not be mixed"));
 }
 
 TEST_F(RunTest, resume_may_ask_for_more_forks_and_runs_only_those) {
@@ -420,7 +420,7 @@ TEST_F(RunTest, resume_may_ask_for_more_forks_and_runs_only_those) {
   EXPECT_EQ(three.cells[0].status, Status::ok);
 }
 
-TEST_F(RunTest, a_report_that_cannot_be_written_is_refused_before_anything_is_run) {
+TEST_F(RunTest, refuses_an_unwritable_report_before_it_runs) {
   RunRequest asked = request(R"("forks": 1, "mode": "good")");
   asked.out = folder_ / "absent/report.json";
   Progress progress = Progress::quiet();
@@ -457,7 +457,7 @@ TEST_F(RunTest, ChecksOfTwoCellsAreMadeSideBySide) {
   if (usable_cores().size() < 2) GTEST_SKIP() << "one processor makes one check at a time";
   RunRequest asked = request(R"("forks": 1, "mode": "meets", "batch": [16, 32])");
   asked.config.values["check"] = {"true"};
-  asked.check_alone = true;
+  asked.check_only = true;
   for (const CellReport& cell : run_to_end(asked).cells) EXPECT_THAT(cell.reason, HasSubstr("two were here"));
 }
 
@@ -465,14 +465,14 @@ TEST_F(RunTest, ACheckThatFailsBesideAnotherIsMadeAgainAlone) {
   if (usable_cores().size() < 2) GTEST_SKIP() << "one processor makes one check at a time";
   RunRequest asked = request(R"("forks": 1, "mode": "wants_room", "batch": [16, 32])");
   asked.config.values["check"] = {"true"};
-  asked.check_alone = true;
+  asked.check_only = true;
   for (const CellReport& cell : run_to_end(asked).cells) {
     EXPECT_THAT(cell.reason, HasSubstr("alone at last"));
-    EXPECT_EQ(cell.forks.size(), 1U) << "what failed beside another left nothing";
+    EXPECT_EQ(cell.forks.size(), 1U) << "a check that failed next to another one left nothing";
   }
 }
 
-TEST_F(RunTest, what_a_killed_conductor_left_is_swept_by_the_next_run) {
+TEST_F(RunTest, the_next_run_removes_files_of_a_killed_conductor) {
   const fs::path temporary = folder_ / "tmp";
   fs::create_directories(temporary);
   ::setenv("TMPDIR", temporary.c_str(), 1);

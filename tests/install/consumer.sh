@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs a build into a folder of its own and builds and runs a worker against what was installed.
+# Installs a build into a separate folder, and builds and runs a worker with the installed files.
 #   tests/install/consumer.sh SOURCE BUILD
 set -euo pipefail
 
@@ -21,7 +21,7 @@ cd "$work/cell"
 grep '"hello"' "$work/events" | grep '"idle"'
 grep '"bye"' "$work/events"
 
-# What was installed finds its backends by its own place.
+# The installed program finds its backends by its own path.
 "$work/prefix/bin/assay" list backends | tee "$work/list"
 grep -q reference "$work/list"
 if grep -q "$build" "$work/list"; then

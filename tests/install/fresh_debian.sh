@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Proves in fresh Debian 12 roots, where nothing that this machine happens to have can hide a missing step, that
-# scripts/quickstart alone and scripts/test alone are all that it takes, and that both can be run again. Says how long each took.
+# Proves in fresh Debian 12 roots, where packages of this machine cannot hide a missing step, that
+# scripts/quickstart and scripts/test need nothing else, and that both can be run again. Prints how long each
+# took.
 #
-#   tests/install/fresh_debian.sh [ROOT]     ROOT: an empty or absent folder, beside which ROOT.test is made; by default
-#                                            temporary ones, removed at the end
+#   tests/install/fresh_debian.sh [ROOT]     ROOT: an empty or absent folder, next to which ROOT.test is made (default:
+#                                            temporary folders, removed at the end)
 #
-# Needs root and debootstrap, and takes half an hour on 2 slow cores. Tests the commit that is checked out. Where packages
-# come from is taken over from this machine: its mirror, proxies, certificates and pip configuration.
+# Needs root and debootstrap, and takes half an hour on 2 slow cores. Tests the commit that is checked out.
+# Packages come from the same sources as on this machine: its mirror, proxies, certificates and pip
+# configuration.
 set -euo pipefail
 
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -24,8 +26,8 @@ else
 fi
 root=$(cd "$root" && pwd)
 
-second=$root.test # scripts/test has a root of its own: what the quick start installs must not hide what it forgets
-[[ ! -e $second ]] || { echo "error: $second is there already" >&2; exit 2; }
+second=$root.test # scripts/test has a separate root: packages of the quick start must not hide a missing one
+[[ ! -e $second ]] || { echo "error: $second already exists" >&2; exit 2; }
 
 enter() {
   mount -t proc proc "$1/proc"

@@ -1,4 +1,4 @@
-"""What both campaigns share: where the tree is, and the options that say what runs and how many at a time."""
+"""Shared by both campaigns: the path of the tree, and the options for what runs and how many at a time."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """Parse the command line; the program must be there."""
     given = parser.parse_args()
     if not given.assay.exists():
-        parser.error(f"{given.assay} is not there: build it, or name another with --assay")
+        parser.error(f"{given.assay} is missing: build it, or name another program with --assay")
     return given

@@ -1,6 +1,6 @@
-"""Mistakes in the source of one adapter: what is replaced by what, and the cell that shows it.
+"""Mistakes in the source of one adapter: the old text, the new text, and the cell that shows the mistake.
 
-The old text must stand exactly once in its file: an edit that has gone stale is an error, not a survivor.
+The old text must occur exactly once in its file: an edit that no longer fits is an error, not a survivor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Edit:
     old: str
     new: str
     cell: str = "train"
-    survives: str = ""  # why the check cannot find it, where that is known
+    survives: str = ""  # why the check cannot find it, if that is known
 
 
 def _of(backend: str, *rows: tuple[str, ...]) -> list[Edit]:

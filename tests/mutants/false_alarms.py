@@ -1,12 +1,12 @@
-"""Does the check refuse what is right? Every network, backend, mode, task and precision with many seeds.
+"""Does the check refuse correct results? Every network, backend, mode, task and precision with many seeds.
 
     scripts/false-alarms [--workloads mlp,lenet5] [--backends torch,jax] [--precisions fp32,bf16] [--seeds 5]
                          [--side-by-side 2] [--out FILE] [--markdown FILE]
 
-Each cell is run as a user would run it, with a few timed steps and the exam after them. Batches are small so
-that the oracle is quick; that a bound depends on the size of a batch rests on tests of the bound.
---out keeps the results after each run, and a later run with the same file continues.
-What docs/reference/differences.md lists is expected: those cells are named and not counted.
+Each cell is run as a user would run it, with a few timed steps and the exam after them. Batches are small, so
+that the oracle is quick; other tests check how a bound depends on the size of a batch.
+--out saves the results after each run, and a later run with the same file continues.
+The differences in docs/reference/differences.md are expected: those cells are named and not counted.
 
 Needs a build of Assay and the environments of scripts/setup --framework.
 Exit code 1: a cell was refused that is not listed, or failed.
@@ -25,7 +25,7 @@ from pathlib import Path
 
 from campaign import parse, parser_of
 
-# Workload: the batch that it is examined with.
+# Workload: the batch of its exam.
 BATCHES = {"mlp": 16, "lenet5": 16, "cnn": 8, "lstm": 4, "cifar10-cnn": 8, "resnet56": 8}
 BACKENDS = ("reference", "onednn", "torch", "jax", "tensorflow", "mxnet")
 SHORT = (
@@ -82,7 +82,7 @@ def is_known(workload: str, backend: str, precision: str) -> bool:
 
 
 def table(results: dict[str, list[Row]]) -> list[str]:
-    """Rows of a page: what was judged for each network and precision, and how near a right cell came."""
+    """Rows of a page: the judged cells per network and precision, and the ratio nearest to a bound."""
     counts: Counter[tuple[str, str, str]] = Counter()
     worst: dict[tuple[str, str], float] = {}
     for key, rows in results.items():
@@ -130,8 +130,8 @@ def main() -> int:
     parser.add_argument("--tasks", default="train,infer")
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--seeds", type=int, default=5, help="runs of each, with the seeds 1, 2, ...")
-    parser.add_argument("--out", type=Path, help="results as JSON, kept and continued")
-    parser.add_argument("--markdown", type=Path, help="write the table of a page")
+    parser.add_argument("--out", type=Path, help="file of results as JSON, which a later run continues")
+    parser.add_argument("--markdown", type=Path, help="file for the table of a page")
     given = parse(parser)
     unknown = set(given.workloads.split(",")) - set(BATCHES)
     if unknown:

@@ -5,13 +5,13 @@
 
 A mutant is an adapter with one mistake or cheat: those of tests/mutants/wrong.py in front of every adapter
 of a framework, their counterparts in tests/mutants/wrong_worker.cpp in front of onednn, and the edits of
-tests/mutants/edits.py in the source of one adapter. Each is run as a user would run the backend, a
-few timed steps and the exam after them; `found` means wrong_result or failed. The adapters as they are run
+tests/mutants/edits.py in the source of one adapter. Each is run as a user would run the backend, with a
+few timed steps and the exam after them; `found` means wrong_result or failed. The unchanged adapters run
 first, and must be ok.
 
-Needs a build of Assay and the environments of scripts/setup --framework. What is not set up is left out and
-named.
-Exit code 1: a mistake survived, an adapter as it is was refused, or an edit is stale.
+Needs a build of Assay and the environments of scripts/setup --framework. A backend that is not set up is left
+out and named.
+Exit code 1: a mistake survived, an unchanged adapter was refused, or an edit no longer fits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from campaign import ROOT, parse, parser_of
 from edits import EDITS, Edit
 from wrong import MUTANTS
 
-# What "eager" and "compiled" are called there.
+# The backends' names of "eager" and "compiled".
 MODES = {
     "numpy": {"eager": "eager"},
     "mxnet": {"eager": "eager", "compiled": "hybridize"},
@@ -177,7 +177,7 @@ def row_of(result: Result) -> dict[str, object]:
 
 
 def judge(results: list[Result]) -> int:
-    """Print what was found and what was not; return the exit code."""
+    """Print the mutants that were found and those that were not; return the exit code."""
     bad = False
     counts: dict[str, list[int]] = {
         "mistakes": [0, 0],
@@ -210,7 +210,7 @@ def main() -> int:
     parser.add_argument(
         "--runs", type=int, default=1, help="runs of each, with the seeds 1, 2, ... (default: 1)"
     )
-    parser.add_argument("--out", type=Path, help="every result as JSON, kept after each")
+    parser.add_argument("--out", type=Path, help="file of all results as JSON, saved after each")
     given = parse(parser)
     kinds = given.modes.split(",")
     if not set(kinds) <= {"eager", "compiled"}:

@@ -1,4 +1,4 @@
-"""Mistakes and cheats that any adapter can make, each as a class in front of the adapter's own.
+"""Mistakes and cheats that any adapter can make, each as a class around the adapter's own.
 
 scripts/mutants copies this file next to a worker's and lets the worker serve `mutated(adapter, name)`.
 """
@@ -12,9 +12,9 @@ import numpy as np
 
 
 class Mutant:
-    """A mutant's docstring says what is wrong, `cell` which cell shows it.
+    """A mutant's docstring describes the mistake; `cell` is the cell that shows it.
 
-    `cheats`: it means to deceive.
+    `cheats`: it tries to deceive the check.
     """
 
     cell = "train"
@@ -163,7 +163,7 @@ class ForgetsMoments(Mutant):
 
 
 class Undrained(Mutant):
-    """Its count of steps begins again where it is waited for."""
+    """Its count of steps begins again when a caller waits for it."""
 
     waiting = 0
 
@@ -173,7 +173,7 @@ class Undrained(Mutant):
 
 
 class LosesAStepThatIsNotWaitedFor(Undrained):
-    """Of steps without a pause every seventh is lost."""
+    """Every seventh of the steps without a pause is lost."""
 
     def step(self, slot: int, rate: float, step: int) -> None:
         self.waiting += 1
@@ -182,7 +182,7 @@ class LosesAStepThatIsNotWaitedFor(Undrained):
 
 
 class InfersTheFirstSlot(Mutant):
-    """Inference reads the first slot only."""
+    """Inference reads only the first slot."""
 
     cell = "infer"
 
@@ -237,7 +237,7 @@ class SkipsLongRuns(Undrained):
 
 
 class SkipsAtTheRateOfTheRun(Undrained):
-    """Of steps without a pause every second does nothing, at the learning rate that the run began with."""
+    """Every second of the steps without a pause does nothing, at the first learning rate of the run."""
 
     cheats = True
     first_rate = 0.0
@@ -250,7 +250,7 @@ class SkipsAtTheRateOfTheRun(Undrained):
 
 
 class TellsTheStateItWasGiven(Mutant):
-    """state() gives what set_state() was given: nothing was ever updated."""
+    """state() returns the arguments of set_state(): nothing was ever updated."""
 
     cheats = True
 
@@ -283,5 +283,5 @@ for base in (Mutant, Undrained):
 
 
 def mutated(adapter: Callable[[], type], name: str) -> Callable[[], type]:
-    """Give what gives the adapter's class with the mutant in front of it."""
+    """Return a function that returns the adapter's class with the mutant around it."""
     return lambda: type(f"{name}Adapter", (MUTANTS[name], adapter()), {})

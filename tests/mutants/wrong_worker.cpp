@@ -1,8 +1,8 @@
-// The worker of onednn with a mistake or a cheat in front of it, named by its first argument: the counterparts
-// of tests/mutants/wrong.py, under the same names.
+// The worker of onednn with a mistake or a cheat, named by its first argument: the counterparts of
+// tests/mutants/wrong.py, under the same names.
 //
-//     wrong-worker NAME CELL_FOLDER     NAME "-": the backend as it is
-//     wrong-worker --list               the names, one a line; of cheats with " cheats" behind it
+//     wrong-worker NAME CELL_FOLDER     NAME "-": the unchanged backend
+//     wrong-worker --list               the names, one per line; those of cheats are followed by " cheats"
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -30,7 +30,7 @@ Batches batches_of(const Program& program) {
   throw std::logic_error("[wrong-worker] the program has no inputs");
 }
 
-// Passes every call on; what is wrong overrides some.
+// Passes every call on; mistakes override some.
 class Wrong : public Executable {
  public:
   void set_state(std::span<const HostTensor> tensors) override { right->set_state(tensors); }
@@ -188,7 +188,7 @@ class ForgetsMoments : public Wrong {
   }
 };
 
-// Its count of steps begins again where it is waited for.
+// Its count of steps begins again when a caller waits for it.
 class Undrained : public Wrong {
   void synchronize() override {
     waiting_ = 0;

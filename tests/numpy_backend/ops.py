@@ -43,7 +43,7 @@ def dropout(x: Array, mask: Array, rate: float, **_: Any) -> tuple[Array, Backwa
 
 
 def _windows(x: Array, rows: int, columns: int, stride: int) -> Array:
-    """Give a view (N, C, OH, OW, KH, KW) of x."""
+    """Return a view (N, C, OH, OW, KH, KW) of x."""
     view = np.lib.stride_tricks.sliding_window_view(x, (rows, columns), (2, 3), writeable=True)
     return view[:, :, ::stride, ::stride]
 

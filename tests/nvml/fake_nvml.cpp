@@ -1,11 +1,10 @@
-// A stand-in for NVIDIA's management library that says what a script tells it: the JSON file that $FAKE_NVML
-// names, {"init": code, "driver", "version", "cuda", "gpus": [{field: value}]}. A value is a number,
-// {"error": code}, for the energy {"per_second": n}, or a list of such for one call after the other, whose
-// last one stays; a field that is not there is not supported. The process "worker" is the caller's first
-// child. Structs are written byte by byte, after the NVML API Reference Guide, so that they check what is
-// read.
-// FAKE_NVML_PROCESSES: the version of the functions that list processes (3: with the longer struct of driver
-// 535.43). FAKE_NVML_OLD: without what newer drivers added.
+// A replacement of NVIDIA's management library that returns the values of a script: the JSON file that
+// $FAKE_NVML names, {"init": code, "driver", "version", "cuda", "gpus": [{field: value}]}. A value is a
+// number, {"error": code}, for the energy {"per_second": n}, or a list of such for one call after the other,
+// whose last one stays; a field that is not there is not supported. The process "worker" is the caller's
+// first child. Structs are written byte by byte, after the NVML API Reference Guide, so that they check what
+// is read. FAKE_NVML_PROCESSES: the version of the functions that list processes (3: with the longer struct
+// of driver 535.43). FAKE_NVML_OLD: without what newer drivers added.
 #include <dirent.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,7 +25,7 @@ using Json = nlohmann::json;
 
 constexpr int not_supported = 3, insufficient_size = 7, invalid_argument = 2;
 
-// Read anew at each nvmlInit_v2, for a library may stay loaded when it is closed.
+// Read again at each nvmlInit_v2, because a library may stay loaded when it is closed.
 Json& script() {
   static Json read;
   return read;
@@ -39,7 +38,7 @@ std::map<std::string, std::size_t>& calls() {
 // The handle of GPU i is i + 1.
 std::size_t index_of(const void* device) { return reinterpret_cast<std::size_t>(device) - 1; }
 
-// What the next call says.
+// The result of the next call.
 Json next(const void* device, const std::string& field) {
   const Json& gpu = script()["gpus"][index_of(device)];
   if (!gpu.contains(field)) return {{"error", not_supported}};

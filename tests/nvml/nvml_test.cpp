@@ -18,7 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(Nvml, tells_what_a_gpu_is_and_does_in_units_of_their_own) {
+TEST(Nvml, reports_a_gpu_and_its_state_with_units) {
   const FakeNvml fake(scripted(json::array({scripted_gpu()})));
   const Nvml nvml(fake.library());
   EXPECT_EQ(nvml.driver().value, "550.54.15");
@@ -36,7 +36,7 @@ TEST(Nvml, tells_what_a_gpu_is_and_does_in_units_of_their_own) {
   EXPECT_EQ(gpu.memory_clock().value, 2619e6);
   EXPECT_EQ(gpu.power().value, 251.0);
   EXPECT_EQ(gpu.temperature().value, 41.0);
-  EXPECT_THAT(*gpu.throttle_reasons().value, IsEmpty()) << "idle is none";
+  EXPECT_THAT(*gpu.throttle_reasons().value, IsEmpty()) << "idle is not a reason";
 }
 
 TEST(Nvml, a_call_that_is_not_supported_gives_nothing_and_says_which) {
@@ -45,7 +45,7 @@ TEST(Nvml, a_call_that_is_not_supported_gives_nothing_and_says_which) {
   gpu["throttle"] = 0x4 | 0x40;
   const FakeNvml fake(scripted(json::array({gpu})));
   const Nvml nvml(fake.library());
-  const Told<double> energy = nvml.gpu(0).value->energy();
+  const NvmlResult<double> energy = nvml.gpu(0).value->energy();
   EXPECT_FALSE(energy.value);
   EXPECT_EQ(energy.reason, "nvmlDeviceGetTotalEnergyConsumption: Not Supported (3)");
   EXPECT_THAT(*nvml.gpu(0).value->throttle_reasons().value,
@@ -89,7 +89,7 @@ std::string refusal(const std::function<void()>& open) {
   return "it was opened";
 }
 
-TEST(Nvml, that_cannot_be_used_says_why_and_what_helps) {
+TEST(Nvml, has_a_reason_and_a_remedy_if_it_cannot_be_used) {
   EXPECT_THAT(refusal([] { Nvml("libnvidia-ml-that-is-not-there.so.1"); }),
               AllOf(HasSubstr("libnvidia-ml-that-is-not-there.so.1"), HasSubstr("NVIDIA's driver"),
                     HasSubstr("ASSAY_NVML")));
@@ -102,7 +102,7 @@ TEST(Nvml, that_cannot_be_used_says_why_and_what_helps) {
               AllOf(HasSubstr("Driver Not Loaded (9)"), HasSubstr("modprobe")));
 }
 
-TEST(GpuInfo, stands_in_the_environment_with_what_makes_it_unsteady) {
+TEST(GpuInfo, is_in_the_environment_with_causes_of_noise) {
   json second = scripted_gpu("GPU-0b");
   second["persistence"] = 1;
   second["mig"] = {{"error", 3}};
@@ -124,12 +124,12 @@ TEST(GpuInfo, stands_in_the_environment_with_what_makes_it_unsteady) {
   EXPECT_EQ(told["gpus"][1]["not_told"]["mig"], "nvmlDeviceGetMigMode: Not Supported (3)");
   std::string causes;
   for (const json& cause : told["unsteady"]) causes += cause["what"].get<std::string>() + "\n";
-  EXPECT_THAT(causes, AllOf(HasSubstr("GPU 0: persistence mode is off"),
-                            HasSubstr("before anything was measured: 2")));
+  EXPECT_THAT(causes,
+              AllOf(HasSubstr("GPU 0: persistence mode is off"), HasSubstr("2 processes were on it")));
   EXPECT_THAT(causes, ::testing::Not(HasSubstr("GPU 1")));
 }
 
-TEST(GpuInfo, says_why_there_is_none_of_nvml) {
+TEST(GpuInfo, reports_why_nvml_is_missing) {
   ::setenv("ASSAY_NVML", "/nowhere/libnvidia-ml.so.1", 1);
   const json told = environment();
   ::unsetenv("ASSAY_NVML");

@@ -1,4 +1,4 @@
-// Whole runs with a worker that claims a GPU, beside a stand-in for NVML.
+// Whole runs with a worker that claims a GPU, and a replacement of NVML.
 #include "harness/conductor/run/run.hpp"
 
 #include <sys/wait.h>
@@ -89,7 +89,7 @@ TEST_F(GpuRun, a_cell_on_cuda_has_the_metrics_of_its_gpu) {
   EXPECT_THAT(fork.warnings, ElementsAre(AllOf(HasSubstr("process 1 ("), HasSubstr("100 MiB"))));
 }
 
-TEST_F(GpuRun, clocks_that_move_and_a_power_cap_are_warnings_and_heat_is_a_flag) {
+TEST_F(GpuRun, warns_of_clocks_and_power_cap_and_flags_heat) {
   json gpu = scripted_gpu();
   gpu["processes"]["list"].erase(1);
   gpu["sm_clock"] = json::array({1980, 1980, 1980, 1980, 1500, 1980});
@@ -101,7 +101,7 @@ TEST_F(GpuRun, clocks_that_move_and_a_power_cap_are_warnings_and_heat_is_a_flag)
                                          HasSubstr("power limit")));
 }
 
-TEST_F(GpuRun, what_the_gpu_does_not_support_is_null_with_that_reason_and_the_rest_stands) {
+TEST_F(GpuRun, unsupported_metrics_are_null_with_that_reason) {
   json gpu = scripted_gpu();
   gpu.erase("energy");
   gpu.erase("utilisation");
@@ -113,7 +113,7 @@ TEST_F(GpuRun, what_the_gpu_does_not_support_is_null_with_that_reason_and_the_re
   EXPECT_DOUBLE_EQ(value_of(cell, "device_peak_memory"), 500.0 * mebibyte);
 }
 
-TEST_F(GpuRun, a_gpu_that_is_lost_while_steps_run_leaves_nulls_that_say_so) {
+TEST_F(GpuRun, a_gpu_lost_during_steps_gives_nulls_with_a_reason) {
   const json lost{{"error", 15}};
   json gpu = scripted_gpu();
   for (const char* field : {"utilisation", "energy", "used", "processes"}) {
@@ -153,7 +153,7 @@ TEST_F(GpuRun, steps_that_are_too_short_have_a_peak_and_no_mean) {
   EXPECT_DOUBLE_EQ(value_of(cell, "device_peak_used"), 700.0 * mebibyte);
 }
 
-TEST_F(GpuRun, a_worker_that_runs_out_of_memory_is_told_what_the_gpu_had) {
+TEST_F(GpuRun, reports_gpu_memory_if_a_worker_runs_out_of_it) {
   const FakeNvml fake(scripted(json::array({scripted_gpu()})));
   const CellReport cell = measured(R"("device": "cuda", "mode": "out_of_memory")", Status::out_of_memory);
   EXPECT_THAT(cell.reason,

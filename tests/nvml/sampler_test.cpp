@@ -57,7 +57,7 @@ class GpuSamplerTest : public ::testing::Test {
   std::vector<std::optional<GpuReading>> readings_;
 };
 
-TEST_F(GpuSamplerTest, tells_the_worker_from_others) {
+TEST_F(GpuSamplerTest, distinguishes_the_worker_from_others) {
   json gpu = scripted_gpu();
   const json other = held(1, 100);
   gpu["processes"] = json::array({{{"list", json::array()}},
@@ -74,13 +74,13 @@ TEST_F(GpuSamplerTest, tells_the_worker_from_others) {
   EXPECT_EQ(readings_[2]->worker_memory, 300 * mebibyte);
   EXPECT_EQ(use.worker_peak, 400 * mebibyte) << "what it takes after its steps is not theirs";
   EXPECT_EQ(use.device_peak, 700 * mebibyte);
-  ASSERT_THAT(use.foreign, SizeIs(1)) << "during the steps alone";
+  ASSERT_THAT(use.foreign, SizeIs(1)) << "only during the steps";
   EXPECT_EQ(use.foreign[0].pid, 1);
   EXPECT_EQ(use.foreign[0].memory, 120 * mebibyte);
   EXPECT_FALSE(use.foreign[0].name.empty());
 }
 
-TEST_F(GpuSamplerTest, a_call_that_fails_at_times_says_how_often_and_leaves_the_others) {
+TEST_F(GpuSamplerTest, counts_failures_of_a_call_and_keeps_the_others) {
   json gpu = scripted_gpu();
   const json lost{{"error", 15}};
   gpu["utilisation"] = json::array({80, 80, 80, 80, lost, 70});
@@ -107,7 +107,7 @@ TEST_F(GpuSamplerTest, process_ids_of_another_namespace_are_no_foreign_processes
   EXPECT_THAT(use.foreign, IsEmpty()) << "it may be the worker itself";
 }
 
-TEST_F(GpuSamplerTest, a_worker_that_is_never_on_the_gpu_has_no_memory_there_and_a_reason) {
+TEST_F(GpuSamplerTest, a_worker_without_gpu_use_has_a_reason_for_no_memory) {
   json gpu = scripted_gpu();
   gpu["processes"] = {{"list", json::array()}};
   EXPECT_THAT(use_of(gpu).missing.at("gpu_worker_memory"), HasSubstr("never named the worker"));
@@ -124,14 +124,14 @@ TEST(FirstCudaGpu, is_the_one_that_the_worker_calls_its_first) {
       scripted(json::array({scripted_gpu("GPU-0a"), scripted_gpu("GPU-1b"), scripted_gpu("MIG-2c")})));
   const Nvml nvml(fake.library());
   const auto uuid = [&](std::optional<std::string> devices, std::optional<std::string> order) {
-    const Told<Gpu> gpu = first_cuda_gpu(nvml, {std::move(devices), std::move(order)});
+    const NvmlResult<Gpu> gpu = first_cuda_gpu(nvml, {std::move(devices), std::move(order)});
     return gpu.value ? *gpu.value->uuid().value : gpu.reason;
   };
   EXPECT_EQ(uuid({}, "PCI_BUS_ID"), "GPU-0a");
   EXPECT_EQ(uuid("1,0", "PCI_BUS_ID"), "GPU-1b");
   EXPECT_EQ(uuid("GPU-1", {}), "GPU-1b");
   EXPECT_EQ(uuid("MIG-2c", {}), "MIG-2c");
-  EXPECT_THAT(uuid("GPU-9", {}), HasSubstr("NVML knows no such GPU"));
+  EXPECT_THAT(uuid("GPU-9", {}), HasSubstr("NVML has no such GPU"));
   EXPECT_THAT(uuid("", "PCI_BUS_ID"), HasSubstr("hides every GPU"));
   EXPECT_THAT(uuid("0", "FASTEST_FIRST"), HasSubstr("CUDA_DEVICE_ORDER=PCI_BUS_ID"));
   EXPECT_THAT(uuid("7", "PCI_BUS_ID"), HasSubstr("nvmlDeviceGetHandleByIndex_v2"));

@@ -1,4 +1,4 @@
-// What the stand-in for NVML is to say.
+// The values that the replacement of NVML returns.
 #pragma once
 
 #include <cstdlib>
@@ -45,8 +45,8 @@ inline nlohmann::json scripted(nlohmann::json gpus) {
   return {{"driver", "550.54.15"}, {"version", "12.550.54.15"}, {"cuda", 12040}, {"gpus", std::move(gpus)}};
 }
 
-// Lets the stand-in of this name read the script as long as it lives. It has a path of its own, so that each
-// is another library to who keeps them by their paths.
+// Lets the replacement of this name read the script as long as it lives. It has its own path, so that each
+// is another library for code that keeps libraries by their paths.
 class FakeNvml {
  public:
   explicit FakeNvml(const nlohmann::json& script, const std::string& name = "fake_nvml") {

@@ -1,4 +1,4 @@
-// The rows of the suite that fill files of their own; op_cases.cpp joins them.
+// The rows of the suite that are in separate files; op_cases.cpp joins them.
 #pragma once
 
 #include <vector>

@@ -58,7 +58,7 @@ void compare(const OpCase& row, PrecisionKind precision, const Graph& graph, con
       }
     }
     EXPECT_LT(zeros, values.size() * 9 / 10 + 1) << name << " is mostly zeros: the row proves nothing";
-    // What a bf16 operand or result loses when it is stored is not the kernel's doing.
+    // The kernel is not responsible for the rounding of a bf16 operand or result when it is stored.
     const DType dtype = graph.value(graph.output(name)).type.dtype;
     const bool narrow = precision == PrecisionKind::bf16;
     const double bound = (row.tolerance + (narrow ? 2 : 0)) * epsilon(narrow ? DType::bf16 : dtype) * largest;
@@ -135,7 +135,7 @@ TEST(Suite, names_each_row_once) {
 
 class Support : public NeedsDevice<::testing::Test> {};
 
-TEST_F(Support, is_told_in_words) {
+TEST_F(Support, is_described_in_words) {
   const auto library = library_for(PrecisionKind::fp32);
   for (const OpCase& row : all_cases()) {
     for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16}) {
@@ -147,7 +147,7 @@ TEST_F(Support, is_told_in_words) {
   }
 }
 
-// The ops of which some row runs, as a list of JSON, wrapped.
+// The ops for which at least one row runs, as a list of JSON, wrapped.
 std::string list_of_ops() {
   const auto library = library_for(PrecisionKind::fp32);
   std::set<std::string> found;
@@ -171,7 +171,7 @@ std::string list_of_ops() {
   return text;
 }
 
-TEST_F(Support, stands_in_backend_json) {
+TEST_F(Support, is_in_backend_json) {
   const std::string file = fmt::format("{}/backends/{}/backend.json", ASSAY_SOURCE, under_test::backend);
   std::ostringstream buffer;
   buffer << std::ifstream(file).rdbuf();
@@ -184,7 +184,7 @@ TEST_F(Support, stands_in_backend_json) {
   if (write != nullptr && std::string_view(write) == "1") {
     std::ofstream(file) << description.replace(from, count, list_of_ops());
   } else {
-    EXPECT_EQ(description.substr(from, count), list_of_ops()) << "write it anew with ASSAY_WRITE_DOCS=1";
+    EXPECT_EQ(description.substr(from, count), list_of_ops()) << "write it again with ASSAY_WRITE_DOCS=1";
   }
 }
 

@@ -30,7 +30,7 @@ class Keeping final : public benchmark::BenchmarkReporter {
   std::vector<Row> kept;
 };
 
-// What Google Benchmark says of all that is registered.
+// Google Benchmark's output for all registered benchmarks.
 std::vector<Row> benchmarked() {
   Keeping reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter, "all");
@@ -46,7 +46,7 @@ Cell cell_of(std::string_view op, std::string_view size, Task task, CacheState c
   throw std::runtime_error("there is no such cell");
 }
 
-// Blocks of one step, behind a warm-up of one.
+// Blocks of one step, after a warm-up of one.
 Cell short_blocks(Cell cell, int blocks) {
   cell.measure.blocks = blocks;
   cell.measure.block_seconds = 0;
@@ -59,7 +59,7 @@ struct Kernel {
   const char *op, *size;
   Task task;
 };
-TEST(Engines, the_suite_has_each_op_at_each_size_of_its_sweep_in_each_direction) {
+TEST(Engines, suite_has_each_op_size_and_direction) {
   std::set<std::string> warm;
   for (const Cell& cell : op_suite(under_test::backend)) {
     if (cell.axes.cache == CacheState::warm)
@@ -75,7 +75,7 @@ TEST(Engines, the_suite_has_each_op_at_each_size_of_its_sweep_in_each_direction)
   EXPECT_EQ(warm, expected);
 }
 
-TEST(Engines, every_op_runs_as_a_benchmark_named_as_its_cell_with_the_work_of_a_step) {
+TEST(Engines, runs_every_op_as_a_benchmark_with_its_work) {
   std::vector<Cell> cells;
   for (const OpWorkload& op : all_op_workloads()) {
     cells.push_back(cell_of(op.name, op.sizes.front(), op.differentiable ? Task::train : Task::infer));
@@ -100,7 +100,7 @@ TEST(Engines, every_op_runs_as_a_benchmark_named_as_its_cell_with_the_work_of_a_
 }
 
 // Both start from the cell folder of one seed.
-TEST(Engines, leave_the_same_bits_behind) {
+TEST(Engines, compute_the_same_bits) {
   for (const Kernel& kernel :
        {Kernel{"op/relu", "65536", Task::infer}, Kernel{"op/linear", "m64", Task::train},
         Kernel{"op/dropout", "4096", Task::train}}) {

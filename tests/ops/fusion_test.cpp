@@ -15,7 +15,7 @@
 namespace assay {
 namespace {
 
-// The reference's kernels behind some fusions; counts the nodes that are left.
+// The reference's kernels after some fusions; counts the remaining nodes.
 class Fusing final : public KernelLibrary {
  public:
   Fusing(FusionRules rules, std::size_t* nodes, const CompileOptions& options)
@@ -74,7 +74,7 @@ void expect_same_bits(const std::vector<HostTensor>& a, const std::vector<HostTe
   }
 }
 
-// What a fused batch norm adds is not rounded to bf16 before: near, and not the same bits.
+// The addend of a fused batch norm is not rounded to bf16 before: near, but not the same bits.
 void expect_near(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b, double epsilon) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -86,7 +86,7 @@ void expect_near(const std::vector<HostTensor>& a, const std::vector<HostTensor>
       error += difference * difference;
       scale += std::pow(static_cast<double>(b[i].as<float>()[e]), 2);
     }
-    // The bias in front of a batch norm has a gradient of rounding alone.
+    // The gradient of the bias before a batch norm is only rounding.
     EXPECT_LE(std::sqrt(error), epsilon * std::max(std::sqrt(scale), 1.0)) << a[i].name;
   }
 }

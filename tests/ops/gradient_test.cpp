@@ -114,7 +114,7 @@ class Evaluation {
   std::map<std::string, std::size_t> named_;
 };
 
-TEST_P(Gradient, is_what_central_differences_say) {
+TEST_P(Gradient, agrees_with_central_differences) {
   const OpCase& row = GetParam();
   const Problem problem = problem_of(row);
   reference::ReferenceLibrary library(1);

@@ -34,7 +34,7 @@ class Guarded {
       return std::any_of(bytes.begin(), bytes.end(), [](unsigned char byte) { return byte != pattern; });
     };
     if (hurt(data() - guard)) return "before";
-    return hurt(data() + bytes_) ? "behind" : "";
+    return hurt(data() + bytes_) ? "after" : "";
   }
   std::vector<unsigned char> copy() const { return read(data(), bytes_); }
 

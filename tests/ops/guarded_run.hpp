@@ -12,10 +12,10 @@ namespace assay::ops {
 
 struct GuardedRun {
   std::map<std::string, std::vector<double>> results;  // by output
-  std::vector<std::string> faults;  // "node wrote behind result 0", "node changed its operand 1"
+  std::vector<std::string> faults;  // "node wrote after result 0", "node changed its operand 1"
 };
 
-// Every buffer lies between guards, results start as NaN, scratch as rubbish. Each kernel runs twice and must
+// Every buffer is between guards, results start as NaN, scratch as rubbish. Each kernel runs twice and must
 // say the same twice. plain: as eager mode lowers it. Throws Unsupported.
 GuardedRun run_guarded(const OpCase& row, const Precision& precision, KernelLibrary& library, bool plain);
 

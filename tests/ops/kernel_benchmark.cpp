@@ -1,4 +1,4 @@
-// The nodes of each network's step, each alone, as an ordinary Google Benchmark program: its flags, its JSON.
+// The nodes of each network's step, one by one, as an ordinary Google Benchmark program: its flags, its JSON.
 // It shows what a kernel costs without the step around it.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -19,7 +19,7 @@
 namespace assay {
 namespace {
 
-// Numbers from 0.5 to 1.5, no two neighbours alike; indices, labels and what only a backend knows are zero.
+// Numbers from 0.5 to 1.5, no two neighbours equal; indices, labels and opaque operands are zero.
 void fill(const Buffer& buffer, Memory& memory, Storage& storage) {
   storage.clear();
   if (buffer.first.type.dtype != DType::f32 || buffer.first.type.shape.empty()) return;
@@ -30,7 +30,7 @@ void fill(const Buffer& buffer, Memory& memory, Storage& storage) {
   memory.copy(storage.data(), memory.land(numbers.data(), bytes), bytes);
 }
 
-// A whole step lowered as graph mode has it, every buffer with memory of its own.
+// A whole step, lowered as in graph mode, with separate memory for every buffer.
 struct Step {
   std::unique_ptr<KernelLibrary> library;
   LoweredGraph lowered;

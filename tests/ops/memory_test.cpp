@@ -10,7 +10,7 @@
 namespace assay::ops {
 namespace {
 
-// What malloc has given out and not got back, over all threads.
+// The bytes that malloc has given out and that were not freed, over all threads.
 std::int64_t heap_bytes() {
   const struct mallinfo2 info = ::mallinfo2();
   return static_cast<std::int64_t>(info.uordblks + info.hblkhd);

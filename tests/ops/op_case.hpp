@@ -14,7 +14,7 @@
 
 namespace assay::ops {
 
-// What an operand holds. Never mostly zeros; integers where sums of products are then exact in every
+// The contents of an operand. Never mostly zeros; integers if sums of products are then exact in every
 // precision.
 enum class Fill : std::uint8_t {
   integers,  // -2 to 2, one in eight is 0
@@ -58,11 +58,11 @@ inline void PrintTo(const OpCase& row, std::ostream* stream) { *stream << row.id
 
 std::span<const OpCase> all_cases();
 
-// The graph of the node alone, its operands fed, with the types that the policy gives to each; every result
+// The graph of only the node, with fed operands, with the types that the policy gives to each; every result
 // is an output, "result0", "result1", …
 Graph graph_of(const OpCase& row, const Precision& precision);
 
-// What is fed, by the names of graph_of(), as numbers that bf16 can hold wherever the fill is of integers.
+// The fed values, by the names of graph_of(); if the fill has integers, numbers that bf16 can hold.
 std::vector<double> values_of(const OpCase& row, std::size_t operand);
 
 }  // namespace assay::ops

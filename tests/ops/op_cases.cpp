@@ -189,7 +189,7 @@ void norms(std::vector<OpCase>& rows) {
   rows.push_back({"batch_norm", "training", operands, training, 64, true});
   rows.push_back({"batch_norm", "inference", operands, inference, 16});
   rows.push_back({"batch_norm", "training_relu", operands, relu(training), 64});
-  // What fusion writes, and 32 channels for kernels that work in blocks of them.
+  // The nodes that fusion writes, and 32 channels for kernels that work in blocks of channels.
   for (const std::int64_t c : {6, 32}) {
     const Shape image{4, c, 5, 5}, channel{c};
     const auto named = [c](const char* name) { return std::string(name) + "_" + std::to_string(c); };
@@ -282,7 +282,7 @@ void optimizers(std::vector<OpCase>& rows) {
   const Shape a{5, 3, 3, 3}, b{37};
   Attributes decayed = adam;
   decayed.set("weight_decay", 0.01);
-  // The division by a root leaves a few units in the last place of a step that is itself small beside the
+  // The division by a root leaves a few units in the last place of a step that is itself small next to the
   // parameter.
   rows.push_back({"adam", "one_tensor", {schedule, {R, a}, {I, a}, {R, a}, {P, a}}, adam, 16});
   rows.push_back({"adam", "weight_decay", {schedule, {R, a}, {I, a}, {R, a}, {P, a}}, decayed, 16});

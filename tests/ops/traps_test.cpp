@@ -1,4 +1,4 @@
-// What frameworks are known to do differently, in numbers worked out by hand, on the kernel library that this
+// Known differences between frameworks, in numbers computed by hand, on the kernel library that this
 // program is linked with.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using ::testing::FloatNear;
 
 class Traps : public NeedsDevice<::testing::TestWithParam<std::string>> {
  protected:
-  // The network alone, in front of nothing but a flatten.
+  // Only the network, followed by a flatten.
   static Program program(const Shape& images, const std::function<ValueId(GraphBuilder&, ValueId)>& layer) {
     Program program{Graph("trap"), Graph("trap"), {.kind = "sgd", .momentum = 0}};
     for (const bool training : {true, false}) {
@@ -67,7 +67,7 @@ class Traps : public NeedsDevice<::testing::TestWithParam<std::string>> {
   }
 };
 
-// Keras's "same" pads such an image below and at the right alone, which gives 9, 6, 6, 4.
+// Keras's "same" pads such an image only below and at the right, which gives 9, 6, 6, 4.
 TEST_P(Traps, a_convolution_of_stride_2_pads_all_four_sides) {
   const Program network = program({1, 1, 4, 4}, [](GraphBuilder& b, ValueId x) {
     return b.convolution("conv", x, 1, {.kernel = 3, .stride = 2, .padding = 1}, false);
@@ -120,7 +120,7 @@ TEST_P(BatchNormTraps, epsilon_is_added_to_the_biased_variance_under_the_root) {
                           FloatNear(10 - 5 * off, 1e-5F), FloatNear(10 - 3 * off, 1e-5F)));
 }
 
-TEST_P(BatchNormTraps, momentum_is_the_share_of_the_old_statistics_and_the_new_variance_is_biased) {
+TEST_P(BatchNormTraps, momentum_is_the_old_share_and_the_variance_is_biased) {
   KernelExecutable executable = compile(network_);
   executable.set_state(state_);
   executable.stage(0, {images_.data(), labels_.data()});

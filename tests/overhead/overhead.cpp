@@ -1,4 +1,4 @@
-// What the harness adds to a step: the steps of a run, block by block as the worker's own loop and the batch
+// The cost of the harness per step: the steps of a run, block by block as the worker's own loop and the batch
 // library drive and time them, against step() in a bare loop on the same executable, between those blocks.
 #include <fmt/format.h>
 

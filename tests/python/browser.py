@@ -123,7 +123,7 @@ class Browser:
             time.sleep(0.05)
 
     def errors(self) -> list[str]:
-        """Give what the page threw or logged as an error, its policy's complaints among it."""
+        """Return the errors that the page threw or logged, including violations of its policy."""
         found: list[str] = []
         for event in self.events:
             inner = event.get("params", {})
@@ -136,7 +136,7 @@ class Browser:
         return found
 
     def requests(self) -> list[str]:
-        """Give the addresses that the page asked for, itself left out."""
+        """Return the addresses that the page requested, without its own."""
         sent = [
             e["params"]["request"]["url"]
             for e in self.events

@@ -18,7 +18,7 @@ from assay_worker.tensors import write_tensors  # noqa: E402
 
 
 class GraphWriter:
-    """Writes graph.json down, node by node; the shapes of intermediates are nobody's concern here."""
+    """Builds graph.json node by node; it ignores the shapes of intermediates."""
 
     def __init__(self, inputs: tuple[int, ...], training: bool) -> None:
         self.values: list[dict[str, Any]] = []
@@ -169,7 +169,7 @@ NETWORKS = {"mlp": mlp, "convolutional": convolutional, "normalised": normalised
 
 @pytest.fixture
 def make_cell(tmp_path: Path) -> Any:
-    """Give a function that lays out a cell folder and returns its path."""
+    """Return a function that makes a cell folder and returns its path."""
 
     def make(network: str = "mlp", optimizer: dict[str, Any] | None = None, **request: Any) -> Path:
         build = NETWORKS[network]

@@ -1,4 +1,4 @@
-"""How far two colours stand apart, by WCAG 2."""
+"""The contrast of two colours, by WCAG 2."""
 
 from __future__ import annotations
 

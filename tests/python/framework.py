@@ -1,4 +1,4 @@
-"""What the tests of the framework workers share."""
+"""Shared by the tests of the framework workers."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ ENVIRONMENTS = Path(os.environ.get("ASSAY_ENVIRONMENTS") or SHARE / "environment
 
 @dataclass(frozen=True)
 class Framework:
-    """A backend under backends/ with an environment of its own."""
+    """A backend under backends/ with its own environment."""
 
     name: str
     library: str  # what its hello names
     compiled: str  # the mode that compiles ahead
     precisions: tuple[str, ...] = ("fp32", "bf16")
-    # One that shows where it is added, unless its own form has it below the root.
+    # Large enough to show where it is added, unless the framework adds it below the root.
     rmsprop_epsilon: float = 1e-2
-    # The ops that a test compiles alone, where one takes seconds; none: all.
+    # The only ops that a test compiles, if one takes seconds; empty: all.
     compiled_ops: frozenset[str] = frozenset()
 
     @property
@@ -46,7 +46,7 @@ class Framework:
         return pytest.mark.skipif(not self.python.exists(), reason=reason)
 
     def ask(self, folder: Path) -> tuple[Tensors, list[dict[str, Any]]]:
-        """Let it sit the exam; what it wrote and what it said."""
+        """Let it take the exam; return what it wrote and its events."""
         return _ask(folder, self.worker, str(self.python))
 
     def hear(self, folder: Path, *commands: str) -> list[dict[str, Any]]:
@@ -64,7 +64,7 @@ def _ask(folder: Path, worker: Path, python: str) -> tuple[Tensors, list[dict[st
 
 
 def assert_same(found: Tensors, expected: Tensors, rtol: float, atol: float) -> None:
-    """Compare what is no matter of how fast the steps were."""
+    """Compare the parts that do not depend on the speed of the steps."""
     assert set(found) == set(expected)
     for name, tensor in expected.items():
         if name.startswith("continuation/"):
@@ -73,9 +73,9 @@ def assert_same(found: Tensors, expected: Tensors, rtol: float, atol: float) -> 
 
 
 def assert_computes_with_changed_weights(framework: Framework, folder: Path) -> list[dict[str, Any]]:
-    """Let a mode that keeps weights in a form of its own meet others; give what its worker said.
+    """Give new weights to a mode that keeps weights in its own format; return the worker's events.
 
-    The weights of the exam become others than those that the first step met; `eager` says what is right.
+    The weights of the exam differ from those of the first step; `eager` gives the correct results.
     """
     given = read_tensors(folder / "check/state.safetensors")
     changed = {name: tensor * np.float32(1.25) for name, tensor in given.items()}

@@ -17,7 +17,7 @@ PROGRAM = BUILD / "assay"
 def assay(
     *arguments: object, timeout: float = 300, folder: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the program with the backends of the tests beside its own, and no calibration of this machine."""
+    """Run the program with the tests' backends in addition to its own, and without a calibration."""
     environment = os.environ | {"ASSAY_BACKENDS": str(ROOT / "tests")}
     command = [str(PROGRAM), *map(str, arguments)]
     return subprocess.run(

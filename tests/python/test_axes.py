@@ -19,7 +19,7 @@ def test_made_up_axis_tells_groups_apart_and_is_in_their_names(tmp_path: Path) -
     report = made_report.everything()
     plain = report["cells"][0]
     warped = json.loads(json.dumps(plain))
-    # Version 2 has the axes in an object of their own.
+    # Version 2 has the axes in a separate object.
     warped.get("axes", warped)["variant"] = {"warp-factor": "7"}
     warped["id"] = plain["id"].removesuffix("/steps") + "/warp-factor=7/steps"
     report["cells"] = [plain, warped]

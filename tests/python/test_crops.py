@@ -86,7 +86,7 @@ def test_an_epoch_is_cropped_and_mirrored_as_its_plan_says(tmp_path: Path, dtype
             np.testing.assert_array_equal(session.inputs[i], expected(raw[sample], dx, dy, flip))
             assert session.labels[i] == sample % 5
     session.end_block(0.0)
-    # An evaluation sees the images as they are.
+    # An evaluation sees the unchanged images.
     session.next_block()
     session.next_batch()
     np.testing.assert_array_equal(session.inputs[1], expected(raw[1], 0, 0, 0))
@@ -146,9 +146,9 @@ def test_a_loaders_kept_process_sees_the_plan_of_each_epoch(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ((0, 7, 0, 0), "leaves nothing"),
-        ((0, 0, -9, 0), "leaves nothing"),
-        ((0, -(2**31), 0, 0), "leaves nothing"),
+        ((0, 7, 0, 0), "outside of the image"),
+        ((0, 0, -9, 0), "outside of the image"),
+        ((0, -(2**31), 0, 0), "outside of the image"),
         ((0, 0, 0, 2), "flip of 2"),
         ((SAMPLES, 0, 0, 0), "names sample"),
     ],

@@ -23,13 +23,6 @@ GENERATED = {
     "docs/reference/memory.md",
     "docs/reference/operators.md",
 }
-# Not yet written with one sentence per line.
-UNCONVERTED = {
-    "docs/explanation/equivalence.md",
-    "docs/explanation/reliability.md",
-    "docs/explanation/statistics.md",
-    "docs/measurements/performance.md",
-}
 PAGES = sorted(str(p.relative_to(ROOT)) for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 OTHERS = {str(p.relative_to(ROOT)) for p in [*ROOT.glob("*.md"), *(ROOT / "results").rglob("*.md")]}
 LINKING = sorted(OTHERS.union(PAGES))
@@ -38,7 +31,7 @@ CODE = re.compile(r"`[^`]*`")
 MARKER = re.compile(r"^\s*(\d+\.|[-*])\s+")
 LINK = re.compile(r"!?\[([^\]]*)\]\(([^)\s]*)\)")
 TWO_SENTENCES = re.compile(r"[.!?][\"')\]*_]*\s+[\"'(\[*_]*[A-Z`]")
-# Paths of the tree in a code span or a code block; a worker has results of its own.
+# Paths of the tree in a code span or a code block; a worker has its own results.
 PATH = re.compile(
     r"(?<![\w/.$}-])(?:\.ci|backends|configs|docs|harness|results|scripts|tests|workloads)/[\w./*-]*[\w*]"
 )
@@ -104,7 +97,7 @@ def dead_paths(text: str, root: Path) -> list[str]:
     return sorted(p for p in named if not OF_A_CELL.fullmatch(p) and not any(root.glob(p)))
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if p not in GENERATED | UNCONVERTED])
+@pytest.mark.parametrize("page", [p for p in PAGES if p not in GENERATED])
 def test_a_page_has_one_sentence_per_line(page: str) -> None:
     assert not faults((ROOT / page).read_text(encoding="utf-8"))
 
@@ -116,8 +109,8 @@ def test_links_and_paths_of_a_page_exist(page: str) -> None:
     assert not dead_paths(text, ROOT)
 
 
-def test_pages_that_are_not_converted_exist() -> None:
-    assert set(PAGES) >= GENERATED | UNCONVERTED
+def test_generated_pages_exist() -> None:
+    assert set(PAGES) >= GENERATED
 
 
 def linked_from(index: str) -> set[Path]:

@@ -149,7 +149,7 @@ def test_a_frameworks_own_loader_trains_as_well(
     assert cell["axes"]["loader_workers"] == workers
     (block,) = (block for block in rows(cell["forks"][0]["blocks"]) if block["kind"] == "timed")
     assert block["steps"] == 100
-    # A class has a picture of its own: what sees the right labels learns it.
+    # Each class has its own picture: a network that sees the right labels learns it.
     assert cell["metrics"]["train_accuracy"]["value"] > 0.5
 
 

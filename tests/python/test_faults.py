@@ -1,4 +1,4 @@
-"""What goes wrong in a Python worker becomes a row with the right status, whatever the framework."""
+"""An error in a Python worker becomes a row with the right status, with any framework."""
 
 from __future__ import annotations
 

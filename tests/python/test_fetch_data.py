@@ -114,7 +114,7 @@ def test_a_download_that_is_cut_off_goes_on_where_it_stopped(tmp_path: Path, pub
     publisher.cut = 2_000_000
     done = run(tmp_path, table, "set", attempts=1)
     assert done.returncode == 1
-    assert "run the same command to go on" in done.stderr
+    assert "run the same command to continue" in done.stderr
     assert not (tmp_path / "data/set/a.bin").exists()
     assert (tmp_path / "data/set/a.bin.part").stat().st_size == 2_000_000
     assert run(tmp_path, table, "set").returncode == 0

@@ -27,7 +27,7 @@ class Case:
     operands: dict[str, Array]
     attributes: dict[str, Any]
     contract: Callable[..., Array]
-    whole: dict[str, Array] = field(default_factory=dict)  # operands of whole numbers, behind the others
+    whole: dict[str, Array] = field(default_factory=dict)  # operands of integers, after the others
 
     @property
     def name(self) -> str:
@@ -35,7 +35,7 @@ class Case:
 
 
 def x(*shape: int) -> Array:
-    """Give numbers in (-2, 2), no two alike where there are fewer than 64."""
+    """Return numbers in (-2, 2), all different if there are fewer than 64."""
     return ((np.arange(np.prod(shape, dtype=int)).reshape(shape) * 37 % 64 - 31.5) / 16).astype("f4")
 
 
@@ -177,7 +177,7 @@ def operand_order(case: Case) -> list[str]:
 
 
 def expected_of(case: Case) -> Tensors:
-    """The result, and the gradients by central differences for a gradient dy from behind."""
+    """The result, and the gradients by central differences for a gradient dy of the result."""
     real = {name: operand.astype("f8") for name, operand in case.operands.items()}
     y = np.asarray(case.contract(*real.values(), *case.whole.values(), **case.attributes))
     found = {"result/y": y}

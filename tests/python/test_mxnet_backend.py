@@ -1,4 +1,4 @@
-"""What the mxnet worker alone has to tell."""
+"""Tests of the mxnet worker only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A backend.json says the ops that the adapter beside it has a function for."""
+"""The ops of a backend.json are those for which its adapter has a function."""
 
 from __future__ import annotations
 

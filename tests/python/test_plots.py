@@ -328,7 +328,7 @@ def test_numbers_are_shown_with_three_digits_and_a_unit() -> None:
 
 
 def ratio_of(study_of: Callable[[Json], Study], ratios: list[int]) -> Ratio:
-    """Give the paired ratio of two cells, of which one takes `ratios` as long in each round."""
+    """Return the paired ratio of two cells, if one takes `ratios` times as long in each round."""
     m = made_report.Maker()
     base = m.cell(
         "onednn", "graph", "bare", [m.fork(i, [m.block("timed", 1e-6, 20)]) for i in range(len(ratios))]
@@ -417,7 +417,7 @@ def test_a_report_without_cells_is_refused(tmp_path: Path) -> None:
 
     file = tmp_path / "hostile.json"
     file.write_text(json.dumps(made_report.report([])))
-    with pytest.raises(ReportError, match="there are no cells"):
+    with pytest.raises(ReportError, match="contains no cells"):
         read([file], "", PROGRAM)
 
 
@@ -430,7 +430,7 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
     assert "not valid JSON" in refused(tmp_path, b"\xff\xfe")
     m = made_report.Maker()
     cell = m.cell("onednn", "graph", "bare", m.steps_forks(1e-3, 1, 1))
-    assert "is there twice" in refused(tmp_path, json.dumps(made_report.report([cell, cell])))
+    assert "is not unique" in refused(tmp_path, json.dumps(made_report.report([cell, cell])))
 
 
 HOSTILE_VALUES = (
@@ -629,7 +629,7 @@ def test_without_the_program_it_says_how_to_get_it(tmp_path: Path, monkeypatch: 
     for name, value in (("ASSAY_PROGRAM", None), ("PATH", str(tmp_path))):
         monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("assay_plots.analysis.ROOT", tmp_path)
-    with pytest.raises(ReportError, match="scripts/quickstart builds it"):
+    with pytest.raises(ReportError, match="run scripts/quickstart"):
         find_program()
     for build in ("dev", "release"):
         program = tmp_path / "build" / build / "assay"
@@ -638,7 +638,7 @@ def test_without_the_program_it_says_how_to_get_it(tmp_path: Path, monkeypatch: 
         assert find_program() == program
     monkeypatch.setenv("ASSAY_PROGRAM", str(PROGRAM))
     assert find_program() == PROGRAM
-    with pytest.raises(ReportError, match="nothing: there is no such program"):
+    with pytest.raises(ReportError, match="nothing: no such program"):
         find_program(tmp_path / "nothing")
 
 
@@ -646,5 +646,5 @@ def test_another_form_of_the_analysis_is_refused(tmp_path: Path) -> None:
     program = tmp_path / "assay"
     program.write_text("""#!/bin/sh\nprintf '{"schema": "assay-analysis/99",\\n"cells": [\\n]}\\n'\n""")
     program.chmod(0o755)
-    with pytest.raises(ReportError, match="assay-analysis/99; these pictures are of assay-analysis/1"):
+    with pytest.raises(ReportError, match="assay-analysis/99; these pictures need assay-analysis/1"):
         read_study([GOLDEN], program=program)

@@ -1,4 +1,4 @@
-"""What the project says of itself to people, to GitHub and to packagers: whether it agrees with the tree."""
+"""The project's descriptions for people, GitHub and packagers agree with the tree."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def steps(workflow: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def scripts(workflow: Path) -> list[str]:
-    """Each `run`, with a word in place of what GitHub substitutes."""
+    """Each `run`, with a word instead of GitHub's substitutions."""
     runs = [step["run"] for _, step in steps(load(workflow)) if "run" in step]
     return [re.sub(r"\$\{\{.*?\}\}", "substituted", run) for run in runs]
 
@@ -130,7 +130,7 @@ def test_every_shell_script_is_checked() -> None:
     assert shell <= set(listed)
 
 
-# The gate, in a tree of its own with a program that answers what the test wants.
+# The gate, in a separate tree with a program that gives the answers of the test.
 PROGRAM = """#!/usr/bin/env bash
 case $1 in
   run) while [[ $1 != --out ]]; do shift; done; echo '{}' >"$2" ;;

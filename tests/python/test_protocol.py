@@ -32,7 +32,7 @@ def talk(
         os.dup2(os.dup(event_end), 4)
         os.dup2(os.dup(command_end), 3)
 
-    # A word is a command; what is none is sent as it stands.
+    # A word is a command; any other text is sent unchanged.
     named = [{"command": c} if isinstance(c, str) and c.isalpha() else c for c in commands]
     lines = [c if isinstance(c, str) else json.dumps(c) for c in named]
     os.write(to_worker, "".join(line + "\n" for line in lines).encode())
@@ -157,7 +157,7 @@ def test_what_a_framework_prints_never_reaches_the_protocol(make_cell: Any, tmp_
 
 
 class FakeSession:
-    """Three training blocks of which the last is loss-free, an evaluation, and what was asked of it."""
+    """Three training blocks, the last without a loss, an evaluation, and the calls that it got."""
 
     def __init__(self, _: Path, resident: int = 2) -> None:
         self.layout = Layout(batch=6, classes=5, resident_batches=resident, schedule_rows=7)

@@ -69,9 +69,7 @@ def test_keeps_whole_rounds_with_their_flags(tmp_path: Path) -> None:
     ]
     cells = recording["sessions"][0]["cells"]
     for cell in cells:
-        assert [fork["round"] for fork in cell["forks"]] == [0, 1, 2, *range(4, 14)], (
-            "what crashed is no round"
-        )
+        assert [fork["round"] for fork in cell["forks"]] == [0, 1, 2, *range(4, 14)], "a crash makes no round"
     assert cells[1]["forks"][4] == {"round": 5, "flags": ["disturbed"], "blocks": [2_005_000] * 4}
     assert "flags" not in cells[0]["forks"][4]
 

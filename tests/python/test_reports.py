@@ -124,11 +124,11 @@ def test_an_endless_line_on_standard_input_is_refused_at_the_limit() -> None:
 
 def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
     path = spoilt(tmp_path, lambda report: report["cells"].append(report["cells"][0]))
-    assert "the id stands twice" in assay("validate", path).stderr
+    assert "the id is a duplicate" in assay("validate", path).stderr
     done = assay("compare", path, path)
     assert done.returncode == 2
     assert "contradicts itself" in done.stderr
-    assert "the id stands twice" in done.stderr
+    assert "the id is a duplicate" in done.stderr
 
 
 @pytest.mark.parametrize("place", ["id", "reason", "reproduce", "backend", "workload"])

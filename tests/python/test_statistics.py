@@ -1,4 +1,4 @@
-"""Every statistic of the program beside scipy's, or beside its definition where scipy has none."""
+"""Every statistic of the program against scipy's, or against its definition if scipy has none."""
 
 from __future__ import annotations
 
@@ -229,12 +229,12 @@ def test_calibrate_counts_each_run_by_itself_and_loses_none(tmp_path: Path) -> N
     without = assay(*asked, "--runs", 2, "--metric", "test_accuracy", folder=tmp_path)
     assert without.returncode == 4
     assert (without.stderr.count("[2/2]"), without.stderr.count("[3/")) == (2, 0)
-    assert "0 of 2 forks count and have a test_accuracy" in without.stderr
+    assert "0 of 2 forks count and have test_accuracy" in without.stderr
     kept = sorted(tmp_path.glob("reports/calibrate-*/*.json"))
     assert [file.name for file in kept] == ["1.json", "2.json"]
     assert assay("validate", *kept).returncode == 0
     few = assay(*asked, "--runs", 1, "--append", folder=tmp_path)
-    assert few.returncode == 2, "the first session takes two runs, which is said before the first of them"
+    assert few.returncode == 2, "the first session takes two runs, which is reported before the first of them"
     assert "run 1 of 1" not in few.stderr
 
 

@@ -1,4 +1,4 @@
-"""What the torch worker alone has to tell."""
+"""Tests of the torch worker only."""
 
 from __future__ import annotations
 

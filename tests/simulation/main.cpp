@@ -146,7 +146,7 @@ struct Asked {
   std::uint64_t seed = 1;
 };
 
-// `calm`: what was made of recordings, which are no further recordings.
+// `calm`: made from recordings, so they are not additional recordings.
 void print_alarms(const std::vector<Recording>& recorded, const std::vector<Recording>& calm,
                   const Asked& asked) {
   fmt::print(
@@ -168,9 +168,10 @@ void print_alarms(const std::vector<Recording>& recorded, const std::vector<Reco
   for (const Recording& recording : recorded) summary.count(row(recording));
   for (const Recording& recording : calm) row(recording);
   fmt::print(
-      "\nRecordings with a false alarm in any of their comparisons: U test {}, `compare` {}, `compare` calibrated {}, "
-      "`ab` {}.\nIn brackets: the largest share of such recordings that these counts leave possible (Clopper and "
-      "Pearson, 95 %).\n",
+      "\nRecordings with a false alarm in any of their comparisons:\n\n"
+      "- U test: {}\n- `compare`: {}\n- `compare`, calibrated: {}\n- `ab`: {}\n\n"
+      "The brackets have the largest share of such recordings that these counts allow\n"
+      "(Clopper and Pearson, 95 %).\n",
       recordings_text(summary.u_test), recordings_text(summary.compare), recordings_text(summary.calibrated),
       recordings_text(summary.ab));
 }
@@ -204,12 +205,12 @@ int run(int argc, char** argv) {
   double scale = 0.02;
   Asked asked;
   std::vector<double> first, second;
-  app.add_option("--noise", noise, "What scripts/record-noise wrote");
-  app.add_option("--draws", asked.draws, "Of the sides of ab, for each recording [200]");
-  app.add_option("--forks", asked.design.forks, fmt::format("A side [{}]", asked.design.forks));
+  app.add_option("--noise", noise, "File that scripts/record-noise wrote");
+  app.add_option("--draws", asked.draws, "Draws of the sides of ab, for each recording [200]");
+  app.add_option("--forks", asked.design.forks, fmt::format("Forks per side [{}]", asked.design.forks));
   app.add_option("--seed", asked.seed);
-  app.add_option("--scale", scale, "Also the quiet recordings and the stabs, scaled to this spread [0.02]");
-  app.add_option("--filter", filter, "Only recordings whose name holds TEXT");
+  app.add_option("--scale", scale, "Also the recordings quiet and tails, scaled to this spread [0.02]");
+  app.add_option("--filter", filter, "Only recordings whose name contains TEXT");
   app.add_option("--u-test", first, "Instead: print p of the U test of these values and --against");
   app.add_option("--against", second);
   CLI11_PARSE(app, argc, argv);
@@ -219,7 +220,7 @@ int run(int argc, char** argv) {
   }
   std::vector<Recording> recorded = read_noise(noise), calm;
   std::erase_if(recorded, [&](const Recording& one) { return one.name.find(filter) == std::string::npos; });
-  // What a calmer machine of each kind would record.
+  // Recordings as a calmer machine of each kind would make them.
   for (const Recording& one : recorded) {
     if (scale <= 0 || (one.kind != "quiet" && one.kind != "tails")) continue;
     calm.push_back(scaled(one, scale));

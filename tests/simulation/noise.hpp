@@ -9,8 +9,9 @@
 
 namespace assay::simulation {
 
-// One start of `assay run`: the rows of its report, each fork with its round, its flags and its timed blocks, and without
-// the marks that follow from all forks of a round. Each round has each cell once, in the order of time.
+// One start of `assay run`: the rows of its report, each fork with its round, its flags and its timed blocks,
+// and without the marks that follow from all forks of a round. Each round has each cell once, in the order of
+// time.
 struct Session {
   std::string start;  // ISO 8601, UTC
   std::vector<CellReport> cells;
@@ -29,12 +30,12 @@ struct Recording {
   std::vector<double> spreads() const;
 };
 
-// The same shape, order and disturbances, with every deviation of ln(time) of a cell from its median over the session
-// made smaller or larger so that its spread in that session is `spread`: the noise of a calmer machine of this kind.
-// What sessions differ by stays as it is.
+// The same shape, order and disturbances, with every deviation of ln(time) of a cell from its median over the
+// session made smaller or larger so that its spread in that session is `spread`: the noise of a calmer
+// machine of this kind. The differences between sessions are unchanged.
 Recording scaled(const Recording& recording, double spread);
 
-// Of a file that scripts/record-noise wrote. Throws JsonError.
+// Reads a file that scripts/record-noise wrote. Throws JsonError.
 std::vector<Recording> read_noise(const std::filesystem::path& file);
 
 }  // namespace assay::simulation

@@ -15,7 +15,7 @@
 namespace assay::simulation {
 namespace {
 
-// The rounds of a session from the place `from` on, as a report of its own.
+// The rounds of a session from the place `from` on, as a separate report.
 Report report_of(const Session& session, std::size_t from, std::size_t rounds) {
   Report report;
   report.run = nlohmann::json::object();

@@ -1,4 +1,5 @@
-// Recorded forks replayed as the runs that a gate compares, by the program's own compare(), calibrate() and Trial.
+// Recorded forks replayed as the runs that a gate compares, by the program's own compare(), calibrate() and
+// Trial.
 #pragma once
 
 #include <optional>
@@ -15,7 +16,7 @@
 
 namespace assay::simulation {
 
-// As the program does it where nothing else is asked.
+// The program's defaults.
 struct Design {
   int forks = settings_of({}).forks;                // a side
   int spare_rounds = settings_of({}).spare_rounds;  // that replace disturbed ones
@@ -24,16 +25,16 @@ struct Design {
   double confidence = usual_confidence;  // of all cells together
 };
 
-// Of each session its runs, in the order of time: `forks` rounds of all cells that follow one another, and more where
-// some were disturbed. No two runs share a round.
+// The runs of each session, in the order of time: `forks` consecutive rounds of all cells, and more if some
+// were disturbed. No two runs share a round.
 using Runs = std::vector<std::vector<Report>>;
 
-// A recording in two parts that share no round: whole sessions, or the halves of its only one. What is left over at the
-// end of a part, and is no whole run, is in neither.
+// A recording in two parts that share no round: whole sessions, or the halves of its only one. Rounds at the
+// end of a part that are not a whole run are in neither.
 struct Split {
   Runs calibrating, judged;
 };
-// Both ways round: each part calibrates once, and is judged once.
+// In both directions: each part calibrates once, and is judged once.
 std::vector<Split> splits(const Recording& recording, const Design& design);
 
 // Every two runs, the earlier one first. They point into `runs`.
@@ -47,8 +48,8 @@ std::vector<TwoRuns> pairs(Runs&& runs) = delete;
 // The run with all its times `effect` longer.
 Report slowed(const Report& run, double effect);
 
-// What `assay calibrate`, once for each session with --append, finds in the first runs of the sessions; nothing where
-// there are too few.
+// The result of `assay calibrate`, once per session with --append, for the first runs of the sessions;
+// nullopt if there are too few.
 std::optional<Calibration> calibration_by(const Runs& runs, const Design& design);
 
 // `assay compare` of two runs. Each cell that was recorded is judged once.
@@ -58,16 +59,16 @@ Comparison compared(const Report& base, const Report& current, const Design& des
 // compare.py of a cell, over the pooled blocks of all its forks: p < 0.05.
 bool flagged_by_u_test(const CellReport& base, const CellReport& current);
 
-// `assay ab` of all cells of a session: a round takes two forks of each cell that follow each other, and by lot the first
-// or the second is B's, which is `effect` slower. It begins at a round drawn by lot that leaves room for all looks, if
-// there is one, and ends early where the session does, as by --max-time.
+// `assay ab` of all cells of a session: a round takes two consecutive forks of each cell, and at random the
+// first or the second is B's, which is `effect` slower. It begins at a random round that leaves room for all
+// looks, if there is one, and ends early with the session, as with --max-time.
 struct SequentialResult {
   std::vector<CellVerdict> cells;
   std::vector<int> rounds;  // of each
 };
 SequentialResult by_ab(const Session& session, const Design& design, double effect, Philox& lot);
 
-// Clopper & Pearson (1934): the share of recordings of which `events` in `of` are as few as one can expect with that
+// Clopper & Pearson (1934): the largest share of recordings that is consistent with `events` in `of` at that
 // confidence; one-sided.
 double upper_share(int events, int of, double confidence);
 

@@ -1,4 +1,4 @@
-// What Google Benchmark's tools/compare.py does: the Mann-Whitney U test over pooled repetitions.
+// Like Google Benchmark's tools/compare.py: the Mann-Whitney U test over pooled repetitions.
 #pragma once
 
 #include <span>

@@ -19,7 +19,7 @@ class BitsTest : public ::testing::TestWithParam<const char*> {
     folder_ = std::filesystem::temp_directory_path() / ("assay_bits_" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder_);
     ::setenv("ASSAY_CACHE", folder_.c_str(), 1);
-    ::setenv("OMP_WAIT_POLICY", "passive", 1);  // spinning beside other tests would take minutes
+    ::setenv("OMP_WAIT_POLICY", "passive", 1);  // spinning next to other tests would take minutes
     registry_ = find_backends_in({ASSAY_BUILT_BACKENDS}, {});
     const BackendDescription* backend = registry_.find(GetParam());
     if (!backend || !backend->available()) GTEST_SKIP() << GetParam() << " was not built";

@@ -27,7 +27,7 @@ nlohmann::json read_json(const fs::path& path) {
   return nlohmann::json::parse(file);
 }
 
-// What the oracle's worker does with the folder.
+// The work of the oracle's worker with the folder.
 void answer(const fs::path& folder, int threads) {
   const CellRequest request = read_request(folder / "request.json");
   reference::ReferenceBackend oracle;

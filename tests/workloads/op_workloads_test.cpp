@@ -76,7 +76,7 @@ class StaleBackend final : public Backend {
   reference::ReferenceBackend reference_;
 };
 
-TEST(CheckedOps, an_op_that_stops_computing_while_it_is_timed_is_caught_afterwards) {
+TEST(CheckedOps, finds_an_op_that_stops_computing_while_timed) {
   StaleBackend stale;
   const Judged judged = judge_backend(stale, find_op_workload("op/linear").program("m4"),
                                       {Task::train, "graph", PrecisionKind::fp32, 1});

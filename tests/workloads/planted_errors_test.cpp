@@ -52,7 +52,7 @@ TEST_P(PlantedError, is_caught_in_kernels_of_onednn) {
   EXPECT_GE(expect_caught(plant, wronged_onednn()), 1) << "no op of its graphs has the mistake";
 }
 
-TEST(PlantedErrors, in_the_optimizer_and_the_fused_ops_are_in_what_onednn_runs_as_a_graph) {
+TEST(PlantedErrors, are_in_the_fused_ops_and_optimizers_of_onednn) {
   for (const char* name :
        {"fused_relu", "stale_gradient", "double_update", "batch_size", "padding", "tf32"}) {
     const Plant& plant = find_plant(name);
@@ -128,7 +128,7 @@ TEST(PlantedErrors, are_caught_under_the_wide_bounds_of_bf16) {
 }
 
 // The weights that strict fp32 calls wrong are what this policy is.
-TEST(PlantedErrors, are_told_from_the_rounding_of_tf32) {
+TEST(PlantedErrors, are_distinguished_from_the_rounding_of_tf32) {
   PlantedBackend rounded(find_plant("tf32"));
   const Judged honest =
       judge_backend(rounded, trap_program(batch, {}), {Task::train, "graph", PrecisionKind::tf32});

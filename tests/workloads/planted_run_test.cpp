@@ -56,7 +56,7 @@ TEST_F(PlantedRun, times_the_honest_mode) {
   EXPECT_GT(cell.equivalence.tensors.size(), 20u) << "all tensors are in the report";
 }
 
-TEST_F(PlantedRun, times_no_epoch_of_what_the_check_finds_wrong) {
+TEST_F(PlantedRun, times_no_epoch_of_a_wrong_cell) {
   const Report report =
       report_of(R"("mode": ["double_gradient", "batch_size", "stale_gradient"], "epochs": 1, "samples": 48)");
   ASSERT_EQ(report.cells.size(), 3u);
@@ -68,7 +68,7 @@ TEST_F(PlantedRun, times_no_epoch_of_what_the_check_finds_wrong) {
   }
 }
 
-TEST_F(PlantedRun, takes_the_time_away_from_what_was_wrong_when_timed) {
+TEST_F(PlantedRun, removes_the_time_of_a_cell_that_was_wrong_when_timed) {
   const Report report = report_of(R"("mode": ["double_gradient", "later_steps", "fused_path"])");
   ASSERT_EQ(report.cells.size(), 3u);
   for (const CellReport& cell : report.cells) {

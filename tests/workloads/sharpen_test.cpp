@@ -31,7 +31,7 @@ HostTensor& tensor(ExamFeeds& feeds, const char* name) {
   return *std::ranges::find(feeds.state, name, &HostTensor::name);
 }
 
-// The first hidden unit is its bias, whatever the inputs are.
+// The first hidden unit is its bias, for any inputs.
 ExamFeeds feeds_with(const Program& program, float bias) {
   const TemporaryFolder folder;
   write_exam(folder.path() / "check", program, {.seed = 3, .distinct = 8});

@@ -38,7 +38,7 @@ std::string name_of(const ::testing::TestParamInfo<Case>& test) {
   return name;
 }
 
-// Networks whose check takes long: a program of its own has them.
+// Networks whose check takes long: a separate program has them.
 bool is_deep(const Workload& workload) {
   return workload.name.starts_with("resnet") || element_count(workload.sample_shape) > 3 * 64 * 64;
 }

@@ -1,4 +1,4 @@
-// What stands on images (N, C, H, W).
+// Ops on images (N, C, H, W).
 #include "workloads/ops/list.hpp"
 
 namespace assay {

@@ -14,9 +14,9 @@ std::vector<OpWorkload> image_op_workloads();
 std::vector<OpWorkload> sequence_op_workloads();
 std::vector<OpWorkload> shape_op_workloads();
 
-// The sweep of what goes element by element: from 16 to 2^22 elements, 16 MiB each.
+// The sweep of elementwise ops: from 16 to 2^22 elements, at most 16 MiB.
 std::vector<std::string> element_sweep();
-// Square matrices, from 4 x 4 to 2048 x 2048, 16 MiB each.
+// Square matrices, from 4 x 4 to 2048 x 2048, at most 16 MiB.
 std::vector<std::string> matrix_sweep();
 
 }  // namespace assay

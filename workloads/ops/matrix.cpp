@@ -6,8 +6,7 @@ namespace assay {
 std::vector<OpWorkload> matrix_op_workloads() {
   OpWorkload linear;
   linear.name = "op/linear";
-  linear.description =
-      "y = x weight^T + bias, x (M, K), weight (N, K); n and k are m where they are not given";
+  linear.description = "y = x weight^T + bias, x (M, K), weight (N, K); n and k default to m";
   linear.dimensions = {{.name = "m"}, {.name = "n", .like = "m"}, {.name = "k", .like = "m"}};
   linear.sizes = matrix_sweep();
   linear.default_size = "m256";
@@ -21,7 +20,7 @@ std::vector<OpWorkload> matrix_op_workloads() {
 
   OpWorkload gemm = linear;
   gemm.name = "op/gemm";
-  gemm.description = "y = x weight^T, x (M, K), weight (N, K); n and k are m where they are not given";
+  gemm.description = "y = x weight^T, x (M, K), weight (N, K); n and k default to m";
   gemm.build = [](OperandBuilder& b, const Dimensions& d) {
     const ValueId x = b.input("x", {d.at("m"), d.at("k")}, "signal");
     const ValueId weight = b.input("weight", {d.at("n"), d.at("k")}, "weight");

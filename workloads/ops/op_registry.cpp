@@ -28,7 +28,7 @@ const OpWorkload& find_op_workload(std::string_view name) {
     if (op.name == name) return op;
     known.push_back(op.name);
   }
-  throw GraphError(fmt::format("'{}' is no workload{}", name.substr(0, 80), suggestion(name, known)));
+  throw GraphError(fmt::format("'{}' is not a workload{}", name.substr(0, 80), suggestion(name, known)));
 }
 
 }  // namespace assay

@@ -41,7 +41,7 @@ Dimensions OpWorkload::parse(std::string_view size) const {
     while (i < size.size() && is_digit(size[i])) ++i;
     std::int64_t value = 0;
     const auto parsed = std::from_chars(size.data() + digits, size.data() + i, value);
-    if (digits == i) refuse(*this, size, "a number is missing or another sign stands there");
+    if (digits == i) refuse(*this, size, "a number is missing or is not made of digits");
     if (parsed.ec != std::errc() || value > most)
       refuse(*this, size, fmt::format("'{}' is too large", label));
     bool known = false;
@@ -51,8 +51,8 @@ Dimensions OpWorkload::parse(std::string_view size) const {
       if (value < dimension.least)
         refuse(*this, size, fmt::format("'{}' is below {}", label, dimension.least));
     }
-    if (!known) refuse(*this, size, fmt::format("there is no dimension '{}'", label));
-    if (!given.emplace(label, value).second) refuse(*this, size, fmt::format("'{}' stands twice", label));
+    if (!known) refuse(*this, size, fmt::format("'{}' is not a dimension", label));
+    if (!given.emplace(label, value).second) refuse(*this, size, fmt::format("'{}' is given twice", label));
   }
   if (given.empty()) refuse(*this, size, "it is empty");
   Dimensions all;

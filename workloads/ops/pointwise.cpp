@@ -1,4 +1,4 @@
-// What goes element by element.
+// Elementwise ops.
 #include "workloads/ops/list.hpp"
 
 namespace assay {

@@ -1,4 +1,4 @@
-// What is computed over the rows of a matrix, or over all of it.
+// Ops over the rows of a matrix, or over the whole matrix.
 #include "workloads/ops/list.hpp"
 
 namespace assay {
@@ -15,8 +15,7 @@ OpWorkload of_matrix() {
 OpWorkload normalise() {
   OpWorkload row = of_matrix();
   row.name = "op/normalise";
-  row.description =
-      "y = x / the Euclidean norm of all of x (M, N), its Frobenius norm; n is m where it is not given";
+  row.description = "y = x / the Euclidean norm of all of x (M, N), its Frobenius norm; n defaults to m";
   row.build = [](OperandBuilder& b, const Dimensions& d) {
     const ValueId x = b.input("x", {d.at("m"), d.at("n")}, "signal");
     const Attributes whole{{"axes", Shape{0, 1}}, {"epsilon", 1e-12}};
@@ -28,7 +27,7 @@ OpWorkload normalise() {
 OpWorkload reduce(const std::string& kind) {
   OpWorkload row = of_matrix();
   row.name = "op/reduce_" + kind;
-  row.description = "the " + kind + " of each row of x (M, N): y (M); n is m where it is not given";
+  row.description = "the " + kind + " of each row of x (M, N): y (M); n defaults to m";
   row.build = [kind](OperandBuilder& b, const Dimensions& d) {
     const ValueId x = b.input("x", {d.at("m"), d.at("n")}, "signal");
     b.result("y", b.graph().apply("reduce", {x}, {{"kind", kind}, {"axes", Shape{1}}}, "y")[0]);

@@ -1,4 +1,4 @@
-// What stands on sequences: tokens looked up in a table, and recurrence.
+// Ops on sequences: lookup of tokens in a table, and recurrence.
 #include "workloads/ops/list.hpp"
 
 namespace assay {

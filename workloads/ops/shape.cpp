@@ -1,4 +1,4 @@
-// What moves elements and computes nothing, creation among it.
+// Ops that move elements and compute nothing, and creation.
 #include <array>
 
 #include "workloads/ops/list.hpp"
@@ -9,7 +9,7 @@ namespace {
 OpWorkload transpose() {
   OpWorkload row;
   row.name = "op/transpose";
-  row.description = "x (M, N) to (N, M), moved; n is m where it is not given";
+  row.description = "x (M, N) to (N, M), moved; n defaults to m";
   row.dimensions = {{.name = "m"}, {.name = "n", .like = "m"}};
   row.sizes = matrix_sweep();
   row.default_size = "m256";
@@ -24,7 +24,7 @@ OpWorkload concat() {
   OpWorkload row;
   row.name = "op/concat";
   row.description =
-      "a (N, C, H, W) and b (N, K, H, W), one behind the other along the channels. By default 64 of 28 x 28 "
+      "a (N, C, H, W) and b (N, K, H, W), one after the other along the channels. By default 64 of 28 x 28 "
       "each";
   row.dimensions = {{.name = "n"},
                     {.name = "c", .fallback = 64},

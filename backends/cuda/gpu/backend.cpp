@@ -27,7 +27,7 @@ BackendInfo CudaBackend::info() const {
   BackendInfo info;
   int runtime = 0, driver = 0, devices = 0;
   cudaRuntimeGetVersion(&runtime);
-  cudaDriverGetVersion(&driver);  // 0 where there is none
+  cudaDriverGetVersion(&driver);  // 0 if there is no driver
   const std::size_t dnn = cudnnGetVersion(), blas = cublasLtGetVersion();
   info.name = "cuda";
   info.version = version_of(runtime);
@@ -37,7 +37,7 @@ BackendInfo CudaBackend::info() const {
       {"cuDNN", fmt::format("{}.{}.{}", dnn / 10000, dnn / 100 % 100, dnn % 100),
        path_of(reinterpret_cast<const void*>(&cudnnGetVersion))},
       {"cuBLASLt", fmt::format("{}", blas), path_of(reinterpret_cast<const void*>(&cublasLtGetVersion))}};
-  info.settings = {{"algorithm_search", "convolutions measured, heuristic where deterministic"}};
+  info.settings = {{"algorithm_search", "convolutions measured, heuristic if deterministic"}};
   cudaDeviceProp device{};
   if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0 &&
       cudaGetDeviceProperties(&device, 0) == cudaSuccess) {

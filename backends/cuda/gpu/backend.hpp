@@ -1,5 +1,5 @@
-// The backend `cuda`: modes eager (one launch an op, plain layouts, a tensor allocated when it is made) and
-// graph (layouts over the whole graph, fused, planned, the whole step captured in one CUDA graph).
+// The backend `cuda`: modes eager (one launch per op, plain layouts, tensors allocated when made) and graph
+// (layouts chosen for the whole graph, fused, planned, the whole step captured in one CUDA graph).
 #pragma once
 
 #include "harness/worker/backend.hpp"

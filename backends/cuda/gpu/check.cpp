@@ -7,7 +7,7 @@
 namespace assay::cuda {
 
 void fail(const char* call, cudaError_t status) {
-  cudaGetLastError();  // what is not sticky is over
+  cudaGetLastError();  // clears an error that is not sticky
   throw std::runtime_error(
       fmt::format("[cuda] {}: {} ({})", call, cudaGetErrorString(status), cudaGetErrorName(status)));
 }

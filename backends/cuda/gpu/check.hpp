@@ -1,4 +1,4 @@
-// Every call into the CUDA runtime goes through ASSAY_CUDA, which says the call that failed and why.
+// Every call into the CUDA runtime goes through ASSAY_CUDA, which reports the call that failed and why.
 #pragma once
 
 #include <cuda_runtime_api.h>

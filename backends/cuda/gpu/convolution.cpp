@@ -19,10 +19,10 @@ namespace fe = cudnn_frontend;
 using Kind = ConvolutionSpec::Kind;
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
-// How many engines are tried. The heuristic orders them by what it expects; those far behind do not win.
-constexpr int most_tried = 8;
+// How many engines are tried. The heuristic sorts them by expected speed; those far down the list do not win.
+constexpr int max_tried = 8;
 
-// Of the tensors in every graph.
+// Ids of the tensors, the same in every graph.
 enum Uid : std::int64_t { first = 1, second, bias_uid, result_uid };
 
 fe::DataType_t type_of(DType dtype) {
@@ -39,8 +39,8 @@ class CudnnConvolution final : public Convolution {
   CudnnConvolution(const ConvolutionSpec& spec, cudnnHandle_t handle, cudaStream_t stream)
       : spec_(spec), handle_(handle), stream_(stream) {}
 
-  // fused: bias and ReLU within cuDNN's graph. narrow: the result in the type of the operands, widened behind
-  // it. Empty, or why there is no engine.
+  // fused: bias and ReLU are in cuDNN's graph. narrow: the result has the type of the operands and is widened
+  // after it. Returns an empty string, or the reason why there is no engine.
   std::string build(bool fused, bool narrow = false) {
     narrow_ = narrow;
     graph_ = std::make_unique<fe::graph::Graph>();
@@ -71,10 +71,10 @@ class CudnnConvolution final : public Convolution {
     return take_plan();
   }
 
-  // Replaces the heuristic's choice by the quickest, once it is built.
+  // Replaces the heuristic's choice by the fastest engine, after it is built.
   void search(Memory& trial) {
     int built = 0;
-    for (std::int64_t i = 0; i < graph_->get_execution_plan_count() && built < most_tried; ++i) {
+    for (std::int64_t i = 0; i < graph_->get_execution_plan_count() && built < max_tried; ++i) {
       if (graph_->build_plan_at_index(handle_, i).is_good()) ++built;
     }
     const auto bytes = [](const Shape& shape, DType dtype) { return element_count(shape) * size_of(dtype); };
@@ -89,7 +89,7 @@ class CudnnConvolution final : public Convolution {
     if (const auto status = graph_->autotune(handle_, pointers, workspace); status.is_bad())
       throw std::runtime_error(fmt::format("[cudnn] autotune {}: {}", name_, status.err_msg));
     if (const std::string reason = take_plan(); !reason.empty())
-      throw std::runtime_error(fmt::format("[cudnn] the quickest engine for {}: {}", name_, reason));
+      throw std::runtime_error(fmt::format("[cudnn] the fastest engine for {}: {}", name_, reason));
     name_ += ":measured";
   }
 
@@ -133,7 +133,7 @@ class CudnnConvolution final : public Convolution {
     std::vector<void*> pointers_;
   };
 
-  // Name and workspace of the plan that is chosen now. Empty, or what is wrong with it.
+  // Sets the name and the workspace of the chosen plan. Returns an empty string, or an error.
   std::string take_plan() {
     std::string plan;
     if (graph_->get_plan_name(plan).is_bad()) plan = "?";
@@ -213,7 +213,7 @@ class CudnnConvolution final : public Convolution {
   std::unordered_map<std::int64_t, void*> pointers_;
 };
 
-// A search that finds no room is not needed: the heuristic's choice stands.
+// The search is optional: without memory for it, the heuristic's choice is used.
 void try_to_search(CudnnConvolution& convolution, Memory& trial) {
   try {
     convolution.search(trial);
@@ -227,7 +227,7 @@ void try_to_search(CudnnConvolution& convolution, Memory& trial) {
 std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec, cudnnHandle_t handle,
                                                     cudaStream_t stream, Memory& trial) {
   auto convolution = std::make_unique<CudnnConvolution>(spec, handle, stream);
-  // The epilogue is in engines that are compiled for tensor cores; the rest have it behind them.
+  // Engines that are compiled for tensor cores include the epilogue; for the others it follows.
   std::string reason = convolution->build(true);
   if (!reason.empty() && (spec.bias || spec.relu)) reason = convolution->build(false);
   if (!reason.empty() && spec.result != spec.operands) reason = convolution->build(false, true);

@@ -11,9 +11,9 @@
 
 namespace assay::cuda {
 
-// The quickest of the engines that cuDNN's heuristic names first, tried on buffers from `trial`; where the
-// spec asks for the same bits run by run, or there is no room to try, the first of them. Null where cuDNN has
-// no engine for the convolution. Borrows handle and stream.
+// The fastest of the first engines of cuDNN's heuristic, tried on buffers from `trial`. If the spec asks for
+// the same bits in each run, or there is no memory for the trial: the first engine. Null if cuDNN has no
+// engine for the convolution. Borrows handle and stream.
 std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec, cudnnHandle_t handle,
                                                     cudaStream_t stream, Memory& trial);
 

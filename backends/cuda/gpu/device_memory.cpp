@@ -16,7 +16,7 @@ DeviceMemory::DeviceMemory(cudaStream_t stream, std::int64_t limit) : stream_(st
     ASSAY_CUDA(cudaEventCreateWithFlags(&place.copied, cudaEventDisableTiming));
     ASSAY_CUDA(cudaEventCreateWithFlags(&place.read, cudaEventDisableTiming));
   }
-  // What is freed stays with the pool: eager mode takes it again with the next op.
+  // Freed memory stays in the pool: eager mode uses it again for the next op.
   int device = 0;
   cudaMemPool_t pool = nullptr;
   std::uint64_t keep = UINT64_MAX;
@@ -41,7 +41,7 @@ void* DeviceMemory::allocate(std::int64_t bytes, const char* purpose) {
   bytes = std::max<std::int64_t>(bytes, 1);
   if (limit_ > 0 && allocated_ + bytes > limit_) {
     throw OutOfMemory(
-        fmt::format("no memory for {} bytes of {}: {} of the {} bytes that were granted are taken; a smaller "
+        fmt::format("no memory for {} bytes of {}: {} of the {} bytes that were granted are used; a smaller "
                     "batch needs less",
                     bytes, purpose, allocated_, limit_));
   }
@@ -93,12 +93,12 @@ void DeviceMemory::grow(Landing& place, std::int64_t bytes) {
   place.bytes = 0;
   ASSAY_CUDA(cudaMallocHost(&place.pinned, static_cast<std::size_t>(bytes)));
   place.device = allocate(bytes, "batches on their way");
-  ASSAY_CUDA(cudaStreamSynchronize(stream_));  // the other stream writes to it
+  ASSAY_CUDA(cudaStreamSynchronize(stream_));  // the other stream will write to it
   place.bytes = bytes;
 }
 
 const void* DeviceMemory::land(const void* host, std::int64_t bytes) {
-  // All that reads the last batch was enqueued by now.
+  // All readers of the last batch have been enqueued.
   if (last_ != nullptr) ASSAY_CUDA(cudaEventRecord(last_->read, stream_));
   Landing& place = landings_[next_];
   next_ = (next_ + 1) % landings_.size();

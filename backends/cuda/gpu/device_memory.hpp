@@ -1,5 +1,5 @@
-// Memory of the GPU, allocated in the order of a stream, and the way of batches to it: pinned on the host,
-// copied on a stream of its own, two of each, so that a copy runs beside the step before.
+// Memory of the GPU, allocated in the order of a stream, and the transfer of batches to it: from pinned host
+// memory, on a separate stream, with two buffers each, so that a copy overlaps with the previous step.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,7 +13,7 @@ namespace assay::cuda {
 
 class DeviceMemory final : public Memory {
  public:
-  // Borrows the stream. limit: bytes that it may have at once; 0: all that the device has.
+  // Borrows the stream. limit: the maximum number of bytes at a time; 0: the whole device.
   DeviceMemory(cudaStream_t stream, std::int64_t limit);
   ~DeviceMemory() override;
   DeviceMemory(const DeviceMemory&) = delete;
@@ -34,7 +34,7 @@ class DeviceMemory final : public Memory {
     void* device = nullptr;
     std::int64_t bytes = 0;
     cudaEvent_t copied = nullptr;  // the batch is on the device
-    cudaEvent_t read = nullptr;    // and was read there
+    cudaEvent_t read = nullptr;    // the batch has been read there
   };
   void grow(Landing& place, std::int64_t bytes);
 
@@ -46,7 +46,7 @@ class DeviceMemory final : public Memory {
   Landing* last_ = nullptr;
 };
 
-// Enqueues the write of a few bytes (16 at most) that travel with the launch.
+// Enqueues the write of a few bytes (at most 16), which are passed with the launch.
 void put_bytes(cudaStream_t stream, void* to, const void* host, std::int64_t bytes);
 
 }  // namespace assay::cuda

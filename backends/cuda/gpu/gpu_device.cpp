@@ -42,7 +42,7 @@ class CapturedGraph final : public Recording {
   cudaStream_t stream_;
 };
 
-// Streams and handles, ended in the order in which nothing uses them any more.
+// Streams and handles, in an order that destroys each after its users.
 struct Handles {
   cudaStream_t stream = nullptr;
   cublasLtHandle_t blas = nullptr;
@@ -88,7 +88,7 @@ class GpuDevice final : public Device {
   std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) override {
     if (auto product = make_lt_matmul(spec, handles_.blas, handles_.stream)) return product;
     fmt::print(stderr,
-               "[matmul] cuBLASLt has no algorithm for ({}, {}) x ({}, {}): our own runs, which is slow\n",
+               "[matmul] cuBLASLt has no algorithm for ({}, {}) x ({}, {}): our own slow kernel runs\n",
                spec.m, spec.k, spec.k, spec.n);
     return make_own_matmul(spec, stream());
   }
@@ -96,7 +96,7 @@ class GpuDevice final : public Device {
   std::shared_ptr<Convolution> convolution(const ConvolutionSpec& given) override {
     ConvolutionSpec spec = given;
     spec.deterministic = options_.deterministic;
-    std::shared_ptr<Convolution>& known = convolutions_[spec];  // a network has each many times
+    std::shared_ptr<Convolution>& known = convolutions_[spec];  // a network has many equal convolutions
     if (known == nullptr) {
       DeviceMemory trial(handles_.stream, granted(options_));
       known = make_cudnn_convolution(spec, handles_.dnn, handles_.stream, trial);
@@ -140,7 +140,7 @@ std::unique_ptr<Device> open_device(const DeviceOptions& options) {
   const cudaError_t status = cudaGetDeviceCount(&devices);
   if (status != cudaSuccess) cudaGetLastError();
   check_there("no GPU can be used", status == cudaSuccess && devices > 0,
-              status == cudaSuccess ? "the driver knows no device" : cudaGetErrorString(status));
+              status == cudaSuccess ? "the driver reports no device" : cudaGetErrorString(status));
   ASSAY_CUDA(cudaSetDevice(0));
   return std::make_unique<GpuDevice>(options);
 }

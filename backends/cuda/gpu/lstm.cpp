@@ -14,7 +14,7 @@
 namespace assay::cuda {
 namespace {
 
-// What cuDNN does not have, as against what it fails at.
+// Statuses that mean "not supported" and not "failed".
 struct NotSupported {
   std::string reason;
 };
@@ -47,7 +47,7 @@ using Sequences =
 using TensorDescriptor =
     Descriptor<cudnnTensorDescriptor_t, cudnnCreateTensorDescriptor, cudnnDestroyTensorDescriptor>;
 
-// The reserve: cuDNN's own, the packed parameters, and y of all steps, which its gradients read.
+// The reserve: cuDNN's own, the packed parameters, and y of all steps, which the gradients read.
 class CudnnLstm final : public Lstm {
  public:
   CudnnLstm(const LstmSpec& spec, cudnnHandle_t handle, cudaStream_t stream)
@@ -96,7 +96,7 @@ class CudnnLstm final : public Lstm {
                                         dx, state_.get(), nullptr, nullptr, nullptr, state_.get(), nullptr,
                                         nullptr, nullptr, parameter_bytes_, packed, workspace_bytes_, space,
                                         reserve_bytes_, own));
-    // cuDNN only adds.
+    // cuDNN can only add to the result.
     ASSAY_CUDA(cudaMemsetAsync(dparameters, 0, parameter_bytes_, stream_));
     ASSAY_CUDNN(cudnnRNNBackwardWeights_v8(handle_, network_.get(), CUDNN_WGRAD_MODE_ADD, nullptr, x_.get(),
                                            in.x, state_.get(), nullptr, y_desc_.get(), all, parameter_bytes_,
@@ -109,7 +109,7 @@ class CudnnLstm final : public Lstm {
   cudnnForwardMode_t mode() const { return s_.training ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE; }
   std::size_t bytes_of_y() const { return static_cast<std::size_t>(s_.places() * s_.units * element_); }
 
-  // One row of y for each sample.
+  // One row of y per sample.
   void copy_rows(void* to, std::int64_t to_pitch, const void* from, std::int64_t from_pitch) const {
     ASSAY_CUDA(cudaMemcpy2DAsync(to, static_cast<std::size_t>(to_pitch), from,
                                  static_cast<std::size_t>(from_pitch),
@@ -120,7 +120,7 @@ class CudnnLstm final : public Lstm {
   void describe() {
     const bool narrow = s_.operands == DType::bf16;
     const cudnnDataType_t type = narrow ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
-    // Strict fp32 is FMA alone; the default may round the operands to TF32.
+    // Strict fp32 uses only FMA; the default may round the operands to TF32.
     const cudnnMathType_t math = narrow    ? CUDNN_TENSOR_OP_MATH
                                  : s_.tf32 ? CUDNN_DEFAULT_MATH
                                            : CUDNN_FMA_MATH;
@@ -162,8 +162,8 @@ class CudnnLstm final : public Lstm {
     dx_ = gradient_.add(s_.places() * s_.features * element_);
   }
 
-  // cuDNN's "linear layers": 0 to 3 read x, 4 to 7 the state, each four in the order input, forget, new
-  // memory, output, which is ours. In a buffer at address 0 the addresses are offsets.
+  // cuDNN's "linear layers": 0 to 3 read x, 4 to 7 the state. Each four are in the order input, forget, new
+  // memory, output, as ours. In a buffer at address 0 the addresses are offsets.
   void find_parameters() {
     packing_.units = s_.units;
     packing_.features = s_.features;
@@ -193,7 +193,7 @@ class CudnnLstm final : public Lstm {
   Network network_;
   Sequences x_, y_desc_;
   TensorDescriptor state_;
-  std::size_t workspace_bytes_ = 0, reserve_bytes_ = 0, parameter_bytes_ = 0;  // as cuDNN says
+  std::size_t workspace_bytes_ = 0, reserve_bytes_ = 0, parameter_bytes_ = 0;  // as cuDNN reports
   LstmPacking packing_;
   Scratch reserve_, gradient_;
   std::int64_t own_ = 0, packed_ = 0, y_ = 0;                   // in the reserve
@@ -208,7 +208,7 @@ std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, cudnnHandle_t handle
   } catch (const NotSupported& missing) {
     fmt::print(stderr,
                "[lstm] cuDNN {} has no LSTM for {} samples, {} steps, {} features, {} units, {}: {}. Our own "
-               "runs, a launch a step\n",
+               "runs, with one launch per step\n",
                cudnnGetVersion(), spec.samples, spec.steps, spec.features, spec.units,
                to_string(spec.operands), missing.reason);
     return nullptr;

@@ -10,7 +10,7 @@
 
 namespace assay::cuda {
 
-// Null where this cuDNN has no LSTM for the type: bf16 came with 9.13. Borrows handle and stream.
+// Null if this cuDNN has no LSTM for the type: bf16 needs 9.13. Borrows handle and stream.
 std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, cudnnHandle_t handle, cudaStream_t stream);
 
 }  // namespace assay::cuda

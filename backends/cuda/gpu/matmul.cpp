@@ -11,7 +11,7 @@
 namespace assay::cuda {
 namespace {
 
-constexpr std::size_t most_workspace = std::size_t{32} << 20;
+constexpr std::size_t max_workspace = std::size_t{32} << 20;
 
 void check_cublas(const char* call, cublasStatus_t status) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -40,16 +40,16 @@ using Preference = Handle<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDe
 
 cudaDataType_t type_of(DType dtype) { return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
 
-// The largest power of two, 64 at most, that divides the bytes of a row and of a product: what an operand
-// that begins within a buffer is aligned to.
+// The largest power of two, at most 64, that divides the bytes of a row and of a product: the alignment of an
+// operand that begins inside a buffer.
 std::uint32_t alignment(std::int64_t row, std::int64_t stride, DType dtype) {
   std::uint32_t bytes = 64;
   while (bytes > 1 && (row * size_of(dtype) % bytes != 0 || stride * size_of(dtype) % bytes != 0)) bytes /= 2;
   return bytes;
 }
 
-// cuBLASLt is column-major: the transposed product, c^T (n, m) = b^T a^T, whose operands are the row-major
-// ones as they lie.
+// cuBLASLt is column-major, so it computes the transposed product c^T (n, m) = b^T a^T, whose operands are
+// the row-major matrices in memory.
 class LtMatmul final : public Matmul {
  public:
   LtMatmul(const MatmulSpec& spec, cublasLtHandle_t handle, cudaStream_t stream)
@@ -61,7 +61,7 @@ class LtMatmul final : public Matmul {
     const cublasOperation_t second = spec.ta ? CUBLAS_OP_T : CUBLAS_OP_N;
     set(CUBLASLT_MATMUL_DESC_TRANSA, first);
     set(CUBLASLT_MATMUL_DESC_TRANSB, second);
-    // Its bias would have to be bf16 beside bf16.
+    // With bf16 operands its bias would have to be bf16.
     fused_bias_ = spec.bias && spec.result == DType::f32;
     const bool fused_relu = spec.relu && (fused_bias_ || !spec.bias);
     const cublasLtEpilogue_t epilogue =
@@ -74,14 +74,14 @@ class LtMatmul final : public Matmul {
     make(c_, spec.result, spec.n, spec.m, spec.ldc, spec.stride_c);
   }
 
-  // False where there is no algorithm.
+  // False if there is no algorithm.
   bool choose() {
     Preference preference;
     ASSAY_CUBLAS(cublasLtMatmulPreferenceCreate(preference.out()));
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, const auto& value) {
       ASSAY_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference.get(), what, &value, sizeof value));
     };
-    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, most_workspace);
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, max_workspace);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(spec_.ldb, spec_.stride_b, spec_.operands));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(spec_.lda, spec_.stride_a, spec_.operands));
     const std::uint32_t of_c = alignment(spec_.ldc, spec_.stride_c, spec_.result);

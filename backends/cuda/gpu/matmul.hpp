@@ -10,7 +10,7 @@
 
 namespace assay::cuda {
 
-// Null where cuBLASLt has no algorithm for the product. Borrows handle and stream.
+// Null if cuBLASLt has no algorithm for the product. Borrows handle and stream.
 std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t handle, cudaStream_t stream);
 
 }  // namespace assay::cuda

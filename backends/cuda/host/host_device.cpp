@@ -1,4 +1,4 @@
-// A device that is the host: its kernels are loops, its products our own. For tests of everything but the
+// The host as a device: its kernels are loops, its products are our own. For tests of everything except the
 // GPU.
 #include "backends/cuda/device.hpp"
 #include "backends/cuda/own_lstm.hpp"

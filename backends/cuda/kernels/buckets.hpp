@@ -1,15 +1,15 @@
-// A stable counting sort of positions by the index that stands there.
+// A stable counting sort of positions by the index at each position.
 #pragma once
 
 #include "backends/cuda/kernels/launch.hpp"
 
 namespace assay::cuda {
 
-// Positions are taken in blocks; a position's rank among its equals is counted within its block, and the
-// blocks before it are added up.
+// Positions are handled in blocks: the rank of a position among equal ones is counted within its block, then
+// the counts of the blocks before it are added.
 struct RankInBlock {
   const std::int32_t* indices;
-  std::int32_t *rank, *counts;  // counts: (blocks, rows), zero before
+  std::int32_t *rank, *counts;  // counts: (blocks, rows), initially zero
   std::int64_t positions, rows, block;
   ASSAY_HD void operator()(std::int64_t i) const {
     const std::int32_t index = indices[i];
@@ -18,7 +18,7 @@ struct RankInBlock {
     std::int32_t before = 0;
     for (std::int64_t j = first; j < i; ++j) before += indices[j] == index ? 1 : 0;
     rank[i] = before;
-    // The last of its equals says how many there are.
+    // The rank of the last of the equal positions gives their number.
     for (std::int64_t j = i + 1; j < end; ++j) {
       if (indices[j] == index) return;
     }
@@ -26,7 +26,7 @@ struct RankInBlock {
   }
 };
 
-// Replaces the counts of a row by what stands before each block, and gives their sum.
+// Replaces the counts of a row by the sum of the counts before each block; returns the total.
 struct AddBlocks {
   std::int32_t *counts, *total;
   std::int64_t blocks, rows;
@@ -105,9 +105,9 @@ class Buckets {
 
   struct Sorted {
     const std::int32_t* first;  // (rows + 1): where the positions of a row begin in `order`
-    const std::int32_t* order;  // positions, by row, ascending within one; those of no row are left out
+    const std::int32_t* order;  // positions by row, ascending in a row; those without a row are left out
   };
-  // scratch: bytes() of it, read by what is enqueued behind.
+  // scratch: bytes() of memory, read by work that is enqueued after this.
   Sorted sort(Stream stream, const std::int32_t* indices, void* scratch) const {
     auto* const counts = static_cast<std::int32_t*>(scratch);
     std::int32_t* const rank = counts + blocks() * rows_;

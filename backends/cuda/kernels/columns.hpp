@@ -1,11 +1,11 @@
-// Sums over the rows of a matrix, one for each column, in two rounds of fixed order.
+// Sums over the rows of a matrix, one per column, in two rounds with a fixed order.
 #pragma once
 
 #include "backends/cuda/kernels/launch.hpp"
 
 namespace assay::cuda {
 
-// Where element (row, column) lies: rows are the samples and pixels of an image, columns its channels.
+// The position of element (row, column): rows are the samples and pixels of an image, columns its channels.
 struct Matrix {
   std::int64_t rows = 0, columns = 0;
   std::int64_t pixels = 1;                         // of a sample: row = sample * pixels + pixel
@@ -21,7 +21,7 @@ inline Matrix matrix_of_rows(std::int64_t rows, std::int64_t columns) {
   return {rows, columns, 1, columns, 0, 1};
 }
 
-// Rows of which one thread adds up one column.
+// Number of rows that one thread adds up in one column.
 inline std::int64_t rows_of_part(const Matrix& matrix) {
   return ceil_div(matrix.rows, parts_of_sum(matrix.columns, matrix.rows));
 }

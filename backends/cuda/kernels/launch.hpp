@@ -1,6 +1,5 @@
-// Runs a body over elements or rows: on the device where nvcc compiles it, in a loop on the host where the
-// host's compiler does, for tests. Bodies are structs of values and pointers with an operator() that is
-// ASSAY_HD.
+// Runs a body over elements or rows: on the device if nvcc compiles it; in a loop on the host if the host's
+// compiler does, for tests. Bodies are structs of values and pointers with an operator() marked ASSAY_HD.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@
 
 namespace assay::cuda {
 
-// A cudaStream_t; on the host nothing.
+// A cudaStream_t; unused on the host.
 struct Stream {
   void* handle = nullptr;
 };
@@ -29,7 +28,7 @@ __global__ void each_element(std::int64_t elements, const __grid_constant__ Body
 
 template <typename Body>
 __global__ void each_row(std::int64_t rows, const __grid_constant__ Body body) {
-  __shared__ float partial[Team::most_threads];
+  __shared__ float partial[Team::max_threads];
   const Team team(partial);
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) body(team, row);
 }

@@ -1,4 +1,4 @@
-// Philox4x32-10 (Salmon et al. 2011) on the device: the numbers of harness/core/io/philox.hpp.
+// Philox4x32-10 (Salmon et al. 2011) on the device: the same numbers as harness/core/io/philox.hpp.
 #pragma once
 
 #include <cstdint>

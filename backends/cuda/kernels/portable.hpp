@@ -36,7 +36,7 @@ ASSAY_HD inline std::uint32_t bits_of(float value) {
 ASSAY_HD inline float widen(float value) { return value; }
 ASSAY_HD inline float widen(Bf16 value) { return float_from(static_cast<std::uint32_t>(value.bits) << 16); }
 
-// To nearest, ties to even; a NaN stays one.
+// Rounds to nearest, ties to even; a NaN stays a NaN.
 template <typename T>
 ASSAY_HD T narrow(float value);
 template <>

@@ -7,13 +7,13 @@
 
 namespace assay::cuda {
 
-// All threads of a team call each method, in one order; all get the same answer.
+// All threads of a team call the methods in the same order; all get the same result.
 class Team {
  public:
-  static constexpr int most_threads = 256;
+  static constexpr int max_threads = 256;
 
 #if defined(__CUDACC__)
-  // partial: most_threads floats of shared memory.
+  // partial: max_threads floats of shared memory.
   __device__ explicit Team(float* partial) : partial_(partial) {}
   __device__ int rank() const { return static_cast<int>(threadIdx.x); }
   __device__ int size() const { return static_cast<int>(blockDim.x); }
@@ -38,7 +38,7 @@ class Team {
     for (int i = 0; i < rank(); ++i) sum += values[i];
     return sum;
   }
-  // What one thread wrote before the others read after.
+  // Makes one thread's writes visible to the others' later reads.
   __device__ void wait() const { __syncthreads(); }
 
  private:
@@ -64,7 +64,7 @@ class Team {
 #endif
 };
 
-// What a body that takes a team is marked with: it runs where the team does.
+// Marks a body that takes a team: it runs where the team runs.
 #if defined(__CUDACC__)
 #define ASSAY_TEAM __device__
 #else

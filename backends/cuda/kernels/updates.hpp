@@ -6,7 +6,7 @@
 
 namespace assay::cuda {
 
-// Of one parameter: what the update reads and what it leaves.
+// One element of a parameter with the values that the update reads and writes.
 struct Element {
   float parameter, gradient;
   float first, second;  // moments: adam m and v, sgd the velocity, rmsprop the mean square
@@ -57,7 +57,7 @@ struct AdamRule {
         log2(static_cast<float>(std::log(a.number("beta2")))),
         epsilon(static_cast<float>(a.number("epsilon"))),
         weight_decay(static_cast<float>(a.number("weight_decay"))) {}
-  // 1 - beta^t as -(e^(t log beta) - 1): in floats, and right where beta is near 1.
+  // 1 - beta^t as -(e^(t log beta) - 1): in floats, and accurate for beta near 1.
   ASSAY_HD AdamRule at(float learning_rate, float step) const {
     AdamRule now = *this;
     now.rate = learning_rate;

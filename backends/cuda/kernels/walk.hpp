@@ -1,4 +1,4 @@
-// Indices of a tensor of up to eight dimensions, split into those that are kept and those that are summed.
+// Indices of a tensor of up to eight dimensions, split into kept and summed dimensions.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace assay::cuda {
 
-inline constexpr int most_dimensions = 8;
+inline constexpr int max_dimensions = 8;
 
-// Some dimensions of a tensor, row-major among themselves, with the strides that they have in memory.
+// Some dimensions of a tensor, numbered in row-major order, with their strides in memory.
 struct Walk {
   int dimensions = 0;
   std::int64_t elements = 1;
-  std::int64_t size[most_dimensions] = {};
-  std::int64_t stride[most_dimensions] = {};
+  std::int64_t size[max_dimensions] = {};
+  std::int64_t stride[max_dimensions] = {};
 
   void add(std::int64_t extent, std::int64_t step) {
     size[dimensions] = extent;
@@ -24,7 +24,7 @@ struct Walk {
     ++dimensions;
     elements *= extent;
   }
-  // Where the element of that number lies.
+  // The offset of the element with that number.
   ASSAY_HD std::int64_t offset(std::int64_t number) const {
     std::int64_t at = 0;
     for (int d = dimensions; d-- > 0;) {
@@ -39,7 +39,7 @@ struct SplitWalk {
   Walk kept, summed;
 };
 
-// Of a row-major tensor: the dimensions in `axes` are summed.
+// For a row-major tensor whose dimensions `axes` are summed.
 inline SplitWalk split_walk(const Shape& shape, std::span<const std::int64_t> axes) {
   SplitWalk walk;
   std::int64_t stride = element_count(shape);

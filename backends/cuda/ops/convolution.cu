@@ -1,4 +1,4 @@
-// Convolutions by the vendor's library, with what it leaves to us: masks and the gradient of the bias.
+// Convolutions by the vendor's library, and the parts that it lacks: masks and the gradient of the bias.
 #include "backends/cuda/kernels/columns.hpp"
 #include "backends/cuda/lowering.hpp"
 #include "backends/cuda/own_products.hpp"

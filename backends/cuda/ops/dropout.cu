@@ -1,4 +1,4 @@
-// Dropout, and the mask of a step, drawn from a seed and a step count that lie in device memory.
+// Dropout, and the mask of a step, drawn from a seed and a step count in device memory.
 #include "backends/cuda/kernels/philox.hpp"
 #include "backends/cuda/lowering.hpp"
 #include "harness/core/io/philox.hpp"
@@ -18,7 +18,7 @@ struct Dropout {
   }
 };
 
-// Elements [8 b, 8 b + 8) of the mask, as draw_mask() has them.
+// Elements [8 b, 8 b + 8) of the mask, equal to those of draw_mask().
 struct DrawMask {
   const std::uint8_t* mask;
   const float* schedule;
@@ -61,7 +61,7 @@ Lowered lower_dropout(const Request& request) {
 }
 
 Lowered lower_mask(const Request& request) {
-  // As its reader has it: lowered after it.
+  // The layout of its reader, which was lowered before.
   Layout layout = request.follow({});
   if (request.offer.inputs[0].decided()) layout = layout_of(request.offer.inputs[0]);
   Lowered lowered = draft(request, layout);

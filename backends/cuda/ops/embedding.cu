@@ -1,5 +1,5 @@
-// Tables looked up by row, and their gradients: the positions of each row are gathered by a counting sort of
-// fixed order, so that a row is one sum in the order of its positions, without atomics.
+// Lookup of table rows, and the gradients. A counting sort gathers each row's positions in a fixed order, so
+// that the gradient of a row is one sum in the order of its positions, without atomics.
 #include "backends/cuda/kernels/buckets.hpp"
 #include "backends/cuda/lowering.hpp"
 

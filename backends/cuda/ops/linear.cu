@@ -6,7 +6,7 @@
 namespace assay::cuda {
 namespace {
 
-// One of many products that lie one behind the other, or the only one.
+// One of several products that are one after the other in memory, or the only product.
 MatmulSpec dense(const Request& request, std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb) {
   MatmulSpec spec = row_major_product(m, n, k, ta, tb);
   spec.operands = request.inputs[0].dtype;

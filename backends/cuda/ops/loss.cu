@@ -1,4 +1,4 @@
-// Softmax cross-entropy over rows, the mean over the batch in a fixed order, and the gradient.
+// Softmax cross-entropy over rows, the mean over the batch in a fixed order, and its gradient.
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {

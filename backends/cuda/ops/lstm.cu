@@ -1,4 +1,4 @@
-// LSTM over whole sequences, by the vendor's library or ours.
+// LSTM over whole sequences, by the vendor's library or by our own kernels.
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {

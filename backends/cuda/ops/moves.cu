@@ -1,4 +1,4 @@
-// What moves elements without touching them: concat, slice, transpose, and the reorder between layouts.
+// Ops that only move elements: concat, slice, transpose, and the conversion between layouts.
 #include "backends/cuda/kernels/walk.hpp"
 #include "backends/cuda/lowering.hpp"
 
@@ -28,7 +28,7 @@ struct Widened {
   }
 };
 
-// y in order, x where the walk says.
+// Writes y in order and reads x at the positions of the walk.
 template <typename T>
 struct Gather {
   Walk walk;

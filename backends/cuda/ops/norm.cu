@@ -1,5 +1,5 @@
-// Batch normalisation. The statistics of a channel are combined from parts of its pixels as Chan, Golub and
-// LeVeque (1979) have it, so that x is read once and no square of a mean is subtracted.
+// Batch normalisation. The statistics of a channel are combined from parts of its pixels with the formulas of
+// Chan, Golub and LeVeque (1979), so that x is read once and no square of a mean is subtracted.
 #include "backends/cuda/kernels/columns.hpp"
 #include "backends/cuda/lowering.hpp"
 
@@ -20,7 +20,7 @@ template <typename T>
 struct PartialMoments {
   Matrix matrix;
   const T* x;
-  float *means, *squares;  // (parts, channels): of a part its mean and the sum of squared differences from it
+  float *means, *squares;  // (parts, channels): a part's mean and sum of squared differences from it
   std::int64_t rows_each;
   ASSAY_HD void operator()(std::int64_t i) const {
     const std::int64_t part = i / matrix.columns, channel = i % matrix.columns;
@@ -52,7 +52,7 @@ struct Moments {
       count = all;
     }
     const float variance = sum / static_cast<float>(rows);
-    // Last of all: the new running statistics may lie over the old ones.
+    // Last: the new running statistics may share memory with the old ones.
     const float old_mean = running_mean[channel], old_variance = running_variance[channel];
     mean[channel] = middle;
     inverse_std[channel] = 1.0F / sqrtf(variance + epsilon);
@@ -67,7 +67,7 @@ struct Apply {
   Matrix matrix;
   const T *x, *residual;  // residual may be null
   const float *mean, *inverse_std, *weight, *bias;
-  const float* variance;  // of the inference, in the place of inverse_std
+  const float* variance;  // in inference, instead of inverse_std
   T* y;
   float epsilon;
   bool clipped;
@@ -124,13 +124,13 @@ Lowered lower_forward(const Request& request) {
   return lowered;
 }
 
-// What the gradient reads at one element.
+// The values that the gradient reads at one element.
 template <typename T>
 struct Above {
   const T *x, *dy, *activated, *addend;             // the last two may be null
   const float *mean, *inverse_std, *weight, *bias;  // bias may be null
   ASSAY_HD float h(std::int64_t i, std::int64_t c) const { return (widen(x[i]) - mean[c]) * inverse_std[c]; }
-  // dy with the addend, behind the ReLU.
+  // dy plus the addend, after the gradient of the ReLU.
   ASSAY_HD float total(std::int64_t i, std::int64_t c) const {
     float value = widen(dy[i]);
     if (addend != nullptr) value += widen(addend[i]);
@@ -176,7 +176,7 @@ struct TotalGradient {
     }
     dweight[c] = weighted;
     dbias[c] = sum;
-    // The sum of dx over the channel: what dy and its mean add up to is 0.
+    // The sum of dx over the channel: the terms of dy and its mean cancel.
     if (dx_sum != nullptr)
       dx_sum[c] = -weight[c] * inverse_std[c] * weighted * plain / static_cast<float>(rows);
   }
@@ -193,7 +193,7 @@ struct InputGradient {
     const float dy = above.total(i, c);
     const float mean = (dbias[c] + above.h(i, c) * dweight[c]) / static_cast<float>(matrix.rows);
     const float value = above.weight[c] * above.inverse_std[c] * (dy - mean);
-    // Last of all: results may lie over operands.
+    // Last: results may share memory with operands.
     if (dy_total != nullptr) dy_total[i] = narrow<T>(dy);
     dx[i] = narrow<T>(value);
   }

@@ -8,7 +8,7 @@
 namespace assay::cuda {
 namespace {
 
-// A thread's share: a few neighbours, so that one search of the table serves them all.
+// A thread's share: a few neighbours, so that one search of the table serves all of them.
 constexpr std::int64_t share = 4;
 
 struct Tensor {
@@ -19,10 +19,10 @@ struct Tensor {
 };
 
 // A kernel's parameters may take 32 KiB; larger nodes are updated in several launches.
-constexpr int most_tensors = 256;
+constexpr int max_tensors = 256;
 
 struct Tensors {
-  Tensor of[most_tensors];
+  Tensor of[max_tensors];
   int count;
   std::int64_t shares;
 };
@@ -90,7 +90,7 @@ Lowered lower(const Request& request) {
             t.new_moments[m] = at.out<float>(out + 1 + m);
           }
           tensors.shares += ceil_div(elements[g], share);
-          if (tensors.count < most_tensors && g + 1 < elements.size()) continue;
+          if (tensors.count < max_tensors && g + 1 < elements.size()) continue;
           for_each(stream, tensors.shares, all);
           tensors.count = 0;
           tensors.shares = 0;
@@ -131,8 +131,7 @@ Lowered lower_lazy(const Request& request) {
   const std::int64_t rows = request.in(1)[0], kept = request.in(2)[0], width = request.in(2)[1];
   lowered.kernel = make_kernel(
       [=, rule = AdamRule(request.node.attributes)](const Operands& at) {
-        // In place where the executor could give one storage; else the rows that are not touched are brought
-        // over.
+        // In place if the executor could use one storage; else the untouched rows are copied.
         constexpr std::array<std::size_t, 3> old{1, 4, 5};
         for (std::size_t r = 0; r < old.size(); ++r) {
           if (at.in<float>(old[r]) != at.out<float>(r))

@@ -6,8 +6,8 @@
 namespace assay::cuda {
 namespace {
 
-// What the forward pass keeps, row (n, t) at n * steps + t: the gates after sigmoid and tanh, the cell, and
-// the state that went into the step, as the product reads it.
+// Values kept by the forward pass, row (n, t) at n * steps + t: the gates after sigmoid and tanh, the cell,
+// and the state before the step in the form that the product reads.
 struct Reserve {
   std::int64_t gates, c, h_before, bytes;  // offsets
   explicit Reserve(const LstmSpec& s) {
@@ -47,7 +47,7 @@ struct Step {
   }
 };
 
-// The gradients of the gates before sigmoid and tanh, of one step.
+// The gradients of the gates before sigmoid and tanh in one step.
 template <typename T>
 struct StepGradient {
   std::int64_t steps, units, t;
@@ -77,7 +77,7 @@ struct StepGradient {
   }
 };
 
-// Row-major without gaps; the strides are left to the caller.
+// Row-major without gaps; the caller sets the strides.
 MatmulSpec product(const LstmSpec& s, std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb,
                    DType result) {
   MatmulSpec spec = row_major_product(m, n, k, ta, tb);
@@ -177,7 +177,7 @@ class OwnLstm final : public Lstm {
   std::unique_ptr<Matmul> of_x_, of_h_, to_h_, to_x_, to_weight_, to_recurrent_;
 };
 
-// Number i of all parameters, weight before recurrent before bias: where it lies in the packed buffer.
+// The position of parameter i in the packed buffer; weights come before recurrent weights and biases.
 struct Place {
   std::int64_t packed = 0, index = 0;
   enum class Of : std::uint8_t { weight, recurrent, bias } of = Of::weight;

@@ -1,4 +1,4 @@
-// What goes element by element: the ReLU, sums, products, casts.
+// Elementwise ops: the ReLU, sums, products, casts.
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {

@@ -1,5 +1,5 @@
-// Average and maximum pooling in either layout: a thread an element of the result. A gradient gathers from
-// the windows that hold its element, so that its sum has one order.
+// Average and maximum pooling in both layouts, with one thread per element of the result. A gradient gathers
+// from the windows that contain its element, so that the order of its sum is fixed.
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {
@@ -13,7 +13,7 @@ struct Pool {
   bool channels_last;
 };
 
-// The place of element i of an image in memory order.
+// The coordinates of element i of an image in memory order.
 struct Place {
   std::int64_t n, c, h, w;
 };
@@ -26,7 +26,7 @@ ASSAY_HD Place place_of(std::int64_t i, bool channels_last, std::int64_t channel
   return {i / (width * height * channels), i / (width * height) % channels, i / width % height, i % width};
 }
 
-// The windows along one dimension that hold `at`.
+// The windows along one dimension that contain `at`.
 struct Windows {
   std::int64_t first, end;
 };
@@ -72,7 +72,7 @@ struct AverageGradient {
   }
 };
 
-// argmax: i32, laid out as y, the number of the element that won within the plane of x.
+// argmax: i32, in the layout of y, the index of the maximum within the plane of x.
 template <typename T>
 struct Maximum {
   Pool p;
@@ -91,7 +91,7 @@ struct Maximum {
     for (std::int64_t h = top; h < bottom; ++h) {
       for (std::int64_t w = left; w < right; ++w) {
         const float here = widen(image[h * p.x.h + w * p.x.w]);
-        // A NaN wins and stays.
+        // A NaN is the maximum.
         if (!(here > largest) && !(here != here && largest == largest)) continue;
         largest = here;
         best = h * p.width + w;
@@ -140,7 +140,7 @@ Pool pool_of(const Request& request, const Shape& x, const Shape& y, Layout layo
           layout == Layout::channels_last};
 }
 
-// Of the whole op one layout: with one channel or one pixel both name the same bytes, in either strides.
+// One layout for the whole op: with one channel or one pixel, both layouts are the same bytes.
 Lowered lower_average(const Request& request) {
   const Layout layout = request.follow({0});
   Lowered lowered = draft(request, layout);
@@ -190,7 +190,7 @@ Lowered lower_maximum(const Request& request) {
 }
 
 Lowered lower_maximum_gradient(const Request& request) {
-  const Layout layout = layout_of(request.offer.inputs[1]);  // as its producer left it
+  const Layout layout = layout_of(request.offer.inputs[1]);  // as its producer chose
   Lowered lowered = draft(request, layout);
   lowered.inputs[1] = request.offer.inputs[1];
   const Stream stream = request.context.device.stream();

@@ -1,4 +1,4 @@
-// Reductions over named dimensions, and what is made of them: in two rounds of fixed order, without atomics.
+// Reductions over given dimensions, and ops made of them: in two rounds with a fixed order, without atomics.
 #include "backends/cuda/kernels/walk.hpp"
 #include "backends/cuda/lowering.hpp"
 
@@ -16,7 +16,7 @@ struct Max {
   ASSAY_TEAM static float over(const Team& team, float value) { return team.max(value); }
 };
 
-// Terms: what is summed at an offset of the whole tensor.
+// Terms: the value that is summed at an offset of the whole tensor.
 template <typename T>
 struct Element {
   const T* x;

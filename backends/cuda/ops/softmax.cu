@@ -1,4 +1,4 @@
-// Softmax over rows and its gradient: a team of threads a row.
+// Softmax over rows and its gradient: one team of threads per row.
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {
@@ -44,7 +44,7 @@ struct Rows {
   explicit Rows(const Shape& shape) : columns(shape.back()), rows(element_count(shape) / columns) {}
 };
 
-// body(T{}, at, columns) gives what for_each_row() calls.
+// body(T{}, at, columns) returns the function that for_each_row() calls.
 template <typename Body>
 Lowered lower_rows(const Request& request, const Body& body) {
   Lowered lowered = draft(request, Layout::plain);

@@ -1,4 +1,4 @@
-// Loops over runs of floats that sum up or spread out: part of the table of loops.hpp.
+// Loops that reduce runs of floats or expand to them: part of the table of loops.hpp.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Folds {
   // y = x / (1 + |x|); dx = dy / (1 + |x|)^2
   void (*softsign)(const float* x, float* y, std::int64_t n);
   void (*softsign_gradient)(const float* x, const float* dy, float* dx, std::int64_t n);
-  // bf16 to float, and back to the nearest, ties to even.
+  // bf16 to float, and back: round to nearest, ties to even.
   void (*widen)(const std::uint16_t* x, float* y, std::int64_t n);
   void (*narrow)(const float* x, std::uint16_t* y, std::int64_t n);
 };

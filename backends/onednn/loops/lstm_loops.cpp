@@ -3,7 +3,7 @@
 
 namespace assay::onednn {
 
-// Of the instruction set that the other loops chose, and its products of bf16.
+// For the instruction set that the other loops chose, with its products of bf16.
 const LstmLoops& lstm_loops(bool narrow) {
 #if defined(__x86_64__)
   if (narrow && multiplies_bf16()) return lstm_avx512_bf16;

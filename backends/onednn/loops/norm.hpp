@@ -1,5 +1,5 @@
 // The passes of batch norm over the pixels of one block of channels of one image, compiled like loops.hpp's.
-// A block has `lanes` channels that lie next to each other: 16, or 1 where the layout has no such blocks.
+// A block has `lanes` channels that are next to each other: 16, or 1 if the layout has no such blocks.
 // Single-threaded.
 #pragma once
 
@@ -7,29 +7,30 @@
 
 namespace assay::onednn {
 
-// Where the pixels lie: `pixels` of them, `stride` elements apart.
+// The positions of the pixels: `pixels` of them, `stride` elements apart.
 struct NormRun {
   std::int64_t pixels, stride;
 };
 
-// Of the channels of a block. `pivot` is near the mean: sums of differences from it do not cancel.
+// Sums over the channels of a block. `pivot` is near the mean, so sums of differences from it do not cancel.
 struct NormSums {
   const float* pivot;
   double *sum, *squares;  // of x - pivot; added to
 };
 
-// y = (x - mean) * scale + bias [+ residual] [, not below 0]
+// y = (x - mean) * scale + bias [+ residual] [, then max(y, 0)]
 struct NormApply {
   const float *mean, *scale, *bias;
   bool relu;
 };
 
-// dy is (dy [+ addend]), 0 where [activated <= 0] or [recompute: what NormApply gives is <= 0].
+// The dy used is (dy [+ addend]), set to 0 where [activated <= 0] or [recompute: the result of NormApply <=
+// 0].
 struct NormGradient {
   const float *mean, *scale, *bias;  // scale = weight * inverse_std, bias for `recompute`
   bool recompute;
 };
-// Added to: of dy, and of dy * (x - mean).
+// The sums of dy and of dy * (x - mean) are added to these.
 struct NormGradientSums {
   double *dy, *product;
 };
@@ -39,15 +40,15 @@ struct NormGradientApply {
   double* dx_sum;
 };
 
-// Of elements T: float, or the bits of bfloat16. Null operands are absent.
+// For elements T: float, or the bits of bfloat16. Null operands are absent.
 template <typename T>
 struct NormLoops {
   void (*sums)(const NormRun&, const NormSums&, const T* x);
   void (*apply)(const NormRun&, const NormApply&, const T* x, const T* residual, T* y);
-  // dy_total may be null, or lie over dy, addend or activated.
+  // dy_total may be null, or share memory with dy, addend or activated.
   void (*gradient_sums)(const NormRun&, const NormGradient&, const NormGradientSums&, const T* x, const T* dy,
                         const T* addend, const T* activated, T* dy_total);
-  // dx may lie over any operand.
+  // dx may share memory with any operand.
   void (*gradient_apply)(const NormRun&, const NormGradient&, const NormGradientApply&, const T* x,
                          const T* dy, const T* addend, const T* activated, T* dx);
 };
@@ -57,7 +58,7 @@ struct NormTable {
   NormLoops<std::uint16_t> bf16_block, bf16_single;
 };
 
-// The best that this CPU has.
+// The loops of the best instruction set of this CPU.
 const NormTable& norm_loops();
 
 extern const NormTable norm_x86_64;

@@ -77,7 +77,7 @@ void Composition::binary(algorithm kind, const Term& a, const Term& b, const Ter
   run<dnnl::binary>(chosen, {{DNNL_ARG_SRC_0, a}, {DNNL_ARG_SRC_1, b}, {DNNL_ARG_DST, to}});
 }
 
-// Its binary with scaled operands: the primitive named sum has no vectorised implementation in f32.
+// Uses binary with scaled operands: the primitive named sum has no vectorised implementation in f32.
 void Composition::sum(float scale_of_a, const Term& a, float scale_of_b, const Term& b, const Term& to) {
   dnnl::primitive_attr scaled = attributes();
   scaled.set_scales_mask(DNNL_ARG_SRC_0, 0);
@@ -93,7 +93,7 @@ void Composition::sum(float scale_of_a, const Term& a, float scale_of_b, const T
 }
 
 void Composition::reduce(algorithm kind, const Term& from, const Term& to) {
-  if (from.desc.get_dims() == to.desc.get_dims()) return reorder(from, to);  // oneDNN wants one to differ
+  if (from.desc.get_dims() == to.desc.get_dims()) return reorder(from, to);  // reduction must change one
   const auto chosen = ASSAY_ONEDNN(
       dnnl::reduction::primitive_desc(engine(), kind, from.desc, to.desc, 0.0F, 0.0F, attributes()));
   run<dnnl::reduction>(chosen, {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, to}});

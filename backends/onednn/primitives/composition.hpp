@@ -1,4 +1,4 @@
-// A node computed by several oneDNN primitives, one after another, with values of its own between them.
+// A node computed by several oneDNN primitives, one after another, with intermediate values.
 #pragma once
 
 #include <initializer_list>
@@ -11,7 +11,7 @@
 
 namespace assay::onednn {
 
-// A value of a composition: where it is, and how its elements lie there.
+// A value of a composition: its place and its layout.
 struct Term {
   enum class Place : std::uint8_t { input, output, scratch, constant };
 
@@ -26,7 +26,7 @@ struct Term {
 };
 
 // The primitives run in the order of the calls. Made for one lowering; borrows the request. Throws
-// Unsupported where oneDNN has no implementation.
+// Unsupported if oneDNN has no implementation.
 class Composition {
  public:
   explicit Composition(const Request& request) : request_(request) {}
@@ -35,9 +35,9 @@ class Composition {
   static Term output(std::size_t o, const Desc& desc, std::int64_t offset = 0);
   // A part of the node's scratch.
   Term temporary(const Desc& desc);
-  // Made now and read by each step.
+  // A constant, made now and read by each step.
   Term zeros(const Desc& desc) const;
-  // As zeros, of one element.
+  // A constant of one element.
   Term constant(float value, const Desc& one) const;
 
   void eltwise(dnnl::algorithm kind, const Term& from, const Term& to, float alpha = 0, float beta = 0);
@@ -45,14 +45,14 @@ class Composition {
   void binary(dnnl::algorithm kind, const Term& a, const Term& b, const Term& to);
   // to = scale a + scale b. `to` may be a.
   void sum(float scale_of_a, const Term& a, float scale_of_b, const Term& b, const Term& to);
-  // `to` has 1 instead of the dimensions that are reduced.
+  // `to` has 1 instead of the reduced dimensions.
   void reduce(dnnl::algorithm kind, const Term& from, const Term& to);
   // Converts, reorders or copies.
   void reorder(const Term& from, const Term& to);
-  // As reorder; where `from` has 1 instead of a dimension of `to`, it is repeated. `from` is row-major.
+  // Like reorder, but dimensions of `to` for which `from` has 1 are repeated. `from` is row-major.
   void repeat(const Term& from, const Term& to);
   void fill(float value, const Term& to);
-  // The term itself if it is f32, else a copy that is.
+  // The term itself if it is f32, else an f32 copy.
   Term widened(const Term& term);
 
   template <typename Primitive>
@@ -65,11 +65,11 @@ class Composition {
            const std::vector<std::pair<int, Term>>& arguments) {
     add(ASSAY_ONEDNN(Primitive(chosen)), chosen.scratchpad_desc(), arguments);
   }
-  // A part that oneDNN has no primitive for: bound as the node's kernel is.
+  // A part for which oneDNN has no primitive: bound like the node's kernel.
   void run(std::unique_ptr<Kernel> part) { parts_.push_back(std::move(part)); }
 
   dnnl::engine& engine() const { return request_.context.engine; }
-  // Gives the kernel and its scratch to the lowering.
+  // Moves the kernel and its scratch to the lowering.
   void finish(Lowered& lowered);
 
  private:
@@ -81,7 +81,7 @@ class Composition {
   std::vector<std::unique_ptr<Kernel>> parts_;
 };
 
-// A lowering whose operands and results are all row-major, but for those that are opaque.
+// A lowering whose operands and results are all row-major, except opaque ones.
 Lowered row_major_draft(const Request& request);
 // `shape` with 1 instead of each of `axes`, row-major.
 Desc with_ones(const TensorType& type, std::span<const std::int64_t> axes);

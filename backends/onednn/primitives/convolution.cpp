@@ -1,4 +1,4 @@
-// Convolution and average pooling as oneDNN's documentation has them: every format is the primitive's choice.
+// Convolution and average pooling as in oneDNN's documentation: the primitive chooses every format.
 #include "backends/onednn/convolution.hpp"
 
 #include "backends/onednn/pool_gradient.hpp"
@@ -25,8 +25,8 @@ Lowered lower_weight_gradient(const Request& request) {
                                      any_format(request.inputs[0], request.outputs[0], request.inputs[1]));
 }
 
-// In blocks of channels, as convolutions lie: the primitive does not choose, and what it reads comes from a
-// flattened image in row-major order, which it is slow in.
+// In blocks of channels, as for convolutions. This primitive does not choose a format, and its operand comes
+// from a flattened image in row-major order, in which it is slow.
 Lowered lower_average_pool_gradient(const Request& request) {
   const TensorType& dx = request.outputs[0];
   const Tag blocks = dnnl_get_effective_cpu_isa() >= dnnl_cpu_isa_avx512_core ? Tag::nChw16c : Tag::nChw8c;

@@ -1,6 +1,6 @@
-// Softmax with cross-entropy: oneDNN's softmax. It has no primitive that picks the element of a label: two loops
-// over the rows do that, and take the logarithm of what they pick. (The logarithm of oneDNN's softmax_log is
-// off by 3e-6.)
+// Softmax with cross-entropy: oneDNN's softmax. oneDNN has no primitive that picks the element of a label:
+// two loops over the rows do that and take the logarithm of the element. (The logarithm of oneDNN's
+// softmax_log is off by 3e-6.)
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,7 +13,7 @@ namespace {
 
 using dnnl::algorithm;
 
-// The mean of -log(probability of the label). A row whose label is out of range counts nothing.
+// The mean of -log(probability of the label). A row whose label is out of range adds nothing.
 class MeanOfLabels final : public Kernel {
  public:
   // probabilities: the result 1, or a part of the scratch.
@@ -38,7 +38,7 @@ class MeanOfLabels final : public Kernel {
   }
 
  private:
-  // The logarithm of a label's probability. One that underflows is computed from the largest logit's.
+  // The logarithm of a label's probability. If that underflows, it is computed from the largest logit's.
   double logarithm(std::int64_t row, std::int64_t label) const {
     const auto probability = static_cast<double>(probabilities_[row + label]);
     if (probability >= static_cast<double>(std::numeric_limits<float>::min())) return std::log(probability);
@@ -71,7 +71,7 @@ Lowered lower_forward(const Request& request) {
   return lowered;
 }
 
-// Takes the share of a row from the element of its label.
+// Subtracts the share of a row from the element of its label.
 class TakeFromLabels final : public Kernel {
  public:
   explicit TakeFromLabels(const Shape& shape) : rows_(shape[0]), classes_(shape[1]) {}

@@ -1,7 +1,7 @@
-// oneDNN's LSTM, forward and backward. Sequences are taken step by step (tnc), as its documentation has them:
-// oneDNN 3.2 reads outside of sequences in ntc when it sums the gradient of a weight. The states before the
-// first step are given as zeros: without them its gradient of the recurrent weight is wrong. The contract's
-// weights (4H, I) are its ldgoi and are reordered into the primitive's own formats within the step.
+// oneDNN's LSTM, forward and backward. Sequences are in tnc (step by step), as in its documentation: in ntc,
+// oneDNN 3.2 reads outside of the sequences when it sums the gradient of a weight. The states before the
+// first step are passed as zeros: without them the gradient of the recurrent weight is wrong. The contract's
+// weights (4H, I) are oneDNN's ldgoi and are reordered into the primitive's own formats in each step.
 #include "backends/onednn/primitives/composition.hpp"
 #include "backends/onednn/primitives/ops.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t alignment = 64;
 constexpr auto left_to_right = dnnl::rnn_direction::unidirectional_left2right;
 
-// How the tensors of one layer lie for oneDNN, f32 in the backward pass but for the operands of the products.
+// oneDNN's layouts of one layer's tensors: f32 in the backward pass, except the operands of products.
 struct Layer {
   std::int64_t samples, steps, features, units;
   bool last;
@@ -29,7 +29,7 @@ struct Layer {
   Desc all_h(DType type) const { return with_tag({type, {steps, samples, units}}, Tag::tnc); }
   // h or c of one step.
   Desc state(DType type) const { return with_tag({type, {1, 1, samples, units}}, Tag::ldnc); }
-  // After the last step; none where nobody asks.
+  // After the last step; empty if it is not needed.
   Desc end(DType type) const { return last ? state(type) : Desc(); }
   Desc weight(DType type, std::int64_t rows, Tag tag) const {
     return with_tag({type, {1, 1, rows, 4, units}}, tag);
@@ -44,7 +44,7 @@ struct Layer {
   }
 };
 
-// Where the parts of a reserve are: what oneDNN's backward primitive reads of the forward one.
+// The offsets of the parts of a reserve: the values of the forward primitive that the backward one reads.
 struct Reserve {
   Desc workspace, all_h, h, c, bias;
   std::int64_t bytes = 0;
@@ -74,7 +74,7 @@ struct Reserve {
 // The format of a graph's sequences (N, T, I) whose bytes are those of tnc.
 Format by_steps(const TensorType& type) { return to_format(with_tag(type, Tag::bac)); }
 
-// Operand i, a weight (4H, rows), in the format that the primitive chose.
+// Returns operand i, a weight (4H, rows), in the format that the primitive chose.
 Term weight_in(Composition& steps, const Layer& layer, std::size_t i, std::int64_t rows, const Desc& chosen) {
   const Term weight = steps.temporary(chosen);
   steps.reorder(steps.input(i, layer.weight(layer.dtype, rows, Tag::ldgoi)), weight);
@@ -92,7 +92,7 @@ Lowered lower_forward(const Request& request) {
   const auto chosen = layer.forward(
       steps.engine(), training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference);
   const Reserve kept(layer, chosen);
-  // A part of the reserve. Inference keeps nothing: there it is the result, or scratch.
+  // A part of the reserve. Inference has no reserve: then it is the result, or scratch.
   const auto place = [&](const Desc& desc, std::int64_t at, bool is_result) {
     if (training) return steps.output(1, desc, at);
     return is_result ? steps.output(0, desc) : steps.temporary(desc);
@@ -125,14 +125,15 @@ Lowered lower_forward(const Request& request) {
   return lowered;
 }
 
-// Result o, a weight's gradient (4H, rows): oneDNN adds to what it finds, in a format of its own.
+// Result o, a weight's gradient (4H, rows): oneDNN adds to the existing values, in its own format.
 Term weight_gradient_term(Composition& steps, const Desc& chosen) {
   const Term gradient = steps.temporary(chosen);
   steps.fill(0, gradient);
   return gradient;
 }
 
-// Operands x, weight, recurrent_weight, reserve, dy; results dweight, drecurrent_weight, dbias, dx (optional).
+// Operands x, weight, recurrent_weight, reserve, dy; results dweight, drecurrent_weight, dbias, dx
+// (optional).
 Lowered lower_gradient(const Request& request) {
   const Layer layer(request);
   Lowered lowered = row_major_draft(request);

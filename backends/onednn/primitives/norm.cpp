@@ -1,5 +1,5 @@
-// Batch normalisation: oneDNN's primitive, and element-by-element primitives over the channels for what the
-// graph keeps: 1 / sqrt(variance + epsilon) and the running statistics.
+// Batch normalisation: oneDNN's primitive, and elementwise primitives over the channels for the values that
+// the graph keeps: 1 / sqrt(variance + epsilon) and the running statistics.
 #include "backends/onednn/primitives/composition.hpp"
 #include "backends/onednn/primitives/ops.hpp"
 
@@ -11,7 +11,7 @@ using dnnl::normalization_flags;
 
 const auto affine = normalization_flags::use_scale | normalization_flags::use_shift;
 
-// The format that x has: the primitive takes each.
+// The format of x: the primitive accepts any.
 Desc images_of(const Request& request) {
   return request.settled(0) ? request.input_desc(0) : row_major(request.inputs[0]);
 }
@@ -75,7 +75,7 @@ Lowered lower_gradient(const Request& request) {
   Lowered lowered = row_major_draft(request);
   lowered.inputs[0] = lowered.inputs[4] = lowered.outputs[0] = to_format(x);
   Composition steps(request);
-  // The variance with the epsilon in it: the primitive is made with an epsilon of 0.
+  // The variance plus epsilon: the primitive is made with an epsilon of 0.
   const Term variance = steps.temporary(channel);
   steps.eltwise(algorithm::eltwise_pow, steps.input(3, channel), variance, 1, -2);
   const auto hint = forward(request, dnnl::prop_kind::forward_training, x, 0, affine);

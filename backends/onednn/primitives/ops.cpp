@@ -5,7 +5,7 @@
 namespace assay::onednn::primitives {
 namespace {
 
-// Ops whose lowering in the other modes is one primitive of oneDNN as well, once nothing is fused into it.
+// Ops whose lowering in the other modes is also one oneDNN primitive, if nothing is fused into it.
 constexpr std::array shared{"add",
                             "average_pool",
                             "cast",
@@ -30,8 +30,8 @@ constexpr std::array shared{"add",
                             "tanh_gradient",
                             "transpose"};
 
-// Ops that oneDNN has no primitive for: the loops of the other modes. Of softmax_cross_entropy and its
-// gradient only the choice of a row's label; see loss.cpp.
+// Ops for which oneDNN has no primitive: the loops of the other modes. In softmax_cross_entropy and its
+// gradient, only the choice of a row's label is a loop; see loss.cpp.
 constexpr std::array outside{"dense_rows",
                              "dropout_mask",
                              "embedding",

@@ -1,4 +1,4 @@
-// The ops that mode primitives lowers in its own way: each to primitives of oneDNN, in the formats that they
+// The ops that mode primitives lowers in its own way: each to oneDNN primitives, in the formats that these
 // choose (format_tag::any).
 #pragma once
 
@@ -17,9 +17,9 @@ std::span<const OpEntry> loss_ops();
 std::span<const OpEntry> lstm_ops();
 std::span<const OpEntry> optimizer_ops();
 
-// Null where this mode does not have the op.
+// Null if this mode does not have the op.
 const OpEntry* find_entry(std::string_view op);
-// Whether the op is computed by a loop of ours, in whole or in part: oneDNN has no primitive for it.
+// Whether our own loop computes the op, or a part of it, because oneDNN has no primitive for it.
 bool is_outside_of_library(std::string_view op);
 
 }  // namespace assay::onednn::primitives

@@ -1,6 +1,6 @@
-// SGD, RMSprop and Adam, tensor by tensor, of oneDNN's element-by-element primitives. A parameter
-// stays in the format that its layer chose: to these primitives its storage is one row of floats, padding
-// (which is zero and stays so) included.
+// SGD, RMSprop and Adam, tensor by tensor, made of oneDNN's elementwise primitives. A parameter keeps the
+// format that its layer chose: these primitives see its storage as one row of floats, including padding,
+// which is zero and stays zero.
 #include "backends/onednn/adam_step.hpp"
 #include "backends/onednn/primitives/composition.hpp"
 #include "backends/onednn/primitives/ops.hpp"
@@ -10,9 +10,9 @@ namespace {
 
 using dnnl::algorithm;
 
-// A parameter with what belongs to it.
+// A parameter with its gradient and moments.
 struct Group {
-  Term parameter, gradient;  // the gradient with the decayed weight in it
+  Term parameter, gradient;  // the gradient includes weight decay
   std::vector<Term> moments;
   Term new_parameter;
   std::vector<Term> new_moments;

@@ -1,4 +1,4 @@
-// What oneDNN has no primitive of its own for, composed of element-by-element ones and reorders.
+// Ops for which oneDNN has no primitive, composed of elementwise primitives and reorders.
 #include "backends/onednn/primitives/composition.hpp"
 #include "backends/onednn/primitives/ops.hpp"
 
@@ -35,7 +35,7 @@ Lowered lower_softsign_gradient(const Request& request) {
   return lowered;
 }
 
-// Operands x, mask: the mask is multiplied with, in the order in which x lies if that is an image's.
+// Operands x, mask: multiplies by the mask, in the order of x if x is an image.
 Lowered lower_dropout(const Request& request) {
   const Tag tag = request.settled(0) ? image_tag(request.input_desc(0)) : Tag::undef;
   const auto laid = [&](const TensorType& type) {

@@ -1,4 +1,4 @@
-// Reductions, dot and normalise: oneDNN's reduction and matmul, and element-by-element primitives.
+// Reductions, dot and normalise: oneDNN's reduction and matmul, and elementwise primitives.
 #include <limits>
 
 #include "backends/onednn/primitives/composition.hpp"
@@ -32,7 +32,7 @@ Lowered lower_reduce(const Request& request) {
   return lowered;
 }
 
-// Operands dy, x and y: the elements that are the maximum share dy.
+// Operands dy, x and y: the elements that equal the maximum share dy.
 void share_maximum(const Request& request, Composition& steps, const Desc& kept) {
   const TensorType wide{DType::f32, request.outputs[0].shape};
   const Term is_maximum = steps.temporary(row_major(wide));

@@ -1,4 +1,4 @@
-"""The contract of a Python backend: whole program in, something that steps out."""
+"""The contract of a Python backend: it takes a whole program and returns an object that runs steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .tensors import Tensors
 
 @dataclass(frozen=True)
 class Info:
-    """Who the backend is, and what was observed of its settings."""
+    """The backend's name and version, its libraries, and its observed settings."""
 
     name: str
     version: str
@@ -65,7 +65,7 @@ class Cell:
 
     @property
     def memory_fraction(self) -> float | None:
-        """Share of the device's memory that may be taken; None: not asked."""
+        """Share of the device's memory that the backend may use; None: no limit was requested."""
         return self.request.get("memory_fraction")
 
     @property
@@ -92,18 +92,18 @@ class Cell:
 class Adapter(ABC):
     """One compiled program with its memory and its state. Used from one thread.
 
-    Arrays are float32 in the contract's layout, inputs int32 where they are tokens; labels are int32. Raise
-    Unsupported for "no", MemoryError when there is none left, anything else for a failure.
+    Arrays are float32 in the contract's layout; inputs that are tokens, and labels, are int32. Raise
+    Unsupported for "no", MemoryError if memory runs out, any other exception for a failure.
     """
 
     @classmethod
     @abstractmethod
     def info(cls, cell: Cell) -> Info:
-        """Say who this is, before anything is compiled."""
+        """Describe the backend, before anything is compiled."""
 
     @classmethod
     def of(cls, program: Program) -> type[Adapter]:
-        """Say which adapter runs this program: for single ops a backend has one of its own."""
+        """Return the adapter class for this program: a backend has another one for single ops."""
         if program.is_op:
             raise Unsupported(f"[{program.training.name}] this backend does not run single ops")
         return cls
@@ -114,7 +114,7 @@ class Adapter(ABC):
 
     @abstractmethod
     def set_state(self, tensors: Tensors) -> None:
-        """Set parameters, running statistics and moments; those not named start anew."""
+        """Set parameters, running statistics and moments; reset those that are not named."""
 
     @abstractmethod
     def state(self) -> Tensors:
@@ -122,9 +122,9 @@ class Adapter(ABC):
 
     @abstractmethod
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
-        """Keep a copy of a batch as number `slot`, in whatever layout step() reads.
+        """Keep a copy of a batch as number `slot`, in any layout that step() reads.
 
-        Of a single op `inputs` holds all operands: Graph.unpack() takes them apart; `labels` mean nothing.
+        For a single op, `inputs` holds all operands, which Graph.unpack() separates; `labels` are unused.
         """
 
     @abstractmethod
@@ -137,62 +137,63 @@ class Adapter(ABC):
 
     @abstractmethod
     def loss(self) -> float:
-        """Mean loss of the last step; synchronises."""
+        """Return the mean loss of the last step; synchronises."""
 
     @abstractmethod
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
-        """Inference-mode logits (B, classes) with the present state, which stays as it is."""
+        """Return inference-mode logits (B, classes) for the present state, without changing it."""
 
     def supply_masks(self, masks: Tensors) -> None:
-        """Dropout takes these (u8, 1 kept, by name) from the next step on; empty: it draws again."""
+        """Use these masks (u8, 1 kept, by name) for dropout from the next step on; empty: draw again."""
         if masks:
             raise Unsupported("[dropout] this backend takes no masks")
 
     def draw_masks(self, slot: int) -> Tensors:
-        """Which elements the training program keeps when it draws, on a staged batch; the state may change.
+        """Return which elements the training program keeps when it draws, on a staged batch.
 
-        u8 by the mask's name: 1 kept, 0 dropped, 255 where it cannot be told. Each call draws anew.
+        The state may change. u8 by the mask's name: 1 kept, 0 dropped, 255 unknown. Each call draws again.
         """
-        raise Unsupported("[dropout] this backend does not tell its masks")
+        raise Unsupported("[dropout] this backend does not report its masks")
 
     def results(self) -> Tensors:
-        """What the last step computed; synchronises.
+        """Return the results of the last step; synchronises.
 
-        Of a network in task infer its "logits". Of a single op by the names of the graph's outputs, and for
-        task train "gradient/<input>" for each of program.differentiated.
+        For a network in task infer: "logits". For a single op: the graph's outputs by name, and in task
+        train "gradient/<input>" for each name in program.differentiated.
         """
-        raise Unsupported("[infer] this backend does not give what an inference computed")
+        raise Unsupported("[infer] this backend does not return the results of an inference")
 
     @property
     def own_loop(self) -> bool:
-        """Whether it trains by train(), in a loop of the framework's own."""
+        """Whether train() runs the steps, in the framework's own loop."""
         return False
 
     def train(self, loop: Loop, samples: Samples | None) -> None:
         """Run all steps, each between loop.begin_step() and loop.end_step().
 
-        On staged batches, on those of the batch library, or where there are samples by its own loader.
+        The batches are the staged ones, those of the batch library, or, if samples are given, those of the
+        framework's own loader.
         """
         raise NotImplementedError("step() is called instead")
 
     def loader(self, samples: Samples) -> Iterable[Any]:
-        """Give one pass over the samples in whole batches by the framework's own loader, in its own order.
+        """Return one pass over the samples, in whole batches, by the framework's own loader in its own order.
 
-        Called in each epoch with the same samples: build the loader in the first, as users do.
+        Called in each epoch with the same samples: build the loader in the first epoch, as users do.
         """
         raise Unsupported("[native] this backend has no loader of its own")
 
     def take(self, batch: Any) -> None:
-        """Let what the own loader gave be slot 0."""
+        """Make a batch of the own loader slot 0."""
         raise Unsupported("[native] this backend has no loader of its own")
 
     def close(self) -> None:  # noqa: B027 - most adapters start no processes
         """End the processes that the own loader started; called after the steps, and before the end."""
 
     def memory(self) -> dict[str, int]:
-        """Bytes by name."""
+        """Return bytes by name."""
         return {}
 
     def settings(self) -> dict[str, str]:
-        """What was observed after compiling and running."""
+        """Return the settings observed after compiling and running."""
         return {}

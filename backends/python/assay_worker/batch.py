@@ -55,7 +55,7 @@ SIGNATURES = {
 
 
 def library_path() -> Path:
-    """Where the conductor says it is, else where a build or an installation has it."""
+    """Return the path from the conductor, or else the path in a build or an installation."""
     if given := os.environ.get("ASSAY_BATCH_LIBRARY"):
         return Path(given)
     # Not resolved: a build has a link to the backend's folder in its source.
@@ -68,7 +68,7 @@ def library_path() -> Path:
         if path.exists():
             return path
     raise OSError(
-        f"the batch library is not there: set ASSAY_BATCH_LIBRARY; tried {', '.join(map(str, tried))}"
+        f"the batch library is missing: set ASSAY_BATCH_LIBRARY; tried {', '.join(map(str, tried))}"
     )
 
 
@@ -79,7 +79,7 @@ def load_library(path: Path) -> ctypes.CDLL:
         function.restype, function.argtypes = result, arguments
     if (version := library.assay_api_version()) != API:
         raise OSError(
-            f"{path} has version {version} of the batch interface, this worker knows {API}: build it anew"
+            f"{path} has version {version} of the batch interface, this worker knows {API}: build it again"
         )
     return library
 
@@ -89,7 +89,7 @@ def _floats(array: np.ndarray) -> ctypes._Pointer[c_float]:
 
 
 class Session:
-    """One open cell folder. Failures are RuntimeErrors in the library's own words. Belongs to one thread."""
+    """One open cell folder. A failure is a RuntimeError with the library's message. Belongs to one thread."""
 
     def __init__(self, cell_folder: Path, library: Path | None = None) -> None:
         self._lib = load_library(library or library_path())
@@ -100,7 +100,7 @@ class Session:
         self._must(self._lib.assay_get_layout(self._handle, byref(self.layout)))
         rows = self._lib.assay_schedule(self._handle)
         count = self.layout.schedule_rows
-        # Python floats once, so that a step of the loop takes a list's element and nothing more.
+        # Converted to Python floats once, so that a step only reads a list element.
         self.schedule: list[tuple[float, int]] = []
         if rows and count:
             table = np.ctypeslib.as_array(rows, (count, 2))
@@ -127,7 +127,7 @@ class Session:
         self._must(self._lib.assay_read_resident(self._handle, slot, *self._buffers))
 
     def next_batch(self) -> int:
-        """Fill `inputs` and `labels` with the next batch; its true samples."""
+        """Fill `inputs` and `labels` with the next batch; return its number of samples without padding."""
         return self._must(self._lib.assay_next_batch(self._handle, *self._buffers))
 
     def next_block(self) -> Block:
@@ -144,7 +144,7 @@ class Session:
     def add_logits(self, logits: np.ndarray) -> None:
         logits = np.ascontiguousarray(logits, np.float32)
         if logits.shape != (self.layout.batch, self.layout.classes):
-            raise ValueError(f"logits {logits.shape}: {(self.layout.batch, self.layout.classes)} is asked")
+            raise ValueError(f"logits {logits.shape}: expected {(self.layout.batch, self.layout.classes)}")
         self._must(self._lib.assay_add_logits(self._handle, _floats(logits)))
 
     def progress(self) -> tuple[int, int]:

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def images_to_theirs(batch: np.ndarray) -> np.ndarray:
-    """NCHW to NHWC; anything else as it is."""
+    """Change NCHW to NHWC; return any other array unchanged."""
     return np.transpose(batch, (0, 2, 3, 1)) if batch.ndim == 4 else batch
 
 
@@ -19,10 +19,10 @@ def images_to_ours(batch: np.ndarray) -> np.ndarray:
 
 @dataclass
 class ChannelsLast:
-    """Translates parameters, their gradients and their moments between the contract's layout and theirs."""
+    """Converts parameters, gradients and moments between the contract's layout and the framework's."""
 
-    as_it_is: set[str] = field(default_factory=set)  # parameters that both lay out alike
-    # Weights that multiply an image which is flattened as (H, W, C): its (C, H, W).
+    as_it_is: set[str] = field(default_factory=set)  # parameters with the same layout in both
+    # For weights that multiply an image flattened as (H, W, C): the image's (C, H, W).
     rows: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def to_theirs(self, name: str, array: np.ndarray) -> np.ndarray:

@@ -1,14 +1,14 @@
-"""The environment variables that decide how a framework computes."""
+"""The environment variables that control how a framework computes."""
 
 from __future__ import annotations
 
 import os
 
-PLACE = "_DIR"  # the end of a variable that names a folder: it differs from fork to fork and changes no speed
+PLACE = "_DIR"  # suffix of variables that name a folder: they differ between forks and do not affect speed
 
 
 def variables(*prefixes: str) -> dict[str, str]:
-    """Return the variables of this process whose names begin with one of the prefixes, sorted by name."""
+    """Return the variables of this process that begin with one of the prefixes, sorted by name."""
     return {
         name: value
         for name, value in sorted(os.environ.items())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 class Unsupported(Exception):
-    """The backend cannot, as opposed to failed: "[convolution] stride 3 has no kernel here"."""
+    """The backend cannot do it, which is not a failure: "[convolution] stride 3 has no kernel here"."""
 
 
 class Unavailable(Exception):
-    """What the backend needs is not on this machine: "PyTorch finds no CUDA device"."""
+    """This machine lacks something that the backend needs: "PyTorch finds no CUDA device"."""

@@ -1,4 +1,4 @@
-"""What the command verify writes: docs/reference/protocol.md, "The exam"."""
+"""The results of the command verify: docs/reference/protocol.md, "The exam"."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from .program import Program
 from .tensors import Tensors, read_tensors, write_tensors
 from .trainer import stage_resident
 
-UNKNOWN = 255  # in a mask: nobody can tell
+UNKNOWN = 255  # in a mask: whether the element is kept cannot be known
 
 
 @dataclass(frozen=True)
 class Feeds:
-    """What the conductor laid into check/ of the cell folder."""
+    """The files that the conductor put into check/ of the cell folder."""
 
     state: Tensors
     samples: np.ndarray  # f32 or i32: those of batch 0, then those of batch 1, ...
     labels: np.ndarray  # i32, of each sample
     schedule: list[list[float]]  # (1 + k, 2): learning rate, step count
     masks: Tensors  # u8 by the mask's name, a row for each distinct sample of a batch; none without dropout
-    extreme: Tensors  # what replaces tensors of the state for the step with an extreme logit
+    extreme: Tensors  # tensors that replace those of the state in the step with an extreme logit
     distinct: int  # samples in each batch
     row_of: np.ndarray  # the sample of each row, counted within its batch
     slots: list[int]  # of each batch
-    continuation: dict[str, float] | None  # seconds, fewest, most; None: none is asked
+    continuation: dict[str, float] | None  # seconds, fewest, most; None: not requested
     loader: dict[str, float] | None  # seconds, steps, batches; None: the framework's own loader is not used
-    replay: list[int] | None  # after which steps of the run its loss is asked; None: it is not replayed
+    replay: list[int] | None  # the steps of the run whose loss is compared; None: no replay
 
     @property
     def batches(self) -> range:
         return range(len(self.slots))
 
     def batch(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """Give the rows of a batch; the further rows of one sample are off by a rounding here and there."""
+        """Return the rows of a batch. Repeated rows of a sample differ from the first by a few roundings."""
         rows = number * self.distinct + self.row_of
         inputs, labels = self.samples[rows], self.labels[rows]
         if inputs.dtype == np.float32 and len(rows) > self.distinct:
@@ -86,7 +86,7 @@ def read_feeds(cell_folder: Path) -> Feeds:
 
 
 class Staged:
-    """The exam's batches in an adapter's slots: staged when another one lies there."""
+    """The exam's batches in an adapter's slots: a batch is staged if the slot has another one."""
 
     def __init__(self, adapter: Adapter, feeds: Feeds) -> None:
         self._adapter, self._feeds = adapter, feeds
@@ -100,7 +100,7 @@ class Staged:
         return slot
 
     def stage_all(self) -> None:
-        """Stage as many as there are slots for: steps follow each other without a staging between."""
+        """Stage as many batches as there are slots, so that no step has to wait for staging."""
         for batch in self._feeds.batches:
             self.slot_of(batch)
 
@@ -113,15 +113,15 @@ def sit(
     cell_folder: Path,
     open_session: Callable[[Path], Session] = Session,
 ) -> None:
-    """Write results/verify.safetensors; the state and the slots afterwards are the exam's.
+    """Write results/verify.safetensors. Afterwards the state and the slots are those of the exam.
 
-    last_step: number of the last step that ran, which left the state and batches in the slots; None where
-    nothing ran. open_session: what gives the resident batches of the run to a replay.
+    last_step: number of the last step that ran, which left the state and batches in the slots; None if
+    nothing ran. open_session: opens the session with the resident batches of the run, for a replay.
     """
     feeds = read_feeds(cell_folder)
     answers: Tensors = {}
     if feeds.continuation is not None:
-        # Where each step is given its batch, a loop of the framework's own may have left none.
+        # If each step is given its batch, a framework's own loop may have left none in the slots.
         if last_step is None or set(feeds.slots) == {0}:
             Staged(adapter, feeds).stage_all()
         answers |= _continuation(adapter, feeds, feeds.continuation, (last_step or 0) + 1)
@@ -144,7 +144,7 @@ def sit(
 
 
 def _results(adapter: Adapter, staged: Staged, feeds: Feeds, is_op: bool) -> Tensors:
-    """What the timed step computed on each batch, one behind the other."""
+    """The results of the timed step on each batch, one after the other."""
     found: dict[str, list[np.ndarray]] = {}
     for batch in feeds.batches:
         adapter.step(staged.slot_of(batch), 0.0, batch + 1)
@@ -164,7 +164,7 @@ def _training(adapter: Adapter, staged: Staged, feeds: Feeds, program: Program) 
     }
 
     def step(row: int) -> None:
-        """Row 0 of the schedule is a step on the first batch; the others go through all of them."""
+        """Row 0 of the schedule is a step on the first batch; the other rows cycle through all batches."""
         learning_rate, number = feeds.schedule[row]
         batch = 0 if row == 0 else (row - 1) % len(feeds.slots)
         adapter.step(staged.slot_of(batch), learning_rate, int(number))
@@ -192,10 +192,10 @@ def _training(adapter: Adapter, staged: Staged, feeds: Feeds, program: Program) 
 
 
 def _continuation(adapter: Adapter, feeds: Feeds, asked: dict[str, float], first: int) -> Tensors:
-    """How far two runs of the same steps from the present state are apart.
+    """Return how far apart two runs of the same steps from the present state are.
 
-    One goes on without a pause; the other starts from a copy of that state and waits for each step.
-    Of each tensor: largest difference, its L2 norm, that of what the steps moved, that of the tensor.
+    One continues without a pause. The other starts from a copy of that state and waits for each step.
+    For each tensor: the largest difference, and the L2 norms of the difference, the movement and the tensor.
     """
 
     def enqueue(step: int) -> None:
@@ -237,7 +237,7 @@ def _continuation(adapter: Adapter, feeds: Feeds, asked: dict[str, float], first
 def _replay(
     adapter: Adapter, asked: list[int], cell_folder: Path, open_session: Callable[[Path], Session]
 ) -> Tensors:
-    """The first steps of the run once more, twice, waiting for each; the loss after each number asked."""
+    """Repeat the run's first steps twice, waiting for each; return the loss after each step in `asked`."""
     session = open_session(cell_folder)
     try:
         resident, schedule = stage_resident(adapter, session), session.schedule
@@ -261,7 +261,7 @@ def _replay(
 
 
 def _draws(adapter: Adapter, staged: Staged, feeds: Feeds) -> Tensors:
-    """What the program keeps when it draws: in one draw, in the next, alike in both, of how many."""
+    """For each mask: elements kept in one draw, in the next, equal in both, and known elements."""
     if not feeds.masks:
         return {}
     adapter.supply_masks({})

@@ -14,14 +14,14 @@ from .program import Program
 from .samples import Samples
 from .tensors import Tensors, read_tensors
 
-FEWEST_STEPS = 10
+MIN_STEPS = 10
 
 
 def loader_losses(adapter: Adapter, program: Program, asked: dict[str, float], cell_folder: Path) -> Tensors:
-    """Losses on batches of the framework's own loader, and on batches that are staged from the same samples.
+    """Return losses on batches of the framework's own loader, and on staged batches of the same samples.
 
-    Labels of other samples show only where the network has learned something, so it is trained on staged
-    batches before. Both losses are means of a step with a learning rate of 0, which moves no parameter.
+    A mix-up of labels shows only if the network has learned something, so it first trains on staged
+    batches. Both losses are means of a step with learning rate 0, which changes no parameter.
     """
     samples = Samples(cell_folder)
     schedule = np.load(cell_folder / "schedule.npy")
@@ -39,7 +39,7 @@ def loader_losses(adapter: Adapter, program: Program, asked: dict[str, float], c
         number = int(count)
         adapter.step(0, rate, number)
         adapter.synchronize()
-        if number >= FEWEST_STEPS and time.monotonic() - begin > asked["seconds"]:
+        if number >= MIN_STEPS and time.monotonic() - begin > asked["seconds"]:
             break
 
     def loss() -> float:

@@ -1,4 +1,4 @@
-"""Which shared objects this process has loaded."""
+"""The shared objects that this process has loaded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOTE, BUILD_ID = 4, 3
 
 @dataclass(frozen=True)
 class Library:
-    """A vendor library as it was loaded."""
+    """A vendor library that was loaded."""
 
     name: str
     version: str
@@ -20,7 +20,7 @@ class Library:
 
 
 def loaded_libraries(stems: dict[str, str], versions: dict[str, str] | None = None) -> list[Library]:
-    """Name the loaded shared objects; {"libtorch_cpu": "PyTorch"}: how a file begins, whose it is."""
+    """Name the loaded shared objects; {"libtorch_cpu": "PyTorch"}: start of a file name, and its owner."""
     found: dict[str, str] = {}
     for path in _mapped():
         for stem, name in stems.items():
@@ -30,9 +30,9 @@ def loaded_libraries(stems: dict[str, str], versions: dict[str, str] | None = No
 
 
 def with_loaded_libraries(named: list[Library], also: Path | None = None) -> list[Library]:
-    """Add to what an adapter names every other shared object, and the file that will be loaded later.
+    """Add every other shared object, and the file that will be loaded later, to the adapter's list.
 
-    Python's own extension modules are left out: there are hundreds, and their packages' versions tell them.
+    Python's extension modules are left out: there are hundreds, and their packages' versions identify them.
     """
     paths = [path for path in _mapped() if ".cpython-" not in path and ".abi3." not in path]
     if also is not None and also.exists():
@@ -46,7 +46,7 @@ def with_loaded_libraries(named: list[Library], also: Path | None = None) -> lis
 
 
 def build_id(path: str) -> str:
-    """Give "build-id <hex>" as the linker wrote it into a 64-bit ELF file, or nothing."""
+    """Return "build-id <hex>" as the linker wrote it into a 64-bit ELF file, or an empty string."""
     try:
         with Path(path).open("rb") as file:
             header = file.read(64)

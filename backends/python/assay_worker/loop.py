@@ -1,4 +1,4 @@
-"""The blocks and steps of a run, for the worker's own loop and for a framework that has a loop of its own."""
+"""The blocks and steps of a run, for the worker's own loop and for a framework's own loop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Trained(Protocol):
 
 
 class Loop:
-    """The blocks of a run one after the other; between those that train it evaluates."""
+    """The blocks of a run, one after the other, with an evaluation between training blocks."""
 
     def __init__(self, adapter: Trained, session: Session, progress: Progress) -> None:
         self._adapter, self.session = adapter, session
@@ -34,10 +34,10 @@ class Loop:
         self._told = 0.0
         self._rows: list[tuple[float, int]] = []
         self._at = 0
-        self.last_step = 0  # the number of the last step so far
+        self.last_step = 0  # the number of the last step that ran
 
     def next_block(self) -> Block | None:
-        """Give the next block of steps, whose clock runs from now; None: all is done."""
+        """Return the next block of steps and start its clock; None: there are no more blocks."""
         while (block := self._block()).kind == EVALUATE:
             for _ in range(block.steps):
                 self.session.next_batch()
@@ -46,7 +46,7 @@ class Loop:
         return None if block.kind == DONE else block
 
     def rows(self, block: Block) -> list[tuple[float, int]]:
-        """Learning rate and number of each step of a block."""
+        """Return the learning rate and number of each step of a block."""
         first, end, schedule = block.first_step, block.first_step + block.steps, self.session.schedule
         rows = schedule[first:end]
         if len(rows) != block.steps:
@@ -55,7 +55,7 @@ class Loop:
         return rows
 
     def begin_step(self) -> tuple[float, int] | None:
-        """For a framework with a loop of its own: what the next step is trained with; None: none is left."""
+        """For a framework's own loop: return the arguments of the next step; None: no steps are left."""
         if self._at == len(self._rows):
             block = self.next_block()
             if block is None:
@@ -68,7 +68,7 @@ class Loop:
         return self._at + 1 == len(self._rows)
 
     def end_step(self) -> None:
-        """The step that begin_step() told has been enqueued; at the end of a block the loss is read."""
+        """Call after the step of begin_step() has been enqueued; reads the loss at the end of a block."""
         self._at += 1
         if self._at == len(self._rows):
             self._adapter.synchronize()

@@ -1,4 +1,4 @@
-"""The contract of a Python backend for a single op: operands in, results and their gradients out."""
+"""The contract of a Python backend for a single op: it takes operands and returns results and gradients."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from .tensors import Tensors
 
 
 def boxed_numbers(tagged: np.ndarray) -> list[int | float]:
-    """Box what op from_list is fed: (N, 2) of a tag, 0 for whole and 1 for real, and a value."""
+    """Make a list for the op from_list from (N, 2) rows: a tag (0 integer, 1 real) and a value."""
     return [float(value) if tag else int(value) for tag, value in tagged.tolist()]
 
 
-# What stays a program's own array or list until the step makes a tensor of it.
+# Operands that stay an array or a list of Python until the step makes a tensor of them.
 HOST: dict[str, Callable[[np.ndarray], Any]] = {"from_array": np.copy, "from_list": boxed_numbers}
 
 
 class OpAdapter(Adapter):
-    """Keeps operands in slots, states by name, and what the last step found.
+    """Keeps operands in slots, states by name, and the results of the last step.
 
-    Dropout takes a mask as its last operand: None where it draws by itself, a supplied one in a check.
-    A subclass translates the graph's nodes by the table that its networks are built from, and says how an
-    array gets to its device and back and how a step is computed.
+    Dropout takes a mask as its last operand: None if it draws, a supplied mask in a check.
+    A subclass translates the graph's nodes with the same table as its networks. It defines how an array
+    gets to its device and back, and how a step is computed.
     """
 
     def __init__(self, program: Program, cell: Cell) -> None:
@@ -38,7 +38,7 @@ class OpAdapter(Adapter):
         self._host = {str(node.inputs[0]): HOST[node.op] for node in graph.nodes if node.op in HOST}
         if self._host and cell.mode != "eager":
             raise Unsupported(
-                f"[{graph.name}] an array or a list becomes a tensor outside of compiled code: --mode eager"
+                f"[{graph.name}] an array or a list cannot become a tensor in compiled code: --mode eager"
             )
         self.masks = [value.name for value in graph.with_role("mask")]
         self._supplied: list[Any] = [None for _ in self.masks]
@@ -54,22 +54,22 @@ class OpAdapter(Adapter):
 
     @abstractmethod
     def place(self, name: str, array: np.ndarray) -> Any:
-        """Keep a copy of an operand, of a gradient from behind or of a state where the op reads it."""
+        """Return a copy of an operand, a result's gradient or a state, in the form that the op reads."""
 
     @abstractmethod
     def fetch(self, name: str, tensor: Any) -> np.ndarray:
-        """Give an output, the gradient of the operand of that name or a state, as the contract has it."""
+        """Return an output, the gradient of the operand of that name or a state, in the contract's layout."""
 
     @abstractmethod
     def compute(self, given: list[Any], cotangents: list[Any]) -> Sequence[Any]:
-        """Of values by the names of `given`: give the outputs, in training the gradients; keep new states.
+        """Return the outputs, and in training the gradients, for the operands `given`; keep new states.
 
-        The gradients are those of `differentiated`, behind the outputs.
+        The gradients are those of `differentiated`, after the outputs.
         """
 
     @classmethod
     def info(cls, cell: Cell) -> Info:
-        raise NotImplementedError("who the backend is says its adapter for networks")
+        raise NotImplementedError("the adapter for networks describes the backend")
 
     @classmethod
     def of(cls, program: Program) -> type[Adapter]:
@@ -100,7 +100,7 @@ class OpAdapter(Adapter):
         self._supplied = [self.place(name, masks[name]) if masks else None for name in self.masks]
 
     def draw_masks(self, slot: int) -> Tensors:
-        """Read them off what went into each dropout and what came out."""
+        """Derive the masks from the operand and the result of each dropout."""
         self.step(slot, 0.0, 1)
         found = {value: self._found[i] for i, value in enumerate(self.graph.outputs.values())}
         operands = dict(zip(self.operands, self._slots[slot][0], strict=True))
@@ -108,7 +108,7 @@ class OpAdapter(Adapter):
         for op in (node for node in self.graph.nodes if node.op == "dropout"):
             name, result = str(op.inputs[0]), str(op.outputs[0])
             x, y = self.fetch(name, operands[name]), self.fetch(result, found[result])
-            # What was 0 before is 0 afterwards, whether it was kept or not.
+            # An element that was 0 before is 0 after, whether it was kept or not.
             masks[str(op.inputs[1])] = np.where(x == 0, 255, y != 0).astype(np.uint8)
         return masks
 

@@ -1,4 +1,4 @@
-"""graph.json as Python sees it."""
+"""The contents of graph.json as Python objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOMENTS = {"adam": ("m", "v"), "lazy_adam": ("m", "v"), "rmsprop": ("square",), 
 
 @dataclass(frozen=True)
 class Value:
-    """What is fed, persistent, or made by a node."""
+    """A value that is fed, persistent, or made by a node."""
 
     name: str
     dtype: str
@@ -40,7 +40,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes stand in an order in which they can run."""
+    """The nodes are in an order in which they can run."""
 
     name: str
     values: dict[str, Value]
@@ -64,11 +64,11 @@ class Graph:
 
     @property
     def input_elements(self) -> int:
-        """Elements of all inputs together: of what is fed."""
+        """The number of elements of all inputs together."""
         return sum(math.prod(value.shape) for value in self.with_role("input"))
 
     def unpack(self, fed: np.ndarray) -> dict[str, np.ndarray]:
-        """Views of the inputs of an op, which lie one behind the other in its one sample."""
+        """Return views of an op's inputs, which are one after the other in its only sample."""
         flat, found, begin = fed.reshape(-1), {}, 0
         for value in self.with_role("input"):
             end = begin + math.prod(value.shape)
@@ -84,7 +84,7 @@ class Graph:
         return [reader for reader in self.nodes if node.outputs[0] in reader.inputs]
 
     def feeds_only(self, node: Node, op: str) -> bool:
-        """Whether every reader of the node's first result is such an op, and it is no output."""
+        """Whether every reader of the node's first result is such an op, and it is not an output."""
         kinds = {reader.op for reader in self.readers(node)}
         return kinds == {op} and node.outputs[0] not in self.outputs.values()
 
@@ -106,12 +106,12 @@ class Optimizer:
         return () if self.kind == "sgd" and self.momentum == 0 else MOMENTS[self.kind]
 
     def decay_of(self, shape: Sequence[int]) -> float:
-        """Return what weight_decay is for a parameter of that shape: kernels alone have it."""
+        """Return the weight decay of a parameter of that shape: only kernels have one."""
         return self.weight_decay if self.decays(shape) else 0.0
 
     @staticmethod
     def decays(shape: Sequence[int]) -> bool:
-        """Whether a parameter of that shape is a kernel, which weight decay acts on."""
+        """Whether a parameter of that shape is a kernel, so that weight decay applies."""
         return len(shape) >= 2
 
     @staticmethod
@@ -134,7 +134,7 @@ class Program:
     training: Graph
     inference: Graph
     update_rule: Optimizer | None  # None: a single op
-    cotangents: dict[str, str] = field(default_factory=dict)  # of an op: output -> the input of its gradient
+    cotangents: dict[str, str] = field(default_factory=dict)  # for an op: output -> input with its gradient
 
     @property
     def is_op(self) -> bool:
@@ -143,18 +143,18 @@ class Program:
 
     @property
     def optimizer(self) -> Optimizer:
-        """The update rule of a network; a single op has none, which is a ValueError."""
+        """The update rule of a network. Raises ValueError for a single op, which has none."""
         if self.update_rule is None:
             raise ValueError(f"[{self.training.name}] a single op has no optimizer")
         return self.update_rule
 
     def graph(self, task: str) -> Graph:
-        """What a step of a task computes forwards."""
+        """Return the forward graph of a task."""
         return self.training if task == "train" else self.inference
 
     @property
     def differentiated(self) -> list[str]:
-        """Of an op: the inputs whose gradients a training step computes."""
+        """For an op: the inputs whose gradients a training step computes."""
         given = set(self.cotangents.values())
         return [v.name for v in self.training.with_role("input") if v.dtype == "f32" and v.name not in given]
 
@@ -168,7 +168,7 @@ class Program:
 
     @property
     def masks(self) -> list[Value]:
-        """Those of the dropouts, in the order of their nodes."""
+        """The names of the dropouts' masks, in the order of their nodes."""
         read = [name for node in self.training.nodes if node.op == "dropout" for name in node.inputs[1:]]
         return [self.training.values[str(name)] for name in read]
 
@@ -182,14 +182,14 @@ class Program:
 
 
 def required(operand: Value | None) -> Value:
-    """Return an operand that an op cannot do without; raise ValueError where it is absent."""
+    """Return a required operand of an op; raise ValueError if it is absent."""
     if operand is None:
         raise ValueError("[program] a node lacks an operand that its op needs")
     return operand
 
 
 def read_program(path: Path) -> Program:
-    """Raise ValueError when the schema is not the one that this package knows."""
+    """Read graph.json. Raises ValueError if this package does not know its schema."""
     document = json.loads(path.read_text())
     if document.get("schema") != SCHEMA:
         raise ValueError(f"{path}: schema {document.get('schema')!r}, this worker knows {SCHEMA!r}")

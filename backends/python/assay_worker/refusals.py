@@ -1,6 +1,6 @@
-"""The cells that a backend refuses: what its backend.json says of them (docs/reference/protocol.md).
+"""The cells that a backend refuses, by the rules in its backend.json (docs/reference/protocol.md).
 
-The conductor reads the same rules, so that a dry run says what the worker would.
+The conductor reads the same rules, so a dry run reports what the worker would.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def refuse(cell: Cell, program: Program, folder: Path) -> None:
 
 
 def holds(rule: Rule, cell: Cell, program: Program) -> bool:
-    """Whether all conditions of the rule hold; one that is not given always does."""
+    """Whether all conditions of the rule hold; an absent condition always holds."""
     nodes, optimizer = program.training.nodes, program.update_rule
     lists: dict[str, set[str]] = {
         **{known: {getattr(cell, axis)} for known, axis in AXES.items()},

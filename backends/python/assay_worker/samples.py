@@ -1,6 +1,6 @@
-"""The training samples of a cell folder one by one, for a loader that is the framework's own.
+"""The training samples of a cell folder one by one, for a framework's own loader.
 
-What they are is what the batch library makes of them (docs/reference/protocol.md, "The data set").
+They equal those of the batch library (docs/reference/protocol.md, "The data set").
 The loader chooses their order.
 """
 
@@ -22,8 +22,8 @@ class Samples:
         manifest = json.loads((cell_folder / "data/manifest.json").read_text())
         if manifest["kind"] != "array":
             raise Unsupported(
-                f"[native] a data set of kind {manifest['kind']!r} is decoded by the batch library alone: "
-                "--loader harness"
+                f"[native] a data set of kind {manifest['kind']!r} can be decoded only by the batch library: "
+                "use --loader harness"
             )
         split = manifest["splits"]["train"]
         shown = slice(split["first"], split["first"] + split["count"])
@@ -36,14 +36,14 @@ class Samples:
             np.array(normalisation[name], np.float32).reshape(shape) for name in ("scale", "shift")
         )
         self._folder = cell_folder
-        # Shared with the processes that a loader forks once and keeps: they see the plan of each epoch.
+        # Shared with the processes that a loader forks once, so that they see the plan of each epoch.
         first = self._plan(1)
         memory = mmap.mmap(-1, max(1, first.nbytes))
         self.rows = np.frombuffer(memory, first.dtype, first.size).reshape(first.shape)
         self.start(1)
 
     def start(self, epoch: int) -> None:
-        """Let the samples be those of that epoch's plan, or of the last one that there is."""
+        """Use the samples of that epoch's plan, or of the last plan if the epoch has none."""
         self.rows[...] = self._plan(epoch)
 
     def _plan(self, epoch: int) -> np.ndarray:
@@ -73,7 +73,7 @@ class Samples:
 
 
 def _shifted(raw: np.ndarray, dx: int, dy: int) -> np.ndarray:
-    """Give out[c][y][x] = raw[c][y + dy][x + dx], zero outside."""
+    """Return out[c][y][x] = raw[c][y + dy][x + dx], zero outside."""
     padded = np.pad(raw, ((0, 0), (abs(dy),) * 2, (abs(dx),) * 2))
     _, height, width = raw.shape
     top, left = abs(dy) + dy, abs(dx) + dx

@@ -28,7 +28,7 @@ from .tensors import Tensors, read_tensors
 PROTOCOL = 1
 LONGEST_REASON = 4000
 Event = dict[str, Any]
-# How frameworks say that there is no memory left: PyTorch on a device and on the CPU, TensorFlow, XLA, MXNet.
+# The out-of-memory messages of PyTorch (on a device and on the CPU), TensorFlow, XLA and MXNet.
 STARVED_TYPES = ("OutOfMemoryError", "ResourceExhaustedError")
 STARVED_WORDS = ("can't allocate memory", "RESOURCE_EXHAUSTED", "bad_alloc", "Failed to allocate CPU Memory")
 
@@ -57,7 +57,7 @@ class Server:
         try:
             batch_library = library_path()
         except OSError:
-            batch_library = None  # the command `run` says so: a check needs none
+            batch_library = None  # loaded by the command `run`: a check does not need it
         return {
             "event": "hello",
             "protocol": PROTOCOL,
@@ -93,7 +93,7 @@ class Server:
         self.release()
 
     def release(self) -> None:
-        """End the processes that the adapter started: the conductor waits until all closed the log."""
+        """End the processes that the adapter started: the conductor waits until all have closed the log."""
         if self._adapter:
             self._adapter.close()
 
@@ -115,7 +115,7 @@ class Server:
         }
 
     def _first_step(self, adapter: Adapter, program: Program) -> None:
-        """Do what frameworks put off to the first step."""
+        """Do the work that frameworks postpone to the first step."""
         if program.is_op:
             inputs = np.zeros((1, program.graph(self._cell.task).input_elements), np.float32)
         else:
@@ -145,13 +145,13 @@ class Server:
             "memory": adapter.memory(),
             "settings": adapter.settings(),
             "operators": [],
-            # Of a single op the results are what a run leaves.
+            # A run of a single op leaves its results.
             "state_digest": digest(adapter.results() if op else adapter.state()),
         }
 
 
 def digest(state: Tensors) -> str:
-    """Tell equal states by: sha256 of names and bytes, in the order of the names."""
+    """Identify a state by the sha256 of its names and bytes, in the order of the names."""
     total = hashlib.sha256()
     for name in sorted(state):
         total.update(name.encode())
@@ -160,7 +160,7 @@ def digest(state: Tensors) -> str:
 
 
 def error_event(error: BaseException) -> Event:
-    """What went wrong as an event: the kind decides the row's status."""
+    """Return the event for an error: its kind decides the row's status."""
     kind = "failed"
     if isinstance(error, Unsupported):
         kind = "unsupported"
@@ -176,7 +176,7 @@ def error_event(error: BaseException) -> Event:
 
 
 def serve(make_server: Callable[[Callable[[Event], None]], Server], commands: int, events: int) -> int:
-    """Speak until `quit` or end of file; give the exit status."""
+    """Answer commands until `quit` or end of file; return the exit status."""
 
     def emit(event: Event) -> None:
         data = (json.dumps(event, allow_nan=False) + "\n").encode()
@@ -200,7 +200,7 @@ def serve(make_server: Callable[[Callable[[Event], None]], Server], commands: in
         except Exception as error:
             traceback.print_exc()
             emit(error_event(error))
-        for line in lines:  # after an error only `quit` is to come
+        for line in lines:  # after an error only `quit` may come
             if b'"quit"' in line:
                 emit({"event": "bye"})
                 break
@@ -210,18 +210,18 @@ def serve(make_server: Callable[[Callable[[Event], None]], Server], commands: in
 
 
 def worker_main(adapter_type: Callable[[], type[Adapter]]) -> None:
-    """The whole main of a Python worker; `adapter_type` imports the framework, or it is `unavailable`."""
+    """The main of a Python worker. `adapter_type` imports the framework; a failure is `unavailable`."""
     folder = Path(sys.argv[1])
-    # Away from 3 and 4, and not inherited: what a framework starts must neither hold nor write them.
+    # Moved away from 3 and 4, and not inherited: a framework's child processes must not hold or write them.
     commands, events = _moved(3), _moved(4)
-    # What a library prints belongs to the log and may come at any time.
+    # Libraries may print at any time: their output belongs to the log.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
 
     def make(emit: Callable[[Event], None]) -> Server:
         cell = Cell(folder, json.loads((folder / "request.json").read_text()))
         adapter = adapter_type()
-        # A framework's own handlers make an ordinary exit of a crash: the conductor must see the signal.
+        # A framework's own handlers turn a crash into an ordinary exit: the conductor must see the signal.
         for fatal in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT):
             signal.signal(fatal, signal.SIG_DFL)
         return Server(adapter, cell, emit)
@@ -229,7 +229,7 @@ def worker_main(adapter_type: Callable[[], type[Adapter]]) -> None:
     status = serve(make, commands, events)
     sys.stdout.flush()
     sys.stderr.flush()
-    # Interpreters take long to tear a framework down, and sometimes crash in it.
+    # Python takes long to unload a framework, and sometimes crashes while it does.
     os._exit(status)
 
 

@@ -20,7 +20,7 @@ Tensors = dict[str, np.ndarray]
 
 
 def read_tensors(path: Path) -> Tensors:
-    """Raise ValueError when the file is not what it says."""
+    """Read a file. Raises ValueError if its header does not match its contents."""
     data = path.read_bytes()
     size = int.from_bytes(data[:8], "little")
     if len(data) < 8 or size > len(data) - 8:

@@ -1,4 +1,4 @@
-"""The loop of every Python worker: it does what the batch library says until that says that all is done."""
+"""The loop of every Python worker: it runs the blocks of the batch library until there are no more."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .samples import Samples
 
 
 def stage_resident(adapter: Adapter, session: Session) -> int:
-    """Stage every resident batch of the cell, in its slot; give how many there are."""
+    """Stage every resident batch of the cell in its slot; return their number."""
     resident = int(session.layout.resident_batches)
     for slot in range(resident):
         session.read_resident(slot)
@@ -22,7 +22,7 @@ def stage_resident(adapter: Adapter, session: Session) -> int:
 
 
 def run(adapter: Adapter, session: Session, task: str, progress: Progress, op: bool = False) -> int:
-    """Leave the state as the last step left it, and give its number; call `progress` between blocks."""
+    """Train; return the number of the last step. Calls `progress` between blocks. Keeps the last state."""
     resident = stage_resident(adapter, session)
     loop = Loop(adapter, session, progress)
     if task == "train" and not op and adapter.own_loop:
@@ -35,7 +35,7 @@ def run(adapter: Adapter, session: Session, task: str, progress: Progress, op: b
 
 
 def run_native(adapter: Adapter, session: Session, samples: Samples, progress: Progress) -> int:
-    """Train on what the framework's own loader gives, in its own order."""
+    """Train on the batches of the framework's own loader, in its own order."""
     loop, epoch = Loop(adapter, session, progress), 0
     given: Iterator[Any] = iter(())
     if adapter.own_loop:

@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 
 struct Placeholders {
   std::string here, environment, interpreter;
-  std::string cache = "${cache}";  // each fork has its own
+  std::string cache = "${cache}";  // kept as it is: each fork has its own
 };
 
 Placeholders placeholders_for(const fs::path& folder, const std::string& framework,
@@ -60,15 +60,15 @@ std::string substitute(std::string text, const Placeholders& values, const std::
   return text;
 }
 
-// Quick: looks whether files are there and starts nothing.
+// Quick: only checks whether files exist; starts nothing.
 void check_requirements(BackendDescription& backend, const Placeholders& values, const std::string& where) {
   if (!backend.framework.empty() && values.interpreter.empty()) {
     backend.unavailable =
-        "nobody says where environments are: none of ASSAY_ENVIRONMENTS, XDG_DATA_HOME and HOME is set";
+        "the folder of the environments is unknown: none of ASSAY_ENVIRONMENTS, XDG_DATA_HOME and HOME is set";
     backend.remedy = "set ASSAY_ENVIRONMENTS to the folder that scripts/setup made";
     return;
   }
-  // A Python that the user named replaces the one of the environment, and need not be in there.
+  // A user-supplied Python replaces the one of the environment, which need not exist then.
   const std::string own = values.environment + "/bin/python";
   for (const Requirement& requirement : backend.requirements) {
     const bool replaced = requirement.file == "${environment}/bin/python" && values.interpreter != own;
@@ -78,7 +78,7 @@ void check_requirements(BackendDescription& backend, const Placeholders& values,
       return fs::exists(substitute(file, values, where), error);
     };
     if (is_there(path) || std::ranges::any_of(requirement.or_one, is_there)) continue;
-    const std::string reason = fmt::format("{}: {} is not there", requirement.reason, path);
+    const std::string reason = fmt::format("{}: {} does not exist", requirement.reason, path);
     for (const DeviceKind device : requirement.devices)
       backend.unavailable_on.try_emplace(device, fmt::format("{}; {}", reason, requirement.remedy));
     if (!requirement.devices.empty()) continue;
@@ -88,7 +88,7 @@ void check_requirements(BackendDescription& backend, const Placeholders& values,
   }
   const std::string& program = backend.command.front();
   if (program.find('/') != std::string::npos && ::access(program.c_str(), X_OK) != 0) {
-    backend.unavailable = fmt::format("its worker {} is not there or cannot be executed", program);
+    backend.unavailable = fmt::format("its worker {} does not exist or is not executable", program);
     backend.remedy = "build or install this backend";
   }
 }
@@ -96,7 +96,7 @@ void check_requirements(BackendDescription& backend, const Placeholders& values,
 void require_mode(const BackendDescription& backend, const char* which, const std::string& mode,
                   const std::string& where) {
   if (mode.empty() || contains(backend.modes, mode)) return;
-  throw ConfigError(fmt::format("{}: the {} mode '{}' is not among its modes {}{}", where, which, mode,
+  throw ConfigError(fmt::format("{}: the {} mode '{}' is not one of its modes {}{}", where, which, mode,
                                 fmt::join(backend.modes, ", "), suggestion(mode, backend.modes)));
 }
 
@@ -104,7 +104,7 @@ std::vector<fs::path> descriptions_in(const std::vector<fs::path>& folders) {
   std::vector<fs::path> files;
   for (const fs::path& folder : folders) {
     std::error_code error;
-    // A folder of the list may be a backend itself.
+    // A folder in the list may itself be a backend.
     if (fs::exists(folder / "backend.json", error)) files.push_back(fs::absolute(folder / "backend.json"));
     std::vector<fs::path> here;
     for (const auto& entry : fs::directory_iterator(folder, error)) {
@@ -126,7 +126,7 @@ void add(BackendRegistry& registry, BackendDescription backend) {
   }
   std::error_code ignored;
   if (fs::equivalent(first->folder, backend.folder, ignored)) return;
-  registry.faults.push_back(fmt::format("the backend '{}' of {} stands in for the one of {}", backend.name,
+  registry.faults.push_back(fmt::format("the backend '{}' in {} replaces the one in {}", backend.name,
                                         first->folder.string(), backend.folder.string()));
 }
 
@@ -137,7 +137,7 @@ void keep_one_oracle(BackendRegistry& registry) {
     if (have) {
       backend->oracle = false;
       registry.faults.push_back(
-          fmt::format("the backend '{}' of {} says that it is an oracle, and is not asked: there is another",
+          fmt::format("the backend '{}' in {} is not used as the oracle, because there is another one",
                       backend->name, backend->folder.string()));
     }
     have = true;
@@ -157,7 +157,7 @@ Interpreters parse_interpreters(const std::vector<std::string>& given) {
     const std::string path = item.substr(equals + 1);
     if (::access(path.c_str(), X_OK) != 0) {
       throw ConfigError(
-          fmt::format("[interpreter] got '{}': {} is not there or cannot be executed", item, path));
+          fmt::format("[interpreter] got '{}': {} does not exist or is not executable", item, path));
     }
     result[item.substr(0, equals)] = fs::absolute(path).lexically_normal().string();
   }
@@ -168,7 +168,7 @@ BackendDescription backend_from_json(const Json& json, const fs::path& file,
                                      const Interpreters& interpreters) {
   const std::string where = file.string();
   auto backend =
-      decoded<BackendDescription>(json, where, {.refuse_unknown = true, .allow_extensions = false});
+      decoded<BackendDescription>(json, where, {.reject_unknown = true, .allow_extensions = false});
   constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.+";
   constexpr std::size_t longest = 40;
   if (backend.name.empty() || backend.name.size() > longest ||
@@ -223,8 +223,8 @@ BackendRegistry find_backends_in(const std::vector<fs::path>& folders, const Int
   return registry;
 }
 
-void await_backend(BackendRegistry& registry, const std::string& name,
-                   const std::vector<std::string>& modes) {
+void add_awaited_backend(BackendRegistry& registry, const std::string& name,
+                         const std::vector<std::string>& modes) {
   if (registry.find(name)) return;
   BackendDescription backend;
   backend.name = name;
@@ -232,7 +232,7 @@ void await_backend(BackendRegistry& registry, const std::string& name,
   backend.awaited = true;
   backend.modes = modes;
   backend.unavailable =
-      fmt::format("there is no folder backends/{}: this Assay does not have that backend", name);
+      fmt::format("this Assay does not have the backend: the folder backends/{} does not exist", name);
   registry.backends.push_back(std::move(backend));
   std::sort(registry.backends.begin(), registry.backends.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -242,9 +242,8 @@ BackendRegistry find_backends(const Interpreters& interpreters) {
   BackendRegistry registry = find_backends_in(backend_folders(), interpreters);
   for (const fs::path& folder : environment_list("ASSAY_BACKENDS")) {
     if (!descriptions_in({folder}).empty()) continue;
-    registry.faults.push_back(
-        fmt::format("ASSAY_BACKENDS: {} has no backend: it should have a folder with a backend.json in it",
-                    folder.string()));
+    registry.faults.push_back(fmt::format(
+        "ASSAY_BACKENDS: {} has no backend; it must contain a folder with a backend.json", folder.string()));
   }
   return registry;
 }

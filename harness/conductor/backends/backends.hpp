@@ -1,4 +1,4 @@
-// The backends that are here: what each backend.json says. The conductor knows none by name.
+// The backends on this machine, described by their backend.json. The conductor knows no backend by name.
 #pragma once
 
 #include <filesystem>
@@ -16,44 +16,42 @@
 
 namespace assay {
 
-// A file without which a backend cannot be started, or not on some devices.
+// A file that a backend needs to start, or to use some devices.
 struct Requirement {
   std::string file;                 // with placeholders
-  std::vector<std::string> or_one;  // other files that do as well
-  std::vector<DeviceKind> devices;  // that need it; empty: the backend needs it
+  std::vector<std::string> or_one;  // alternative files
+  std::vector<DeviceKind> devices;  // the devices that need it; empty: all
   std::string reason, remedy;
 };
 constexpr auto describe(Of<Requirement>) {
-  return fields("requirement", "A file that the backend needs.",
-                field("file", &Requirement::file, "Its path."),
-                field("or", &Requirement::or_one, "Other files that do as well.").not_empty().optional(),
-                field("devices", &Requirement::devices, "That need it; without this the backend does.")
-                    .not_empty()
-                    .optional(),
-                field("reason", &Requirement::reason, "What is missing when it is not there."),
-                field("remedy", &Requirement::remedy, "How to get it."));
+  return fields(
+      "requirement", "A file that the backend needs.", field("file", &Requirement::file, "Its path."),
+      field("or", &Requirement::or_one, "Alternative files.").not_empty().optional(),
+      field("devices", &Requirement::devices, "Devices that need it (default: all).").not_empty().optional(),
+      field("reason", &Requirement::reason, "What is missing if the file does not exist."),
+      field("remedy", &Requirement::remedy, "How to get it."));
 }
 
-// Cells that a backend refuses, as a rule that can be read without starting it. A cell is refused if all conditions
-// hold; one that is not given always holds.
+// A rule for cells that a backend rejects; it can be read without starting the backend. A cell is rejected if
+// all conditions hold; a condition that is not given always holds.
 struct Refusal {
-  // Of the cell's axes: one of these.
+  // The axes of the cell have one of these values.
   std::vector<Task> tasks{};
   std::vector<DeviceKind> devices{};
   std::vector<std::string> modes{};
   std::vector<PrecisionKind> precisions{};
   std::vector<LoaderKind> loaders{};
   std::vector<std::string> optimizers{};
-  std::vector<std::string> ops{};  // its graph has one of these
+  std::vector<std::string> ops{};  // its graph contains one of these
   std::optional<bool> single_ops{};
   std::optional<bool> row_sparse{};      // an embedding has row-sparse gradients
-  std::optional<bool> weight_decay{};    // it is not zero
+  std::optional<bool> weight_decay{};    // the weight decay is not zero
   std::optional<bool> encoded_images{};  // the data set is decoded while it is read
   std::string reason{};
 };
 constexpr auto describe(Of<Refusal>) {
   return fields(
-      "refusal", "Cells that the backend refuses: those for which all of this holds.",
+      "refusal", "Cells that the backend rejects: those for which all conditions hold.",
       field("tasks", &Refusal::tasks, "The task is one of these.").not_empty().optional(),
       field("devices", &Refusal::devices, "The device is one of these.").not_empty().optional(),
       field("modes", &Refusal::modes, "The mode is one of these.").not_empty().optional(),
@@ -66,7 +64,7 @@ constexpr auto describe(Of<Refusal>) {
       field("weight_decay", &Refusal::weight_decay, "Whether there is weight decay.").optional(),
       field("encoded_images", &Refusal::encoded_images, "Whether images are decoded while they are read.")
           .optional(),
-      field("reason", &Refusal::reason, "Why, and what to ask for instead."));
+      field("reason", &Refusal::reason, "Why, and what to use instead."));
 }
 
 struct BackendDescription {
@@ -75,129 +73,134 @@ struct BackendDescription {
   BackendKind kind = BackendKind::framework;  // of all modes but bare_mode
   bool oracle = false;
   std::vector<std::string> command;  // placeholders substituted; the cell folder is added when it is started
-  std::string framework;             // whose environment it lives in; empty for a program
+  std::string framework;             // whose environment it uses; empty for a program
   std::vector<DeviceKind> devices;
   std::vector<std::string> modes;
   std::vector<Task> tasks;
   std::vector<PrecisionKind> precisions;
   std::vector<std::string> layouts;
   std::vector<LoaderKind> loaders;
-  std::vector<DeviceKind> memory_limits;  // on which it keeps to --memory-fraction and --memory-cap
-  std::vector<std::string> ops;           // that it has; empty: it does not say
+  std::vector<DeviceKind> memory_limits;  // that support --memory-fraction and --memory-cap
+  std::vector<std::string> ops;           // that it supports; empty: not known
   std::vector<Refusal> refusals;
-  std::string bare_mode;    // the mode that is a vendor's library and nothing else; may be empty
-  std::string recommended;  // the mode that a run takes without --mode; empty: every mode
-  // The program that is timed takes the masks of its dropouts from outside; otherwise a second program does.
+  std::string bare_mode;    // the mode that runs only a vendor's library; may be empty
+  std::string recommended;  // the default of --mode; empty: every mode
+  // Whether the timed program takes the masks of its dropouts as inputs; otherwise a second program does.
   bool timed_program_takes_masks = false;
-  // Variables of its workers, placeholders substituted but ${cache}, the folder of compile caches; and those that are
-  // set with --compile-cache warm only.
+  // Variables of its workers; all placeholders are substituted except ${cache}, the folder of compile caches.
+  // `warm_environment` is only for --compile-cache warm.
   std::map<std::string, std::string> environment, warm_environment;
   std::vector<Requirement> requirements;
   std::filesystem::path folder;
-  // Named by a config that awaits it; there is no folder, and what it will offer is not known.
+  // Named by "awaits" of a config; it has no folder here, and its properties are not known.
   bool awaited = false;
-  // Empty: it can be started. Otherwise why not, and how to get it.
+  // Why it cannot be started, and how to get it; empty if it can be started.
   std::string unavailable, remedy;
-  // Devices that cannot be used here: why not, and how to get it.
+  // For each device that cannot be used here: why, and how to get it.
   std::map<DeviceKind, std::string> unavailable_on;
 
   bool available() const { return unavailable.empty(); }
-  // What it is in a mode: bare in bare_mode, else `kind`.
+  // Its kind in a mode: bare in bare_mode, else `kind`.
   BackendKind kind_of(std::string_view mode) const {
     return !mode.empty() && mode == bare_mode ? BackendKind::bare : kind;
   }
-  // Whether one of its variables names a cache on disk, which --compile-cache warm keeps between forks.
+  // Whether a variable names a cache on disk, which --compile-cache warm keeps between forks.
   bool has_compile_cache() const;
 };
 // backend.json. The normative text is docs/reference/protocol.md.
 constexpr auto describe(Of<BackendDescription>) {
   using B = BackendDescription;
   return fields(
-      "backend", "What a backend offers, and how it is started.",
+      "backend", "A backend: its properties and how it is started.",
       field("name", &B::name, "One word without slash or comma."),
-      field("description", &B::description, "A line for lists.").optional(),
+      field("description", &B::description, "One line for lists.").optional(),
       field("kind", &B::kind, "framework, engine, bare or oracle."),
       field("oracle", &B::oracle, "Whether it answers checks.").optional(),
       field("command", &B::command, "Its worker and arguments.").not_empty(),
-      field("framework", &B::framework, "Whose environment it lives in.").optional(),
-      field("devices", &B::devices, "That it runs on.").not_empty(),
-      field("modes", &B::modes, "In which it executes.").not_empty(),
+      field("framework", &B::framework, "Framework whose environment it uses.").optional(),
+      field("devices", &B::devices, "Devices that it runs on.").not_empty(),
+      field("modes", &B::modes, "Its modes of execution.").not_empty(),
       field("tasks", &B::tasks, "train, infer.").not_empty(),
-      field("precisions", &B::precisions, "That it computes in.").not_empty(),
-      field("layouts", &B::layouts, "Of activations.").not_empty(),
-      field("loaders", &B::loaders, "That feed it.").not_empty(),
-      field("memory_limits", &B::memory_limits, "Devices whose memory it limits.").not_empty().optional(),
-      field("ops", &B::ops, "That it has.").not_empty().optional(),
-      field("refuses", &B::refusals, "Cells that it refuses.").not_empty().optional(),
-      field("bare_mode", &B::bare_mode, "The mode that is a vendor's library and nothing else.").optional(),
-      field("recommended", &B::recommended, "The mode that a run takes without --mode.").optional(),
+      field("precisions", &B::precisions, "Precisions that it computes in.").not_empty(),
+      field("layouts", &B::layouts, "Layouts of activations.").not_empty(),
+      field("loaders", &B::loaders, "Loaders that feed it.").not_empty(),
+      field("memory_limits", &B::memory_limits, "Devices on which it can limit memory.")
+          .not_empty()
+          .optional(),
+      field("ops", &B::ops, "Ops that it supports.").not_empty().optional(),
+      field("refuses", &B::refusals, "Cells that it rejects.").not_empty().optional(),
+      field("bare_mode", &B::bare_mode, "The mode that runs only a vendor's library.").optional(),
+      field("recommended", &B::recommended, "Default of --mode.").optional(),
       field("timed_program_takes_masks", &B::timed_program_takes_masks,
-            "Whether masks of dropout are fed to the program that is timed; otherwise to a second one.")
+            "Whether the timed program takes masks of dropout as inputs; otherwise a second program does.")
           .optional(),
       field("environment", &B::environment, "Variables of its workers.").optional(),
-      field("warm_environment", &B::warm_environment, "Those of --compile-cache warm.").optional(),
+      field("warm_environment", &B::warm_environment, "Variables of its workers with --compile-cache warm.")
+          .optional(),
       field("requires", &B::requirements, "Files that it needs.").optional());
 }
 
 using Interpreters = std::map<std::string, std::string, std::less<>>;  // framework -> Python
-// "torch=/usr/bin/python3" each. Throws ConfigError.
+// Parses items such as "torch=/usr/bin/python3". Throws ConfigError.
 Interpreters parse_interpreters(const std::vector<std::string>& given);
 
-// Throws JsonError naming the file and the field, and ConfigError for a name or placeholder that is not allowed.
+// Throws JsonError naming the file and the field, and ConfigError for a name or placeholder that is not
+// allowed.
 BackendDescription backend_from_json(const nlohmann::json& json, const std::filesystem::path& file,
                                      const Interpreters& interpreters);
 
 struct BackendRegistry {
-  std::vector<BackendDescription> backends;  // ordered by name; one of a name: the first found
-  // A line for each backend.json that cannot be read, each that an earlier one of its name stands before, and
-  // each further oracle.
+  std::vector<BackendDescription> backends;  // ordered by name; names are unique: the first found
+  // One line for each backend.json that cannot be read, that is replaced by an earlier one of the same name,
+  // or that is a further oracle.
   std::vector<std::string> faults;
 
-  // nullptr when there is none.
+  // nullptr if not found.
   const BackendDescription* find(std::string_view name) const;
-  // The available backend that says "oracle": true; nullptr when there is none. Of several that of the last
-  // folder: an added backend does not become the judge by its name alone.
+  // The available backend whose backend.json has "oracle": true; nullptr without one. If there are
+  // several, the one of the last folder, so that an added backend does not become the oracle by accident.
   const BackendDescription* oracle() const;
 };
 
-// Adds a backend that a config awaits, with those modes, as unavailable; one that is here stays as it is.
-void await_backend(BackendRegistry& registry, const std::string& name, const std::vector<std::string>& modes);
+// Adds a backend that a config awaits, with those modes, as unavailable. Does nothing if the backend exists.
+void add_awaited_backend(BackendRegistry& registry, const std::string& name,
+                         const std::vector<std::string>& modes);
 
-// Looks at files alone and starts nothing. A folder of $ASSAY_BACKENDS without any backend is a fault.
+// Only reads files; starts nothing. A folder of $ASSAY_BACKENDS without any backend is a fault.
 BackendRegistry find_backends(const Interpreters& interpreters = {});
 BackendRegistry find_backends_in(const std::vector<std::filesystem::path>& folders,
                                  const Interpreters& interpreters);
 
-// Which backend has which op, as each backend.json says: what `assay list ops` and the README show.
+// The ops of each backend according to its backend.json, for `assay list ops` and the documentation.
 
-// Whether graph.json may hold the op. The others, gradients, casts and optimizers, are added by the training
-// step of a backend that does not differentiate by itself: a framework has its own.
+// Whether graph.json may contain the op. The other ops (gradients, casts and optimizers) are added by the
+// training step of a backend that does not differentiate by itself; a framework has its own.
 bool in_networks(const Op& op);
 
-// "yes"; "own" for a framework and an op that it never sees; "no"; "?" for a backend that does not say its
+// "yes"; "own" for a framework and an op that it never sees; "no"; "?" for a backend that does not list its
 // ops.
 std::string support(const BackendDescription& backend, const Op& op);
 
-// A Markdown table of the ops in networks, a column for each backend that says its ops.
+// A Markdown table of the ops in networks, with a column for each backend that lists its ops.
 std::string support_page(const std::vector<BackendDescription>& backends);
 
-// Where the program finds what it did not build in: backends, configs, environments.
+// The folders of files outside the program: backends, configs, environments.
 
 // The folder of the running executable. In a build folder this is <source>/build/<preset>.
 std::filesystem::path executable_folder();
 
-// Folders whose subfolders are backends, those added by $ASSAY_BACKENDS before those of the program: <exe
+// Folders whose subfolders are backends, those of $ASSAY_BACKENDS before those of the program: <exe
 // folder>/backends, <exe folder>/../libexec/assay/backends.
 std::vector<std::filesystem::path> backend_folders();
 // $ASSAY_CONFIGS, <exe folder>/configs, <exe folder>/../share/assay/configs, <exe folder>/../../configs (a
 // build in its tree).
 std::vector<std::filesystem::path> config_folders();
 // A framework's virtual environment:
-// ${ASSAY_ENVIRONMENTS:-${XDG_DATA_HOME:-$HOME/.local/share}/assay/environments}/<framework>. Nothing where none of the
-// three is set: a folder that everybody may write is no place for programs.
+// ${ASSAY_ENVIRONMENTS:-${XDG_DATA_HOME:-$HOME/.local/share}/assay/environments}/<framework>. nullopt if none
+// of the three is set: a folder that everybody may write is not safe for programs.
 std::optional<std::filesystem::path> environment_of(std::string_view framework);
-// The batch library for workers that load it themselves: <exe folder>/libassay_batch.so, or in ../lib once
-// installed. The first where neither is there.
+// The batch library for workers that load it themselves: <exe folder>/libassay_batch.so, or in ../lib if
+// installed. The first path if neither exists.
 std::filesystem::path batch_library();
 
 }  // namespace assay

@@ -15,13 +15,14 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t most_replayed = 3;
+constexpr std::size_t max_replayed = 3;
 constexpr double replay_seconds = 1;  // of one replay; there are two
+constexpr std::uint64_t resident_forks_per_replay = 3;
 constexpr double apart_factor = 10;
-constexpr double mean_deviations = 6;  // one honest difference in 5e8 is larger
-constexpr double far_steps = 500;      // after which roundings are carried as far as they are
+constexpr double mean_deviations = 6;  // exceeded by one correct difference in 5e8
+constexpr double far_steps = 500;      // after which rounding errors do not grow further
 
-// The share of a loss that honest runs of the same steps may be apart.
+// The relative difference of the loss that correct runs of the same steps may have.
 double share_after(std::int64_t steps, bool narrow) {
   const double grown = std::min(1.0, static_cast<double>(steps) / far_steps);
   return narrow ? 0.01 + 0.1 * grown : 0.001 + 0.05 * grown;
@@ -29,26 +30,27 @@ double share_after(std::int64_t steps, bool narrow) {
 
 }  // namespace
 
-std::vector<ToldLoss> choose_replayed(std::span<const Block> blocks, std::uint64_t seed) {
-  std::vector<ToldLoss> within;
+std::vector<ReportedLoss> choose_replayed(std::span<const Block> blocks, bool resident, std::uint64_t seed) {
+  if (resident && Philox(seed, "replayed forks").below(resident_forks_per_replay) != 0) return {};
+  std::vector<ReportedLoss> within;
   std::int64_t steps = 0, ns = 0;
   for (const Block& block : blocks) {
     if (__builtin_add_overflow(steps, block.steps, &steps)) break;
     ns += block.end_ns - block.begin_ns;
     if (1e-9 * static_cast<double>(ns) > replay_seconds) break;
-    // After one step both sides tell what the exam already compared.
+    // Skips the first step, which the exam already compared.
     if (block.loss && steps > 1) within.push_back({steps, *block.loss});
   }
   Philox(seed, "replay").shuffle(std::span(within));
-  within.resize(std::min(within.size(), most_replayed));
-  std::ranges::sort(within, {}, &ToldLoss::steps);
+  within.resize(std::min(within.size(), max_replayed));
+  std::ranges::sort(within, {}, &ReportedLoss::steps);
   return within;
 }
 
 void write_audit(const std::filesystem::path& folder, const RunAudit& audit) {
-  if (!audit.told.empty()) {
+  if (!audit.reported.empty()) {
     ExamReplay replay{{1}};
-    for (const ToldLoss& one : audit.told) replay.steps.push_back(one.steps);
+    for (const ReportedLoss& one : audit.reported) replay.steps.push_back(one.steps);
     write_atomically(folder / "replay.json", encode(replay).dump() + "\n", false);
   }
   if (audit.own_loader) write_atomically(folder / "loader.json", encode(ExamLoader{}).dump() + "\n", false);
@@ -56,10 +58,10 @@ void write_audit(const std::filesystem::path& folder, const RunAudit& audit) {
 
 namespace {
 
-std::vector<TensorVerdict> judge_replay(const TensorFile& worker, std::span<const ToldLoss> told,
+std::vector<TensorVerdict> judge_replay(const TensorFile& worker, std::span<const ReportedLoss> reported,
                                         const Precision& precision) {
   const bool narrow = is_narrow(precision);
-  const std::size_t count = told.size() + 1;  // the first step, too
+  const std::size_t count = reported.size() + 1;  // including the first step
   const HostTensor* found = worker.find("replay/losses");
   const std::vector<double> losses =
       found != nullptr && found->type == TensorType{DType::f32, {2, static_cast<std::int64_t>(count)}}
@@ -68,13 +70,13 @@ std::vector<TensorVerdict> judge_replay(const TensorFile& worker, std::span<cons
   std::vector<TensorVerdict> verdicts;
   for (std::size_t i = 1; i < count; ++i) {
     const double once = losses[i], again = losses[count + i];
-    const double allowed = share_after(told[i - 1].steps, narrow) * std::max(losses[0], once) +
+    const double allowed = share_after(reported[i - 1].steps, narrow) * std::max(losses[0], once) +
                            apart_factor * std::abs(once - again);
-    const double error = std::abs(told[i - 1].loss - once);
-    // No honest loss is negative, and an allowance that is allows nothing.
+    const double error = std::abs(reported[i - 1].loss - once);
+    // A correct loss is not negative; a negative allowance allows nothing.
     const double ratio = error == 0 ? 0 : allowed > 0 ? error / allowed : beyond_measure;
     const bool finite = std::isfinite(error) && std::isfinite(allowed) && std::isfinite(ratio);
-    verdicts.push_back({fmt::format("replay/{}", told[i - 1].steps), finite ? error : beyond_measure,
+    verdicts.push_back({fmt::format("replay/{}", reported[i - 1].steps), finite ? error : beyond_measure,
                         finite ? allowed : 0, finite ? error : beyond_measure, finite ? allowed : 0,
                         finite ? std::min(ratio, beyond_measure) : beyond_measure});
   }
@@ -106,7 +108,7 @@ TensorVerdict judge_loader(const TensorFile& worker) {
 std::vector<TensorVerdict> judge_audit(const TensorFile& worker, const RunAudit& audit,
                                        const Precision& precision) {
   std::vector<TensorVerdict> verdicts;
-  if (!audit.told.empty()) verdicts = judge_replay(worker, audit.told, precision);
+  if (!audit.reported.empty()) verdicts = judge_replay(worker, audit.reported, precision);
   if (audit.own_loader) verdicts.push_back(judge_loader(worker));
   return verdicts;
 }

@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The oracle ran the distinct samples of each batch alone: `samples` of one batch or of all, one behind the other, to the
-// rows of the worker.
+// The oracle ran each distinct sample only once. Repeats `samples`, of one batch or of all batches one after
+// the other, to the rows of the worker.
 std::vector<double> expanded(std::span<const double> samples, const ExamBatches& batches,
                              std::int64_t count) {
   const auto distinct = static_cast<std::size_t>(batches.distinct);
@@ -38,12 +38,12 @@ std::vector<double> expanded(std::span<const double> samples, const ExamBatches&
   return rows;
 }
 
-// What a negative mean of squares would have: not finite, so beyond measure.
+// The root of a negative mean of squares is not finite, so it is beyond measure.
 void take_roots(std::vector<double>& squares) {
   for (double& value : squares) value = std::sqrt(value);
 }
 
-// How often the perturbed runs stood on another side of a kink.
+// How often the perturbed runs were on another side of a kink.
 std::vector<Ties> ties_of(const TensorFile& oracle) {
   std::vector<Ties> all;
   for (const std::string& name : oracle.names()) {
@@ -55,8 +55,8 @@ std::vector<Ties> ties_of(const TensorFile& oracle) {
   return all;
 }
 
-// Of a file with these tensors: the header and what is judged beside the oracle's answers are small.
-std::uint64_t most_bytes(const std::vector<ExpectedTensor>& tensors) {
+// The maximum size of a file with these tensors; adds a margin for the header and the other judged tensors.
+std::uint64_t max_file_bytes(const std::vector<ExpectedTensor>& tensors) {
   std::uint64_t bytes = std::uint64_t{64} << 20;
   for (const ExpectedTensor& tensor : tensors)
     bytes += static_cast<std::uint64_t>(TensorType{DType::f32, tensor.shape}.bytes());
@@ -69,12 +69,11 @@ void add_failure(Equivalence& result, const std::string& name, const std::string
 }
 
 std::string words_for(const TensorVerdict& worst) {
-  return fmt::format(
-      "{}: largest error {:.3g} where {:.3g} is allowed, relative L2 error {:.3g} where {:.3g} is allowed",
-      worst.name, worst.max_error, worst.max_bound, worst.l2_error, worst.l2_bound);
+  return fmt::format("{}: largest error {:.3g} (allowed: {:.3g}), relative L2 error {:.3g} (allowed: {:.3g})",
+                     worst.name, worst.max_error, worst.max_bound, worst.l2_error, worst.l2_bound);
 }
 
-// The verdict over all tensors, with the worst in words.
+// The verdict over all tensors, with a description of the worst one.
 void conclude(Equivalence& result) {
   result.checked = true;
   std::size_t wrong = 0;
@@ -103,7 +102,7 @@ Equivalence judge(const Exam& exam, const Program& program, const fs::path& work
   Equivalence result;
   TensorFile worker;
   try {
-    worker = TensorFile::read_foreign(worker_file, most_bytes(tensors));
+    worker = TensorFile::read_foreign(worker_file, max_file_bytes(tensors));
   } catch (const Error& error) {
     add_failure(result, "exam", fmt::format("has no answers: {}", error.what()));
     conclude(result);
@@ -129,7 +128,7 @@ Equivalence judge(const Exam& exam, const Program& program, const fs::path& work
       take_roots(got);
     }
     if (seen.size() != 2 || exact.size() != got.size()) {
-      throw CellError(fmt::format("[check] {}: {} has another shape than this program asks",
+      throw CellError(fmt::format("[check] {}: {} has another shape than the program requires",
                                   exam.answers.string(), expected.name));
     }
     result.tensors.push_back(
@@ -157,7 +156,7 @@ Looseness looseness(const Exam& exam, const Program& program) {
     const std::string& name = program.training.value(id).name;
     const std::vector<double> exact = oracle.required("gradient/" + name);
     const std::vector<double> seen = oracle.required("bound/gradient/" + name);
-    if (is_rounding_alone({seen.at(0), seen.at(1)}, exact, precision)) continue;
+    if (is_only_rounding({seen.at(0), seen.at(1)}, exact, precision)) continue;
     const double bound = bound_of({seen[0], seen[1]}, exact, precision, repeats).l2;
     if (bound > loosest.bound) loosest = {bound, name};
   }

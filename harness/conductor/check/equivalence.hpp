@@ -1,4 +1,4 @@
-// Judges what a worker wrote against the oracle's answers.
+// Compares the tensors of a worker with the oracle's answers.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace assay {
 
-// An exam that was set, with the answers to it. Both lie where the worker has no business.
+// An exam with its answers. Both are out of reach of the worker.
 struct Exam {
   std::filesystem::path folder;   // write_exam()
   std::filesystem::path answers;  // oracle.safetensors
@@ -17,14 +17,15 @@ struct Exam {
   PrecisionKind precision = PrecisionKind::fp32;
 };
 
-// Compares each tensor of the worker's file with the oracle's answers. A missing, misshapen or non-finite tensor, and a
-// file that is none, fail with words. audit: what it was asked of its run. Throws CellError when the oracle's file or the
-// exam's are at fault.
+// Compares each tensor of the worker's file with the oracle's answers. A missing, misshapen or non-finite
+// tensor, or a malformed file, fails with a reason. audit: what was requested about the run. Throws CellError
+// for errors in the files of the oracle or the exam.
 Equivalence judge(const Exam& exam, const Program& program, const std::filesystem::path& worker_file,
                   const RunAudit& audit = {});
 
-// How well the exam can tell: the largest of the bounds of the gradients, as relative L2, with the parameter's name.
-// A gradient that is nothing but rounding (the bias in front of a batch norm) is left out.
+// How well the exam detects errors: the largest of the bounds of the gradients, as relative L2, with the
+// parameter's name. Skips a gradient that consists only of rounding errors (the bias in front of a batch
+// norm).
 struct Looseness {
   double bound = 0;
   std::string parameter{};

@@ -1,4 +1,4 @@
-// write_exam: a state, batches and a schedule on which mistakes show.
+// write_exam: a state, batches and a schedule that make mistakes visible.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,16 +24,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Values in +-[low, high], or in [low, high] when `positive`, never one.
+// Values in +-[low, high], or in [low, high] if `positive`, never one.
 struct Range {
   double low = 0;
   double high = 0;
   bool positive = false;
 };
 
-// Scales that neither saturate nor fade: weights keep the variance through a ReLU (He et al. 2015), and
-// biases and running means are as large as what they are added to. Bounded away from zero and one, the values
-// that hide a missing term or factor.
+// Scales that neither saturate nor vanish: weights keep the variance through a ReLU (He et al. 2015), and
+// biases and running means are as large as the values they are added to. Values stay away from zero and one,
+// which would hide a missing term or factor.
 Range range_of(const Value& value) {
   if (value.initializer == "ones") return {0.5, 1.5, true};  // scales and running variances
   if (value.type.shape.size() < 2) return {0.05, 0.25, false};
@@ -50,7 +50,7 @@ float draw(Philox& random, const Range& range) {
   }
 }
 
-// Those of the linear layer that gives the logits; none where they come from elsewhere.
+// The parameters of the linear layer that computes the logits; none if another op computes them.
 std::vector<ValueId> parameters_of_last(const Graph& graph) {
   const ValueId logits = graph.output("logits");
   for (const Node& node : graph.nodes())
@@ -59,15 +59,17 @@ std::vector<ValueId> parameters_of_last(const Graph& graph) {
   return {};
 }
 
-// Moments as they are in the middle of a training, unlike from element to element. From zero moments the first step of
-// Adam is a whole one in the direction of a gradient's sign, even where that gradient is rounding alone. Means of
-// squares spread over decades, but stay above the square of what is rounding in the cell's precision. An epsilon shows
-// where they are small: in the last layer, whose gradients have the least rounding. A mean is at most the root of its mean of squares.
+// Moments as in the middle of a training, different for each element. From zero moments the first step of
+// Adam is a full step in the direction of the gradient's sign, even if that gradient is only rounding. Means
+// of squares spread over decades, but stay above the square of the rounding in the cell's precision. An
+// epsilon is visible where they are small: in the last layer, whose gradients have the least rounding. A mean
+// is at most the root of its mean of squares.
 void add_moments(std::vector<HostTensor>& tensors, const Program& program, std::uint64_t seed,
                  PrecisionKind precision) {
   const bool narrow = precision == PrecisionKind::bf16 || precision == PrecisionKind::tf32;
   const double largest = narrow ? 2e-2 : 1e-1;
-  // RMSprop's epsilon is below the root in some frameworks (docs/reference/differences.md): its roots stay well above it.
+  // In some frameworks RMSprop's epsilon is under the root (docs/reference/differences.md), so the roots stay
+  // well above it.
   const bool rms = program.optimizer.kind == "rmsprop";
   const std::vector<ValueId> last = parameters_of_last(program.training);
   for (const ValueId id : program.training.with_role(Role::parameter)) {
@@ -82,7 +84,7 @@ void add_moments(std::vector<HostTensor>& tensors, const Program& program, std::
       const std::span<float> elements = tensor.as<float>();
       for (std::size_t i = 0; i < roots.size(); ++i) {
         const double mean = draw(random, {0.1, 0.9, false});
-        const bool scaled = program.optimizer.moments().size() > 1;  // Adam's m beside its v
+        const bool scaled = program.optimizer.moments().size() > 1;  // Adam has m next to v
         elements[i] = static_cast<float>(
             OptimizerSpec::is_square(moment) ? roots[i] * roots[i] : (scaled ? roots[i] : 0.01) * mean);
       }
@@ -91,8 +93,8 @@ void add_moments(std::vector<HostTensor>& tensors, const Program& program, std::
   }
 }
 
-// The forget gates of half of an LSTM's units are nearly open, so that what the first step of a sequence gave still
-// counts in the last; gates are in the order input, forget, cell, output.
+// Opens the forget gates of half of an LSTM's units nearly fully, so that the first step of a sequence still
+// affects the last one. Gates are in the order input, forget, cell, output.
 void open_forget_gates(HostTensor& bias, std::uint64_t seed) {
   const std::span<float> all = bias.as<float>();
   const std::size_t units = all.size() / 4;
@@ -125,7 +127,7 @@ std::vector<HostTensor> state_of(const Program& program, const ExamPlan& plan) {
   return tensors;
 }
 
-// Row r of the batch is sample row_of[r]: every sample equally often, in an order without pattern.
+// Row r of the batch is sample row_of[r]: every sample equally often, in shuffled order.
 std::vector<std::int64_t> shuffled_rows(std::int64_t batch, std::int64_t distinct, Philox random) {
   std::vector<std::int64_t> rows(static_cast<std::size_t>(batch));
   for (std::size_t r = 0; r < rows.size(); ++r) rows[r] = static_cast<std::int64_t>(r) % distinct;
@@ -133,7 +135,7 @@ std::vector<std::int64_t> shuffled_rows(std::int64_t batch, std::int64_t distinc
   return rows;
 }
 
-// Each mean 0 and deviation 1, as normalised images; no two alike.
+// Images with mean 0 and deviation 1, like normalised images; all different.
 HostTensor images_of(Shape shape, std::int64_t samples, std::uint64_t seed) {
   shape.front() = samples;
   HostTensor inputs = HostTensor::zeros("inputs", {DType::f32, shape});
@@ -143,9 +145,9 @@ HostTensor images_of(Shape shape, std::int64_t samples, std::uint64_t seed) {
   return inputs;
 }
 
-// Whole numbers below the rows of the table that they look up. Each row is as likely as any other, so that some tokens
-// appear twice; the first and the last row are in every sample: they are what a padding token or an index that is off
-// by one would be.
+// Whole numbers below the number of rows of the table that they look up, uniform, so that some tokens appear
+// twice. The first and the last row are in every sample: a padding token, or an index that is off by one,
+// would use them.
 HostTensor tokens_of(Shape shape, std::int64_t vocabulary, std::int64_t samples, std::uint64_t seed) {
   shape.front() = samples;
   HostTensor inputs = HostTensor::zeros("inputs", {DType::i32, shape});
@@ -162,17 +164,17 @@ HostTensor tokens_of(Shape shape, std::int64_t vocabulary, std::int64_t samples,
   return inputs;
 }
 
-// The rows of the table that the inputs are looked up in.
+// The number of rows of the table that the inputs look up.
 std::int64_t vocabulary_of(const Graph& graph, ValueId inputs) {
   for (const Node& node : graph.nodes()) {
     if (node.op->name() == "embedding" && node.inputs[0] == inputs)
       return graph.value(node.inputs[1]).type.shape.front();
   }
   throw GraphError(fmt::format(
-      "[check] graph '{}': no embedding reads the tokens, so nobody knows how many there are", graph.name()));
+      "[check] graph '{}': the vocabulary is unknown, because no embedding reads the tokens", graph.name()));
 }
 
-// Those of a batch are spread over the classes, and no two batches begin with the same one.
+// Labels of a batch are spread over the classes, and no two batches begin with the same label.
 HostTensor labels_of(std::int64_t classes, const ExamBatches& batches) {
   const std::int64_t distinct = batches.distinct, count = batches.count();
   HostTensor labels = HostTensor::zeros("labels", {DType::i32, {count * distinct}});
@@ -185,7 +187,7 @@ HostTensor labels_of(std::int64_t classes, const ExamBatches& batches) {
   return labels;
 }
 
-// Drawn once for each distinct sample of a batch, the same in every batch: a dropout of the exam is data.
+// Masks are data in an exam: drawn once for each distinct sample of a batch, the same in every batch.
 std::vector<HostTensor> masks_of(const Graph& graph, const ExamBatches& batches, std::uint64_t seed) {
   std::vector<HostTensor> masks;
   for (const Node& node : graph.nodes()) {
@@ -204,11 +206,11 @@ std::vector<HostTensor> masks_of(const Graph& graph, const ExamBatches& batches,
   return masks;
 }
 
-// Row 0: the step that is looked at alone. SGD has no other state in which its gradient would show, so there its rate
-// is so large that the parameter moves by as much as the gradient is. The other rows: learning rates that differ, large
-// enough that an update stands well above the rounding of the parameter, and small enough that they neither solve the
-// few samples, after which all gradients are rounding, nor leave what is finite (plain SGD on vgg_a, which has no norm).
-// The steps are counted from where Adam still corrects its bias, but not from the first.
+// Row 0 is the step that is judged by itself. SGD has no other state that shows its gradient, so its rate is
+// so large that the parameter moves by as much as the gradient. The other rows have different learning rates:
+// large enough that an update is well above the rounding of the parameter, and small enough that the run does
+// not solve the few samples (then all gradients are rounding) and stays finite (plain SGD on vgg_a, which has
+// no norm). The step counts begin where Adam still corrects its bias, but not at the first step.
 HostTensor schedule_of(const OptimizerSpec& optimizer, std::int64_t steps, std::uint64_t seed) {
   const double base = optimizer.kind == "sgd" ? 0.0005 : 0.0001;
   const bool shows_gradient = optimizer.kind == "sgd" && optimizer.momentum == 0;
@@ -225,10 +227,10 @@ HostTensor schedule_of(const OptimizerSpec& optimizer, std::int64_t steps, std::
   return schedule;
 }
 
-// One logit so far above the others that its exponential leaves what fp32 holds.
+// One logit whose distance to the others makes its exponential overflow fp32.
 constexpr float extreme_logit = 120;
 
-// That bias with the extreme in its first class; empty where there is none.
+// The bias of the last layer with the extreme logit in its first class; empty without such a bias.
 std::vector<HostTensor> extreme_of(const Program& program, const std::vector<HostTensor>& state) {
   const std::vector<ValueId> last = parameters_of_last(program.training);
   if (last.size() < 2) return {};  // no bias
@@ -239,13 +241,13 @@ std::vector<HostTensor> extreme_of(const Program& program, const std::vector<Hos
   return {std::move(extreme)};
 }
 
-// Whether the run is continued: not where it draws, and not where three copies of a state would be too much.
+// Whether the run is continued: not if it draws random numbers or if three copies of the state are too large.
 bool is_continued(const Program& program, const ExamPlan& plan, const std::vector<HostTensor>& state) {
-  constexpr std::size_t most_bytes = std::size_t{256} << 20;
+  constexpr std::size_t max_bytes = std::size_t{256} << 20;
   std::size_t bytes = 0;
   for (const HostTensor& tensor : state) bytes += tensor.bytes.size();
   const bool draws = !program.training.with_role(Role::mask).empty();
-  return plan.task == Task::train && !program.is_op() && !draws && bytes <= most_bytes;
+  return plan.task == Task::train && !program.is_op() && !draws && bytes <= max_bytes;
 }
 
 }  // namespace
@@ -253,7 +255,7 @@ bool is_continued(const Program& program, const ExamPlan& plan, const std::vecto
 std::int64_t distinct_samples(std::int64_t batch, std::int64_t asked) {
   if (batch < 1 || asked < 1) {
     throw std::invalid_argument(
-        fmt::format("[check] batch {} with {} distinct samples: both must be positive", batch, asked));
+        fmt::format("[check] got batch {} with {} distinct samples: both must be positive", batch, asked));
   }
   std::int64_t below = std::min(batch, asked);
   while (batch % below != 0) --below;
@@ -274,7 +276,7 @@ std::vector<std::int64_t> exam_slots(std::int64_t resident, std::uint64_t seed) 
 }
 
 void write_exam(const fs::path& folder, const Program& program, const ExamPlan& plan) {
-  constexpr std::int64_t fewest_steps = 3;
+  constexpr std::int64_t min_steps = 3;
   const Graph& graph = program.training;
   const std::uint64_t seed = plan.seed;
   ExamBatches batches{.batch = batch_of(program), .slots = exam_slots(plan.resident, seed)};
@@ -305,7 +307,7 @@ void write_exam(const fs::path& folder, const Program& program, const ExamPlan& 
       write_safetensors(folder / "extreme.safetensors", extreme);
   }
   write_npy(folder / "schedule.npy",
-            schedule_of(program.optimizer, std::max(fewest_steps, batches.count()), seed));
+            schedule_of(program.optimizer, std::max(min_steps, batches.count()), seed));
   const std::vector<HostTensor> masks = masks_of(graph, batches, seed);
   if (!masks.empty()) write_safetensors(folder / "masks.safetensors", masks);
   write_atomically(folder / "batches.json", encode(batches).dump() + "\n", false);
@@ -322,7 +324,7 @@ void take_moved_biases(const fs::path& folder, const fs::path& answers) {
     if (!moved.name.starts_with(prefix)) continue;
     const auto found = std::ranges::find(tensors, moved.name.substr(prefix.size()), &HostTensor::name);
     if (found == tensors.end() || found->type != moved.type)
-      throw CellError(fmt::format("[exam] the oracle moved {}, which the exam does not have", moved.name));
+      throw CellError(fmt::format("[exam] the oracle moved {}, which is not in the exam", moved.name));
     found->bytes = moved.bytes;
     any = true;
   }

@@ -1,4 +1,4 @@
-// What a worker is asked after it was timed: a state, batches and steps that are made of it, on which mistakes show.
+// The exam of a worker after it was timed: a state, batches and steps that make mistakes visible.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,29 @@
 
 namespace assay {
 
-// How many distinct samples a batch is made of: the largest divisor of `batch` not above `asked`. Where that
-// is less than half of what was asked (a batch of 13), the smallest divisor above: a prime batch is all
-// distinct and the oracle pays for it.
+// The number of distinct samples in a batch: the largest divisor of `batch` that is at most `asked`. If that
+// is less than half of `asked` (a batch of 13), the smallest larger divisor: all samples of a prime batch are
+// distinct, which makes the oracle slower.
 std::int64_t distinct_samples(std::int64_t batch, std::int64_t asked);
 
-// What an exam depends on, beside its program.
+// The parameters of an exam, in addition to its program.
 struct ExamPlan {
   std::uint64_t seed = 1;
-  std::int64_t distinct = 4;  // samples in each batch, as asked
+  std::int64_t distinct = 4;  // requested samples in each batch
   std::int64_t resident =
-      0;  // slots that the cell keeps batches in; 0: each step's batch is staged in slot 0
+      0;  // slots in which the cell keeps batches; 0: the batch of each step is staged in slot 0
   Task task = Task::train;
   PrecisionKind precision = PrecisionKind::fp32;
 };
 
-// Writes state.safetensors, inputs.npy, labels.npy, schedule.npy, batches.json and, where the program has what they are
-// for, masks.safetensors, extreme.safetensors and continuation.json: docs/reference/protocol.md, "The exam". A function of (program, plan). No
-// parameter is zero or one, no moment zero.
+// Writes state.safetensors, inputs.npy, labels.npy, schedule.npy, batches.json and, if the program needs
+// them, masks.safetensors, extreme.safetensors and continuation.json: docs/reference/protocol.md, "The exam".
+// Depends only on (program, plan). No parameter is zero or one, and no moment is zero.
 void write_exam(const std::filesystem::path& folder, const Program& program, const ExamPlan& plan);
 
-// The oracle moves biases by about a rounding, so that no ReLU reads what is within rounding of zero, and gives them as
-// state/<name>: they become those of the exam in `folder`. Throws CellError when the exam does not have one.
+// The oracle moves biases by about a rounding error, so that no ReLU reads a value within rounding of zero,
+// and writes them as state/<name>: replaces those of the exam in `folder`. Throws CellError if the exam does
+// not have one.
 void take_moved_biases(const std::filesystem::path& folder, const std::filesystem::path& answers);
 
 }  // namespace assay

@@ -12,9 +12,9 @@ namespace assay {
 struct ExpectedTensor {
   std::string name;
   Shape shape;          // as the worker writes it
-  bool rows = false;    // has one row a sample of each batch: the oracle has the distinct samples alone
+  bool rows = false;    // has one row per sample of each batch; the oracle has only the distinct samples
   bool summed = false;  // summed over the batch
-  bool draws = false;   // counts of what the program drew, judged by their distribution
+  bool draws = false;   // counts of random draws of the program, judged by their distribution
   bool square = false;  // a mean of squares: judged by its root
 };
 

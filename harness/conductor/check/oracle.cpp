@@ -104,7 +104,7 @@ constexpr const char* digest_name = "sha256";
 std::string key_of(const fs::path& oracle_folder, const OracleWorker& worker) {
   std::ostringstream text;
   text << "check " << check_version << '\n';
-  // A worker found on the PATH has no file to digest: its name stands for it.
+  // A worker on the PATH has no file to digest, so its name is used.
   text << "worker "
        << (fs::is_regular_file(worker.executable) ? sha256_of_file(worker.executable)
                                                   : worker.executable.string())
@@ -117,7 +117,7 @@ std::string key_of(const fs::path& oracle_folder, const OracleWorker& worker) {
   return sha256(text.str());
 }
 
-// Whether the entry holds what was put there.
+// Whether the content of the entry is intact.
 bool intact(const fs::path& entry) {
   std::ifstream file(entry / digest_name);
   std::string digest;
@@ -125,7 +125,7 @@ bool intact(const fs::path& entry) {
   return sha256_of_file(entry / answers_name) == digest;
 }
 
-// Into a folder of its own that is then renamed, so that nobody sees half of it.
+// Writes into a new folder and then renames it, so that no process sees an incomplete entry.
 void keep(const fs::path& answers, const fs::path& entry) {
   const fs::path temporary = entry.string() + fmt::format(".{}", ::getpid());
   fs::remove_all(temporary);
@@ -137,7 +137,7 @@ void keep(const fs::path& answers, const fs::path& entry) {
   std::error_code failure;
   if (file) {
     fs::remove_all(entry, failure);
-    fs::rename(temporary, entry, failure);  // another process may have been faster; its entry is as good
+    fs::rename(temporary, entry, failure);  // another process may have been faster; its entry is equal
   }
   fs::remove_all(temporary, failure);
 }
@@ -155,21 +155,21 @@ OracleCache::Answers OracleCache::answers(const OracleQuestion& question, const 
   const fs::path answers = scratch / "results" / answers_name;
   try {
     if (!entry.empty() && intact(entry)) {
-      // A copy, because another process may replace the entry while it is read.
+      // Makes a copy, because another process may replace the entry while it is read.
       fs::create_directories(answers.parent_path());
       fs::copy_file(entry / answers_name, answers);
       return {answers, true};
     }
   } catch (const std::runtime_error&) {
-    fs::remove(answers);  // unreadable is as good as absent
+    fs::remove(answers);  // an unreadable entry is treated as absent
   }
 
   run(scratch);
-  TensorFile::read(answers);  // throws when there is nothing of use
+  TensorFile::read(answers);  // throws if there are no usable answers
   try {
     if (!entry.empty()) keep(answers, entry);
   } catch (const std::runtime_error&) {
-    // A cache that cannot be written costs time, not the run.
+    // A cache that cannot be written only costs time.
   }
   return {answers, false};
 }

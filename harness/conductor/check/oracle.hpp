@@ -1,5 +1,5 @@
-// The oracle's answers for a cell: the same program for another number of samples a batch, the folder in which the
-// answers are made, and the cache that makes them once.
+// The oracle's answers for a cell: the same program for another number of samples in a batch, the folder in
+// which the oracle answers, and the cache of the answers.
 #pragma once
 
 #include <cstdint>
@@ -12,52 +12,51 @@
 
 namespace assay {
 
-// Samples of a batch: the outermost dimension of the inputs. Throws GraphError when the program has none.
+// Samples of a batch: the outermost dimension of the inputs. Throws GraphError if the program has none.
 std::int64_t batch_of(const Program& program);
 
-// Inputs and labels with `batch` rows, every other shape inferred again; names stay. Throws GraphError when
-// an op has the batch written into its attributes.
+// The program with `batch` rows of inputs and labels, and every other shape inferred again; names do not
+// change. Throws GraphError if an op has the batch in its attributes.
 Program with_batch(const Program& program, std::int64_t batch);
-// The number of the check's rules. It rises when the questions or the way of answering change and no digest shows it.
+// The version of the check's rules. Increase it if the questions or the answers change and no digest shows
+// the change.
 inline constexpr int check_version = 5;
 
-// The worker that gives the answers: the backend whose backend.json says "oracle": true.
+// The worker that answers: the backend whose backend.json has "oracle": true.
 struct OracleWorker {
   std::string backend = "reference";
   std::string mode;                  // one of its modes
-  std::filesystem::path executable;  // its digest is part of the key of the cache
+  std::filesystem::path executable;  // its digest is part of the cache key
   int threads = 1;
 };
 
-// What the oracle is asked.
+// The question to the oracle.
 struct OracleQuestion {
   std::filesystem::path exam;  // the folder of write_exam()
   Task task = Task::train;
-  PrecisionKind precision = PrecisionKind::fp32;  // the policy of the cell that is judged
+  PrecisionKind precision = PrecisionKind::fp32;  // the precision of the judged cell
   int perturbations = 4;
 };
 
-// Writes the folder in which an oracle answers: request.json (precision fp64, the batch of the distinct samples, and
-// "oracle": {"precision", "perturbations", "seed"}), graph.json, parameters.safetensors and check/. `program` is the
-// cell's own. Throws CellError.
+// Writes the folder in which an oracle answers: request.json (precision fp64, the batch of the distinct
+// samples, and "oracle": {"precision", "perturbations", "seed"}), graph.json, parameters.safetensors and
+// check/. `program` is the cell's own. Throws CellError.
 void write_oracle_cell(const std::filesystem::path& oracle_folder, const OracleQuestion& question,
                        const Program& program, const OracleWorker& worker);
 
-// Answers by the digest of the oracle's folder, of its worker's executable and of the version of this check.
-// Several processes may share a cache: entries appear whole or not at all.
+// Caches answers by the digest of the oracle's folder, the worker's executable and the version of this check.
+// Several processes may share a cache: an entry is complete or absent.
 class OracleCache {
  public:
-  // Makes the folder on first use; one that cannot be written is no error, the answers then stay in the
-  // cell's folder.
+  // Creates the folder on first use; if it cannot be written, the answers stay in the cell's folder.
   explicit OracleCache(std::filesystem::path folder = cache_folder() / "oracle");
 
-  // Runs the worker in the prepared folder: hello, {"command": "oracle"}, judged, quit. Throws when that
-  // fails.
+  // Runs the worker in the prepared folder: hello, {"command": "oracle"}, judged, quit. Throws if that fails.
   using Run = std::function<void(const std::filesystem::path& oracle_folder)>;
 
-  // The path of oracle.safetensors, from the cache or by `run` in `scratch` (made, and emptied before), and whether it
-  // was in the cache. An entry that is damaged is made again. Throws what `run` throws, and CellError when it leaves no
-  // answers.
+  // The path of oracle.safetensors, from the cache or made by `run` in `scratch` (created, or emptied), and
+  // whether it was in the cache. Replaces a damaged entry. Throws what `run` throws, and CellError if it
+  // leaves no answers.
   struct Answers {
     std::filesystem::path file;
     bool cached = false;

@@ -9,7 +9,7 @@
 namespace assay {
 namespace {
 
-constexpr double deviations = 6;        // one honest draw in 5e8 is further off
+constexpr double deviations = 6;        // exceeded by one correct draw in 5e8
 constexpr double coarseness = 0x1p-14;  // of a generator's rate, and of counts kept in f32
 
 TensorVerdict judge(const std::string& name, const std::vector<double>& counts, double rate) {

@@ -1,5 +1,5 @@
-// Judges what the oracle cannot know: the masks that a program draws by itself, and whether a long run and one with a
-// pause after each step come to the same.
+// Judges what the oracle cannot know: the masks that a program draws by itself, and whether a long run and a
+// run with a pause after each step have the same result.
 #pragma once
 
 #include <vector>
@@ -11,17 +11,17 @@
 
 namespace assay {
 
-// "draws/<mask>": of n elements in two steps, the number that each kept must be n (1 - rate) and the
-// number in which they agree n ((1 - rate)^2 + rate^2), each to six standard deviations of independent draws
-// and 2^-14 n. max_error and max_bound are those of the worst of the three, as shares. A program in which
-// nothing can be told of a mask is wrong.
+// "draws/<mask>": of n elements in two steps, the number kept in each step must be n (1 - rate), and the
+// number in which the steps agree must be n ((1 - rate)^2 + rate^2), each within six standard deviations of
+// independent draws plus 2^-14 n. max_error and max_bound are those of the worst of the three, as shares. A
+// program that does not report a mask is wrong.
 std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& program, Task task);
 
-// "continuation/<tensor>" of an exam with a continuation: how far two runs of the same steps from the state
-// that the timed steps left are apart, one that goes on without a pause, and one that starts from a copy of that state
-// and waits for each step. Allowed is a share of what the steps moved, 1e-2 in fp32 and 0.1 where storage is narrower, and
-// eight roundings of the tensor: runs that add up in another order drift apart, and a lost, doubled or late update is
-// farther off.
+// "continuation/<tensor>" of an exam with a continuation: compares two runs of the same steps from the state
+// that the timed steps left; one runs without a pause, and one starts from a copy of that state and waits for
+// each step. Allowed is a share of the change by these steps, 1e-2 in fp32 and 0.1 for narrower storage, plus
+// eight roundings of the tensor: runs with another order of summation drift apart, but a lost, doubled or
+// late update differs more.
 std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Program& program,
                                               const Precision& precision);
 

@@ -48,10 +48,10 @@ std::vector<double> TensorFile::required(std::string_view name) const {
 
 std::string TensorFile::refusal(std::string_view name, const TensorType& type) const {
   const HostTensor* tensor = find(name);
-  if (tensor == nullptr) return "is missing from what the worker wrote";
+  if (tensor == nullptr) return "is missing in the worker's file";
   const bool scalar = type.shape.empty() && tensor->type.shape == Shape{1};
   if (tensor->type.dtype != type.dtype || (tensor->type.shape != type.shape && !scalar)) {
-    return fmt::format("is {} where {} is asked", to_string(tensor->type), to_string(type));
+    return fmt::format("is {}, but must be {}", to_string(tensor->type), to_string(type));
   }
   const std::vector<double> values = to_doubles(*tensor);
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -1,4 +1,4 @@
-// A safetensors file as the judge reads it: every tensor in double.
+// A safetensors file, with every tensor readable as double.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@ namespace assay {
 class TensorFile {
  public:
   TensorFile() = default;
-  // Throws CellError naming the file when it is missing or malformed.
+  // Throws CellError naming the file if it is missing or malformed.
   static TensorFile read(const std::filesystem::path& path);
-  // The same of a worker's file of at most `limit` bytes.
+  // The same for a worker's file of at most `limit` bytes.
   static TensorFile read_foreign(const std::filesystem::path& path, std::uint64_t limit);
   // A .npy of doubles.
   static std::vector<double> read_array(const std::filesystem::path& path);
 
   std::vector<std::string> names() const;  // ascending
-  // Null when there is none of that name. Borrowed from this.
+  // Null if not found. Valid as long as this object.
   const HostTensor* find(std::string_view name) const;
-  // Throws CellError when it is not there or not of floating point.
+  // Throws CellError if it is missing or not of a floating-point type.
   std::vector<double> required(std::string_view name) const;
-  // Empty, or in words why the tensor cannot be judged: missing, another type or shape, not finite. A scalar
-  // may come as (1).
+  // Why the tensor cannot be judged: missing, another type or shape, not finite; empty if it can. A scalar
+  // may have the shape (1).
   std::string refusal(std::string_view name, const TensorType& type) const;
 
  private:

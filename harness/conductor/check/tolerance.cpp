@@ -22,7 +22,7 @@ double ratio_of(double error, double bound) {
 
 bool is_narrow(const Precision& precision) { return precision.storage != precision.master || precision.tf32; }
 
-bool is_rounding_alone(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision) {
+bool is_only_rounding(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision) {
   return largest(exact) < unit_roundoff(precision.master) * seen.max;
 }
 
@@ -32,7 +32,7 @@ Bound bound_of(const ErrorNorms& seen, std::span<const double> exact, const Prec
   const double growth = std::sqrt(repeats);
   const bool stored_narrow = precision.storage != precision.master;
   double factor = is_narrow(precision) ? narrow_tolerance_factor : tolerance_factor * growth;
-  if (stored_narrow && is_rounding_alone(seen, exact, precision)) factor *= alike_roundings;
+  if (stored_narrow && is_only_rounding(seen, exact, precision)) factor *= correlated_rounding_factor;
   factor *= 1 + small_sample / std::sqrt(count);
   const double floor = floor_roundings * unit_roundoff(precision.master) * growth;
   return {factor * seen.max + floor * largest(exact), factor * seen.l2 + floor};

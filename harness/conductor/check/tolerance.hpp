@@ -1,4 +1,5 @@
-// How far from the oracle a tensor may be. docs/explanation/equivalence.md has the reasoning and the measurements.
+// How far from the oracle a tensor may be. docs/explanation/equivalence.md has the reasoning and the
+// measurements.
 #pragma once
 
 #include <span>
@@ -9,42 +10,41 @@
 
 namespace assay {
 
-// How much larger than the largest error seen in the perturbed runs an honest error may be. In the type that
-// sums, a backend sums in another order, with other blocks and fused multiply-adds, and the runs cannot know
-// which. Where storage is narrower its rounding is nearly all of the error, and the runs round as the backend
+// Maximum error of a correct backend relative to the largest error in the perturbed runs. In the accumulation
+// type, a backend sums in another order, with other blocks and fused multiply-adds, and the runs cannot know
+// which. For narrower storage its rounding is nearly all of the error, and the runs round as the backend
 // does. A mistake is larger by orders of magnitude.
 inline constexpr double tolerance_factor = 8;
 inline constexpr double narrow_tolerance_factor = 3;
-// A tensor that is exactly zero but for rounding (the bias in front of a batch norm) may be off by this many
-// times more where storage is narrower: docs/explanation/equivalence.md says why its roundings can be alike.
-inline constexpr double alike_roundings = 3;
-// The runs are few, so the error of a tensor of few elements is itself poorly known: n elements get
-// 1 + small_sample / sqrt(n) times as much.
+// Additional factor, for narrower storage, for tensors whose exact value is zero (the bias in front of a
+// batch norm): their rounding errors may be correlated, see docs/explanation/equivalence.md.
+inline constexpr double correlated_rounding_factor = 3;
+// There are few runs, so the error of a tensor with few elements is poorly known: the bound for n elements is
+// multiplied by 1 + small_sample / sqrt(n).
 inline constexpr double small_sample = 2;
-// And never less than this many roundings of the tensor's largest element in the master type.
+// Minimum bound, in roundings of the tensor's largest element in the master type.
 inline constexpr double floor_roundings = 8;
 
-// Stands for a ratio beyond measure: a missing, misshapen or non-finite tensor. Finite, because a report is
-// strict JSON.
+// The ratio of a missing, misshapen or non-finite tensor. Finite, because a report is strict JSON.
 inline constexpr double beyond_measure = 1e9;
 
-// Whether operands are rounded to less than the type that sums has.
+// Whether operands are rounded to a narrower type than the accumulation type.
 bool is_narrow(const Precision& precision);
 
-// What the two norms of an error may be.
+// The maximum of the two norms of an error.
 using Bound = ErrorNorms;
 
-// `seen` are the largest errors of the perturbed runs against `exact`. `repeats`: the tensor is summed over a
-// batch in which each sample stands that often, and the perturbed runs summed each but once. The rounding
-// errors of a sum grow as the root of its length, so the errors of the master type do by sqrt(repeats); those
-// of a narrower storage type do not, because every repetition of a sample is rounded alike.
+// `seen`: the largest errors of the perturbed runs against `exact`. `repeats`: the tensor is summed over a
+// batch that contains each sample that many times, and the perturbed runs summed each only once. The rounding
+// errors of a sum grow as the root of its length, so those of the master type grow by sqrt(repeats); those of
+// a narrower storage type do not, because every repetition of a sample is rounded in the same way.
 Bound bound_of(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision,
                double repeats = 1);
 
-// Whether the tensor is zero but for rounding: its exact values are below what the runs were off by.
-bool is_rounding_alone(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision);
+// Whether the tensor is zero except for rounding: its exact values are smaller than the errors of the runs.
+bool is_only_rounding(const ErrorNorms& seen, std::span<const double> exact, const Precision& precision);
 
-// Errors of `got` against `exact` (equally long), with the ratio to the bound. Not finite: beyond_measure.
+// Errors of `got` against `exact` (equally long), with the ratio to the bound. beyond_measure if not finite.
 TensorVerdict compare(std::string name, std::span<const double> got, std::span<const double> exact,
                       const Bound& bound);
 

@@ -29,9 +29,9 @@ constexpr const char* description =
     "Assay runs the same network, from the same bits, on every deep-learning backend, proves that they\n"
     "compute the same thing, times them and writes one report.";
 constexpr const char* exit_codes =
-    "Exit codes: 0 fine, 1 a fault of the program, 2 bad input, 3 regression, 4 incomplete (a cell is\n"
+    "Exit codes: 0 success, 1 a fault of the program, 2 bad input, 3 regression, 4 incomplete (a cell is\n"
     "missing or not ok), 5 environments that are not comparable, 6 inconclusive.\n"
-    "assay COMMAND --help says more about a command.";
+    "assay COMMAND --help lists the options of a command.";
 
 std::string version_text() {
   const BuildInfo& build = build_info();
@@ -40,8 +40,8 @@ std::string version_text() {
       build.dirty ? " with local changes" : "", build.build_type.empty() ? "None" : build.build_type);
 }
 
-// What the parser could not place: a misspelt option or command, with the nearest that there is.
-[[noreturn]] void refuse_leftovers(const CLI::App& command, const std::vector<std::string>& leftovers,
+// Rejects the arguments that the parser does not know; suggests the nearest option or command.
+[[noreturn]] void reject_leftovers(const CLI::App& command, const std::vector<std::string>& leftovers,
                                    bool top) {
   const std::string& word = leftovers.front();
   std::vector<std::string> known;
@@ -52,15 +52,15 @@ std::string version_text() {
     for (const CLI::App* one : command.get_subcommands([](const CLI::App*) { return true; }))
       known.push_back(one->get_name());
   } else {
-    throw UsageError(fmt::format("{}: '{}' is one argument too many; assay {} --help", command.get_name(),
+    throw UsageError(fmt::format("{}: unexpected argument '{}'; see assay {} --help", command.get_name(),
                                  word, command.get_name()));
   }
   const std::string name = word.substr(0, word.find('='));
-  throw UsageError(fmt::format("{}'{}' is no {}{}", top ? "" : command.get_name() + ": ", name,
-                               word.starts_with("-") ? "option" : "command", suggestion(name, known)));
+  throw UsageError(fmt::format("{}unknown {} '{}'{}", top ? "" : command.get_name() + ": ",
+                               word.starts_with("-") ? "option" : "command", name, suggestion(name, known)));
 }
 
-// The command that was given, with a space; empty where there is none.
+// The name of the given command and a space; empty without a command.
 std::string chosen(const CLI::App& app) {
   const auto commands = app.get_subcommands();
   return commands.empty() ? "" : commands.front()->get_name() + " ";
@@ -71,11 +71,11 @@ std::string plain_text(const CLI::ParseError& error) {
   constexpr std::string_view twice = ": At Most 1 required";
   const std::size_t at = said.find(twice);
   if (at == said.npos) return said;
-  return said.substr(0, at) + " is given more than once: several values are one list, with commas";
+  return said.substr(0, at) + " is given more than once; separate several values with commas";
 }
 
-// A descriptor below 3 that is closed would be the next file that is opened, and get what is printed. Of standard output
-// one that cannot be written, so that a result that nobody gets is an error.
+// Opens the closed ones of descriptors 0 to 2: otherwise the next file that is opened would get one of these
+// numbers and receive the printed text. Standard output is opened read-only, so that printing to it fails.
 void fill_standard_descriptors() {
   for (const int number : {0, 1, 2}) {
     if (::fcntl(number, F_GETFD) >= 0 || errno != EBADF) continue;
@@ -91,13 +91,13 @@ void fill_standard_descriptors() {
 
 int run_application(int argc, char** argv) {
   fill_standard_descriptors();
-  std::signal(SIGPIPE, SIG_IGN);  // `assay show … | head` is an error of write(), not a death
-  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit (ulimit -f) likewise
+  std::signal(SIGPIPE, SIG_IGN);  // `assay show … | head`: write() fails instead
+  std::signal(SIGXFSZ, SIG_IGN);  // the same for a file size limit (ulimit -f)
   CLI::App app(description, "assay");
   app.set_version_flag("-V,--version", version_text(), "Print version, commit and build type, and exit");
   app.get_formatter()->column_width(32);
   app.allow_extras();
-  app.require_subcommand(0, 1);  // of `assay man run` the second word is an argument
+  app.require_subcommand(0, 1);  // the second word of `assay man run` is an argument
 
   Context context;
   context.command_line.assign(argv, argv + argc);
@@ -115,7 +115,7 @@ int run_application(int argc, char** argv) {
   add_man(app, context);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) command->allow_extras();
 
-  app.footer(exit_codes);  // after the commands, which would take it over
+  app.footer(exit_codes);  // after the commands, which would inherit it
 
   if (argc > 1 && argv[1] == completion_request) {
     print(candidate_lines(candidates(app, context.choices, {argv + 2, argv + argc})));
@@ -128,14 +128,14 @@ int run_application(int argc, char** argv) {
     if (!std::cout.flush()) throw IoError("print", "standard output", "cannot be written", errno);
     return code;
   } catch (const CLI::ParseError& error) {
-    throw UsageError(fmt::format("{}; assay {}--help", plain_text(error), chosen(app)));
+    throw UsageError(fmt::format("{}; see assay {}--help", plain_text(error), chosen(app)));
   }
   if (const auto left = app.remaining(); !left.empty()) {
     if (left.front() == "help") return print(app.help()), fine;
-    refuse_leftovers(app, left, true);
+    reject_leftovers(app, left, true);
   }
   for (const CLI::App* command : app.get_subcommands())
-    if (const auto left = command->remaining(); !left.empty()) refuse_leftovers(*command, left, false);
+    if (const auto left = command->remaining(); !left.empty()) reject_leftovers(*command, left, false);
   if (!context.action) {
     print(app.help());
     return bad_input;
@@ -150,7 +150,7 @@ int explain_exception() noexcept {
     } catch (const Error& error) {
       return warn(error.what()), bad_input;
     } catch (const std::system_error& error) {
-      // The reader of our output went away: nothing to explain, and nobody to explain it to.
+      // The reader closed the pipe, so nobody can read a message.
       if (error.code() == std::errc::broken_pipe) return own_failure;
       return warn(error.what()), error.code() == std::errc::no_space_on_device ? bad_input : own_failure;
     } catch (const std::exception& error) {

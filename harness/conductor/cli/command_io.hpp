@@ -1,4 +1,4 @@
-// What commands read and write: reports and text. stdout gets results, stderr everything else.
+// Reads reports and prints text for the commands. Results go to stdout, everything else to stderr.
 #pragma once
 
 #include <optional>
@@ -14,39 +14,39 @@
 
 namespace assay::cli {
 
-// The command line, or a file that it names, is not what the program can use: exit code 2.
-
-// The text says what was seen, where, and the remedy.
+// The command line, or a file that it names, is wrong: exit code 2. The text says what is wrong, where, and
+// how to fix it.
 class UsageError : public Error {
  public:
   using Error::Error;
 };
 
-// Throw IoError when stdout cannot take it (a full disk, a closed descriptor), and std::system_error when nobody reads
-// the pipe.
+// They throw IoError when stdout cannot be written (a full disk, a closed descriptor), and std::system_error
+// when the reader closed the pipe.
 void print(std::string_view text);
 void print(const std::vector<Table>& tables);
 void print_json(const nlohmann::json& json);
 
-// A line to stderr: "assay: …".
+// Prints a line to stderr: "assay: …".
 void warn(std::string_view text);
 
-// Reports as the command line names them: a file, or "-" for standard input.
+// The command line names a report by its file, or by "-" for standard input.
 
-// What is done with a report whose parts contradict each other, which validate rejects: nothing is decided by it, but it
-// may be looked at.
-enum class Contradictions { refused, shown };
+// How to handle a report whose parts contradict each other (`assay validate` rejects it): it may be shown,
+// but it must not decide a verdict.
+enum class Contradictions { rejected, shown };
 
-// Throws JsonError. Warns where other rules than this program's made its metrics, and of contradictions that are shown.
-Report load_report(const std::string& file, Contradictions contradictions = Contradictions::refused);
+// Throws JsonError. Warns if another version of the rules computed the metrics, and about contradictions that
+// are shown.
+Report load_report(const std::string& file, Contradictions contradictions = Contradictions::rejected);
 
 struct TwoReports {
-  std::optional<Report> base;  // nothing where a folder of baselines has none of this machine: `why`
+  std::optional<Report> base;  // nullopt: the folder of baselines has none of this machine, see `why`
   Report current;
   std::string why;
 };
-// Both at once, on two threads where both are files. Of a folder of baselines the one that is named after the
-// machine of `current`.
+// Reads both, on two threads if both are files. If `base` is a folder of baselines, takes the file named
+// after the machine of `current`.
 TwoReports load_two(const std::string& base, const std::string& current);
 
 }  // namespace assay::cli

@@ -54,7 +54,7 @@ Candidates dataset_names() {
   return found;
 }
 
-// By the name of an option or of a positional argument.
+// Keyed by the name of an option or of a positional argument.
 using Source = Candidates (*)();
 const std::map<std::string, Source, std::less<>> sources = {
     {"CONFIG", config_names},   {"WORKLOAD", workload_names}, {"workload", workload_names},
@@ -79,7 +79,8 @@ Candidates values_of(const CLI::Option& option, const Choices& choices) {
   return found;
 }
 
-// Those that begin with `word`; each gets `lead` in front, which the shell has in the same word.
+// The candidates that begin with `word`, each with the prefix `lead`, which is part of the same word in the
+// shell.
 Candidates beginning_with(std::string_view word, std::string_view lead, Candidates all) {
   std::erase_if(all, [&](const Candidate& one) { return !one.text.starts_with(word); });
   for (Candidate& one : all) one.text.insert(0, lead);
@@ -90,7 +91,7 @@ Candidates complete_value(const CLI::Option& option, const Choices& choices, std
                           std::string lead = {}) {
   const Option* row = find_option(name_of(option));
   const bool is_list = option.get_delimiter() == ',' || (row && row->scope == OptionScope::axis);
-  // Of a list only the last value is open.
+  // In a list only the last value is completed.
   if (const std::size_t comma = word.rfind(','); is_list && comma != word.npos) {
     lead += word.substr(0, comma + 1);
     word.remove_prefix(comma + 1);
@@ -115,14 +116,14 @@ Candidates command_names(const CLI::App& app) {
 
 bool takes_value(const CLI::Option* option) { return option && option->get_items_expected_max() > 0; }
 
-// The positional argument at that place; of the last one there may be several.
+// The positional argument at that place; the last one may be repeated.
 const CLI::Option* positional(const CLI::App& command, std::size_t place) {
   const auto all = command.get_options([](const CLI::Option* option) { return option->get_positional(); });
   if (place < all.size()) return all[place];
   return !all.empty() && all.back()->get_items_expected_max() > 1 ? all.back() : nullptr;
 }
 
-// bash takes --task=train for three words.
+// bash splits --task=train into three words.
 std::vector<std::string> without_equal_signs(std::vector<std::string> words) {
   if (!words.empty() && words.back() == "=") words.back().clear();
   std::erase(words, "=");
@@ -188,7 +189,7 @@ std::vector<Candidate> candidates(const CLI::App& app, const Choices& choices,
 
   const CLI::App* command = &app;
   const CLI::Option* awaiting = nullptr;  // an option whose value comes next
-  std::size_t place = 0;                  // positional arguments so far
+  std::size_t place = 0;                  // number of earlier positional arguments
   for (const std::string& past : words) {
     if (awaiting) {
       awaiting = nullptr;
@@ -222,7 +223,7 @@ std::string candidate_lines(const std::vector<Candidate>& found) {
   std::string lines;
   for (const Candidate& candidate : found) {
     std::string help = candidate.description;
-    std::ranges::replace(help, '\n', ' ');  // help texts are wrapped
+    std::ranges::replace(help, '\n', ' ');  // help texts have line breaks
     lines += fmt::format("{}\t{}\n", candidate.text, help);
   }
   return lines;

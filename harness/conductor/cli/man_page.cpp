@@ -11,7 +11,7 @@
 namespace assay::cli {
 namespace {
 
-// One line of running text: nothing in it is a request or an escape of roff.
+// Escapes one line of text, so that roff reads no request or escape in it.
 std::string roff(std::string_view plain) {
   std::string out;
   if (plain.starts_with('.') || plain.starts_with('\'')) out = "\\&";
@@ -86,7 +86,7 @@ std::string options_section(const CLI::App& command) {
   for (const std::string& group : command.get_groups()) {
     const auto options = command.get_options(
         [&](const CLI::Option* option) { return option->get_group() == group && option->nonpositional(); });
-    if (options.empty() || group.empty()) continue;  // options of no group are hidden
+    if (options.empty() || group.empty()) continue;  // options without a group are hidden
     if (group != "Options") page += fmt::format(".SS {}\n", roff(group));
     for (const CLI::Option* option : options) page += entry(option_term(*option), option->get_description());
   }

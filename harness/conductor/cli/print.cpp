@@ -15,7 +15,7 @@
 namespace assay::cli {
 
 void print(std::string_view text) {
-  // Flushed at once: a full disk is seen here and not after main.
+  // Flushes at once, so that a full disk is reported here and not after main().
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
   if (errno == EPIPE) throw std::system_error(errno, std::generic_category(), "standard output");
   throw IoError("print", "standard output", "cannot be written", errno);

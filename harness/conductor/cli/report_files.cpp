@@ -21,7 +21,7 @@ TwoReports from_folder(const fs::path& folder, const std::string& current) {
   two.current = load_report(current);
   const auto fingerprint = machine_fingerprint(two.current.environment);
   if (!fingerprint) {
-    two.why = fmt::format("{}: does not say which processor it ran on: no baseline in {} can be its own",
+    two.why = fmt::format("{}: does not say on which processor it ran, so no baseline in {} can match it",
                           current, folder.string());
     return two;
   }
@@ -30,9 +30,9 @@ TwoReports from_folder(const fs::path& folder, const std::string& current) {
   if (fs::exists(file, ignored))
     two.base = load_report(file.string());
   else
-    two.why = fmt::format(
-        "there is no baseline of this machine ({}): {} is not there. To make it one: assay run … --out {}",
-        machine_text(two.current.environment), file.string(), file.string());
+    two.why =
+        fmt::format("no baseline of this machine ({}): {} does not exist; make it with: assay run … --out {}",
+                    machine_text(two.current.environment), file.string(), file.string());
   return two;
 }
 
@@ -41,10 +41,10 @@ TwoReports from_folder(const fs::path& folder, const std::string& current) {
 Report load_report(const std::string& file, Contradictions contradictions) {
   Report report = read_report(file == "-" ? "/dev/stdin" : file);
   if (const std::vector<std::string> faults = invariant_violations(report); !faults.empty()) {
-    const std::string text =
-        fmt::format("{}: contradicts itself: {}{}; assay validate shows all", file, one_line(faults.front()),
-                    faults.size() > 1 ? fmt::format(" (and {} more)", faults.size() - 1) : "");
-    if (contradictions == Contradictions::refused) throw JsonError(text);
+    const std::string text = fmt::format(
+        "{}: contradicts itself: {}{}; for all contradictions run assay validate", file,
+        one_line(faults.front()), faults.size() > 1 ? fmt::format(" (and {} more)", faults.size() - 1) : "");
+    if (contradictions == Contradictions::rejected) throw JsonError(text);
     warn(text);
   }
   if (const std::string other = other_rules(report); !other.empty()) warn(file + ": " + other);

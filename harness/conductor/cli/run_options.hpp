@@ -1,4 +1,4 @@
-// What `run` and `check` have in common: a config, axes and settings by option, and which of its cells.
+// The common options of `run`, `check`, `ab` and `calibrate`: a config, axes, settings and a filter of cells.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +12,13 @@ namespace assay::cli {
 
 class RunOptions {
  public:
-  // `resumable`: the command can go on from an earlier report.
+  // `resumable`: adds --resume, to continue an earlier report.
   void add(CLI::App& command, bool resumable = true);
 
-  // The config of the file, with what was given by option over it. Reads --resume, too. Throws UsageError,
-  // ConfigError, JsonError.
+  // The config of the file, overridden by the given options. Also reads the report of --resume. Throws
+  // UsageError, ConfigError, JsonError.
   RunRequest request(const std::vector<std::string>& command_line) const;
-  // `folders`: where else than this program has them.
+  // `folders`: where to look for backends instead of this program's folders; empty: this program's folders.
   BackendRegistry registry(const RunConfig& config,
                            const std::vector<std::filesystem::path>& folders = {}) const;
 
@@ -31,11 +31,12 @@ class RunOptions {
   TableOptions table_;
 };
 
-// The cells, without running them: what --dry-run prints. Returns the exit code: `incomplete` where none can be run.
+// Prints the cells without running them (--dry-run). Returns the exit code: `incomplete` if no cell can be
+// run.
 int print_plan(const Expansion& expansion, const BackendRegistry& registry, const RunSettings& settings,
-               bool check_alone);
+               bool check_only);
 
-// What is allowed and seldom meant: a sentence for each.
+// One sentence for each setting that is allowed but probably a mistake.
 std::vector<std::string> doubts_about(const std::vector<Cell>& cells);
 
 }  // namespace assay::cli

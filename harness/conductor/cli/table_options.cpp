@@ -17,7 +17,7 @@ const char* group_of(OptionScope scope) {
     case OptionScope::run:
       break;
   }
-  return "The run";
+  return "Whole run";
 }
 
 }  // namespace
@@ -29,8 +29,8 @@ void TableOptions::add(CLI::App& command, const Option& row) {
     help += row.default_value == "true" ? fmt::format(" [yes; {}=false: no]", name) : " [no]";
   else if (!row.default_value.empty())
     help += fmt::format(" [{}]", row.default_value);
-  // A flag takes a value only as --name=value, so that it never swallows the config that follows it.
-  const std::string text = help_lines(help);  // const: or the flag would be bound to it
+  // A flag takes a value only as --name=value; otherwise it would take the config after it as its value.
+  const std::string text = help_lines(help);  // const: otherwise CLI11 would bind the flag to it
   CLI::Option* option = row.type == OptionType::flag ? command.add_flag(name, text)
                                                      : command.add_option(name, CLI::callback_t(), text);
   if (row.type != OptionType::flag) option->type_name(std::string(row.placeholder));

@@ -17,11 +17,11 @@ namespace assay::cli {
 
 class TableOptions {
  public:
-  // Adds every row, grouped as the table groups them, with its default in the help.
+  // Adds every row, in the groups of the table, with its default in the help.
   void add_all(CLI::App& command);
-  // Adds the row of that name alone.
+  // Adds only the row of that name.
   void add(CLI::App& command, std::string_view name);
-  // What was given, checked. Throws ConfigError. After parsing.
+  // The given values, checked. Throws ConfigError. Call it after parsing.
   OptionValues values() const;
 
  private:
@@ -30,7 +30,7 @@ class TableOptions {
   std::vector<std::pair<const Option*, const CLI::Option*>> options_;
 };
 
-// Breaks a help text into lines that fit beside the option's name.
+// Breaks a help text into lines that fit next to the option's name.
 std::string help_lines(std::string_view text);
 
 }  // namespace assay::cli

@@ -24,12 +24,12 @@ const std::vector<std::string>& verdict_formats() {
 
 void VerdictOptions::add(CLI::App& command, Context& context) {
   command.add_option("--threshold", threshold_,
-                     fmt::format("A smaller change of time is no regression [{}]", threshold_));
+                     fmt::format("Smallest change of time that is a regression [{}]", threshold_));
   command.add_option("--confidence", confidence_,
-                     fmt::format("That all intervals hold together [{}]", confidence_));
+                     fmt::format("Confidence that all intervals hold at once [{}]", confidence_));
   command.add_option("--metric", metric_,
-                     "What is judged; without it epoch time, latency or step time, as the cell was measured");
-  command.add_option("--memory-threshold", memory_threshold_, "More growth of memory is broken [10%]");
+                     "Metric to judge (default: epoch time, latency or step time, depending on the cell)");
+  command.add_option("--memory-threshold", memory_threshold_, "A larger growth of memory is broken [10%]");
   command.add_option("--accuracy-threshold", accuracy_threshold_,
                      "A larger fall of accuracy is broken, in points of 100 [1%]");
   CLI::Option* format =
@@ -48,7 +48,7 @@ BreakageSettings VerdictOptions::breakage() const {
 
 void VerdictOptions::require_format() const {
   if (!contains(verdict_formats(), format_))
-    throw UsageError(fmt::format("'{}' is no format{}", format_, suggestion(format_, verdict_formats())));
+    throw UsageError(fmt::format("unknown format '{}'{}", format_, suggestion(format_, verdict_formats())));
 }
 
 void VerdictOptions::print(const Comparison& comparison, int code) const {

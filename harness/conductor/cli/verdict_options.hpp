@@ -1,4 +1,4 @@
-// What the commands of the gate have in common: how sure, how large a change, in which format.
+// The common options of compare and ab: the confidence, the thresholds and the output format.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ class VerdictOptions {
   void require_format() const;
   const std::string& metric() const { return metric_; }
 
-  // To stdout, in the format that was asked for; `code` is what the program will exit with.
+  // Prints to stdout in the requested format; `code` is the exit code of the program.
   void print(const Comparison& comparison, int code) const;
 
  private:

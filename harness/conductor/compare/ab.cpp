@@ -27,7 +27,8 @@ std::string too_little_time(int first_look, double round_seconds, double max_sec
   const double needed = first_look * round_seconds;
   if (needed <= max_seconds) return "";
   return fmt::format(
-      "warning: the first look is after {} rounds, in about {}; --max-time ends after {}: nothing will be decided",
+      "warning: --max-time allows no look, so nothing will be decided: the first look is after {} rounds, "
+      "in about {}, and the time ends after {}; increase --max-time",
       first_look, duration_text(needed), duration_text(max_seconds));
 }
 
@@ -38,9 +39,9 @@ using Clock = std::chrono::steady_clock;
 struct Contest {
   CellPair pair;
   std::string metric;
-  std::vector<double> a, b;  // of the rounds that both sides finished
+  std::vector<double> a, b;  // values of the rounds that both sides finished
   Trial trial;
-  bool over = false;  // decided, or a side went wrong
+  bool over = false;  // decided, or a side failed
 };
 
 class AbRun {
@@ -101,13 +102,13 @@ class AbRun {
                                contests_.size(), fmt::join(plan_.rounds, ", "), 100 * plan_.confidence));
   }
 
-  // What the first round lets expect of the first look.
-  void foretell() {
+  // Warns after the first round if --max-time will end before the first look.
+  void warn_if_too_little_time() {
     const std::string doubt = too_little_time(plan_.rounds.front(), round_seconds_, settings_.max_seconds);
     if (!doubt.empty()) progress_.note(doubt);
   }
 
-  // Pairs in shuffled order, and in each pair by lot which side comes first: what drifts meets both alike.
+  // Shuffles the pairs, and the two sides in each pair, so that drift affects both sides equally.
   void round() {
     if (seconds_since(begin_) + round_seconds_ > settings_.max_seconds) {
       out_of_time_ = true;
@@ -124,7 +125,7 @@ class AbRun {
       measure(*one, lot.below(2) == 0);
     }
     round_seconds_ = seconds_since(begin);
-    if (++rounds_ == 1) foretell();
+    if (++rounds_ == 1) warn_if_too_little_time();
     plan_progress();
   }
 
@@ -146,7 +147,7 @@ class AbRun {
       one.b.push_back(*b);
       one.trial.add(*a, *b);
     }
-    // A metric that a round does not have no other round will have.
+    // If a metric is missing in one round it will be missing in all of them, so stop.
     one.over = one.trial.decided() || !a || !b || !measurable(one, rounds_ + 1);
   }
 
@@ -174,7 +175,7 @@ class AbRun {
   }
 
   AbOutcome finish(const std::function<nlohmann::json()>& machine) {
-    // A cell is whole with the forks that its trial asked for.
+    // A cell is complete with the forks that its trial needed.
     a_.plan(1);
     b_.plan(1);
     AbOutcome outcome;
@@ -188,11 +189,11 @@ class AbRun {
     for (const Contest& one : contests_) {
       CellReport a = outcome.a.cells[one.pair.a];
       const CellReport& b = outcome.b.cells[one.pair.b];
-      // It was not timed because the other side fell in its check.
+      // Skipped: the other side failed its equivalence check.
       if (a.status == Status::interrupted && a.forks.empty() && has_failed(b) && !stopped())
         a.status = Status::ok;
       BreakageSettings breakage = settings_.breakage;
-      // Another backend or batch may take other memory: that is not what was asked.
+      // Different backends or batches may use different amounts of memory, so do not judge it.
       if (a.id != b.id) breakage.memory_threshold = std::numeric_limits<double>::infinity();
       CellVerdict cell = judge_pair(a, b, one.metric, breakage, [&] { return by_rounds(one); });
       cell.id = one.pair.id;
@@ -208,7 +209,7 @@ class AbRun {
     outcome.signal = interrupts_.signal();
     comparison.notes.push_back(
         fmt::format("{} rounds in {}{}; the interval of each look is exact at {:.5g} %", outcome.rounds,
-                    duration_text(outcome.seconds), out_of_time_ ? ", all that --max-time allowed" : "",
+                    duration_text(outcome.seconds), out_of_time_ ? " (the limit of --max-time)" : "",
                     100 * plan_.confidence));
     return outcome;
   }

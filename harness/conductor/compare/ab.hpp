@@ -1,5 +1,5 @@
-// Two sides measured in one run: round by round, interleaved and in shuffled order, until every pair of cells
-// is decided or the time is up.
+// Measures two sides in one run, round by round, interleaved and in shuffled order, until every pair of cells
+// is decided or the time limit is reached.
 #pragma once
 
 #include <filesystem>
@@ -18,17 +18,17 @@ namespace assay {
 
 struct AbSettings {
   double threshold = usual_threshold;
-  // That all intervals of all looks hold together; `slower` is confirmed besides.
+  // Confidence that all intervals of all looks hold at once; `slower` is also confirmed by fresh rounds.
   double confidence = usual_confidence;
-  double max_seconds = 1800;  // of the whole run; no round begins that would end later
+  double max_seconds = 1800;  // of the whole run; a round that would end later does not begin
   int looks = 5;
-  int rounds = 0;      // of the last look; 0: each look half as far again as the one before
+  int rounds = 0;      // round of the last look; 0: each look is at 1.5 times the round of the one before
   std::string metric;  // empty: main_metric() of each cell
   BreakageSettings breakage;
 };
 
-// What is measured on a side: a request (its config laid over with what the side sets, its report's place)
-// and the backends of its build.
+// One side: a request (its config with the overrides of the side, and the path of its report) and the
+// backends of its build.
 struct AbArm {
   RunRequest request;
   BackendRegistry registry;
@@ -40,23 +40,22 @@ struct AbOutcome {
   int rounds = 0;
   double seconds = 0;
   bool out_of_time = false;
-  int signal = 0;  // that interrupted it; 0: none
+  int signal = 0;  // that interrupted the run; 0: none
 };
 
-// `machine` tells the environment anew after the last round: a machine that became another one meanwhile
-// (fewer processors, another quota) makes the times incomparable. `free`: the options in which the sides
-// differ. Throws ConfigError or IoError for what is wrong before anything has run; afterwards everything that
-// goes wrong is a verdict.
+// `machine` returns the environment; it is called after the last round: if the machine changed in the
+// meantime (fewer processors, another quota), the times are not comparable. `free`: the options in which the
+// sides differ. Throws ConfigError or IoError for errors before anything has run; later failures become
+// verdicts.
 AbOutcome run_ab(const AbArm& a, const AbArm& b, const std::set<std::string>& free,
                  const AbSettings& settings, const std::function<nlohmann::json()>& machine,
                  Progress& progress);
 
-// As exit_code() of a comparison, but what is left undecided is 6 without being asked: the question was
-// asked.
+// `incomplete` if the run was interrupted, else exit_code() of the comparison.
 int ab_exit_code(const AbOutcome& outcome);
 
-// What a first round of that length lets expect: empty, or a warning that --max-time ends before the first look, which
-// is after so many rounds.
+// A warning if --max-time ends before the first look, which is after `first_look` rounds of `round_seconds`;
+// else empty.
 std::string too_little_time(int first_look, double round_seconds, double max_seconds);
 
 }  // namespace assay

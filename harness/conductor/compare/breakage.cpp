@@ -25,7 +25,7 @@ std::string with_reason(const CellReport& cell) {
                              : fmt::format("{} ({})", to_string(cell.status), one_line(cell.reason, 200));
 }
 
-// Of the forks that are ok, by seed and, where several have one seed, by number.
+// The values of forks that are ok, by seed and by the number among the forks of that seed.
 using BySeed = std::map<std::pair<std::uint64_t, int>, double>;
 BySeed by_seed(const CellReport& cell, const char* metric) {
   BySeed found;
@@ -35,7 +35,7 @@ BySeed by_seed(const CellReport& cell, const char* metric) {
   return found;
 }
 
-// Forks of one seed begin with the same parameters and take the same batches: what is left is the change.
+// Pairs forks of the same seed: they begin with the same parameters and use the same batches.
 std::vector<double> changes_of(const CellReport& base, const CellReport& current, const char* metric) {
   const auto before = by_seed(base, metric), after = by_seed(current, metric);
   std::vector<double> changes;
@@ -54,8 +54,8 @@ std::optional<Breakage> accuracy_fell(const CellReport& base, const CellReport& 
     const std::string fall = fmt::format("{} fell by {:.2f} points over {} shared seeds", metric,
                                          -100 * shift.estimate, changes.size());
     if (!shift.interval)
-      return Breakage{false,
-                      fmt::format("{}: {} are needed to be sure", fall, least_rounds(settings.confidence))};
+      return Breakage{false, fmt::format("{}; at least {} seeds are needed to be sure", fall,
+                                         min_rounds_for(settings.confidence))};
     if (shift.interval->upper < 0) return Breakage{true, fall};
   }
   return std::nullopt;
@@ -86,13 +86,15 @@ std::optional<Breakage> breakage(const CellReport& base, const CellReport& curre
                                  const BreakageSettings& settings) {
   if (base.status != Status::ok) return std::nullopt;
   if (current.status != Status::ok)
-    return Breakage{true, fmt::format("it was ok and is {}", with_reason(current))};
+    return Breakage{true, fmt::format("the status was ok and is {}", with_reason(current))};
   if (base.equivalence.checked && base.equivalence.passed && !current.equivalence.passed)
-    return Breakage{true, current.equivalence.checked
-                              ? fmt::format("it agreed with the oracle and is {:.3g} times past its bound",
-                                            current.equivalence.worst)
-                              : fmt::format("it was checked against the oracle and is not: {}",
-                                            one_line(current.equivalence.reason, 200))};
+    return Breakage{
+        true,
+        current.equivalence.checked
+            ? fmt::format("the cell agreed with the oracle before; now its error is {:.3g} times the bound",
+                          current.equivalence.worst)
+            : fmt::format("the cell was checked against the oracle before and is not checked now: {}",
+                          one_line(current.equivalence.reason, 200))};
   if (auto what = accuracy_fell(base, current, settings)) return what;
   return memory_grew(base, current, settings);
 }

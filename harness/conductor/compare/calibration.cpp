@@ -25,8 +25,8 @@ constexpr int usual_forks = 12;
 constexpr double power = 0.8;
 constexpr double share_of_cells = 0.9;
 
-// The change that 80 % of comparisons with so many forks a side call, at that threshold: the estimate must reach the
-// threshold, and its interval must leave 1.
+// The change that 80 % of comparisons with `forks` forks per side report at that threshold: the estimate must
+// reach the threshold, and its interval must exclude 1.
 double visible_change(double within, const RunSpread& between, int forks, double threshold,
                       double confidence) {
   const double of_forks = std::numbers::pi / 3 * within * within / forks;
@@ -38,13 +38,13 @@ double visible_change(double within, const RunSpread& between, int forks, double
 
 double twice(double threshold) { return 2 * threshold; }
 
-// The fewest forks a side that show twice the threshold. The change that is seen falls with the forks.
+// The minimum number of forks per side that detect twice the threshold. More forks detect smaller changes.
 std::optional<int> forks_to_see(double within, const RunSpread& between, double threshold, double confidence,
-                                int least) {
+                                int min_forks) {
   const auto seen = [&](int forks) {
     return visible_change(within, between, forks, threshold, confidence) <= twice(threshold);
   };
-  int low = least, high = 1000;
+  int low = min_forks, high = 1000;
   if (!seen(high)) return std::nullopt;
   while (low < high) {
     const int middle = (low + high) / 2;
@@ -58,7 +58,7 @@ std::optional<int> forks_to_see(double within, const RunSpread& between, double 
 
 RunSpread spread_between(const CellNoise& cell) { return {cell.between_runs, cell.degrees}; }
 
-// Between every two runs, as if they were a baseline and a new report.
+// Compares every two runs as if they were a baseline and a new report.
 void compare_runs(CellNoise& cell, const std::vector<std::vector<double>>& runs, double threshold,
                   double confidence) {
   std::vector<double> changes;
@@ -72,10 +72,10 @@ void compare_runs(CellNoise& cell, const std::vector<std::vector<double>>& runs,
       cell.alarms += verdict.verdict == Verdict::slower || verdict.verdict == Verdict::faster;
       changes.push_back(std::abs(std::log(*verdict.ratio)));
     }
-  // Of few comparisons no quartile says much.
+  // The quartiles of few comparisons are unreliable.
   const double q1 = quantile(changes, 0.25), q3 = quantile(changes, 0.75);
-  const double most = *std::max_element(changes.begin(), changes.end());
-  cell.floor = std::expm1(changes.size() >= 10 ? q3 + 3 * (q3 - q1) : 2 * most);
+  const double max_change = *std::max_element(changes.begin(), changes.end());
+  cell.floor = std::expm1(changes.size() >= 10 ? q3 + 3 * (q3 - q1) : 2 * max_change);
 }
 
 void suggest(Calibration& calibration, double confidence) {
@@ -88,7 +88,7 @@ void suggest(Calibration& calibration, double confidence) {
   std::sort(wanted.begin(), wanted.end());
   for (std::size_t i = 0; i < wanted.size() && !calibration.forks; ++i)
     if (enough(i + 1)) calibration.forks = wanted[i];
-  const int forks = std::max(usual_forks, least_forks(confidence));
+  const int forks = std::max(usual_forks, min_forks_for(confidence));
   for (const double threshold : thresholds) {
     const auto seen =
         std::count_if(calibration.cells.begin(), calibration.cells.end(), [&](const auto& cell) {
@@ -116,7 +116,7 @@ std::vector<Gathered> gather(const std::vector<CalibrationSession>& sessions) {
       if (is_new) found.push_back({cell.id, cell.metric, {}});
       found[place->second].sessions.push_back(cell.runs);
     }
-  // Of one run nobody knows what runs differ by.
+  // One run does not show how runs differ.
   std::erase_if(found, [](const Gathered& one) {
     return one.sessions.size() == 1 && one.sessions.front().size() == 1;
   });
@@ -135,19 +135,19 @@ CellNoise cell_noise(Gathered gathered, double threshold, double confidence) {
       for (double& value : run) value = std::log(value);
     }
   cell.runs = static_cast<int>(all.size());
-  const auto fewest = std::min_element(
+  const auto smallest = std::min_element(
       all.begin(), all.end(), [](const auto& one, const auto& other) { return one.size() < other.size(); });
-  cell.forks = static_cast<int>(fewest->size());
+  cell.forks = static_cast<int>(smallest->size());
   const Scatter scatter = scatter_of(gathered.sessions);
   cell.within_runs = scatter.within;
   cell.between_runs = scatter.between;
   cell.degrees = scatter.degrees;
   compare_runs(cell, all, threshold, confidence);
-  for (int forks = std::max(2, least_forks(confidence)); forks <= 64; forks *= 2)
+  for (int forks = std::max(2, min_forks_for(confidence)); forks <= 64; forks *= 2)
     cell.visible[forks] =
         visible_change(cell.within_runs, spread_between(cell), forks, threshold, confidence);
   cell.forks_wanted =
-      forks_to_see(cell.within_runs, spread_between(cell), threshold, confidence, least_forks(confidence));
+      forks_to_see(cell.within_runs, spread_between(cell), threshold, confidence, min_forks_for(confidence));
   return cell;
 }
 
@@ -179,7 +179,7 @@ std::map<std::string, RunSpreads, std::less<>> Calibration::between_runs() const
   std::map<std::string, RunSpreads, std::less<>> found;
   for (const auto& [metric, all] : together)
     found[metric][""] = {std::sqrt(all.squares / all.cells), all.degrees};
-  // Of a few runs a cell's own estimate is rough, and often 0 by chance.
+  // With few runs the estimate of a single cell is rough, and often 0 by chance.
   for (const CellNoise& cell : cells) {
     RunSpreads& spreads = found[cell.metric];
     spreads[cell.id] = {std::max(cell.between_runs, spreads[""].deviation), cell.degrees};
@@ -198,7 +198,7 @@ std::optional<int> Calibration::rounds_for(const std::vector<std::string>& ids, 
   }
   if (all.empty()) return std::nullopt;
   const double spread = known.empty() ? median(all) : *std::max_element(known.begin(), known.end());
-  return forks_to_see(spread, {}, at_threshold, sure, least_rounds(sure));
+  return forks_to_see(spread, {}, at_threshold, sure, min_rounds_for(sure));
 }
 
 Calibration calibration_of(std::vector<CalibrationSession> sessions, std::string fingerprint,
@@ -210,7 +210,7 @@ Calibration calibration_of(std::vector<CalibrationSession> sessions, std::string
   calibration.confidence = settings.confidence;
   std::vector<Gathered> found = gather(sessions);
   if (found.empty())
-    throw ConfigError("[calibrate] no cell is ok with two forks or more in two of the reports");
+    throw ConfigError("[calibrate] no cell is ok with two or more forks in at least two of the reports");
   calibration.made = sessions.back().made;
   calibration.sessions = std::move(sessions);
   // `compare` judges each cell by one metric.

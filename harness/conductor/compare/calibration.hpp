@@ -1,4 +1,4 @@
-// How noisy this machine is: what reports of one and the same build differ by.
+// The noise of this machine: how reports of the same build differ.
 #pragma once
 
 #include <cstdint>
@@ -21,27 +21,27 @@ namespace assay {
 struct CellNoise {
   std::string id, metric;
   int sessions = 0;
-  int runs = 0;             // of all of them
-  int forks = 0;            // of the run with the fewest
+  int runs = 0;             // of all sessions
+  int forks = 0;            // minimum over the runs
   double within_runs = 0;   // standard deviation of ln(time) between forks of a run
-  double between_runs = 0;  // of the runs' own means, beyond what their forks explain; 0 where that is all
-  int degrees = 0;          // of freedom of that estimate
-  double floor = 0;         // the largest ratio - 1 that two runs of one build are to be expected to show
+  double between_runs = 0;  // standard deviation of the runs' true means; 0 if the forks explain all of it
+  int degrees = 0;          // degrees of freedom of `between_runs`
+  double floor = 0;         // the largest ratio - 1 that is expected between two runs of one build
   int comparisons = 0;      // of two runs each
-  int alarms = 0;  // of them called slower or faster at the calibration's threshold, as `compare` would
-  // The change that is called four times of five, by the forks of a side: 2, 4, 8, ...
+  int alarms = 0;           // comparisons with the verdict slower or faster at the calibration's threshold
+  // The change that 80 % of comparisons report, by the number of forks per side: 2, 4, 8, ...
   std::map<int, double> visible;
-  std::optional<int> forks_wanted;  // a side, that show twice the calibration's threshold so often
+  std::optional<int> forks_wanted;  // per side, to report twice the threshold in 80 % of comparisons
 };
 
-// What one session measured of a cell.
+// The measurements of one cell in one session.
 struct CellRuns {
   std::string id, metric;
-  std::map<std::string, std::string> measured_as;  // of doubt.hpp
-  std::vector<std::vector<double>> runs;           // one positive value a fork, two or more a run
+  std::map<std::string, std::string> measured_as;  // see doubt.hpp
+  std::vector<std::vector<double>> runs;           // one positive value per fork, two or more per run
 };
 
-// What one start of `assay calibrate` added.
+// The measurements that one start of `assay calibrate` added.
 struct CalibrationSession {
   std::string made;                             // ISO 8601, UTC: when its first run began
   std::string kernel;                           // of the machine then
@@ -49,14 +49,14 @@ struct CalibrationSession {
   std::vector<CellRuns> cells;
 };
 
-// By cell id; "" holds for all others.
+// By cell id; "" is for all other cells.
 using RunSpreads = std::map<std::string, RunSpread, std::less<>>;
 
-inline constexpr int usual_runs = 5;  // of a session
+inline constexpr int usual_runs = 5;  // per session
 
 struct CalibrationSettings {
   double threshold = usual_threshold;
-  double confidence = usual_confidence;  // of all cells together, as `compare` takes it
+  double confidence = usual_confidence;  // that all intervals hold at once, as in `compare`
   std::string metric;                    // empty: main_metric() of each cell
 };
 
@@ -65,37 +65,40 @@ struct Calibration {
   std::string made;  // of its newest session
   double threshold = 0, confidence = 0;
   std::vector<CalibrationSession> sessions;  // in the order in which they were added; not empty
-  std::vector<CellNoise> cells;              // what they say together, in the order of the reports
-  // What the cells suggest together: forks a side that show twice the threshold in nine of ten of them, and the
-  // smallest threshold of 1, 2, 3, 5, 7, 10, 15, 20, 30 and 50 % of which 12 forks show twice as much in nine of ten. A
-  // change that equals the threshold is called half of the time, however many forks there are.
+  std::vector<CellNoise> cells;              // results over all sessions, in the order of the reports
+  // Suggestions from all cells: the forks per side that detect twice the threshold in nine of ten cells, and
+  // the smallest threshold of 1, 2, 3, 5, 7, 10, 15, 20, 30 and 50 % with which 12 forks detect twice as much
+  // in nine of ten cells. A change that equals the threshold is reported half of the time, with any number of
+  // forks.
   std::optional<int> forks;
   std::optional<double> suggested_threshold;
 
   std::int64_t comparisons() const;
   std::int64_t alarms() const;
-  // Rounds of `assay ab` that show twice the threshold in the noisiest of these cells (in the median cell of all where
-  // none of them was calibrated) four times of five, each interval `sure`; nothing where 1000 do not. An empty metric is
-  // the one by which each cell was calibrated first.
+  // The rounds of `assay ab` that detect twice the threshold, with a power of 80 %, in the noisiest of these
+  // cells (in the median of all cells if none of them was calibrated), with the confidence `sure` for each
+  // interval; nullopt if 1000 rounds are not enough. An empty metric means the first calibrated metric of
+  // each cell.
   std::optional<int> rounds_for(const std::vector<std::string>& ids, double threshold, double sure,
                                 const std::string& metric = {}) const;
-  // By metric: of each cell its own, or that of all cells together (the root of the mean square), whichever is larger;
-  // under "" the latter, for cells that were not calibrated.
+  // By metric. For each cell the larger of its own spread and the spread of all cells together (root mean
+  // square); the latter is also under "" for cells that were not calibrated.
   std::map<std::string, RunSpreads, std::less<>> between_runs() const;
 };
 
-// Of reports with the same cells, made one after another by one build on one machine, in one way. Throws ConfigError if
-// they differ in one of these, if no cell of theirs is ok with two forks or more, or if no cell has two such runs. The second form adds a session
-// to those of an earlier calibration; sessions that are out_of_date() by then are left out.
+// Calibrates from reports with the same cells, made one after another by one build on one machine, with the
+// same settings. Throws ConfigError if they differ in one of these, if no cell is ok with two or more forks,
+// or if no cell has two such runs. The second form adds a session to those of an earlier calibration; it
+// skips sessions that are out_of_date() at that time.
 Calibration calibrate(std::span<const Report> runs, const CalibrationSettings& settings);
 Calibration appended(const Calibration& earlier, std::span<const Report> runs,
                      const CalibrationSettings& settings);
 
-// Throws ConfigError if the report is of another machine or build than the calibration, or measured one of its cells in
-// another way. A report without cells asks for the machine and the build only.
+// Throws ConfigError if the report is from another machine or build than the calibration, or measured one of
+// its cells with other settings. A report without cells is compared only by machine and build.
 void require_same_experiment(const Calibration& calibration, const Report& report);
 
-// What these sessions say together. Throws ConfigError if no cell has two runs.
+// The calibration from these sessions. Throws ConfigError if no cell has two runs.
 Calibration calibration_of(std::vector<CalibrationSession> sessions, std::string fingerprint,
                            std::string machine, const CalibrationSettings& settings);
 
@@ -105,18 +108,18 @@ Calibration parse_calibration(std::string text, std::string_view where);
 Calibration read_calibration(const std::filesystem::path& file);
 
 inline constexpr int calibration_days = 30;
-// Why a session says nothing of the machine of this environment any more; empty: it does. now: ISO 8601, UTC.
+// Why a session is no longer valid for the machine of this environment; empty if it is. now: ISO 8601, UTC.
 std::string out_of_date(const CalibrationSession& session, const nlohmann::json& environment,
                         std::string_view now);
 
-// What the sessions that are not out of date say together; nothing where they have no cell with two runs.
+// The calibration from the sessions that are not out of date; nullopt if they have no cell with two runs.
 struct InForce {
   std::optional<Calibration> calibration;
-  std::vector<std::string> left_out;  // why, for each session that is
+  std::vector<std::string> left_out;  // the reason for each session that is not used
 };
 InForce in_force(const Calibration& calibration, const nlohmann::json& environment, std::string_view now);
 
-// Where the calibration of a machine is looked for: <cache folder>/calibrations/<fingerprint>.json.
+// The file of the calibration of a machine: <cache folder>/calibrations/<fingerprint>.json.
 std::filesystem::path calibration_place(std::string_view fingerprint);
 
 Table calibration_table(const Calibration& calibration);

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::string_view schema = "assay-calibration/2";
 constexpr JsonLimits limits{std::size_t{1} << 26, 8};
-constexpr double most_forks = 1e6;
-constexpr double most_spread = 10;  // of logarithms
+constexpr double max_stored_forks = 1e6;
+constexpr double max_spread = 10;  // of logarithms
 constexpr double max_pairs = 2.5e8;
 constexpr double max_runs = 10'000;
 constexpr double max_comparisons = max_runs * max_runs;
@@ -28,46 +28,52 @@ constexpr double max_comparisons = max_runs * max_runs;
 
 constexpr auto describe(Of<CellNoise>) {
   return fields(
-      "cell_noise", "How noisy a cell is.", field("id", &CellNoise::id, "Of the cell."),
-      field("metric", &CellNoise::metric, "Which one scatters."),
-      field("sessions", &CellNoise::sessions, "Sessions that have it."),
-      field("runs", &CellNoise::runs, "Runs of all of them."),
-      field("forks", &CellNoise::forks, "Of the run with the fewest."),
-      field("within_runs", &CellNoise::within_runs, "Between forks of a run.").between(0, most_spread),
-      field("between_runs", &CellNoise::between_runs, "Between runs.").between(0, most_spread),
-      field("degrees", &CellNoise::degrees, "Of freedom of that.").between(1, max_runs),
-      field("floor", &CellNoise::floor, "Largest ratio - 1 that two runs of one build may show."),
-      field("comparisons", &CellNoise::comparisons, "Of two runs each.").between(0, max_comparisons),
-      field("alarms", &CellNoise::alarms, "False ones among them.").between(0, max_comparisons),
-      field("visible", &CellNoise::visible, "Changes that show, by forks a side."),
-      field("forks_wanted", &CellNoise::forks_wanted, "A side, that show twice the threshold.")
-          .between(1, most_forks));
+      "cell_noise", "The noise of a cell.", field("id", &CellNoise::id, "Id of the cell."),
+      field("metric", &CellNoise::metric, "The judged metric."),
+      field("sessions", &CellNoise::sessions, "Number of sessions with the cell."),
+      field("runs", &CellNoise::runs, "Number of runs in all sessions."),
+      field("forks", &CellNoise::forks, "Minimum number of forks of a run."),
+      field("within_runs", &CellNoise::within_runs, "Standard deviation of ln(time) between forks of a run.")
+          .between(0, max_spread),
+      field("between_runs", &CellNoise::between_runs, "The same between runs.").between(0, max_spread),
+      field("degrees", &CellNoise::degrees, "Degrees of freedom of between_runs.").between(1, max_runs),
+      field("floor", &CellNoise::floor, "Largest ratio - 1 that is expected between two runs of one build."),
+      field("comparisons", &CellNoise::comparisons, "Number of comparisons of two runs.")
+          .between(0, max_comparisons),
+      field("alarms", &CellNoise::alarms, "Number of comparisons with a false alarm.")
+          .between(0, max_comparisons),
+      field("visible", &CellNoise::visible, "Detectable change by number of forks per side."),
+      field("forks_wanted", &CellNoise::forks_wanted, "Forks per side that detect twice the threshold.")
+          .between(1, max_stored_forks));
 }
 constexpr auto describe(Of<CellRuns>) {
-  return fields("cell_runs", "What a session measured of a cell.", field("id", &CellRuns::id, "Of the cell."),
-                field("metric", &CellRuns::metric, "Which values these are."),
-                field("measured_as", &CellRuns::measured_as, "How it was timed and fed."),
-                field("runs", &CellRuns::runs, "One value a fork, of each run."));
+  return fields("cell_runs", "The measurements of a cell in a session.",
+                field("id", &CellRuns::id, "Id of the cell."),
+                field("metric", &CellRuns::metric, "Metric of the values."),
+                field("measured_as", &CellRuns::measured_as, "Settings of timing and loading."),
+                field("runs", &CellRuns::runs, "One value per fork, for each run."));
 }
 constexpr auto describe(Of<CalibrationSession>) {
-  return fields("calibration_session", "What one start of the program measured.",
-                field("made", &CalibrationSession::made, "ISO 8601, UTC."),
-                field("kernel", &CalibrationSession::kernel, "Of the machine then."),
-                field("identity", &CalibrationSession::identity, "Of the machine and the build."),
-                field("cells", &CalibrationSession::cells, "In the order of the reports."));
+  return fields("calibration_session", "The measurements of one start of the program.",
+                field("made", &CalibrationSession::made, "When its first run began: ISO 8601, UTC."),
+                field("kernel", &CalibrationSession::kernel, "Kernel of the machine at that time."),
+                field("identity", &CalibrationSession::identity, "Identity of the machine and the build."),
+                field("cells", &CalibrationSession::cells, "The cells in the order of the reports."));
 }
 constexpr auto describe(Of<Calibration>) {
-  return fields("calibration", "How noisy a machine is.",
-                field("fingerprint", &Calibration::fingerprint, "Of the machine."),
-                field("machine", &Calibration::machine, "In words."),
-                field("made", &Calibration::made, "Of the newest session."),
-                field("threshold", &Calibration::threshold, "A change of which alarms are about.")
-                    .between(0, max_threshold),
-                field("confidence", &Calibration::confidence, "Of all cells together."),
-                field("sessions", &Calibration::sessions, "In the order in which they were added."),
-                field("suggested_forks", &Calibration::forks, "A side.").between(1, most_forks),
-                field("suggested_threshold", &Calibration::suggested_threshold, "That 12 forks show."),
-                field("cells", &Calibration::cells, "In the order of the reports."));
+  return fields(
+      "calibration", "The noise of a machine.",
+      field("fingerprint", &Calibration::fingerprint, "Fingerprint of the machine."),
+      field("machine", &Calibration::machine, "Description of the machine."),
+      field("made", &Calibration::made, "When the newest session was made."),
+      field("threshold", &Calibration::threshold, "Change of time above which a verdict is a false alarm.")
+          .between(0, max_threshold),
+      field("confidence", &Calibration::confidence, "Confidence that all intervals hold at once."),
+      field("sessions", &Calibration::sessions, "The sessions in the order in which they were added."),
+      field("suggested_forks", &Calibration::forks, "Suggested forks per side.").between(1, max_stored_forks),
+      field("suggested_threshold", &Calibration::suggested_threshold,
+            "Suggested threshold for 12 forks per side."),
+      field("cells", &Calibration::cells, "The cells in the order of the reports."));
 }
 
 namespace {
@@ -94,15 +100,15 @@ void require_plausible(const Calibration& calibration, std::string_view where) {
         fmt::format("{}: its sessions have {:.2g} pairs of values to compare, and {:.2g} are the maximum; "
                     "calibrate without --append to begin another",
                     where, pairs, max_pairs));
-  if (calibration.sessions.empty()) throw JsonError(fmt::format("{}: it has no session", where));
+  if (calibration.sessions.empty()) throw JsonError(fmt::format("{}: must have at least one session", where));
   for (const CalibrationSession& session : calibration.sessions)
     for (const CellRuns& cell : session.cells) {
       const bool positive = std::ranges::all_of(cell.runs, [](const auto& run) {
         return run.size() >= 2 && std::ranges::all_of(run, [](double value) { return value > 0; });
       });
       if (cell.runs.empty() || !positive)
-        throw JsonError(
-            fmt::format("{}: {}: a run has two values or more, above 0", where, one_line(cell.id, 200)));
+        throw JsonError(fmt::format("{}: {}: a run must have two or more values, all above 0", where,
+                                    one_line(cell.id, 200)));
     }
 }
 
@@ -122,10 +128,10 @@ Calibration parse_calibration(std::string text, std::string_view where) {
                                ? json["schema"].get<std::string>()
                                : std::string();
   if (said != schema)
-    throw JsonError(
-        fmt::format("{}: not a calibration of this release: its \"schema\" is \"{}\", not \"{}\"; "
-                    "calibrate again (assay calibrate)",
-                    where, said.substr(0, 80), schema));
+    throw JsonError(fmt::format(
+        "{}: not a calibration of this release: \"schema\" is \"{}\", not \"{}\"; calibrate again (assay "
+        "calibrate)",
+        where, said.substr(0, 80), schema));
   Calibration calibration = decoded<Calibration>(json, where, {.not_finite = false});
   require_plausible(calibration, where);
   return calibration;
@@ -159,7 +165,7 @@ Table calibration_table(const Calibration& calibration) {
                    {"between runs", Align::right},
                    {"floor", Align::right},
                    {"alarms", Align::right},
-                   {"forks and the change they see"},
+                   {"change detected with N forks"},
                    {fmt::format("forks for {}", percent(2 * calibration.threshold)), Align::right}};
   for (const CellNoise& cell : calibration.cells)
     table.rows.push_back(
@@ -175,27 +181,28 @@ Table calibration_table(const Calibration& calibration) {
          {cell.forks_wanted ? fmt::format("{}", *cell.forks_wanted) : "none: assay ab",
           cell.forks_wanted ? Tone::plain : Tone::doubtful}});
   table.notes.push_back(
-      fmt::format("False alarms: {} of {} comparisons of two runs of the same build, each "
-                  "without what the runs differ by.",
+      fmt::format("False alarms: {} of {} comparisons of two runs of the same build, without the difference "
+                  "between runs in the intervals.",
                   calibration.alarms(), calibration.comparisons()));
   table.notes.push_back(
       calibration.forks
           ? fmt::format(
-                "Suggested: --forks {} for a threshold of {}: a change of {} is then called four times of "
-                "five. One that equals the threshold is called half of the time.",
+                "Suggested: --forks {} with a threshold of {}: a change of {} is then reported in 80 % of "
+                "comparisons, and a change equal to the threshold in 50 %.",
                 *calibration.forks, percent(calibration.threshold), percent(2 * calibration.threshold))
-          : fmt::format("No number of forks shows {} at a threshold of {} in nine of ten cells here: ask "
-                        "`assay ab`, or take a larger threshold.",
-                        percent(2 * calibration.threshold), percent(calibration.threshold)));
+          : fmt::format(
+                "No number of forks detects a change of {} with a threshold of {} in nine of ten cells here: "
+                "use `assay ab`, or a larger threshold.",
+                percent(2 * calibration.threshold), percent(calibration.threshold)));
   if (calibration.suggested_threshold)
     table.notes.push_back(fmt::format(
-        "With 12 forks a side and a threshold of {}, {} is seen in nine of ten cells.",
+        "With 12 forks per side and a threshold of {}, a change of {} is detected in nine of ten cells.",
         percent(*calibration.suggested_threshold), percent(2 * *calibration.suggested_threshold)));
   for (const CalibrationSession& session : calibration.sessions)
     table.notes.push_back(fmt::format("Session of {}: {} cells.", session.made, session.cells.size()));
   table.notes.push_back(
-      "Between forks and between runs: standard deviations of ln(time). Floor: the largest change that two "
-      "runs of one build are to be expected to show.");
+      "Between forks and between runs: standard deviations of ln(time). Floor: the largest change that is expected "
+      "between two runs of one build.");
   return table;
 }
 

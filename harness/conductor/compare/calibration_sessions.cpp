@@ -14,7 +14,7 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t most_reasons = 5;
+constexpr std::size_t max_reasons = 5;
 
 const CellReport* cell_with_id(const Report& report, const std::string& id) {
   const auto found = std::find_if(report.cells.begin(), report.cells.end(),
@@ -22,15 +22,15 @@ const CellReport* cell_with_id(const Report& report, const std::string& id) {
   return found == report.cells.end() ? nullptr : &*found;
 }
 
-// Of names that both have.
+// Throws unless the values of all names in both maps are equal.
 void require_equal(const std::map<std::string, std::string>& was,
                    const std::map<std::string, std::string>& is, const std::string& of) {
   for (const auto& [name, value] : was) {
     const auto other = is.find(name);
     if (other == is.end() || other->second == value) continue;
     throw ConfigError(fmt::format(
-        "[calibrate] {}{} was {} and is {}: a calibration is of one build on one machine, measured in one way; "
-        "calibrate without --append to begin another",
+        "[calibrate] {}{} was {} and is {}: a calibration needs one build on one machine with the same settings; "
+        "calibrate without --append to begin a new one",
         of, name, one_line(value, 100), one_line(other->second, 100)));
   }
 }
@@ -41,7 +41,7 @@ const CellRuns* runs_of(const CalibrationSession& session, const std::string& id
   return found == session.cells.end() ? nullptr : &*found;
 }
 
-// Whether the report may be part of the same calibration as the session.
+// Throws unless the report may be part of the same calibration as the session.
 void require_same(const CalibrationSession& session, const Report& report) {
   require_equal(session.identity, identity_of(report), "");
   for (const CellReport& cell : report.cells)
@@ -50,7 +50,7 @@ void require_same(const CalibrationSession& session, const Report& report) {
                     fmt::format("{}: ", one_line(cell.id, 200)));
 }
 
-// The forks of each run that has the cell with two or more.
+// The forks of each run in which the cell has two or more.
 CellRuns cell_runs(std::span<const Report> runs, const CellReport& first, const std::string& metric) {
   CellRuns found;
   found.id = first.id;
@@ -72,13 +72,13 @@ std::string metric_of(const CellReport& cell, const CalibrationSettings& setting
 }
 
 // "lenet5/...: crashed (killed by SIGSEGV)" for the first cells.
-std::string what_became_of(std::span<const Report> runs, const CalibrationSettings& settings) {
+std::string failures_text(std::span<const Report> runs, const CalibrationSettings& settings) {
   std::string text;
   std::size_t said = 0;
   for (const CellReport& first : runs.front().cells) {
-    if (said++ == most_reasons)
-      return text + fmt::format("; and {} more", runs.front().cells.size() - most_reasons);
-    // The run that has the least of it.
+    if (said++ == max_reasons)
+      return text + fmt::format("; and {} more", runs.front().cells.size() - max_reasons);
+    // The first run in which the cell is not ok, else the last run.
     const CellReport* worst = &first;
     for (const Report& run : runs)
       if (const CellReport* cell = cell_with_id(run, first.id); cell && worst->status == Status::ok)
@@ -87,7 +87,7 @@ std::string what_became_of(std::span<const Report> runs, const CalibrationSettin
     text += fmt::format("{}{}: {}", said == 1 ? "" : "; ", one_line(worst->id, 200),
                         worst->status != Status::ok
                             ? fmt::format("{} ({})", to_string(worst->status), one_line(worst->reason, 200))
-                            : fmt::format("{} of {} forks count and have a {}",
+                            : fmt::format("{} of {} forks count and have {}",
                                           fork_values(*worst, metric).size(), worst->forks.size(), metric));
   }
   return text;
@@ -109,7 +109,7 @@ CalibrationSession session_of(std::span<const Report> runs, const CalibrationSet
   }
   if (session.cells.empty())
     throw ConfigError(
-        fmt::format("[calibrate] no cell is ok with two forks or more: {}", what_became_of(runs, settings)));
+        fmt::format("[calibrate] no cell is ok with two or more forks: {}", failures_text(runs, settings)));
   for (const Report& run : runs) require_same(session, run);
   return session;
 }
@@ -121,7 +121,7 @@ Calibration judged(std::vector<CalibrationSession> sessions, std::span<const Rep
     return calibration_of(std::move(sessions), machine_fingerprint(first.environment).value_or(""),
                           machine_text(first.environment), settings);
   } catch (const ConfigError& error) {
-    throw ConfigError(fmt::format("{}: {}", error.what(), what_became_of(runs, settings)));
+    throw ConfigError(fmt::format("{}: {}", error.what(), failures_text(runs, settings)));
   }
 }
 
@@ -129,7 +129,7 @@ Calibration judged(std::vector<CalibrationSession> sessions, std::span<const Rep
 
 Calibration calibrate(std::span<const Report> runs, const CalibrationSettings& settings) {
   if (runs.size() < 2)
-    throw ConfigError("[calibrate] one run says nothing of what runs differ by: two or more");
+    throw ConfigError("[calibrate] one run does not show how runs differ; give two or more");
   return judged({session_of(runs, settings)}, runs, settings);
 }
 
@@ -150,13 +150,14 @@ void require_same_experiment(const Calibration& calibration, const Report& repor
 std::string out_of_date(const CalibrationSession& session, const nlohmann::json& environment,
                         std::string_view now) {
   const auto made = unix_seconds(session.made), today = unix_seconds(now);
-  if (!made || !today) return fmt::format("it does not say when it was made ('{}')", session.made);
+  if (!made || !today) return fmt::format("its date is not valid ('{}')", session.made);
   const double days = static_cast<double>(*today - *made) / 86'400;
   if (days > calibration_days)
-    return fmt::format("it is {:.0f} days old, and machines change: {} at most", days, calibration_days);
+    return fmt::format("it is {:.0f} days old, and the maximum is {} because machines change", days,
+                       calibration_days);
   const nlohmann::json kernel = field_at(environment, "/kernel");
   if (!session.kernel.empty() && kernel.is_string() && kernel.get<std::string>() != session.kernel)
-    return fmt::format("it was made under kernel {}, and the new report under {}", session.kernel,
+    return fmt::format("it was made with kernel {}, and the new report with kernel {}", session.kernel,
                        kernel.get<std::string>());
   return {};
 }
@@ -180,7 +181,7 @@ InForce in_force(const Calibration& calibration, const nlohmann::json& environme
         std::move(sessions), calibration.fingerprint, calibration.machine,
         {.threshold = calibration.threshold, .confidence = calibration.confidence, .metric = {}});
   } catch (const ConfigError&) {
-    // The sessions that are left have one run of each cell: found.left_out says why.
+    // The remaining sessions have one run of each cell; found.left_out has the reasons for the others.
   }
   return found;
 }

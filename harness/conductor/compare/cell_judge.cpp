@@ -9,7 +9,7 @@
 namespace assay {
 namespace {
 
-// Nobody expects a backend that is not set up to run; one that fell is another thing.
+// A backend that is not set up is not expected to run, so that is not a failure.
 bool went_wrong(Status status) { return status != Status::unsupported && status != Status::unavailable; }
 
 }  // namespace
@@ -27,18 +27,18 @@ CellVerdict judge_pair(const CellReport& base, const CellReport& current, const 
   cell.id = base.id;
   cell.metric = metric;
   if (const auto what = breakage(base, current, breakage_settings)) {
-    // What is slower is so whatever its accuracy.
+    // An uncertain fall of accuracy does not hide that the cell is slower.
     if (what->certain || cell.verdict != Verdict::slower) {
       cell.verdict = what->certain ? Verdict::broken : Verdict::inconclusive;
       cell.reason = what->words;
     }
   } else if (base.status != Status::ok && current.status == Status::ok) {
     cell.verdict = Verdict::added;
-    cell.reason = fmt::format("the baseline's was {}, this one is ok", to_string(base.status));
+    cell.reason = fmt::format("the status was {} in the baseline and is ok now", to_string(base.status));
   } else if (base.status != Status::ok) {
     cell.verdict = Verdict::unmeasured;
     cell.failed = went_wrong(base.status) || went_wrong(current.status);
-    cell.reason = fmt::format("the baseline's was {}, this one is {}{}{}", to_string(base.status),
+    cell.reason = fmt::format("the status was {} in the baseline and is {} now{}{}", to_string(base.status),
                               to_string(current.status), current.reason.empty() ? "" : ": ",
                               one_line(current.reason, 200));
   }
@@ -57,7 +57,7 @@ std::vector<double> fork_values(const CellReport& cell, std::string_view metric)
 
 std::string main_metric(const Axes& axes) {
   if (axes.measure.starts_with("epochs")) return axes.measure == "epochs:1" ? "training_time" : "epoch_time";
-  // Calls of a single op are not timed one by one.
+  // The calls of a single op are not timed individually.
   return axes.task == Task::infer && !axes.is_op() ? "latency_p50" : "step_time";
 }
 

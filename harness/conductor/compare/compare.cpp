@@ -33,9 +33,9 @@ std::map<std::string, Pair> pairs_of(const Report& base, const Report& current, 
   const auto take = [&](const Report& report, const CellReport* Pair::* side, const char* name) {
     for (const CellReport& cell : report.cells) {
       if (!wanted(cell)) continue;
-      // Which of the two is meant nobody can say.
+      // It is not clear which of the two rows is meant.
       if (std::exchange(pairs[cell.id].*side, &cell))
-        throw ConfigError(fmt::format("[compare] {} stands twice in {}", one_line(cell.id, 200), name));
+        throw ConfigError(fmt::format("[compare] the cell {} is twice in {}", one_line(cell.id, 200), name));
     }
   };
   take(base, &Pair::base, "the baseline");
@@ -44,7 +44,7 @@ std::map<std::string, Pair> pairs_of(const Report& base, const Report& current, 
     throw ConfigError(
         filter.empty()
             ? "[compare] neither report has a cell"
-            : fmt::format("[compare] --filter {}: no cell of either report has that in its id", filter));
+            : fmt::format("[compare] --filter got '{}': no cell id of either report contains it", filter));
   return pairs;
 }
 
@@ -53,7 +53,7 @@ void require_metric(const std::string& metric) {
   for (const MetricRow& row : metric_table())
     if (row.section != Section::memory_plans) known.emplace_back(row.name);
   if (metric.empty() || contains(known, metric)) return;
-  throw ConfigError(fmt::format("[compare] '{}' is no metric{}", metric, suggestion(metric, known)));
+  throw ConfigError(fmt::format("[compare] unknown metric '{}'{}", metric, suggestion(metric, known)));
 }
 
 CellVerdict verdict_of_one_side(const std::string& id, const Pair& pair) {
@@ -61,7 +61,7 @@ CellVerdict verdict_of_one_side(const std::string& id, const Pair& pair) {
   cell.id = id;
   const CellReport& there = pair.base ? *pair.base : *pair.current;
   cell.verdict = pair.base ? Verdict::missing : Verdict::added;
-  cell.reason = fmt::format("{} has it, {}", pair.base ? "the baseline alone" : "the new report alone",
+  cell.reason = fmt::format("only in {}, with the status {}", pair.base ? "the baseline" : "the new report",
                             to_string(there.status));
   return cell;
 }
@@ -119,16 +119,16 @@ bool both_ok(const Pair& pair) {
   return pair.base && pair.current && pair.base->status == Status::ok && pair.current->status == Status::ok;
 }
 
-// Where no cell has enough forks to be decided, whatever they show.
-void say_what_it_takes(Comparison& comparison) {
+// Adds a note if no cell has enough forks to be decided with any result.
+void note_missing_forks(Comparison& comparison) {
   const bool some = std::any_of(comparison.cells.begin(), comparison.cells.end(),
                                 [](const CellVerdict& cell) { return cell.lower.has_value(); });
   if (comparison.judged == 0 || some) return;
   comparison.notes.push_back(fmt::format(
-      "No cell can be decided with so few forks: {} cells at {:.3g} % together take {} forks a side (assay run "
-      "--forks {})",
-      comparison.judged, 100 * comparison.confidence, least_forks(comparison.cell_confidence),
-      least_forks(comparison.cell_confidence)));
+      "No cell can be decided with so few forks: {:.3g} % confidence over {} cells needs at least {} forks per side "
+      "(assay run --forks {})",
+      100 * comparison.confidence, comparison.judged, min_forks_for(comparison.cell_confidence),
+      min_forks_for(comparison.cell_confidence)));
 }
 
 }  // namespace
@@ -152,7 +152,7 @@ Comparison compare(const Report& base, const Report& current, const CompareSetti
     result.cells.push_back(pair.base && pair.current
                                ? judge(Side{base, *pair.base}, Side{current, *pair.current})
                                : verdict_of_one_side(id, pair));
-  say_what_it_takes(result);
+  note_missing_forks(result);
   sort_by_attention(result.cells);
   return result;
 }
@@ -192,9 +192,10 @@ std::string summary_line(const Comparison& comparison) {
     if (const int count = comparison.count(verdict))
       counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, to_string(verdict));
   }
-  return fmt::format("{} of {} cells; threshold {:.3g} %, all intervals together at {:.3g} % ({:.7g} % each)",
-                     counts, comparison.cells.size(), 100 * comparison.threshold, 100 * comparison.confidence,
-                     100 * comparison.cell_confidence);
+  return fmt::format(
+      "{} of {} cells; threshold {:.3g} %, all intervals hold at once with {:.3g} % ({:.7g} % each)", counts,
+      comparison.cells.size(), 100 * comparison.threshold, 100 * comparison.confidence,
+      100 * comparison.cell_confidence);
 }
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// Two reports, cell by cell: what got faster, slower, or broke.
+// Compares two reports cell by cell: faster, slower, broken and so on.
 #pragma once
 
 #include <map>
@@ -17,41 +17,41 @@ namespace assay {
 
 struct CompareSettings {
   double threshold = usual_threshold;
-  // That all intervals hold together (Bonferroni: each cell is judged at 1 - (1 - confidence) / cells).
+  // That all intervals hold at once (Bonferroni: each cell is judged at 1 - (1 - confidence) / cells).
   double confidence = usual_confidence;
   std::string metric;  // empty: main_metric() of each cell
-  std::string filter;  // of is_wanted()
+  std::string filter;  // see is_wanted()
   BreakageSettings breakage;
   std::set<Overlooked> overlooked{};
-  // From a calibration, by metric.
+  // From a calibration, by metric. Empty: not calibrated.
   std::map<std::string, RunSpreads, std::less<>> between_runs{};
 };
 
 struct Comparison {
   std::string title = "assay compare";
   std::vector<std::string> notes;  // sentences for the reader
-  std::vector<CellVerdict> cells;  // what needs attention first, then by ratio, then by id
+  std::vector<CellVerdict> cells;  // by urgency of the verdict, then by ratio, then by id
   std::vector<EnvironmentDifference> environment;
   double threshold = 0, confidence = 0, cell_confidence = 0;
   int judged = 0;  // cells with statistics
   std::set<Overlooked> overlooked{};
 
   int count(Verdict verdict) const;
-  // No hard difference, or none that counts.
+  // The environments have no hard difference, or it is overlooked.
   bool comparable() const;
 };
 
-// Pure. Throws ConfigError when the metric is none, or both reports are without a cell that passes the
-// filter.
+// Pure. Throws ConfigError if the metric is unknown, or if both reports have no cell that passes the filter.
 Comparison compare(const Report& base, const Report& current, const CompareSettings& settings);
 
-// What needs attention first, then by ratio.
+// Sorts by urgency of the verdict, then by ratio.
 void sort_by_attention(std::vector<CellVerdict>& cells);
 
-// Precedence: not comparable (5), slower or broken (3), missing or failed on both sides (4; a comparison that judged no
-// cell is incomplete as well), inconclusive (6), else 0. What is overlooked does not count.
+// Precedence: not comparable (5), slower or broken (3), missing or failed on both sides (4; also if no cell
+// was judged), inconclusive (6), else 0. Overlooked findings do not count.
 int exit_code(const Comparison& comparison);
-// One line: "2 slower, 1 missing, 17 same of 20 cells at 95 % together (99.75 % each), threshold 5 %".
+// One line: "2 slower, 1 missing, 17 same of 20 cells; threshold 5 %, all intervals hold at once with 95 %
+// (…)".
 std::string summary_line(const Comparison& comparison);
 
 }  // namespace assay

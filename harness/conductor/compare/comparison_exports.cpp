@@ -53,7 +53,7 @@ std::vector<Entry> row_of(const CellVerdict& cell) {
           {cell.reason}};
 }
 
-Table verdict_table(const Comparison& comparison, std::size_t most) {
+Table verdict_table(const Comparison& comparison, std::size_t max_shown) {
   Table table;
   table.columns = {{"verdict"},
                    {"cell"},
@@ -65,8 +65,8 @@ Table verdict_table(const Comparison& comparison, std::size_t most) {
                    {"forks", Align::right},
                    {"why"}};
   for (const CellVerdict& cell : comparison.cells) {
-    if (most > 0 && table.rows.size() == most) {
-      table.notes.push_back(fmt::format("{} more cells are not shown.", comparison.cells.size() - most));
+    if (max_shown > 0 && table.rows.size() == max_shown) {
+      table.notes.push_back(fmt::format("{} more cells are not shown.", comparison.cells.size() - max_shown));
       break;
     }
     table.rows.push_back(row_of(cell));
@@ -81,7 +81,7 @@ Table verdict_table(const Comparison& comparison, std::size_t most) {
 
 Table environment_table(const Comparison& comparison) {
   Table table;
-  table.title = "What differs between the environments";
+  table.title = "Differences between the environments";
   table.columns = {{"what"}, {"base"}, {"new"}, {"so"}};
   for (const EnvironmentDifference& one : comparison.environment)
     table.rows.push_back(
@@ -91,14 +91,14 @@ Table environment_table(const Comparison& comparison) {
          {one.hard ? "times are not comparable" : "a warning", one.hard ? Tone::bad : Tone::doubtful}});
   if (!comparison.comparable())
     table.notes.push_back(
-        "--allow environment compares all the same; `assay ab` measures both on one machine.");
+        "Compare anyway with --allow environment, or measure both on one machine with `assay ab`.");
   return table;
 }
 
 }  // namespace
 
-std::vector<Table> comparison_tables(const Comparison& comparison, std::size_t most) {
-  std::vector<Table> tables{verdict_table(comparison, most)};
+std::vector<Table> comparison_tables(const Comparison& comparison, std::size_t max_shown) {
+  std::vector<Table> tables{verdict_table(comparison, max_shown)};
   if (!comparison.environment.empty()) tables.push_back(environment_table(comparison));
   return tables;
 }
@@ -107,8 +107,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t most_rows = 100;
-constexpr std::size_t most_characters = 65'000;
+constexpr std::size_t max_rows = 100;
+constexpr std::size_t max_characters = 65'000;
 
 Json to_json(const CellVerdict& cell) {
   return {{"id", cell.id},
@@ -126,7 +126,7 @@ Json to_json(const CellVerdict& cell) {
           {"looks", encode(cell.looks)}};
 }
 
-// XML 1.0 has no control characters, escaped or not.
+// XML 1.0 does not allow control characters, not even escaped.
 std::string xml(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -152,13 +152,13 @@ std::string xml(std::string_view text) {
 
 std::string sentence(const CellVerdict& cell) {
   std::string text(to_string(cell.verdict));
-  if (cell.ratio) text += fmt::format(", {} {:.3f} times the baseline's", cell.metric, *cell.ratio);
+  if (cell.ratio) text += fmt::format(", {} is {:.3f} times the baseline's", cell.metric, *cell.ratio);
   if (cell.lower && cell.upper) text += fmt::format(" [{:.3f}, {:.3f}]", *cell.lower, *cell.upper);
   if (!cell.reason.empty()) text += ": " + one_line(cell.reason);
   return text;
 }
 
-// The characters that a workflow command reads as its own.
+// Escapes the characters with a meaning in a workflow command.
 std::string command_text(std::string_view text, bool property) {
   std::string out;
   for (const char c : text) {
@@ -172,7 +172,7 @@ std::string command_text(std::string_view text, bool property) {
       out += "%3A";
     else if (property && c == ',')
       out += "%2C";
-    else  // a terminal that shows the log would obey the other controls
+    else  // a terminal that shows the log would execute other control characters
       out += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? ' ' : c;
   }
   return out;
@@ -263,8 +263,8 @@ std::string comparison_markdown(const Comparison& comparison) {
   std::erase_if(rest.cells, std::not_fn(calm));
   const std::string head =
       fmt::format("<!-- {0} -->\n**{0}**: {1}\n\n", comparison.title, summary_line(comparison));
-  // As many rows as fit: ids may be long.
-  for (std::size_t rows = most_rows;; rows /= 2) {
+  // As many rows as fit, because ids may be long.
+  for (std::size_t rows = max_rows;; rows /= 2) {
     std::string text = head;
     if (!attention.cells.empty() || !comparison.environment.empty())
       text += markdown(comparison_tables(attention, std::max<std::size_t>(rows, 1)));
@@ -273,7 +273,7 @@ std::string comparison_markdown(const Comparison& comparison) {
       text += fmt::format("\n<details><summary>{} the same</summary>\n\n{}\n</details>\n", rest.cells.size(),
                           markdown(comparison_tables(rest, rows)));
     }
-    if (text.size() < most_characters || rows == 0) return text;
+    if (text.size() < max_characters || rows == 0) return text;
   }
 }
 

@@ -17,11 +17,11 @@ namespace assay {
 namespace {
 
 using Json = nlohmann::json;
-// By name, every value that a fork had.
+// All values that the forks had, by name.
 using Observed = std::map<std::string, std::set<std::string>>;
 
 constexpr const char* unset = "not set";
-constexpr std::string_view of_the_check = "check";  // the settings that say how a cell is checked
+constexpr std::string_view of_the_check = "check";  // name of the settings of the check
 
 std::string of_quick(const Side& base, const Side& current) {
   const auto quick = [](const Side& side) {
@@ -29,19 +29,19 @@ std::string of_quick(const Side& base, const Side& current) {
     return value.is_boolean() && value.get<bool>();
   };
   if (!quick(base) && !quick(current)) return {};
-  return fmt::format("{} was made with --quick, which is too rough to hold anything to (--allow quick)",
+  return fmt::format("{} was made with --quick, which is not a measurement; overlook it with --allow quick",
                      quick(base) ? "the baseline" : "the new report");
 }
 
-// How steps were timed and fed; not how they were checked.
+// Compares the settings of timing and loading, but not those of the check.
 std::string of_settings(const Side& base, const Side& current) {
   const Json &was = base.cell.settings, &is = current.cell.settings;
   if (!was.is_object() || !is.is_object()) return {};
   for (const auto& [name, value] : was.items()) {
     const auto other = is.find(name);
     if (name == of_the_check || other == is.end() || *other == value) continue;
-    return fmt::format("'{}' was {} and is {} (--allow settings)", name, one_line(value.dump(), 100),
-                       one_line(other->dump(), 100));
+    return fmt::format("'{}' was {} and is {}; overlook it with --allow settings", name,
+                       one_line(value.dump(), 100), one_line(other->dump(), 100));
   }
   return {};
 }
@@ -53,8 +53,8 @@ Observed settings_of(const CellReport& cell) {
   return found;
 }
 
-// Variables of the worker that affect speed: those of the fork, and else those of the session that started it.
-// Nothing where the report does not have its sessions.
+// The environment variables of the worker that affect speed: those of the fork, else those of the session
+// that started it. nullopt if the report does not have its sessions.
 std::optional<Observed> variables_of(const Side& side) {
   const Json sessions = field_at(side.report.run, "/sessions");
   if (!sessions.is_array()) return std::nullopt;
@@ -73,9 +73,9 @@ std::optional<Observed> variables_of(const Side& side) {
 }
 
 std::string first_difference(const Observed& was, const Observed& is, bool only_shared) {
-  const auto told = [](const std::string& name, const std::set<std::string>& a,
-                       const std::set<std::string>& b) {
-    return fmt::format("{} was {} and is {} (--allow settings)", name,
+  const auto difference = [](const std::string& name, const std::set<std::string>& a,
+                             const std::set<std::string>& b) {
+    return fmt::format("{} was {} and is {}; overlook it with --allow settings", name,
                        one_line(fmt::format("{}", fmt::join(a, " or ")), 100),
                        one_line(fmt::format("{}", fmt::join(b, " or ")), 100));
   };
@@ -83,10 +83,10 @@ std::string first_difference(const Observed& was, const Observed& is, bool only_
     const auto other = is.find(name);
     if (other == is.end() && only_shared) continue;
     const std::set<std::string> now = other == is.end() ? std::set<std::string>{unset} : other->second;
-    if (now != values) return told(name, values, now);
+    if (now != values) return difference(name, values, now);
   }
   for (const auto& [name, values] : is)
-    if (!only_shared && !was.contains(name)) return told(name, {unset}, values);
+    if (!only_shared && !was.contains(name)) return difference(name, {unset}, values);
   return {};
 }
 
@@ -101,7 +101,7 @@ std::string of_what_held(const Side& base, const Side& current) {
 std::string of_flags(const Side& base, const Side& current) {
   for (const Side* side : {&base, &current})
     if (!side->cell.flags.empty())
-      return fmt::format("{} is flagged {} (--allow flags)",
+      return fmt::format("{} has the flag {}; overlook it with --allow flags",
                          side == &base ? "the baseline" : "the new report",
                          fmt::join(side->cell.flags, ", "));
   return {};

@@ -1,4 +1,4 @@
-// Why the numbers of two cells decide nothing although both are ok, and what a comparison may overlook.
+// Why two cells that are ok may not be compared, and the findings that a comparison may overlook.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@
 
 namespace assay {
 
-// What a gate refuses unless it is told that this is meant.
+// Findings that fail a gate unless the user overlooks them with --allow.
 enum class Overlooked {
   environment,   // another processor, GPU, share of processors or version
-  settings,      // cells that were measured in another way
-  quick,         // a report of --quick
+  settings,      // cells that were measured with other settings
+  quick,         // a report made with --quick
   flags,         // a cell that the machine disturbed
   inconclusive,  // a cell that is undecided
 };
@@ -31,13 +31,13 @@ struct Side {
   const CellReport& cell;
 };
 
-// In words, why these two cells decide nothing; empty: they may. What a report of an earlier release does not say
-// is no difference.
+// Describes why these two cells may not be compared; empty if they may. A value that a report of an earlier
+// release does not have is not a difference.
 std::string doubt_about(const Side& base, const Side& current, const std::set<Overlooked>& overlooked);
 
-// How the cell was measured, by name: the settings by which it was timed and fed, those that its forks saw, and the
-// environment variables that affect speed. Equal texts say what doubt_about() finds equal; a name that only one of two
-// cells has is no difference.
+// How the cell was measured, by name: the settings of timing and loading, the settings that its forks used,
+// and the environment variables that affect speed. Equal values are equal for doubt_about(); a name in only
+// one of two cells is not a difference.
 std::map<std::string, std::string> measured_as(const Side& side);
 
 }  // namespace assay

@@ -22,7 +22,7 @@ double sum_of_squares(const Logs& values) {
   return sum;
 }
 
-// Variance of forks, all runs pooled.
+// Variance of forks, pooled over all runs.
 double within_runs(const std::vector<std::vector<Logs>>& sessions) {
   double squares = 0, degrees = 0;
   for (const auto& runs : sessions)
@@ -52,12 +52,12 @@ Between of_one_session(const std::vector<Logs>& runs, double within) {
   for (std::size_t i = 0; i < runs.size(); ++i)
     between += static_cast<double>(runs[i].size()) * (means[i] - grand) * (means[i] - grand);
   const double degrees = static_cast<double>(runs.size()) - 1;
-  // Forks a run, where the runs differ in it.
+  // The effective number of forks per run, if the runs differ in it.
   const double each = (count - squares / count) / degrees;
   return {(between / degrees - within) / each, degrees};
 }
 
-// Each run's mean counts once within its session, and each session's mean once.
+// The mean of each run has equal weight in its session, and so has the mean of each session.
 Between of_sessions(const std::vector<std::vector<Logs>>& sessions, double within) {
   Logs session_means;
   double runs = 0, squares = 0, inverse_runs = 0, inverse_forks = 0;
@@ -74,7 +74,7 @@ Between of_sessions(const std::vector<std::vector<Logs>>& sessions, double withi
   }
   const auto count = static_cast<double>(sessions.size());
   const double of_means = sum_of_squares(session_means) / (count - 1);
-  // The part of the variance of runs that the variance of session means does not hold.
+  // The part of the variance of runs that is not in the variance of session means.
   const double rest = runs > count ? (1 - inverse_runs / count) * squares / (runs - count) : 0;
   const double total = of_means + rest;
   double inverse_degrees = of_means * of_means / (count - 1);

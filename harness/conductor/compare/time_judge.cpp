@@ -12,10 +12,10 @@
 namespace assay {
 namespace {
 
-constexpr int most_forks = 1000;
-constexpr double power = 0.8;  // of what is said to be enough
+constexpr int max_forks = 1000;
+constexpr double power = 0.8;  // of a suggested number of forks
 
-// By how much wider an interval is planned, so that it decides that often.
+// The factor by which a planned interval is wider, so that it decides with probability `power`.
 double with_power(double confidence) {
   return 1 + normal_quantile(power) / normal_quantile(0.5 + 0.5 * confidence);
 }
@@ -31,7 +31,7 @@ bool all_positive(std::span<const double> values) {
                      [](double value) { return std::isfinite(value) && value > 0; });
 }
 
-// Robust against the forks that a disturbance hit: 1.4826 times the median distance from the median.
+// Robust against disturbed forks: 1.4826 times the median absolute deviation from the median.
 double spread_of(const std::vector<double>& logs) {
   const double middle = median(logs);
   std::vector<double> distances;
@@ -39,26 +39,26 @@ double spread_of(const std::vector<double>& logs) {
   return 1.4826 * median(distances);
 }
 
-// A large estimate has to lose the 1 from its interval, a small one to draw it within the threshold.
+// The interval of a large estimate must exclude 1; that of a small one must be within the threshold.
 double distance_to_decision(double estimate, double edge) {
   const double size = std::abs(estimate);
   return size >= edge ? size : edge - size;
 }
 
-// An interval shrinks with the root of the forks; what two runs differ by does not.
-std::optional<int> forks_that_would_do(double half_width, double floor, double distance, double confidence,
-                                       int forks, int least) {
+// An interval shrinks with the root of the number of forks; the difference between two runs does not.
+std::optional<int> forks_to_decide(double half_width, double floor, double distance, double confidence,
+                                   int forks, int min_forks) {
   if (distance <= floor) return std::nullopt;
   const double wanted = std::sqrt(distance * distance - floor * floor);
   const double factor = std::max(1.0, with_power(confidence) * half_width / wanted);
   const double needed = std::ceil(forks * factor * factor) + 1;
-  if (needed > most_forks) return std::nullopt;
-  return std::max(static_cast<int>(needed), least);
+  if (needed > max_forks) return std::nullopt;
+  return std::max(static_cast<int>(needed), min_forks);
 }
 
 struct Design {
-  const char* unit;  // of replication: "forks a side"
-  int forks, least;
+  const char* unit;  // of replication: "forks per side"
+  int forks, min_forks;
   double attainable;
   double floor;
 };
@@ -68,10 +68,10 @@ void decide(CellVerdict& cell, const Shift& shift, const Design& design, const J
   cell.ratio = std::exp(shift.estimate);
   const double edge = std::log1p(settings.threshold);
   if (!shift.interval) {
-    cell.forks_needed = std::max(design.least, by_spread.value_or(design.least));
-    cell.reason =
-        fmt::format("{} {} attain {:.5g} % at most, {:.5g} % is asked: about {} do", design.forks,
-                    design.unit, 100 * design.attainable, 100 * settings.confidence, *cell.forks_needed);
+    cell.forks_needed = std::max(design.min_forks, by_spread.value_or(design.min_forks));
+    cell.reason = fmt::format(
+        "{} {} reach a confidence of at most {:.5g} %, but {:.5g} % is required; use about {}", design.forks,
+        design.unit, 100 * design.attainable, 100 * settings.confidence, *cell.forks_needed);
     return;
   }
   const double below = std::hypot(shift.estimate - shift.interval->lower, design.floor);
@@ -88,15 +88,15 @@ void decide(CellVerdict& cell, const Shift& shift, const Design& design, const J
     cell.verdict = Verdict::same;
   } else {
     const double half = 0.5 * (shift.interval->upper - shift.interval->lower);
-    cell.forks_needed = forks_that_would_do(half, design.floor, distance_to_decision(shift.estimate, edge),
-                                            settings.confidence, design.forks, design.least);
+    cell.forks_needed = forks_to_decide(half, design.floor, distance_to_decision(shift.estimate, edge),
+                                        settings.confidence, design.forks, design.min_forks);
     cell.reason =
         cell.forks_needed
-            ? fmt::format("the interval holds both no change and one past {:.3g} %: about {} {} would do",
+            ? fmt::format("the interval contains both no change and a change above {:.3g} %; use about {} {}",
                           100 * settings.threshold, *cell.forks_needed, design.unit)
             : fmt::format(
-                  "the interval holds both no change and one past {:.3g} %: more {} would not decide "
-                  "it here; ask `assay ab`",
+                  "the interval contains both no change and a change above {:.3g} %, and more {} would not decide "
+                  "it on this machine; use `assay ab`",
                   100 * settings.threshold, design.unit);
   }
 }
@@ -111,15 +111,15 @@ double run_half_width(const RunSpread& between_runs, double confidence) {
   return quantile * std::numbers::sqrt2 * between_runs.deviation;
 }
 
-int least_forks(double confidence) {
+int min_forks_for(double confidence) {
   int forks = 1;
-  while (forks < most_forks && attainable_unpaired(forks, forks) < confidence) ++forks;
+  while (forks < max_forks && attainable_unpaired(forks, forks) < confidence) ++forks;
   return forks;
 }
 
-int least_rounds(double confidence) {
+int min_rounds_for(double confidence) {
   int rounds = 1;
-  while (rounds < most_forks && attainable_paired(rounds) < confidence) ++rounds;
+  while (rounds < max_forks && attainable_paired(rounds) < confidence) ++rounds;
   return rounds;
 }
 
@@ -128,12 +128,12 @@ std::optional<int> forks_for(double spread, const RunSpread& between_runs, doubl
   const double floor = run_half_width(between_runs, confidence);
   if (distance <= floor) return std::nullopt;
   const double wanted = std::sqrt(distance * distance - floor * floor);
-  // The estimate's standard deviation for a normal distribution: the median of differences is worth 3 / pi of
-  // a mean.
+  // The standard deviation of the estimate for a normal distribution: the efficiency of the median of
+  // differences relative to the mean is 3 / pi.
   const double z = normal_quantile(0.5 + 0.5 * confidence) + normal_quantile(power);
   const double needed = std::ceil(2 * std::numbers::pi / 3 * std::pow(z * spread / wanted, 2));
-  if (needed > most_forks) return std::nullopt;
-  return std::max(static_cast<int>(needed), least_forks(confidence));
+  if (needed > max_forks) return std::nullopt;
+  return std::max(static_cast<int>(needed), min_forks_for(confidence));
 }
 
 CellVerdict judge_times(std::span<const double> base, std::span<const double> current,
@@ -142,7 +142,7 @@ CellVerdict judge_times(std::span<const double> base, std::span<const double> cu
   cell.base_forks = static_cast<int>(base.size());
   cell.current_forks = static_cast<int>(current.size());
   if (base.empty() || current.empty() || !all_positive(base) || !all_positive(current)) {
-    cell.reason = "a side has no fork that counts";
+    cell.reason = "one side has no fork that counts";
     return cell;
   }
   const auto before = logarithms(base, settings.higher_is_better);
@@ -151,7 +151,7 @@ CellVerdict judge_times(std::span<const double> base, std::span<const double> cu
   const double spread = std::max(spread_of(before), spread_of(after));
   const double distance = distance_to_decision(shift.estimate, std::log1p(settings.threshold));
   decide(cell, shift,
-         {"forks a side", std::min(cell.base_forks, cell.current_forks), least_forks(settings.confidence),
+         {"forks per side", std::min(cell.base_forks, cell.current_forks), min_forks_for(settings.confidence),
           attainable_unpaired(cell.base_forks, cell.current_forks),
           run_half_width(settings.between_runs, settings.confidence)},
          settings, forks_for(spread, settings.between_runs, distance, settings.confidence));
@@ -163,7 +163,7 @@ CellVerdict judge_rounds(std::span<const double> base, std::span<const double> c
   CellVerdict cell;
   cell.base_forks = cell.current_forks = static_cast<int>(base.size());
   if (base.empty() || base.size() != current.size() || !all_positive(base) || !all_positive(current)) {
-    cell.reason = "there is no round with both sides";
+    cell.reason = "no round has a value of both sides";
     return cell;
   }
   const auto before = logarithms(base, settings.higher_is_better);
@@ -174,9 +174,9 @@ CellVerdict judge_rounds(std::span<const double> base, std::span<const double> c
   const double distance = distance_to_decision(shift.estimate, std::log1p(settings.threshold));
   decide(
       cell, shift,
-      {"rounds", cell.base_forks, least_rounds(settings.confidence), attainable_paired(cell.base_forks), 0},
+      {"rounds", cell.base_forks, min_rounds_for(settings.confidence), attainable_paired(cell.base_forks), 0},
       settings,
-      // A difference scatters as two forks do.
+      // The variance of a difference is that of two forks.
       forks_for(spread_of(differences) / std::numbers::sqrt2, {}, distance, settings.confidence));
   return cell;
 }

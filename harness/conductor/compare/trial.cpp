@@ -10,7 +10,7 @@
 namespace assay {
 namespace {
 
-constexpr int least_first_look = 8;
+constexpr int min_first_look = 8;
 
 int next_look(int rounds) { return rounds + std::max(confirming_rounds, (rounds + 1) / 2); }
 
@@ -20,7 +20,7 @@ LookPlan plan_looks(double confidence, int cells, int looks, int last) {
   looks = std::max(1, looks);
   LookPlan plan;
   plan.confidence = 1 - (1 - confidence) / (std::max(1, cells) * looks);
-  plan.rounds.push_back(std::max(least_first_look, least_rounds(plan.confidence)));
+  plan.rounds.push_back(std::max(min_first_look, min_rounds_for(plan.confidence)));
   if (last == 0) {
     while (std::ssize(plan.rounds) < looks) plan.rounds.push_back(next_look(plan.rounds.back()));
     return plan;
@@ -43,7 +43,7 @@ void Trial::add(double base, double current) {
   if (rounds_to_next_look() == 0) look();
 }
 
-// A confirmation ends where the next look is, or would be after the last one.
+// A confirmation ends at the next look; after the last look, where the next one would be.
 int Trial::confirmation_end() const { return next_look(*candidate_); }
 
 int Trial::rounds_to_next_look() const {
@@ -64,7 +64,7 @@ void Trial::look() {
   if (candidate_) {
     const CellVerdict fresh = judge(static_cast<std::size_t>(*candidate_), confirming_confidence);
     if (fresh.verdict == Verdict::slower) {
-      // The numbers of the look that found it; those of the fresh rounds are in the reason.
+      // The numbers are those of the look that found it; the reason has those of the fresh rounds.
       last_->reason = fmt::format("{} fresh rounds confirm it: {:.3f} [{:.3f}, {:.3f}]", fresh.base_forks,
                                   *fresh.ratio, *fresh.lower, *fresh.upper);
       decided_ = true;
@@ -82,14 +82,14 @@ void Trial::look() {
     }
     if (last_->verdict != Verdict::inconclusive) decided_ = true;
   } else {
-    last_ = unconfirmed(*last_, "the fresh rounds did not show it again");
+    last_ = unconfirmed(*last_, "the fresh rounds did not confirm it");
   }
   if (looks_ == planned) decided_ = true;
 }
 
 CellVerdict Trial::unconfirmed(CellVerdict cell, const char* why) const {
   cell.verdict = Verdict::inconclusive;
-  cell.reason = fmt::format("slower by {:.1f} % after {} rounds, and {}", 100 * (*cell.ratio - 1),
+  cell.reason = fmt::format("slower by {:.1f} % after {} rounds, but {}", 100 * (*cell.ratio - 1),
                             cell.base_forks, why);
   return cell;
 }
@@ -97,7 +97,7 @@ CellVerdict Trial::unconfirmed(CellVerdict cell, const char* why) const {
 CellVerdict Trial::verdict() const {
   if (decided_) return *last_;
   if (candidate_)
-    return unconfirmed(*last_, "the time ended before it was measured anew: --max-time gives more");
+    return unconfirmed(*last_, "the time ended before fresh rounds could confirm it; increase --max-time");
   if (rounds() == 0) {
     CellVerdict nothing;
     nothing.reason = "no round was measured";
@@ -105,7 +105,7 @@ CellVerdict Trial::verdict() const {
   }
   CellVerdict cell = judge(0, plan_.confidence);
   if (cell.verdict == Verdict::slower)
-    return unconfirmed(cell, "the time ended before it was measured anew: --max-time gives more");
+    return unconfirmed(cell, "the time ended before fresh rounds could confirm it; increase --max-time");
   return cell;
 }
 

@@ -1,5 +1,5 @@
-// A sequential comparison of two sides, round by round: at most so many planned looks, each with its share of
-// the error, and `slower` only when fresh rounds say so again.
+// A sequential comparison of two sides, round by round: a limited number of planned looks, each with its
+// share of the error, and `slower` only if fresh rounds confirm it.
 #pragma once
 
 #include <optional>
@@ -13,39 +13,40 @@ namespace assay {
 
 // The looks of a family of cells, fixed before the first round.
 struct LookPlan {
-  std::vector<int> rounds;  // ascending: after so many is looked
+  std::vector<int> rounds;  // ascending: the rounds after which to look
   double confidence = 0;    // of the interval at each look
 };
 
-// Each of `looks` looks at each of `cells` cells gets the same share of 1 - confidence, so the chance that
-// any interval misses is at most that, whatever the looks have to do with each other. The first look is where
-// an exact interval of that confidence exists, and at 8 rounds at least; each further one is half as far
-// again, and at least `confirming_rounds` on. With a `last` they lie in equal proportions up to that many
-// rounds.
+// Each of `looks` looks at each of `cells` cells gets the same share of 1 - confidence, so the probability
+// that any interval misses is at most 1 - confidence, even if the looks depend on each other. The first look
+// is at the first round with an exact interval of that confidence, but not before round 8. Each further look
+// is at 1.5 times the round of the one before, and at least `confirming_rounds` later. With `last` the looks
+// are in equal proportions up to that round.
 LookPlan plan_looks(double confidence, int cells, int looks = 5, int last = 0);
 
 inline constexpr int confirming_rounds = 6;  // with which a 95 % interval exists
 inline constexpr double confirming_confidence = 0.95;
 
-// One pair of cells. Pure: it is told the rounds, and says when it has seen enough.
+// The trial of one pair of cells. Pure: the caller adds rounds until decided().
 class Trial {
  public:
-  // `settings.confidence` is that of a look; `between_runs` plays no part: both sides are of one run.
+  // `settings.confidence` is that of a look; ignores `between_runs`, because both sides are in one run.
   Trial(LookPlan plan, const JudgeSettings& settings);
 
-  // A round in which both sides were measured. Not after decided().
+  // Adds a round in which both sides were measured. Precondition: not decided().
   void add(double base, double current);
 
-  // `faster` and `same` stand once a look says so; `slower` once the rounds from that look to the next say so
-  // alone, at 95 %. Where they do not, the trial goes on. Also where the last look left it open.
+  // `faster` and `same` are decided by one look; `slower` is decided when the rounds from that look to the
+  // next one also show it, at 95 %. If they do not, the trial continues. Also true if the last look was
+  // inconclusive.
   bool decided() const { return decided_; }
   int rounds() const { return static_cast<int>(base_.size()); }
   int looks() const { return looks_; }
-  // How many rounds until the trial knows more.
+  // The number of rounds until the next look or the end of a confirmation.
   int rounds_to_next_look() const;
 
-  // The verdict, or what can be said when no further round comes: one last look where one is left. A `slower`
-  // that no fresh rounds confirmed is inconclusive.
+  // The current verdict; if a planned look is left, looks once more. A `slower` that no fresh rounds
+  // confirmed is inconclusive.
   CellVerdict verdict() const;
 
  private:
@@ -58,7 +59,7 @@ class Trial {
   JudgeSettings settings_;
   std::vector<double> base_, current_;
   int looks_ = 0;
-  std::optional<int> candidate_;  // rounds at the look that said slower
+  std::optional<int> candidate_;  // the round of the look with the verdict slower
   std::optional<CellVerdict> last_;
   bool decided_ = false;
 };

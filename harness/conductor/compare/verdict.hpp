@@ -1,4 +1,4 @@
-// What a comparison says of one cell.
+// The verdict of a comparison about one cell.
 #pragma once
 
 #include <array>
@@ -13,12 +13,12 @@ namespace assay {
 enum class Verdict {
   faster,
   slower,
-  same,          // the whole interval lies within the threshold
-  inconclusive,  // neither: `reason` says what would decide
-  missing,       // in the baseline alone
-  added,         // "new": in the other report alone
-  broken,        // it worked, or was right, or fitted into memory, and is no longer so
-  unmeasured,    // ok on neither side: there is nothing to compare
+  same,          // the whole interval is within the threshold
+  inconclusive,  // none of these: `reason` says what would decide it
+  missing,       // only in the baseline
+  added,         // "new": only in the new report
+  broken,        // worked, was correct, or used less memory before
+  unmeasured,    // not ok on either side: there is nothing to compare
 };
 template <>
 inline constexpr auto words<Verdict> =
@@ -27,7 +27,7 @@ inline constexpr auto words<Verdict> =
                Word{Verdict::missing, "missing"}, Word{Verdict::added, "new"},
                Word{Verdict::broken, "broken"},   Word{Verdict::unmeasured, "unmeasured"}};
 
-// In the order in which they ask for attention.
+// By urgency, the most urgent first.
 inline constexpr std::array verdicts{Verdict::broken,       Verdict::slower,     Verdict::missing,
                                      Verdict::inconclusive, Verdict::unmeasured, Verdict::faster,
                                      Verdict::added,        Verdict::same};
@@ -35,19 +35,19 @@ inline constexpr std::array verdicts{Verdict::broken,       Verdict::slower,    
 struct CellVerdict {
   std::string id;
   Verdict verdict = Verdict::inconclusive;
-  std::string reason;  // a sentence; empty where the numbers say it all
-  // Of what is unmeasured: a side went wrong, rather than being unsupported or unavailable.
+  std::string reason;  // one sentence; empty if the numbers are enough
+  // For `unmeasured`: a side failed, instead of being unsupported or unavailable.
   bool failed = false;
-  // The metric that was judged; a ratio above 1 is slower, whichever way the metric counts.
+  // The judged metric; a ratio above 1 is slower, also for a metric where higher is better.
   std::string metric;
   std::string unit;
   Hint hint = Hint::number;
   std::optional<double> base, current;  // medians over forks
   int base_forks = 0, current_forks = 0;
-  std::optional<double> ratio;  // Hodges-Lehmann, of the forks
+  std::optional<double> ratio;  // Hodges-Lehmann estimate over the forks
   std::optional<double> lower, upper, confidence;
-  std::optional<int> forks_needed;  // a side, where more would decide
-  std::optional<int> looks;         // of a sequential comparison: how often its rounds were judged
+  std::optional<int> forks_needed;  // per side, if more forks would decide
+  std::optional<int> looks;         // in a sequential comparison: the number of looks
 };
 
 }  // namespace assay

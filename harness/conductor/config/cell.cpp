@@ -43,8 +43,8 @@ Program NetworkCell::program(const Axes& axes) const {
   workload.optimizer.weight_decay = weight_decay;
   const Dataset& dataset = find_dataset(axes.dataset);
   if (dataset.made_here() || dataset.classes == 0) {
-    // The shape that the workload was made for where nothing else is said (files that are not here: nobody
-    // will run it).
+    // Use the sample shape of the workload if nothing else is known (the files of the data set are missing,
+    // so the cell will not run).
     Shape sample = own_sample_shape.empty() ? workload.sample_shape : own_sample_shape;
     if (image_size > 0) sample = {sample.front(), image_size, image_size};
     const std::int64_t said = dataset.made_here() ? classes : own_classes;
@@ -54,8 +54,8 @@ Program NetworkCell::program(const Axes& axes) const {
     const auto kind = [](std::int64_t vocabulary) {
       return vocabulary > 0 ? fmt::format("texts of {} words", vocabulary) : std::string("images");
     };
-    throw GraphError(fmt::format("[{}] got the data set {} of {}: it takes {}", axes.workload, axes.dataset,
-                                 kind(dataset.vocabulary), kind(workload.vocabulary)));
+    throw GraphError(fmt::format("[{}] got the data set {} of {}; use a data set of {}", axes.workload,
+                                 axes.dataset, kind(dataset.vocabulary), kind(workload.vocabulary)));
   }
   return workload.build(axes.batch, dataset.sample_shape, dataset.classes);
 }
@@ -106,7 +106,7 @@ bool has_row_sparse_gradient(const Graph& graph) {
   return std::ranges::any_of(
       graph.nodes(), [](const Node& node) { return node.attributes.get_or("sparse_gradient", false); });
 }
-// What is brought to the size that is asked for is decoded while it is read.
+// Whether images are decoded while they are read, because they are brought to the requested size.
 bool decodes_images(const Axes& axes) {
   return !axes.is_op() && !find_dataset(axes.dataset).made_here() &&
          find_dataset(axes.dataset).any_image_size();

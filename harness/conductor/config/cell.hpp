@@ -1,4 +1,4 @@
-// One point of the matrix with all that is needed to measure it.
+// One point of the matrix with everything that is needed to measure it.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace assay {
 
 // What a fork times, and how.
 struct MeasurePlan {
-  std::int64_t epochs = 0;  // above 0: that many from a cold start; else blocks of steps
-  std::int64_t steps = 0;   // above 0: so many timed steps in all instead of `blocks`
+  std::int64_t epochs = 0;  // above 0: time that many from a cold start; else blocks of steps
+  std::int64_t steps = 0;   // above 0: time that many steps in total instead of `blocks`
   std::int64_t blocks = 10;
   double block_seconds = 0.1;
   std::int64_t warm_up_steps = 10;
@@ -28,25 +28,25 @@ struct MeasurePlan {
   std::int64_t resident_batches = 8;
 };
 
-// Sets the axes with a field that a point (one value an axis, empty: not given) names.
+// Sets the axes that have a field from `point` (one value per axis; empty: not given).
 void set_fields(Axes& axes, const OptionValues& point);
 
-// What only the cell of a network has: how it is trained, and on which samples.
+// The fields that only the cell of a network has: how it is trained, and on which samples.
 struct NetworkCell {
   double weight_decay = 0;
   double learning_rate = 0;  // the base rate of the schedule
   RateSchedule schedule;
   Augmentation augmentation;      // of the training images
   bool sparse_embedding = false;  // row-sparse gradients of the embeddings' tables
-  // Of a data set of which the files alone say it, where they are here; else empty and 0.
+  // Read from the files of a data set that has no fixed shape, if they are present; else empty and 0.
   Shape own_sample_shape;
   std::int64_t own_classes = 0;
-  // Above 0: images of so many pixels a side, and so many classes, where the data set leaves it open.
+  // Above 0: pixels per side of the images, and number of classes, if the data set does not fix them.
   std::int64_t image_size = 0, classes = 0;
 
   static constexpr bool reads_dataset = true;
   static constexpr bool has_roofline = false;
-  // Whether each step gives a loss.
+  // Whether each step computes a loss.
   static bool has_loss(const Axes& axes) { return axes.task == Task::train; }
   // The graph with the batch, the data set and the optimizer. Throws GraphError.
   Program program(const Axes& axes) const;
@@ -54,7 +54,7 @@ struct NetworkCell {
   nlohmann::json hyper_parameters(const Axes& axes) const;
 };
 
-// The cell of a single op at one size: it has operands instead of a data set, and nothing to learn.
+// The cell of a single op at one size: it has operands instead of a data set, and no training settings.
 struct OpCell {
   static constexpr bool reads_dataset = false;
   static constexpr bool has_roofline = true;
@@ -73,42 +73,43 @@ struct Cell {
   std::int64_t distinct = 4;
   bool profile = false;
   std::vector<Published> published;
-  std::size_t row = 0;     // of the config's rows, that made it
-  bool candidate = false;  // one of the modes and layouts of which --mode best takes the fastest
-  // Not ok: it cannot be run here, and why. It is a row all the same.
+  std::size_t row = 0;     // of the config's rows: the one that made the cell
+  bool candidate = false;  // one of the modes and layouts from which --mode best chooses the fastest
+  // Not ok: the cell cannot be run here; `reason` says why. It still gets a row in the report.
   Status status = Status::ok;
   std::string reason;
   ReasonCode reason_code = ReasonCode::absent;
-  bool refused_for_mode = false;  // in this mode the backend never runs such a cell
+  bool refused_for_mode = false;  // the backend does not run such a cell in this mode
 
   NetworkCell& network() { return std::get<NetworkCell>(subject); }
   const NetworkCell& network() const { return std::get<NetworkCell>(subject); }
   bool runnable() const { return status == Status::ok; }
-  // Cells of one group are compared with each other: the id without what makes them differ (backend, mode,
-  // layout, device).
+  // Cells of one group are compared with each other. The name is the id without backend, mode, layout and
+  // device.
   std::string group() const;
-  // Threads that compute: the budget without the loader's, at least one.
+  // The number of threads that compute: the budget without the loader's threads, at least one.
   int compute_threads() const;
   // The network's graph, or the single op at the cell's size. Throws GraphError.
   Program program() const;
-  // Whether it takes samples of a data set; a single op takes operands.
+  // Whether it reads samples of a data set; a single op has operands instead.
   bool reads_dataset() const;
-  // Whether its rates are held to the machine's peak and copy bandwidth: those of single ops.
+  // Whether its rates are compared with the machine's peak and copy bandwidth: true for single ops.
   bool has_roofline() const;
   bool has_loss() const;
   // The training settings, for the report: {"learning_rate", "schedule", "augmentation", "optimizer": {...}};
   // empty for task infer.
   nlohmann::json hyper_parameters() const;
-  // The rule of its backend.json by which the backend refuses it; nullptr where none does. `program` is its own.
+  // The rule in backend.json by which the backend rejects the cell; nullptr without one. `program`:
+  // program().
   const Refusal* refusal(const Program& program) const;
-  // A command line that measures this cell alone, with the parameters and the order of samples of that seed.
+  // A command line that measures only this cell, with the parameters and the sample order of that seed.
   std::string reproduce(std::uint64_t seed) const;
 };
 
-// The schedule: one row a step, learning rate and step count, float64.
+// The schedule: one row per step with learning rate and step count, float64.
 
-// How many steps a fork may take: exact for epochs; for blocks sized by time what the fastest conceivable
-// step allows.
+// Maximum number of steps of a fork: exact for epochs; for blocks sized by time, the number of the shortest
+// conceivable steps that fit.
 std::int64_t schedule_rows(const MeasurePlan& measure, std::int64_t batch, std::int64_t training_samples);
 
 // (rows, 2), row-major: the rate of each step and its count 1, 2, 3, ...

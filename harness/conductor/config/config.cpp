@@ -29,7 +29,7 @@ std::string scalar_text(const Json& json, const Option& option, std::string_view
   if (json.is_string()) {
     const auto text = json.get<std::string>();
     if (option.scope == OptionScope::axis && text.find(',') != std::string::npos) {
-      fail(where, fmt::format("got \"{}\": in a config a list is written [\"a\", \"b\"]", text));
+      fail(where, fmt::format("got \"{}\": in a config write a list as [\"a\", \"b\"]", text));
     }
     return text;
   }
@@ -55,7 +55,7 @@ const Option& require_known(const std::string& key, std::initializer_list<const 
                             std::string_view where, bool run_options) {
   if (const Option* option = find_option(key)) {
     if (option->scope != OptionScope::run || run_options) return *option;
-    fail(where, fmt::format("'{}' holds for the whole run: it stands beside \"cells\", not within", key));
+    fail(where, fmt::format("'{}' applies to the whole run: write it next to \"cells\", not inside", key));
   }
   std::vector<std::string> known(others.begin(), others.end());
   for (const Option& option : options()) {
@@ -64,7 +64,7 @@ const Option& require_known(const std::string& key, std::initializer_list<const 
   fail(where, fmt::format("unknown key '{}'{}", key, suggestion(key, known)));
 }
 
-// {"<axis>": value, ...}: one value each.
+// {"<axis>": value, ...}: one value for each axis.
 OptionValues read_point(const Json& json, const std::string& where, bool settings) {
   if (!json.is_object()) fail(where, fmt::format("should be an object, is {}", json.type_name()));
   OptionValues values;
@@ -72,7 +72,7 @@ OptionValues read_point(const Json& json, const std::string& where, bool setting
     const Option& option = require_known(key, {}, where, false);
     const std::string here = where + "." + key;
     if (!settings && option.scope != OptionScope::axis && key != "epochs" && key != "steps")
-      fail(here, "is no axis: another cell differs in axes");
+      fail(here, "is not an axis: only axes identify the other cell");
     if (value.is_array()) fail(here, "takes one value, not a list");
     read_option(values, option, value, here);
   }
@@ -94,7 +94,7 @@ ConfigPublished read_published(const Json& json, const std::string& where) {
       published.unit = require_text(value, here);
     } else if (key == "to") {
       read.to = read_point(value, here, false);
-      if (read.to.empty()) fail(here, "names no axis in which the other cell differs");
+      if (read.to.empty()) fail(here, "is empty: name the axes in which the other cell differs");
     } else if (key == "source") {
       published.source = require_text(value, here);
     } else if (key == "statement") {
@@ -105,18 +105,19 @@ ConfigPublished read_published(const Json& json, const std::string& where) {
     }
   }
   if (published.metric.empty()) fail(where, "\"metric\" is missing");
-  if (!published.value && published.statement.empty())
-    fail(where, "neither \"value\" nor \"statement\" is there");
+  if (!published.value && published.statement.empty()) fail(where, "\"value\" or \"statement\" is missing");
   return read;
 }
 
-// An entry without a source of its own has that of the config.
+// An entry without its own source gets the source of the config.
 void require_sources(RunConfig& config) {
   for (ConfigRow& row : config.rows) {
     for (ConfigPublished& entry : row.published) {
       if (entry.published.source.empty()) entry.published.source = config.source;
       if (entry.published.source.empty())
-        fail(row.where + ".published", "\"source\" is missing: a number without its source is worth nothing");
+        fail(
+            row.where + ".published",
+            "\"source\" is missing: every published number needs a source; add it here or at the top of the config");
     }
   }
 }
@@ -131,11 +132,13 @@ bool uses_backend(const RunConfig& config, const std::string& name) {
                                             [&](const ConfigRow& row) { return uses(row.values); });
 }
 
-// What is awaited and not used is a slip of the pen.
-void refuse_unused(const RunConfig& config, const std::string& where) {
+// A backend in "awaits" that no cell uses is probably misspelt.
+void reject_unused(const RunConfig& config, const std::string& where) {
   for (const auto& [name, modes] : config.awaits) {
     if (!uses_backend(config, name))
-      fail(where, fmt::format("'{}' is awaited, and no cell has that backend", name));
+      fail(where,
+           fmt::format("no cell uses the backend '{}' that \"awaits\" names; fix the name or remove it",
+                       name));
   }
 }
 
@@ -144,7 +147,7 @@ std::map<std::string, std::vector<std::string>> read_awaits(const Json& json, co
   std::map<std::string, std::vector<std::string>> awaits;
   for (const auto& [name, modes] : json.items()) {
     const std::string here = where + "." + name;
-    if (!modes.is_array() || modes.empty()) fail(here, "should be the list of its modes, with at least one");
+    if (!modes.is_array() || modes.empty()) fail(here, "should be a list with at least one mode");
     for (const Json& mode : modes) awaits[name].push_back(require_text(mode, here));
   }
   return awaits;
@@ -167,22 +170,22 @@ ConfigRow read_row(const Json& json, const std::string& where) {
   return row;
 }
 
-// epochs and steps are two ways to say one thing: who sets one drops the other that he did not set himself.
-void lay_over(OptionValues& values, const OptionValues& upper) {
+// `epochs` and `steps` are mutually exclusive: setting one clears an inherited value of the other.
+void apply_overrides(OptionValues& values, const OptionValues& upper) {
   if (upper.contains("steps")) values.erase("epochs");
   if (upper.contains("epochs")) values.erase("steps");
   for (const auto& [name, value] : upper) values[name] = value;
 }
 
 bool changes_what_is_measured(std::string_view option) {
-  // Who computes it, on how many threads and how often, is a choice within a protocol.
+  // A published protocol leaves the user free to choose these.
   static const std::set<std::string_view> free{"backend", "mode", "device", "threads", "check", "distinct"};
   return require_option(option, "").scope != OptionScope::run && !free.contains(option);
 }
 
-void refuse_contradiction(const OptionValues& values, std::string_view where) {
+void reject_contradiction(const OptionValues& values, std::string_view where) {
   if (values.contains("epochs") && values.contains("steps")) {
-    fail(where, "both epochs and steps are given: a fork times one or the other");
+    fail(where, "got both epochs and steps: give only one of them");
   }
 }
 
@@ -223,11 +226,11 @@ Json to_json(const OptionValues& values) {
 }  // namespace
 
 void RunConfig::override_with(const OptionValues& given) {
-  refuse_contradiction(given, "command line");
+  reject_contradiction(given, "command line");
   for (const auto& [option, value] : given) {
     if (changes_what_is_measured(option)) overridden.push_back(option);
   }
-  lay_over(values, given);
+  apply_overrides(values, given);
   for (const auto& [option, value] : given) when_quick.erase(option);
   if (given.contains("epochs") || given.contains("steps")) {
     when_quick.erase("epochs");
@@ -263,7 +266,7 @@ RunConfig config_from_json(const Json& json, std::string_view where) {
       if (!value.is_array()) fail(here, "should be a list");
       for (const Json& option : value) config.overridden.push_back(require_text(option, here));
     } else if (key == "cells") {
-      if (!value.is_array() || value.empty()) fail(here, "should be a list of cells with at least one");
+      if (!value.is_array() || value.empty()) fail(here, "should be a list with at least one cell");
       for (std::size_t i = 0; i < value.size(); ++i) {
         config.rows.push_back(read_row(value[i], fmt::format("{}[{}]", here, i)));
       }
@@ -274,11 +277,11 @@ RunConfig config_from_json(const Json& json, std::string_view where) {
           here);
     }
   }
-  refuse_contradiction(config.values, root);
+  reject_contradiction(config.values, root);
   if (config.rows.empty()) config.rows.push_back({{}, {}, root});
-  for (ConfigRow& row : config.rows) refuse_contradiction(row.values, row.where);
+  for (ConfigRow& row : config.rows) reject_contradiction(row.values, row.where);
   require_sources(config);
-  refuse_unused(config, root + ".awaits");
+  reject_unused(config, root + ".awaits");
   return config;
 }
 
@@ -296,7 +299,7 @@ RunConfig read_config(const std::filesystem::path& file) {
 
 RunConfig config_of(const OptionValues& given) {
   RunConfig config;
-  refuse_contradiction(given, "command line");
+  reject_contradiction(given, "command line");
   config.values = given;
   config.rows.push_back({{}, {}, "command line"});
   return config;
@@ -304,8 +307,8 @@ RunConfig config_of(const OptionValues& given) {
 
 OptionValues row_values(const RunConfig& config, const ConfigRow& row) {
   OptionValues values = config.values;
-  lay_over(values, row.values);
-  if (flag_of(config.values, "quick")) lay_over(values, config.when_quick);
+  apply_overrides(values, row.values);
+  if (flag_of(config.values, "quick")) apply_overrides(values, config.when_quick);
   return values;
 }
 

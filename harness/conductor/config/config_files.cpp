@@ -41,15 +41,15 @@ fs::path find_config(std::string_view name) {
   static const std::set<std::string_view> answers{"true", "false", "yes", "no", "on", "off", "0", "1"};
   if (answers.contains(name)) {
     throw ConfigError(fmt::format(
-        "[config] got '{}' where a config is named: a flag takes its value with an =, as in --check=false",
+        "[config] got '{}' as the name of a config: write the value of a flag with =, as in --check=false",
         name));
   }
   for (const Workload& workload : all_workloads())
     if (workload.name == name)
       throw ConfigError(
-          fmt::format("[config] got '{}': it is a workload, so name it as one: --workload {}", name, name));
+          fmt::format("[config] got '{}': it is a workload, not a config; use --workload {}", name, name));
   throw ConfigError(
-      fmt::format("[config] got '{}': neither a file nor a known config{}", name, suggestion(name, known)));
+      fmt::format("[config] got '{}': no such file and no known config{}", name, suggestion(name, known)));
 }
 
 }  // namespace assay

@@ -27,7 +27,7 @@ const std::string every_mode = "all", best_mode = "best";
 
 const Names& texts_of(const Names& names) { return names; }
 
-// Calls `visit` with every combination of the lists, the last one running fastest.
+// Calls `visit` with every combination of the lists; the last list changes fastest.
 void multiply_out(const std::vector<std::pair<std::string, Names>>& lists,
                   const std::function<void(const OptionValues&)>& visit) {
   std::vector<std::size_t> index(lists.size(), 0);
@@ -56,18 +56,19 @@ class Expander {
     const OptionValues values = row_values(config_, row);
     const Names workloads = list_of(values, "workload");
     if (workloads.empty()) {
-      throw ConfigError(fmt::format("{}: no workload is named; see: assay list workloads", row.where));
+      throw ConfigError(fmt::format(
+          "{}: the workload is missing; name one with --workload (assay list workloads)", row.where));
     }
     const auto backends = backends_of(values, row);
     const Names modes = list_of(values, "mode");
-    refuse_unknown_modes(modes, backends, row);
+    reject_unknown_modes(modes, backends, row);
     note_left_out(values, modes, backends);
     for (const std::string& workload : named_workloads(workloads)) {
       const bool op = is_op_workload(workload);
       AxisLists lists =
           op ? op_axes(workload, values, settings_.quick, row.where) : network_axes(workload, values, row);
       const Workload* network = op ? nullptr : &find_workload(workload);
-      refuse_too_many(lists, backends.size(), row);
+      reject_too_many(lists, backends.size(), row);
       multiply_out(lists, [&](OptionValues point) {
         const Axes axes = axes_of(point, values);
         if (is_repetition(network, lists, point, axes)) return;
@@ -90,33 +91,33 @@ class Expander {
     }
   }
 
-  // Each list is short and their product need not be.
-  void refuse_too_many(const AxisLists& lists, std::size_t backends, const ConfigRow& row) const {
-    constexpr double most_cells = 20'000;
-    // Each may name another cell, which is made to find its id.
+  // Checks the product of the lists: each list may be short and the product still large.
+  void reject_too_many(const AxisLists& lists, std::size_t backends, const ConfigRow& row) const {
+    constexpr double max_cells = 20'000;
+    // Each published number may name another cell, which is made to find its id.
     constexpr double max_published = 20'000;
     double cells = static_cast<double>(backends);
     for (const auto& [axis, values] : lists) cells *= static_cast<double>(values.size());
     cells += static_cast<double>(expansion_.cells.size());
-    if (cells > most_cells)
+    if (cells > max_cells)
       throw ConfigError(
-          fmt::format("{}: it makes {:.3g} cells, and {:.0f} are the most of a run: make several", row.where,
-                      cells, most_cells));
+          fmt::format("{}: makes {:.3g} cells, and a run has at most {:.0f}; split it into several runs",
+                      row.where, cells, max_cells));
     if (const double published = cells * static_cast<double>(row.published.size()); published > max_published)
       throw ConfigError(
-          fmt::format("{}: it puts {:.3g} published numbers next to its cells, and {:.0f} are the maximum; "
-                      "write several configs",
+          fmt::format("{}: makes {:.3g} published numbers, and a run has at most {:.0f}; split it into several runs",
                       row.where, published, max_published));
   }
 
-  // How a backend executes a cell.
+  // The mode and layout in which a backend executes a cell.
   struct Execution {
     std::string mode;
-    std::string layout{};  // empty: as the row says
+    std::string layout{};  // empty: the layout of the row
     bool candidate = false;
   };
 
-  // What a row that asks for these modes makes of a backend. `any_layout`: the search for the best may choose it.
+  // The executions of a backend for the modes that the row names. `any_layout`: the search for the best may
+  // choose it.
   static std::vector<Execution> executions_of(const BackendDescription& backend, const Names& asked,
                                               bool several, bool any_layout) {
     std::vector<Execution> executions;
@@ -127,7 +128,7 @@ class Expander {
     }
     for (const std::string& layout : any_layout ? backend.layouts : Names{""}) {
       for (const std::string& mode : modes) {
-        const bool bare = mode == backend.bare_mode;  // beside the contest: once, in its first layout
+        const bool bare = mode == backend.bare_mode;  // not a candidate: measured once, in its first layout
         if (bare && layout != backend.layouts.front() && any_layout) continue;
         executions.push_back({.mode = mode, .layout = layout, .candidate = !bare});
       }
@@ -135,8 +136,8 @@ class Expander {
     return executions;
   }
 
-  // The modes of the backend that are asked for. Without any, the one that it recommends; next to other backends
-  // also its bare one, which the tax of frameworks is over.
+  // The requested modes that the backend has. If none is requested: the mode that it recommends, and if there
+  // are `several` backends also its bare mode, which the tax of frameworks is relative to.
   static Names modes_of(const BackendDescription& backend, const Names& asked, bool several) {
     if (takes_every_mode(asked)) {
       Names modes = backend.modes;
@@ -161,19 +162,19 @@ class Expander {
     return contains(asked, every_mode) || contains(asked, best_mode);
   }
 
-  // A backend that was named and has none of the modes makes no cell: nobody shall look for it in vain.
+  // Notes the named backends that have no cell because they have none of the requested modes.
   void note_left_out(const OptionValues& values, const Names& modes,
                      const std::vector<const BackendDescription*>& backends) {
     if (!values.contains("backend")) return;
     for (const BackendDescription* backend : backends) {
       if (!modes_of(*backend, modes, false).empty()) continue;
-      std::string text = fmt::format("{} is left out: it has none of the modes {} (it has {})", backend->name,
-                                     fmt::join(modes, ", "), fmt::join(backend->modes, ", "));
+      std::string text = fmt::format("{} is skipped: it does not have the modes {} (it has {})",
+                                     backend->name, fmt::join(modes, ", "), fmt::join(backend->modes, ", "));
       if (!contains(expansion_.left_out, text)) expansion_.left_out.push_back(std::move(text));
     }
   }
 
-  // The axes that a point sets, before a workload settles the rest.
+  // The axes that a point sets; the workload sets the other ones later.
   Axes axes_of(const OptionValues& point, const OptionValues& values) const {
     Axes axes;
     axes.loader = default_loader(measure_of(values));
@@ -196,7 +197,7 @@ class Expander {
 
   static AxisLists network_axes(const std::string& workload, const OptionValues& values,
                                 const ConfigRow& row) {
-    refuse_op_axes(workload, values, row.where);
+    reject_op_axes(workload, values, row.where);
     try {
       find_workload(workload);
     } catch (const GraphError& error) {
@@ -213,15 +214,16 @@ class Expander {
     }
     for (const std::string& name : names) {
       const BackendDescription* backend = registry_.find(name);
-      if (!backend) refuse_backend(name, row);
+      if (!backend) reject_backend(name, row);
       result.push_back(backend);
     }
     if (result.empty())
-      throw ConfigError(fmt::format("{}: no backend is available; see: assay list backends", row.where));
+      throw ConfigError(
+          fmt::format("{}: no backend is available; for the reasons run assay list backends", row.where));
     return result;
   }
 
-  static void refuse_unknown_modes(const Names& modes, const std::vector<const BackendDescription*>& backends,
+  static void reject_unknown_modes(const Names& modes, const std::vector<const BackendDescription*>& backends,
                                    const ConfigRow& row) {
     Names known;
     for (const BackendDescription* backend : backends) {
@@ -230,17 +232,17 @@ class Expander {
       }
     }
     if (modes.size() > 1 && contains(modes, best_mode))
-      throw ConfigError(
-          fmt::format("{}: [mode] got {}: best stands alone", row.where, fmt::join(modes, ", ")));
+      throw ConfigError(fmt::format("{}: [mode] got {}: best cannot be combined with other modes", row.where,
+                                    fmt::join(modes, ", ")));
     for (const std::string& mode : modes) {
       if (mode != every_mode && mode != best_mode && !contains(known, mode)) {
-        throw ConfigError(fmt::format("{}: [mode] got '{}': none of the backends has it{}", row.where, mode,
+        throw ConfigError(fmt::format("{}: [mode] got '{}': no backend has this mode{}", row.where, mode,
                                       suggestion(mode, known)));
       }
     }
   }
 
-  // A ratio is to the cell that this one would be with the axes of `to`.
+  // The base of a ratio is this cell with the axes of `to` changed.
   Published resolved(const ConfigPublished& given, const std::string& workload,
                      const BackendDescription& backend, const std::string& mode, OptionValues point,
                      OptionValues values, const ConfigRow& row) const {
@@ -252,7 +254,7 @@ class Expander {
     };
     const std::string name = other("backend", backend.name);
     const BackendDescription* other_backend = registry_.find(name);
-    if (!other_backend) refuse_backend(name, row);
+    if (!other_backend) reject_backend(name, row);
     if (given.to.contains("epochs")) values.erase("steps");
     if (given.to.contains("steps")) values.erase("epochs");
     for (const auto& [axis, value] : given.to) point[axis] = values[axis] = value;
@@ -261,14 +263,13 @@ class Expander {
     return published;
   }
 
-  [[noreturn]] void refuse_backend(const std::string& name, const ConfigRow& row) const {
+  [[noreturn]] void reject_backend(const std::string& name, const ConfigRow& row) const {
     Names known;
     for (const BackendDescription& backend : registry_.backends) known.push_back(backend.name);
     std::string hint = suggestion(name, known);
-    if (name == "all") hint = "; without --backend all of them are taken";
-    if (name.find(' ') != name.npos) hint = "; separate names by commas" + hint;
-    throw ConfigError(
-        fmt::format("{}: [backend] got '{}': there is no such backend{}", row.where, name, hint));
+    if (name == "all") hint = "; omit --backend to take all backends";
+    if (name.find(' ') != name.npos) hint = "; separate names with commas" + hint;
+    throw ConfigError(fmt::format("{}: [backend] got '{}': unknown backend{}", row.where, name, hint));
   }
 
   Cell make(const std::string& workload_name, const BackendDescription& backend, const std::string& mode,
@@ -284,28 +285,28 @@ class Expander {
       cell.axes.backend = backend.name;
       cell.axes.mode = mode;
       if (is_op_workload(workload_name)) {
-        settle_op(cell, point);
+        resolve_op(cell, point);
       } else {
-        settle_network(cell, point);
+        resolve_network(cell, point);
       }
       cell.id = cell_id(cell.axes);
-      judge(cell, cell.program());  // a graph that cannot be built is refused now
+      judge(cell, cell.program());  // reports a graph that cannot be built before the run
       return cell;
     } catch (const ConfigError&) {
       throw;
-    } catch (const GraphError& error) {  // the graph cannot be built, or the size is not one of the op
-      refuse(row, error);
+    } catch (const GraphError& error) {  // the graph cannot be built, or the op does not have the size
+      reject(row, error);
     } catch (const IoError& error) {  // the data set's files
-      refuse(row, error);
+      reject(row, error);
     } catch (const DataError& error) {  // the data set, or the augmentation
-      refuse(row, error);
+      reject(row, error);
     }
   }
-  [[noreturn]] static void refuse(const ConfigRow& row, const std::exception& error) {
+  [[noreturn]] static void reject(const ConfigRow& row, const std::exception& error) {
     throw ConfigError(fmt::format("{}: {}", row.where, error.what()));
   }
 
-  void settle_network(Cell& cell, const OptionValues& point) const {
+  void resolve_network(Cell& cell, const OptionValues& point) const {
     const Workload& workload = find_workload(cell.axes.workload);
     Axes& axes = cell.axes;
     axes.batch = workload.batch;
@@ -314,7 +315,7 @@ class Expander {
     axes.loader = default_loader(cell.measure);
     set_fields(axes, point);
     if (text_of(point, "threads").empty()) {
-      // What is the loader's own is not there for the computation.
+      // The computation cannot use the threads of the loader.
       const bool loads = axes.loader != LoaderKind::resident;
       const std::int64_t taken = loads ? integer_of(point, "loader-threads") : 0;
       axes.threads = std::max(1, static_cast<int>(usable_cores().size()) - static_cast<int>(taken));
@@ -324,14 +325,14 @@ class Expander {
     if (axes.loader == LoaderKind::resident) axes.loader_workers = 0;
     axes.measure = cell.measure.epochs > 0 ? fmt::format("epochs:{}", cell.measure.epochs) : "steps";
     if (settings_.quick) shrink(cell);
-    settle_variant(cell, &workload, settings_.quick ? shrunk(point, cell) : point);
+    resolve_variant(cell, &workload, settings_.quick ? shrunk(point, cell) : point);
   }
 
   void look_at_own_samples(Cell& cell, const Workload& workload) const {
     const Dataset& dataset = find_dataset(cell.axes.dataset);
     if (dataset.made_here() || dataset.classes > 0) return;
     const DatasetPlace place = locate_dataset(dataset, dataset_folders(settings_.data));
-    if (!place.here) return;  // the run says so, with the remedy
+    if (!place.here) return;  // the run reports it with the remedy
     const SampleKind kind = dataset.format->describe(place.folder);
     cell.network().own_sample_shape = kind.sample_shape.empty() ? workload.sample_shape : kind.sample_shape;
     cell.network().own_classes = kind.classes;
@@ -361,7 +362,7 @@ class Expander {
 
   static void shrink(Cell& cell) { cell.distinct = std::min(cell.distinct, quick_distinct); }
 
-  // A quick epoch is a few batches, unless the config says how much of the data set it is.
+  // With --quick an epoch is a few batches, unless the config sets the number of samples.
   static OptionValues shrunk(OptionValues point, const Cell& cell) {
     std::string& samples = point["samples"].front();
     if (samples.empty() && cell.measure.epochs > 0) samples = std::to_string(quick_batches * cell.axes.batch);
@@ -373,8 +374,8 @@ class Expander {
     const auto need = [&](const char* axis, const auto& offered, const auto& wanted) {
       if (!cell.runnable() || backend.awaited || contains(offered, wanted)) return;
       end_with(cell, ReasonCode::axis_value_not_offered,
-               fmt::format("[{}] {} '{}' is not among {}", backend.name, axis, cell.axes.text(axis),
-                           fmt::join(texts_of(offered), ", ")));
+               fmt::format("[{}] does not support {} '{}': it has {}", backend.name, axis,
+                           cell.axes.text(axis), fmt::join(texts_of(offered), ", ")));
     };
     need("device", backend.devices, cell.axes.device);
     need("task", backend.tasks, cell.axes.task);
@@ -389,28 +390,30 @@ class Expander {
         !cell.network().sparse_embedding) {
       end_with(
           cell, ReasonCode::sparse_gradients_needed,
-          "lazy_adam updates the rows that a gradient touches, and dense gradients do not say which: ask for "
-          "--embedding-gradient sparse, or for adam, which is the same where all is touched");
+          "lazy_adam updates only the rows that a gradient touches, and dense gradients do not name them: use "
+          "--embedding-gradient sparse, or adam, which is the same if every row is touched");
     }
     if (cell.runnable() && cell.axes.compile_cache == CacheState::warm && !backend.awaited &&
         !backend.has_compile_cache()) {
-      end_with(cell, ReasonCode::no_compile_cache,
-               fmt::format("[{}] keeps no compiled programs on disk, so there is no cache to be warm",
-                           backend.name));
+      end_with(
+          cell, ReasonCode::no_compile_cache,
+          fmt::format("[{}] does not support a warm compile cache: it keeps no compiled programs on disk",
+                      backend.name));
     }
     const bool limited = cell.axes.number("memory-fraction") > 0 || cell.axes.number("memory-cap") > 0;
     if (cell.runnable() && limited && !backend.awaited &&
         !contains(backend.memory_limits, cell.axes.device)) {
       end_with(cell, ReasonCode::no_memory_limit,
-               fmt::format("[{}] nothing on the device {} holds it to a share of the memory", backend.name,
+               fmt::format("[{}] does not support --memory-fraction and --memory-cap on {}", backend.name,
                            to_string(cell.axes.device)));
     }
     if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.task == Task::infer) {
-      end_with(cell, ReasonCode::epochs_of_inference, "inference is measured in steps, not in epochs");
+      end_with(cell, ReasonCode::epochs_of_inference,
+               "inference is measured in steps, not in epochs; use --steps or --blocks");
     }
     if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.loader == LoaderKind::resident) {
       end_with(cell, ReasonCode::epochs_of_resident_batches,
-               "epochs need a loader: the resident one rotates a few batches");
+               "the resident loader does not support epochs: it rotates a few batches; use --loader harness");
     }
     if (cell.runnable() && !backend.available()) {
       end_with(cell, ReasonCode::backend_unavailable,
@@ -425,10 +428,10 @@ class Expander {
 
   void add(Cell cell, const ConfigRow& row) {
     if (!ids_.insert(cell.id).second) {
-      // What --quick takes away, such as epochs, may be all in which two rows differ.
+      // Two rows may differ only in an option that --quick removes, such as epochs.
       if (settings_.quick) return;
-      throw ConfigError(fmt::format("{}: the cell {} is there already: give it once, or let an axis differ",
-                                    row.where, cell.id));
+      throw ConfigError(fmt::format(
+          "{}: the cell {} is a duplicate: remove one of the two, or change an axis", row.where, cell.id));
     }
     expansion_.cells.push_back(std::move(cell));
   }
@@ -438,7 +441,7 @@ class Expander {
   RunSettings settings_;
   Expansion expansion_;
   std::set<std::string> ids_;
-  std::size_t row_ = 0;  // that is expanded
+  std::size_t row_ = 0;  // the one that is being expanded
 };
 
 }  // namespace
@@ -446,7 +449,7 @@ class Expander {
 RunSettings settings_of(const RunConfig& config) {
   RunSettings settings;
   settings.forks = static_cast<int>(integer_of(config.values, "forks"));
-  // Who runs one or two forks wants to see that it works: there are no spare ones.
+  // One or two forks are a test that it works, so they get no spare rounds.
   settings.spare_rounds = config.values.contains("spare-rounds")
                               ? static_cast<int>(integer_of(config.values, "spare-rounds"))
                               : settings.forks / 3;
@@ -464,7 +467,7 @@ RunSettings settings_of(const RunConfig& config) {
   if (settings.quick) {
     settings.until = Until::forks;
     settings.spare_rounds = 0;
-    // Without a config every value is the user's own.
+    // Without a config the user gave every value.
     const bool asked = config.name.empty() && config.values.contains("forks");
     if (!asked) settings.forks = std::min(settings.forks, 1);  // 0 stays: nothing is executed
   }

@@ -16,25 +16,25 @@
 namespace assay {
 namespace {
 
-constexpr std::int64_t most_sets = 16384;
-constexpr std::size_t most_quick_sizes = 4;
+constexpr std::int64_t max_sets = 16384;
+constexpr std::size_t max_quick_sizes = 4;
 
 // Throws ConfigError for the first axis that is given and does not apply to cells of that kind.
-void refuse_axes(CellKind kind, const OptionValues& values, const std::string& what, std::string_view where) {
+void reject_axes(CellKind kind, const OptionValues& values, const std::string& what, std::string_view where) {
   for (const Axis& axis : axis_table()) {
     if (axis.applies_to(kind) || !values.contains(axis.name())) continue;
     throw ConfigError(fmt::format("{}: [{}] {}", where, axis.name(), what));
   }
 }
 
-void refuse_network_axes(const std::string& op, const OptionValues& values, std::string_view where) {
+void reject_network_axes(const std::string& op, const OptionValues& values, std::string_view where) {
   const std::string what =
-      fmt::format("{} is a single op: it has a size and a cache, and is timed in steps", op);
-  refuse_axes(CellKind::op, values, what, where);
+      fmt::format("does not apply to {}, a single op: use --size and --cache, and time it in steps", op);
+  reject_axes(CellKind::op, values, what, where);
   if (values.contains("epochs")) throw ConfigError(fmt::format("{}: [epochs] {}", where, what));
 }
 
-// The sizes that cost least, in the order in which they were given: a long list is cut to these with --quick.
+// The sizes that cost the least, in the given order; --quick cuts a long list to these.
 std::vector<std::string> cheapest(const OpWorkload& op, const std::vector<std::string>& sizes,
                                   std::size_t count) {
   const auto cost_of = [&op](const std::string& size) {
@@ -54,7 +54,7 @@ std::vector<std::string> cheapest(const OpWorkload& op, const std::vector<std::s
   return kept;
 }
 
-// Warm: one set of operands. Cold: sets that are twice the last-level cache together.
+// Warm: one set of operands. Cold: as many sets as are together twice the size of the last-level cache.
 void rotate_operands(Cell& cell) {
   const Program program = cell.program();
   cell.measure.resident_batches = 1;
@@ -63,12 +63,13 @@ void rotate_operands(Cell& cell) {
   const std::int64_t bytes =
       input_elements(program.graph(cell.axes.task)) * static_cast<std::int64_t>(sizeof(float));
   cell.measure.resident_batches = 2 * cache / bytes + 2;
-  if (cell.measure.resident_batches <= most_sets || !cell.runnable()) return;
+  if (cell.measure.resident_batches <= max_sets || !cell.runnable()) return;
   end_with(
       cell, ReasonCode::operands_stay_in_cache,
-      fmt::format("{} bytes of operands stay in the last-level cache of {} bytes even as {} sets: a cold "
-                  "cell needs {} bytes",
-                  bytes, cache, most_sets, 2 * cache / most_sets + 1));
+      fmt::format(
+          "a cold cell is not possible: {} bytes of operands fit in the last-level cache of {} bytes even "
+          "with {} sets; use a size with at least {} bytes of operands",
+          bytes, cache, max_sets, 2 * cache / max_sets + 1));
 }
 
 }  // namespace
@@ -105,7 +106,7 @@ std::vector<std::string> named_workloads(const std::vector<std::string>& names) 
 
 AxisLists op_axes(const std::string& workload, const OptionValues& values, bool quick,
                   std::string_view where) {
-  refuse_network_axes(workload, values, where);
+  reject_network_axes(workload, values, where);
   try {
     const OpWorkload& op = find_op_workload(workload);
     AxisLists lists = axis_lists(CellKind::op, values);
@@ -119,7 +120,7 @@ AxisLists op_axes(const std::string& workload, const OptionValues& values, bool 
         list = op.sizes;
         if (quick) list = {op.sizes.front(), op.default_size};
       }
-      if (quick && list.size() > most_quick_sizes) list = cheapest(op, list, most_quick_sizes);
+      if (quick && list.size() > max_quick_sizes) list = cheapest(op, list, max_quick_sizes);
     }
     return lists;
   } catch (const GraphError& error) {
@@ -127,12 +128,14 @@ AxisLists op_axes(const std::string& workload, const OptionValues& values, bool 
   }
 }
 
-void refuse_op_axes(const std::string& workload, const OptionValues& values, std::string_view where) {
-  refuse_axes(CellKind::network, values,
-              fmt::format("{} is no single op: it has a batch and a data set", workload), where);
+void reject_op_axes(const std::string& workload, const OptionValues& values, std::string_view where) {
+  reject_axes(
+      CellKind::network, values,
+      fmt::format("applies only to op/* workloads: {} is a network; use --batch and --dataset", workload),
+      where);
 }
 
-void settle_op(Cell& cell, const OptionValues& point) {
+void resolve_op(Cell& cell, const OptionValues& point) {
   const OpWorkload& op = find_op_workload(cell.axes.workload);
   cell.subject = OpCell{};
   Axes& axes = cell.axes;
@@ -144,9 +147,10 @@ void settle_op(Cell& cell, const OptionValues& point) {
   axes.threads = static_cast<int>(usable_cores().size());
   set_fields(axes, point);
   axes.size = op.canonical(axes.size);
-  settle_variant(cell, nullptr, point);
+  resolve_variant(cell, nullptr, point);
   if (axes.task == Task::train && !op.differentiable) {
-    end_with(cell, ReasonCode::no_gradient, fmt::format("[{}] has no gradient", op.name));
+    end_with(cell, ReasonCode::no_gradient,
+             fmt::format("[{}] does not support task train: it has no gradient", op.name));
   }
   rotate_operands(cell);
 }

@@ -1,4 +1,4 @@
-// The cells of a single op: its own axes, and the operands that its steps go through.
+// The cells of a single op: its own axes, and the sets of operands that its steps rotate.
 #pragma once
 
 #include <string>
@@ -13,25 +13,25 @@ namespace assay {
 
 using AxisLists = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
-// The values of every axis that applies to cells of that kind, the one that runs fastest last; {""} where it was not given.
-// Without workload, backend and mode, which the expansion goes through itself.
+// The values of every axis that applies to cells of that kind; {""} if not given. The last axis changes
+// fastest. Without workload, backend and mode, which expand() handles itself.
 AxisLists axis_lists(CellKind kind, const OptionValues& values);
 
-// "op/*" stands for every single op.
+// Expands "op/*" to every single op.
 std::vector<std::string> named_workloads(const std::vector<std::string>& names);
 
-// What is multiplied out for an op. Without a size its sweep (with `quick` the first and the default one, and
-// of a long list the four cheapest), without a task infer, and train where it has a gradient. Throws
-// ConfigError, led by `where`, for an axis of networks.
+// The values to multiply out for an op. Default size: its sweep (with `quick` the first and the default one,
+// and the four cheapest of a given long list). Default task: infer, and train if it has a gradient. Throws
+// ConfigError, prefixed with `where`, for an axis of networks.
 AxisLists op_axes(const std::string& workload, const OptionValues& values, bool quick,
                   std::string_view where);
-// Throws ConfigError when an axis of single ops is given for a network.
-void refuse_op_axes(const std::string& workload, const OptionValues& values, std::string_view where);
+// Throws ConfigError if an axis of single ops is given for a network.
+void reject_op_axes(const std::string& workload, const OptionValues& values, std::string_view where);
 
-// Fills the axes of a cell whose workload, backend and mode are set, from a point of op_axes(); `measure`
-// becomes that of rotating operands: one set where the cache is warm, else so many that they are twice the
-// last-level cache. A cell that cannot be is `unsupported`. Throws GraphError for a size that is none, or
-// that the op refuses.
-void settle_op(Cell& cell, const OptionValues& point);
+// Fills the axes of a cell whose workload, backend and mode are set, from a point of op_axes(). Sets
+// `measure` to rotate operands: one set if the cache is warm, else as many as are together twice the size of
+// the last-level cache. A cell that cannot run becomes `unsupported`. Throws GraphError for a size that is
+// malformed or that the op rejects.
+void resolve_op(Cell& cell, const OptionValues& point);
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// The settings: how a cell is measured, and what holds for the whole run. The axes have a table of their own
+// The settings: how a cell is measured, and the settings of the whole run. The axes have their own table
 // (harness/report/axis_table.cpp).
 #include <array>
 
@@ -18,65 +18,66 @@ constexpr std::string_view fork_styles[] = {"fresh", "resident"};
 constexpr std::array settings = {
     Option{"epochs", cell, integer, "N", "", "Time N epochs from a cold start, evaluating after each", 1,
            1e6},
-    Option{"steps", cell, integer, "N", "", "Time N steps in all instead of --blocks blocks sized by time", 1,
-           1e9},
+    Option{"steps", cell, integer, "N", "", "Time N steps in total instead of --blocks blocks sized by time",
+           1, 1e9},
     Option{"blocks", cell, integer, "N", "10", "Timed blocks of a steps fork", 1, 1e6},
     Option{"block-seconds", cell, number, "S", "0.1",
-           "Length of a block: long against the clock, short against disturbances", 1e-4, 3600},
-    Option{"warm-up-steps", cell, integer, "N", "10", "Untimed steps before the first block, at least", 0,
-           1e6},
-    Option{"warm-up-seconds", cell, number, "S", "0.5", "Untimed seconds before the first block, at least", 0,
+           "Length of a block: much longer than a clock tick, short enough to avoid disturbances", 1e-4,
+           3600},
+    Option{"warm-up-steps", cell, integer, "N", "10",
+           "Minimum number of untimed steps before the first block", 0, 1e6},
+    Option{"warm-up-seconds", cell, number, "S", "0.5", "Minimum untimed seconds before the first block", 0,
            3600},
     Option{"resident-batches", cell, integer, "N", "8",
-           "Batches that the resident loader rotates, so that no input stays in cache", 1, 4096},
+           "Batches that the resident loader rotates, so that inputs do not stay in cache", 1, 4096},
     Option{"check", cell, flag, "true|false", "true",
-           "Compare what was timed with the oracle; without it no cell is ranked"},
+           "Compare the timed program with the oracle; cells are ranked only if checked"},
     Option{"distinct", cell, integer, "N", "4",
-           "Distinct samples in a batch of the exam: what the oracle pays for", 1, 4096},
+           "Distinct samples in a batch of the exam; more make the oracle slower", 1, 4096},
 
-    Option{"forks", run, integer, "N", "6",
-           "Fresh executions of each cell; intervals need six; 0 executes nothing and tells the memory plans",
-           0, 10000},
+    Option{
+        "forks", run, integer, "N", "6",
+        "Fresh executions of each cell; intervals need at least 6; 0 runs nothing and reports the memory plans",
+        0, 10000},
     Option{
         "spare-rounds", run, integer, "N", "",
-        "More rounds to replace those in which other processes used the processors: such a round counts for "
-        "no cell; a third of --forks without it",
+        "Additional rounds to replace disturbed ones, in which other processes used the processors and no cell "
+        "counts (default: a third of --forks)",
         0, 1000},
     Option{
         "until", run, text, "forks|clear", "forks",
-        "clear: add rounds until the order of the cells is clear, their ratio being clear of 1 or within 2 % of "
-        "it, or --max-time has passed; --forks is not used then",
+        "clear: add rounds until the order of the cells is clear (each ratio is clearly different from 1 or within "
+        "2 % of 1) or --max-time has passed; ignores --forks",
         0, 0, untils},
-    Option{
-        "fork-style", run, text, "fresh|resident", "fresh",
-        "resident: the process of a cell's first fork stays for the later ones, which saves their start and their "
-        "compiling, and hides what differs from process to process",
-        0, 0, fork_styles},
+    Option{"fork-style", run, text, "fresh|resident", "fresh",
+           "resident: one process runs all forks of a cell, which saves starting and compiling but hides the "
+           "variation between processes",
+           0, 0, fork_styles},
     Option{"max-time", run, text, "TIME", "",
-           "No round begins later than this: 90s, 30m or 2h; no limit without it (30m for ab)"},
+           "Do not begin a round after this time: 90s, 30m or 2h (default: no limit; 30m for ab)"},
     Option{"seed", run, integer, "N", "1",
            "Round r draws parameters and sample order from seed N + r, the same for all backends", 0, 9e15},
     Option{
         "seed-per-round", run, flag, "true|false", "true",
-        "false: every round has seed N, so that forks of a cell differ only in what the machine and the backend "
-        "make of it (metric distinct_final_states)"},
+        "false: every round has seed N, so that forks of a cell differ only because of the machine and the backend "
+        "(metric distinct_final_states)"},
     Option{"time-limit", run, number, "S", "600",
-           "Seconds that one phase of a fork (compile, check, run) may take", 0.1, 1e7},
+           "Maximum seconds of one phase of a fork (compile, check, run)", 0.1, 1e7},
     Option{"quick", run, flag, "true|false", "false",
-           "One fork, few short blocks, one epoch: to see that it works, not to measure"},
+           "One fork, few short blocks, one epoch: a test that it works, not a measurement"},
     Option{"profile", run, flag, "true|false", "false",
            "Also time each operator; slows the steps, so such cells are not ranked"},
-    Option{"roofline", run, text, "auto|true|false", "auto",
-           "Also measure this machine's peak and copy bandwidth, beside which the rates of cells stand; "
-           "auto: where "
-           "there are single ops, and not with --quick",
-           0, 0, rooflines},
+    Option{
+        "roofline", run, text, "auto|true|false", "auto",
+        "Also measure this machine's peak and copy bandwidth, to show next to the rates of cells; auto: only for "
+        "single ops, and not with --quick",
+        0, 0, rooflines},
     Option{"interpreter",
            run,
            text,
            "NAME=PATH",
            "",
-           "Python of a framework instead of its own environment's",
+           "Python for a framework, instead of the one of its environment",
            0,
            0,
            {},
@@ -86,7 +87,7 @@ constexpr std::array settings = {
            text,
            "DIR",
            "",
-           "Folder with data sets, each in DIR/<name>/; before $ASSAY_DATA and the system's places",
+           "Folder with data sets, each in DIR/<name>/; searched before $ASSAY_DATA and the system's folders",
            0,
            0,
            {},

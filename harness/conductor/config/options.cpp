@@ -30,7 +30,7 @@ void check_range(const Option& option, std::string_view value, double number, st
                                            option.min, option.max)));
 }
 
-// The default when nothing was given; nothing when there is no default.
+// The last given value, or the default; empty if there is neither.
 std::string last_of(const OptionValues& values, std::string_view name) {
   const auto found = values.find(name);
   if (found != values.end() && !found->second.empty()) return found->second.back();
@@ -144,14 +144,14 @@ double share_of(const std::string& text, std::string_view option, double max) {
     const double value = std::stod(text, &end) / (percent ? 100 : 1);
     const bool whole = end + (percent ? 1 : 0) == text.size();
     if (whole && !percent && value > 1)
-      throw ConfigError(fmt::format("{} '{}': above 1 it needs a percent sign: {}% or {:g}%", option, text,
-                                    text, 100 * value));
+      throw ConfigError(fmt::format("{} got '{}': a value above 1 needs a percent sign: {}% or {:g}%", option,
+                                    text, text, 100 * value));
     if (whole && value > 0 && value < max) return value;
   } catch (const std::logic_error&) {
     // not a number: reported below
   }
-  throw ConfigError(
-      fmt::format("{} '{}': a share such as 5% or 0.05, above 0 and below {:g}%", option, text, 100 * max));
+  throw ConfigError(fmt::format("{} got '{}': must be a share such as 5% or 0.05, above 0 and below {:g}%",
+                                option, text, 100 * max));
 }
 
 std::string as_percent(double share) { return fmt::format("{:g}%", 100 * share); }

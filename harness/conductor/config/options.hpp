@@ -1,4 +1,4 @@
-// What a user may set, and the values that were given: from the command line, from a config, or both.
+// The options that a user may set, and their given values: from the command line, from a config, or both.
 #pragma once
 
 #include <functional>
@@ -14,30 +14,31 @@ namespace assay {
 
 // The axes (harness/report/axes.hpp), then the settings.
 std::vector<std::reference_wrapper<const Option>> options();
-// nullptr when there is none.
+// nullptr if not found.
 const Option* find_option(std::string_view name);
-// Throws ConfigError naming the nearest known one; `where` leads the text ("quickstart.json: $.cells[0]").
+// Throws ConfigError with the nearest known name; the text begins with `where` ("quickstart.json:
+// $.cells[0]").
 const Option& require_option(std::string_view name, std::string_view where);
 
-// Values as they were given, by option name. Absent: the default.
+// The given values by option name. Absent: the default.
 using OptionValues = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-// The parts of `text` between one `at` and the next; one part where there is none.
+// The parts of `text` between one `at` and the next; one part if `text` does not contain `at`.
 std::vector<std::string> split(std::string_view text, char at);
-// What --filter asks: whether `id` holds one of the texts between the commas of `filter`. An empty filter
-// wants all.
+// For --filter: whether `id` contains one of the texts between the commas of `filter`. True for an empty
+// filter.
 bool is_wanted(std::string_view id, std::string_view filter);
-// Splits at commas where the option is an axis, checks each value and stores them in place of earlier ones (a
-// repeatable option adds). Throws ConfigError led by `where`.
+// Splits at commas if the option is an axis, checks each value and replaces earlier values (a repeatable
+// option adds to them). Throws ConfigError prefixed with `where`.
 void set_option(OptionValues& values, const Option& option, std::string_view text, std::string_view where);
-// Throws ConfigError when `value` is not of the option's type, range or choices.
+// Throws ConfigError if `value` does not have the option's type, range or choices.
 void check_value(const Option& option, std::string_view value, std::string_view where);
 
-// The last value given, or the default; an empty text when there is neither.
+// The last value given, or the default; an empty text if there is neither.
 std::string text_of(const OptionValues& values, std::string_view name);
 std::int64_t integer_of(const OptionValues& values, std::string_view name);
 double number_of(const OptionValues& values, std::string_view name);
-// Seconds of a time such as 90s, 30m or 2h; 0 where it is not given. Throws ConfigError.
+// Seconds of a time such as 90s, 30m or 2h; 0 if not given. Throws ConfigError.
 double duration_of(const OptionValues& values, std::string_view name);
 // Of "5%" or "0.05", above 0 and below `max`. Above 1 it needs the percent sign. Throws ConfigError led by `option`.
 double share_of(const std::string& text, std::string_view option, double max);

@@ -14,24 +14,24 @@ namespace {
 
 constexpr std::string_view forms =
     "it must be constant, step:EPOCHxFACTOR[:EPOCHxFACTOR...], every:EPOCHSxFACTOR, cosine[:EPOCHS] or "
-    "decay:RATE, each with or without warmup:EPOCHS+ before it";
-constexpr std::int64_t most_epochs = 1'000'000;
+    "decay:RATE, each with an optional warmup:EPOCHS+ before it";
+constexpr std::int64_t max_epochs = 1'000'000;
 
 [[noreturn]] void fail(std::string_view text, const std::string& what) {
   throw ConfigError(fmt::format("[schedule] got '{}': {}; {}", text.substr(0, 200), what, forms));
 }
 
 template <typename T>
-T number(std::string_view part, std::string_view text, T least, T most) {
+T number(std::string_view part, std::string_view text, T min, T max) {
   T value{};
   const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-  if (error != std::errc{} || end != part.data() + part.size() || !(value >= least && value <= most)) {
-    fail(text, fmt::format("'{}' is no number from {} to {}", part.substr(0, 40), least, most));
+  if (error != std::errc{} || end != part.data() + part.size() || !(value >= min && value <= max)) {
+    fail(text, fmt::format("'{}' is not a number from {} to {}", part.substr(0, 40), min, max));
   }
   return value;
 }
 
-// "a:b:c" from the first colon on; empty where there is none.
+// The parts after the first colon of "name:a:b:c"; empty without a colon.
 std::vector<std::string_view> arguments(std::string_view part) {
   std::vector<std::string_view> result;
   for (std::size_t colon = part.find(':'); colon != std::string_view::npos; colon = part.find(':')) {
@@ -49,14 +49,14 @@ RateSchedule RateSchedule::parse(std::string_view text) {
   if (rest.starts_with("warmup:")) {
     const std::size_t plus = rest.find('+');
     if (plus == std::string_view::npos) fail(text, "the schedule after the warm-up is missing");
-    schedule.warm_up_epochs_ = number<double>(rest.substr(7, plus - 7), text, 1e-6, most_epochs);
+    schedule.warm_up_epochs_ = number<double>(rest.substr(7, plus - 7), text, 1e-6, max_epochs);
     rest.remove_prefix(plus + 1);
   }
   const std::string_view name = rest.substr(0, rest.find(':'));
   const std::vector<std::string_view> given = arguments(rest);
-  const auto takes = [&](std::size_t least, std::size_t most) {
-    if (given.size() < least || given.size() > most)
-      fail(text, fmt::format("'{}' has {} values behind it", name, given.size()));
+  const auto takes = [&](std::size_t min, std::size_t max) {
+    if (given.size() < min || given.size() > max)
+      fail(text, fmt::format("'{}' does not take {} values", name, given.size()));
   };
   if (name == "constant") {
     takes(0, 0);
@@ -66,23 +66,23 @@ RateSchedule RateSchedule::parse(std::string_view text) {
     for (const std::string_view pair : given) {
       const std::size_t times = pair.find('x');
       if (times == std::string_view::npos)
-        fail(text, fmt::format("'{}' is no EPOCHxFACTOR", pair.substr(0, 40)));
-      const Boundary boundary{number<std::int64_t>(pair.substr(0, times), text, 1, most_epochs),
+        fail(text, fmt::format("'{}' is not of the form EPOCHxFACTOR", pair.substr(0, 40)));
+      const Boundary boundary{number<std::int64_t>(pair.substr(0, times), text, 1, max_epochs),
                               number<double>(pair.substr(times + 1), text, 0, 1e6)};
       if (!schedule.boundaries_.empty() && boundary.epochs <= schedule.boundaries_.back().epochs)
-        fail(text, "its epochs do not rise");
+        fail(text, "its epochs must increase");
       schedule.boundaries_.push_back(boundary);
     }
   } else if (name == "cosine") {
     schedule.kind_ = Kind::cosine;
     takes(0, 1);
-    if (!given.empty()) schedule.epochs_ = number<std::int64_t>(given[0], text, 1, most_epochs);
+    if (!given.empty()) schedule.epochs_ = number<std::int64_t>(given[0], text, 1, max_epochs);
   } else if (name == "decay") {
     schedule.kind_ = Kind::decay;
     takes(1, 1);
     schedule.decay_ = number<double>(given[0], text, 0, 1e6);
   } else {
-    fail(text, fmt::format("'{}' is no schedule", name.substr(0, 40)));
+    fail(text, fmt::format("unknown schedule '{}'", name.substr(0, 40)));
   }
   return schedule;
 }

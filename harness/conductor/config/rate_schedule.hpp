@@ -1,12 +1,12 @@
-// The learning rate of each step of a training run, written as one or two words. The normative text is
-// docs/reference/protocol.md, "The learning rate"; this is its summary. s: steps done before this step, e = floor(s /
-// steps per epoch): epochs done before it (both 0 for the first step).
+// The learning rate of each step of a training run, written in one or two words. The normative text is
+// docs/reference/protocol.md, "The learning rate"; this is its summary. s: steps done before this step; e =
+// floor(s / steps per epoch): epochs done before it (both are 0 for the first step).
 //
 //   constant                  base
 //   step:81x0.1:121x0.01      base;  0.1 base from e = 81 on;  0.01 base from e = 121 on
 //   every:10x0.9              base 0.9^floor(e / 10)
 //   cosine:200                base (1 + cos(pi min(s / S, 1))) / 2,  S the number of steps in 200 epochs
-//                             (Loshchilov & Hutter 2017, without restarts); `cosine` without a number takes
+//                             (Loshchilov & Hutter 2017, without restarts); `cosine` without a number uses
 //                             the epochs of the run
 //   decay:1e-6                base / (1 + 1e-6 s), the argument `decay` of Keras's optimizers up to 2.2
 //   warmup:5+<one of these>   the rate of the other schedule times min((s + 1) / W, 1),  W the number of
@@ -14,7 +14,7 @@
 //                             from the W-th step on; the epochs of the other schedule count from the start of
 //                             the run
 //
-// Keras's examples write `epoch > 80`, where epoch counts from 0: that is 81 epochs done.
+// Keras's examples write `epoch > 80`, where epoch counts from 0: that means after 81 epochs.
 #pragma once
 
 #include <cstdint>
@@ -27,17 +27,17 @@ namespace assay {
 class RateSchedule {
  public:
   RateSchedule() = default;  // constant
-  // Throws ConfigError saying what is wrong with the text and which forms there are.
+  // Throws ConfigError with the error in the text and the valid forms.
   static RateSchedule parse(std::string_view text);
 
-  // Reads back as the same schedule; two texts of one schedule give one.
+  // The canonical text: parse() returns the same schedule, and equal schedules have equal texts.
   std::string text() const;
-  // True for `cosine` without a number: it has a meaning only where a number of epochs is run.
+  // True for `cosine` without a number: it needs the number of epochs of the run.
   bool lacks_epochs() const { return kind_ == Kind::cosine && epochs_ == 0; }
-  // The same schedule with that number of epochs where it lacks one.
+  // The same schedule with that number of epochs if it lacks one.
   RateSchedule over(std::int64_t epochs) const;
 
-  // steps_per_epoch: at least 1. Not while lacks_epochs().
+  // steps_per_epoch: at least 1. Precondition: not lacks_epochs().
   double rate(double base, std::int64_t steps_done, std::int64_t steps_per_epoch) const;
 
  private:

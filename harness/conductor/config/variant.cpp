@@ -16,10 +16,10 @@ double number(std::string_view text) {
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
 }
-std::string spelt(double value) { return fmt::format("{}", value); }
+std::string text_of_number(double value) { return fmt::format("{}", value); }
 
-// An axis whose own value is the workload's, or that not every workload or data set can have. apply() sets the cell and
-// returns the one spelling of the value.
+// An axis whose default is the value of the workload, or that some workloads or data sets do not support.
+// apply() sets the cell's field and returns the canonical text of the value.
 struct Rule {
   std::string_view option;
   std::string (*own)(const Workload& workload);
@@ -30,7 +30,7 @@ std::string set_schedule(Cell& cell, const std::string& value) {
   cell.network().schedule = RateSchedule::parse(value);
   if (cell.network().schedule.lacks_epochs() && cell.measure.epochs == 0) {
     throw ConfigError(fmt::format(
-        "[schedule] got '{}': a run of steps has no number of epochs; say it, as in cosine:200, or --epochs",
+        "[schedule] got '{}': a run of steps has no number of epochs; add it, as in cosine:200, or use --epochs",
         value));
   }
   return cell.network().schedule.text();
@@ -40,8 +40,8 @@ std::string set_augmentation(Cell& cell, const std::string& value) {
   cell.network().augmentation = Augmentation::parse(value);
   const Shape& sample = find_workload(cell.axes.workload).sample_shape;
   if (!cell.network().augmentation.none() && sample.size() != 3)
-    throw ConfigError(fmt::format("[augmentation] got '{}': {} takes samples {}, which are no images", value,
-                                  cell.axes.workload, to_string(sample)));
+    throw ConfigError(fmt::format("[augmentation] got '{}': applies only to images, and {} takes samples {}",
+                                  value, cell.axes.workload, to_string(sample)));
   return cell.network().augmentation.text();
 }
 
@@ -51,12 +51,12 @@ std::string set_image_size(Cell& cell, const std::string& value) {
   if (cell.network().image_size == 0) return "0";
   const Dataset& dataset = find_dataset(cell.axes.dataset);
   if (sample.size() != 3)
-    throw ConfigError(fmt::format("[image-size] got {}: {} takes samples {}, which are no images", value,
-                                  cell.axes.workload, to_string(sample)));
+    throw ConfigError(fmt::format("[image-size] got {}: applies only to images, and {} takes samples {}",
+                                  value, cell.axes.workload, to_string(sample)));
   if (!dataset.any_image_size())
     throw ConfigError(
-        fmt::format("[image-size] got {}: the images of {} have the size that they have; take synthetic, "
-                    "imagenet or images",
+        fmt::format("[image-size] got {}: the images of {} have a fixed size; use synthetic, imagenet or "
+                    "images",
                     value, dataset.name));
   if (cell.network().image_size == sample.back()) cell.network().image_size = 0;
   return std::to_string(cell.network().image_size);
@@ -67,15 +67,15 @@ std::string set_classes(Cell& cell, const std::string& value) {
   cell.network().classes = static_cast<std::int64_t>(number(value));
   if (cell.network().classes == 0) return "0";
   if (!dataset.made_here())
-    throw ConfigError(
-        fmt::format("[classes] got {}: {} has the classes that it has; take synthetic", value, dataset.name));
+    throw ConfigError(fmt::format("[classes] got {}: the number of classes of {} is fixed; use synthetic",
+                                  value, dataset.name));
   if (cell.network().classes == find_workload(cell.axes.workload).classes) cell.network().classes = 0;
   return std::to_string(cell.network().classes);
 }
 
 std::string nothing_own(const Workload&) { return "0"; }
 
-// Only what reads tokens has an embedding.
+// Only workloads that read tokens have an embedding.
 bool has_embedding(const Workload& workload) { return workload.vocabulary > 0; }
 
 std::string set_embedding_gradient(Cell& cell, const std::string& value) {
@@ -85,15 +85,16 @@ std::string set_embedding_gradient(Cell& cell, const std::string& value) {
 
 constexpr std::array rules{
     Rule{"embedding-gradient", [](const Workload&) { return std::string("dense"); }, set_embedding_gradient},
-    Rule{"learning-rate", [](const Workload& workload) { return spelt(workload.learning_rate); },
+    Rule{"learning-rate", [](const Workload& workload) { return text_of_number(workload.learning_rate); },
          [](Cell& cell, const std::string& value) {
            cell.network().learning_rate = number(value);
-           return spelt(cell.network().learning_rate);
+           return text_of_number(cell.network().learning_rate);
          }},
-    Rule{"weight-decay", [](const Workload& workload) { return spelt(workload.optimizer.weight_decay); },
+    Rule{"weight-decay",
+         [](const Workload& workload) { return text_of_number(workload.optimizer.weight_decay); },
          [](Cell& cell, const std::string& value) {
            cell.network().weight_decay = number(value);
-           return spelt(cell.network().weight_decay);
+           return text_of_number(cell.network().weight_decay);
          }},
     Rule{"image-size", nothing_own, set_image_size},
     Rule{"classes", nothing_own, set_classes},
@@ -101,19 +102,19 @@ constexpr std::array rules{
     Rule{"augmentation", [](const Workload& workload) { return workload.augmentation; }, set_augmentation},
 };
 
-// nullptr where the table says all there is to say about the axis.
+// nullptr if the table of axes fully describes the axis.
 const Rule* find_rule(std::string_view option) {
   const auto found = std::ranges::find(rules, option, &Rule::option);
   return found == rules.end() ? nullptr : &*found;
 }
 
-void settle_by_rule(Cell& cell, const Axis& axis, const Rule& rule, const Workload& workload,
-                    const std::string& given) {
+void resolve_by_rule(Cell& cell, const Axis& axis, const Rule& rule, const Workload& workload,
+                     const std::string& given) {
   const std::string own = rule.own(workload);
   Cell untouched = cell;
-  const std::string own_spelt = rule.apply(untouched, own);
+  const std::string own_text = rule.apply(untouched, own);
   const std::string value = rule.apply(cell, given.empty() ? own : given);
-  if (value != own_spelt) set_axis(axis, cell.axes, value);
+  if (value != own_text) set_axis(axis, cell.axes, value);
 }
 
 }  // namespace
@@ -123,13 +124,13 @@ bool varies(const Axis& axis, const Workload* workload, const Axes& axes) {
   return axis.matters_to(axes);
 }
 
-void settle_variant(Cell& cell, const Workload* workload, const OptionValues& point) {
+void resolve_variant(Cell& cell, const Workload* workload, const OptionValues& point) {
   for (const Axis& axis : axis_table()) {
     if (axis.has_field() || !axis.applies_to(cell.axes.kind())) continue;
     const std::string given = varies(axis, workload, cell.axes) ? text_of(point, axis.name()) : "";
     const Rule* rule = workload ? find_rule(axis.name()) : nullptr;
     if (rule)
-      settle_by_rule(cell, axis, *rule, *workload, given);
+      resolve_by_rule(cell, axis, *rule, *workload, given);
     else if (!given.empty())
       set_axis(axis, cell.axes, given);
   }

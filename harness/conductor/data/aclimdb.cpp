@@ -1,4 +1,4 @@
-// aclImdb (Maas et al. 2011): train/neg, train/pos, test/neg and test/pos, a text a file.
+// aclImdb (Maas et al. 2011): train/neg, train/pos, test/neg and test/pos, one text per file.
 #include <algorithm>
 #include <unordered_map>
 
@@ -17,14 +17,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* parts[] = {"train/neg", "train/pos", "test/neg", "test/pos"};
-constexpr std::uint64_t longest_text = 1 << 20;
+constexpr std::uint64_t max_text_bytes = 1 << 20;
 
 fs::path home(const fs::path& folder) {
   std::error_code ignored;
   return fs::is_directory(folder / "aclImdb", ignored) ? folder / "aclImdb" : folder;
 }
 
-// Of one part, by name, so that the order does not depend on the file system.
+// The texts of one part, sorted by name, so that the order does not depend on the file system.
 std::vector<fs::path> texts_in(const fs::path& part) {
   std::vector<fs::path> files;
   std::error_code ignored;
@@ -39,12 +39,12 @@ bool is_part(const fs::path& file, std::string_view part) {
 }
 
 std::string read_review(const fs::path& file) {
-  std::string text = read_text(file, longest_text);
+  std::string text = read_text(file, max_text_bytes);
   const std::size_t bad = find_bad_utf8(text);
   if (bad != std::string::npos)
     throw IoError(
         "aclimdb", file,
-        fmt::format("line {} holds the byte 0x{:02x}, which is no UTF-8; save the text as UTF-8",
+        fmt::format("line {} is not UTF-8 (byte 0x{:02x}); save the text as UTF-8",
                     1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(bad), '\n'),
                     static_cast<unsigned char>(text[bad])));
   return text;
@@ -88,7 +88,7 @@ class AclImdbFormat : public DatasetFormat {
  public:
   std::string_view name() const override { return "aclImdb"; }
   std::string_view wanted() const override {
-    return "train/neg, train/pos, test/neg and test/pos with texts *.txt, in it or in aclImdb within it,";
+    return "train/neg, train/pos, test/neg and test/pos with texts *.txt, in the folder or in its subfolder aclImdb,";
   }
 
   bool here(const fs::path& folder) const override {
@@ -108,11 +108,11 @@ class AclImdbFormat : public DatasetFormat {
   }
 
   void check_sizes(const Dataset&, std::span<const fs::path> files) const override {
-    for (const fs::path& file : files) refuse_larger("aclimdb", file, longest_text);
+    for (const fs::path& file : files) reject_larger("aclimdb", file, max_text_bytes);
   }
 
   LoadedDataset read(const Dataset& dataset, std::span<const fs::path> files) const override {
-    // The whole is 66 MB of text. The vocabulary is of the training half alone.
+    // All texts are only 66 MB. The vocabulary comes only from the training half.
     Vocabulary vocabulary;
     for (const fs::path& file : files) {
       if (!is_part(file, parts[0]) && !is_part(file, parts[1])) continue;
@@ -141,7 +141,7 @@ class AclImdbFormat : public DatasetFormat {
     }
     if (static_cast<std::int64_t>(arrays.labels.size()) != samples)
       throw IoError("aclimdb", files.front().parent_path().parent_path().parent_path(),
-                    fmt::format("has {} texts in {} and {}, wanted {}", arrays.labels.size(), negative,
+                    fmt::format("has {} texts in {} and {}, but must have {}", arrays.labels.size(), negative,
                                 positive, samples));
     arrays.set_inputs<std::int32_t>({DType::i32, {samples, token_length}}, tokens);
     return arrays;

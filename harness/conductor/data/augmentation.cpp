@@ -10,12 +10,12 @@
 namespace assay {
 namespace {
 
-constexpr int most_padding = 256;
+constexpr int max_padding = 256;
 
-[[noreturn]] void refuse(std::string_view text) {
+[[noreturn]] void reject(std::string_view text) {
   throw DataError(
-      fmt::format("[augmentation] got '{}': wanted none, crop:PIXELS (1 to {}), flip or crop:PIXELS+flip",
-                  text.substr(0, 80), most_padding));
+      fmt::format("[augmentation] got '{}': must be none, crop:PIXELS (1 to {}), flip or crop:PIXELS+flip",
+                  text.substr(0, 80), max_padding));
 }
 
 }  // namespace
@@ -39,9 +39,9 @@ Augmentation Augmentation::parse(std::string_view text) {
     } else if (word.starts_with(crop) && result.crop == 0) {
       const char* const last = word.data() + word.size();
       const auto [stop, error] = std::from_chars(word.data() + crop.size(), last, result.crop);
-      if (error != std::errc() || stop != last || result.crop < 1 || result.crop > most_padding) refuse(text);
+      if (error != std::errc() || stop != last || result.crop < 1 || result.crop > max_padding) reject(text);
     } else {
-      refuse(text);
+      reject(text);
     }
     begin = end + 1;
   }

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t record = 1 + cifar10_image_bytes;
 constexpr std::int64_t batches = 5;
-constexpr std::size_t longest_name = 64;
-constexpr std::uint64_t longest_names = 1 << 16;
+constexpr std::size_t max_name_bytes = 64;
+constexpr std::uint64_t max_names_bytes = 1 << 16;
 
 LoadedArrays read_files(std::span<const std::filesystem::path> files, std::int64_t samples) {
   LoadedArrays arrays;
@@ -30,8 +30,8 @@ class Cifar10Format : public DatasetFormat {
  public:
   std::string_view name() const override { return "cifar10"; }
   std::string_view wanted() const override {
-    return "data_batch_1.bin to data_batch_5.bin, test_batch.bin and batches.meta.txt, in it or in "
-           "cifar-10-batches-bin within it,";
+    return "data_batch_1.bin to data_batch_5.bin, test_batch.bin and batches.meta.txt, in the folder or in its "
+           "subfolder cifar-10-batches-bin,";
   }
 
   std::vector<std::filesystem::path> find(const std::filesystem::path& folder) const override {
@@ -52,13 +52,13 @@ class Cifar10Format : public DatasetFormat {
   void check_sizes(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
     const auto bytes = [](std::int64_t samples) { return static_cast<std::uint64_t>(samples) * record; };
     for (const auto& file : files.first(batches))
-      refuse_larger("cifar10", file, bytes((dataset.train + dataset.validation) / batches));
-    refuse_larger("cifar10", files[5], bytes(dataset.test));
-    refuse_larger("cifar10", files[6], longest_names);
+      reject_larger("cifar10", file, bytes((dataset.train + dataset.validation) / batches));
+    reject_larger("cifar10", files[5], bytes(dataset.test));
+    reject_larger("cifar10", files[6], max_names_bytes);
   }
 
   LoadedDataset read(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
-    const std::string names = read_text(files[6], longest_names);
+    const std::string names = read_text(files[6], max_names_bytes);
     parse_cifar10_names(names, files[6]);
     LoadedDataset loaded;
     LoadedArrays train = read_files(files.first(batches), dataset.train + dataset.validation);
@@ -66,7 +66,7 @@ class Cifar10Format : public DatasetFormat {
                       read_files(files.subspan(batches, 1), dataset.test));
     loaded.sample_shape = dataset.sample_shape;
     loaded.classes = cifar10_classes;
-    // The mean of each channel over the training images is taken off; nothing is divided by the deviation, as
+    // Subtracts the mean of each channel over the training images, and does not divide by the deviation, as
     // in the Keras example of ResNet.
     loaded.scale = {1.0f / 255, 1.0f / 255, 1.0f / 255};
     loaded.shift = {-0.4914f, -0.4822f, -0.4465f};
@@ -82,14 +82,14 @@ void parse_cifar10(std::span<const std::byte> bytes, const std::filesystem::path
   if (bytes.size() != wanted)
     throw IoError(
         "cifar10", path,
-        fmt::format("is {}: {} samples of {} bytes are {}, {} are there",
+        fmt::format("is {}: {} samples of {} bytes are {} bytes, but it has {}",
                     bytes.size() < wanted ? "truncated" : "too long", samples, record, wanted, bytes.size()));
   images.reserve(images.size() + bytes.size());
   for (std::int64_t i = 0; i < samples; ++i, bytes = bytes.subspan(record)) {
     const auto label = std::to_integer<std::int32_t>(bytes[0]);
     if (label >= cifar10_classes)
       throw IoError("cifar10", path,
-                    fmt::format("sample {} (byte {}) has label {}, there are {} classes", i,
+                    fmt::format("sample {} (byte {}) has label {}, but there are {} classes", i,
                                 static_cast<std::size_t>(i) * record, label, cifar10_classes));
     labels.push_back(label);
     images.insert(images.end(), bytes.begin() + 1, bytes.begin() + record);
@@ -105,8 +105,8 @@ std::vector<std::string_view> parse_cifar10_names(std::string_view text, const s
     text.remove_prefix(std::min(end + 1, text.size()));
     if (name.empty() && names.size() == cifar10_classes) continue;
     const auto is_name = [](char c) { return c > ' ' && c < '\x7f'; };
-    if (name.empty() || name.size() > longest_name || !std::all_of(name.begin(), name.end(), is_name))
-      throw IoError("cifar10", path, fmt::format("line {} is no name of a class", line));
+    if (name.empty() || name.size() > max_name_bytes || !std::all_of(name.begin(), name.end(), is_name))
+      throw IoError("cifar10", path, fmt::format("line {} is not the name of a class", line));
     names.push_back(name);
   }
   if (names.size() != cifar10_classes)

@@ -47,7 +47,7 @@ std::span<const Dataset> datasets() {
        "scripts/fetch-data cifar10",
        &cifar10_format()},
       {"imdb",
-       "Film reviews in words by frequency (Maas et al. 2011), converted from Keras's imdb.npz",
+       "Film reviews as word ranks by frequency (Maas et al. 2011), converted from Keras's imdb.npz",
        {token_length},
        2,
        25'000,
@@ -73,7 +73,7 @@ std::span<const Dataset> datasets() {
        0,
        0,
        0,
-       "scripts/fetch-data imagenet says how; it is given to registered persons alone",
+       "for instructions run scripts/fetch-data imagenet; only registered users may download it",
        &jpeg_folder_format()},
       {"images",
        "JPEG files of your own: train/<class>/*.jpg and val/<class>/*.jpg, or <class>/*.jpg",
@@ -94,7 +94,7 @@ std::span<const Dataset> datasets() {
        "put inputs.npy and labels.npy into DIR/npy and name it with --data DIR",
        &own_arrays_format()},
       {"synthetic",
-       "Made here: a pattern for each class under noise, which a network can learn",
+       "Synthetic: a pattern for each class under noise, which a network can learn",
        {1, 28, 28},
        10,
        train_samples,
@@ -103,7 +103,7 @@ std::span<const Dataset> datasets() {
        "",
        nullptr},
       {"synthetic-noise",
-       "Made here: noise with labels that have nothing to do with it",
+       "Synthetic: noise with random labels, which cannot be learned",
        {1, 28, 28},
        10,
        train_samples,
@@ -123,8 +123,7 @@ const Dataset& find_dataset(std::string_view name) {
     if (dataset.name == name) return dataset;
     names.push_back(dataset.name);
   }
-  throw DataError(
-      fmt::format("[dataset] got '{}': there is no such data set{}", name, suggestion(name, names)));
+  throw DataError(fmt::format("[dataset] got '{}': unknown data set{}", name, suggestion(name, names)));
 }
 
 std::vector<std::filesystem::path> dataset_folders(std::span<const std::filesystem::path> given) {

@@ -1,4 +1,4 @@
-// The order and the random views of the samples of an epoch, made once for all backends.
+// The order and the random views of the samples of an epoch, the same for all backends.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace assay {
 
-// How the training images of an epoch are varied: random crops and mirroring, drawn into the epoch's plan.
+// The variation of the training images of an epoch: random crops and mirroring, drawn into the epoch's plan.
 
 // He et al. 2015, section 4.2: "4 pixels are padded on each side, and a 32x32 crop is randomly sampled from
 // the padded image or its horizontal flip".
@@ -22,14 +22,14 @@ struct Augmentation {
   bool none() const { return crop == 0 && !flip; }
   // "none", "crop:4", "flip", "crop:4+flip".
   std::string text() const;
-  // What text() gives, in either order. Throws DataError naming the forms.
+  // Parses a result of text(), with crop and flip in either order. Throws DataError with the valid forms.
   static Augmentation parse(std::string_view text);
   bool operator==(const Augmentation&) const = default;
 };
 
-// A permutation of [0, samples) by Philox(seed, "epoch/<n>"), whatever the augmentation is. Crops and
-// mirroring by Philox(seed, "epoch/<n>/augmentation"): for each row in turn dx, then dy from [-crop, crop]
-// where there are crops, then the flip where there is mirroring. Epochs count from 1.
+// A permutation of [0, samples) by Philox(seed, "epoch/<n>"), independent of the augmentation. Crops and
+// mirroring by Philox(seed, "epoch/<n>/augmentation"): for each row in order dx, then dy from [-crop, crop]
+// if there are crops, then the flip if there is mirroring. Epochs count from 1.
 std::vector<PlanRow> epoch_plan(std::int64_t samples, int epoch, std::uint64_t seed,
                                 const Augmentation& augmentation = {});
 // Writes epochs/0001.plan.npy … of a cell folder.

@@ -8,18 +8,19 @@
 
 namespace assay {
 
-void refuse_larger(std::string_view format, const std::filesystem::path& file, std::uint64_t most) {
+void reject_larger(std::string_view format, const std::filesystem::path& file, std::uint64_t max_bytes) {
   std::error_code error;
   const std::uint64_t bytes = std::filesystem::file_size(file, error);
-  if (!error && bytes > most)
-    throw IoError(format, file,
-                  fmt::format("is too long: {} bytes are there, the set has at most {}", bytes, most));
+  if (!error && bytes > max_bytes)
+    throw IoError(
+        format, file,
+        fmt::format("is too long: it has {} bytes, and a file of the set has at most {}", bytes, max_bytes));
 }
 
 void DatasetFormat::check_sizes(const Dataset&, std::span<const std::filesystem::path>) const {}
 
 SampleKind DatasetFormat::describe(const std::filesystem::path&) const {
-  throw std::logic_error("[dataset] the samples of this format are known beforehand");
+  throw std::logic_error("[dataset] the samples of this format are known in advance");
 }
 
 void LoadedDataset::set_splits(LoadedArrays train, std::int64_t validation, LoadedArrays test) {

@@ -20,43 +20,45 @@ struct IdxHeader {
 
 IdxHeader parse_idx_header(std::span<const std::byte> bytes, const std::filesystem::path& path) {
   const auto fail = [&](std::string_view what) { return IoError("idx", path, what); };
-  if (bytes.size() < 4) throw fail(fmt::format("is truncated: {} bytes hold no magic number", bytes.size()));
+  if (bytes.size() < 4)
+    throw fail(fmt::format("is truncated: {} bytes are too few for the magic number", bytes.size()));
   const auto byte = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
   if (byte(0) != 0 || byte(1) != 0)
-    throw fail(
-        fmt::format("begins with {:02x}{:02x}{:02x}{:02x}: it is no IDX file, whose first two bytes are zero",
-                    byte(0), byte(1), byte(2), byte(3)));
+    throw fail(fmt::format(
+        "is not an IDX file: it begins with {:02x}{:02x}{:02x}{:02x}, and the first two bytes must be zero",
+        byte(0), byte(1), byte(2), byte(3)));
   if (byte(2) != unsigned_byte)
-    throw fail(fmt::format("holds elements of type 0x{:02x}; only 0x08 (unsigned bytes) is read", byte(2)));
+    throw fail(
+        fmt::format("has elements of type 0x{:02x}; only 0x08 (unsigned bytes) is supported", byte(2)));
   const std::size_t rank = byte(3);
-  if (rank < 1 || rank > 4) throw fail(fmt::format("has {} dimensions; 1 to 4 are read", rank));
+  if (rank < 1 || rank > 4) throw fail(fmt::format("has {} dimensions; only 1 to 4 are supported", rank));
   IdxHeader header{.bytes = 4 + 4 * rank};
   if (bytes.size() < header.bytes)
     throw fail(
-        fmt::format("is truncated: {} of the {} bytes of its header are there", bytes.size(), header.bytes));
+        fmt::format("is truncated: it has {} of the {} bytes of its header", bytes.size(), header.bytes));
   for (std::size_t d = 0; d < rank; ++d) {
     std::uint64_t extent = 0;
     for (std::size_t i = 0; i < 4; ++i) extent = extent << 8 | byte(4 + 4 * d + i);
     header.shape.push_back(static_cast<std::int64_t>(extent));
     if (__builtin_mul_overflow(header.elements, extent, &header.elements) || header.elements > longest ||
         extent == 0)
-      throw fail(fmt::format("dimension {} is {}, which cannot be true", d, extent));
+      throw fail(fmt::format("dimension {} is {}, which is too large", d, extent));
   }
   return header;
 }
 
 }  // namespace
 
-IdxArray read_idx(const std::filesystem::path& path, std::uint64_t most) {
+IdxArray read_idx(const std::filesystem::path& path, std::uint64_t max_bytes) {
   const auto whole = [&](std::span<const std::byte> first) {
     const IdxHeader header = parse_idx_header(first, path);
-    if (header.elements > most)
-      throw IoError(
-          "idx", path,
-          fmt::format("its header says {}: the set has at most {} bytes", to_string(header.shape), most));
+    if (header.elements > max_bytes)
+      throw IoError("idx", path,
+                    fmt::format("the shape in its header is {}, and a file of the set has at most {} bytes",
+                                to_string(header.shape), max_bytes));
     return header.bytes + header.elements;
   };
-  return parse_idx(read_gzip_or_plain(path, most, whole), path);
+  return parse_idx(read_gzip_or_plain(path, max_bytes, whole), path);
 }
 
 IdxArray parse_idx(std::vector<std::byte> content, const std::filesystem::path& path) {
@@ -64,7 +66,7 @@ IdxArray parse_idx(std::vector<std::byte> content, const std::filesystem::path& 
   const std::uint64_t there = content.size() - header.bytes;
   if (there != header.elements)
     throw IoError("idx", path,
-                  fmt::format("is {}: {} needs {} bytes of data, {} are there",
+                  fmt::format("is {}: {} needs {} bytes of data, and it has {}",
                               there < header.elements ? "truncated" : "too long", to_string(header.shape),
                               header.elements, there));
   IdxArray array;

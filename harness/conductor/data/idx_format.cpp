@@ -23,30 +23,30 @@ std::optional<std::filesystem::path> find_file(const std::filesystem::path& fold
   return std::nullopt;
 }
 
-// Bytes that a file of that many elements may have: its header, and what gzip adds to what it cannot compress.
-std::uint64_t most_bytes(std::int64_t elements) {
+// Maximum bytes of a file with that many elements, including its header and the overhead of gzip.
+std::uint64_t max_file_bytes(std::int64_t elements) {
   constexpr std::uint64_t around = 64 << 10;
   return static_cast<std::uint64_t>(elements) + static_cast<std::uint64_t>(elements) / 1000 + around;
 }
 
 LoadedArrays read_pair(const std::filesystem::path& images_path, const std::filesystem::path& labels_path,
                        const Dataset& dataset, std::int64_t samples) {
-  IdxArray images = read_idx(images_path, most_bytes(samples * element_count(dataset.sample_shape)));
+  IdxArray images = read_idx(images_path, max_file_bytes(samples * element_count(dataset.sample_shape)));
   const Shape wanted = {samples, dataset.sample_shape[1], dataset.sample_shape[2]};
   if (images.shape != wanted)
     throw IoError(
         "idx", images_path,
-        fmt::format("holds {}, {} has {}", to_string(images.shape), dataset.name, to_string(wanted)));
-  const IdxArray labels = read_idx(labels_path, most_bytes(samples));
+        fmt::format("contains {}, but {} has {}", to_string(images.shape), dataset.name, to_string(wanted)));
+  const IdxArray labels = read_idx(labels_path, max_file_bytes(samples));
   if (labels.shape != Shape{samples})
     throw IoError("idx", labels_path,
-                  fmt::format("holds {} labels for {} images", to_string(labels.shape), samples));
+                  fmt::format("contains {} labels for {} images", to_string(labels.shape), samples));
   LoadedArrays arrays{{DType::u8, {samples, 1, wanted[1], wanted[2]}}, std::move(images.bytes), {}};
   for (const std::byte byte : labels.bytes) {
     const auto label = std::to_integer<std::int32_t>(byte);
     if (label >= dataset.classes)
       throw IoError("idx", labels_path,
-                    fmt::format("label {} is {}, {} has {} classes", arrays.labels.size(), label,
+                    fmt::format("label {} is {}, but {} has {} classes", arrays.labels.size(), label,
                                 dataset.name, dataset.classes));
     arrays.labels.push_back(label);
   }
@@ -72,8 +72,8 @@ class IdxFormat : public DatasetFormat {
   void check_sizes(const Dataset& dataset, std::span<const std::filesystem::path> files) const override {
     for (std::size_t i = 0; i < files.size(); ++i) {
       const std::int64_t samples = i < 2 ? dataset.train + dataset.validation : dataset.test;
-      refuse_larger("idx", files[i],
-                    most_bytes(i % 2 == 0 ? samples * element_count(dataset.sample_shape) : samples));
+      reject_larger("idx", files[i],
+                    max_file_bytes(i % 2 == 0 ? samples * element_count(dataset.sample_shape) : samples));
     }
   }
 

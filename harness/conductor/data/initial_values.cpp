@@ -42,7 +42,7 @@ HostTensor initial_value(std::string_view name, const Shape& shape, std::string_
     uniform(1 / std::sqrt(fan_in));
   } else {
     throw DataError(
-        fmt::format("[initial_value] got '{}' for {}: there are zeros, ones, glorot_uniform, he_normal and "
+        fmt::format("[initial_value] got '{}' for {}: must be zeros, ones, glorot_uniform, he_normal or "
                     "uniform_fan_in",
                     initializer, name));
   }

@@ -1,4 +1,4 @@
-// Values that are drawn for every backend alike: parameters and the operands of single ops.
+// Values that are the same for every backend: parameters and the operands of single ops.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,10 @@ HostTensor initial_value(std::string_view name, const Shape& shape, std::string_
 // Parameters and state of a graph, in its order.
 std::vector<HostTensor> initial_values(const Graph& graph, std::uint64_t seed);
 
-// The operands of a single op, drawn: the same for every backend.
+// The drawn operands of a single op.
 
-// `samples` samples, each of which holds every input of the graph, one after the other. Each input is drawn
-// from Philox(seed, "<stream>/<name>") and filled as its initializer says; none is mostly zeros:
+// `samples` samples; each contains every input of the graph, one after the other. Each input is drawn from
+// Philox(seed, "<stream>/<name>") and filled according to its initializer; none is mostly zeros:
 //
 //   signal    uniform with mean 0 and standard deviation 1
 //   weight    uniform with mean 0 and standard deviation sqrt(2 / fan_in) (He et al. 2015), which keeps the

@@ -1,6 +1,5 @@
-// Folders of JPEG files as ImageNet has them: train/<class>/*.JPEG and val/<class>/*.JPEG, and test/ where
-// there is one; or <class>/*.jpg alone. Class k is the k-th of the folders' names in the order of their
-// bytes.
+// Folders of JPEG files in the layout of ImageNet: train/<class>/*.JPEG and val/<class>/*.JPEG, and an
+// optional test/; or only <class>/*.jpg. Class k is the k-th folder name in byte order.
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -53,7 +52,7 @@ std::vector<std::string> classes_in(const fs::path& part) {
   return names;
 }
 
-// The files of a split and the labels that their folders say.
+// The files of a split and their labels, which come from their folders.
 struct Images {
   std::vector<fs::path> files;
   std::vector<std::int32_t> labels;
@@ -80,7 +79,7 @@ class JpegFolderFormat : public DatasetFormat {
     return files;
   }
 
-  // An ImageNet is 150 GB, and its files are read from where they lie.
+  // ImageNet is 150 GB, and its files are read in place.
   bool sums_contents() const override { return false; }
 
   bool any_image_size() const override { return true; }
@@ -93,9 +92,9 @@ class JpegFolderFormat : public DatasetFormat {
     const fs::path folder = common_folder(files);
     const std::vector<std::string> names = classes(folder);
     if (dataset.sample_shape.size() != 3 || dataset.sample_shape[0] != 3)
-      throw IoError(
-          "jpeg", folder,
-          fmt::format("gives images (3, H, W), the workload takes {}", to_string(dataset.sample_shape)));
+      throw IoError("jpeg", folder,
+                    fmt::format("contains images (3, H, W), but the workload takes {}",
+                                to_string(dataset.sample_shape)));
     for (const fs::path& file : files) read_jpeg_size(MappedFile(file).bytes(), file);
     std::map<std::string, Images> splits;
     if (has_parts(folder)) {
@@ -118,7 +117,7 @@ class JpegFolderFormat : public DatasetFormat {
     }
     loaded.sample_shape = dataset.sample_shape;
     loaded.classes = std::max<std::int64_t>(2, static_cast<std::int64_t>(names.size()));
-    // Mean and deviation of ImageNet's training images, as torchvision's models have them.
+    // Mean and deviation of ImageNet's training images, as in torchvision's models.
     constexpr float mean[] = {0.485f, 0.456f, 0.406f}, deviation[] = {0.229f, 0.224f, 0.225f};
     loaded.scale.clear();
     loaded.shift.clear();
@@ -146,14 +145,14 @@ class JpegFolderFormat : public DatasetFormat {
       const std::string label = file.parent_path().filename().string();
       const auto found = std::lower_bound(names.begin(), names.end(), label);
       if (found == names.end() || *found != label)
-        throw IoError("jpeg", part / label, "is a class that the training images do not have");
+        throw IoError("jpeg", part / label, "is a class without training images");
       images.labels.push_back(static_cast<std::int32_t>(found - names.begin()));
     }
     images.files = std::move(files);
     return images;
   }
 
-  // Of each class image number i: 8 is validation, 9 is test, and so on in tens.
+  // In each class, of every ten images number 8 is validation, number 9 is test, and the others are training.
   static void split_in_ten(std::vector<fs::path> files, const std::vector<std::string>& names,
                            std::map<std::string, Images>& splits) {
     const Images all = labelled(std::move(files), names, {});

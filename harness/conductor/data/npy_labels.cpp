@@ -34,14 +34,14 @@ std::vector<std::int32_t> read_npy_labels(std::span<const std::byte> npy, const 
     if (header.descr == descr) size = bytes;
   if (size == 0 || header.shape.size() != 1)
     throw IoError("npy", path,
-                  fmt::format("holds '{}' {}, wanted labels: whole numbers (N)", header.descr,
+                  fmt::format("contains '{}' {}, but labels must be whole numbers (N)", header.descr,
                               to_string(header.shape)));
   const auto data = npy.subspan(header.offset);
   const auto count = static_cast<std::uint64_t>(header.shape[0]);
   if (data.size() % size != 0 || data.size() / size != count)
     throw IoError(
         "npy", path,
-        fmt::format("is {}: {} labels of {} bytes, {} bytes are there",
+        fmt::format("is {}: it should have {} labels of {} bytes, and has {} bytes",
                     data.size() / size < count ? "truncated" : "too long", count, size, data.size()));
   std::vector<std::int32_t> labels;
   labels.reserve(count);

@@ -22,7 +22,7 @@ std::int64_t below(std::string_view fill) {
   std::int64_t bound = 0;
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), bound);
   if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() || bound < 1)
-    throw DataError(fmt::format("[operands] got '{}': below:N asks for an N from 1", fill));
+    throw DataError(fmt::format("[operands] got '{}': the N of below:N must be at least 1", fill));
   return bound;
 }
 
@@ -51,9 +51,8 @@ void fill(std::span<float> elements, const Value& value, Philox& random) {
           real ? signal(random) : static_cast<float>(std::floor(17 * random.uniform_double()) - 8);
     }
   } else {
-    throw DataError(
-        fmt::format("[operands] got '{}' for {}: there are signal, weight, positive, below:N and number",
-                    word, value.name));
+    throw DataError(fmt::format(
+        "[operands] got '{}' for {}: must be signal, weight, positive, below:N or number", word, value.name));
   }
 }
 

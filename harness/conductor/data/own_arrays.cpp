@@ -43,14 +43,14 @@ void check_inputs(const NpyHeader& header, const std::filesystem::path& path) {
   const bool known = header.descr == "|u1" || header.descr == "<f4";
   if (!known || header.fortran_order || header.shape.size() < 2 || header.shape.size() > 8)
     throw IoError("npy", path,
-                  fmt::format("holds '{}' {}; wanted u8 or f32 (N, ...) in C order",
+                  fmt::format("contains '{}' {}, but must contain u8 or f32 (N, ...) in C order",
                               header.descr.substr(0, 40), to_string(header.shape)));
   for (const std::int64_t extent : header.shape)
     if (extent < 1) throw IoError("npy", path, "is empty");
   if (header.shape[0] < min_samples)
-    throw IoError(
-        "npy", path,
-        fmt::format("holds {} samples; {} are needed to part them in three", header.shape[0], min_samples));
+    throw IoError("npy", path,
+                  fmt::format("contains {} samples; at least {} are needed for three splits", header.shape[0],
+                              min_samples));
 }
 
 void check_tokens(const NpyHeader& header, const Dataset& dataset, const std::filesystem::path& path) {
@@ -60,11 +60,11 @@ void check_tokens(const NpyHeader& header, const Dataset& dataset, const std::fi
   if (header.descr != "<i4" || header.fortran_order || header.shape != wanted)
     throw IoError(
         "npy", path,
-        fmt::format("holds '{}' {}; {} wants tokens: i32 {} in C order; {}", header.descr.substr(0, 40),
+        fmt::format("contains '{}' {}; {} needs tokens: i32 {} in C order; {}", header.descr.substr(0, 40),
                     to_string(header.shape), dataset.name, to_string(wanted), dataset.remedy));
 }
 
-// A shape that no file can have gives a number that no file has.
+// An impossible shape gives a size that no file has.
 std::uint64_t bytes_of(const NpyHeader& header) {
   std::uint64_t bytes = header.descr == "|u1" ? 1 : 4;
   for (const std::int64_t extent : header.shape)
@@ -73,11 +73,11 @@ std::uint64_t bytes_of(const NpyHeader& header) {
   return bytes;
 }
 
-// The header of the inputs, which says how large both files may be. No content is read.
+// Reads the header of the inputs and checks the sizes of both files against it. Does not read the content.
 NpyHeader check_headers(const std::filesystem::path& inputs, const std::filesystem::path& labels,
                         const Dataset* tokens) {
-  constexpr std::uint64_t longest_header = 1 << 17, longest_label = 8;
-  constexpr std::uint64_t copies = 4;  // of the array that reading and parting it makes, at most
+  constexpr std::uint64_t max_header_bytes = 1 << 17, max_label_bytes = 8;
+  constexpr std::uint64_t copies = 4;  // maximum number of copies of the array while it is read and split
   const MappedFile file(inputs);
   NpyHeader header = parse_npy_header(file.bytes(), inputs);
   if (tokens != nullptr)
@@ -89,10 +89,11 @@ NpyHeader check_headers(const std::filesystem::path& inputs, const std::filesyst
                       static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   if (bytes > memory / copies)
     throw IoError("npy", inputs,
-                  fmt::format("holds {}: reading it takes {} times its bytes, and this machine has {}",
+                  fmt::format("contains {}: reading it takes {} times its size, and this machine has only {}",
                               to_string(header.shape), copies, memory));
-  refuse_larger("npy", inputs, header.offset + bytes);
-  refuse_larger("npy", labels, static_cast<std::uint64_t>(header.shape[0]) * longest_label + longest_header);
+  reject_larger("npy", inputs, header.offset + bytes);
+  reject_larger("npy", labels,
+                static_cast<std::uint64_t>(header.shape[0]) * max_label_bytes + max_header_bytes);
   return header;
 }
 
@@ -103,7 +104,7 @@ void check_range(const HostTensor& tokens, std::int64_t vocabulary, const std::f
   if (bad == values.end()) return;
   const std::int64_t length = tokens.type.shape[1];
   throw IoError("npy", path,
-                fmt::format("sample {} holds the token {}; the vocabulary is {}",
+                fmt::format("sample {} contains the token {}, but the vocabulary is {}",
                             (bad - values.begin()) / length, *bad, vocabulary));
 }
 
@@ -149,7 +150,7 @@ class OwnArraysFormat : public DatasetFormat {
     const std::vector<std::int32_t> labels = read_labels(files[1]);
     if (static_cast<std::int64_t>(labels.size()) != inputs.type.shape[0])
       throw IoError("npy", files[1],
-                    fmt::format("holds {} labels for {} inputs", labels.size(), inputs.type.shape[0]));
+                    fmt::format("contains {} labels for {} inputs", labels.size(), inputs.type.shape[0]));
     LoadedDataset loaded =
         dataset.vocabulary > 0 ? texts(dataset, inputs, labels, files) : split_by_number(inputs, labels);
     loaded.sample_shape = sample_of(inputs.type.shape);

@@ -19,16 +19,16 @@
 namespace assay {
 namespace {
 
-constexpr std::string_view version = "assay-prepared/3";  // of what the cache holds: part of the key
-constexpr std::int64_t most_synthetic_bytes = std::int64_t{96} << 20;
-constexpr std::int64_t fewest_synthetic = 1500;
+constexpr std::string_view version = "assay-prepared/3";  // of the cache's content; part of the key
+constexpr std::int64_t max_synthetic_bytes = std::int64_t{96} << 20;
+constexpr std::int64_t min_synthetic = 1500;
 
 std::filesystem::path place(const std::filesystem::path& cache, std::string_view name,
                             std::string_view checksum) {
   return std::filesystem::absolute(cache) / "datasets" / fmt::format("{}-{}", name, checksum.substr(0, 16));
 }
 
-// What the cache has, when all of it is there and right: otherwise it is made anew.
+// The manifest in the cache, if all files are present and intact; otherwise nullopt: prepare the set again.
 std::optional<Manifest> kept(const std::filesystem::path& folder) {
   std::error_code ignored;
   if (!std::filesystem::exists(folder / "data" / "manifest.json", ignored)) return std::nullopt;
@@ -45,15 +45,15 @@ void make_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)
-    throw IoError("cache", folder, "cannot be created; name another with ASSAY_CACHE", error.value());
+    throw IoError("cache", folder, "cannot be created; name another folder with ASSAY_CACHE", error.value());
 }
 
-// The list of an encoded split: its folder, then a file a line.
+// The list of an encoded split: its folder, then one file per line.
 void write_list(const std::filesystem::path& path, const LoadedArrays& images) {
   std::string text = std::filesystem::absolute(images.folder).string() + "\n";
   for (const std::filesystem::path& file : images.files) {
     if (file.string().find('\n') != std::string::npos)
-      throw IoError("jpeg", images.folder / file, "has a line break in its name");
+      throw IoError("jpeg", images.folder / file, "has a line break in its name; rename it");
     text += file.string() + "\n";
   }
   write_atomically(path, text);
@@ -68,8 +68,8 @@ void write_arrays(const std::filesystem::path& folder, const std::string& name, 
             std::span<const std::int32_t>(arrays.labels), true);
 }
 
-// Each file is written whole or not at all, the manifest last, and two processes write the same bytes, so
-// that it does not matter who is last.
+// Writes each file completely or not at all, and the manifest last. Two processes write the same bytes, so
+// their order does not matter.
 void keep(const std::filesystem::path& folder, const std::string& name, const LoadedDataset& loaded) {
   make_folder(folder);
   for (const auto& [array, samples] : loaded.arrays) write_arrays(folder, array, samples);
@@ -81,7 +81,7 @@ void keep(const std::filesystem::path& folder, const std::string& name, const Lo
   manifest.normalisation = {loaded.scale, loaded.shift};
   const bool encoded = !loaded.arrays.begin()->second.files.empty();
   if (encoded) {
-    // 256 for 224, as is the custom.
+    // 256 for 224, as usual.
     manifest.kind = StorageKind::encoded;
     manifest.resize = (std::max(loaded.sample_shape[1], loaded.sample_shape[2]) * 8 + 3) / 7;
   }
@@ -96,7 +96,7 @@ PreparedDataset prepare(const std::string& name, const PrepareOptions& options, 
   const std::filesystem::path folder = place(options.cache, name, sha256(key));
   std::optional<Manifest> manifest = kept(folder);
   if (!manifest) {
-    // All is read and checked before the first byte is written.
+    // Everything is read and checked before the first byte is written.
     const LoadedDataset loaded = load();
     keep(folder, name, loaded);
     manifest = read_manifest(folder);
@@ -106,7 +106,7 @@ PreparedDataset prepare(const std::string& name, const PrepareOptions& options, 
   return prepared;
 }
 
-// Images or, where the set has a vocabulary, texts.
+// Texts if the set has a vocabulary, otherwise images.
 LoadedArrays synthetic_arrays(const Dataset& dataset, const std::string& stream, std::int64_t samples) {
   const bool learnable = dataset.name == "synthetic";
   Shape shape = {samples};
@@ -126,15 +126,15 @@ LoadedArrays synthetic_arrays(const Dataset& dataset, const std::string& stream,
 PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options) {
   if (!options.sample_shape.empty()) dataset.sample_shape = options.sample_shape;
   if (options.classes > 0) dataset.classes = options.classes;
-  // Large samples are fewer: nobody waits for gigabytes of noise.
+  // Fewer samples if they are large, so that nobody waits for gigabytes of noise.
   dataset.vocabulary = options.vocabulary;
   const std::int64_t bytes = element_count(dataset.sample_shape) * (dataset.vocabulary > 0 ? 4 : 1);
   const std::int64_t wanted = dataset.train + dataset.validation + dataset.test;
-  const std::int64_t most =
-      std::max<std::int64_t>(most_synthetic_bytes / std::max<std::int64_t>(bytes, 1), fewest_synthetic);
-  if (most < wanted)
+  const std::int64_t max_samples =
+      std::max<std::int64_t>(max_synthetic_bytes / std::max<std::int64_t>(bytes, 1), min_synthetic);
+  if (max_samples < wanted)
     for (std::int64_t* count : {&dataset.train, &dataset.validation, &dataset.test})
-      *count = *count * most / wanted;
+      *count = *count * max_samples / wanted;
   std::string description =
       fmt::format("{} {} {} classes {} samples {} {} {}", version, dataset.name, dataset.classes,
                   to_string(dataset.sample_shape), dataset.train, dataset.validation, dataset.test);
@@ -170,7 +170,7 @@ std::string why_missing(const Dataset& dataset, std::span<const std::filesystem:
   if (dataset.made_here() || find_dataset_files(dataset, folders, &looked_in)) return "";
   std::vector<std::string> names;
   for (const std::filesystem::path& folder : looked_in) names.push_back(folder.string());
-  return fmt::format("[dataset] {} is not here: {} were looked for in {}; {}", dataset.name,
+  return fmt::format("[dataset] {} is missing: {} were not found in {}; {}", dataset.name,
                      dataset.format->wanted(), fmt::join(names, ", "), dataset.remedy);
 }
 

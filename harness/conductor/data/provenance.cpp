@@ -23,17 +23,18 @@ using Json = nlohmann::json;
 
 struct stat look_at(const fs::path& file) {
   struct stat found = {};
-  if (::stat(file.c_str(), &found) != 0) throw IoError("dataset", file, "cannot be looked at", errno);
+  if (::stat(file.c_str(), &found) != 0) throw IoError("dataset", file, "cannot be examined", errno);
   return found;
 }
 
-// What changes when a file does.
+// A text that changes if the file changes.
 std::string stamp_of(const struct stat& file) {
   return fmt::format("{} {} {}.{} {}.{}", file.st_size, file.st_ino, file.st_mtim.tv_sec,
                      file.st_mtim.tv_nsec, file.st_ctim.tv_sec, file.st_ctim.tv_nsec);
 }
 
-// {"<path>": ["<stamp>", "<sha256>"], ...}: a file for each folder. It may be damaged or deleted at any time.
+// {"<path>": ["<stamp>", "<sha256>"], ...}: one file for each folder. It may be damaged or deleted at any
+// time.
 class KnownDigests {
  public:
   KnownDigests(const fs::path& cache, const fs::path& folder)
@@ -58,7 +59,7 @@ class KnownDigests {
     known_[name] = {stamp, digest};
     changed_ = true;
   }
-  // A cache that cannot be written costs time alone.
+  // A cache that cannot be written only costs time.
   void save() const {
     if (!changed_) return;
     try {
@@ -84,7 +85,7 @@ Provenance provenance_of(const Dataset& dataset, const DatasetFiles& files, cons
   found.file_count = static_cast<std::int64_t>(files.files.size());
   const bool contents = dataset.format->sums_contents();
   found.checksum_of = contents ? "contents" : "names and lengths";
-  const bool named = files.files.size() <= most_named_files;
+  const bool named = files.files.size() <= max_named_files;
   KnownDigests known(cache, files.folder);
   Sha256 all;
   bool whole = true;

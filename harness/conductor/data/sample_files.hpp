@@ -1,4 +1,4 @@
-// Parsers of the files that publishers store samples in: IDX, CIFAR-10 and labels in .npy files.
+// Parsers of publishers' sample files: IDX, CIFAR-10 and labels in .npy files.
 #pragma once
 
 #include <cstddef>
@@ -12,40 +12,41 @@
 
 namespace assay {
 
-// The IDX format of MNIST: http://yann.lecun.com/exdb/mnist, "the IDX file format". Only unsigned bytes, as
-// all published sets have.
+// The IDX format of MNIST: http://yann.lecun.com/exdb/mnist, "the IDX file format". Supports only unsigned
+// bytes, which all published sets have.
 struct IdxArray {
   Shape shape;
-  std::vector<std::byte> bytes;  // u8, as many as the shape says
+  std::vector<std::byte> bytes;  // u8, in the number of the shape
 };
 
-// gzip or plain. Magic number, element type, every dimension and the exact length are checked. A file or a header
-// that says more than `most` bytes (header and elements) is refused before it is inflated. Throws IoError.
-IdxArray read_idx(const std::filesystem::path& path, std::uint64_t most);
-// The same of bytes that were read from `path` and inflated.
+// Reads a plain or gzip file. Checks the magic number, the element type, every dimension and the exact
+// length. Rejects a file or a header with more than `max_bytes` bytes (header and elements) before it is
+// inflated. Throws IoError.
+IdxArray read_idx(const std::filesystem::path& path, std::uint64_t max_bytes);
+// The same for bytes that were read from `path` and inflated.
 IdxArray parse_idx(std::vector<std::byte> content, const std::filesystem::path& path);
 
-// Plain; for fixtures.
+// Writes a plain file, for fixtures.
 void write_idx(const std::filesystem::path& path, const IdxArray& array);
 
 // The binary version of CIFAR-10 (Krizhevsky 2009, https://www.cs.toronto.edu/~kriz/cifar.html): files of
-// samples without a header. A sample is a byte of label, 0 to 9, and 3072 bytes of image: 32 rows of 32 red
-// values, then green, then blue, so that it lies as (3, 32, 32) already.
+// samples without a header. A sample is one byte of label, 0 to 9, and 3072 bytes of image: 32 rows of 32 red
+// values, then green, then blue, which is the layout (3, 32, 32).
 constexpr std::int64_t cifar10_image_bytes = 3 * 32 * 32;
 constexpr std::int64_t cifar10_classes = 10;
 
-// Appends the images and labels of one file. It must hold exactly `samples` of them, all labels below 10.
+// Appends the images and labels of one file. It must contain exactly `samples` samples, with labels below 10.
 // Throws IoError naming `path`.
 void parse_cifar10(std::span<const std::byte> bytes, const std::filesystem::path& path, std::int64_t samples,
                    std::vector<std::byte>& images, std::vector<std::int32_t>& labels);
 
-// batches.meta.txt: ten lines with a name each, then nothing but empty lines. Throws IoError naming `path`.
+// batches.meta.txt: ten lines with one name each, then only empty lines. Throws IoError naming `path`.
 std::vector<std::string_view> parse_cifar10_names(std::string_view text, const std::filesystem::path& path);
 
-// Labels in whatever whole numbers numpy saved them.
+// Labels as whole numbers of any type that numpy saved.
 
-// The content of a .npy file of bool, i8, u8, i32 or i64 (N). Throws IoError naming `path`: another type or
-// shape, a truncated file, a number that is no i32.
+// The content of a .npy file of bool, i8, u8, i32 or i64 (N). Throws IoError naming `path` for another type
+// or shape, a truncated file, or a number that does not fit in i32.
 std::vector<std::int32_t> read_npy_labels(std::span<const std::byte> npy, const std::filesystem::path& path);
 
 }  // namespace assay

@@ -13,9 +13,9 @@
 namespace assay {
 namespace {
 
-constexpr std::int64_t most_classes = 100'000;
-constexpr std::int64_t grid = 4;   // values a channel along each side
-constexpr std::int64_t one = 256;  // of fixed point: the same bits everywhere
+constexpr std::int64_t max_synthetic_classes = 100'000;
+constexpr std::int64_t grid = 4;   // values per channel along each side
+constexpr std::int64_t one = 256;  // 1 in fixed point, so that all machines get the same bits
 constexpr std::size_t grid_values = grid * grid;
 constexpr std::int64_t moves = 16;
 
@@ -27,7 +27,7 @@ void fill_with_noise(Philox& random, std::span<std::uint8_t> values) {
   }
 }
 
-// Where a pixel lies between two values of the grid.
+// The place of a pixel between two values of the grid.
 struct Place {
   std::size_t low = 0, high = 0;
   std::uint32_t weight = 0;  // of high, in 256ths
@@ -53,7 +53,7 @@ struct Extents {
   }
 };
 
-// Covers `image` half with the picture whose grid is `values`, moved by (dx, dy).
+// Blends the picture with the grid `values`, moved by (dx, dy), half into `image`.
 void draw(const Extents& size, std::span<const std::uint8_t> values, std::int64_t dx, std::int64_t dy,
           std::uint8_t* image) {
   std::vector<Place> columns(static_cast<std::size_t>(size.width));
@@ -78,8 +78,9 @@ void draw(const Extents& size, std::span<const std::uint8_t> values, std::int64_
 }  // namespace
 
 SyntheticData make_synthetic(const SyntheticSpec& spec, const std::string& stream) {
-  if (spec.classes < 1 || spec.classes > most_classes)
-    throw DataError(fmt::format("[synthetic] got {} classes: 1 to {} are made", spec.classes, most_classes));
+  if (spec.classes < 1 || spec.classes > max_synthetic_classes)
+    throw DataError(
+        fmt::format("[synthetic] got {} classes: must be 1 to {}", spec.classes, max_synthetic_classes));
   const auto elements = static_cast<std::size_t>(element_count(spec.sample_shape));
   const auto samples = static_cast<std::size_t>(spec.samples);
 

@@ -23,7 +23,7 @@ std::int32_t word(std::uint64_t index) { return static_cast<std::int32_t>(index)
 SyntheticTokens make_synthetic_tokens(const SyntheticTokensSpec& spec, const std::string& stream) {
   if (spec.classes < 1) throw DataError(fmt::format("[synthetic] got {} classes", spec.classes));
   if (spec.vocabulary < first_word + spec.classes + 1)
-    throw DataError(fmt::format("[synthetic] got a vocabulary of {} for {} classes: there must be {}",
+    throw DataError(fmt::format("[synthetic] got a vocabulary of {} for {} classes: must be {}",
                                 spec.vocabulary, spec.classes, first_word + spec.classes + 1));
   const auto classes = static_cast<std::uint64_t>(spec.classes);
   const auto words = static_cast<std::uint64_t>(spec.vocabulary) - first_word;

@@ -1,4 +1,4 @@
-// Sequences of words made here, in the shape of a set of reviews.
+// Synthetic sequences of words in the shape of a set of reviews.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace assay {
 
 struct SyntheticTokensSpec {
-  bool learnable = true;    // otherwise labels have nothing to do with the words
+  bool learnable = true;    // otherwise labels are independent of the words
   std::int64_t length = 0;  // of a sequence, padding included
   std::int64_t vocabulary = 0;
   std::int64_t classes = 0;
@@ -18,14 +18,14 @@ struct SyntheticTokensSpec {
 struct SyntheticTokens {
   std::vector<std::int32_t> inputs;  // (samples, length)
   std::vector<std::int32_t>
-      labels;  // (samples); every class as often as any other, give or take one, in shuffled order
+      labels;  // (samples); all classes equally often (to within one), in shuffled order
 };
 
-// The same for the same spec and stream, on every machine. As in IMDB by Keras: 0 is padding, in front; 1
-// begins each text; 2 is not used; words are 3 and up. A text has a quarter of the length or more. Each class
-// has an eighth of its share of the words for its own; where it can be learnt one word in four is of some
-// class's own, four in five of these of the label's class. All other words belong to nobody. Throws
-// DataError where the vocabulary is too small for that.
+// Equal for equal spec and stream, on every machine. As in Keras's IMDB: 0 is padding at the front; 1 begins
+// each text; 2 is not used; words are 3 and up. A text has at least a quarter of the length. Each class owns
+// an eighth of its share of the words. If learnable, one word in four is owned by a class, and four in five
+// of these by the label's class. The other words belong to no class. Throws DataError if the vocabulary is
+// too small for that.
 SyntheticTokens make_synthetic_tokens(const SyntheticTokensSpec& spec, const std::string& stream);
 
 }  // namespace assay

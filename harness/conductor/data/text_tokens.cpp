@@ -9,7 +9,7 @@ bool in_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '\'' || static_cast<unsigned char>(c) > 127;
 }
 
-// Bytes of the character that begins here; 0 when it is none.
+// Number of bytes of the character at the beginning of `text`; 0 if it is not valid.
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
@@ -33,7 +33,7 @@ std::size_t utf8_length(std::string_view text) {
 void write_tokens(std::span<const std::int32_t> ranks, std::span<std::int32_t> row) {
   const std::size_t kept = std::min(ranks.size(), row.size());
   auto out = std::fill_n(row.begin(), row.size() - kept, token_padding);
-  // Where all of the text fits and its start as well.
+  // The start token, if it fits in addition to all of the text.
   if (kept < row.size()) *(out - 1) = token_start;
   for (const std::int32_t rank : ranks.last(kept))
     *out++ = rank < token_vocabulary - token_first_word ? rank + token_first_word : token_unknown;

@@ -1,4 +1,4 @@
-// Words by how often they occur.
+// Words ranked by frequency.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace assay {
 class Vocabulary {
  public:
   void add(std::span<const std::string_view> words);
-  // Once all were added: rank 1 is the most frequent; of words that are equally frequent the one whose bytes
-  // come first.
+  // Call it after all words were added. Rank 1 is the most frequent; equally frequent words are ordered by
+  // their bytes.
   void rank();
-  // 2^30, which no list of frequent words reaches, for a word that was never added. After rank().
+  // A word that was never added gets 2^30, which is above all other ranks. Precondition: rank() was called.
   std::vector<std::int32_t> ranks_of(std::span<const std::string_view> words) const;
 
  private:

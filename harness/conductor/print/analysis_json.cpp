@@ -123,7 +123,7 @@ Json published_json(const AnalyzedCell& cell, const AnalyzedPublished& entry) {
           {"statement", published.statement}};
 }
 
-// By the key of the axis; a value that the cell does not have is there as its default.
+// The axes by key; an axis that the cell does not have gets its default.
 Json axes_json(const Axes& axes) {
   Json out = Json::object();
   for (const Axis& axis : axis_table())
@@ -158,7 +158,7 @@ std::string log_of(const CellReport& cell) {
   return "";
 }
 
-// As workers report them: what is not of that form is left out.
+// As workers report them; skips malformed entries.
 Json libraries_json(const nlohmann::json& libraries) {
   const auto text = [](const nlohmann::json& library, const char* key) {
     const auto found = library.find(key);
@@ -285,7 +285,7 @@ std::string line(const Json& json) {
 
 std::string analysis_text(const Analysis& all) {
   std::string out = "{\"schema\": \"" + std::string(analysis_schema) + "\"";
-  // Item by item: the whole document as objects would take many times its text.
+  // Item by item, because JSON objects of the whole document would need many times the memory of its text.
   const auto add = [&out](const char* name, std::size_t count, const auto& item) {
     out += std::string(",\n\"") + name + "\": [";
     for (std::size_t i = 0; i < count; ++i) out += (i == 0 ? "\n" : ",\n") + line(item(i));

@@ -15,7 +15,7 @@ constexpr std::string_view columns_after_axes =
     "variant,kind,backend_version,status,reason,flags,checked,passed,worst,metric,value,unit,lower,upper,confidence,n,"
     "hint,null_reason\n";
 
-// Calls visit(key, text) of each axis that has a column; those of single ops come last.
+// Calls visit(key, text) for each axis that has a column; those of single ops come last.
 void each_column(const Axes& axes, const std::function<void(const std::string&, const std::string&)>& visit) {
   for (const bool ops : {false, true})
     for (const Axis& axis : axis_table())
@@ -49,7 +49,7 @@ std::string cell_fields(std::size_t index, const CellReport& cell) {
 
 std::string csv_field(std::string_view text) {
   std::string out(text);
-  // A terminal or the log of a pipeline would obey them.
+  // Replaces control characters: a terminal or the log of a pipeline would execute them.
   const auto control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
   std::replace_if(out.begin(), out.end(), control, ' ');
   if (!text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos)

@@ -13,7 +13,7 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t most_warnings = 4;  // of a cell
+constexpr std::size_t max_warnings = 4;  // per cell
 
 std::string flags_text(const std::vector<std::string>& flags) {
   const auto words = [](const std::string& flag) -> std::string {
@@ -85,7 +85,7 @@ std::string ratio_text(const PairedRatio& ratio) {
 
 namespace {
 
-// The ranked cells of a group, the fastest first.
+// The ranked cells of a group, fastest first.
 std::vector<std::size_t> ranked_of(const Analysis& all, const AnalyzedGroup& group) {
   std::vector<std::size_t> ranked;
   for (const std::size_t i : group.in_rank)
@@ -105,15 +105,15 @@ std::string longer_text(const AnalyzedCell& cell, bool rough) {
                      format_significant(cell.to_fastest->value));
 }
 
-// What makes the answer surer; empty where it is clear.
+// How to make the answer more certain; empty if it is clear.
 std::string next_step(const Analysis& all, const AnalyzedGroup& group,
                       const std::vector<std::size_t>& ranked) {
   if (group.rounds > 0 && group.rounds < static_cast<int>(rounds_for_interval))
-    return fmt::format(" Intervals need {} rounds: --forks {}, or --until clear.", rounds_for_interval,
+    return fmt::format(" Intervals need {} rounds: use --forks {}, or --until clear.", rounds_for_interval,
                        rounds_for_interval);
   const bool tied =
       std::any_of(ranked.begin(), ranked.end(), [&](std::size_t i) { return all.cells[i].tied; });
-  return tied ? " More rounds may separate the tied ones: --until clear, or more --forks." : "";
+  return tied ? " More rounds may separate the tied ones: use --until clear, or more --forks." : "";
 }
 
 }  // namespace
@@ -151,11 +151,11 @@ void add_warning_notes(Table& table, const Analysis& all, const AnalyzedGroup& g
     std::map<std::string, int> forks;
     for (const Fork& fork : cell.forks)
       for (const std::string& warning : fork.warnings) ++forks[warning];
-    std::size_t left = most_warnings;
+    std::size_t left = max_warnings;
     for (const auto& [warning, count] : forks) {
       if (left-- == 0) {
         table.notes.push_back(
-            fmt::format("{}: warnings like these of further forks stand in the report.", short_name(cell)));
+            fmt::format("{}: the report has similar warnings of other forks.", short_name(cell)));
         break;
       }
       table.notes.push_back(fmt::format("{}: warning ({} of {} forks): {}.", short_name(cell), count,
@@ -166,7 +166,7 @@ void add_warning_notes(Table& table, const Analysis& all, const AnalyzedGroup& g
 
 namespace {
 
-// The ops of a bare cell that its library does not have; may be empty.
+// The ops of a bare cell that its library does not support; may be empty.
 std::string outside_of_library(const CellReport& cell) {
   for (const Fork& fork : cell.forks) {
     const auto found = fork.settings.find("outside_of_library");
@@ -183,31 +183,31 @@ void add_status_notes(Table& table, const Analysis& all, const AnalyzedGroup& gr
     if (cell.status != Status::ok) {
       std::string note =
           fmt::format("{}: {}: {}", short_name(cell), to_string(cell.status), one_line(cell.reason, 300));
-      // What is not there is got by what its reason says; what went wrong is looked at by doing it again.
+      // The reason of an absent backend has the remedy; for a failure print the command that repeats it.
       const bool absent = cell.status == Status::unavailable || cell.status == Status::unsupported;
       if (!absent && !cell.reproduce.empty()) note += "; again: " + cell.reproduce;
       table.notes.push_back(note);
     } else if (!cell.flags.empty()) {
       table.notes.push_back(fmt::format("{} is not ranked: {}.", short_name(cell), flags_text(cell.flags)));
     } else if (!all.cells[i].clean) {
-      table.notes.push_back(fmt::format("{} is not ranked: it was not checked against the oracle{}{}",
+      table.notes.push_back(fmt::format("{} is not ranked: not checked against the oracle{}{}",
                                         short_name(cell), cell.equivalence.reason.empty() ? "." : ": ",
                                         one_line(cell.equivalence.reason, 200)));
     }
     if (const std::string ops = outside_of_library(cell); !ops.empty())
-      table.notes.push_back(fmt::format(
-          "{}: the library has no primitive for {}: plain loops compute them, in whole or in part.",
-          short_name(cell), ops));
+      table.notes.push_back(
+          fmt::format("{}: the library has no primitive for {}: plain loops compute all or part of them.",
+                      short_name(cell), ops));
     if (cell.better)
       table.notes.push_back(fmt::format("{}: mode {}, layout {} took {} of the time in a trial here on {}.",
                                         short_name(cell), cell.better->mode, cell.better->layout,
                                         format_significant(cell.better->ratio),
                                         cell.better->date.substr(0, 10)));
     if (cell.status == Status::ok && cell.axes.loader == LoaderKind::native)
-      table.notes.push_back(
-          fmt::format("{} was fed by its framework's own loader, in an order of its own: not bit-equal to "
-                      "cells of other loaders.",
-                      short_name(cell)));
+      table.notes.push_back(fmt::format(
+          "{} was fed by its framework's own loader in a different order: not bit-equal to cells with "
+          "other loaders.",
+          short_name(cell)));
   }
 }
 

@@ -8,16 +8,16 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t fewest_epochs = 5;
-constexpr std::size_t most_columns = 10;
+constexpr std::size_t min_epochs = 5;
+constexpr std::size_t max_columns = 10;
 
-// The first, the last, and what lies evenly between them.
+// The first, the last, and evenly spaced epochs between them.
 std::vector<int> shown_epochs(const std::set<int>& all) {
   const std::vector<int> epochs(all.begin(), all.end());
-  if (epochs.size() <= most_columns) return epochs;
+  if (epochs.size() <= max_columns) return epochs;
   std::vector<int> shown;
-  for (std::size_t i = 0; i < most_columns; ++i)
-    shown.push_back(epochs[i * (epochs.size() - 1) / (most_columns - 1)]);
+  for (std::size_t i = 0; i < max_columns; ++i)
+    shown.push_back(epochs[i * (epochs.size() - 1) / (max_columns - 1)]);
   return shown;
 }
 
@@ -30,7 +30,7 @@ Table loss_curves(const Analysis& all, const AnalyzedGroup& group) {
   std::set<int> epochs;
   for (const std::size_t i : group.cells) {
     const AnalyzedCell& cell = all.cells[i];
-    if (cell.train_loss.size() < fewest_epochs) continue;
+    if (cell.train_loss.size() < min_epochs) continue;
     cells.push_back(&cell);
     for (const CurvePoint& point : cell.train_loss) epochs.insert(point.epoch);
   }

@@ -8,7 +8,7 @@ namespace {
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : one_line(text, 2000)) {
-    if (c == '<' || c == '>') {  // for those who show HTML and know nothing of Markdown's escapes
+    if (c == '<' || c == '>') {  // for viewers that show HTML and ignore Markdown's escapes
       out += c == '<' ? "&lt;" : "&gt;";
       continue;
     }

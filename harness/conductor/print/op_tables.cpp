@@ -21,7 +21,7 @@ std::string ratio_to_base(const AnalyzedCell& cell, bool is_base) {
   return cell.ratio ? ratio_text(*cell.ratio) : "-";
 }
 
-// The cells of one size; ratios are to the fastest bare library, else to the fastest.
+// The cells of one size; ratios are relative to the fastest bare library, or to the fastest cell without one.
 void add_size(Table& table, const Analysis& all, const AnalyzedGroup& group) {
   for (const std::size_t i : group.cells) {
     const CellReport& cell = all.report_cell(i);
@@ -34,7 +34,7 @@ void add_size(Table& table, const Analysis& all, const AnalyzedGroup& group) {
     row.push_back(status_entry(cell));
     table.rows.push_back(std::move(row));
   }
-  // One reason for many sizes is said once.
+  // Prints a reason that many sizes share only once.
   Table notes;
   add_status_notes(notes, all, group);
   add_warning_notes(notes, all, group);

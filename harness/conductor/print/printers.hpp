@@ -11,50 +11,50 @@
 
 namespace assay {
 
-// Tables for a person at a terminal, or a log file.
+// Tables for a terminal or a log file.
 struct ConsoleStyle {
   bool colour = false;
   bool utf8 = true;       // false: other characters are replaced by ASCII
-  std::size_t width = 0;  // notes are wrapped to it; 0: not at all
+  std::size_t width = 0;  // notes are wrapped to it; 0: not wrapped
 };
 
-// What stream `descriptor` of this process can show: colours on a terminal alone and never with $NO_COLOR or
-// TERM=dumb, UTF-8 by the locale of the environment, the terminal's width.
+// The capabilities of stream `descriptor` of this process: colors only on a terminal, and never with
+// $NO_COLOR or TERM=dumb; UTF-8 by the locale of the environment; the terminal's width.
 ConsoleStyle console_style(int descriptor);
 
 std::string console(const Table& table, const ConsoleStyle& style);
 std::string console(const std::vector<Table>& tables, const ConsoleStyle& style);
-// One sentence in the style: wrapped, in ASCII where it must be.
+// One sentence in that style: wrapped, and in ASCII if needed.
 std::string console_note(std::string_view text, const ConsoleStyle& style);
 
 // Tables as GitHub-flavoured Markdown.
 
-// What Markdown or HTML would read as markup is escaped.
+// Escapes text that Markdown or HTML would read as markup.
 std::string markdown(const Table& table);
 std::string markdown(const std::vector<Table>& tables);
 
 // The metrics as tidy CSV (RFC 4180, LF line ends): one row per cell and metric.
 
-// A cell without metrics has one row, so that no cell is lost. Numbers keep every bit; null is an empty
-// field.
+// A cell without metrics also has one row, so that no cell is lost. Numbers have full precision; null is an
+// empty field.
 std::string csv(const std::vector<Report>& reports);
 
-// A text field: quoted where it must be. A field that a spreadsheet would run as a formula gets an apostrophe
-// in front.
+// A text field, quoted if needed. A field that a spreadsheet would run as a formula gets an apostrophe in
+// front.
 std::string csv_field(std::string_view text);
 
-// The analysis of reports as JSON, for programs that draw it or look something up: docs/reference/analysis.md.
+// The analysis of reports as JSON, for programs that draw or search it: docs/reference/analysis.md.
 inline constexpr const char* analysis_schema = "assay-analysis/1";
 
-// Strict JSON, one line for each cell, group and family. What is not finite is null.
+// Strict JSON, with one line for each cell, group and family. Numbers that are not finite are null.
 std::string analysis_text(const Analysis& all);
 
-// The report in the shape of google/benchmark's JSON, so that its compare.py and what else reads that format
-// can be used.
+// The report in the format of google/benchmark's JSON, for its compare.py and other programs that read that
+// format.
 
-// One repetition a fork, named by the cell's id, in nanoseconds a step, then mean, median, stddev and cv over
-// the clean forks. A cell that is not ok is a benchmark with error_occurred and its reason. Only clean forks
-// are listed.
+// One repetition per fork, named by the cell's id, in nanoseconds per step, then mean, median, stddev and cv
+// over the clean forks. Only clean forks are listed. A cell that is not ok is a benchmark with error_occurred
+// and its reason.
 std::string gbench_text(const Report& report);
 
 }  // namespace assay

@@ -11,7 +11,7 @@
 namespace assay {
 namespace {
 
-// What tells the cells of this table apart, and no more: "lenet5 torch eager cuda epochs:10".
+// The shortest names that distinguish the cells of this table: "lenet5 torch eager cuda epochs:10".
 class Names {
  public:
   explicit Names(const Report& report) {
@@ -23,14 +23,14 @@ class Names {
       for (std::size_t i = 0; i < words.size(); ++i) differ_[i] = differ_[i] || words[i] != first_[i];
     }
   }
-  // `reader`: as it would be called beside a cell of that name; what both share is left out.
-  std::string of(const CellReport& cell, const CellReport* beside = nullptr) const {
+  // With `next_to`: only the words that differ from the name of that cell.
+  std::string of(const CellReport& cell, const CellReport* next_to = nullptr) const {
     const std::vector<std::string> words = title_words(cell.axes);
-    const std::vector<std::string> others = beside ? title_words(beside->axes) : std::vector<std::string>();
-    std::string name = beside ? "" : cell.axes.workload + " ";
+    const std::vector<std::string> others = next_to ? title_words(next_to->axes) : std::vector<std::string>();
+    std::string name = next_to ? "" : cell.axes.workload + " ";
     name += short_name(cell);
     for (std::size_t i = 0; i < words.size(); ++i) {
-      if (i < differ_.size() && differ_[i] && !words[i].empty() && (!beside || words[i] != others[i]))
+      if (i < differ_.size() && differ_[i] && !words[i].empty() && (!next_to || words[i] != others[i]))
         name += " " + words[i];
     }
     return name;
@@ -61,11 +61,11 @@ bool is_quick(const Report& report) {
 Table published_table(const Analysis& all) {
   const Report& report = *all.reports.front();
   Table table{
-      .title = "Measured beside published",
+      .title = "Measured and published",
       .columns = {{"cell"}, {"metric"}, {"measured", Align::right}, {"published", Align::right}, {"source"}},
       .rows = {},
       .notes = {}};
-  // A shrunk run is not the protocol: its numbers never stand beside those of the study.
+  // A quick run does not follow the protocol, so its numbers are not shown next to those of the study.
   if (is_quick(report)) return table;
   const Names names(report);
   for (const AnalyzedCell& analyzed : all.cells) {

@@ -9,34 +9,35 @@
 
 namespace assay {
 
-// The tables of a report: per comparison group the times, the learning and the resources, then what was
-// published.
+// The tables of a report: for each comparison group the times, the learning and the resources; then the
+// published results.
 
-// Only clean rows are ranked and have ratios; the others follow with their status, and their reason stands
-// under the table.
+// Only clean rows are ranked and have ratios. The others follow with their status, and the reason is under
+// the table.
 std::vector<Table> summary(const Report& report);
-// Tensor by tensor, worst first: what `assay check` shows.
+// The tensors, worst first, for `assay check`.
 Table equivalence_table(const CellReport& cell);
 
-// How training went: the loss after each epoch, for those who look for the shape of a curve.
+// The curve of the training loss by epoch.
 
-// One row a cell of the group that evaluated five epochs or more: the training loss, median over the forks
-// that count, at ten epochs or fewer, the first and the last among them. Without rows where no cell did.
+// One row for each cell of the group that evaluated five or more epochs: the training loss, median over the
+// forks that count, at up to ten epochs, including the first and the last. Without rows if the group has no
+// such cell.
 Table loss_curves(const Analysis& all, const AnalyzedGroup& group);
 
 // Single ops: time against size, one table for each op, task, precision and cache.
 
-// In the order of the cells; empty where no cell is a single op.
+// In the order of the cells; empty if no cell is a single op.
 std::vector<Table> op_tables(const Analysis& all);
 
-// What was measured beside what others published.
+// Measured results next to published ones.
 
-// Shrunk by --quick: nothing in it is a measurement.
+// Whether the run was made with --quick: its numbers are not measurements.
 bool is_quick(const Report& report);
 
-// One row for each published entry; none for a quick run, and a note where the command line changed what the
-// config says; without rows when nothing was published. A published ratio stands beside the ratio of the same
-// two cells, whose direction is that of the metric: of times, of rates, of accuracies.
+// One row for each published entry; without rows for a quick run or if nothing was published. A note lists
+// the options that the command line changed in the config. A published ratio is next to the ratio of the same
+// two cells; its direction is that of the metric: of times, of rates, of accuracies.
 Table published_table(const Analysis& all);
 
 }  // namespace assay

@@ -28,7 +28,7 @@ std::string tax_text(const PairedRatio& ratio) {
   return text;
 }
 
-// A median of paired ratios and the ratio of two medians are both right and may differ where rounds scatter.
+// The median of paired ratios and the ratio of two medians are both correct and may differ if rounds scatter.
 void add_ratio_note(Table& table, const Analysis& all, const AnalyzedGroup& group) {
   constexpr double max_difference = 0.05;
   for (const std::size_t i : group.in_rank) {
@@ -37,8 +37,8 @@ void add_ratio_note(Table& table, const Analysis& all, const AnalyzedGroup& grou
     const double medians = *cell.time / *all.cells[*cell.base].time;
     if (std::abs(medians / cell.ratio->value - 1) <= max_difference) continue;
     table.notes.push_back(
-        "A ratio is the median over rounds of the ratios within a round; where rounds scatter, it differs from the "
-        "ratio of the steps that are shown.");
+        "A ratio is the median over rounds of the ratios within a round; if rounds scatter, it differs from the ratio "
+        "of the displayed steps.");
     return;
   }
 }
@@ -50,21 +50,21 @@ void add_disturbed_note(Table& table, const Analysis& all, const AnalyzedGroup& 
   for (const int round : uncounted_rounds(cells)) rounds.push_back(round + 1);
   if (!rounds.empty())
     table.notes.push_back(fmt::format(
-        "Other processes or the hypervisor took part of the processors in round{} {}: {} for no cell.",
+        "Other processes or the hypervisor used the processors in round{} {}, so {}.",
         rounds.size() == 1 ? "" : "s", fmt::join(rounds, ", "),
-        rounds.size() == 1 ? "it counts" : "they count"));
+        rounds.size() == 1 ? "it does not count for any cell" : "they do not count for any cell"));
 }
 
 // "Of 3 min 20 s, timed blocks took 40 %, compiling 30 % and the rest 30 %."
 std::string time_spent_text(const Report& report) {
-  constexpr std::size_t most = 5;  // that are named
+  constexpr std::size_t max_named = 5;
   const std::vector<TimeShare> shares = time_spent(report);
   double sum = 0, named = 0;
   for (const TimeShare& share : shares) sum += share.seconds;
   if (sum < 1) return "";
   std::vector<std::string> words;
   for (const TimeShare& share : shares) {
-    if (words.size() == most || share.seconds < 0.01 * sum) break;
+    if (words.size() == max_named || share.seconds < 0.01 * sum) break;
     words.push_back(fmt::format("{} {:.0f} %", share.name, 100 * share.seconds / sum));
     named += share.seconds;
   }
@@ -72,8 +72,8 @@ std::string time_spent_text(const Report& report) {
   return fmt::format("Where {} went: {}.", duration_text(sum), fmt::join(words, ", "));
 }
 
-// "torch: compile channels_last was the fastest in one trial of lenet5 train fp32 b32; eager native takes 1.41 times as
-// long".
+// "torch: compile channels_last was the fastest in one trial of lenet5 train fp32 b32; eager native takes
+// 1.41 times as long".
 std::string best_text(const BestRecord& best) {
   const auto name = [&](const TriedRecord& tried) {
     const bool layouts = std::any_of(best.tried.begin(), best.tried.end(), [&](const TriedRecord& other) {
@@ -94,7 +94,7 @@ std::string best_text(const BestRecord& best) {
                      others.empty() ? "" : "; ", fmt::join(others, ", "));
 }
 
-// What --mode best tried, a sentence for each backend and work.
+// The trials of --mode best, one sentence for each backend and work.
 std::vector<std::string> best_texts(const nlohmann::json& run) {
   const auto found = run.find("best");
   if (found == run.end()) return {};
@@ -117,14 +117,14 @@ void add_columns(Table& table, const std::vector<const MetricRow*>& metrics) {
     table.columns.push_back({std::string(metric->heading), Align::right});
 }
 
-// One round ranks nothing.
+// One round is not enough for a rank.
 std::string rank_text(const AnalyzedCell& cell, const AnalyzedGroup& group) {
   const bool several = group.cells.size() > 1;
   if (!cell.rank || (several && group.rounds == 1)) return "";
   return fmt::format("{}{}", *cell.rank, cell.tied ? "=" : "");
 }
 
-// How many forks the numbers are of; "5 of 6" where some do not count.
+// The number of forks; "5 of 6" if some do not count.
 std::string forks_text(const CellReport& cell) {
   const auto n = static_cast<std::size_t>(std::count_if(cell.forks.begin(), cell.forks.end(), counts));
   return n == cell.forks.size() ? std::to_string(n) : fmt::format("{} of {}", n, cell.forks.size());
@@ -163,8 +163,8 @@ Table times(const Analysis& all, const AnalyzedGroup& group) {
   return without_empty_columns(std::move(table));
 }
 
-// Every other metric that has a value somewhere in the group, one row a metric would be unreadable: one
-// column each. A metric that the table of metrics does not have is called by its name.
+// A table with one column for every other metric that has a value in the group (one row per metric would be
+// unreadable). A metric that is not in the table of metrics has its name as the title.
 Table others(const Analysis& all, const AnalyzedGroup& group) {
   Table table{.title = {}, .columns = {{"backend"}, {"mode"}}, .rows = {}, .notes = {}};
   std::vector<std::string> shown;
@@ -191,7 +191,7 @@ Table others(const Analysis& all, const AnalyzedGroup& group) {
   return without_empty_columns(std::move(table));
 }
 
-// Of each program once: the plan is of the graph, whatever executes it.
+// One row per program, because the plan depends only on the graph.
 Table memory_plans(const Analysis& all) {
   Table table{.title = "Memory plans: the arena of a step, unfused and with plain layouts",
               .columns = {{"workload"}, {"task"}, {"precision"}, {"batch", Align::right}},
@@ -223,8 +223,9 @@ bool was_run(const Analysis& all, const AnalyzedGroup& group) {
 std::vector<Table> summary(const Report& report) {
   std::vector<Table> tables;
   if (is_quick(report)) {
-    tables.push_back({.title = "QUICK: shrunk to see that it works. These are no measurements, and not the "
-                               "protocol of the config; what others published is not shown beside them.",
+    tables.push_back({.title =
+                          "QUICK: a short test that everything works, not a measurement and not the protocol "
+                          "of the config; published results are not shown.",
                       .columns = {},
                       .rows = {},
                       .notes = {}});
@@ -250,7 +251,7 @@ std::vector<Table> summary(const Report& report) {
         tables.back().notes.push_back(one_line(left_out.get<std::string>(), 300) + ".");
   if (run.contains("complete") && run["complete"] == false)
     tables.back().notes.push_back(
-        "The run is not complete: assay run --resume REPORT measures what is missing.");
+        "The run is not complete; measure the missing cells with: assay run --resume REPORT");
   return tables;
 }
 
@@ -289,13 +290,13 @@ Table equivalence_table(const CellReport& cell) {
                                       ties.tipped, ties.elements));
   }
   if (const auto& settings = cell.equivalence.settings; settings && settings->loosest > 0)
-    table.notes.push_back(fmt::format("the exam can tell a gradient to {:.2g} % at worst: {}{}",
+    table.notes.push_back(fmt::format("the exam detects gradient errors above {:.2g} % at worst: {}{}",
                                       100 * settings->loosest, settings->loosest_gradient,
                                       is_loose(cell.equivalence) ? "; equal loosely" : ""));
   if (!is_of_timed_program(cell.equivalence))
     table.notes.emplace_back(
-        "the masks of the exam were fed to a second program of the network; of the timed one only what its dropouts keep "
-        "was judged");
+        "the masks of the exam were fed to a second program of the network; for the timed program only the share "
+        "that its dropouts keep was judged");
   if (table.rows.empty()) table.columns.clear();
   if (cell.status != Status::ok)
     table.notes.push_back(fmt::format("{}: {}", to_string(cell.status), one_line(cell.reason, 600)));

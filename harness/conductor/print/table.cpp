@@ -59,7 +59,7 @@ std::string format_significant(double value, int digits) {
   const int leading = static_cast<int>(std::floor(std::log10(std::abs(value))));
   const int places = std::clamp(digits - 1 - leading, 0, 12);
   std::string text = fmt::format("{:.{}f}", value, places);
-  // Rounding may have gained a digit: 9.999 -> "10.00".
+  // Rounding may have added a digit: 9.999 -> "10.00".
   if (places > 0 && std::abs(std::stod(text)) >= std::pow(10.0, leading + 1))
     text = fmt::format("{:.{}f}", value, places - 1);
   return text;
@@ -95,7 +95,7 @@ std::string format_metric(const Metric& metric) {
   std::string text = shown(*metric.value);
   if (!metric.lower || !metric.upper) return text;
   std::string lower = shown(*metric.lower), upper = shown(*metric.upper);
-  // A unit that all three share is said once: "2.05 ms [2.00, 2.10]".
+  // Prints a unit that all three share only once: "2.05 ms [2.00, 2.10]".
   const std::string unit = text.substr(text.find_first_not_of("-0123456789.") == text.npos
                                            ? text.size()
                                            : text.find_first_not_of("-0123456789."));

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <system_error>
 
-// Rights that the kernel's headers of Debian 12 do not name yet.
+// Rights that the kernel headers of Debian 12 do not define.
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
 #define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
 #endif
@@ -30,7 +30,7 @@ constexpr Rights changing_folders = LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACC
                                     LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |
                                     LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
                                     LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_REFER;
-// What a rule for a file that is no folder may allow.
+// The rights that a rule for a file (not a folder) may allow.
 constexpr Rights of_files = reading | writing_files;
 
 int version() {
@@ -39,7 +39,7 @@ int version() {
   return static_cast<int>(found);
 }
 
-// The third version of Landlock is the first that has all of them.
+// Landlock has all of these rights since version 3.
 constexpr int needed_version = 3;
 
 std::vector<fs::path> existing(const std::vector<fs::path>& folders) {
@@ -56,7 +56,7 @@ bool is_below(const fs::path& path, const fs::path& folder) {
   return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
 }
 
-// Best effort: what cannot be opened stays forbidden.
+// Best effort: a path that cannot be opened stays forbidden.
 void allow(int rules, const fs::path& path, Rights rights) {
   const Descriptor opened(::open(path.c_str(), O_PATH | O_CLOEXEC));
   if (opened.get() < 0) return;
@@ -74,7 +74,7 @@ void allow_others(int rules, const fs::path& at, const std::vector<fs::path>& ex
   if (std::ranges::none_of(except, contains)) return allow(rules, at, rights);
   std::error_code failure;
   for (const fs::directory_entry& entry : fs::directory_iterator(at, failure)) {
-    // Of a link, what it leads to has rules of its own.
+    // Skips links: the target of a link has its own rules.
     if (!entry.is_symlink(failure)) allow_others(rules, entry.path(), except, rights);
   }
 }
@@ -89,8 +89,8 @@ ConfinementRules::ConfinementRules(const Confinement& confinement) {
   handled.handled_access_fs = reading | writing_files | changing_folders;
   const Descriptor made(static_cast<int>(
       ::syscall(SYS_landlock_create_ruleset, &handled, sizeof handled.handled_access_fs, 0)));
-  rules_ =
-      Descriptor(::fcntl(made.get(), F_DUPFD_CLOEXEC, 10));  // above those that a child's own are moved to
+  // Above the descriptors that a child moves its own to.
+  rules_ = Descriptor(::fcntl(made.get(), F_DUPFD_CLOEXEC, 10));
   if (rules_.get() < 0) throw std::system_error(errno, std::generic_category(), "[worker] landlock");
   allow_others(rules_.get(), "/", existing(confinement.unreadable), reading);
   allow_others(rules_.get(), "/", existing(confinement.unwritable), writing_files | changing_folders);

@@ -1,4 +1,5 @@
-// Which files a worker can reach, enforced by the kernel (Landlock): what a worker is judged by is out of its reach.
+// Restricts the files of a worker with the kernel's Landlock, so that it cannot reach the files that it is
+// judged by.
 #pragma once
 
 #include <filesystem>
@@ -8,11 +9,11 @@
 
 namespace assay {
 
-// A worker may read and change whatever its user may, except what is below these folders.
+// A worker may read and change everything that its user may, except below these folders.
 struct Confinement {
-  std::vector<std::filesystem::path> unreadable;  // it cannot open a file below
-  std::vector<std::filesystem::path> unwritable;  // it cannot make, change or remove anything below
-  std::vector<std::filesystem::path> own;         // all is allowed below, even within the others
+  std::vector<std::filesystem::path> unreadable;  // it cannot open a file below these
+  std::vector<std::filesystem::path> unwritable;  // it cannot create, change or remove anything below these
+  std::vector<std::filesystem::path> own;  // everything is allowed below these, even within the other folders
 
   bool empty() const { return unreadable.empty() && unwritable.empty(); }
 };
@@ -20,14 +21,15 @@ struct Confinement {
 // Whether this kernel can confine a process.
 bool can_confine();
 
-// Rules made by the parent and taken on by its child. New entries cannot be made in a folder that contains one that is
-// unwritable: what is allowed for a folder is allowed for everything below it.
+// Rules that the parent makes and its child enters. No entry can be created in a folder that contains an
+// unwritable folder, because a right on a folder applies to everything below it.
 class ConfinementRules {
  public:
-  // Folders that do not exist are left out. Without Landlock, or with nothing to confine, there are no rules.
+  // Skips folders that do not exist. There are no rules without Landlock or with an empty confinement.
   explicit ConfinementRules(const Confinement& confinement);
 
-  // Confines this process and its children for good; async-signal-safe. False with errno set where the kernel refuses.
+  // Confines this process and its children permanently; async-signal-safe. False with errno set if the kernel
+  // refuses.
   bool enter() const;
 
  private:

@@ -61,7 +61,7 @@ ReasonCode code_of(protocol::ErrorKind kind) {
   return ReasonCode::worker_failed;
 }
 
-// Two neighbours: counters and clocks as they are at the end, shares in the middle, sizes at most.
+// Merges two neighbors: counters and clocks of the second, mean of shares, maximum of sizes.
 GpuReading merged(const GpuReading& first, const GpuReading& second) {
   GpuReading both = second;
   if (first.utilisation && second.utilisation)
@@ -77,8 +77,8 @@ GpuReading merged(const GpuReading& first, const GpuReading& second) {
   return both;
 }
 
-// A long run keeps its span and loses resolution: two neighbours become one.
-constexpr std::size_t most_samples = 512;
+// A long run loses resolution: two neighbors become one.
+constexpr std::size_t max_samples = 512;
 void halve(std::vector<MachineSample>& samples) {
   for (std::size_t i = 0; 2 * i + 1 < samples.size(); ++i) {
     MachineSample both = samples[2 * i + 1];
@@ -126,7 +126,7 @@ class Worker::Conversation {
   }
 
  private:
-  // Keeps what the worker said of itself and drops the rest of the conversation before.
+  // Keeps the worker's messages about itself and drops the rest of the earlier conversation.
   void forget() {
     ConversationResult next;
     next.hello = std::move(result_.hello);
@@ -137,16 +137,16 @@ class Worker::Conversation {
   void signal_group(int signal) { ::kill(-worker_.pid(), signal); }
 
   void hello() {
-    const Event event = wait("hello", "before it said hello");
+    const Event event = wait("hello", "before its hello");
     const auto& hello = std::get<protocol::Hello>(event);
     if (hello.protocol != protocol::version) {
       fail(ReasonCode::protocol_version,
-           fmt::format("the worker speaks protocol {}, this program speaks {}: update the one that is older",
+           fmt::format("the worker uses protocol version {}, and this program uses {}; update the older one",
                        hello.protocol, protocol::version));
     }
     if (hello.backend != plan_.backend) {
       fail(ReasonCode::protocol_broken,
-           fmt::format("the worker says that it is '{}', its backend.json says '{}'", hello.backend,
+           fmt::format("the worker reports the backend '{}', but its backend.json has '{}'", hello.backend,
                        plan_.backend));
     }
     result_.hello = hello;
@@ -167,14 +167,14 @@ class Worker::Conversation {
     if (auto* compiled = std::get_if<protocol::Compiled>(&event)) {
       if (!(compiled->seconds >= 0 && std::isfinite(compiled->seconds))) {
         fail(ReasonCode::protocol_broken,
-             fmt::format("the worker says that compiling took {} s", compiled->seconds));
+             fmt::format("the worker reports an impossible compile time: {} s", compiled->seconds));
       }
       result_.compiled = std::move(*compiled);
     }
     if (auto* ran = std::get_if<protocol::Ran>(&event)) result_.ran = std::move(*ran);
   }
 
-  // A look at both ends, so that counters are known over all of the steps.
+  // Samples at both ends, so that the counters cover all steps.
   void begin_steps() {
     keep_samples_ = true;
     gpu_phase_ = GpuPhase::steps;
@@ -196,7 +196,7 @@ class Worker::Conversation {
       sample->gpu = reading;
       result_.samples.push_back(std::move(*sample));
     }
-    if (result_.samples.size() >= most_samples) {
+    if (result_.samples.size() >= max_samples) {
       halve(result_.samples);
       sample_seconds_ *= 2;
     }
@@ -206,16 +206,16 @@ class Worker::Conversation {
   void send(const protocol::Command& command) {
     switch (worker_.channel().write_line(protocol::write(command), Clock::now() + std::chrono::seconds(10))) {
       case protocol::Writing::done:
-      case protocol::Writing::closed:  // it died: reading says of what
+      case protocol::Writing::closed:  // it died: reading from it gives the reason
         return;
       case protocol::Writing::timed_out:
         fail(ReasonCode::commands_not_read,
-             fmt::format("the worker does not read its commands: {} found the pipe full",
+             fmt::format("the worker does not read its commands: the pipe was full at the command {}",
                          to_string(command.verb)));
     }
   }
 
-  // All is said: what goes wrong from here on costs nothing but a kill.
+  // All commands are answered: a failure from here on only needs a kill.
   void quit() {
     const Clock::time_point begin = Clock::now();
     worker_.channel().write_line(protocol::write(protocol::Command{Verb::quit}),
@@ -236,18 +236,18 @@ class Worker::Conversation {
       switch (line.reading) {
         case Reading::line: {
           Event event = parse(line.text);
-          if (const auto* error = std::get_if<protocol::Error>(&event)) refused(*error);
+          if (const auto* error = std::get_if<protocol::Error>(&event)) report_error(*error);
           if (const auto* progress = std::get_if<protocol::Progress>(&event)) {
             if (watch_.progress) watch_.progress(*progress);
-            refuse_late(deadline, doing);  // a flood of progress is no answer
+            reject_late(deadline, doing);  // progress messages do not extend the deadline
             break;
           }
           if (protocol::name_of(event) == expected) return event;
-          fail(ReasonCode::protocol_broken, fmt::format("the worker answered '{}' where '{}' was due",
-                                                        protocol::name_of(event), expected));
+          fail(ReasonCode::protocol_broken,
+               fmt::format("the worker answered '{}' instead of '{}'", protocol::name_of(event), expected));
         }
         case Reading::pending:
-          refuse_late(deadline, doing);
+          reject_late(deadline, doing);
           sleep_until(deadline);
           break;
         case Reading::end:
@@ -255,17 +255,17 @@ class Worker::Conversation {
           gone(doing, line);
         case Reading::too_long:
           fail(ReasonCode::protocol_broken,
-               fmt::format("the worker sent more than {} bytes without a newline, beginning with: {}",
+               fmt::format("the worker sent more than {} bytes without a newline; they begin with: {}",
                            protocol::max_line_bytes, quoted(line.text)));
       }
     }
   }
 
-  void refuse_late(Clock::time_point deadline, const std::string& doing) const {
+  void reject_late(Clock::time_point deadline, const std::string& doing) const {
     if (Clock::now() < deadline) return;
     if (plan_.deadline && deadline == *plan_.deadline) {
       fail(ReasonCode::quick_time_spent,
-           fmt::format("the time that --quick gives its backend was spent {}", doing));
+           fmt::format("the time that --quick allows for the backend ended {}", doing));
     }
     fail(ReasonCode::time_limit,
          fmt::format("no answer {} within {:g} s (--time-limit)", doing, plan_.phase_seconds));
@@ -279,7 +279,7 @@ class Worker::Conversation {
     }
   }
 
-  [[noreturn]] void refused(const protocol::Error& error) {
+  [[noreturn]] void report_error(const protocol::Error& error) {
     const ReasonCode code = code_of(error.kind);
     std::string reason = error.reason.empty() ? "the worker gave no reason" : error.reason;
     if (code == ReasonCode::worker_out_of_memory && gpu_) {
@@ -293,7 +293,8 @@ class Worker::Conversation {
     fail(code, reason);
   }
 
-  // It closed the channel. Mostly it is dead or dying; if it lives on without a channel it is of no use.
+  // The worker closed the channel. Usually it is dead or dying; if it still runs, it is useless without a
+  // channel.
   [[noreturn]] void gone(const std::string& doing, const protocol::Line& line) {
     const auto patience = Clock::now() + std::chrono::seconds(2);
     std::optional<WorkerExit> exit;
@@ -303,15 +304,15 @@ class Worker::Conversation {
       worker_.log().drain();
     }
     const std::string half = line.reading == Reading::truncated
-                                 ? fmt::format(", half way through the line {}", quoted(line.text))
+                                 ? fmt::format(", in the middle of the line {}", quoted(line.text))
                                  : "";
     if (!exit)
       fail(ReasonCode::protocol_broken,
-           fmt::format("the worker closed its channel {}{} and lived on", doing, half));
+           fmt::format("the worker closed its channel {}{}, but still runs", doing, half));
     throw Ended{explain_death(*exit, doing + half, worker_.log().tail(), oom_kills() > oom_kills_before_)};
   }
 
-  // Until something may have happened: an event, a line of log, a signal, the time of a sample, the deadline.
+  // Waits for an event, a line of the log, a signal, the time of a sample or the deadline.
   void sleep_until(Clock::time_point deadline) {
     const bool sampling = plan_.sample_seconds > 0;
     if (sampling && Clock::now() >= next_sample_) sample();
@@ -365,7 +366,7 @@ ConversationResult Worker::converse(const std::vector<protocol::Command>& comman
         error.code() == std::errc::no_such_file_or_directory || error.code() == std::errc::permission_denied;
     if (missing)
       end_with(result, ReasonCode::worker_not_started,
-               fmt::format("its worker cannot be started: {}", error.what()));
+               fmt::format("cannot start the worker: {}", error.what()));
     else
       end_with(result, ReasonCode::files, error.what());
     return result;

@@ -1,4 +1,4 @@
-// Talks with a worker: says commands, waits for their events, and turns all that can go wrong into a status.
+// Talks with a worker: sends commands, waits for their events, and turns every failure into a status.
 #pragma once
 
 #include <chrono>
@@ -20,16 +20,17 @@ namespace assay {
 
 struct ConversationPlan {
   WorkerStart worker;
-  std::string backend;                      // who must answer
-  std::vector<protocol::Command> commands;  // in order; quit comes by itself
-  double phase_seconds = 600;               // for hello and each command
-  // When all of it must be over, whatever the phases may take; afterwards it is `interrupted`.
+  std::string backend;                      // the backend that must answer
+  std::vector<protocol::Command> commands;  // in order; without quit, which is added
+  double phase_seconds = 600;               // maximum for hello and for each command
+  // Latest end of the conversation, in addition to the limits of the phases; after it the result is
+  // `interrupted`.
   std::optional<std::chrono::steady_clock::time_point> deadline{};
   double sample_seconds = 0.25;          // between samples of the worker while it runs; 0: none
-  std::optional<CudaVisibility> cuda{};  // samples the GPU that this makes the worker's first; absent: none
+  std::optional<CudaVisibility> cuda{};  // chooses the worker's first GPU, to sample it; absent: none
 };
 
-// Called from the conversation; may be empty.
+// Callbacks of the conversation; may be empty.
 struct ConversationWatch {
   std::function<void(const protocol::Progress&)> progress;
   std::function<void(protocol::Verb)> phase;
@@ -40,22 +41,22 @@ struct ConversationResult {
   Status status = Status::failed;
   std::string reason;                                  // empty when ok
   ReasonCode reason_code = ReasonCode::worker_failed;  // absent when ok
-  // The command that was not answered; absent: before the first, or ok.
+  // The command that was not answered; absent if it failed before the first one, or is ok.
   std::optional<protocol::Verb> failed_at;
   std::string log_tail;
   std::optional<protocol::Hello> hello;
   std::optional<protocol::Compiled> compiled;
   std::optional<protocol::Ran> ran;
-  std::vector<MachineSample> samples;                  // during `run` alone
-  std::optional<GpuUse> gpu;                           // where the plan asks for it
-  double start_seconds = 0, quit_seconds = 0;          // from its start to its hello; of quitting
-  std::map<protocol::Verb, double> command_seconds{};  // what each command took
-  // From the command `run` to its answer, by this process's clock.
+  std::vector<MachineSample> samples;                  // only during `run`
+  std::optional<GpuUse> gpu;                           // if the plan requests it
+  double start_seconds = 0, quit_seconds = 0;          // from the start to the hello; of quitting
+  std::map<protocol::Verb, double> command_seconds{};  // duration of each command
+  // From the command `run` to its answer, on this process's clock.
   std::optional<std::pair<std::chrono::steady_clock::time_point, std::chrono::steady_clock::time_point>>
       ran_between{};
   std::optional<int> strayed_to{};  // during `run`: see WorkerSampler::processor_outside()
-  WorkerExit exit;                  // of a worker that has ended
-  // exit.peak_rss, or the largest sum over the worker and the processes below it in a sample of any phase.
+  WorkerExit exit;                  // if the worker has ended
+  // exit.peak_rss, or the largest sum over the worker and its descendants in a sample of any phase.
   std::int64_t peak_rss = 0;
 
   bool ok() const { return status == Status::ok; }
@@ -63,18 +64,18 @@ struct ConversationResult {
 
 enum class Afterwards { quit, stop, stay };
 
-// A worker that may be talked with more than once. It is gone, with its process group, when this is.
+// A worker for one or more conversations. The destructor ends it and its process group.
 class Worker {
  public:
-  // Starts nothing yet.
+  // Does not start the worker.
   Worker(const ConversationPlan& plan, const ConversationWatch& watch);
   ~Worker();
   Worker(Worker&&) noexcept;
   Worker& operator=(Worker&&) noexcept;
 
-  // Says the commands, and before the first of all waits for hello. Afterwards the worker quits, stops (SIGSTOP) until
-  // it is talked with again, or stays as it is; after a failure it is gone. What it said in hello and when it compiled stays in every
-  // result. Never throws for what a worker does. Waits in poll().
+  // Sends the commands; waits for hello before the first command of all. Then the worker quits, stops
+  // (SIGSTOP) until the next conversation, or stays as it is; after a failure it is ended. Every result has
+  // the worker's hello and its answer to compile. Never throws because of a worker. Waits in poll().
   ConversationResult converse(const std::vector<protocol::Command>& commands, Afterwards afterwards,
                               std::optional<std::chrono::steady_clock::time_point> deadline);
 
@@ -85,7 +86,7 @@ class Worker {
   std::unique_ptr<Conversation> conversation_;
 };
 
-// With a worker of its own: the plan's commands, then quit.
+// Talks with a new worker: the plan's commands, then quit.
 ConversationResult converse(const ConversationPlan& plan, const ConversationWatch& watch = {});
 
 }  // namespace assay

@@ -42,7 +42,7 @@ Interrupts::Interrupts() {
   sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < watched.size(); ++i) {
     ::sigaction(watched[i], nullptr, &previous_actions[i]);
-    // nohup, and trap '' in a shell, ask that it be ignored.
+    // Keeps signals ignored that nohup, or trap '' in a shell, set to be ignored.
     if (previous_actions[i].sa_handler != SIG_IGN) ::sigaction(watched[i], &action, nullptr);
   }
 }

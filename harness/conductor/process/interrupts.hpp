@@ -1,10 +1,10 @@
-// Ctrl-C and SIGTERM as something to poll for, so that the report is finished before the program ends.
+// Makes Ctrl-C and SIGTERM pollable, so that the report is finished before the program ends.
 #pragma once
 
 namespace assay {
 
-// While one lives, SIGINT, SIGTERM and SIGHUP are remembered instead of ending the program; a third SIGINT
-// ends it at once. One that was ignored before stays ignored. At most one at a time.
+// While an object exists, SIGINT, SIGTERM and SIGHUP are remembered and do not end the program; a third
+// SIGINT ends it at once. A signal that was ignored before stays ignored. At most one object at a time.
 class Interrupts {
  public:
   Interrupts();
@@ -14,7 +14,7 @@ class Interrupts {
 
   // Readable once a signal has come; never read from it.
   int descriptor() const;
-  // The number of the first signal; 0 while none has come.
+  // The number of the first signal; 0 before the first.
   int signal() const;
 };
 

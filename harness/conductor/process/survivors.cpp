@@ -27,8 +27,8 @@ namespace assay {
 namespace {
 
 std::mutex mutex;
-std::map<pid_t, std::string> workers;  // that live, with their folders
-int told = -1;                         // the watchdog's pipe; -1: there is no guard
+std::map<pid_t, std::string> workers;  // running workers with their folders
+int watchdog = -1;                     // write end of the watchdog's pipe; -1 without a guard
 
 bool is_of(pid_t process, std::string_view folder) {
   std::ifstream file(fmt::format("/proc/{}/environ", process));
@@ -56,7 +56,7 @@ std::vector<pid_t> all_processes() {
   return found;
 }
 
-// The watchdog: lines "+<worker> <folder>" and "-<worker>" until the program is gone.
+// The watchdog: reads lines "+<worker> <folder>" and "-<worker>" until the program ends.
 [[noreturn]] void watch(int lines) {
   ::setsid();
   ::prctl(PR_SET_NAME, "assay-watchdog");
@@ -83,7 +83,7 @@ std::vector<pid_t> all_processes() {
     }
   }
   for (const auto& [worker, folder] : left) ::kill(-worker, SIGKILL);
-  // Twice: what was just being started shows up in the second list.
+  // Twice: a process that was just being started is in the second list.
   for (int pass = 0; pass < 2 && !left.empty(); ++pass)
     for (const pid_t process : all_processes())
       for (const auto& [worker, folder] : left)
@@ -91,12 +91,12 @@ std::vector<pid_t> all_processes() {
   ::_exit(0);
 }
 
-void tell(const std::string& line) {
-  if (told >= 0) [[maybe_unused]]
-    const ssize_t ignored = ::write(told, line.data(), line.size());
+void notify_watchdog(const std::string& line) {
+  if (watchdog >= 0) [[maybe_unused]]
+    const ssize_t ignored = ::write(watchdog, line.data(), line.size());
 }
 
-// Kills and reaps the children of this program that are left over; whether there were any.
+// Kills and reaps the leftover children of this program; returns whether there were any.
 bool kill_orphans(const std::string& folder) {
   std::vector<pid_t> children;
   add_children("self", children);
@@ -117,7 +117,7 @@ SurvivorGuard::SurvivorGuard() {
   if (::pipe2(ends, O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "[watchdog] pipe2");
   const std::lock_guard lock(mutex);
-  // By a child that ends at once: the watchdog is no child of this program, whose children are workers.
+  // Forks twice, so that the watchdog is not a child of this program: its children are workers.
   const pid_t between = ::fork();
   if (between < 0) {
     const int error = errno;
@@ -132,25 +132,25 @@ SurvivorGuard::SurvivorGuard() {
   while (::waitpid(between, nullptr, 0) < 0 && errno == EINTR) {
   }
   ::close(ends[0]);
-  told = ends[1];
+  watchdog = ends[1];
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
 SurvivorGuard::~SurvivorGuard() {
   const std::lock_guard lock(mutex);
   ::prctl(PR_SET_CHILD_SUBREAPER, 0);
-  ::close(told);  // the watchdog ends
-  told = -1;
+  ::close(watchdog);  // the watchdog ends
+  watchdog = -1;
 }
 
 pid_t fork_worker(const std::filesystem::path& folder) {
-  // Under the lock, so that nobody takes a worker that is just being started for an orphan.
+  // Under the lock, so that a worker that is just being started is not mistaken for an orphan.
   const std::string kept = folder.string();
   const std::lock_guard lock(mutex);
   const pid_t worker = ::fork();
   if (worker > 0) {
     workers[worker] = kept;
-    tell(fmt::format("+{} {}\n", worker, kept));
+    notify_watchdog(fmt::format("+{} {}\n", worker, kept));
   }
   return worker;
 }
@@ -162,11 +162,11 @@ void end_survivors(pid_t worker) {
   if (found == workers.end()) return;
   const std::string folder = found->second;
   workers.erase(found);
-  // The children of a killed orphan become ours.
-  constexpr int most_generations = 64;
-  for (int i = 0; told >= 0 && i < most_generations && kill_orphans(folder); ++i) {
+  // The children of a killed orphan become children of this process.
+  constexpr int max_generations = 64;
+  for (int i = 0; watchdog >= 0 && i < max_generations && kill_orphans(folder); ++i) {
   }
-  tell(fmt::format("-{}\n", worker));
+  notify_watchdog(fmt::format("-{}\n", worker));
 }
 
 }  // namespace assay

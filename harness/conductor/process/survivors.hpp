@@ -1,4 +1,4 @@
-// Nothing that a worker started outlives it, and no worker outlives this program, however either ends.
+// Ensures that no process outlives the worker that started it, and no worker outlives this program.
 #pragma once
 
 #include <sys/types.h>
@@ -7,9 +7,10 @@
 
 namespace assay {
 
-// While one lives, what a worker leaves behind becomes a child of this program (PR_SET_CHILD_SUBREAPER), also what began a
-// session of its own, and is killed when the worker has ended. A watchdog process waits for the end of this program, and
-// kills what is left of its workers then. At most one at a time. Construct before there are threads.
+// While an object exists, the processes that a worker leaves behind become children of this program
+// (PR_SET_CHILD_SUBREAPER), even those in their own session, and are killed when the worker has ended. A
+// watchdog process waits for the end of this program and then kills its remaining workers. At most one object
+// at a time. Construct it before there are threads.
 class SurvivorGuard {
  public:
   SurvivorGuard();
@@ -18,15 +19,15 @@ class SurvivorGuard {
   SurvivorGuard& operator=(const SurvivorGuard&) = delete;
 };
 
-// The variable by which a process is known to belong to a worker; its value is the cell folder.
+// The environment variable that marks a process as part of a worker; its value is the cell folder.
 inline constexpr const char* folder_variable = "ASSAY_FOLDER";
 
-// fork(), of what will be a worker with that folder in `folder_variable`. Any thread.
+// fork() for a worker that will have `folder` in `folder_variable`. Any thread.
 pid_t fork_worker(const std::filesystem::path& folder);
 
-// A worker, which led a process group of its own, has ended: kills what it left behind. That is its group, and while a
-// guard lives also children of this program that have its folder in their environment, or that belong to nobody while no
-// other worker lives. Any thread.
+// Call it when a worker, which led its own process group, has ended: kills the group. While a guard exists,
+// also kills the children of this program that have the worker's folder in their environment, or that belong
+// to no worker while no other worker runs. Any thread.
 void end_survivors(pid_t worker);
 
 }  // namespace assay

@@ -13,7 +13,7 @@
 namespace assay {
 namespace {
 
-// A full disk must not end the run: the tail is in memory anyway.
+// Ignores errors: a full disk must not end the run, and the tail is in memory.
 void write_what_fits(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(file, text.data(), text.size());
@@ -23,7 +23,7 @@ void write_what_fits(int file, std::string_view text) {
   }
 }
 
-// Replaces what is neither printable ASCII, newline, tab nor part of a well-formed UTF-8 sequence.
+// Replaces every byte except printable ASCII, newline, tab and well-formed UTF-8 sequences.
 std::string readable(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size();) {
@@ -36,7 +36,7 @@ std::string readable(std::string_view text) {
                 (length > 1 || lead >= 0x20 || lead == '\n' || lead == '\t');
     for (std::size_t k = 1; good && k < length; ++k)
       good = (static_cast<unsigned char>(text[i + k]) & 0xC0) == 0x80;
-    if (good && length == 3) {  // no overlong form, no surrogate
+    if (good && length == 3) {  // excludes overlong forms and surrogates
       const auto second = static_cast<unsigned char>(text[i + 1]);
       good = !(lead == 0xE0 && second < 0xA0) && !(lead == 0xED && second >= 0xA0);
     }

@@ -1,4 +1,5 @@
-// stdout and stderr of a worker: drained so that it never blocks, bounded so that a flood fills no disk.
+// stdout and stderr of a worker: drained so that the worker never blocks, bounded so that it does not fill
+// the disk.
 #pragma once
 
 #include <cstddef>
@@ -8,23 +9,23 @@
 
 namespace assay {
 
-// Owns the descriptor. The file gets the first `head_bytes`; of what comes after the last `tail_bytes` are
-// appended at the end.
+// Owns the descriptor. The file gets the first `head_bytes`; the last `tail_bytes` of the rest are appended
+// at the end.
 class WorkerLog {
  public:
   static constexpr std::size_t head_bytes = std::size_t{1} << 20;
   static constexpr std::size_t tail_bytes = std::size_t{1} << 16;
 
-  // Throws std::system_error when the file cannot be made.
+  // Throws std::system_error if the file cannot be created.
   WorkerLog(int descriptor, const std::filesystem::path& file);
   ~WorkerLog();
   WorkerLog(const WorkerLog&) = delete;
   WorkerLog& operator=(const WorkerLog&) = delete;
 
   int descriptor() const { return descriptor_; }  // to poll; -1 after its end
-  // Reads what is there now, a bounded amount, without waiting.
+  // Reads a bounded amount of the available data, without waiting.
   void drain();
-  // Writes the kept end behind the head. Call once, when the worker is gone.
+  // Appends the tail to the file. Call it once, after the worker has ended.
   void finish();
 
   // The last lines, at most `bytes` of them, as UTF-8.

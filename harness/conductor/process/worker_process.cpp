@@ -35,7 +35,7 @@ Pipe make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), "[worker] pipe2");
-  // Above those that the child's own are moved to.
+  // Above the descriptors that the child moves its own to.
   Descriptor high[2];
   for (int i = 0; i < 2; ++i) {
     high[i] = Descriptor(::fcntl(ends[i], F_DUPFD_CLOEXEC, 10));
@@ -63,7 +63,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return result;
 }
 
-// What the child needs, made before fork(): between fork and exec only async-signal-safe calls are allowed.
+// Data for the child, made before fork(): between fork and exec only async-signal-safe calls are allowed.
 struct ChildPlan {
   char* const* arguments;
   char* const* environment;
@@ -94,7 +94,7 @@ struct ChildPlan {
       ::dup2(plan.commands, 3) < 0 || ::dup2(plan.events, 4) < 0 || ::chdir(plan.folder) < 0) {
     fail();
   }
-  // Whatever else is open, here or in who called us: a lock held by a worker that hangs would outlive us.
+  // Closes all other descriptors, also inherited ones: a hanging worker would keep their locks after our end.
   ::close_range(5, ~0U, CLOSE_RANGE_CLOEXEC);
   if (plan.cores) ::sched_setaffinity(0, sizeof *plan.cores, plan.cores);
   if (!plan.rules.enter()) fail();
@@ -155,7 +155,7 @@ WorkerProcess::WorkerProcess(const WorkerStart& start) {
   pid_ = fork_worker(start.cell_folder);
   if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "[worker] fork");
   if (pid_ == 0) run_child(plan);
-  ::setpgid(pid_, pid_);  // whoever of the two comes first
+  ::setpgid(pid_, pid_);  // parent and child both call it, because either may run first
   commands.read.reset();
   events.write.reset();
   log.write.reset();
@@ -214,7 +214,7 @@ WorkerExit WorkerProcess::wait_or_kill(std::chrono::milliseconds patience) {
 
 namespace {
 
-// What the usual allocators print when they have no more.
+// Texts that common allocators print when memory runs out.
 constexpr std::string_view exhaustion[] = {"std::bad_alloc",        "MemoryError", "out of memory",
                                            "Out of memory",         "OutOfMemory", "RESOURCE_EXHAUSTED",
                                            "Cannot allocate memory"};
@@ -226,7 +226,7 @@ bool speaks_of_exhaustion(std::string_view log) {
   return false;
 }
 
-// The last line with something on it: most runtimes put the cause there.
+// The last line that is not blank: most runtimes print the cause there.
 std::string last_line(std::string_view log) {
   while (!log.empty() && (log.back() == '\n' || log.back() == ' ')) log.remove_suffix(1);
   const std::size_t newline = log.rfind('\n');
@@ -250,9 +250,10 @@ WorkerEnding explain_death(const WorkerExit& exit, std::string_view doing, std::
                            bool oom_struck) {
   const std::string what = fmt::format("the worker {} {}", to_string(exit), doing);
   const std::string said = last_line(log);
-  const std::string quote = said.empty() ? "" : fmt::format("; its last words: {}", said);
+  const std::string quote = said.empty() ? "" : fmt::format("; last line of its log: {}", said);
   if (exit.signal == SIGKILL && oom_struck) {
-    return {ReasonCode::killed_out_of_memory, what + "; the kernel's out-of-memory killer struck meanwhile"};
+    return {ReasonCode::killed_out_of_memory,
+            what + "; the kernel's out-of-memory killer was active at that time"};
   }
   if ((exit.signal == SIGABRT || exit.code != 0) && speaks_of_exhaustion(log)) {
     return {ReasonCode::worker_out_of_memory, what + quote};

@@ -1,5 +1,5 @@
-// One worker as a child process: started with its descriptors, bounded, watched and ended for sure. Why a worker
-// ended too early, from what it left behind.
+// One worker as a child process: starts it with its descriptors, limits it, watches it and always ends it.
+// Explains why a worker ended too early.
 #pragma once
 
 #include <sys/types.h>
@@ -25,26 +25,27 @@ struct WorkerStart {
   std::vector<std::string> command;   // program and arguments; the cell folder becomes the last one
   std::filesystem::path cell_folder;  // its working directory; its log goes to <cell_folder>/log
   std::vector<int> cores;             // affinity; empty: inherited
-  std::map<std::string, std::string> environment;  // over that of the conductor
+  std::map<std::string, std::string> environment;  // overrides that of the conductor
   Confinement confinement{};
 };
 
-// How a process ended and what it used, itself and the children it waited for.
+// How a process ended, and its resource use including the children it waited for.
 struct WorkerExit {
   int code = 0;
-  int signal = 0;             // not 0: it died of this
+  int signal = 0;             // not 0: the signal that killed it
   std::int64_t peak_rss = 0;  // bytes
   double cpu_seconds = 0;
 };
 // "exited with code 3", "died of SIGSEGV (Segmentation fault)"
 std::string to_string(const WorkerExit& exit);
 
-// The worker leads a process group of its own, gets SIGKILL when the conductor dies, leaves no core file, and
-// is gone, with its group, when this object is. Construct and use from one thread, the one that lives as long
-// as the worker.
+// The worker leads its own process group, gets SIGKILL if the conductor dies, and leaves no core file. The
+// destructor ends it and its group. Construct and use it from one thread, which must live as long as the
+// worker.
 class WorkerProcess {
  public:
-  // Throws std::system_error when it cannot be started; code ENOENT or EACCES: the program is not there.
+  // Throws std::system_error if it cannot be started; code ENOENT or EACCES: the program is missing or not
+  // executable.
   explicit WorkerProcess(const WorkerStart& start);
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;
@@ -54,10 +55,10 @@ class WorkerProcess {
   protocol::Channel& channel() { return *channel_; }
   WorkerLog& log() { return *log_; }
 
-  // Without waiting; nothing while it runs. The same answer ever after.
+  // Does not wait; nullopt while the worker runs. The result does not change afterwards.
   std::optional<WorkerExit> ended();
-  // Waits until it has ended by itself, keeping its log drained; SIGTERM to the group at the end of
-  // `patience`, SIGKILL a second later.
+  // Waits until it has ended by itself, and drains its log. Sends SIGTERM to the group after `patience`, and
+  // SIGKILL a second later.
   WorkerExit wait_or_kill(std::chrono::milliseconds patience);
 
  private:
@@ -67,17 +68,17 @@ class WorkerProcess {
   std::optional<WorkerExit> exit_;
 };
 
-// How a conversation with a worker ended before its time.
+// Why a conversation with a worker ended too early.
 struct WorkerEnding {
   ReasonCode code = ReasonCode::worker_exited;
   std::string reason;
 };
 
-// How often the kernel's out-of-memory killer has struck since boot; 0 where it cannot be read.
+// Number of kills by the kernel's out-of-memory killer since boot; 0 if it cannot be read.
 std::int64_t oom_kills();
 
-// `doing`: "before hello", "during compile". `log`: the end of what it printed. `oom_struck`: the killer
-// struck meanwhile.
+// `doing`: "before hello", "during compile". `log`: the end of its output. `oom_struck`: the out-of-memory
+// killer was active at that time.
 WorkerEnding explain_death(const WorkerExit& exit, std::string_view doing, std::string_view log,
                            bool oom_struck);
 

@@ -20,9 +20,9 @@
 namespace assay {
 namespace {
 
-// The kernel counts CPU time in ticks, mostly of 10 ms: a rate over less than some of them is noise, and the
-// one before stands.
-constexpr std::int64_t least_rate_ns = 50'000'000;
+// The kernel counts CPU time in ticks, usually of 10 ms. A rate over only a few ticks is noise, so the
+// previous rate is kept.
+constexpr std::int64_t min_rate_ns = 50'000'000;
 
 std::string read_small(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -42,7 +42,7 @@ struct Usage {
 
 std::optional<Usage> usage_of(const std::string& folder) {
   const std::string stat = read_small(folder + "/stat");
-  // The command may hold spaces and parentheses: fields are counted from behind it.
+  // The command may contain spaces and parentheses: count the fields after it.
   const std::size_t command_end = stat.rfind(')');
   if (command_end == std::string::npos) return std::nullopt;
   unsigned long user = 0, system = 0;
@@ -69,7 +69,7 @@ std::optional<MachineSample> WorkerSampler::sample(pid_t process) {
     const std::string number = std::to_string(processes_[i]);
     const auto usage = usage_of("/proc/" + number);
     if (!usage && i == 0) return std::nullopt;
-    if (!usage) continue;  // it ended while we looked
+    if (!usage) continue;  // it ended in the meantime
     cpu_ns += usage->cpu_ns;
     sample.worker_rss += usage->resident;
     ++sample.processes;
@@ -80,8 +80,8 @@ std::optional<MachineSample> WorkerSampler::sample(pid_t process) {
   const std::string frequency = read_small("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq");
   sample.frequency_hz = 1000.0 * std::strtod(frequency.c_str(), nullptr);
   const bool first = last_time_ns_ == 0;
-  if (first || sample.time_ns - last_time_ns_ >= least_rate_ns) {
-    // A child that nobody waits for takes its time with it: the sum may fall, the rate may not.
+  if (first || sample.time_ns - last_time_ns_ >= min_rate_ns) {
+    // The time of a child that nobody waits for is lost: the sum may fall, but the rate must not be negative.
     if (!first)
       last_rate_ = static_cast<double>(std::max<std::int64_t>(0, cpu_ns - last_cpu_ns_)) /
                    static_cast<double>(sample.time_ns - last_time_ns_);

@@ -1,4 +1,4 @@
-// What a worker uses of the machine, seen from outside at a low rate.
+// Samples a worker's use of the machine from outside, at a low rate.
 #pragma once
 
 #include <sys/types.h>
@@ -12,21 +12,21 @@
 
 namespace assay {
 
-// Follows one process with all its threads and the processes below it, found by the lists of children in
-// /proc: some ten microseconds a thread and sample. CPU time is that of every live process of the tree and of
-// the children it has waited for. Resident bytes are summed over the live processes: pages that they share
-// count in each. A process whose parent died is nobody's child and is not seen.
+// Follows one process with all its threads and descendants, using the lists of children in /proc; takes some
+// ten microseconds per thread and sample. CPU time: the sum over the live processes of the tree and the
+// children they have waited for. Resident bytes: the sum over the live processes; shared pages count in each.
+// Does not see a process whose parent died.
 class WorkerSampler {
  public:
-  // Nothing the first time (a rate needs two looks) and when the process is gone.
+  // nullopt the first time (a rate needs two samples) and if the process has ended.
   std::optional<MachineSample> sample(pid_t process);
 
-  // Those of the last look, the worker's own first; empty before.
+  // The processes of the last sample, the worker first; empty before the first sample.
   std::span<const pid_t> processes() const { return processes_; }
-  // A processor on which a thread of those processes may run although it is none of `cores`; nothing where there is
-  // none, or `cores` is empty.
+  // A processor outside `cores` on which a thread of those processes may run; nullopt if there is none or
+  // `cores` is empty.
   std::optional<int> processor_outside(std::span<const int> cores) const;
-  // The largest sum of resident bytes seen so far, also by a first look; 0 before.
+  // The largest sum of resident bytes up to now, including the first sample; 0 before.
   std::int64_t peak_rss() const { return peak_rss_; }
 
  private:

@@ -24,10 +24,10 @@ namespace fs = std::filesystem;
 
 bool is_searched(const Axis& axis) { return axis.name() == "mode" || axis.name() == "layout"; }
 
-// What candidates have in common.
+// The part of the id that all candidates of a work share.
 std::string work_id(const Axes& axes) { return cell_id_without(axes, is_searched); }
 
-// Of the fastest fork that others did not disturb; of the fastest at all where they disturbed each.
+// The step time of the fastest undisturbed fork; of the fastest fork if all were disturbed.
 std::optional<double> step_of(const CellReport& row) {
   std::optional<double> quiet, any;
   for (const Fork& fork : row.forks) {
@@ -43,7 +43,7 @@ TriedRecord tried_of(const CellReport& row) {
   return {.mode = row.axes.mode, .layout = row.axes.layout, .step_time = step_of(row), .reason = row.reason};
 }
 
-// The row that makes this cell and no other.
+// The row that makes only this cell.
 ConfigRow row_of(const RunConfig& config, const Cell& cell) {
   ConfigRow row = config.rows[cell.row];
   const OptionValues values = row_values(config, row);
@@ -61,7 +61,7 @@ ConfigRow row_of(const RunConfig& config, const Cell& cell) {
 
 bool was_disturbed(const Fork& fork) { return contains(fork.flags, quality_flag::disturbed); }
 
-bool is_settled(const CellReport& row) {
+bool is_trial_over(const CellReport& row) {
   return row.forks.empty() || row.forks.back().status != Status::ok || !was_disturbed(row.forks.back());
 }
 
@@ -78,7 +78,7 @@ RunConfig trial_of(const RunConfig& config) {
 
 BestTrial::BestTrial(const std::vector<Cell>& of_cells, const Report& of_report)
     : cells(of_cells), report(of_report) {
-  std::map<std::string, std::size_t> numbers;  // of the works, in the order of the cells
+  std::map<std::string, std::size_t> numbers;  // of each work, in the order of the cells
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (!cells[i].candidate) continue;
     const auto [work, is_new] = numbers.try_emplace(work_id(cells[i].axes), works.size());
@@ -125,7 +125,7 @@ RunConfig with_best(const RunConfig& config, const BestTrial& trial) {
 
 namespace {
 
-// What a file of the memory holds.
+// The content of a file of the memory.
 struct Remembered {
   std::string date{};
   std::vector<TriedRecord> tried{};
@@ -151,14 +151,14 @@ void BestMemory::keep(const BestTrial& trial) const {
   for (const std::vector<std::size_t>& work : trial.works) {
     const CellReport& first = rows[work.front()];
     const bool settled =
-        std::all_of(work.begin(), work.end(), [&](std::size_t i) { return is_settled(rows[i]); });
+        std::all_of(work.begin(), work.end(), [&](std::size_t i) { return is_trial_over(rows[i]); });
     if (!settled || !step_of(first)) continue;
     Remembered found{.date = utc_now()};
     for (const std::size_t i : work) found.tried.push_back(tried_of(rows[i]));
     try {
       fs::create_directories(folder_);
       write_atomically(file_of(first, trial.report.environment), encode(found).dump() + "\n", false);
-    } catch (const std::runtime_error&) {  // a cache: the next run knows less
+    } catch (const std::runtime_error&) {  // only a cache: the next run tries again
     }
   }
 }

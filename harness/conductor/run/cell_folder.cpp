@@ -43,19 +43,19 @@ ClockRequest clock_request(const MeasurePlan& measure) {
           .steps = measure.steps > 0 ? std::optional(measure.steps) : std::nullopt};
 }
 
-// The rows of the table of axes that request.json copies.
+// The axes that are copied into request.json.
 Json requested_axes(const Axes& axes) {
   Json json = Json::object();
   for (const Axis& axis : axis_table()) {
     if (axis.request) json[axis.key()] = axis_json(axis, axes);
-    // The axes of single ops only are an object of their own.
+    // The axes that only single ops have form their own object.
     if (axis.applies == AppliesTo::op && axis.has_field() && axis.applies_to(axes.kind()))
       json["op"][axis.key()] = axis_json(axis, axes);
   }
   return json;
 }
 
-// The folder lives for one fork: no fsync.
+// No fsync: the folder exists only during one fork.
 void write_text(const std::filesystem::path& file, const std::string& text) {
   write_atomically(file, text, false);
 }
@@ -71,8 +71,9 @@ void write_data(const std::filesystem::path& folder, const NetworkCell& network,
   write_manifest(folder, manifest);
   const std::int64_t samples = manifest.splits.at("train").count;
   if (samples < cell.axes.batch) {
-    throw ConfigError(fmt::format("[data] {} has {} training samples: fewer than a batch of {}",
-                                  data.manifest.name, samples, cell.axes.batch));
+    throw ConfigError(
+        fmt::format("[data] {} has {} training samples, fewer than a batch of {}; use a smaller --batch",
+                    data.manifest.name, samples, cell.axes.batch));
   }
   write_epoch_plans(folder, samples, static_cast<int>(std::max<std::int64_t>(1, cell.measure.epochs)), seed,
                     network.augmentation);
@@ -82,7 +83,7 @@ void write_data(const std::filesystem::path& folder, const NetworkCell& network,
   write_npy<double>(folder / "schedule.npy", {DType::f64, {rows, 2}}, schedule);
 }
 
-// The sets of operands that the steps of a single op go through.
+// Writes the sets of operands that the steps of a single op rotate.
 void write_data(const std::filesystem::path& folder, const OpCell&, const Cell& cell, const Program& program,
                 std::uint64_t seed, DatasetShelf&) {
   const Graph& graph = program.graph(cell.axes.task);
@@ -127,9 +128,9 @@ const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& progra
 std::string file_name_of(const Cell& cell) {
   std::string name = cell.id;
   std::ranges::replace_if(name, [](char c) { return c == '/' || c == ':' || c == ' '; }, '_');
-  // A file system takes 255 bytes, and "check-" may stand in front.
-  constexpr std::size_t longest = 200, kept = 120;
-  if (name.size() > longest) name = name.substr(0, kept) + "_" + sha256(name);
+  // A file name has at most 255 bytes, and "check-" may be added in front.
+  constexpr std::size_t max_length = 200, kept = 120;
+  if (name.size() > max_length) name = name.substr(0, kept) + "_" + sha256(name);
   return name;
 }
 
@@ -149,7 +150,7 @@ Json request_json(const Cell& cell, std::uint64_t seed) {
   request.clock = clock_request(cell.measure);
   request.check = {.distinct = cell.distinct, .perturbations = perturbations};
   Json json = encode(request);
-  json.update(axes);  // an added axis is written even though CellRequest does not have it
+  json.update(axes);  // also writes a new axis that CellRequest does not have
   return json;
 }
 
@@ -179,7 +180,7 @@ void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, co
 
 void read_clock(const std::filesystem::path& file, bool has_loss, Fork& fork) {
   ClockFile clock = read_clock_file(file);
-  if (!clock.complete) throw CellError("results/clock.json: its worker did not do all blocks");
+  if (!clock.complete) throw CellError("results/clock.json: the worker did not measure all blocks");
   fork.blocks = std::move(clock.blocks);
   for (Block& block : fork.blocks) {
     if (!has_loss)

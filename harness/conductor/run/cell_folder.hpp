@@ -1,4 +1,4 @@
-// A cell folder (docs/reference/protocol.md): writes what a worker finds there, and reads what it measured.
+// A cell folder (docs/reference/protocol.md): writes the files for the worker and reads its measurements.
 #pragma once
 
 #include <cstdint>
@@ -33,23 +33,24 @@ inline constexpr int perturbations = 4;  // perturbed runs of the oracle
 std::string file_name_of(const Cell& cell);
 
 nlohmann::json request_json(const Cell& cell, std::uint64_t seed);
-// How the cell is timed, loaded, checked and limited, given or by default: for the report.
+// The settings of clock, loader, check, threads and memory limits, given or default, for the report.
 nlohmann::json settings_in_force(const Cell& cell);
 
-// What the folder is for: the check alone needs no data set.
+// The purpose of the folder; a check does not need a data set.
 enum class FolderPurpose { check, run };
 
-// Everything that is equal between backends is a function of (cell's program, seed), and a copy of the exam's folder
-// (empty: none). Makes the folder; it must be empty. Throws IoError and what the data set throws.
+// Writes the folder of a cell. Files that are the same for all backends depend only on (program of the cell,
+// seed), and on the exam's folder, which is copied (empty: none). Makes the folder; it must be empty if it
+// exists. Throws IoError and the errors of the data set.
 void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
                        FolderPurpose purpose, std::uint64_t seed, const std::filesystem::path& exam,
                        DatasetShelf& data);
 
-// results/clock.json: what the batch library measured in the worker.
+// results/clock.json: the measurements of the batch library in the worker.
 
-// Fills blocks, evaluations and latencies of the fork; a warm-up that never became steady sets its flag.
-// has_loss: task train; a loss that is null was not finite then. Throws JsonError naming the file and the
-// field: a worker that did not close its session leaves none.
+// Fills blocks, evaluations and latencies of the fork; sets a flag if the warm-up did not become steady.
+// has_loss: task train; there a loss of null means that it was not finite. Throws JsonError with the file and
+// the field; the file is missing if the worker did not close its session.
 void read_clock(const std::filesystem::path& file, bool has_loss, Fork& fork);
 
 }  // namespace assay

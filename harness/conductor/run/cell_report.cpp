@@ -28,7 +28,7 @@ CellReport planned_report(const Cell& cell, std::uint64_t seed) {
   row.work = work_of(cell);
   row.hyper_parameters = cell.hyper_parameters();
   row.settings = settings_in_force(cell);
-  row.equivalence.reason = cell.check ? "not reached" : "not asked for (--check false)";
+  row.equivalence.reason = cell.check ? "not reached" : "not requested (--check false)";
   row.metrics = metrics_of(row);
   row.metrics.merge(plan_metrics(cell));
   return row;
@@ -56,7 +56,7 @@ void take_hello(CellReport& row, const protocol::Hello& hello) {
   for (const auto& library : hello.libraries) {
     loaded.push_back({{"name", library.name}, {"version", library.version}, {"path", library.path}});
   }
-  // The forks so far had those that the row has now.
+  // The earlier forks used the libraries that the row has now.
   if (row.libraries != loaded) {
     for (Fork& fork : row.forks)
       if (fork.libraries.is_null()) fork.libraries = row.libraries;
@@ -81,7 +81,7 @@ std::string other_library(const CellReport& row, const protocol::Hello& hello) {
                                   [&](const auto& one) { return text_at(earlier, "name") == one.name; });
     const std::string was = text_at(earlier, "version");
     if (now != hello.libraries.end() && now->version != was)
-      return fmt::format("{} {} where the earlier forks had {}", now->name, now->version, was);
+      return fmt::format("{} {} is loaded, but the earlier forks used {}", now->name, now->version, was);
   }
   return {};
 }
@@ -115,7 +115,7 @@ bool gives_up(const CellReport& row, const Cell& cell) {
   return crashes > 1 || crashes + ok < std::ssize(row.forks);
 }
 
-void settle_status(CellReport& row, const Cell& cell, int planned) {
+void resolve_status(CellReport& row, const Cell& cell, int planned) {
   const auto is_ok = [](const Fork& fork) { return fork.status == Status::ok; };
   const auto is_wrong = [](const Fork& fork) { return fork.status == Status::wrong_result; };
   auto failed = std::find_if(row.forks.begin(), row.forks.end(), is_wrong);
@@ -134,10 +134,10 @@ void settle_status(CellReport& row, const Cell& cell, int planned) {
   } else if (cell.check && !row.equivalence.checked && row.equivalence.reason == "not reached") {
     end_with(row, ReasonCode::not_reached, "not reached");
   } else if (cell.check && !row.equivalence.checked && ok > 0) {
-    end_with(row, ReasonCode::not_checked, "it was not checked: " + row.equivalence.reason);
+    end_with(row, ReasonCode::not_checked, "not checked: " + row.equivalence.reason);
   } else if (ok < planned) {
     end_with(row, ReasonCode::forks_missing,
-             fmt::format("{} of {} forks are there; --resume runs the others", ok, planned));
+             fmt::format("{} of {} forks were measured; run the others with --resume", ok, planned));
   } else {
     end_with(row, ReasonCode::absent, "");
   }

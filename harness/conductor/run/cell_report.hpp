@@ -1,4 +1,4 @@
-// The row of a cell while its forks come in.
+// The row of a cell while its forks are measured.
 #pragma once
 
 #include <string>
@@ -9,32 +9,32 @@
 
 namespace assay {
 
-// Before anything has run: `interrupted`, for that is true should the program end now. A cell that cannot be
-// run has its status.
+// The row before anything has run: `interrupted`, which is correct if the program ends now. A cell that
+// cannot be run keeps its status.
 CellReport planned_report(const Cell& cell, std::uint64_t seed);
-// Takes over from an earlier report what need not be run again: forks that were not interrupted, and the
-// check.
+// Takes forks that were not interrupted, and the check, from an earlier report, so that they are not run
+// again.
 void take_earlier(CellReport& row, const Report& earlier);
-// The libraries of the row become those that the hello names; earlier forks keep theirs.
+// Sets the libraries of the row to those in the hello; earlier forks keep theirs.
 void take_hello(CellReport& row, const protocol::Hello& hello);
-// In words, the first library of the hello that is not the one of these earlier forks; empty: none, or there are no
-// earlier forks.
+// Describes the first library in the hello that differs from the one of these earlier forks; empty if there
+// is no difference or no earlier fork.
 std::string other_library(const CellReport& row, const protocol::Hello& hello);
-// A check that failed stands as the fork of round 0, with its log.
+// Records a failed check as the fork of round 0, with its log.
 void take_failed_check(CellReport& row, const Fork& check);
 
 bool has_round(const CellReport& row, int round);
-// A fork went wrong.
+// Whether a fork failed.
 bool has_failed(const CellReport& row);
-// Whether further forks of the cell are in vain: a wrong result stays wrong, what is unsupported or too large
-// stays so, and a time limit was paid once. A crash may be chance: the forks after the first crash still run,
-// those after a second do not. A cell whose check was asked for and has not passed has nothing to time.
+// Whether further forks of the cell are useless. A wrong result stays wrong, an unsupported or too large cell
+// stays so, and a time limit is expensive. A crash may be random: after the first crash the next forks still
+// run, after a second they do not. A cell whose check was requested and has not passed is not timed.
 bool gives_up(const CellReport& row, const Cell& cell);
 
-// Status, reason, flags and metrics from the forks that are there.
-void settle_status(CellReport& row, const Cell& cell, int planned);
+// Status, reason, flags and metrics from the existing forks.
+void resolve_status(CellReport& row, const Cell& cell, int planned);
 
-// For a person: "ok, 2.13 ms a step", "crashed: the worker died of SIGSEGV".
+// For the user: "ok, 2.13 ms a step", "crashed: the worker died of SIGSEGV".
 std::string fork_summary(const Fork& fork);
 std::string check_summary(Status status, const std::string& reason, const Equivalence& equivalence);
 

@@ -16,7 +16,7 @@
 namespace assay {
 namespace {
 
-bool may_be_the_neighbours_fault(Status status) {
+bool may_be_caused_by_neighbor(Status status) {
   return status == Status::out_of_memory || status == Status::crashed || status == Status::timed_out ||
          status == Status::failed;
 }
@@ -36,7 +36,7 @@ const std::string& Checks::subject_of(std::size_t cell, const Program& program) 
   return subject;
 }
 
-// Takes the result of a cell whose check would be the same.
+// Takes the result of another cell that passed the same check; returns false if no cell did.
 bool Checks::takes_result(std::size_t cell) {
   const auto same = passed_.find(subjects_.at(cell));
   if (same == passed_.end()) return false;
@@ -72,7 +72,7 @@ void Checks::take(const InHand& check, const ForkOutcome& outcome) {
   made_(check.cell, outcome, check.start);
 }
 
-// How many checks may be made at a time. A GPU's memory is for one.
+// Maximum number of checks at the same time; one on a GPU, because of its memory.
 std::size_t Checks::lanes() const {
   const bool gpu = std::any_of(run_.cells.begin(), run_.cells.end(), [](const Cell& cell) {
     return cell.runnable() && cell.axes.device == DeviceKind::cuda;
@@ -86,22 +86,22 @@ void Checks::make_all() {
   if (at_a_time > 1) make_side_by_side(at_a_time);
 }
 
-void Checks::make_side_by_side(std::size_t most) {
+void Checks::make_side_by_side(std::size_t count) {
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::size_t> waiting, made, again;
   for (std::size_t i = 0; i < run_.cells.size(); ++i)
     if (wanted(i)) waiting.push_back(i);
-  Slots slots(most);
-  Lanes<ForkOutcome> lanes;  // goes before what its threads use
+  Slots slots(count);
+  Lanes<ForkOutcome> lanes;  // destroyed first, before the objects that its threads use
   while (fill(waiting, slots, lanes)) {
     const auto [lane, outcome] = lanes.take();
     const InHand check = *std::exchange(slots[lane], std::nullopt);
     run_.progress.begin(run_.names[check.cell] + " check", check.begin);
-    if (check.beside_another && may_be_the_neighbours_fault(outcome.fork.status)) {
+    if (check.next_to_another && may_be_caused_by_neighbor(outcome.fork.status)) {
       again.push_back(check.cell);
-      run_.progress.end(
-          fmt::format("{} beside another check: made again alone", to_string(outcome.fork.status)), false,
-          false);
+      run_.progress.end(fmt::format("{} next to another check; repeating it with no other check running",
+                                    to_string(outcome.fork.status)),
+                        false, false);
     } else {
       made.push_back(check.cell);
       take(check, outcome);
@@ -112,16 +112,16 @@ void Checks::make_side_by_side(std::size_t most) {
     if (!stopped()) make(cell);
 }
 
-// Fills the lanes that are free. False when there is nothing to wait for.
+// Fills the free lanes. False if there is nothing to wait for.
 bool Checks::fill(std::vector<std::size_t>& waiting, Slots& slots, Lanes<ForkOutcome>& lanes) {
   for (std::size_t lane = 0; lane < slots.size(); ++lane) {
     if (slots[lane] || stopped()) continue;
     slots[lane] = next(waiting, slots);
     if (!slots[lane]) continue;
     for (auto& check : slots)
-      if (check) check->beside_another = check->beside_another || !lanes.empty();
+      if (check) check->next_to_another = check->next_to_another || !lanes.empty();
     ForkContext context = run_.context;
-    context.watch.progress = nullptr;  // this thread alone shows how far they are
+    context.watch.progress = nullptr;  // only this thread shows the progress
     context.watch.phase = nullptr;
     context.lane = static_cast<int>(lane);
     lanes.start(lane, [this, &check = *slots[lane], context = std::move(context)] {
@@ -132,7 +132,7 @@ bool Checks::fill(std::vector<std::size_t>& waiting, Slots& slots, Lanes<ForkOut
   return !lanes.empty();
 }
 
-// The first that waits and whose like is not being made: its result will do for both.
+// The first waiting check without a running check of the same subject, whose result serves both.
 std::optional<Checks::InHand> Checks::next(std::vector<std::size_t>& waiting, const Slots& slots) {
   for (auto at = waiting.begin(); at != waiting.end();) {
     const std::size_t cell = *at;
@@ -159,7 +159,8 @@ void Checks::show(const Slots& slots) {
   run_.progress.begin(fmt::format("{} check", fmt::join(names, ", ")));
 }
 
-// Side by side they took longer together than the wall time: each is given its share of that.
+// The sum of the times of parallel checks is larger than the wall time: scales each to its share of the wall
+// time.
 void Checks::share_out(double wall, const std::vector<std::size_t>& made) {
   double sum = 0;
   for (const std::size_t cell : made) sum += total(*run_.rows[cell].check_spent);

@@ -1,4 +1,4 @@
-// The checks before timing of a run's cells: two side by side where there are processors for it.
+// The checks of a run's cells before timing: two at a time if there are enough processors.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ class Lanes;
 // Used by one thread.
 class Checks {
  public:
-  // What a run lends: cells, their rows and short names are in one order.
+  // Borrowed from the run. Cells, rows and short names have the same order.
   struct Run {
     const std::vector<Cell>& cells;
     std::vector<CellReport>& rows;
@@ -32,27 +32,28 @@ class Checks {
     QuickBudget& budget;
     Progress& progress;
     const Interrupts& interrupts;
-    bool all = false;  // also cells that are checked behind their timed steps: nothing is timed
+    bool all = false;  // also cells that are normally checked after their timed steps: nothing is timed
   };
-  // Called after a result went into its row. start: of the check, ISO 8601.
+  // Called after a result is in its row. start: of the check, ISO 8601.
   using Made = std::function<void(std::size_t cell, const ForkOutcome& outcome, const std::string& start)>;
 
   Checks(Run run, Made made) : run_(run), made_(std::move(made)) {}
 
-  // Checks the cell, where that is asked for and was not done. A cell whose check would be the same as an earlier one's
-  // takes its result.
+  // Checks the cell if the check is requested and not done. A cell takes the result of an earlier cell with
+  // the same check.
   void make(std::size_t cell);
-  // All cells. One that fails beside another, maybe for lack of memory or time, is made again alone.
+  // Checks all cells. A check that fails next to another one, maybe for lack of memory or time, is repeated
+  // by itself.
   void make_all();
 
  private:
-  // A check that is being made.
+  // A running check.
   struct InHand {
     std::size_t cell = 0;
     Program program;
     std::string start = utc_now();
     std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-    bool beside_another = false;
+    bool next_to_another = false;
   };
   using Slots = std::vector<std::optional<InHand>>;
 

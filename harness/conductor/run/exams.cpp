@@ -19,12 +19,12 @@ namespace fs = std::filesystem;
 using protocol::Command;
 using protocol::Verb;
 
-// The next cell may ask again.
+// Not remembered as a failure: the next cell may ask again.
 struct OracleInterrupted : Error {
   using Error::Error;
 };
 
-// The oracle answers in a conversation of its own; its failure is not the cell's, and says so.
+// The oracle answers in its own conversation; its failure is reported as the oracle's, not the cell's.
 void ask_oracle(const Cell& cell, const BackendDescription& oracle, const fs::path& folder,
                 const ForkContext& context) {
   Cell own = cell;
@@ -33,7 +33,7 @@ void ask_oracle(const Cell& cell, const BackendDescription& oracle, const fs::pa
   const ConversationResult result = converse(plan, context.watch);
   if (result.status == Status::interrupted) throw OracleInterrupted(result.reason);
   if (!result.ok())
-    throw Error(fmt::format("the oracle '{}' gave no answers: {}", oracle.name, result.reason));
+    throw Error(fmt::format("the oracle '{}' did not answer: {}", oracle.name, result.reason));
 }
 
 ExamPlan exam_plan(const Cell& cell, std::uint64_t seed) {
@@ -53,7 +53,8 @@ std::string key_of(const ExamPlan& plan, const Program& program) {
 SetExam answered(const Cell& cell, const Program& program, const ExamPlan& plan, const fs::path& folder,
                  const ForkContext& context) {
   const BackendDescription* oracle = context.registry.oracle();
-  if (!oracle) throw Error("no oracle is available: build the backend that says \"oracle\": true");
+  if (!oracle)
+    throw Error("no oracle is available; build the backend whose backend.json has \"oracle\": true");
   write_exam(folder / "check", program, plan);
   const OracleWorker worker{oracle->name, oracle->modes.front(), oracle->command.front(), cell.axes.threads};
   const OracleQuestion question{folder / "check", plan.task, plan.precision, perturbations};
@@ -75,16 +76,16 @@ SetExam answered(const Cell& cell, const Program& program, const ExamPlan& plan,
   return set;
 }
 
-constexpr int most_draws = 4;
+constexpr int max_draws = 4;
 
-// Draws exams until one is sharp. What makes one blunt is an element of a ReLU within rounding of zero, which rarely
-// happens in fp32 and always where storage is narrower.
+// Draws exams until one is sharp. An exam is blunt if an element of a ReLU is within rounding of zero, which
+// is rare in fp32 and always happens with narrower storage.
 SetExam draw_exam(const Cell& cell, const Program& program, std::uint64_t seed, const fs::path& folder,
                   const ForkContext& context) {
-  const int draws = cell.axes.precision == PrecisionKind::fp32 ? most_draws : 1;
+  const int draws = cell.axes.precision == PrecisionKind::fp32 ? max_draws : 1;
   std::optional<SetExam> sharpest;
   for (int draw = 0; draw < draws; ++draw) {
-    // Far from the seeds of other rounds.
+    // Different from the seeds of all other rounds.
     const ExamPlan plan = exam_plan(cell, seed + static_cast<std::uint64_t>(draw) * 1'000'003);
     SetExam set = answered(cell, program, plan, folder / std::to_string(draw), context);
     if (!sharpest || set.settings.loosest < sharpest->settings.loosest) sharpest = std::move(set);

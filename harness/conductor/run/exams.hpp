@@ -1,4 +1,4 @@
-// The exams of a run: drawn, answered by the oracle, and kept where no worker has any business.
+// The exams of a run: drawn, answered by the oracle, and kept out of reach of the workers.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,28 @@ namespace assay {
 
 struct ForkContext;
 
-// An exam with what the report says of it.
+// An exam with its settings and digests for the report.
 struct SetExam {
   Exam exam;
   CheckSettings settings;
-  std::map<std::string, std::string> digests{};  // SHA-256 of its files, by name
+  std::map<std::string, std::string> digests{};  // SHA-256 of its files by name
   std::string answers_digest{};                  // of the oracle's answers
 };
 
 // Several threads may use it at a time.
 class Exams {
  public:
-  // folder: for the exams and their answers; made on first use.
+  // folder: for the exams and their answers; created on first use.
   explicit Exams(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // The exam of a cell; of two cells of one program the second finds that of the first. Throws Error when the oracle
-  // does not answer, which it is asked only once unless it was interrupted. The reference lives as long as this.
+  // The exam of a cell; cells with the same program share it. Throws Error if the oracle does not answer; it
+  // is asked only once, unless it was interrupted. The reference is valid as long as this object.
   const SetExam& of(const Cell& cell, const Program& program, std::uint64_t seed, const ForkContext& context);
 
  private:
   struct Kept {
     std::optional<SetExam> set;
-    std::string failure;  // why there is none
+    std::string failure;  // why the exam is missing
   };
 
   std::filesystem::path folder_;
@@ -45,7 +45,7 @@ class Exams {
   std::map<std::string, Kept> kept_;
 };
 
-// By name, the SHA-256 of the files of a folder, without its folders.
+// The SHA-256 of the files in a folder by name, without subfolders.
 std::map<std::string, std::string> digests_of(const std::filesystem::path& folder);
 
 }  // namespace assay

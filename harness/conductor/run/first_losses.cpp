@@ -12,17 +12,17 @@
 namespace assay {
 namespace {
 
-constexpr double most_apart = 0.05;
-constexpr std::size_t least_forks = 3;
+constexpr double max_difference = 0.05;
+constexpr std::size_t min_compared_forks = 3;
 constexpr std::string_view begins = "the loss after its first ";
 
 void warn(Fork& fork, std::int64_t steps, double loss, double middle) {
   std::erase_if(fork.warnings, [](const std::string& warning) { return warning.starts_with(begins); });
   const double apart = std::abs(loss / middle - 1);
-  if (apart <= most_apart) return;
+  if (apart <= max_difference) return;
   fork.warnings.push_back(fmt::format(
-      "{}{} steps, {:.4g}, is {:.2g} % from the median of this round's backends, {:.4g}: other batches, "
-      "parameters or rates than theirs",
+      "{}{} steps, {:.4g}, is {:.2g} % from the median of this round's backends, {:.4g}: it probably used other "
+      "batches, parameters or rates",
       begins, steps, loss, 100 * apart, middle));
 }
 
@@ -37,7 +37,7 @@ void compare_first_losses(std::span<CellReport* const> rows, int round) {
       if (first.loss && *first.loss > 0) by_steps[first.steps].emplace_back(&fork, *first.loss);
     }
   for (const auto& [steps, forks] : by_steps) {
-    if (forks.size() < least_forks) continue;
+    if (forks.size() < min_compared_forks) continue;
     std::vector<double> losses;
     for (const auto& [fork, loss] : forks) losses.push_back(loss);
     const double middle = median(losses);

@@ -1,4 +1,5 @@
-// Whether the backends of a round trained on the same thing: their losses after the same few steps of what is timed.
+// Whether the backends of a round did the same training: compares their losses after the same few timed
+// steps.
 #pragma once
 
 #include <span>
@@ -7,10 +8,10 @@
 
 namespace assay {
 
-// In a round all cells that are compared start from the same parameters and go through the same batches, so after the
-// first block, where that has equally many steps, they have nearly the same loss. Adds a warning to each fork of the
-// round whose loss is more than 5 % from the median of three or more. Call it after each fork; rows: the cells of a
-// group that train without dropout and are not fed by a loader of the framework's own.
+// In a round all compared cells start from the same parameters and train on the same batches. If their first
+// blocks have equally many steps, they have nearly the same loss after it. Adds a warning to each fork of the
+// round whose loss is more than 5 % from the median of three or more. Call it after each fork. rows: the
+// cells of a group that train without dropout and without a framework's own loader.
 void compare_first_losses(std::span<CellReport* const> rows, int round);
 
 }  // namespace assay

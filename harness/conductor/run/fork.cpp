@@ -31,7 +31,7 @@ using protocol::Verb;
 
 using Clock = std::chrono::steady_clock;
 
-// Whether the masks of the exam, where it has any, were fed to the program that is timed.
+// Whether the exam is one of the timed program: false if it has masks that this program does not take.
 bool exam_is_of_timed_program(const Cell& cell, const Program& program) {
   return program.graph(cell.axes.task).with_role(Role::mask).empty() ||
          cell.backend->timed_program_takes_masks;
@@ -49,7 +49,8 @@ Equivalence judged(const Cell& cell, const SetExam& set, const Program& program,
   }
 }
 
-// The exam of a fork; nothing where none is asked for or the oracle does not answer, which `unchecked` then says.
+// The exam of a fork; nullptr if none is requested or the oracle does not answer: `unchecked` gets the
+// reason.
 const SetExam* exam_for(const Cell& cell, const Program& program, std::uint64_t seed,
                         const ForkContext& context, Equivalence& unchecked) {
   if (!cell.check) return nullptr;
@@ -61,29 +62,30 @@ const SetExam* exam_for(const Cell& cell, const Program& program, std::uint64_t 
   }
 }
 
-// What a worker was given and is judged by: it has no business changing any of it.
+// The files that a worker gets and is judged by; it must not change them.
 class GivenFiles {
  public:
-  // Of a cell folder that was written for an exam.
+  // For a cell folder that was written for an exam.
   GivenFiles(const fs::path& folder, const SetExam& set)
       : folder_(folder), set_(set), own_(digests_of(folder)), data_(digests_of_data()) {
     own_.erase("log");  // written while the worker runs
   }
 
-  // In words, what was changed; empty: nothing.
+  // Describes the changed file; empty if none was changed.
   std::string changed() const {
     std::string name = first_change(own_, folder_);
     if (name.empty()) name = first_change(data_, folder_ / "data");
     if (name.empty()) name = first_change(set_.digests, folder_ / "check");
     if (name.empty() && sha256_of_file(set_.exam.answers) != set_.answers_digest)
       name = "the oracle's answers";
-    return name.empty() ? name : fmt::format("the worker changed {}, which the conductor gave it", name);
+    return name.empty() ? name
+                        : fmt::format("the worker changed {}, an input file that it must not change", name);
   }
 
  private:
   using Digests = std::map<std::string, std::string>;
 
-  // Of the manifest: what it names is read by the batch library, and may be large.
+  // Digests only the manifest: the files that it names may be large, and the batch library reads them.
   Digests digests_of_data() const {
     const fs::path manifest = folder_ / "data/manifest.json";
     if (!fs::is_regular_file(manifest)) return {};
@@ -108,7 +110,7 @@ bool interrupted(const ForkContext& context) {
   return context.watch.interrupts && context.watch.interrupts->signal() != 0;
 }
 
-// How a conversation ended, and what was seen of the worker until then.
+// Copies the end of a conversation, and the data about the worker until then, into the fork.
 void take_ending(Fork& fork, ConversationResult& result) {
   end_like(fork, result);
   if (!result.ok()) fork.log_tail = result.log_tail;
@@ -136,8 +138,7 @@ void take_over(Fork& fork, ConversationResult& result) {
   }
 }
 
-// Files that we could not make or read are our failure or the machine's, and so is a bug of ours: the row
-// reports it and the run goes on.
+// If we cannot make or read files, or have a bug, the row reports the failure and the run continues.
 template <typename F>
 void guarded(Fork& fork, F body) {
   try {
@@ -151,8 +152,8 @@ void guarded(Fork& fork, F body) {
   }
 }
 
-// What computes with numbers that are none may be fast for that reason.
-void refuse_divergence(Fork& fork) {
+// NaNs can make kernels artificially fast, so reject forks whose loss is not finite.
+void reject_divergence(Fork& fork) {
   for (const Block& block : fork.blocks) {
     if (!block.loss || std::isfinite(*block.loss)) continue;
     end_with(fork, ReasonCode::loss_not_finite,
@@ -180,8 +181,8 @@ void add_spent(TimeSpent& spent, const ConversationResult& result) {
   }
 }
 
-// What the exam and its files say of a fork.
-void settle_exam(Fork& fork, const Equivalence& equivalence, const std::string& changed) {
+// Sets the status of a fork from the exam and from changed files.
+void resolve_exam(Fork& fork, const Equivalence& equivalence, const std::string& changed) {
   const bool wrong = equivalence.checked && !equivalence.passed;
   if (!wrong && changed.empty()) return;
   if (wrong)
@@ -190,14 +191,14 @@ void settle_exam(Fork& fork, const Equivalence& equivalence, const std::string& 
     end_with(fork, ReasonCode::exam_changed, changed);
 }
 
-// A cold start, the framework's own loader and a profile belong to one fork.
+// Whether a worker can serve several forks: not with a cold start, a framework's own loader or a profile.
 bool may_stay(const Cell& cell) {
   return cell.measure.epochs == 0 && cell.axes.loader != LoaderKind::native && !cell.profile;
 }
 
-// A fork that counts steps has the timed blocks, or the timed steps, that were asked for, one that counts epochs a block of
-// each.
-void refuse_other_plan(const Fork& fork, const MeasurePlan& plan) {
+// Throws unless the fork has the requested timed blocks (or timed steps); a fork that counts epochs has one
+// block per epoch.
+void reject_other_plan(const Fork& fork, const MeasurePlan& plan) {
   std::int64_t blocks = 0, steps = 0;
   for (const Block& block : fork.blocks) {
     if (block.kind != BlockKind::timed) continue;
@@ -209,45 +210,56 @@ void refuse_other_plan(const Fork& fork, const MeasurePlan& plan) {
   const std::int64_t asked = plan.epochs > 0 ? plan.epochs : counts ? plan.steps : plan.blocks;
   const std::int64_t found = counts ? steps : blocks;
   if (found != asked)
-    throw Error(fmt::format("results/clock.json: has {} timed {} where {} were asked", found,
+    throw Error(fmt::format("results/clock.json: has {} timed {}, but {} were requested", found,
                             counts ? "steps" : "blocks", asked));
 }
 
-// What a timed fork measured; its status says why it is worth nothing.
+// Reads the measurements of a timed fork; the status says why they are rejected.
 void take_clock(Fork& fork, const Cell& cell, const fs::path& folder, const ConversationResult& result,
                 const std::vector<int>& cores) try {
-  Fork measured = fork;  // what cannot be so comes into no report
+  Fork measured = fork;  // a copy, so that impossible numbers do not get into the report
   read_clock(folder / "results/clock.json", cell.has_loss(), measured);
   Violations violations("results/clock.json");
   judge_fork(violations, measured);
   if (!violations.found().empty()) throw Error(violations.found().front());
-  refuse_other_plan(measured, cell.measure);
-  if (const std::string lie = outside_of_window(measured, window_of(result)); !lie.empty()) throw Error(lie);
+  reject_other_plan(measured, cell.measure);
+  if (const std::string contradiction = outside_of_window(measured, window_of(result));
+      !contradiction.empty())
+    throw Error(contradiction);
   fork = std::move(measured);
   add_quality_flags(fork, cell);
   add_warnings(fork);
-  refuse_divergence(fork);
+  reject_divergence(fork);
   if (result.strayed_to)
-    end_with(fork, ReasonCode::processors_left,
-             fmt::format("a thread of the worker may run on processor {}, which is not one of its own ({})",
-                         *result.strayed_to, cores_text(cores)));
+    end_with(
+        fork, ReasonCode::processors_left,
+        fmt::format("a thread of the worker may run on processor {}, outside the worker's processors ({})",
+                    *result.strayed_to, cores_text(cores)));
 } catch (const Error& error) {
   end_with(fork, ReasonCode::clock_refused, error.what());
 }
 
-// What is asked of a run that is over. A run is computed once more only where it draws nothing and its batches are
-// resident; which of its blocks, is chosen now, by what no worker can know.
-RunAudit audit_of(const Cell& cell, const Program& program, const std::vector<Block>& blocks) {
+// The audit of a finished run. A block is replayed only if the program draws no random numbers and its
+// batches are resident. The block is chosen now, at random, so that the worker cannot know it in advance.
+RunAudit audit_of(const Cell& cell, const Program& program, const Fork& fork) {
   RunAudit audit;
   if (cell.axes.task != Task::train || program.is_op()) return audit;
   audit.own_loader = cell.axes.loader == LoaderKind::native;
   if (cell.measure.epochs == 0 && cell.axes.loader == LoaderKind::resident &&
       program.training.with_role(Role::mask).empty())
-    audit.told = choose_replayed(blocks, std::random_device()());
+    audit.reported = choose_replayed(fork.blocks, fork.resident, std::random_device()());
   return audit;
 }
 
-// What an earlier fork left in the folder of a resident worker; its log is open, and its caches are in use.
+// A later fork of a resident worker: its code is compiled and its threads exist, so --warm-up-seconds decides. One
+// step brings the operands into the caches, and one more shows that steps are steady.
+Cell already_warm(Cell cell) {
+  cell.measure.warm_up_steps = std::min<std::int64_t>(cell.measure.warm_up_steps, 2);
+  return cell;
+}
+
+// Removes the files of an earlier fork from the folder of a resident worker, except its open log and its
+// caches.
 void remove_earlier(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder))
     if (entry.path().filename() != "log" && entry.path().filename() != "cache") fs::remove_all(entry.path());
@@ -270,7 +282,7 @@ bool is_checked_before(const Cell& cell) { return cell.measure.epochs > 0; }
 
 std::string check_subject(const Cell& cell, const Program& program) {
   nlohmann::json request = request_json(cell, 0);
-  // How steps are timed and fed.
+  // The settings of timing and loading do not affect the check.
   for (const char* key : {"clock", "loader"}) request.erase(key);
   Sha256 sum;
   sum.add(cell.axes.backend);
@@ -281,7 +293,7 @@ std::string check_subject(const Cell& cell, const Program& program) {
 
 namespace {
 
-// From the exam and the cell folder to the verdict. resident: as in time_cell().
+// Runs a fork, from the exam and the cell folder to the verdict. resident: as in time_cell().
 ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose purpose, int round,
                      const ForkContext& context, std::optional<ResidentWorker>* resident) {
   const bool timed = purpose == FolderPurpose::run;
@@ -290,7 +302,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
   fork.round = round;
   fork.seed = context.settings.seed_of(round);
   fork.resident = resident && resident->has_value();
-  TimeSpent spent;  // by this process
+  TimeSpent spent;  // in this process
   guarded(fork, [&] {
     const bool stays = resident && context.settings.fork_style == ForkStyle::resident && may_stay(cell);
     const std::uint64_t exam_seed = context.settings.seed + static_cast<std::uint64_t>(round % 2);
@@ -301,7 +313,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       end_with(fork, ReasonCode::interrupted_by_signal, "interrupted before its worker was started");
       return;
     }
-    // In the caller's hands only after all went well.
+    // Given back to the caller only after success.
     std::optional<ResidentWorker> used = resident ? std::exchange(*resident, std::nullopt) : std::nullopt;
     std::unique_ptr<Scratch> own;
     if (used)
@@ -311,7 +323,8 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
                                       context.keep_folders);
     const fs::path folder = used ? used->folder->path() : own->path();
     begin = Clock::now();
-    write_cell_folder(folder, cell, program, purpose, fork.seed, set ? set->exam.folder : "", context.data);
+    write_cell_folder(folder, used ? already_warm(cell) : cell, program, purpose, fork.seed,
+                      set ? set->exam.folder : "", context.data);
     std::optional<GivenFiles> given;
     if (set) given.emplace(folder, *set);
     spent.folder = seconds_since(begin);
@@ -337,7 +350,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     if (set) {
       RunAudit audit;
       if (timed) {
-        audit = audit_of(cell, program, fork.blocks);
+        audit = audit_of(cell, program, fork);
         write_audit(folder / "check", audit);
         ConversationResult last = used->worker.converse({Command{Verb::verify}}, at_end, plan.deadline);
         add_spent(spent, last);
@@ -346,7 +359,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
       }
       begin = Clock::now();
       outcome.verified = judged(cell, *set, program, folder, audit);
-      settle_exam(fork, outcome.verified, given->changed());
+      resolve_exam(fork, outcome.verified, given->changed());
       spent.judge += seconds_since(begin);
     }
     if (fork.status == Status::ok && stays) *resident = std::move(used);

@@ -1,4 +1,4 @@
-// What all forks of a run share.
+// The objects that all forks of a run share.
 #pragma once
 
 #include <chrono>
@@ -16,16 +16,16 @@ class Exams;
 
 // Borrows everything.
 struct ForkContext {
-  std::filesystem::path scratch;  // cell folders are made in it and removed after the fork
+  std::filesystem::path scratch;  // cell folders are created in it and removed after the fork
   const BackendRegistry& registry;
   const RunSettings& settings;
   DatasetShelf& data;
   Exams& exams;
   bool keep_folders = false;
   ConversationWatch watch{};
-  // When the conversations of a fork must be over; absent: only their phases have limits.
+  // Latest end of the conversations of a fork; absent: only the phases have limits.
   std::optional<std::chrono::steady_clock::time_point> deadline{};
-  int lane = 0;  // of checks side by side, from 0
+  int lane = 0;  // number of the lane of parallel checks, from 0
 };
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// Jobs side by side: threads, of which the one that starts them also takes what they give.
+// Parallel jobs, one thread each; the thread that starts them also takes their results.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 
 namespace assay {
 
-// Used by one thread. Its end waits for jobs that still run.
+// Used by one thread. The destructor waits for running jobs.
 template <typename Result>
 class Lanes {
  public:
   bool empty() const { return running_.empty(); }
 
-  // number: what the caller calls it. Throws std::system_error when there can be no thread.
+  // number: identifies the job. Throws std::system_error if no thread can be created.
   void start(std::size_t number, std::function<Result()> job) {
     std::packaged_task<Result()> task(std::move(job));
     std::future<Result> result = task.get_future();
@@ -32,7 +32,7 @@ class Lanes {
     running_.push_back({number, std::move(result), std::move(thread)});
   }
 
-  // Waits for a job, where one was started and not taken: its number and result. Throws what the job threw.
+  // Waits for a job; returns its number and result. Throws what the job threw. Precondition: not empty().
   std::pair<std::size_t, Result> take() {
     std::size_t number = 0;
     {
@@ -58,7 +58,7 @@ class Lanes {
   std::mutex mutex_;
   std::condition_variable one_ended_;
   std::vector<std::size_t> ended_;
-  std::vector<Lane> running_;  // the last to be made, so that it ends before what its threads use
+  std::vector<Lane> running_;  // last member, so that it is destroyed before the members that its threads use
 };
 
 }  // namespace assay

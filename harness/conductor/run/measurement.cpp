@@ -51,7 +51,7 @@ nlohmann::json settings_json(const RunSettings& settings) {
           {"data", std::move(folders)}};
 }
 
-// The settings whose change makes earlier forks another experiment.
+// The config without the settings that may change when a report is resumed.
 nlohmann::json comparable(const RunConfig& config) {
   nlohmann::json json = to_json(config);
   for (const char* key : {"forks", "spare-rounds", "until", "max-time", "time-limit", "roofline", "data",
@@ -60,28 +60,29 @@ nlohmann::json comparable(const RunConfig& config) {
   return json;
 }
 
-void refuse_other_config(const RunRequest& request) {
+void reject_other_config(const RunRequest& request) {
   const auto& run = request.resume->run;
   const auto before = run.find("config");
   if (before == run.end() || !before->is_object()) {
-    throw ConfigError("[resume] the earlier report has no config: it cannot be completed");
+    throw ConfigError(
+        "[resume] the earlier report cannot be continued: it does not contain its config; measure into a new report");
   }
   const auto then = comparable(config_from_json(*before, "config of the earlier report"));
   const auto now = comparable(request.config);
   if (then != now) {
     throw ConfigError(fmt::format(
-        "[resume] the earlier report was made with another config ({} there, {} now): give the same one, or "
-        "another report",
+        "[resume] the earlier report has another config ({}; now {}): use the same config, or measure into another "
+        "report",
         then.dump(), now.dump()));
   }
 }
 
-void refuse_other_machine_or_build(const RunRequest& request) {
+void reject_other_machine_or_build(const RunRequest& request) {
   const Report& earlier = *request.resume;
   for (const EnvironmentDifference& one : machine_differences(earlier.environment, request.environment))
     if (one.hard)
       throw ConfigError(fmt::format(
-          "[resume] {} was {} and is {}: forks of two machines are not one experiment; measure into another report",
+          "[resume] {} was {} and is {} now: the earlier report is from another machine; measure into another report",
           one.what, one.base, one.current));
   const BuildInfo& build = build_info();
   const auto commit = earlier.run.find("commit"), dirty = earlier.run.find("dirty");
@@ -89,9 +90,9 @@ void refuse_other_machine_or_build(const RunRequest& request) {
                     (*commit == build.commit && (dirty == earlier.run.end() || *dirty == build.dirty));
   if (!same)
     throw ConfigError(fmt::format(
-        "[resume] the earlier report was made by commit {}, this program is of {}{}: forks of two builds are not one "
-        "experiment; measure into another report",
-        commit->dump(), build.commit, build.dirty ? " with changes of its own" : ""));
+        "[resume] the earlier report was made by commit {}, this program is commit {}{}: forks of two builds must "
+        "not be mixed; measure into another report",
+        commit->dump(), build.commit, build.dirty ? " with local changes" : ""));
 }
 
 }  // namespace
@@ -113,13 +114,13 @@ struct Measurement::Parts {
         context_{scratch_.path(), registry, settings_, data_, exams_, request.keep_folders},
         rooflines_(context_, progress),
         checks_(
-            {cells_, report_.cells, names_, context_, budget_, progress_, interrupts_, request.check_alone},
+            {cells_, report_.cells, names_, context_, budget_, progress_, interrupts_, request.check_only},
             [this](std::size_t cell, const ForkOutcome& outcome, const std::string& start) {
               take_check(cell, outcome, start);
             }) {
     if (request.resume) {
-      refuse_other_config(request);
-      refuse_other_machine_or_build(request);
+      reject_other_config(request);
+      reject_other_machine_or_build(request);
     }
     for (std::size_t i = 0; i < cells_.size(); ++i) groups_[cells_[i].group()].push_back(i);
     std::vector<const Axes*> axes;
@@ -131,13 +132,13 @@ struct Measurement::Parts {
   }
 
   bool stopped() const { return interrupts_.signal() != 0; }
-  // The fewest forks of a cell that is whole.
+  // The minimum number of forks of a complete cell.
   int planned_forks() const {
-    if (request_.check_alone) return 0;
+    if (request_.check_only) return 0;
     return settings_.until == Until::clear ? 1 : settings_.forks;
   }
 
-  // Says of each cell that was left out why. A fork that was cut off says so itself.
+  // Gives each skipped cell its reason; a fork that was cut off already has one.
   bool out_of_budget() {
     bool left_out = false;
     for (std::size_t i = 0; i < cells_.size(); ++i) {
@@ -145,7 +146,7 @@ struct Measurement::Parts {
       if (row.status != Status::interrupted || !budget_.spent(cells_[i].axes.backend)) continue;
       left_out = true;
       end_with(row, ReasonCode::quick_time_spent,
-               fmt::format("the {:g} s that --quick gives a backend were spent before it was measured",
+               fmt::format("the {:g} s that --quick allows for a backend were used up before this cell",
                            quick_seconds));
     }
     return left_out;
@@ -179,8 +180,8 @@ struct Measurement::Parts {
       report_.cells.push_back(planned_report(cell, settings_.seed));
       if (request_.resume) take_earlier(report_.cells.back(), *request_.resume);
     }
-    // What is saved from here on is whole, whenever the program is killed.
-    for (std::size_t i = 0; request_.resume && i < cells_.size(); ++i) settle(i);
+    // From here on every saved report is complete, even if the program is killed.
+    for (std::size_t i = 0; request_.resume && i < cells_.size(); ++i) resolve(i);
   }
 
   // Adds this start of the program to those of the earlier report.
@@ -204,14 +205,15 @@ struct Measurement::Parts {
     report_.run["sessions"] = std::move(sessions);
   }
 
-  // When, where in the order of the run and in which session the fork was measured.
+  // Sets the time, the place in the order of the run and the session of the fork.
   void stamp(Fork& fork, std::string start) {
     fork.start = std::move(start);
     fork.order = next_order_++;
     fork.session = session_;
   }
 
-  // A set that is missing makes rows; one that is damaged is bad input and ends the run before it began.
+  // A missing data set gets rows with that status; a damaged one is bad input and ends the run before it
+  // begins.
   void prepare_data() {
     if (planned_forks() == 0) return;
     for (std::size_t i = 0; i < cells_.size(); ++i) {
@@ -225,18 +227,19 @@ struct Measurement::Parts {
     }
   }
 
-  // Once for each set and shape.
+  // Once for each data set and shape.
   void note_dataset(const Cell& cell, const PreparedDataset& data) {
     nlohmann::json entry = encode(data.record(cell.axes.dataset));
     nlohmann::json& all = report_.run["datasets"];
     if (std::find(all.begin(), all.end(), entry) == all.end()) all.push_back(std::move(entry));
   }
 
-  // The conductor stays off what the widest worker uses, where the machine has more than that.
+  // The conductor avoids the processors of the widest worker, if the machine has more.
   std::vector<int> busiest_cores() const {
-    int most = 0;
-    for (const Cell& cell : cells_) most = std::max(most, cell.runnable() ? cell.axes.all_threads() : 0);
-    return worker_cores(most);
+    int max_threads = 0;
+    for (const Cell& cell : cells_)
+      max_threads = std::max(max_threads, cell.runnable() ? cell.axes.all_threads() : 0);
+    return worker_cores(max_threads);
   }
 
   bool wanted(const PlannedFork& fork) const {
@@ -244,7 +247,7 @@ struct Measurement::Parts {
     return cells_[fork.cell].runnable() && !gives_up(row, cells_[fork.cell]) && !has_round(row, fork.round);
   }
 
-  // The result of a check goes into its row by Checks; what else it means for the run is here.
+  // Checks puts the result of a check into its row; this function handles its effects on the run.
   void take_check(std::size_t index, const ForkOutcome& outcome, const std::string& start) {
     CellReport& row = report_.cells[index];
     const Status status = outcome.fork.status;
@@ -253,12 +256,12 @@ struct Measurement::Parts {
       stamp(row.forks.back(), start);
       take_unavailable(index, status, outcome.fork.reason);
     }
-    settle(index);
+    resolve(index);
     save();
   }
 
-  // What this machine has not for one cell of a backend and device it has for none: they are not tried. (A
-  // data set that is missing was found out before.)
+  // If a device is unavailable for one cell of a backend, skips that backend's other cells on it. (Missing
+  // data sets were handled before.)
   void take_unavailable(std::size_t index, Status status, const std::string& reason) {
     if (status != Status::unavailable) return;
     const Axes& found = cells_[index].axes;
@@ -289,8 +292,8 @@ struct Measurement::Parts {
     rooflines_.write(report_.environment);
   }
 
-  // A cell above the machine's lines is wrong, or the lines are too low: they are measured again before it is
-  // judged.
+  // A cell above the roofline is wrong, or the roofline is too low: measures it again before judging the
+  // cell.
   void hold_to_rooflines(const Cell& cell, const CellReport& row, Fork& fork) {
     constexpr int attempts = 3;
     if (fork.status != Status::ok || !rooflines_.measured(cell.axes)) return;
@@ -320,7 +323,7 @@ struct Measurement::Parts {
     std::string start = utc_now();
     ForkOutcome outcome = time_cell(cell, planned.round, context_, &residents_[planned.cell]);
     if (outcome.hello) {
-      refuse_other_libraries(row, outcome);
+      reject_other_libraries(row, outcome);
       take_hello(row, *outcome.hello);
     }
     if (outcome.verified.checked || !outcome.verified.reason.empty()) {
@@ -333,7 +336,7 @@ struct Measurement::Parts {
     row.forks.push_back(std::move(outcome.fork));
     take_unavailable(planned.cell, row.forks.back().status, row.forks.back().reason);
     compare_losses(planned);
-    settle_group(planned.cell);
+    resolve_group(planned.cell);
     save();
   }
 
@@ -344,7 +347,7 @@ struct Measurement::Parts {
     compare_first_losses(rows, planned.round);
   }
 
-  // What draws masks, or batches in an order of its own, has a loss of its own.
+  // A cell that draws masks, or has its own order of batches, has a different loss.
   bool trains_alike(std::size_t index) {
     const Cell& cell = cells_[index];
     if (!cell.runnable() || !cell.has_loss() || cell.axes.loader == LoaderKind::native) return false;
@@ -353,31 +356,30 @@ struct Measurement::Parts {
     return !found->second;
   }
 
-  // Two experiments in one row would be one median and one interval over both.
-  void refuse_other_libraries(const CellReport& row, ForkOutcome& outcome) const {
+  // Forks with different libraries must not share a row, because their median and interval would mix them.
+  void reject_other_libraries(const CellReport& row, ForkOutcome& outcome) const {
     if (session_ == 0 || outcome.fork.status != Status::ok) return;
     const std::string other = other_library(row, *outcome.hello);
     if (other.empty()) return;
-    end_with(
-        outcome.fork, ReasonCode::library_changed,
-        fmt::format("{}: what was measured before is another experiment; measure into a report of its own",
-                    other));
+    end_with(outcome.fork, ReasonCode::library_changed,
+             fmt::format("{}: forks with different libraries must not be mixed; measure into a new report",
+                         other));
   }
 
-  // What disturbed this fork counts for all cells that are compared with it.
-  void settle_group(std::size_t index) {
+  // A disturbance of this fork counts for all cells that are compared with it.
+  void resolve_group(std::size_t index) {
     const std::vector<std::size_t>& group = groups_.at(cells_[index].group());
     std::vector<CellReport*> rows;
     for (const std::size_t i : group) rows.push_back(&report_.cells[i]);
-    if (!mark_disturbed_rounds(rows)) return settle(index);
-    for (const std::size_t i : group) settle(i);
+    if (!mark_disturbed_rounds(rows)) return resolve(index);
+    for (const std::size_t i : group) resolve(i);
   }
 
-  void settle(std::size_t index) {
-    if (cells_[index].runnable()) settle_status(report_.cells[index], cells_[index], planned_forks());
+  void resolve(std::size_t index) {
+    if (cells_[index].runnable()) resolve_status(report_.cells[index], cells_[index], planned_forks());
   }
 
-  // A disk that is full now may not be later; the last save decides.
+  // A full disk may have space later; only the last save must succeed.
   void save() {
     try {
       journal_.save(report_);
@@ -388,7 +390,7 @@ struct Measurement::Parts {
 
   Report finish(bool cut_short) {
     report_.run["end"] = utc_now();
-    for (std::size_t i = 0; i < cells_.size(); ++i) settle(i);
+    for (std::size_t i = 0; i < cells_.size(); ++i) resolve(i);
     const BestMemory memory;
     for (CellReport& row : report_.cells) row.better = memory.better(row, report_.environment);
     report_.run["complete"] = !cut_short && !out_of_budget();
@@ -403,7 +405,7 @@ struct Measurement::Parts {
   RunSettings settings_;
   Expansion expansion_;
   std::vector<Cell>& cells_;
-  std::map<std::string, std::vector<std::size_t>> groups_;  // cells that are compared
+  std::map<std::string, std::vector<std::size_t>> groups_;  // cells that are compared with each other
   Journal journal_;
   ScratchRoot scratch_;
   DatasetShelf data_;
@@ -413,8 +415,8 @@ struct Measurement::Parts {
   Rooflines rooflines_;
   Report report_;
   std::map<std::size_t, std::optional<ResidentWorker>> residents_;  // by cell
-  std::vector<std::string> names_;                                  // of the cells, short
-  std::map<std::size_t, bool> draws_;                               // by cell: has it a dropout
+  std::vector<std::string> names_;                                  // short names of the cells
+  std::map<std::size_t, bool> draws_;                               // by cell: whether it has a dropout
   int session_ = 0;
   int next_order_ = 0;
   Checks checks_;

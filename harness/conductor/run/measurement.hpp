@@ -1,4 +1,4 @@
-// One report in the making: its cells are checked and timed one by one, in whatever order the caller likes.
+// Makes one report: checks and times its cells one by one, in the order of the caller.
 #pragma once
 
 #include <memory>
@@ -15,11 +15,11 @@
 
 namespace assay {
 
-// Borrows everything it is made of. The report on disk follows after every check and fork.
+// Borrows its arguments. Writes the report after every check and fork.
 class Measurement {
  public:
-  // Throws ConfigError or IoError for what is wrong before anything has run: the config, the place of the
-  // report, an earlier report of another config.
+  // Throws ConfigError or IoError for errors in the config, the path of the report, or the earlier report
+  // (another config).
   Measurement(const RunRequest& request, const BackendRegistry& registry, Progress& progress,
               const Interrupts& interrupts);
   ~Measurement();
@@ -30,24 +30,25 @@ class Measurement {
   const RunSettings& settings() const;
   const Report& report() const;
 
-  // The report's head and the data sets; once, before what follows. A set that is missing makes rows, one
-  // that is damaged throws IoError.
+  // Fills the head of the report and the data sets; call it once, before the functions below. A missing data
+  // set gets rows with that status; a damaged one throws IoError.
   void prepare();
-  // How many forks a cell has when it is whole; the config's --forks until this is called.
+  // Sets the number of forks of a complete cell; before this call it is --forks.
   void plan(int forks);
-  // Against the oracle, where it is asked for and was not done.
+  // Checks the cell with the oracle, if the check is requested and not done.
   void check(std::size_t cell);
-  // All cells, two side by side where there are processors for it: nothing is timed in a check. One that fails beside
-  // another is made again alone.
+  // Checks all cells, two at a time if there are enough processors, because nothing is timed in a check. A
+  // check that fails next to another one is repeated by itself.
   void check_all();
-  // Once for all cells of a device, precision and thread count that are still to be timed.
+  // Measures the rooflines once for all cells of a device, precision and thread count that are still to be
+  // timed.
   void measure_rooflines(const std::vector<PlannedFork>& forks);
-  // Whether it can be run, has not failed for good, and has no fork of that round.
+  // Whether the cell can be run, has not failed permanently, and has no fork of that round.
   bool wanted(const PlannedFork& fork) const;
   void time(const PlannedFork& fork);
 
-  // The last word on every cell; writes the report for the last time. `cut_short`: not all that was planned
-  // was reached.
+  // Sets the final status of every cell and writes the report for the last time. `cut_short`: the run did not
+  // reach everything that was planned.
   Report finish(bool cut_short);
 
  private:

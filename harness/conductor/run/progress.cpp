@@ -20,9 +20,9 @@ namespace assay {
 namespace {
 
 constexpr std::size_t line_width = 110;
-constexpr std::size_t longest_result = 2000;
+constexpr std::size_t max_result = 2000;
 
-// A full disk or a terminal that is gone costs the line, not the run.
+// A full disk or a closed terminal loses the line, but does not end the run.
 void put(std::FILE* out, const std::string& text) {
   [[maybe_unused]] const std::size_t written = std::fwrite(text.data(), 1, text.size(), out);
   std::fflush(out);
@@ -62,13 +62,13 @@ void Progress::end(std::string_view result, bool good, bool counts) {
   if (!out_ || (terminal_ && good)) return;
   const std::string count = counts ? fmt::format("[{}/{}] ", done_, planned_) : "";
   const std::string left = terminal_ ? "" : time_left();
-  put(out_, fmt::format("{}{}: {} ({}){}\n", count, one_line(what_), one_line(result, longest_result),
+  put(out_, fmt::format("{}{}: {} ({}){}\n", count, one_line(what_), one_line(result, max_result),
                         duration_text(seconds), left.empty() ? "" : ", " + left));
 }
 
 void Progress::note(std::string_view line) {
   clear();
-  if (out_) put(out_, one_line(line, longest_result) + "\n");
+  if (out_) put(out_, one_line(line, max_result) + "\n");
 }
 
 void Progress::clear() {
@@ -97,7 +97,7 @@ namespace fs = std::filesystem;
 
 fs::path lock_of(const fs::path& report) { return report.string() + ".lock"; }
 
-// Held until the run is over: the last of two runs would take the work of the first away.
+// Held until the run ends: otherwise a second run would overwrite the report of the first.
 Descriptor lock_report(const fs::path& report) {
   const fs::path path = lock_of(report);
   for (;;) {
@@ -106,13 +106,13 @@ Descriptor lock_report(const fs::path& report) {
       throw IoError("run", path, "cannot be made, which says that the report is being written", errno);
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
       throw IoError("run", report,
-                    "is being written by another run: wait for it, or name another file with --out");
-    // Its holder may have removed it between the two calls.
+                    "is being written by another run; wait for it, or name another file with --out");
+    // Its holder may have removed the file between the two calls.
     if (is_still_at(lock.get(), path)) return lock;
   }
 }
 
-// A reader that comes too late would have to be waited for when all has been measured.
+// Opens the pipe before the run: a missing reader is found now and not after measuring.
 Descriptor open_pipe(const fs::path& path) {
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   for (;;) {
@@ -123,12 +123,12 @@ Descriptor open_pipe(const fs::path& path) {
     }
     if (errno != ENXIO) throw IoError("run", path, "cannot be opened", errno);
     if (std::chrono::steady_clock::now() > patience)
-      throw IoError("run", path, "is a pipe that nobody reads: start its reader first");
+      throw IoError("run", path, "is a pipe without a reader; start the reader first");
     ::usleep(20'000);
   }
 }
 
-// To the end, and closes it.
+// Writes all of the text and closes the pipe.
 void write_to_pipe(Descriptor& pipe, const fs::path& path, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(pipe.get(), text.data(), text.size());
@@ -149,7 +149,7 @@ Journal::Journal(fs::path file) : file_(std::move(file)) {
     return;
   }
   require_writable(file_);
-  remove_abandoned(file_);  // by a run of this report that was killed while it wrote
+  remove_abandoned(file_);  // left by an earlier run that was killed while it wrote this report
   regular_ = !fs::exists(file_, error) || fs::is_regular_file(file_, error);
   if (regular_) lock_ = lock_report(file_);
 }
@@ -176,7 +176,7 @@ void Journal::write(std::string_view text) {
   } catch (const std::runtime_error& error) {
     const fs::path copy = copy_.keep(text);
     throw Error(fmt::format("{}; {}", error.what(),
-                            copy.empty() ? "no other folder takes a copy of it"
+                            copy.empty() ? "a copy could not be written to another folder either"
                                          : "the report is in " + copy.string() + " instead"));
   }
 }

@@ -24,24 +24,24 @@ constexpr double max_gpu_clock_change = 0.02;
 constexpr std::array hard_throttles{"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown",
                                     "hw_power_brake_slowdown"};
 
-// In how many samples the GPU gave such a reason.
+// The number of samples in which the GPU reported one of the reasons.
 template <typename Reasons>
 int throttles(const std::vector<const MachineSample*>& samples, const Reasons& reasons) {
   return static_cast<int>(std::count_if(samples.begin(), samples.end(), [&](const MachineSample* sample) {
     if (!sample->gpu->throttle) return false;
     return std::any_of(sample->gpu->throttle->begin(), sample->gpu->throttle->end(),
-                       [&](const auto& told) { return contains(reasons, told); });
+                       [&](const auto& seen) { return contains(reasons, seen); });
   }));
 }
 
 void warn_of_foreign_processes(Fork& fork) {
   for (const ForeignProcess& process : fork.gpu->foreign) {
-    const std::string name = process.name.empty() ? "not shown here" : process.name;
+    const std::string name = process.name.empty() ? "name unknown" : process.name;
     const std::string held =
         process.memory ? fmt::format("held {:.0f} MiB of", static_cast<double>(*process.memory) * 0x1p-20)
                        : "used";
     fork.warnings.push_back(fmt::format(
-        "process {} ({}) {} the GPU while steps ran: stop it, or keep others off with nvidia-smi -c "
+        "process {} ({}) {} the GPU while steps ran: stop it, or exclude other processes with nvidia-smi -c "
         "EXCLUSIVE_PROCESS",
         process.pid, name, held));
   }
@@ -56,12 +56,13 @@ void warn_of_clocks(Fork& fork, const std::vector<const MachineSample*>& samples
   }
   if (high <= 0 || high - low <= max_gpu_clock_change * high) return;
   fork.warnings.push_back(fmt::format(
-      "the GPU's SM clock was {:.0f} to {:.0f} MHz in the timed blocks, so its clocks are not locked: "
-      "nvidia-smi --lock-gpu-clocks={:.0f} holds them",
+      "the GPU's SM clock was {:.0f} to {:.0f} MHz in the timed blocks, so its clocks are not locked: lock them with "
+      "nvidia-smi --lock-gpu-clocks={:.0f}",
       1e-6 * low, 1e-6 * high, 1e-6 * low));
 }
 
-// The median time of a step in the second half of the blocks over that in the first; 1 where there are too few.
+// The median step time in the second half of the blocks divided by that in the first half; 1 for too few
+// blocks.
 double drift(const std::vector<const Block*>& blocks) {
   if (blocks.size() < 4) return 1;
   std::vector<double> halves[2];
@@ -75,12 +76,12 @@ double drift(const std::vector<const Block*>& blocks) {
 void warn_of_drift(Fork& fork) {
   if (fork.steady == false)
     fork.warnings.emplace_back(
-        "the time of a step had not settled when timing began: a longer warm-up (--warm-up-seconds) may help");
+        "the step time was not steady when timing began: try a longer warm-up (--warm-up-seconds)");
   const double found = drift(steady_blocks(fork));
   if (std::max(found, 1 / found) > 1 + max_drift)
     fork.warnings.push_back(fmt::format(
-        "a step took {:.2f} times as long in the second half of the timed blocks as in the first: more blocks, a "
-        "longer warm-up, or a machine with a steadier clock may help",
+        "a step took {:.2f} times as long in the second half of the timed blocks as in the first: try more blocks, a "
+        "longer warm-up, or a machine with a steadier clock",
         found));
 }
 
@@ -97,15 +98,15 @@ void warn_of_frequency(Fork& fork) {
   }
   if (high <= 0 || low >= min_frequency * high) return;
   fork.warnings.push_back(fmt::format(
-      "the processor's clock was {:.0f} to {:.0f} MHz in the timed blocks: a fixed frequency (cpupower "
-      "frequency-set) makes runs comparable",
+      "the processor's clock was {:.0f} to {:.0f} MHz in the timed blocks: set a fixed frequency (cpupower "
+      "frequency-set) to make runs comparable",
       1e-6 * low, 1e-6 * high));
 }
 
 void warn_of_stolen_time(Fork& fork) {
   if (contains(fork.flags, quality_flag::stolen))
     fork.warnings.emplace_back(
-        "the hypervisor took over 3 % of the processors while it was timed: a program whose threads often sleep "
+        "the hypervisor used over 3 % of the processors while the fork was timed: a program whose threads often sleep "
         "and wake loses more to it than one whose threads spin");
 }
 
@@ -133,8 +134,8 @@ void add_warnings(Fork& fork) {
   warn_of_clocks(fork, samples);
   if (const int capped = throttles(samples, std::array{"sw_power_cap"}); capped > 0)
     fork.warnings.push_back(fmt::format(
-        "the GPU lowered its clocks to stay within its power limit in {} of {} samples of the timed blocks: "
-        "lock them lower, or compare ratios",
+        "the GPU lowered its clocks to stay within its power limit in {} of {} samples of the timed blocks: lock the "
+        "clocks lower, or compare ratios",
         capped, samples.size()));
 }
 
@@ -144,17 +145,17 @@ std::string outside_of_window(const Fork& fork, const RunWindow& window) {
   for (std::size_t i = 0; i < fork.blocks.size(); ++i) {
     const Block& block = fork.blocks[i];
     if (block.begin_ns < last || block.end_ns < block.begin_ns)
-      return fmt::format("block {} of its clock {}", i + 1,
+      return fmt::format("block {} in clock.json {}", i + 1,
                          block.end_ns < block.begin_ns ? "ends before it begins"
-                         : i == 0                      ? "begins before the conductor asked for steps"
+                         : i == 0                      ? "begins before the conductor sent the command `run`"
                                                        : "begins before the block before it has ended");
     last = block.end_ns;
   }
   if (last > window.end_ns + slack_ns)
-    return "the last block of its clock ends after the worker had answered that its steps are done";
+    return "the last block in clock.json ends after the worker reported the end of its steps";
   for (std::size_t i = 0; i < fork.blocks.size(); ++i)
     if (const Block& block = fork.blocks[i]; block.steps > block.end_ns - block.begin_ns)
-      return fmt::format("block {} of its clock has {} steps in {} ns", i + 1, block.steps,
+      return fmt::format("block {} in clock.json has {} steps in {} ns", i + 1, block.steps,
                          block.end_ns - block.begin_ns);
   return {};
 }

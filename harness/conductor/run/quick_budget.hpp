@@ -1,4 +1,5 @@
-// What --quick may cost: two minutes of each backend, its checks and the oracle's share in them included.
+// The time limit of --quick: two minutes for each backend, including its checks and the oracle's part in
+// them.
 #pragma once
 
 #include <chrono>
@@ -14,17 +15,17 @@ class QuickBudget {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // seconds: of each backend; nothing: no end to it.
+  // seconds: for each backend; nullopt: no limit.
   explicit QuickBudget(std::optional<double> seconds) : seconds_(seconds) {}
 
   bool spent(const std::string& backend) const { return seconds_ && used(backend) >= *seconds_; }
-  // When what is left to the backend will be spent, if it starts now.
+  // When the remaining time of the backend ends, if it starts now.
   std::optional<Clock::time_point> deadline(const std::string& backend) const {
     if (!seconds_) return std::nullopt;
     return Clock::now() + std::chrono::duration_cast<Clock::duration>(
                               std::chrono::duration<double>(*seconds_ - used(backend)));
   }
-  // Counts what passes until the stopwatch goes.
+  // Adds the time from its construction to its destruction.
   class Stopwatch {
    public:
     Stopwatch(QuickBudget& budget, std::string backend) : budget_(budget), backend_(std::move(backend)) {}
@@ -37,7 +38,7 @@ class QuickBudget {
     std::string backend_;
     Clock::time_point begin_ = Clock::now();
   };
-  // Seconds by backend.
+  // Used seconds by backend.
   const std::map<std::string, double>& used() const { return used_; }
 
  private:

@@ -32,7 +32,7 @@ std::filesystem::path ReportCopy::keep(std::string_view text) {
     std::string pattern = (std::filesystem::absolute(parent, ignored) / "assay-report-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) continue;
     if (write_copy(pattern, text)) {
-      drop();  // an older copy, in a place that is full now
+      drop();  // removes an older copy, whose file system is full now
       folder_ = pattern;
       return folder_ / "report.json";
     }

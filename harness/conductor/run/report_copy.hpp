@@ -1,4 +1,4 @@
-// A copy of a report that cannot be written to its own place, so that no finished fork is lost.
+// A copy of a report that cannot be written to its own path, so that no finished fork is lost.
 #pragma once
 
 #include <filesystem>
@@ -8,14 +8,15 @@ namespace assay {
 
 class ReportCopy {
  public:
-  // Writes the copy or replaces it: report.json in a new folder assay-report-XXXXXX of the first of $TMPDIR, /tmp,
-  // /var/tmp and /dev/shm that takes it. Returns its path; empty: none takes it. It outlives this object.
+  // Writes or replaces the copy: report.json in a new folder assay-report-XXXXXX in the first writable one of
+  // $TMPDIR, /tmp, /var/tmp and /dev/shm. Returns its path; empty if none is writable. The copy outlives this
+  // object.
   std::filesystem::path keep(std::string_view text);
-  // Removes the copy: the report is in its own place again.
+  // Removes the copy: the report is at its own path again.
   void drop();
 
  private:
-  std::filesystem::path folder_;  // empty: there is no copy
+  std::filesystem::path folder_;  // empty without a copy
 };
 
 }  // namespace assay

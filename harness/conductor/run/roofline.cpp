@@ -24,7 +24,7 @@ std::vector<double> steps_of(const Fork& fork) {
   return steps;
 }
 
-// Operands of twice the last-level cache: 16 Mi elements at least.
+// Operands of twice the size of the last-level cache, at least 16 Mi elements.
 std::string copy_size() {
   const std::int64_t elements =
       std::max<std::int64_t>(last_level_cache(environment()) / 2, std::int64_t{1} << 24);
@@ -119,14 +119,14 @@ std::string beyond_roofline(const Axes& axes, const Work& work, double input_byt
   const double flops = work.flops / step_seconds, bytes = input_bytes / step_seconds;
   if (work.peak_flops > 0 && flops > over_peak * work.peak_flops) {
     return fmt::format(
-        "it claims {:.3g} FLOP/s, and the largest matrix product of this machine did {:.3g}: it cannot have "
-        "computed what it says, or the clock is wrong",
+        "not plausible: {:.3g} FLOP/s, while the largest matrix product reached {:.3g} on this machine; either it "
+        "skipped work, or the clock is wrong",
         flops, work.peak_flops);
   }
   if (axes.cache == CacheState::cold && work.copy_bandwidth > 0 && bytes > over_copy * work.copy_bandwidth) {
     return fmt::format(
-        "it claims to read {:.3g} bytes/s of operands that no cache holds, and this machine copied {:.3g}: "
-        "it cannot have read them all, or the cache is larger than the machine says",
+        "not plausible: reads {:.3g} bytes/s of operands that no cache holds, while a copy reached {:.3g} on this "
+        "machine; either it did not read them all, or the cache is larger than the machine reports",
         bytes, work.copy_bandwidth);
   }
   return {};

@@ -14,14 +14,15 @@ namespace assay {
 namespace {
 
 constexpr std::array looks{6, 9, 13, 18, 25};
-constexpr double alike = 1.02;
+constexpr double max_equal_ratio = 1.02;
 
 bool is_decided(const PairedRatio& ratio) {
   if (!ratio.lower || !ratio.upper) return false;
-  return ratio.above_one() || ratio.below_one() || (*ratio.upper <= alike && *ratio.lower >= 1 / alike);
+  return ratio.above_one() || ratio.below_one() ||
+         (*ratio.upper <= max_equal_ratio && *ratio.lower >= 1 / max_equal_ratio);
 }
 
-// The cells of the pairs of neighbors in rank that are not decided.
+// The cells in undecided pairs of neighbors in rank.
 std::vector<std::size_t> undecided(const std::vector<std::size_t>& cells, const Report& report) {
   std::vector<std::pair<double, std::size_t>> ranked;
   for (const std::size_t cell : cells)
@@ -65,7 +66,7 @@ std::vector<PlannedFork> Rounds::next(const Report& report) {
   return forks;
 }
 
-// More rounds, where those that were begun are not enough.
+// Adds rounds if the begun ones are not enough.
 void Rounds::extend(Group& group, const Report& report) const {
   if (group.begun < group.target || group.begun == 0) return;
   std::vector<const CellReport*> cells;

@@ -1,5 +1,6 @@
-// Which forks of a run come next. A round has one fork of each cell, those of a group (cells that are compared) one
-// after the other, in an order drawn from (seed, round), so that what drifts meets all of them alike.
+// Chooses the next forks of a run. A round has one fork of each cell; the forks of a group (cells that are
+// compared) run one after the other, in an order drawn from (seed, round), so that drift affects all of them
+// equally.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +18,20 @@ struct PlannedFork {
   int round = 0;
 };
 
-// With `until` == forks each group gets `forks` rounds, and up to `spare_rounds` more for rounds in which the machine
-// was disturbed. With `until` == clear a group gets rounds until the order of its cells is clear; its cells drop out as
-// the pairs of neighbors in rank that they are in are decided: their ratio is clear of 1, or within 2 % of it. It is
-// looked at after 6, 9, 13, 18 and 25 rounds that count, see time_ratio().
+// With `until` == forks each group gets `forks` rounds, and up to `spare_rounds` more to replace disturbed
+// rounds. With `until` == clear a group gets rounds until the order of its cells is clear. A cell drops out
+// when the pairs of neighbors in rank that contain it are decided: the interval of the ratio excludes 1, or
+// is within 2 % of 1. The pairs are judged after 6, 9, 13, 18 and 25 rounds that count, see time_ratio().
 class Rounds {
  public:
-  // Cells that cannot be run take no part.
+  // Ignores cells that cannot be run.
   Rounds(const std::vector<Cell>& cells, const RunSettings& settings);
 
-  // The forks of the next round of every group that goes on; empty: nothing is left. `report` has a row for each cell,
-  // with what was measured so far.
+  // The forks of the next round of every group that continues; empty: all groups are done. `report` has a row
+  // for each cell, with the existing measurements.
   std::vector<PlannedFork> next(const Report& report);
 
-  // As many as are known to come, those that next() gave included.
+  // All forks that are known now, including those that next() returned.
   std::vector<PlannedFork> foreseen() const;
 
  private:
@@ -38,7 +39,7 @@ class Rounds {
     std::string name{};
     std::vector<std::size_t> active{};
     int begun = 0;   // rounds
-    int target = 0;  // rounds that shall be begun, as far as is known
+    int target = 0;  // planned rounds, as far as known
     std::size_t looks = 0;
   };
   void extend(Group& group, const Report& report) const;

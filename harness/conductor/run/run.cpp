@@ -39,8 +39,9 @@ void keep_wanted(std::vector<Cell>& cells, const RunRequest& request) {
   const std::size_t all = cells.size();
   std::erase_if(cells, [&](const Cell& cell) { return !is_wanted(cell.id, request.filter); });
   if (cells.empty()) {
-    throw ConfigError(fmt::format("[filter] got '{}': none of the {} cells has it in its id; see --dry-run",
-                                  request.filter, all));
+    throw ConfigError(fmt::format(
+        "[filter] got '{}': the id of none of the {} cells contains it; list the cells with --dry-run",
+        request.filter, all));
   }
 }
 
@@ -50,7 +51,7 @@ Expansion cells_of(const RunRequest& request, const BackendRegistry& registry) {
   Expansion expansion = expand(request.config, registry);
   if (!request.filter.empty()) keep_wanted(expansion.cells, request);
   const RunSettings settings = settings_of(request.config);
-  if (!request.check_alone && settings.forks > 0) mark_missing_data(expansion.cells, settings);
+  if (!request.check_only && settings.forks > 0) mark_missing_data(expansion.cells, settings);
   return expansion;
 }
 
@@ -73,7 +74,7 @@ std::vector<std::string> programs_of(const std::vector<Cell>& cells, const Backe
 
 namespace {
 
-constexpr int most_trials = 3;  // of a mode and layout that others disturb
+constexpr int max_trials = 3;  // of a mode and layout if they are disturbed
 
 // The request with the fastest mode and layout of each backend instead of `best`.
 RunRequest find_best(RunRequest request, const BackendRegistry& registry, Progress& progress,
@@ -91,9 +92,9 @@ RunRequest find_best(RunRequest request, const BackendRegistry& registry, Progre
   progress.note(fmt::format("trying {} modes and layouts, one fork each", forks.size()));
   progress.plan(static_cast<int>(forks.size()));
   for (PlannedFork fork : forks) {
-    for (; fork.round < most_trials && interrupts.signal() == 0 && measurement.wanted(fork); ++fork.round) {
+    for (; fork.round < max_trials && interrupts.signal() == 0 && measurement.wanted(fork); ++fork.round) {
       measurement.time(fork);
-      if (is_settled(measurement.report().cells[fork.cell])) break;
+      if (is_trial_over(measurement.report().cells[fork.cell])) break;
     }
   }
   const Report report = measurement.finish(interrupts.signal() != 0);
@@ -119,16 +120,16 @@ RunOutcome run_cells(const RunRequest& request, const BackendRegistry& registry,
     const std::vector<PlannedFork> all = rounds.foreseen();
     progress.plan(done + static_cast<int>(std::count_if(all.begin(), all.end(), wanted)));
   };
-  if (!request.check_alone) plan();
-  // A quick run may end before its last cell: then some are whole, rather than all of them checked alone.
-  const bool checks_first = !settings.quick || request.check_alone;
+  if (!request.check_only) plan();
+  // A quick run may end early: then some cells are complete, instead of all being only checked.
+  const bool checks_first = !settings.quick || request.check_only;
   if (checks_first) measurement.check_all();
-  if (!request.check_alone) measurement.measure_rooflines(rounds.foreseen());
+  if (!request.check_only) measurement.measure_rooflines(rounds.foreseen());
   const std::int64_t begin = now_ns();
   const auto out_of_time = [&] {
     return settings.max_seconds > 0 && 1e-9 * static_cast<double>(now_ns() - begin) > settings.max_seconds;
   };
-  while (!request.check_alone && !stopped() && !out_of_time()) {
+  while (!request.check_only && !stopped() && !out_of_time()) {
     const std::vector<PlannedFork> forks = rounds.next(measurement.report());
     if (forks.empty()) break;
     plan();
@@ -150,15 +151,16 @@ namespace {
 
 // A run has some 30 files open, and the dynamic linker of a worker some more.
 void require_descriptors() {
-  constexpr rlim_t wanted = 256, fewest = 64;
+  constexpr rlim_t wanted = 256, min_files = 64;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
   rlimit raised = limit;
   raised.rlim_cur = std::min(wanted, limit.rlim_max);
   if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
-  if (limit.rlim_cur < fewest)
-    throw ConfigError(fmt::format("{} files may be open at a time, a run needs {}: ulimit -n {}",
-                                  limit.rlim_cur, fewest, wanted));
+  if (limit.rlim_cur < min_files)
+    throw ConfigError(
+        fmt::format("the limit of open files is {}, and a run needs {}; raise it with: ulimit -n {}",
+                    limit.rlim_cur, min_files, wanted));
 }
 
 }  // namespace
@@ -169,7 +171,7 @@ RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progr
     progress.note("nothing is cached: " + why);
   const SurvivorGuard guard;
   const Interrupts interrupts;
-  if (request.check_alone || !seeks_best(request.config))
+  if (request.check_only || !seeks_best(request.config))
     return run_cells(request, registry, progress, interrupts);
   return run_cells(find_best(request, registry, progress, interrupts), registry, progress, interrupts);
 }

@@ -1,5 +1,4 @@
-// The whole of a run: cells are checked, then timed round by round, and the report is written after every
-// fork.
+// A whole run: checks the cells, times them round by round, and writes the report after every fork.
 #pragma once
 
 #include <filesystem>
@@ -19,7 +18,7 @@
 
 namespace assay {
 
-// What the program exits with; docs/reference/report.md and `assay --help` say the same.
+// The exit codes of the program; also listed in docs/reference/command-line.md and `assay --help`.
 enum ExitCode : int {
   fine = 0,
   own_failure = 1,
@@ -32,14 +31,14 @@ enum ExitCode : int {
 
 struct RunRequest {
   RunConfig config;
-  std::filesystem::path out;              // of the report; empty: none is written
-  std::optional<Report> resume;           // what is ok or settled in it is kept, the rest is run
+  std::filesystem::path out;              // path of the report; empty: do not write one
+  std::optional<Report> resume;           // its finished cells are kept, the rest is run
   std::vector<std::string> command_line;  // for the report
   nlohmann::json environment = nlohmann::json::object();
-  std::string filter;  // of is_wanted()
+  std::string filter;  // see is_wanted()
   bool keep_folders = false;
-  bool check_alone = false;        // no timing: `assay check`
-  std::vector<BestRecord> best{};  // what --mode best tried, for the report
+  bool check_only = false;         // do not time: `assay check`
+  std::vector<BestRecord> best{};  // trials of --mode best, for the report
 };
 
 struct RunOutcome {
@@ -48,16 +47,16 @@ struct RunOutcome {
   bool complete() const;  // every cell is ok
 };
 
-// The cells of the request, filter applied. Throws ConfigError, also when the filter leaves none.
+// The cells of the request after the filter. Throws ConfigError, also if no cell is left.
 Expansion cells_of(const RunRequest& request, const BackendRegistry& registry);
 
-// What a run of the cells starts, each once: command lines without the cell folder, with that of the oracle where a cell
-// is checked.
+// The command lines that a run of the cells starts, each once, without the cell folder; includes the oracle
+// if a cell is checked.
 std::vector<std::string> programs_of(const std::vector<Cell>& cells, const BackendRegistry& registry);
 
-// Throws ConfigError or IoError for what is wrong before anything has run: the config, the place of the
-// report, a damaged data set, an earlier report of another config. Afterwards everything that goes wrong is a
-// row. Where the config asks for the best mode, its candidates are tried first.
+// Throws ConfigError or IoError for errors before anything has run: in the config, the path of the report, a
+// damaged data set, an earlier report of another config. Later failures become rows of the report. If the
+// config has the mode `best`, tries its candidates first.
 RunOutcome run(const RunRequest& request, const BackendRegistry& registry, Progress& progress);
 
 }  // namespace assay

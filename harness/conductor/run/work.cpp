@@ -8,7 +8,7 @@
 namespace assay {
 namespace {
 
-// Of a table that is looked up in, the rows that are read.
+// The bytes read from an input; only the looked-up rows of a table count.
 double bytes_read(const Graph& step, ValueId input) {
   const double bytes = static_cast<double>(step.value(input).type.bytes());
   for (const Node& node : step.nodes()) {
@@ -24,7 +24,7 @@ double bytes_of_op(const Graph& step) {
   if (!moves) return 0;
   double bytes = 0;
   for (const ValueId id : step.with_role(Role::input)) bytes += bytes_read(step, id);
-  // A gradient that is what came from behind (of an addition) is nowhere written.
+  // A gradient that equals the incoming one (such as that of an addition) is not written.
   for (const Graph::Output& output : step.outputs()) {
     if (step.value(output.value).producer != none)
       bytes += static_cast<double>(step.value(output.value).type.bytes());

@@ -1,4 +1,4 @@
-// What a cell's program is known to do before anything runs: its memory plan and its work.
+// The memory plan and the work of a cell's program, known before anything runs.
 #pragma once
 
 #include "harness/conductor/config/cell.hpp"
@@ -6,15 +6,15 @@
 
 namespace assay {
 
-// "plan_naive", "plan_in_place", "plan_co_share", "plan_lower_bound" in bytes of the arena of one step of the
-// cell's task and precision, unfused and with plain layouts, and "plan_saving", the first over the third.
-// Null with a reason where the cell has no program.
+// "plan_naive", "plan_in_place", "plan_co_share" and "plan_lower_bound": bytes of the arena of one step of
+// the cell's task and precision, unfused and with plain layouts; "plan_saving": the first divided by the
+// third. Null with a reason if the cell has no program.
 Metrics plan_metrics(const Cell& cell);
 
-// FLOPs of all nodes of the step (forward; for task train with loss, backward and update), as
-// docs/reference/operators.md and `assay inspect` count them. Bytes of a single op alone: its operands once and its
-// results once, as the graph stores them; 0 for a network, and for an op that may move nothing. The peaks are
-// left 0. Throws GraphError.
+// FLOPs of all nodes of the step (forward; for task train with loss, backward and update), counted as in
+// docs/reference/operators.md and `assay inspect`. Bytes only for a single op: its operands once and its
+// results once, as the graph stores them; 0 for a network, and for an op that may move nothing. Leaves the
+// peaks at 0. Throws GraphError.
 Work work_of(const Cell& cell);
 
 }  // namespace assay

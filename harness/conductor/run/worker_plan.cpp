@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using protocol::Command;
 using protocol::Verb;
 
-// Those of a backend.json. What the caller's environment sets takes precedence, but for places of caches.
+// Adds the variables of a backend.json. The caller's environment takes precedence, except for cache folders.
 void add_variables(std::map<std::string, std::string>& environment,
                    const std::map<std::string, std::string>& variables, const fs::path& cache) {
   constexpr std::string_view placeholder = "${cache}";
@@ -31,13 +31,13 @@ void add_variables(std::map<std::string, std::string>& environment,
 
 fs::path warm_cache(const Cell& cell) { return cache_folder() / "warm" / file_name_of(cell); }
 
-// For what workers put into the temporary folder; short, because sockets are among it.
+// The temporary folder of the workers; its path is short because it may contain sockets.
 fs::path temporary_folder(const ForkContext& context) { return context.scratch / "tmp"; }
 
-// Caches that frameworks keep on disk: private to a fork and empty, or shared by the forks of a cell when
-// `warm` is asked for. Threads of OpenMP that wait spin while a fork is timed, as the runtime has it:
-// docs/measurements/thread-waiting.md has what sleeping costs. Nothing is timed in a check, and next to other
-// work spinning makes it many times slower. The caller's environment takes precedence.
+// Caches that frameworks keep on disk: private to a fork and empty, or shared by the forks of a cell if
+// `warm` is requested. While a fork is timed, waiting OpenMP threads spin as the runtime has it by default
+// (docs/measurements/thread-waiting.md has the cost of sleeping). In a check they sleep: nothing is timed,
+// and spinning next to other work makes it many times slower. The caller's environment takes precedence.
 std::map<std::string, std::string> worker_environment(const Cell& cell, const BackendDescription& backend,
                                                       const fs::path& folder, const fs::path& temporary,
                                                       bool timed) {
@@ -59,13 +59,13 @@ std::map<std::string, std::string> worker_environment(const Cell& cell, const Ba
   add_variables(result, backend.environment, cache);
   if (warm) add_variables(result, backend.warm_environment, cache);
   if (!timed && !environment_variable("OMP_WAIT_POLICY")) result["OMP_WAIT_POLICY"] = "passive";
-  // As NVML counts GPUs, so that the one that is sampled is the one that the worker calls its first.
+  // The order of NVML, so that the sampled GPU is the first GPU of the worker.
   if (cell.axes.device == DeviceKind::cuda && !environment_variable("CUDA_DEVICE_ORDER"))
     result["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   return result;
 }
 
-// What a worker is judged by, and what later forks and other runs rely on, is out of its reach.
+// Keeps the files that the worker is judged by, and those of later forks and other runs, out of its reach.
 Confinement confinement_of(const Cell& cell, const fs::path& folder, const ForkContext& context) {
   const fs::path cache = cache_folder();
   return {.unreadable = {context.scratch, cache / "oracle"},
@@ -73,7 +73,7 @@ Confinement confinement_of(const Cell& cell, const fs::path& folder, const ForkC
           .own = {folder, temporary_folder(context), warm_cache(cell)}};
 }
 
-// What a variable is in the worker: its own, or the conductor's.
+// The value of a variable in the worker: its own, or the conductor's.
 std::optional<std::string> worker_variable(const WorkerStart& worker, const char* name) {
   if (const auto set = worker.environment.find(name); set != worker.environment.end()) return set->second;
   return environment_variable(name);
@@ -90,12 +90,12 @@ std::map<std::string, std::string> own_variables(const WorkerStart& worker) {
 }
 
 std::string wait_policy(const WorkerStart& worker) {
-  std::string told;
+  std::string policy;
   for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"}) {
     const std::string value = worker_variable(worker, name).value_or("");
-    if (!value.empty()) told += fmt::format("{}{}={}", told.empty() ? "" : " ", name, value);
+    if (!value.empty()) policy += fmt::format("{}{}={}", policy.empty() ? "" : " ", name, value);
   }
-  return told.empty() ? "the runtime's own" : told;
+  return policy.empty() ? "the runtime's own" : policy;
 }
 
 ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, const fs::path& folder,
@@ -112,7 +112,7 @@ ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend, c
                                  [](const Command& command) { return command.verb == Verb::run; });
   plan.worker.environment = worker_environment(cell, backend, folder, temporary_folder(context), timed);
   plan.worker.confinement = confinement_of(cell, folder, context);
-  // The oracle computes on the processor, whatever its cell runs on.
+  // The oracle computes on the processor, even for a cell on a GPU.
   if (cell.axes.device == DeviceKind::cuda && &backend == cell.backend)
     plan.cuda = CudaVisibility{worker_variable(plan.worker, "CUDA_VISIBLE_DEVICES"),
                                worker_variable(plan.worker, "CUDA_DEVICE_ORDER")};

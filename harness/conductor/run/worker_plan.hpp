@@ -1,4 +1,4 @@
-// How the worker of a cell is started: its program, processors and environment.
+// Plans the start of a cell's worker: its program, processors and environment.
 #pragma once
 
 #include <filesystem>
@@ -12,16 +12,16 @@
 
 namespace assay {
 
-// The conversation of a worker of `backend` in a cell folder: that of the cell, or the oracle. Makes the folders of its
-// caches.
+// The conversation of a worker of `backend` in a cell folder; `backend` is that of the cell, or the oracle.
+// Creates the folders of its caches.
 ConversationPlan plan_for(const Cell& cell, const BackendDescription& backend,
                           const std::filesystem::path& folder, std::vector<protocol::Command> commands,
                           const ForkContext& context);
 
-// The variables that affect speed and that the worker has otherwise than this process.
+// The variables that affect speed and differ from those of this process.
 std::map<std::string, std::string> own_variables(const WorkerStart& worker);
 
-// How the OpenMP runtimes of a worker were told to wait.
+// The variables that set how waiting OpenMP threads of a worker behave.
 std::string wait_policy(const WorkerStart& worker);
 
 }  // namespace assay

@@ -21,16 +21,16 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
-// A rename is lost in a crash of the machine until its folder is synchronised.
+// Until the folder is synchronised, a crash of the machine can lose the rename.
 void synchronise_folder(const std::filesystem::path& folder) {
   const Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!descriptor) return;  // a folder may be writable and not readable: the file itself is safe
+  if (!descriptor) return;  // the folder may be writable but not readable; the file itself is safe
   if (::fsync(descriptor.get()) != 0 && errno != EINVAL && errno != ENOTSUP)
     throw IoError("write", folder, "cannot be synchronised", errno);
 }
 
-// Marks the file as written by somebody alive. False where a sweeper was faster; a file system without locks
-// is no reason not to write.
+// Marks the file as in use by a living writer. Returns false if a sweeper removed it first. A file system
+// without locks does not prevent writing.
 bool claim(int file) {
   if (::flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
   struct stat status{};
@@ -126,7 +126,7 @@ void write_atomically(const std::filesystem::path& path, std::string_view text, 
 void require_writable(const std::filesystem::path& path) {
   AtomicFile file(path);
   std::error_code ignored;
-  // One block: a disk without room for it has none for the report either. Never onto a device or a pipe.
+  // Write one block, because a full disk could not hold the report either. Never write to a device or a pipe.
   if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) return;
   file.write(std::string(4096, '\n'));
 }

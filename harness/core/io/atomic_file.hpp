@@ -1,4 +1,4 @@
-// A file that is either the old one or the whole new one, whatever happens in between.
+// A file that holds either its old content or the whole new content, even after a crash.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace assay {
 
-// Writes to "<path>.<pid>.<n>.tmp" beside `path`, and renames it on commit(). Without commit() the destructor
-// removes it and `path` is untouched. Links are followed, so that a link stays a link. What is not a regular
-// file (/dev/stdout, a pipe) is written directly. The folder must exist. Errors are IoError (a full disk, a
-// folder that may not be written to).
+// Writes to "<path>.<pid>.<n>.tmp" next to `path`, and renames it on commit(). Without commit() the
+// destructor removes the temporary file and leaves `path` unchanged. Follows links, so a link stays a link.
+// Writes directly to anything that is not a regular file (/dev/stdout, a pipe). The folder must exist. Throws
+// IoError (a full disk, a folder without write permission).
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -23,28 +23,27 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  // fsync, rename, fsync of the folder. With durable = false only the rename: enough where a crash of the
+  // fsync, rename, fsync of the folder. With durable = false only the rename: use it if a crash of the
   // machine may lose the file but a crash of the process may not.
   void commit(bool durable = true);
 
  private:
-  std::filesystem::path path_;       // what was asked for
-  std::filesystem::path temporary_;  // empty when written directly, or done
+  std::filesystem::path path_;       // as requested
+  std::filesystem::path temporary_;  // empty if written directly, or after commit()
   Descriptor file_;
 };
 
-// In one call.
+// The same in one call.
 void write_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
                       bool durable = true);
 void write_atomically(const std::filesystem::path& path, std::string_view text, bool durable = true);
 
-// Removes the temporary files beside `path` that a writer left who was killed before it could rename or
-// remove them. Those of a living writer are locked, and stay. Gives how many; what cannot be removed is no
-// error.
+// Removes the temporary files next to `path` whose writer was killed before it could rename or remove them.
+// Files of living writers are locked and stay. Returns the number of removed files; ignores files that it
+// cannot remove.
 std::size_t remove_abandoned(const std::filesystem::path& path);
 
-// Throws IoError when a file could not be written at `path`, without leaving one: to be asked before a long
-// run.
+// Throws IoError if a file could not be written at `path`; leaves no file there. Call it before a long run.
 void require_writable(const std::filesystem::path& path);
 
 }  // namespace assay

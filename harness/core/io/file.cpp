@@ -27,7 +27,7 @@ Descriptor open_to_read(const std::filesystem::path& path, struct stat& status, 
   return file;
 }
 
-// Reads to the end, whatever stat said: pipes and /proc have no size.
+// Reads to the end and ignores the size from stat: pipes and /proc have no size.
 template <typename Bytes>
 Bytes read_whole(const std::filesystem::path& path, std::uint64_t limit, bool foreign = false) {
   struct stat status = {};
@@ -112,7 +112,7 @@ std::string read_text(const std::filesystem::path& path, std::uint64_t limit) {
 
 namespace {
 
-constexpr int gzip_window = 15 + 16;  // the largest window, gzip framing alone
+constexpr int gzip_window = 15 + 16;  // the largest window, only gzip framing
 
 struct Inflater {
   z_stream stream = {};
@@ -162,13 +162,13 @@ std::vector<std::byte> read_gzip_or_plain(
     in += offered_in - stream.avail_in;
     out += offered_out - stream.avail_out;
     if (status == Z_STREAM_END) {
-      // Zeros are padding of tapes and block devices; gzip ignores them, too.
+      // Tapes and block devices pad with zeros; gzip ignores them, too.
       while (in < packed.size() && packed[in] == std::byte{0}) ++in;
       if (in == packed.size()) break;
       if (!is_gzip(std::span(packed).subspan(in)))
         throw IoError(
             "gzip", path,
-            fmt::format("is corrupt: {} bytes that are no gzip follow its end", packed.size() - in));
+            fmt::format("is corrupt: {} bytes after the end are not gzip data", packed.size() - in));
       inflateReset(&stream);
     } else if (status == Z_BUF_ERROR || (status == Z_OK && in == packed.size() && out < bytes.size())) {
       throw IoError("gzip", path,

@@ -1,4 +1,4 @@
-// Files that are read: mapped, whole or unpacked.
+// Reading files: mapped, whole or unpacked.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@
 
 namespace assay {
 
-// Whether the open file is the one at the path, which somebody may have removed or replaced since. Follows no link.
+// Whether the open file is still the one at `path`: someone may have removed or replaced it. Does not follow
+// links.
 bool is_still_at(int file, const std::filesystem::path& path);
 
 // Closes its descriptor. Move-only.
@@ -27,18 +28,18 @@ class Descriptor {
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  // Gives the descriptor away; -1 if there is none.
+  // Releases ownership of the descriptor and returns it; -1 if there is none.
   int release() { return std::exchange(fd_, -1); }
-  // Returns what close() said.
+  // Returns the result of close().
   int reset();
 
  private:
   int fd_ = -1;
 };
 
-// A regular file mapped read-only and shared. The bytes live as long as this. Throws IoError when the file is
-// absent, unreadable or not a regular file. A file that is truncated by somebody else while it is mapped
-// raises SIGBUS: files of a cell folder and of the cache are only ever replaced whole.
+// A regular file, mapped read-only and shared. The bytes live as long as this object. Throws IoError if the
+// file is absent, unreadable or not a regular file. If another process truncates a mapped file, reading it
+// raises SIGBUS; therefore files of a cell folder and of the cache are only replaced whole.
 class MappedFile {
  public:
   MappedFile() = default;
@@ -48,7 +49,7 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
-  // Asks the kernel to read it all ahead.
+  // Asks the kernel to read the whole file ahead.
   void will_need() const;
 
  private:
@@ -56,19 +57,19 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-// A file that somebody else wrote and may still change: regular (no link, no pipe, no device), at most `limit` bytes, and
-// copied, not mapped. Never waits. Throws IoError.
+// Reads a file that another program wrote and may still change. It must be a regular file (no link, pipe or
+// device) of at most `limit` bytes; it is copied, not mapped. Never blocks. Throws IoError.
 std::vector<std::byte> read_foreign_file(const std::filesystem::path& path, std::uint64_t limit);
 
-// Throws IoError, also when the file is larger than `limit` bytes.
+// Throws IoError, also if the file is larger than `limit` bytes.
 std::vector<std::byte> read_file(const std::filesystem::path& path,
                                  std::uint64_t limit = std::uint64_t{1} << 36);
 std::string read_text(const std::filesystem::path& path, std::uint64_t limit = std::uint64_t{1} << 30);
 
-// The content of a file, inflated when it starts with gzip's magic number (whatever its name). Several
-// members are read as one. Throws IoError naming the file: absent, truncated, corrupt, trailing bytes that
-// are no gzip, or more than `limit` bytes. `whole`: says from the first 64 bytes how many the content has by its own
-// header; what inflates to more is refused as soon as it does.
+// The content of a file, inflated if it starts with gzip's magic number (whatever its name). Several members
+// are read as one. Throws IoError naming the file if it is absent, truncated or corrupt, has trailing bytes
+// that are not gzip, or has more than `limit` bytes. `whole` returns the size of the content, computed from
+// its first 64 bytes; a content that inflates to more is rejected immediately.
 std::vector<std::byte> read_gzip_or_plain(
     const std::filesystem::path& path, std::uint64_t limit = std::uint64_t{1} << 34,
     const std::function<std::uint64_t(std::span<const std::byte>)>& whole = {});

@@ -17,8 +17,8 @@
 namespace assay {
 namespace {
 
-constexpr std::size_t longest_header = 65536;
-constexpr std::size_t most_dimensions = 16;
+constexpr std::size_t max_npy_header = 65536;
+constexpr std::size_t max_npy_rank = 16;
 
 // Reads the Python literal {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }: exactly these keys,
 // in any order.
@@ -99,7 +99,7 @@ class Parser {
           fail("a dimension is too large");
       if (at_ == begin) fail(fmt::format("the shape has no number at byte {} of the header", at_));
       shape.push_back(extent);
-      if (shape.size() > most_dimensions) fail(fmt::format("has more than {} dimensions", most_dimensions));
+      if (shape.size() > max_npy_rank) fail(fmt::format("has more than {} dimensions", max_npy_rank));
       if (!accept(',')) {
         expect(')');
         break;
@@ -118,9 +118,9 @@ class Parser {
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::filesystem::path& path) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.size() < 10)
-    throw IoError("npy", path, fmt::format("is truncated: {} bytes hold no header", text.size()));
+    throw IoError("npy", path, fmt::format("is truncated: {} bytes are too few for a header", text.size()));
   if (!text.starts_with(npy_magic))
-    throw IoError("npy", path, "does not begin with \\x93NUMPY: it is no .npy file");
+    throw IoError("npy", path, "does not begin with \\x93NUMPY: it is not a .npy file");
   const auto byte = [&](std::size_t i) { return std::size_t{static_cast<unsigned char>(text[i])}; };
   const std::size_t major = byte(6);
   if (major < 1 || major > 3)
@@ -129,12 +129,12 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::filesyst
   if (text.size() < prefix) throw IoError("npy", path, "is truncated within its header");
   std::size_t length = byte(8) | (byte(9) << 8);
   if (major > 1) length |= (byte(10) << 16) | (byte(11) << 24);
-  if (length > longest_header)
-    throw IoError("npy", path, fmt::format("has a header of {} bytes, more than {}", length, longest_header));
+  if (length > max_npy_header)
+    throw IoError("npy", path, fmt::format("has a header of {} bytes, more than {}", length, max_npy_header));
   if (text.size() - prefix < length)
-    throw IoError("npy", path,
-                  fmt::format("is truncated: {} of the {} bytes of its header are there",
-                              text.size() - prefix, length));
+    throw IoError(
+        "npy", path,
+        fmt::format("is truncated: it has {} of the {} bytes of its header", text.size() - prefix, length));
   NpyHeader header = Parser(text.substr(prefix, length), path).parse();
   header.offset = prefix + length;
   return header;
@@ -149,7 +149,7 @@ struct Header {
   std::size_t offset = 0;  // of the data
 };
 
-// A product that overflows is no size of a file.
+// If the product overflows, it cannot be the size of a file.
 std::uint64_t checked_bytes(const TensorType& type, const std::filesystem::path& path) {
   std::uint64_t bytes = static_cast<std::uint64_t>(size_of(type.dtype));
   bool empty = false;
@@ -158,7 +158,7 @@ std::uint64_t checked_bytes(const TensorType& type, const std::filesystem::path&
       empty = true;
     } else if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes) ||
                bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      throw IoError("npy", path, "the shape in the header is too large to be true");
+      throw IoError("npy", path, "the shape in the header is too large");
     }
   }
   return empty ? 0 : bytes;
@@ -200,7 +200,7 @@ std::string_view descr(DType dtype, const std::filesystem::path& path) {
     case DType::u8:
       return "|u1";
     default:
-      throw IoError("npy", path, fmt::format("{} has no place in .npy", to_string(dtype)));
+      throw IoError("npy", path, fmt::format("the .npy format cannot store {}", to_string(dtype)));
   }
 }
 

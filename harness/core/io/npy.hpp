@@ -1,5 +1,5 @@
-// NumPy's .npy files (format 1.0, 2.0 and 3.0 are read, 1.0 is written): little-endian, C order, f64, f32,
-// i32 and u8.
+// NumPy's .npy files (reads format 1.0, 2.0 and 3.0; writes 1.0): little-endian, C order, f64, f32, i32 and
+// u8.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace assay {
 
-// What every .npy file begins with.
+// The first bytes of every .npy file.
 inline constexpr std::string_view npy_magic("\x93NUMPY", 6);
 
 struct NpyHeader {
@@ -23,8 +23,8 @@ struct NpyHeader {
   std::size_t offset = 0;  // of the data
 };
 
-// Reads the header alone: the caller compares type, order and the bytes that follow. Throws IoError naming
-// `path`.
+// Reads only the header: the caller compares the type, the order and the bytes that follow. Throws IoError
+// naming `path`.
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::filesystem::path& path);
 
 // Atomic. bytes: type.bytes() of them, row-major. The data begins at a multiple of 64 bytes. `durable` as in
@@ -41,10 +41,10 @@ inline void write_npy(const std::filesystem::path& path, const HostTensor& tenso
   write_npy(path, tensor.type, std::span<const std::byte>(tensor.bytes), durable);
 }
 
-// The tensor's name is empty. Throws IoError when the file is not exactly what its header says.
+// The tensor's name is empty. Throws IoError if the file does not match its header exactly.
 HostTensor read_npy(const std::filesystem::path& path);
 
-// Mapped read-only; the data is aligned for its type. Same checks as read_npy.
+// Mapped read-only; the data is aligned for its type. Makes the same checks as read_npy.
 class MappedNpy {
  public:
   MappedNpy() = default;

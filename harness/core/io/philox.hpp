@@ -1,5 +1,5 @@
 // Philox4x32-10, a counter-based generator: Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as
-// 1, 2, 3", SC'11. The same numbers on every machine, and any stream can be made apart from the others.
+// 1, 2, 3", SC'11. It gives the same numbers on every machine, and each stream can be computed independently.
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@ namespace assay {
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                         std::array<std::uint32_t, 2> key);
 
-// The 64-bit FNV-1a hash, which tells streams apart by name.
+// The 64-bit FNV-1a hash, which gives each named stream its own counter.
 std::uint64_t fnv1a(std::string_view text);
 
 // A stream of numbers. Key: the seed. Counter: the block's index (low 64 bits) and the hash of the name (high
-// 64 bits). Copies continue independently from the same place.
+// 64 bits). A copy continues from the same position, independently of the original.
 class Philox {
  public:
   Philox(std::uint64_t seed, std::string_view name);

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t longest_safetensors_header = std::uint64_t{1} << 24;  // of some 100,000 tensors
+constexpr std::uint64_t max_safetensors_header = std::uint64_t{1} << 24;  // about 100,000 tensors
 
 struct Name {
   DType dtype;
@@ -33,15 +33,15 @@ struct Entry {
   std::uint64_t begin = 0, end = 0;
 };
 
-// JSON leaves open which of two equal keys wins; here neither does.
+// JSON does not define which of two equal keys wins; here both are rejected.
 Json parse_strictly(std::string_view text, const std::filesystem::path& path) {
   std::vector<std::set<std::string>> keys;
   std::string repeated;
-  constexpr int deepest = 2;  // the lists of a tensor, within its object, within the header
+  constexpr int max_depth = 2;  // the lists of a tensor, within its object, within the header
   const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
     const bool opens =
         event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
-    if (opens && depth > deepest) throw IoError("safetensors", path, "the header is nested too deep");
+    if (opens && depth > max_depth) throw IoError("safetensors", path, "the header is nested too deeply");
     if (event == Json::parse_event_t::object_start) {
       keys.emplace_back();
     } else if (event == Json::parse_event_t::object_end) {
@@ -55,11 +55,11 @@ Json parse_strictly(std::string_view text, const std::filesystem::path& path) {
   try {
     json = Json::parse(text, watch);
   } catch (const Json::exception& error) {
-    throw IoError("safetensors", path, fmt::format("the header is no JSON: {}", error.what()));
+    throw IoError("safetensors", path, fmt::format("the header is not JSON: {}", error.what()));
   }
   if (!repeated.empty())
-    throw IoError("safetensors", path, fmt::format("'{}' stands twice in the header", repeated));
-  if (!json.is_object()) throw IoError("safetensors", path, "the header is no JSON object");
+    throw IoError("safetensors", path, fmt::format("'{}' is in the header twice", repeated));
+  if (!json.is_object()) throw IoError("safetensors", path, "the header is not a JSON object");
   return json;
 }
 
@@ -82,29 +82,29 @@ Entry parse_entry(const std::string& name, const Json& json, std::uint64_t size,
   const auto* known =
       std::find_if(std::begin(names), std::end(names), [&](const Name& n) { return dtype == n.text; });
   if (known == std::end(names))
-    throw fail(fmt::format("dtype {} is none of F64, F32, BF16, I32, U8", dtype.dump()));
+    throw fail(fmt::format("dtype {} is not one of F64, F32, BF16, I32, U8", dtype.dump()));
   entry.type.dtype = known->dtype;
   const Json& shape = json.at("shape");
-  if (!shape.is_array() || shape.size() > 16) throw fail("shape is no list of at most 16 numbers");
+  if (!shape.is_array() || shape.size() > 16) throw fail("shape is not a list of at most 16 numbers");
   std::uint64_t bytes = static_cast<std::uint64_t>(size_of(entry.type.dtype));
   bool empty = false;
   for (const Json& extent : shape) {
     const std::uint64_t value =
-        unsigned_number(extent, fail(fmt::format("shape {} is no list of sizes", shape.dump())));
+        unsigned_number(extent, fail(fmt::format("shape {} is not a list of sizes", shape.dump())));
     if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
       throw fail("a dimension is too large");
     empty = empty || value == 0;
     if (value != 0 && (__builtin_mul_overflow(bytes, value, &bytes) || bytes > (std::uint64_t{1} << 62)))
-      throw fail(fmt::format("shape {} is too large to be true", shape.dump()));
+      throw fail(fmt::format("shape {} is too large", shape.dump()));
     entry.type.shape.push_back(static_cast<std::int64_t>(value));
   }
   if (empty) bytes = 0;
   const Json& offsets = json.at("data_offsets");
-  if (!offsets.is_array() || offsets.size() != 2) throw fail("data_offsets is no pair");
-  entry.begin = unsigned_number(offsets[0], fail("data_offsets are no sizes"));
-  entry.end = unsigned_number(offsets[1], fail("data_offsets are no sizes"));
+  if (!offsets.is_array() || offsets.size() != 2) throw fail("data_offsets is not a pair");
+  entry.begin = unsigned_number(offsets[0], fail("data_offsets are not sizes"));
+  entry.end = unsigned_number(offsets[1], fail("data_offsets are not sizes"));
   if (entry.begin > entry.end || entry.end > size)
-    throw fail(fmt::format("data_offsets [{}, {}] lie outside of the {} bytes of data", entry.begin,
+    throw fail(fmt::format("data_offsets [{}, {}] are outside of the {} bytes of data", entry.begin,
                            entry.end, size));
   if (entry.end - entry.begin != bytes)
     throw fail(fmt::format("{} needs {} bytes, data_offsets give {}", to_string(entry.type), bytes,
@@ -122,7 +122,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const HostTe
   std::uint64_t offset = 0;
   for (const HostTensor& tensor : tensors) {
     if (!seen.insert(tensor.name).second || tensor.name == "__metadata__")
-      throw IoError("safetensors", path, fmt::format("the name '{}' is taken", tensor.name));
+      throw IoError("safetensors", path, fmt::format("two tensors have the name '{}'", tensor.name));
     if (static_cast<std::uint64_t>(tensor.type.bytes()) != tensor.bytes.size())
       throw IoError("safetensors", path,
                     fmt::format("tensor '{}': {} needs {} bytes, got {}", tensor.name, to_string(tensor.type),
@@ -146,7 +146,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const HostTe
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(text);
   for (const HostTensor& tensor : tensors) file.write(tensor.bytes);
-  file.commit(false);  // a cell folder is made anew after a crash of the machine
+  file.commit(false);  // after a crash of the machine, cell folders are made again
 }
 
 namespace {
@@ -154,13 +154,15 @@ namespace {
 std::vector<HostTensor> parse_safetensors(std::span<const std::byte> bytes, const std::filesystem::path& path,
                                           SafetensorsMetadata* metadata) {
   if (bytes.size() < 8)
-    throw IoError("safetensors", path, fmt::format("is truncated: {} bytes hold no header", bytes.size()));
+    throw IoError("safetensors", path,
+                  fmt::format("is truncated: {} bytes are too few for a header", bytes.size()));
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), 8);
-  if (length > longest_safetensors_header || length > bytes.size() - 8)
-    throw IoError("safetensors", path,
-                  fmt::format("is truncated or no safetensors: a header of {} bytes in a file of {}", length,
-                              bytes.size()));
+  if (length > max_safetensors_header || length > bytes.size() - 8)
+    throw IoError(
+        "safetensors", path,
+        fmt::format("is truncated or is not a safetensors file: a header of {} bytes in a file of {}", length,
+                    bytes.size()));
   const std::span<const std::byte> data = bytes.subspan(8 + static_cast<std::size_t>(length));
   const Json header = parse_strictly(
       {reinterpret_cast<const char*>(bytes.data()) + 8, static_cast<std::size_t>(length)}, path);
@@ -173,7 +175,7 @@ std::vector<HostTensor> parse_safetensors(std::span<const std::byte> bytes, cons
     }
     if (!json.is_object() ||
         !std::all_of(json.begin(), json.end(), [](const Json& v) { return v.is_string(); }))
-      throw IoError("safetensors", path, "__metadata__ is no object of strings");
+      throw IoError("safetensors", path, "__metadata__ is not an object of strings");
     if (metadata != nullptr) *metadata = json.get<SafetensorsMetadata>();
   }
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
@@ -184,7 +186,7 @@ std::vector<HostTensor> parse_safetensors(std::span<const std::byte> bytes, cons
     if (entry.begin != expected)
       throw IoError(
           "safetensors", path,
-          fmt::format("tensor '{}' begins at byte {} of the data and not at {}: tensors {}", entry.name,
+          fmt::format("tensor '{}' begins at byte {} of the data instead of {}: tensors {}", entry.name,
                       entry.begin, expected, entry.begin < expected ? "overlap" : "leave a hole"));
     expected = entry.end;
   }

@@ -36,7 +36,7 @@ bool is_ours(const fs::path& folder) {
   return ::lstat(folder.c_str(), &there) == 0 && S_ISDIR(there.st_mode) && there.st_uid == ::geteuid();
 }
 
-// The lock last: what has none is nobody's, and stays for ever.
+// Remove the lock last: a folder without a lock belongs to nobody and would stay for ever.
 bool remove_with_lock(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
@@ -53,7 +53,8 @@ bool sweep(const fs::path& folder) {
   const int file = ::open(lock.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return false;
   bool removed = false;
-  // Between our open and our lock another sweeper may have removed the folder, and a new run may have its name.
+  // Between our open and our lock another sweeper may have removed the folder, and a new run may use its
+  // name.
   if (::flock(file, LOCK_EX | LOCK_NB) == 0 && is_marked(file) && is_still_at(file, lock)) {
     removed = remove_with_lock(folder);
   }
@@ -68,13 +69,13 @@ ScratchRoot::ScratchRoot(bool keep) {
   sweep_stale_scratch(temporary);
   std::string pattern = (temporary / std::string(folder_prefix)).string() + "XXXXXX";
   if (!::mkdtemp(pattern.data()))
-    throw IoError("scratch", temporary, "takes no folder of ours; set TMPDIR to one that may be written",
+    throw IoError("scratch", temporary, "a folder cannot be created in it; set TMPDIR to a writable folder",
                   errno);
   path_ = pattern;
   if (keep) return;
   const fs::path lock = path_ / "lock";
   lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  // The mark comes last: a sweeper leaves what has none.
+  // Write the mark last: a sweeper ignores folders without it.
   if (lock_ < 0 || ::flock(lock_, LOCK_EX | LOCK_NB) != 0 ||
       ::write(lock_, mark.data(), mark.size()) != static_cast<ssize_t>(mark.size())) {
     const int error = errno;

@@ -1,4 +1,4 @@
-// A folder below the temporary one: of a run's cell folders, or of a cache that does not outlive its process.
+// A folder below the temporary folder: for a run's cell folders, or for a cache of one process.
 #pragma once
 
 #include <filesystem>
@@ -6,9 +6,8 @@
 namespace assay {
 
 // Makes $TMPDIR/assay-XXXXXX and removes it with its contents at the end, unless it is to be kept. While it
-// lives it holds a lock on the file "lock" in it; the kernel lets go of that lock whatever ends the process.
-// A run that comes later therefore knows the folders of runs that were killed from those of runs that are
-// under way.
+// lives it holds a lock on the file "lock" in it; the kernel releases that lock however the process ends. A
+// later run can therefore tell folders of killed runs from folders of active runs.
 class ScratchRoot {
  public:
   // A kept folder has no lock and is never swept. Throws std::system_error.
@@ -23,8 +22,8 @@ class ScratchRoot {
   int lock_ = -1;
 };
 
-// Removes the folders in `temporary` that killed runs of this user left, and says how many. A folder without
-// a lock file of ours, with a lock that somebody holds, or of another user stays. Never throws.
+// Removes the folders in `temporary` that killed runs of this user left, and returns their number. Keeps a
+// folder without a lock file of ours, with a lock that a process holds, or of another user. Never throws.
 int sweep_stale_scratch(const std::filesystem::path& temporary);
 
 }  // namespace assay

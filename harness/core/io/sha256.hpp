@@ -10,7 +10,7 @@
 
 namespace assay {
 
-// Digest of what was added so far, in order.
+// Digest of the bytes that were added, in order.
 class Sha256 {
  public:
   Sha256();

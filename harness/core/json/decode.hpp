@@ -29,20 +29,20 @@
 namespace assay {
 
 struct DecodeOptions {
-  // Refuse fields that no description has; otherwise they are ignored, so that older readers read newer files.
-  bool refuse_unknown = false;
-  bool allow_extensions =
-      true;  // with refuse_unknown: fields whose name begins with "x_" are ignored all the same
-  // Reads what older formats had: lists of objects for columns, and fields in the owner's object.
+  // Reject fields that no description has; otherwise they are ignored, so that older readers can read newer
+  // files.
+  bool reject_unknown = false;
+  bool allow_extensions = true;  // with reject_unknown: still ignore fields whose name begins with "x_"
+  // Accept older formats: lists of objects instead of columns, and fields in the owner's object.
   bool older_forms = true;
-  // Reads null as the number that a note next to it names: {"loss": null, "not_finite": {"loss": "nan"}}. No range refuses
-  // such a number.
+  // Reads null as the number that a note next to it names: {"loss": null, "not_finite": {"loss": "nan"}}. Such a
+  // number passes every range.
   bool not_finite = true;
-  // Checks JSON that is kept as it is against the struct that its description names (Field::shaped_as).
+  // Checks JSON that is stored unparsed against the struct that its description names (Field::shaped_as).
   bool shapes = true;
-  // Where violations go, each with its path. nullptr: the first one throws JsonError.
+  // Collects violations, each with its path. nullptr: the first one throws JsonError.
   std::vector<std::string>* violations = nullptr;
-  std::size_t most_violations = 20;  // no more of them are kept
+  std::size_t max_violations = 20;  // the rest are dropped
 };
 
 template <typename Node>
@@ -51,7 +51,7 @@ class Decoder {
   Decoder() = default;
   explicit Decoder(DecodeOptions options) : options_(options) {}
 
-  // Each reads `node` into `out`. What is wrong throws JsonError, or is collected (DecodeOptions::violations);
+  // Each reads `node` into `out`. A violation throws JsonError or is collected (DecodeOptions::violations);
   // then `out` keeps its value.
   void read(const Node& node, const JsonPlace& place, bool& out) const {
     if (!node.get(out)) mistyped(node, place, "true or false");
@@ -149,7 +149,7 @@ class Decoder {
         known = seen[index] = true;
         read_field(node, item, JsonPlace(place, key), field, out);
       });
-      if (!known && options_.refuse_unknown) refuse_unknown<T>(JsonPlace(place, key), key);
+      if (!known && options_.reject_unknown) reject_unknown<T>(JsonPlace(place, key), key);
     });
     description.each([&](const auto& field, std::size_t index) {
       if (seen[index] || field.rules.may_be_missing) return;
@@ -157,7 +157,7 @@ class Decoder {
       fail(place, fmt::format("the field \"{}\" is missing", field.key));
     });
   }
-  // A type with a function of its own.
+  // A type with its own decode_with().
   template <typename T>
     requires requires(const Decoder& decoder, const Node& node, const JsonPlace& place, T& out) {
       decode_with(decoder, node, place, out);
@@ -184,7 +184,7 @@ class Decoder {
         known = seen[index] = true;
         read_column(column, at, field, out);
       });
-      if (!known && options_.refuse_unknown) refuse_unknown<T>(at, key);
+      if (!known && options_.reject_unknown) reject_unknown<T>(at, key);
     });
     description.each([&](const auto& field, std::size_t index) {
       if (!seen[index] && !field.rules.may_be_missing && node.size() > 0)
@@ -192,12 +192,12 @@ class Decoder {
     });
   }
 
-  bool refuses_unknown() const { return options_.refuse_unknown; }
-  void refuse_unknown(const JsonPlace& place, std::string_view key, std::string_view hint = {}) const {
+  bool rejects_unknown() const { return options_.reject_unknown; }
+  void reject_unknown(const JsonPlace& place, std::string_view key, std::string_view hint = {}) const {
     if (options_.allow_extensions && key.starts_with("x_")) return;
-    fail(place, fmt::format("this field is not known{}", hint));
+    fail(place, fmt::format("unknown field{}", hint));
   }
-  // What rules say of a value that was read.
+  // Checks a value against its rules.
   template <typename Member>
   void check_rules(const JsonPlace& place, const FieldRules& rules, const Member& member) const {
     if constexpr (is_optional<Member>) {
@@ -213,7 +213,7 @@ class Decoder {
     } else if constexpr (std::same_as<Member, std::vector<std::string>>) {
       if (member.size() < rules.min_length) fail(place, "is empty");
       if (rules.unique && std::set<std::string_view>(member.begin(), member.end()).size() != member.size())
-        fail(place, "an entry is there twice");
+        fail(place, "an entry is repeated");
     } else if constexpr (std::same_as<Member, std::filesystem::path>) {
       if (member.native().size() < rules.min_length) fail(place, "is empty");
     } else if constexpr (std::same_as<Member, std::vector<std::int64_t>>) {
@@ -238,13 +238,13 @@ class Decoder {
  private:
   // Further ones are not kept, so lists and maps are not read on.
   bool has_enough_violations() const {
-    return options_.violations && options_.violations->size() >= options_.most_violations;
+    return options_.violations && options_.violations->size() >= options_.max_violations;
   }
   template <Described T>
-  void refuse_unknown(const JsonPlace& place, std::string_view key) const {
+  void reject_unknown(const JsonPlace& place, std::string_view key) const {
     std::vector<std::string> known;
     describe(Of<T>{}).each([&](const auto& field, std::size_t) { known.emplace_back(field.key); });
-    refuse_unknown(place, key, nearest(key, known));
+    reject_unknown(place, key, nearest(key, known));
   }
   void mistyped(const Node& node, const JsonPlace& place, std::string_view expected) const {
     fail(place, fmt::format("should be {}, is {}", expected, node.type_name()));
@@ -259,7 +259,7 @@ class Decoder {
   static std::span<const std::string_view> used(const std::array<std::string_view, 4>& choices) {
     return {choices.begin(), std::ranges::find(choices, std::string_view())};
   }
-  // What {"not_finite": {"loss": "nan"}} next to a null says of it.
+  // Reads the note {"not_finite": {"loss": "nan"}} next to a null.
   static bool noted(const Node& object, std::string_view key, double& out) {
     bool found = false;
     object.each_member([&](std::string_view name, const Node& notes) {
@@ -272,7 +272,7 @@ class Decoder {
     return found;
   }
 
-  // How many rows the columns have; nothing where they are at odds.
+  // The number of rows of the columns; nothing if they differ.
   template <typename T>
   std::optional<std::size_t> rows_of(const Node& node, const JsonPlace& place) const {
     std::optional<std::size_t> rows;
@@ -289,8 +289,7 @@ class Decoder {
       rows = size;
     });
     if (!fits) return std::nullopt;
-    if (!rows && any)
-      return fail(place, "no column is a list: how many rows there are is not known"), std::nullopt;
+    if (!rows && any) return fail(place, "no column is a list: the number of rows is unknown"), std::nullopt;
     return rows.value_or(0);
   }
   template <typename Field, typename T>
@@ -360,7 +359,7 @@ class Decoder {
   DecodeOptions options_;
 };
 
-// `where` leads the errors: a file's name, or nothing. Throws JsonError.
+// `where` is the prefix of error texts: a file's name, or empty. Throws JsonError.
 template <typename T>
 void decode(const nlohmann::json& json, T& out, std::string_view where = {}, DecodeOptions options = {}) {
   Decoder<TreeNode>(options).read(TreeNode(json), JsonPlace(where), out);

@@ -65,7 +65,7 @@ nlohmann::json encode(const std::map<K, T>& map) {
   return out;
 }
 
-// In a column a note next to the number has no place, so the number itself is the word.
+// A column has no place for a note, so the word itself replaces the number.
 inline nlohmann::json in_column(nlohmann::json value) {
   if (!value.is_number_float() || std::isfinite(value.get<double>())) return value;
   const double number = value.get<double>();
@@ -89,7 +89,7 @@ nlohmann::json encode_columns(const std::vector<T>& list) {
   nlohmann::json out = nlohmann::json::object();
   if (list.empty()) return out;
   [[maybe_unused]] const T initial{};
-  bool counted = false;  // a column is a list, and says how many rows there are
+  bool counted = false;  // a column is a list and so gives the number of rows
   const auto column_of = [&](const auto& field) {
     nlohmann::json column = nlohmann::json::array();
     for (const T& item : list) column.push_back(in_column(encode(field.of(item))));

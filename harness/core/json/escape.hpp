@@ -1,12 +1,12 @@
-// JSON that a terminal may show.
+// Makes JSON safe to print on a terminal.
 #pragma once
 
 #include <string>
 
 namespace assay {
 
-// The JSON text with DEL and U+0080 to U+009F written as \u escapes, as JSON has them for the controls below U+0020:
-// a terminal takes some of them for commands. The text is UTF-8; in JSON they are nowhere but in strings.
+// Returns the JSON text with DEL and U+0080 to U+009F as \u escapes, as JSON requires for the controls below
+// U+0020: terminals execute some of them. The text is UTF-8; in JSON these characters occur only in strings.
 std::string with_escaped_controls(std::string json);
 
 }  // namespace assay

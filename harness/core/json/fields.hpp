@@ -1,5 +1,6 @@
-// What a struct looks like as a JSON object, said once. From it the struct is written (encode.hpp), read with
-// errors that name the JSON path (decode.hpp) and put into a JSON schema (schema.hpp). To describe a struct,
+// Describes once how a struct looks as a JSON object. The description is used to write the struct
+// (encode.hpp), to read it with errors that name the JSON path (decode.hpp) and to make a JSON schema
+// (schema.hpp). To describe a struct,
 // define next to it, in the namespace assay:
 //
 //   constexpr auto describe(Of<Block>) {
@@ -8,10 +9,11 @@
 //                   field("loss", &Block::loss, "Mean loss of its steps."));
 //   }
 //
-// Members may be bool, integers, double, float, std::string, std::filesystem::path, enums with words (core/words.hpp), nlohmann::json (any
-// value), described structs, and std::optional, std::vector and std::map<std::string, …> of these, and maps from integers. An absent
-// optional is null in JSON. A type that no description fits has functions of its own instead: encode(const T&),
-// schema_of(Of<T>) and decode_with(const Decoder<Node>&, const Node&, const JsonPlace&, T&), found next to it.
+// Members may be bool, integers, double, float, std::string, std::filesystem::path, enums with words
+// (core/words.hpp), nlohmann::json (any value), described structs, and std::optional, std::vector and
+// std::map<std::string, …> of these, and maps from integers. An absent optional is null in JSON. A type that
+// fits no description has its own functions instead: encode(const T&), schema_of(Of<T>) and decode_with(const
+// Decoder<Node>&, const Node&, const JsonPlace&, T&), found next to it.
 #pragma once
 
 #include <array>
@@ -27,30 +29,30 @@ namespace assay {
 template <typename T>
 struct Of {};
 
-// What holds for a field apart from its type.
+// Rules of a field apart from its type.
 struct FieldRules {
-  // May be missing in what is read: the member keeps its default. What is written has it all the same, …
+  // May be missing in the input: the member keeps its default. The field is still written, …
   bool may_be_missing = false;
-  // … unless it is left out where it is equal to that of a default-constructed struct.
+  // … except with this rule, if it equals the value of a default-constructed struct.
   bool left_out_by_default = false;
-  bool left_out_of_columns = false;  // the same, but only where the struct is stored as columns
-  // A list of structs stored as columns: {"steps": [3, 4], "loss": [0.5, 0.4]}. A column whose entries are all the
-  // same is stored as that one value. A list of objects is read, too (DecodeOptions::older_forms).
+  bool left_out_of_columns = false;  // the same, but only if the struct is stored as columns
+  // A list of structs is stored as columns: {"steps": [3, 4], "loss": [0.5, 0.4]}. A column of equal entries
+  // is stored as one value. A list of objects is read, too (DecodeOptions::older_forms).
   bool columns = false;
-  // Where the key is missing, its fields are read from the owner's object: older formats had them there.
+  // If the key is missing, its fields are read from the owner's object: older formats had them there.
   bool inline_before = false;
-  bool object = false;  // of a nlohmann::json: it is an object
-  bool unique = false;  // of a list of texts
-  // Reads null as NaN, where the format has no other way to say that a number is not finite.
+  bool object = false;  // the nlohmann::json is an object
+  bool unique = false;  // the texts of a list are different
+  // Reads null as NaN, if the format has no other way to mark a number that is not finite.
   bool null_is_nan = false;
-  // Of a number, or of each number of a list or a map.
+  // Limits of a number, or of each number of a list or a map.
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
   std::size_t min_length = 0;                 // of a text, a path or a list
-  std::array<std::string_view, 4> choices{};  // of a text, where not all are empty
+  std::array<std::string_view, 4> choices{};  // for a text; ignored if all are empty
 };
 
-// Where a field is: a member of its owner, …
+// The place of a field: a member of its owner, …
 template <typename Struct, typename Value>
 struct MemberOf {
   using Owner = Struct;
@@ -61,7 +63,7 @@ struct MemberOf {
   constexpr const Member& of(const Owner& owner) const { return owner.*member; }
   constexpr Member& of(Owner& owner) const { return owner.*member; }
 };
-// … or a member of an optional part of the owner, whose fields are in the owner's object. The part is there when
+// … or a member of an optional part of the owner, whose fields are in the owner's object. The part exists if
 // one of its fields is not null.
 template <typename Struct, typename Part, typename Value>
 struct MemberOfPart {
@@ -78,7 +80,7 @@ struct MemberOfPart {
   }
 };
 
-// ShapeOf: of a nlohmann::json, the described struct as which it is checked and put into the schema.
+// ShapeOf: the described struct that a nlohmann::json is checked against and that the schema shows.
 template <typename Place, typename ShapeOf = void>
 struct Field {
   using Owner = typename Place::Owner;
@@ -100,7 +102,7 @@ struct Field {
   constexpr Field left_out_by_default() const {
     return with([](FieldRules& r) { r.may_be_missing = r.left_out_by_default = true; });
   }
-  // For fields that only some values of their owner have. May be missing in what is read.
+  // For fields that exist only for some values of their owner. May be missing in the input.
   constexpr Field written_if(bool (*applies)(const Owner&)) const {
     Field changed = optional();
     changed.written = applies;
@@ -115,11 +117,11 @@ struct Field {
   constexpr Field null_is_nan() const {
     return with([](FieldRules& r) { r.null_is_nan = true; });
   }
-  constexpr Field at_least(double least) const {
-    return with([&](FieldRules& r) { r.minimum = least; });
+  constexpr Field at_least(double minimum) const {
+    return with([&](FieldRules& r) { r.minimum = minimum; });
   }
-  constexpr Field between(double least, double most) const {
-    return with([&](FieldRules& r) { r.minimum = least, r.maximum = most; });
+  constexpr Field between(double minimum, double maximum) const {
+    return with([&](FieldRules& r) { r.minimum = minimum, r.maximum = maximum; });
   }
   constexpr Field not_empty() const {
     return with([](FieldRules& r) { r.min_length = 1; });
@@ -170,12 +172,12 @@ struct Description {
   std::tuple<Fields...> list;
 
   static constexpr std::size_t size = sizeof...(Fields);
-  // Of a struct with a base: its own fields, then those of the base.
+  // For a struct with a base: its own fields, then those of the base.
   template <typename... Others>
   constexpr Description<Fields..., Others...> followed_by(const Description<Others...>& base) const {
     return {name, doc, std::tuple_cat(list, base.list)};
   }
-  // visit(field, index) of each, in order.
+  // Calls visit(field, index) for each field, in order.
   template <typename Visit>
   constexpr void each(const Visit& visit) const {
     std::size_t index = 0;
@@ -191,7 +193,7 @@ constexpr Description<Fields...> fields(std::string_view name, std::string_view 
 template <typename T>
 concept Described = requires { describe(Of<T>{}); };
 
-// What a number that is not finite is in a column, where a note next to it has no place.
+// The words for numbers that are not finite in a column, which has no place for a note.
 inline constexpr std::array<std::string_view, 3> not_finite_words{"nan", "inf", "-inf"};
 
 template <typename T>

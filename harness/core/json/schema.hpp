@@ -14,7 +14,7 @@
 
 namespace assay {
 
-// Makes the schema of types; described structs go into `definitions()` once, and are referred to by name.
+// Makes the schemas of types. A described struct goes into `definitions()` once and is referred to by name.
 class SchemaMaker {
  public:
   template <typename T>
@@ -23,7 +23,7 @@ class SchemaMaker {
   }
   const nlohmann::json& definitions() const { return definitions_; }
 
-  // The object's schema in full, without putting it into the definitions: for the root of a document.
+  // The object's full schema, which is not added to the definitions: for the root of a document.
   template <Described T>
   nlohmann::json object() {
     constexpr auto description = describe(Of<T>{});
@@ -88,7 +88,7 @@ class SchemaMaker {
   nlohmann::json make(Of<T>) {
     const std::string name(describe(Of<T>{}).name);
     if (!definitions_.contains(name)) {
-      definitions_[name] = nullptr;  // holds its place while its fields are made
+      definitions_[name] = nullptr;  // reserves the name while its fields are made
       definitions_[name] = object<T>();
     }
     return {{"$ref", "#/definitions/" + name}};
@@ -103,7 +103,7 @@ class SchemaMaker {
       nlohmann::json list{{"type", "array"}, {"items", entry}};
       using Member = typename std::remove_cvref_t<decltype(field)>::Member;
       const bool of_lists = requires { typename Member::value_type::value_type; };
-      if (of_lists) entry = {{"type", "null"}};  // a list is a column, never one value for all rows
+      if (of_lists) entry = {{"type", "null"}};  // a list is always a column, never one value for all rows
       nlohmann::json column{{"anyOf", {list, std::move(entry)}}};
       properties[field.key] = described(of_lists && !is_optional<Member> ? list : column, field);
     });
@@ -117,7 +117,7 @@ class SchemaMaker {
                           {"anyOf", {{{"maxProperties", 0}}, {{"required", std::move(required)}}}}};
     return {{"$ref", "#/definitions/" + name}};
   }
-  // An entry of a column: a number that is not finite is a word there.
+  // An entry of a column, where a number that is not finite is a word.
   template <typename Field>
   nlohmann::json of_entry(const Field& field) {
     using Member = typename Field::Member;

@@ -19,9 +19,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t slack = 256;  // what a parser may want to have behind the text
+constexpr std::size_t slack = 256;  // bytes that the parser may read after the text
 
-// Builds the document while it watches depth and keys, which the library's own parser does not.
+// Builds the document and checks depth and keys, which the library's own parser does not check.
 class Builder : public nlohmann::json_sax<Json> {
  public:
   Builder(std::string_view where, JsonLimits limits) : where_(where), limits_(limits) {}
@@ -45,14 +45,14 @@ class Builder : public nlohmann::json_sax<Json> {
   bool key(string_t& value) override {
     Level& level = levels_.back();
     level.key.clear();
-    if (level.json->contains(value)) fail(fmt::format("the key \"{}\" stands twice", value.substr(0, 80)));
+    if (level.json->contains(value)) fail(fmt::format("duplicate key \"{}\"", value.substr(0, 80)));
     level.key = std::move(value);
     return true;
   }
   bool parse_error(std::size_t position, const std::string& token,
                    const nlohmann::detail::exception& error) override {
     const std::string_view text = error.what();
-    const auto said = text.find("; ");  // what stands before is the library's own code and position
+    const auto said = text.find("; ");  // strip the library's error code and position
     fail(fmt::format("not valid JSON at byte {}, near \"{}\": {}", position, excerpt(token),
                      excerpt(said == text.npos ? text : text.substr(said + 2))));
   }
@@ -60,11 +60,11 @@ class Builder : public nlohmann::json_sax<Json> {
  private:
   struct Level {
     Json* json;
-    std::string key;  // the one in hand, in an object
+    std::string key;  // the current key, in an object
   };
 
-  // Parents own their children and arrays grow, so the address of a child is taken when it is opened and used
-  // only until it is closed: no sibling can move it meanwhile.
+  // Parents own their children and arrays grow. So a child's address is taken when the child is opened and
+  // used only until it is closed: no sibling can move it in between.
   Json* place(Json value) {
     if (levels_.empty()) {
       root_ = std::move(value);
@@ -100,7 +100,7 @@ class Builder : public nlohmann::json_sax<Json> {
     std::string at;
     for (std::size_t i = 0; i < levels_.size(); ++i) {
       const Level& level = levels_[i];
-      const bool inside = i + 1 < levels_.size();  // the list's last item is the one that holds the fault
+      const bool inside = i + 1 < levels_.size();  // the list's last item has the fault
       const std::string step = level.json->is_array() ? std::to_string(level.json->size() - (inside ? 1 : 0))
                                                       : level.key.substr(0, 80);
       if (!step.empty()) at += (at.empty() ? "" : "/") + step;
@@ -137,8 +137,8 @@ void make_finite(Json& json) {
 
 constexpr std::size_t line_length = 110;
 
-// What a reader looks for first stands first, then the plain fields, then lists and objects, and the longest
-// last.
+// Order of keys: those that a reader looks for first, then the plain fields, then lists and objects, and the
+// longest last.
 int rank(const std::string& key, const Json& value) {
   static constexpr std::array first{"schema", "id",    "name",  "status", "reason",
                                     "kind",   "round", "value", "unit"};
@@ -155,7 +155,7 @@ bool is_number_list(const Json& json) {
          std::all_of(json.begin(), json.end(), [](const Json& item) { return item.is_number(); });
 }
 
-// Whether the value is at most `room` characters long on one line; what is left of them.
+// Whether the value fits into `room` characters on one line; reduces `room` by its length.
 bool fits(const Json& json, std::size_t& room) {
   const auto take = [&](std::size_t length) {
     if (length > room) return false;
@@ -226,7 +226,7 @@ std::string read_json_text(const std::filesystem::path& file, JsonLimits limits)
     if (!error && size > limits.bytes) throw too_large();
     if (!error) text.reserve(size + slack);
   }
-  // Not by the size the file system states alone: a pipe has none, and a file may grow.
+  // Do not trust the size from the file system: a pipe has none, and a file may grow.
   std::string chunk(std::size_t{1} << 20, '\0');
   while (stream.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || stream.gcount() > 0) {
     text.append(chunk, 0, static_cast<std::size_t>(stream.gcount()));
@@ -252,7 +252,7 @@ std::string with_escaped_controls(std::string json) {
     return json[i] == '\xc2' && next >= 0x80 && next <= 0x9f;
   };
   std::string escaped;
-  std::size_t kept = 0;  // what comes before is in `escaped`
+  std::size_t kept = 0;  // everything before it is in `escaped`
   for (std::size_t i = 0; i < json.size(); ++i) {
     const bool c1 = is_c1(i);
     if (!c1 && json[i] != '\x7f') continue;

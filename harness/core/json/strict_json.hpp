@@ -1,4 +1,4 @@
-// Reads JSON that others wrote: bounded in size and depth, no duplicate keys, no NaN, UTF-8 only.
+// Reads JSON from other programs: limited size and depth, no duplicate keys, no NaN, only UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace assay {
 
-// The text says where: "run.json: at cells/2/forks: the key \"seed\" stands twice".
+// The text says where: "run.json: at cells/2/forks: duplicate key \"seed\"".
 class JsonError : public Error {
  public:
   using Error::Error;
@@ -23,17 +23,18 @@ struct JsonLimits {
   std::size_t depth = 32;
 };
 
-// The bytes of a file. Throws JsonError naming it when it is missing, unreadable, not a file or too large.
+// The bytes of a file. Throws JsonError naming the file if it is missing, unreadable, not a file or too
+// large.
 std::string read_json_text(const std::filesystem::path& file, JsonLimits limits = {});
 
 // `where` names the text in errors: a path, or "standard input". Throws JsonError.
 nlohmann::json parse_strict_json(std::string_view text, std::string_view where, JsonLimits limits = {});
-// Throws JsonError naming the file when it cannot be read or is not strict JSON.
+// Throws JsonError naming the file if it cannot be read or is not strict JSON.
 nlohmann::json read_strict_json(const std::filesystem::path& file, JsonLimits limits = {});
 
-// One line for each small value or list of numbers, indented above that: diffs and eyes can follow it. What
-// is not finite becomes null, with "not_finite": {"<key>": "nan"} beside it in the same object; text that is
-// not UTF-8 is mended.
+// Each small value or list of numbers is on one line, and larger ones are indented, so that the text is easy
+// to read and to diff. A number that is not finite becomes null, with "not_finite": {"<key>": "nan"} next to
+// it in the same object. Invalid UTF-8 is replaced.
 std::string strict_json_text(nlohmann::json json);
 
 }  // namespace assay

@@ -11,7 +11,7 @@
 
 namespace assay {
 
-// Whether an integer could be read, and why not.
+// Whether an integer could be read, and if not, why.
 enum class IntegerFault { fits, not_an_integer, out_of_range };
 
 template <typename T, typename Number>
@@ -57,7 +57,7 @@ class TreeNode {
   const nlohmann::json* value_;
 };
 
-// Where the decoder is: a chain on the stack, so that a path costs nothing until an error needs it.
+// The decoder's position: a chain on the stack, so that a path costs nothing until an error needs it.
 class JsonPlace {
  public:
   explicit JsonPlace(std::string_view root) : key_(root) {}

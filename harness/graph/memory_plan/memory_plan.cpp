@@ -79,7 +79,7 @@ class Planner {
     }
     const std::vector<NodeId>& readers = readers_[index(update.target)];
     if (!readers.empty() && readers.back() > producer) return false;
-    // Another update may want the old bits when the step ends.
+    // Another update may need the old bits at the end of the step.
     for (const Update& other : graph_.updates()) {
       if (other.source == update.target) return false;
     }
@@ -95,8 +95,8 @@ class Planner {
     return true;
   }
 
-  // A view lies where its operand does, and keeps it alive. Never one of a persistent value, whose bits an
-  // update replaces.
+  // A view uses the bytes of its operand and keeps it alive. It is never a view of a persistent value,
+  // because an update replaces those bits.
   void settle_views() {
     for (const Node& node : graph_.nodes()) {
       if (!node.op->view()) continue;
@@ -113,7 +113,7 @@ class Planner {
   const ByteSize& bytes_;
   const PlanOptions& options_;
   std::vector<std::vector<NodeId>> readers_;
-  std::vector<ValueId> home_;  // before anything is written over anything
+  std::vector<ValueId> home_;  // before any value overwrites another
   std::vector<std::vector<InPlace>> pairs_;
   MemoryPlan plan_;
 };

@@ -40,14 +40,14 @@ std::int64_t aligned(std::int64_t bytes) {
 
 namespace {
 
-// Bytes that must be kept apart from others while they live: a storage or a scratch.
+// Bytes that must not overlap others while they live: a storage or a scratch.
 struct Block {
   std::int64_t bytes = 0;
   Lifetime life;
   std::int64_t offset = 0;
 };
 
-// Which buffers are written over which.
+// Records the buffers that overwrite other buffers.
 class Storages {
  public:
   Storages(std::span<const PlannedBuffer> buffers, std::span<const PlannedStep> steps, bool in_place)
@@ -81,14 +81,14 @@ class Storages {
     const bool dies = lives_[index(input)].last == s && !overwritten_[index(input)];
     Block& storage = blocks_[index(root_[index(input)])];
     if (!fresh || !dies || aligned(buffers_[index(output)].bytes) > storage.bytes) return;
-    // An operand given twice must be allowed twice.
+    // An operand that occurs twice must be allowed twice.
     for (std::size_t i = 0; i < step.inputs.size(); ++i) {
       const auto allows = [&](const InPlace& other) {
         return other.output == pair.output && index(other.input) == i;
       };
       if (step.inputs[i] == input && std::ranges::none_of(step.in_place, allows)) return;
     }
-    // A result that is given twice would be written twice.
+    // A result that occurs twice would be written twice.
     if (std::ranges::count(step.outputs, output) != 1) return;
     root_[index(output)] = root_[index(input)];
     overwritten_[index(input)] = true;
@@ -111,14 +111,14 @@ std::int64_t side_by_side(std::span<Block*> blocks) {
   return end;
 }
 
-// The smallest gap between the blocks that live at the same time, or behind them all. The largest block comes
-// first: it has the least choice.
+// Uses the smallest gap between the blocks that live at the same time, or else the end. Places the largest
+// block first: it has the least choice.
 std::int64_t best_fit(std::span<Block*> blocks) {
   std::ranges::stable_sort(blocks, [](const Block* a, const Block* b) { return a->bytes > b->bytes; });
   std::int64_t arena = 0;
   std::vector<const Block*> placed;  // by offset
   for (Block* block : blocks) {
-    std::int64_t end = 0;  // of what lies before the gap
+    std::int64_t end = 0;  // end of the blocks before the gap
     std::int64_t best = -1;
     std::int64_t best_size = 0;
     for (const Block* other : placed) {
@@ -143,15 +143,15 @@ std::int64_t peak(std::span<Block* const> blocks) {
     changes.emplace_back(block->life.first, block->bytes);
     changes.emplace_back(block->life.last + 1, -block->bytes);
   }
-  // At one step, what ends (negative) goes before what begins.
+  // At one step, blocks that end (negative) come before blocks that begin.
   std::ranges::sort(changes);
   std::int64_t live = 0;
-  std::int64_t most = 0;
+  std::int64_t max_live = 0;
   for (const auto& [step, bytes] : changes) {
     live += bytes;
-    most = std::max(most, live);
+    max_live = std::max(max_live, live);
   }
-  return most;
+  return max_live;
 }
 
 }  // namespace

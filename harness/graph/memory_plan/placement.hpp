@@ -1,5 +1,5 @@
-// When each value of a graph is alive, in steps of its node order, and where buffers with known lifetimes lie in
-// one arena. Placement knows no graph: an executor hands its own buffers and steps to it.
+// The lifetime of each value of a graph, in steps of its node order, and the placement of buffers with known
+// lifetimes in one arena. The placement does not use the graph: an executor passes its own buffers and steps.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace assay {
 
-// Bytes of a value. A backend answers for its own formats and for what is opaque.
+// Bytes of a value. A backend returns the sizes of its own formats and of opaque values.
 using ByteSize = std::function<std::int64_t(ValueId)>;
-// The value's type, row-major; an opaque one (an argmax) counts 4 bytes for each element of its node's first
-// result.
+// The size of the value's type, row-major; an opaque value (an argmax) counts 4 bytes for each element of its
+// node's first result.
 ByteSize plain_bytes(const Graph& graph);
 
 // The nodes from `first` to `last`, both included, during which a value must keep its bits.
@@ -28,14 +28,15 @@ struct Lifetime {
   bool operator==(const Lifetime&) const = default;
 };
 
-// One per value. An intermediate lives from its producer to its last reader; an output or the source of an
-// update to the end, node graph.nodes().size(); what is fed or persistent lives throughout.
+// One entry for each value. An intermediate lives from its producer to its last reader. An output or the
+// source of an update lives to the end, node graph.nodes().size(). Feeds and persistent values live
+// throughout.
 std::vector<Lifetime> liveness(const Graph& graph);
 
 enum class Sharing : std::uint8_t {
-  naive,     // every buffer has a place of its own
-  in_place,  // a result is written over an operand that dies there, where the step allows it
-  co_share,  // in_place, and buffers that never live together may have the same bytes
+  naive,     // every buffer has its own place
+  in_place,  // a result overwrites an operand that dies there, if the step allows it
+  co_share,  // in_place, and buffers that never live together may share bytes
 };
 std::string_view to_string(Sharing sharing);
 
@@ -43,38 +44,38 @@ inline constexpr std::int64_t arena_alignment = 64;
 
 struct PlannedBuffer {
   std::int64_t bytes = 0;
-  bool planned = true;  // false: it lies elsewhere (fed, persistent)
-  bool kept = false;    // must still be there after the last step
+  bool planned = true;  // false: it is outside of the arena (fed, persistent)
+  bool kept = false;    // must stay valid after the last step
 };
 
-// Buffers are named by their index; -1 where an operand or result is absent.
+// Buffers are named by their index; -1 if an operand or result is absent.
 struct PlannedStep {
   std::vector<int> inputs = {};
   std::vector<int> outputs = {};
-  std::vector<InPlace> in_place = {};  // what the kernel allows, in order of preference
+  std::vector<InPlace> in_place = {};  // pairs that the kernel allows, in order of preference
   std::int64_t scratch = 0;            // bytes in the arena while it runs
 };
 
 struct Placement {
-  // By buffer, in bytes, multiples of arena_alignment; -1 for what is not planned.
+  // By buffer, in bytes, multiples of arena_alignment; -1 if it is not planned.
   std::vector<std::int64_t> offset;
-  // By buffer: the first of the buffers that it was written over, itself where there is none.
+  // By buffer: the first buffer in the chain that it overwrites; itself if it overwrites none.
   std::vector<int> storage;
-  // By step; -1 where it asks for no scratch.
+  // By step; -1 if it needs no scratch.
   std::vector<std::int64_t> scratch_offset;
   std::int64_t bytes = 0;
-  // The most bytes alive at once, in units of the alignment: no placement of these storages is smaller.
+  // The maximum of bytes alive at once, in units of the alignment: no placement of these storages is smaller.
   std::int64_t lower_bound = 0;
 };
 
 // `bytes` up to the next multiple of arena_alignment.
 std::int64_t aligned(std::int64_t bytes);
 
-// Deterministic. Never takes more than naive does. A buffer lives from the first step that names it to the
+// Deterministic. Never needs more bytes than naive. A buffer lives from the first step that names it to the
 // last.
 Placement place(std::span<const PlannedBuffer> buffers, std::span<const PlannedStep> steps, Sharing sharing);
 
-// The lifetime of each buffer; {0, -1} for one that no step names.
+// The lifetime of each buffer; {0, -1} if no step names it.
 std::vector<Lifetime> lifetimes(std::span<const PlannedBuffer> buffers, std::span<const PlannedStep> steps);
 
 }  // namespace assay

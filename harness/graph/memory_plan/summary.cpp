@@ -48,8 +48,7 @@ Peak peak_of(const Graph& graph, const ByteSize& bytes) {
     }
   }
 
-  // Of the values in one storage the one that is alive then; where a result takes its operand's place, the
-  // result.
+  // For each storage, the value that is alive in it; if a result overwrites its operand, the result.
   std::vector<ValueId> holder(lives.size(), none);
   for (std::size_t v = 0; v < lives.size(); ++v) {
     if (plan.offset[v] < 0 || lives[v].first > peak.node) continue;

@@ -1,5 +1,5 @@
-// What `assay inspect` shows: a program's layers, parameters, FLOPs, its memory under each plan, and what bounds
-// a plan: the bytes that are alive at once, value by value.
+// The data of `assay inspect`: a program's layers, parameters, FLOPs, its memory under each plan, and the
+// lower bound of a plan: the bytes that are alive at once, value by value.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace assay {
 struct LiveValue {
   ValueId value = none;
   std::int64_t bytes = 0;     // of its storage, in units of the alignment
-  NodeId last_reader = none;  // why it is still there; none: it is kept to the end of the step
+  NodeId last_reader = none;  // the reader that keeps it alive; none: it is kept to the end of the step
 };
 
-// The moment of a step at which the most bytes are alive under the in-place rules.
+// The moment of a step with the maximum of bytes alive under the in-place rules.
 struct Peak {
-  NodeId node = none;  // that runs then
+  NodeId node = none;  // the node that runs then
   std::int64_t bytes = 0;
-  std::vector<LiveValue> live;  // the largest first, equals in the order in which they were made
+  std::vector<LiveValue> live;  // the largest first; equal ones in the order in which they were made
 };
 
 // `bytes` of the peak is MemoryPlan::lower_bound of the co-share plan without scratch.
@@ -42,10 +42,10 @@ struct ArenaSummary {
   std::int64_t naive = 0;
   std::int64_t in_place = 0;
   std::int64_t co_share = 0;
-  std::int64_t lower_bound = 0;  // the most bytes alive at once with in_place
+  std::int64_t lower_bound = 0;  // maximum of bytes alive at once with in_place
 };
 
-// Of a step's graph with plain layouts.
+// The plans of a step's graph with plain layouts.
 ArenaSummary plan_sizes(const Graph& step);
 
 struct StepSummary {

@@ -8,9 +8,9 @@ class Add final : public Op {
  public:
   std::string_view name() const override { return "add"; }
   std::string_view contract() const override {
-    return "y = a + b, elementwise, without broadcasting: a residual connection, or two gradients of one "
-           "value. a, b and y have one shape and type. Attribute activation \"relu\" (written by fusion): y "
-           "is max(y, 0).";
+    return "y = a + b, elementwise, without broadcasting: for a residual connection, or for two gradients "
+           "of one value. a, b and y have one shape and type. Attribute activation \"relu\" (written by "
+           "fusion): y is max(y, 0).";
   }
   std::vector<Operand> operands() const override {
     return {{"a", false, Kind::any}, {"b", false, Kind::any}};
@@ -32,7 +32,7 @@ class Add final : public Op {
   std::vector<InPlace> in_place() const override { return {{0, 0}, {0, 1}}; }
   std::vector<ValueId> gradient(GraphBuilder&, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {
-    refuse_fused_gradient(*this, node);
+    reject_fused_gradient(*this, node);
     return {output_gradients[0], output_gradients[0]};
   }
 };

@@ -11,8 +11,8 @@ class AveragePool final : public Op {
   std::string_view contract() const override {
     return "The mean over each kernel x kernel window of x (N, C, H, W). The divisor is always kernel * "
            "kernel: padding counts as zeros (PyTorch's count_include_pad=True). The output has floor((H + 2 "
-           "padding - kernel) / stride) + 1 rows: a last window that does not fit is dropped. Padding is "
-           "less than the kernel. y has the type of x; sums are f32 beside bf16.";
+           "padding - kernel) / stride) + 1 rows: a last window that does not fit is dropped. The padding "
+           "is less than the kernel. y has the type of x; sums are f32 for bf16 data.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
   std::vector<std::string> attributes() const override { return {"kernel", "stride", "padding"}; }
@@ -36,9 +36,10 @@ class AveragePoolGradient final : public Op {
  public:
   std::string_view name() const override { return "average_pool_gradient"; }
   std::string_view contract() const override {
-    return "dx[n,c,h,w] = the sum of dy over the windows that hold (h, w), divided by kernel * kernel. "
-           "Attribute size [H, W] is that of x. dx has the type of dy. The optional operand mask (written by "
-           "fusion, of the shape and type of dx) is the output of the ReLU before: dx is 0 where mask <= 0.";
+    return "dx[n,c,h,w] = the sum of dy over the windows that contain (h, w), divided by kernel * kernel. "
+           "Attribute size [H, W] is that of x. dx has the type of dy. The optional operand mask (written "
+           "by fusion, of the shape and type of dx) is the output of the ReLU before it: dx is 0 where mask "
+           "<= 0.";
   }
   std::vector<Operand> operands() const override {
     return {{"dy", false, Kind::any}, {"mask", true, Kind::any}};

@@ -16,15 +16,15 @@ class BatchNorm final : public Op {
  public:
   std::string_view name() const override { return "batch_norm"; }
   std::string_view contract() const override {
-    return "y = (x - mean[c]) * inverse_std[c] * weight[c] + bias[c], x (N, C, H, W), with inverse_std = 1 / "
-           "sqrt(variance + epsilon). With attribute training, mean and variance are those of the batch over "
-           "N, H and W, the variance biased (divided by N*H*W); they are saved as mean and inverse_std; and "
-           "new_running_mean = momentum * running_mean + (1 - momentum) * mean, new_running_variance "
-           "likewise from the same biased variance (PyTorch's own momentum is 1 - momentum, and it takes the "
-           "unbiased variance there). Without it they are running_mean and running_variance, and y is the "
-           "only result. y has the type of x; all else is f32 beside bf16. Written by fusion: the optional "
-           "operand residual, of the type of x, is added to y; then with attribute activation \"relu\" y is "
-           "max(y, 0).";
+    return "y = (x - mean[c]) * inverse_std[c] * weight[c] + bias[c], x (N, C, H, W), with inverse_std = 1 "
+           "/ sqrt(variance + epsilon). With attribute training, mean and variance are those of the batch "
+           "over N, H and W, the variance biased (divided by N*H*W); they are saved as mean and "
+           "inverse_std; and new_running_mean = momentum * running_mean + (1 - momentum) * mean, "
+           "new_running_variance likewise from the same biased variance (PyTorch's own momentum is 1 - "
+           "momentum, and it uses the unbiased variance there). Without attribute training, mean and "
+           "variance are running_mean and running_variance, and y is the only result. y has the type of x; "
+           "everything else is f32 for bf16 data. Written by fusion: the optional operand residual, of the "
+           "type of x, is added to y; then, with attribute activation \"relu\", y is max(y, 0).";
   }
   std::vector<Operand> operands() const override {
     return {{"x"},
@@ -68,7 +68,7 @@ class BatchNorm final : public Op {
   std::vector<InPlace> in_place() const override { return {{0, 0}, {0, 5}, {3, 3}, {4, 4}}; }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {
-    refuse_fused_gradient(*this, node);
+    reject_fused_gradient(*this, node);
     if (node.inputs[5] != none)
       throw GraphError("[batch_norm] a residual is fused into node '" + node.name + "': it has no gradient");
     if (!node.attributes.get<bool>("training")) return Op::gradient(builder, node, output_gradients);
@@ -88,14 +88,15 @@ class BatchNormGradient final : public Op {
  public:
   std::string_view name() const override { return "batch_norm_gradient"; }
   std::string_view contract() const override {
-    return "The gradient of batch_norm in training. With h = (x - mean) * inverse_std and M = N*H*W: dbias = "
-           "sum of dy, dweight = sum of dy * h, dx = weight * inverse_std * (dy - (dbias + h * dweight) / "
-           "M), sums over N, H and W. x, dy and dx (N, C, H, W) have one type; all else is (C), f32 beside "
-           "bf16. Written by fusion, with all sums in f32 beside bf16: the optional operand addend is added "
-           "to dy first; then dy is 0 where the ReLU behind the batch norm gave 0, which is where operand "
-           "activated, its output, is not above 0, or with operand bias (never both) where h * weight + bias "
-           "is not. dy_total is the dy that is left, dx_sum (C) the sum of dx over N, H and W: the gradient "
-           "of a bias that was added to x. Addend, activated and dy_total have the type of x.";
+    return "The gradient of batch_norm in training. With h = (x - mean) * inverse_std and M = N*H*W: dbias "
+           "= sum of dy, dweight = sum of dy * h, dx = weight * inverse_std * (dy - (dbias + h * dweight) / "
+           "M), sums over N, H and W. x, dy and dx (N, C, H, W) have one type; everything else is (C), f32 "
+           "for bf16 data. Written by fusion, with all sums in f32 for bf16 data: first the optional "
+           "operand addend is added to dy; then dy is set to 0 where the ReLU after the batch norm gave 0. "
+           "That is where operand activated (the ReLU's output) is not above 0 or, with operand bias "
+           "instead, where h * weight + bias is not above 0; only one of the two operands is given. "
+           "dy_total is the resulting dy; dx_sum (C) is the sum of dx over N, H and W: the gradient of a "
+           "bias that was added to x. Addend, activated and dy_total have the type of x.";
   }
   std::vector<Operand> operands() const override {
     return {{"x"},
@@ -123,10 +124,10 @@ class BatchNormGradient final : public Op {
     for (const std::size_t i : {4U, 6U, 7U}) {
       if (in.has(i)) in.same_type(i, 0);
     }
-    in.require(!in.has(5) || !in.has(6), "bias and activated say the same twice");
+    in.require(!in.has(5) || !in.has(6), "bias and activated exclude each other");
     return {inputs[0], inputs[1], inputs[1], inputs[1], inputs[0]};
   }
-  // Each of them is read whole before the first dx is written.
+  // Each of these operands is read completely before the first dx is written.
   std::vector<InPlace> in_place() const override { return {{0, 0}, {0, 4}, {0, 7}, {4, 4}, {4, 7}, {4, 6}}; }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {

@@ -20,7 +20,7 @@ class Cast final : public Op {
     const Operands in(*this, inputs, present);
     in.floating(0);
     const DType dtype = parse_dtype(attributes.get<std::string>("dtype"));
-    in.require(is_floating(dtype), "only casts to a floating type are known");
+    in.require(is_floating(dtype), "attribute 'dtype' must be a floating type");
     return {{dtype, in.shape(0)}};
   }
   double flops(const Attributes&, std::span<const TensorType>, std::span<const TensorType>) const override {

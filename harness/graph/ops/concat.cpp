@@ -9,8 +9,8 @@ class Concat final : public Op {
  public:
   std::string_view name() const override { return "concat"; }
   std::string_view contract() const override {
-    return "The operands, one or more, one behind the other along the dimension axis, in their order. All "
-           "other dimensions agree, and all have the type of y.";
+    return "Joins one or more operands along the dimension axis, in their order. All other dimensions are "
+           "equal, and all operands have the type of y.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
   std::vector<std::string> attributes() const override { return {"axis"}; }
@@ -30,7 +30,7 @@ class Concat final : public Op {
       alike[axis] = in.shape(0)[axis];
       in.require(alike == in.shape(0), "only the dimension " + std::to_string(axis) + " may differ");
       y.shape[axis] += in.shape(i)[axis];
-      check_shape(y.shape);  // a sum that overflows is refused before it does
+      check_shape(y.shape);  // rejects a sum before it can overflow
     }
     return {y};
   }

@@ -10,8 +10,8 @@ class Constant final : public Op {
  public:
   std::string_view name() const override { return "constant"; }
   std::string_view contract() const override {
-    return "y of the attributes shape and dtype with the attribute value in every element. Autodiff starts "
-           "from one.";
+    return "y has the attributes shape and dtype; every element is the attribute value. Autodiff starts "
+           "from a constant.";
   }
   std::vector<Operand> operands() const override { return {}; }
   std::vector<std::string> attributes() const override { return {"value", "shape", "dtype"}; }
@@ -20,7 +20,7 @@ class Constant final : public Op {
                                 const std::vector<bool>& present) const override {
     const Operands in(*this, inputs, present);
     const DType dtype = parse_dtype(attributes.get<std::string>("dtype"));
-    in.require(is_floating(dtype), "a constant is floating-point");
+    in.require(is_floating(dtype), "attribute 'dtype' must be a floating type");
     in.require(std::isfinite(attributes.number("value")), "attribute 'value' must be finite");
     return {{dtype, attributes.get<std::vector<std::int64_t>>("shape")}};
   }

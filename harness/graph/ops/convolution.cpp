@@ -16,12 +16,12 @@ class Convolution final : public Op {
  public:
   std::string_view name() const override { return "convolution"; }
   std::string_view contract() const override {
-    return "y[n,o,i,j] = bias[o] + sum over c,p,q of x[n, c, i*stride + p - padding, j*stride + q - padding] "
-           "* weight[o,c,p,q], a cross-correlation, as the frameworks have it. x (N, C, H, W), weight (O, C, "
-           "KH, KW), bias (O); y (N, O, floor((H + 2 padding - KH) / stride) + 1, likewise for W). The "
-           "padding is zeros, the same on all four sides, less than the kernel. x, weight and y have one "
-           "type; the bias and the sums are f32 beside bf16. Attribute activation \"relu\" (written by "
-           "fusion): y is max(y, 0).";
+    return "y[n,o,i,j] = bias[o] + sum over c,p,q of x[n, c, i*stride + p - padding, j*stride + q - "
+           "padding] * weight[o,c,p,q], a cross-correlation, as in the frameworks. x (N, C, H, W), weight "
+           "(O, C, KH, KW), bias (O); y (N, O, floor((H + 2 padding - KH) / stride) + 1, likewise for W). "
+           "The padding is zeros, the same on all four sides, less than the kernel. x, weight and y have "
+           "one type; the bias and the sums are f32 for bf16 data. Attribute activation \"relu\" (written "
+           "by fusion): y is max(y, 0).";
   }
   std::vector<Operand> operands() const override { return {{"x"}, {"weight"}, {"bias", true, Kind::master}}; }
   std::vector<std::string> attributes() const override { return {"stride", "padding", "activation"}; }
@@ -50,7 +50,7 @@ class Convolution final : public Op {
   }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {
-    refuse_fused_gradient(*this, node);
+    reject_fused_gradient(*this, node);
     const ValueId dy = output_gradients[0];
     const ValueId x = node.inputs[0];
     const ValueId weight = node.inputs[1];
@@ -77,8 +77,8 @@ class ConvolutionInputGradient final : public Op {
   std::string_view contract() const override {
     return "dx[n,c,h,w] = sum of dy[n,o,i,j] * weight[o,c,p,q] over all o,i,j,p,q with i*stride + p - "
            "padding = h and j*stride + q - padding = w. Attribute size [H, W] is that of x. dy, weight and "
-           "dx have one type; sums are f32 beside bf16. The optional operand mask (written by fusion, of the "
-           "shape and type of dx) is the output of the ReLU before: dx is 0 where mask <= 0.";
+           "dx have one type; sums are f32 for bf16 data. The optional operand mask (written by fusion, of "
+           "the shape and type of dx) is the output of the ReLU before it: dx is 0 where mask <= 0.";
   }
   std::vector<Operand> operands() const override { return {{"dy"}, {"weight"}, {"mask", true}}; }
   std::vector<std::string> attributes() const override { return {"stride", "padding", "size"}; }
@@ -112,7 +112,7 @@ class ConvolutionWeightGradient final : public Op {
   std::string_view contract() const override {
     return "dweight[o,c,p,q] = sum over n,i,j of x[n, c, i*stride + p - padding, j*stride + q - padding] * "
            "dy[n,o,i,j]; bias_gradient[o] = sum over n,i,j of dy[n,o,i,j]. Attribute kernel [KH, KW]. x and "
-           "dy have one type; the results are what the sums are kept in, f32 beside bf16.";
+           "dy have one type; the results have the type of the sums, f32 for bf16 data.";
   }
   std::vector<Operand> operands() const override { return {{"x"}, {"dy"}}; }
   std::vector<std::string> attributes() const override { return {"stride", "padding", "kernel"}; }

@@ -1,4 +1,4 @@
-// Making a tensor from what a program has: an array, or a list of numbers.
+// Ops that make a tensor from data of a program: an array, or a list of numbers.
 #include "harness/graph/ops/registry.hpp"
 #include "harness/graph/ops/rules.hpp"
 
@@ -9,8 +9,8 @@ class FromArray final : public Op {
  public:
   std::string_view name() const override { return "from_array"; }
   std::string_view contract() const override {
-    return "y = x, copied into memory of the backend's own: what a framework does with an array that a "
-           "program hands to it (numpy in Python). x and y have one type and one shape. It has no gradient.";
+    return "y = x, copied into the backend's own memory, as a framework copies an array that a program "
+           "passes to it (numpy in Python). x and y have one type and one shape. It has no gradient.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
   std::vector<Result> results() const override { return {{"y"}}; }
@@ -29,11 +29,11 @@ class FromList final : public Op {
  public:
   std::string_view name() const override { return "from_list"; }
   std::string_view contract() const override {
-    return "y[i] = the number i of a list of boxed numbers. numbers (N, 2) holds a tag and a value each: tag "
-           "0 says that the value is whole, 1 that it is real; y (N) is f32 (f64 where numbers are). A "
-           "Python worker builds the list of int and float objects when the operands are staged and converts "
-           "the list in the step; one in C++ reads each tag and converts by it, as it would a variant. It "
-           "has no gradient.";
+    return "y[i] = the number i of a list of boxed numbers. Each row of numbers (N, 2) is a tag and a "
+           "value: tag 0 means a whole value, tag 1 a real one; y (N) is f32 (f64 if numbers are f64). A "
+           "Python worker builds the list of int and float objects when the operands are staged and "
+           "converts the list in the step; a C++ worker reads each tag and converts its value, like a "
+           "variant. It has no gradient.";
   }
   std::vector<Operand> operands() const override { return {{"numbers", false, Kind::master}}; }
   std::vector<Result> results() const override { return {{"y"}}; }
@@ -42,7 +42,7 @@ class FromList final : public Op {
     const Operands in(*this, inputs, present);
     in.rank(0, 2);
     in.floating(0);
-    in.require(in.shape(0)[1] == 2, "a number is a tag and a value");
+    in.require(in.shape(0)[1] == 2, "the second dimension of numbers must be 2: a tag and a value");
     return {{in.dtype(0), {in.shape(0)[0]}}};
   }
   double flops(const Attributes&, std::span<const TensorType>, std::span<const TensorType>) const override {

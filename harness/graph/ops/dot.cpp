@@ -10,8 +10,8 @@ class Dot final : public Op {
   std::string_view name() const override { return "dot"; }
   std::string_view contract() const override {
     return "y = sum over k of a[k] * b[k], a scalar. a and b are vectors (K) of one type, without a batch: "
-           "many dot products at once are a matmul. y is what the sum is kept in, f32 beside bf16. The order "
-           "of the sum is the backend's own.";
+           "for many dot products at once use matmul. y has the type of the sum, f32 for bf16 data. The "
+           "backend chooses the order of the sum.";
   }
   std::vector<Operand> operands() const override { return {{"a"}, {"b"}}; }
   std::vector<Result> results() const override { return {{"y"}}; }

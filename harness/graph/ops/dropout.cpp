@@ -11,10 +11,10 @@ class Dropout final : public Op {
   std::string_view contract() const override {
     return "y = x * (1 / (1 - rate)) where mask is not 0, and 0 elsewhere: inverted scaling, so that "
            "inference is the identity and has no such node. mask u8, of the shape of x; in graph.json it is "
-           "a value of role mask, which whoever trains draws anew at each step, each element kept with "
-           "probability 1 - rate and independent of all others (as dropout_mask does for the kernel "
-           "backends; a framework by its own generator), unless a check supplies it. rate in [0, 1). y has "
-           "the type of x. The gradient is the same op with the same mask: dx = dropout(dy, mask).";
+           "a value of role mask. The backend draws it again in each step and keeps each element "
+           "with probability 1 - rate, independently of all others (kernel backends with dropout_mask, a "
+           "framework with its own generator), unless a check supplies it. rate in [0, 1). y has the type "
+           "of x. The gradient is the same op with the same mask: dx = dropout(dy, mask).";
   }
   std::vector<Operand> operands() const override {
     return {{"x", false, Kind::any}, {"mask", false, Kind::index}};
@@ -48,11 +48,10 @@ class DropoutMask final : public Op {
   std::string_view name() const override { return "dropout_mask"; }
   std::string_view contract() const override {
     return "The mask of one step, u8, 1 where the element is kept and 0 where it is dropped. seed i32 (2) "
-           "holds a 64-bit seed, its low half first. Where it is 0, drawn = mask: the mask was supplied. "
-           "Else each element is kept with probability 1 - rate to within 2^-16, by a counter-based "
-           "generator keyed by the seed, the node's name and the step count in schedule[1], so that no two "
-           "steps and no two nodes share a mask and nothing but the counter is remembered. Which generator "
-           "is the backend's own business.";
+           "is a 64-bit seed, low half first. If it is 0, drawn = mask: the mask was supplied. Otherwise "
+           "each element is kept with probability 1 - rate to within 2^-16, by a counter-based generator "
+           "keyed by the seed, the node's name and the step count in schedule[1], so that no two steps and "
+           "no two nodes share a mask and only the counter is stored. The backend chooses the generator.";
   }
   std::vector<Operand> operands() const override {
     return {{"mask", false, Kind::index}, {"schedule", false, Kind::master}, {"seed", false, Kind::index}};

@@ -1,4 +1,4 @@
-// The shape rule of the ops that go element by element: operands and result have one shape and one type.
+// The shape rule of elementwise ops: operands and result have one shape and one type.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace assay {
 
-// An activation's gradient is one as it stands; an op with a gradient of its own derives from it.
+// An activation's gradient uses this class directly; an op that has a gradient derives from it.
 class Elementwise : public Op {
  public:
   // A multiplication, a division, a comparison and a function such as exp count one operation each.

@@ -1,4 +1,4 @@
-// Rows of a table, looked up, and the two forms of the table's gradient.
+// Looks up rows of a table, and the two forms of the table's gradient.
 #include <algorithm>
 
 #include "harness/graph/builder.hpp"
@@ -8,7 +8,7 @@
 namespace assay {
 namespace {
 
-// indices (S...), dy (S..., D): S and D. The first dimensions of dy are those of the indices.
+// indices (S...), dy (S..., D): checks S and D. The first dimensions of dy are those of the indices.
 void check_looked_up(const Operands& in, std::size_t indices, std::size_t dy) {
   in.require(in.dtype(indices) == DType::i32, "indices must be i32");
   in.floating(dy);
@@ -28,9 +28,9 @@ class Embedding final : public Op {
   std::string_view name() const override { return "embedding"; }
   std::string_view contract() const override {
     return "y[s] = weight[indices[s]], row by row. indices i32 (S...) of any shape, weight (V, D); y (S..., "
-           "D) has the type of the weight. An index outside [0, V) gives a row of zeros and has no gradient. "
-           "Attribute sparse_gradient (absent: false): whether the weight's gradient is row-sparse "
-           "(embedding_row_gradient) or dense (embedding_gradient).";
+           "D) has the type of the weight. An index outside [0, V) gives a row of zeros and has no "
+           "gradient. Attribute sparse_gradient (default: false): true if the weight's gradient is "
+           "row-sparse (embedding_row_gradient), false if it is dense (embedding_gradient).";
   }
   std::vector<Operand> operands() const override { return {{"indices", false, Kind::index}, {"weight"}}; }
   std::vector<std::string> attributes() const override { return {"sparse_gradient"}; }
@@ -65,9 +65,9 @@ class EmbeddingGradient final : public Op {
  public:
   std::string_view name() const override { return "embedding_gradient"; }
   std::string_view contract() const override {
-    return "dweight[v] = the sum of dy[s] over all s with indices[s] = v; rows that no index names are zero. "
-           "indices i32 (S...), dy (S..., D); dweight (rows, D) is what the sums are kept in, f32 beside "
-           "bf16.";
+    return "dweight[v] = the sum of dy[s] over all s with indices[s] = v; rows that no index names are "
+           "zero. indices i32 (S...), dy (S..., D); dweight (rows, D) has the type of the sums, f32 for "
+           "bf16 data.";
   }
   std::vector<Operand> operands() const override { return {{"indices", false, Kind::index}, {"dy"}}; }
   std::vector<std::string> attributes() const override { return {"rows"}; }
@@ -88,11 +88,11 @@ class EmbeddingRowGradient final : public Op {
  public:
   std::string_view name() const override { return "embedding_row_gradient"; }
   std::string_view contract() const override {
-    return "The gradient of a table as a row-sparse tensor: values[k] is the gradient of row touched[k], all "
-           "other rows are zero. touched are the different indices in [0, rows), ascending, then -1; values "
-           "past the last of them are zero. Duplicates are summed: values[k] = the sum of dy[s] over all s "
-           "with indices[s] = touched[k]. indices i32 (S...), dy (S..., D); values (K, D), touched i32 (K), "
-           "K = the smaller of rows and the number of indices. The sums are f32 beside bf16.";
+    return "The gradient of a table as a row-sparse tensor: values[k] is the gradient of row touched[k], "
+           "all other rows are zero. touched has the different indices in [0, rows), ascending, then -1; "
+           "values after the last index are zero. Duplicates are summed: values[k] = the sum of dy[s] over "
+           "all s with indices[s] = touched[k]. indices i32 (S...), dy (S..., D); values (K, D), touched "
+           "i32 (K), K = the smaller of rows and the number of indices. The sums are f32 for bf16 data.";
   }
   std::vector<Operand> operands() const override { return {{"indices", false, Kind::index}, {"dy"}}; }
   std::vector<std::string> attributes() const override { return {"rows"}; }

@@ -1,4 +1,4 @@
-// Changes of shape that move nothing: the elements keep their row-major order.
+// Changes of shape that do not move data: the elements keep their row-major order.
 #include "harness/graph/builder.hpp"
 #include "harness/graph/ops/registry.hpp"
 #include "harness/graph/ops/rules.hpp"
@@ -51,7 +51,7 @@ class Reshape final : public Op {
     const auto& shape = attributes.get<std::vector<std::int64_t>>("shape");
     check_shape(shape);
     in.require(element_count(shape) == inputs[0].elements(),
-               "shape " + to_string(shape) + " has another element count");
+               "shape " + to_string(shape) + " has a different number of elements");
     return {{in.dtype(0), shape}};
   }
   double flops(const Attributes&, std::span<const TensorType>, std::span<const TensorType>) const override {

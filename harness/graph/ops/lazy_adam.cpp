@@ -10,12 +10,12 @@ class LazyAdam final : public Op {
  public:
   std::string_view name() const override { return "lazy_adam"; }
   std::string_view contract() const override {
-    return "Adam on the rows that a row-sparse gradient touches: row touched[k] of parameter, m and v "
-           "becomes what adam makes of it with the gradient values[k], with its attributes; every other row, "
-           "moments included, keeps its bits, where adam would let the moments decay and move the parameter "
-           "on. The bias correction takes the step t of the schedule for every row, however often that row "
-           "was touched; weight_decay acts on touched rows alone. schedule (2), parameter, m and v (V, D), "
-           "values (K, D), touched i32 (K) of different rows or -1, as embedding_row_gradient makes them.";
+    return "Adam on the rows that a row-sparse gradient touches: row touched[k] of parameter, m and v is "
+           "updated by adam with the gradient values[k] and adam's attributes. Every other row, including "
+           "its moments, keeps its bits; adam would decay the moments and move the parameter. The bias "
+           "correction uses the step t of the schedule for every row, however often that row was touched; "
+           "weight_decay acts only on touched rows. schedule (2), parameter, m and v (V, D), values (K, D), "
+           "touched i32 (K) of different rows or -1, as embedding_row_gradient makes them.";
   }
   std::vector<Operand> operands() const override {
     return {{"schedule", false, Kind::master}, {"parameter", false, Kind::master},

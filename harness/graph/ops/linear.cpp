@@ -15,7 +15,7 @@ class Linear final : public Op {
   std::string_view name() const override { return "linear"; }
   std::string_view contract() const override {
     return "y = x weight^T + bias. x (N, I), weight (O, I), bias (O); y (N, O). x, weight and y have one "
-           "type; the bias and the sums are f32 beside bf16. Attribute activation \"relu\" (written by "
+           "type; the bias and the sums are f32 for bf16 data. Attribute activation \"relu\" (written by "
            "fusion): y is max(y, 0).";
   }
   std::vector<Operand> operands() const override { return {{"x"}, {"weight"}, {"bias", true, Kind::master}}; }
@@ -42,7 +42,7 @@ class Linear final : public Op {
   }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {
-    refuse_fused_gradient(*this, node);
+    reject_fused_gradient(*this, node);
     const ValueId dy = output_gradients[0];
     const ValueId dx = builder.apply("linear_input_gradient", {dy, node.inputs[1], none}, {},
                                      node.name + ".input_gradient")[0];
@@ -57,9 +57,9 @@ class LinearInputGradient final : public Op {
  public:
   std::string_view name() const override { return "linear_input_gradient"; }
   std::string_view contract() const override {
-    return "dx = dy weight. dy (N, O), weight (O, I); dx (N, I). All have one type; sums are f32 beside "
-           "bf16. The optional operand mask (written by fusion, of the shape and type of dx) is the output "
-           "of the ReLU before: dx is 0 where mask <= 0.";
+    return "dx = dy weight. dy (N, O), weight (O, I); dx (N, I). All have one type; sums are f32 for bf16 "
+           "data. The optional operand mask (written by fusion, of the shape and type of dx) is the output "
+           "of the ReLU before it: dx is 0 where mask <= 0.";
   }
   std::vector<Operand> operands() const override { return {{"dy"}, {"weight"}, {"mask", true}}; }
   std::vector<Result> results() const override { return {{"dx"}}; }
@@ -85,8 +85,8 @@ class LinearWeightGradient final : public Op {
  public:
   std::string_view name() const override { return "linear_weight_gradient"; }
   std::string_view contract() const override {
-    return "dweight = dy^T x; bias_gradient[o] = sum over n of dy[n,o]. x (N, I), dy (N, O); dweight (O, I). "
-           "x and dy have one type; the results are what the sums are kept in, f32 beside bf16.";
+    return "dweight = dy^T x; bias_gradient[o] = sum over n of dy[n,o]. x (N, I), dy (N, O); dweight (O, "
+           "I). x and dy have one type; the results have the type of the sums, f32 for bf16 data.";
   }
   std::vector<Operand> operands() const override { return {{"x"}, {"dy"}}; }
   std::vector<Result> results() const override { return {{"dweight"}, {"bias_gradient", true}}; }

@@ -22,7 +22,7 @@ struct Sizes {
   double unit_steps() const {
     return static_cast<double>(samples) * static_cast<double>(steps) * static_cast<double>(units);
   }
-  // Of one product of all gates with x and with h.
+  // FLOPs of one product of all gates with x and with h.
   double product_of_x() const { return 8 * unit_steps() * static_cast<double>(features); }
   double product_of_h() const { return 8 * unit_steps() * static_cast<double>(units); }
 };
@@ -51,12 +51,12 @@ class Lstm final : public Op {
   std::string_view contract() const override {
     return "One layer, one direction. For each step t from 0, with h(-1) = c(-1) = 0: (i, f, g, o) = weight "
            "x(t) + recurrent_weight h(t-1) + bias, four blocks of H rows in this order (input, forget, "
-           "candidate, output); c(t) = sigmoid(f) c(t-1) + sigmoid(i) tanh(g); h(t) = sigmoid(o) tanh(c(t)). "
-           "x (N, T, I), weight (4H, I), recurrent_weight (4H, H), bias (4H): there is one bias, and no "
-           "peephole. Every step counts: padding is an ordinary input. Attribute last: y is h(T-1) (N, H); "
-           "otherwise y is all h (N, T, H). x, the weights, y and h as an operand of the product have one "
-           "type; the bias, the sums, the gates and c are f32 beside bf16. The saved reserve is what the "
-           "gradient reads.";
+           "candidate, output); c(t) = sigmoid(f) c(t-1) + sigmoid(i) tanh(g); h(t) = sigmoid(o) "
+           "tanh(c(t)). x (N, T, I), weight (4H, I), recurrent_weight (4H, H), bias (4H): there is one "
+           "bias, and no peephole. Every step counts: padding is a normal input. Attribute last: y is "
+           "h(T-1) (N, H); otherwise y is all h (N, T, H). x, the weights, y and h as an operand of the "
+           "product have one type; the bias, the sums, the gates and c are f32 for bf16 data. The gradient "
+           "reads the saved reserve.";
   }
   std::vector<Operand> operands() const override {
     return {{"x"}, {"weight"}, {"recurrent_weight"}, {"bias", false, Kind::master}};
@@ -91,10 +91,10 @@ class LstmGradient final : public Op {
  public:
   std::string_view name() const override { return "lstm_gradient"; }
   std::string_view contract() const override {
-    return "The gradient of lstm through all steps, with its attribute and operands; reserve is what that "
-           "node saved, dy has the shape of its y. dweight (4H, I), drecurrent_weight (4H, H) and dbias (4H) "
-           "are what sums are kept in, f32 beside bf16; dx (N, T, I) has the type of x. In bf16 the gates' "
-           "gradients are bf16 as operands of the products.";
+    return "The gradient of lstm through all steps, with its attribute and operands; reserve is the saved "
+           "result of that node, dy has the shape of its y. dweight (4H, I), drecurrent_weight (4H, H) and "
+           "dbias (4H) have the type of the sums, f32 for bf16 data; dx (N, T, I) has the type of x. In "
+           "bf16 the gates' gradients are bf16 as operands of the products.";
   }
   std::vector<Operand> operands() const override {
     return {{"x"}, {"weight"}, {"recurrent_weight"}, {"reserve", false, Kind::index}, {"dy"}};

@@ -11,11 +11,10 @@ class Matmul final : public Op {
  public:
   std::string_view name() const override { return "matmul"; }
   std::string_view contract() const override {
-    return "y = A B, A = a or, with attribute transpose_a, a with its last two dimensions exchanged; B "
-           "likewise. "
-           "A (..., M, K), B (..., K, N); y (..., M, N). The dimensions before, a batch of products, agree; "
-           "without them it is BLAS's gemm with alpha 1 and beta 0. a, b and y have one type; sums are f32 "
-           "beside bf16.";
+    return "y = A B. A is a or, with attribute transpose_a, a with its last two dimensions exchanged; B "
+           "likewise. A (..., M, K), B (..., K, N); y (..., M, N). The leading dimensions are a batch of "
+           "products and must be equal; without them matmul is BLAS's gemm with alpha 1 and beta 0. a, b "
+           "and y have one type; sums are f32 for bf16 data.";
   }
   std::vector<Operand> operands() const override { return {{"a"}, {"b"}}; }
   std::vector<std::string> attributes() const override { return {"transpose_a", "transpose_b"}; }
@@ -52,7 +51,7 @@ class Matmul final : public Op {
                            {{"transpose_a", left_transposed}, {"transpose_b", right_transposed}},
                            node.name + name)[0];
     };
-    // dA = dy B^T and dB = A^T dy; a and b are what they are the transposes of.
+    // dA = dy B^T and dB = A^T dy; a and b are A and B, or their transposes.
     const ValueId da =
         ta ? product(b, tb, dy, true, ".gradient_a") : product(dy, false, b, !tb, ".gradient_a");
     const ValueId db =

@@ -9,10 +9,11 @@ class MaxPool final : public Op {
  public:
   std::string_view name() const override { return "max_pool"; }
   std::string_view contract() const override {
-    return "The maximum over each kernel x kernel window of x (N, C, H, W); padding never wins. Of equal "
-           "elements the first in row-major order within the window wins and gets the gradient. The output "
-           "has floor((H + 2 padding - kernel) / stride) + 1 rows. Padding is less than the kernel. y has "
-           "the type of x. The saved result argmax says which element won; its form is the backend's own.";
+    return "The maximum over each kernel x kernel window of x (N, C, H, W); padding never wins. If elements "
+           "are equal, the first in row-major order within the window wins and gets the gradient. The "
+           "output has floor((H + 2 padding - kernel) / stride) + 1 rows. The padding is less than the "
+           "kernel. y has the type of x. The saved result argmax is the index of the maximum; the backend "
+           "chooses its form.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
   std::vector<std::string> attributes() const override { return {"kernel", "stride", "padding"}; }
@@ -37,9 +38,9 @@ class MaxPoolGradient final : public Op {
   std::string_view name() const override { return "max_pool_gradient"; }
   std::string_view contract() const override {
     return "dx[n,c,h,w] = the sum of dy over the windows whose maximum was (h, w), 0 elsewhere. argmax is "
-           "what max_pool saved. Attribute size [H, W] is that of x. dx has the type of dy. The optional "
-           "operand mask (written by fusion, of the shape and type of dx) is the output of the ReLU before: "
-           "dx is 0 where mask <= 0.";
+           "the saved result of max_pool. Attribute size [H, W] is that of x. dx has the type of dy. The "
+           "optional operand mask (written by fusion, of the shape and type of dx) is the output of the "
+           "ReLU before it: dx is 0 where mask <= 0.";
   }
   std::vector<Operand> operands() const override {
     return {{"dy", false, Kind::any}, {"argmax", false, Kind::index}, {"mask", true, Kind::any}};

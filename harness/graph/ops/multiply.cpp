@@ -9,8 +9,8 @@ class Multiply final : public Op {
  public:
   std::string_view name() const override { return "multiply"; }
   std::string_view contract() const override {
-    return "y = a * b, elementwise. b has the shape of a or is a scalar; there is no other broadcasting. a, "
-           "b and y have one type.";
+    return "y = a * b, elementwise. b has the shape of a or is a scalar; other broadcasting is not "
+           "supported. a, b and y have one type.";
   }
   std::vector<Operand> operands() const override {
     return {{"a", false, Kind::any}, {"b", false, Kind::any}};

@@ -14,12 +14,12 @@ class Normalise final : public Op {
  public:
   std::string_view name() const override { return "normalise"; }
   std::string_view contract() const override {
-    return "y = x / max(n, epsilon), n the Euclidean norm of x over the dimensions axes, for each index of "
-           "the others: a matrix over [0, 1] is divided by its Frobenius norm, over [1] each row by its own. "
-           "The study that has a matrix normalisation among its operators does not say which one it is; this "
-           "is ours. epsilon is a bound and not an addend (PyTorch's F.normalize; TensorFlow's l2_normalize "
-           "bounds the square), so that zeros stay zeros. The saved result norm is n, without the dimensions "
-           "axes. y has the type of x; norm and sums are f32 beside bf16.";
+    return "y = x / max(n, epsilon), where n is the Euclidean norm of x over the dimensions axes, for each "
+           "index of the others: over [0, 1] a matrix is divided by its Frobenius norm, over [1] each row "
+           "by its own norm. The study with a matrix normalisation among its operators does not define it; "
+           "this is our definition. epsilon is a lower bound, not an addend (like PyTorch's F.normalize; "
+           "TensorFlow's l2_normalize bounds the square), so that zeros stay zeros. The saved result norm "
+           "is n, without the dimensions axes. y has the type of x; norm and sums are f32 for bf16 data.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
   std::vector<std::string> attributes() const override { return {"axes", "epsilon"}; }
@@ -50,9 +50,9 @@ class NormaliseGradient final : public Op {
  public:
   std::string_view name() const override { return "normalise_gradient"; }
   std::string_view contract() const override {
-    return "dx = (dy - y * s) / norm, s the sum of dy * y over the dimensions axes; where norm is not above "
-           "epsilon dx = dy / epsilon. y and norm are the results of the normalise. y, dy and dx have one "
-           "shape and type; norm and sums are f32 beside bf16.";
+    return "dx = (dy - y * s) / norm, where s is the sum of dy * y over the dimensions axes; where norm is "
+           "not above epsilon, dx = dy / epsilon. y and norm are the results of the normalise. y, dy and dx "
+           "have one shape and type; norm and sums are f32 for bf16 data.";
   }
   std::vector<Operand> operands() const override {
     return {{"y", false, Kind::any}, {"norm", false, Kind::master}, {"dy", false, Kind::any}};

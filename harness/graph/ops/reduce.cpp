@@ -10,7 +10,7 @@ namespace {
 const std::string& kind_attribute(const Operands& operands, const Attributes& attributes) {
   const auto& kind = attributes.get<std::string>("kind");
   if (kind != "sum" && kind != "mean" && kind != "max") {
-    operands.reject(fmt::format("'{}' is no reduction; known are sum, mean and max", kind.substr(0, 40)));
+    operands.reject(fmt::format("unknown reduction '{}'; known are sum, mean and max", kind.substr(0, 40)));
   }
   return kind;
 }
@@ -19,10 +19,10 @@ class Reduce final : public Op {
  public:
   std::string_view name() const override { return "reduce"; }
   std::string_view contract() const override {
-    return "The sum, mean or max (attribute kind) of x over the dimensions axes, which y does not have any "
-           "more: x (N, C, H, W) over [2, 3] gives y (N, C), with mean the global average pool. The axes "
-           "ascend. y has the type of x; sums are f32 beside bf16, and their order is the backend's own. The "
-           "maximum of elements one of which is a NaN is not specified.";
+    return "The sum, mean or max (attribute kind) of x over the dimensions axes, which are removed: x (N, "
+           "C, H, W) over [2, 3] gives y (N, C), which for mean is the global average pool. The axes "
+           "ascend. y has the type of x; sums are f32 for bf16 data, and the backend chooses their order. "
+           "The maximum is not specified if an element is a NaN.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
   std::vector<std::string> attributes() const override { return {"kind", "axes"}; }
@@ -53,10 +53,11 @@ class ReduceGradient final : public Op {
  public:
   std::string_view name() const override { return "reduce_gradient"; }
   std::string_view contract() const override {
-    return "dx of the attribute shape, dy repeated along the dimensions axes. sum: dx = dy; mean: dx = dy / "
-           "the number of elements that were averaged; max: dx = dy / t where x = y and 0 elsewhere, t the "
-           "number of elements that share the maximum (PyTorch's amax; max_pool gives all to the first). x "
-           "and y are operand and result of the reduce, there for max alone. All have one type.";
+    return "dx has the attribute shape and repeats dy along the dimensions axes. sum: dx = dy; mean: dx = "
+           "dy / the number of elements that were averaged; max: dx = dy / t where x = y and 0 elsewhere, "
+           "where t is the number of elements that share the maximum (PyTorch's amax; max_pool gives all to "
+           "the first). x and y are operand and result of the reduce; they are given only for max. All have "
+           "one type.";
   }
   std::vector<Operand> operands() const override {
     return {{"dy", false, Kind::any}, {"x", true, Kind::any}, {"y", true, Kind::any}};
@@ -71,7 +72,7 @@ class ReduceGradient final : public Op {
     const auto& shape = attributes.get<std::vector<std::int64_t>>("shape");
     check_shape(shape);
     in.shaped(0, without(shape, axes_attribute(in, attributes, shape.size())));
-    in.require(in.has(1) == max && in.has(2) == max, "x and y belong to max");
+    in.require(in.has(1) == max && in.has(2) == max, "x and y must be given for max, and only for max");
     if (max) {
       in.shaped(1, shape);
       in.same_dtype(1, 0);

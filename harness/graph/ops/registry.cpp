@@ -20,7 +20,7 @@ const Op& find_op(std::string_view name) {
   }
   std::vector<std::string> known;
   for (const Op* op : all_ops()) known.emplace_back(op->name());
-  throw GraphError(fmt::format("'{}' is no op{}", name.substr(0, 40), suggestion(name, known)));
+  throw GraphError(fmt::format("unknown op '{}'{}", name.substr(0, 40), suggestion(name, known)));
 }
 
 }  // namespace assay

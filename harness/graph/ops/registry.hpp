@@ -1,5 +1,5 @@
-// The ops of this build: one line each, in the order in which they are listed. Each is a function
-// `const Op& <name>_op()` in a file of this folder.
+// The ops of this build, one line each, in the order of the lists. Each is a function `const Op& <name>_op()`
+// in a file of this folder.
 #pragma once
 
 #include "harness/graph/op.hpp"

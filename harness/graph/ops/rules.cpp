@@ -7,8 +7,8 @@
 namespace assay {
 namespace {
 
-// Far beyond any real window, and small enough that sums cannot overflow.
-constexpr std::int64_t largest_window = std::int64_t{1} << 24;
+// Far larger than any real window, and small enough that sums cannot overflow.
+constexpr std::int64_t max_window = std::int64_t{1} << 24;
 
 void check_window(const Operands& operands, const SlidingWindow& window, std::int64_t h, std::int64_t w) {
   const auto check = [&](bool holds, std::string_view what) {
@@ -17,8 +17,8 @@ void check_window(const Operands& operands, const SlidingWindow& window, std::in
                                 window.stride, window.padding, what));
   };
   check(window.height >= 1 && window.width >= 1, "the kernel must be at least 1");
-  check(window.height <= largest_window && window.width <= largest_window, "the kernel is too large");
-  check(window.stride >= 1 && window.stride <= largest_window, "the stride must be at least 1");
+  check(window.height <= max_window && window.width <= max_window, "the kernel is too large");
+  check(window.stride >= 1 && window.stride <= max_window, "the stride must be at least 1");
   check(window.padding >= 0, "the padding must not be negative");
   check(window.padding < window.height && window.padding < window.width,
         "the padding must be less than the kernel");
@@ -41,7 +41,7 @@ void Operands::reject(std::string_view what) const {
     seen += fmt::format("{}{} {}", seen.empty() ? "" : ", ", operand_at(op_, operands, i).name,
                         to_string(types_[i]));
   }
-  throw GraphError(fmt::format("[{}] got {}: {}", op_.name(), seen.empty() ? "no operand" : seen, what));
+  throw GraphError(fmt::format("[{}] got {}: {}", op_.name(), seen.empty() ? "no operands" : seen, what));
 }
 
 void Operands::rank(std::size_t i, std::size_t dimensions) const {
@@ -71,7 +71,7 @@ void Operands::same_type(std::size_t i, std::size_t as) const {
 void Operands::accumulates(std::size_t i, std::size_t of) const {
   if (dtype(i) == accumulation(dtype(of))) return;
   const std::vector<Operand> operands = op_.operands();
-  reject(fmt::format("{} must be {} beside {} {}", operand_at(op_, operands, i).name,
+  reject(fmt::format("{} must be {} for {} {}", operand_at(op_, operands, i).name,
                      to_string(accumulation(dtype(of))), to_string(dtype(of)),
                      operand_at(op_, operands, of).name));
 }
@@ -112,11 +112,11 @@ std::vector<std::int64_t> size_attribute(const Operands& operands, const Attribu
 std::vector<std::int64_t> axes_attribute(const Operands& operands, const Attributes& attributes,
                                          std::size_t rank) {
   const auto& axes = attributes.get<std::vector<std::int64_t>>("axes");
-  if (axes.empty()) operands.reject("attribute 'axes' names no dimension");
+  if (axes.empty()) operands.reject("attribute 'axes' is empty");
   std::int64_t lowest = 0;
   for (const std::int64_t axis : axes) {
     if (axis < lowest || axis >= static_cast<std::int64_t>(rank)) {
-      operands.reject(fmt::format("attribute 'axes' has {}; it takes dimensions from 0 to {}, ascending",
+      operands.reject(fmt::format("attribute 'axes' has {}; it must have dimensions from 0 to {}, ascending",
                                   axis, static_cast<std::int64_t>(rank) - 1));
     }
     lowest = axis + 1;
@@ -127,7 +127,8 @@ std::vector<std::int64_t> axes_attribute(const Operands& operands, const Attribu
 std::size_t axis_attribute(const Operands& operands, const Attributes& attributes, std::size_t rank) {
   const std::int64_t axis = attributes.get<std::int64_t>("axis");
   if (axis < 0 || axis >= static_cast<std::int64_t>(rank)) {
-    operands.reject(fmt::format("attribute 'axis' is {}; there are {} dimensions, from 0 on", axis, rank));
+    operands.reject(
+        fmt::format("attribute 'axis' is {}, but there are {} dimensions, counted from 0", axis, rank));
   }
   return static_cast<std::size_t>(axis);
 }
@@ -155,10 +156,10 @@ void check_activation(const Operands& operands, const Attributes& attributes) {
   if (!attributes.has("activation")) return;
   const auto& activation = attributes.get<std::string>("activation");
   if (activation != "relu")
-    operands.reject(fmt::format("'{}' is no activation; known is relu", activation.substr(0, 40)));
+    operands.reject(fmt::format("unknown activation '{}'; known is relu", activation.substr(0, 40)));
 }
 
-void refuse_fused_gradient(const Op& op, const Node& node) {
+void reject_fused_gradient(const Op& op, const Node& node) {
   if (!node.attributes.has("activation")) return;
   throw GraphError(fmt::format(
       "[{}] has no gradient with a fused activation: differentiate first (node '{}')", op.name(), node.name));

@@ -1,4 +1,4 @@
-// What the shape rules of the ops share: named access to operands and refusals that show them.
+// Shared by the shape rules of the ops: access to operands by name, and errors that show them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace assay {
 
-// The operands of one node while its shape rule looks at them. Borrows everything.
+// The operands of one node for its shape rule. Borrows everything.
 class Operands {
  public:
   Operands(const Op& op, std::span<const TensorType> types, const std::vector<bool>& present)
@@ -31,10 +31,10 @@ class Operands {
   void floating(std::size_t i) const;
   void same_dtype(std::size_t i, std::size_t as) const;
   void same_type(std::size_t i, std::size_t as) const;
-  // Operand i holds sums of products of operand `of`: f32 beside bf16.
+  // Operand i holds sums of products of operand `of`: f32 if that is bf16.
   void accumulates(std::size_t i, std::size_t of) const;
   void shaped(std::size_t i, const Shape& shape) const;
-  // Operand i, where it is there, is the mask of a gradient dx: of its shape and of the type of operand 0.
+  // Operand i, if present, is the mask of a gradient dx: it has the shape of dx and the type of operand 0.
   void mask(std::size_t i, const Shape& dx) const;
 
  private:
@@ -76,16 +76,16 @@ double bounded_attribute(const Operands& operands, const Attributes& attributes,
                          double lowest, double highest);
 // The attribute "activation" is absent or "relu".
 void check_activation(const Operands& operands, const Attributes& attributes);
-// An activation is fused after differentiating; there is no gradient of a fused op.
-void refuse_fused_gradient(const Op& op, const Node& node);
+// Fusion comes after differentiation; a fused op has no gradient.
+void reject_fused_gradient(const Op& op, const Node& node);
 
-// The shape rules that the two pools share, and those of their gradients.
+// The shape rules of the two pools, and those of their gradients.
 
 // y of a pool over x, operand 0. Throws GraphError.
 TensorType infer_pool(const Operands& in, const Attributes& attributes);
-// dx from dy, operand 0, whose shape must follow from the attribute size; operand `mask` may be there.
+// dx from dy, operand 0, whose shape must follow from the attribute size; operand `mask` is optional.
 TensorType infer_pool_gradient(const Operands& in, const Attributes& attributes, std::size_t mask);
-// What the gradient's node is told: the attributes of the pool and the size of x.
+// The attributes of the gradient's node: those of the pool, and the size of x.
 Attributes pool_gradient_attributes(const Graph& graph, const Node& pool);
 // Elements of one window.
 double window_elements(const Attributes& attributes);

@@ -14,9 +14,9 @@ class Sgd final : public Op {
   std::string_view name() const override { return "sgd"; }
   std::string_view contract() const override {
     static const std::string text = optimizer_text(
-        "v' = momentum v + g; parameter' = parameter - lr v': the learning rate stays outside of the"
-        " velocity; no dampening, no Nesterov. v is the operand momentum; it and its result are absent"
-        " where the attribute momentum is 0, and then parameter' = parameter - lr g.");
+        "v' = momentum v + g; parameter' = parameter - lr v': the learning rate is outside of the velocity; "
+        "no dampening, no Nesterov. v is the operand momentum; it and its result are absent if the "
+        "attribute momentum is 0, and then parameter' = parameter - lr g.");
     return text;
   }
   std::vector<Operand> operands() const override { return optimizer_operands({"momentum"}, true); }
@@ -29,7 +29,8 @@ class Sgd final : public Op {
     const double momentum = bounded_attribute(in, attributes, "momentum", 0, 1);
     bounded_attribute(in, attributes, "weight_decay", 0, std::numeric_limits<float>::max());
     for (std::size_t i = 3; i < inputs.size(); i += 3) {
-      in.require(in.has(i) == (momentum != 0), "the operand momentum belongs to a momentum that is not 0");
+      in.require(in.has(i) == (momentum != 0),
+                 "the operand momentum must be given exactly if the attribute momentum is not 0");
     }
     return infer_optimizer(*this, inputs, present);
   }

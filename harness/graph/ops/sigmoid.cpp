@@ -9,8 +9,8 @@ class Sigmoid final : public Elementwise {
  public:
   Sigmoid()
       : Elementwise("sigmoid",
-                    "y = 1 / (1 + e^-x), of any shape: 0 and 1 where e^-x over- or underflows, never a NaN. "
-                    "y has the type of x.",
+                    "y = 1 / (1 + e^-x), of any shape: 0 if e^-x overflows and 1 if it underflows, never a "
+                    "NaN. y has the type of x.",
                     {"x"}, "y", 3, {{0, 0}}) {}
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {

@@ -12,7 +12,7 @@ class Slice final : public Op {
   std::string_view name() const override { return "slice"; }
   std::string_view contract() const override {
     return "The elements of x whose index along the dimension axis is in [begin, end), 0 <= begin < end. y "
-           "has as many dimensions and the type of x.";
+           "has the type and the number of dimensions of x.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
   std::vector<std::string> attributes() const override { return {"axis", "begin", "end"}; }
@@ -24,7 +24,7 @@ class Slice final : public Op {
     const std::size_t axis = axis_attribute(in, attributes, in.shape(0).size());
     const auto begin = attributes.get<std::int64_t>("begin"), end = attributes.get<std::int64_t>("end");
     if (begin < 0 || begin >= end || end > in.shape(0)[axis]) {
-      in.reject(fmt::format("[{}, {}) is no range within the {} of dimension {}", begin, end,
+      in.reject(fmt::format("[{}, {}) is not a range within the {} of dimension {}", begin, end,
                             in.shape(0)[axis], axis));
     }
     TensorType y = inputs[0];
@@ -50,8 +50,8 @@ class SliceGradient final : public Op {
  public:
   std::string_view name() const override { return "slice_gradient"; }
   std::string_view contract() const override {
-    return "dx is dy from the index begin on along the dimension axis, and 0 elsewhere. Attribute size is "
-           "that of the dimension in dx. dx has the type of dy.";
+    return "dx is dy along the dimension axis, starting at the index begin, and 0 elsewhere. Attribute size "
+           "is the size of that dimension in dx. dx has the type of dy.";
   }
   std::vector<Operand> operands() const override { return {{"dy", false, Kind::any}}; }
   std::vector<std::string> attributes() const override { return {"axis", "begin", "size"}; }
@@ -66,7 +66,8 @@ class SliceGradient final : public Op {
     dx.shape[axis] = size;
     check_shape(dx.shape);
     if (begin < 0 || begin > size - in.shape(0)[axis]) {
-      in.reject(fmt::format("{} elements from {} on do not fit into {}", in.shape(0)[axis], begin, size));
+      in.reject(
+          fmt::format("{} elements, starting at {}, do not fit into {}", in.shape(0)[axis], begin, size));
     }
     return {dx};
   }

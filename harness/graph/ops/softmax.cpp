@@ -13,8 +13,8 @@ class Softmax final : public Op {
  public:
   std::string_view name() const override { return "softmax"; }
   std::string_view contract() const override {
-    return "y = e^(x - m) / sum of e^(x - m) over the last dimension of x, m the maximum there. y has the "
-           "shape and type of x; sums are f32 beside bf16.";
+    return "y = e^(x - m) / sum of e^(x - m) over the last dimension of x, where m is its maximum. y has "
+           "the shape and type of x; sums are f32 for bf16 data.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
   std::vector<Result> results() const override { return {{"y"}}; }
@@ -41,8 +41,8 @@ class SoftmaxGradient final : public Op {
  public:
   std::string_view name() const override { return "softmax_gradient"; }
   std::string_view contract() const override {
-    return "dx = y * (dy - the sum of dy * y over the last dimension). y is the output of the softmax. y, dy "
-           "and dx have one shape and type; sums are f32 beside bf16.";
+    return "dx = y * (dy - the sum of dy * y over the last dimension). y is the output of the softmax. y, "
+           "dy and dx have one shape and type; sums are f32 for bf16 data.";
   }
   std::vector<Operand> operands() const override {
     return {{"y", false, Kind::any}, {"dy", false, Kind::any}};

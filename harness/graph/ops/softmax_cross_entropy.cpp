@@ -56,8 +56,8 @@ class SoftmaxCrossEntropyGradient final : public Op {
  public:
   std::string_view name() const override { return "softmax_cross_entropy_gradient"; }
   std::string_view contract() const override {
-    return "dlogits[n,c] = (probabilities[n,c] - (labels[n] == c ? 1 : 0)) * dloss / N. dloss is a scalar of "
-           "the same type, 1 where it is absent.";
+    return "dlogits[n,c] = (probabilities[n,c] - (labels[n] == c ? 1 : 0)) * dloss / N. dloss is a scalar "
+           "of the same type (default: 1).";
   }
   std::vector<Operand> operands() const override {
     return {{"probabilities", false, Kind::master},

@@ -10,7 +10,7 @@ class Softplus final : public Elementwise {
   Softplus()
       : Elementwise("softplus",
                     "y = log(1 + e^x), of any shape, computed as max(x, 0) + log(1 + e^-|x|), so that no x "
-                    "overflows; some frameworks call it softrelu. No threshold above which it is taken for x "
+                    "overflows; some frameworks call it softrelu. It has no threshold above which y is x "
                     "(PyTorch has one at 20, where both are the same float). y has the type of x.",
                     {"x"}, "y", 4, {{0, 0}}) {}
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
@@ -28,8 +28,8 @@ const Op& softplus_op() {
 }
 const Op& softplus_gradient_op() {
   static const Elementwise op("softplus_gradient",
-                              "dx = dy / (1 + e^-x). x is the input of the softplus: its output, rounded, "
-                              "would say too little. x, dy and dx have one shape and type.",
+                              "dx = dy / (1 + e^-x). x is the input of the softplus: its rounded output "
+                              "would be too inexact. x, dy and dx have one shape and type.",
                               {"x", "dy"}, "dx", 4, {{0, 1}, {0, 0}});
   return op;
 }

@@ -37,10 +37,10 @@ class Differentiation {
         sums_(graph.values().size(), 0) {
     for (const auto& [value, gradient] : given) {
       if (graph.value(value).type != graph.value(gradient).type) {
-        throw GraphError(fmt::format("graph '{}': the gradient '{}' {} is not of the type of '{}' {}",
-                                     graph.name(), graph.value(gradient).name,
-                                     to_string(graph.value(gradient).type), graph.value(value).name,
-                                     to_string(graph.value(value).type)));
+        throw GraphError(
+            fmt::format("graph '{}': the type of the gradient '{}' {} differs from that of '{}' {}",
+                        graph.name(), graph.value(gradient).name, to_string(graph.value(gradient).type),
+                        graph.value(value).name, to_string(graph.value(value).type)));
       }
       gradients_.at(index(value)) = gradient;
     }
@@ -52,7 +52,7 @@ class Differentiation {
  private:
   bool varies(ValueId id) const { return id != none && varies_[index(id)]; }
 
-  // A copy of the node: adding nodes moves those that are there.
+  // Takes a copy of the node, because adding nodes moves the existing ones.
   void visit(Node node) {
     std::vector<ValueId> of_outputs;
     bool reaches_loss = false;
@@ -78,7 +78,7 @@ class Differentiation {
     for (const ValueId part : {total, gradient}) {
       if (graph_.node(graph_.value(part).producer).op != &embedding_row_gradient_op()) continue;
       throw GraphError(
-          fmt::format("graph '{}': '{}' is used more than once, and row-sparse gradients cannot be added up: "
+          fmt::format("graph '{}': '{}' is used more than once, but row-sparse gradients cannot be added: "
                       "build its embedding with dense gradients",
                       graph_.name(), graph_.value(id).name));
     }
@@ -91,7 +91,7 @@ class Differentiation {
   Graph& graph_;
   GraphBuilder builder_;
   std::vector<bool> varies_;
-  std::vector<ValueId> gradients_;  // of the values that were there before
+  std::vector<ValueId> gradients_;  // of the values that existed before
   std::vector<int> sums_;
 };
 
@@ -120,7 +120,7 @@ std::vector<ValueId> differentiate(Graph& graph, const std::vector<std::pair<Val
       throw GraphError(fmt::format("graph '{}': '{}' does not reach {}", graph.name(), graph.value(id).name,
                                    given.size() == 1
                                        ? fmt::format("the loss '{}'", graph.value(given[0].first).name)
-                                       : "what is differentiated"));
+                                       : "the given values"));
     }
   }
   return gradients;

@@ -27,15 +27,15 @@ Graph fuse_activations(const Graph& graph, const std::set<std::string>& ops) {
   return rewrite.result();
 }
 
-// The operand "mask" of a gradient op; -1 for an op without.
+// The index of the operand "mask" of a gradient op; -1 if the op has none.
 int mask_operand(const Op& op) {
   const std::vector<Operand> operands = op.operands();
   const auto mask = std::ranges::find(operands, "mask", &Operand::name);
   return mask == operands.end() ? -1 : static_cast<int>(mask - operands.begin());
 }
 
-// `y` itself, or the view of it that has the type of `like` and is there before node `before`; `none` without
-// one.
+// `y` itself, or its view that has the type of `like` and exists before node `before`; `none` if there is no
+// such view.
 ValueId seen_as(const Rewrite& rewrite, ValueId y, ValueId like, NodeId before) {
   const Graph& graph = rewrite.graph();
   const auto fits = [&](ValueId id) {
@@ -87,15 +87,15 @@ const Node* producer(const Graph& graph, ValueId value, const Op& op) {
                                                                                       : nullptr;
 }
 
-// The bias of the batch norm of `x` whose ReLU gave `y`; `none` where y is another's, or more was added to
-// it.
-ValueId bias_behind(const Graph& graph, ValueId y, ValueId x) {
+// The bias of the batch norm of `x` whose ReLU gave `y`; `none` if y belongs to another op, or another value
+// was added to it.
+ValueId bias_before(const Graph& graph, ValueId y, ValueId x) {
   const Node* norm = producer(graph, y, batch_norm_op());
   const bool alone = norm != nullptr && norm->inputs[0] == x && norm->inputs[norm_residual] == none;
   return alone && norm->attributes.has("activation") ? norm->inputs[norm_bias] : none;
 }
 
-// `relu` is the ReLU's gradient that `id`, a batch norm's, reads as dy.
+// `relu` is the gradient of a ReLU that `id`, the gradient of a batch norm, reads as dy.
 void take_relu(Rewrite& rewrite, NodeId id, NodeId relu_id) {
   const Graph& graph = rewrite.graph();
   const Node& relu = graph.node(relu_id);
@@ -105,7 +105,7 @@ void take_relu(Rewrite& rewrite, NodeId id, NodeId relu_id) {
   Node& node = rewrite.node(id);
   if (std::ranges::count(node.inputs, dy) != 1) return;
   const bool shared = !rewrite.only_read_by(dy, id);
-  const ValueId bias = bias_behind(graph, y, node.inputs[0]);
+  const ValueId bias = bias_before(graph, y, node.inputs[0]);
   node.inputs[bias == none ? gradient_activated : gradient_bias] = bias == none ? y : bias;
   node.inputs[gradient_dy] = before;
   rewrite.drop(relu_id);
@@ -117,7 +117,7 @@ void take_relu(Rewrite& rewrite, NodeId id, NodeId relu_id) {
   rewrite.drop(graph.value(before).producer);
 }
 
-// Of the convolution whose output is normalised: it has dx for its own dy.
+// Replaces the bias gradient of the convolution whose output is normalised: dx is that convolution's dy.
 void take_bias_gradient(Rewrite& rewrite, NodeId id) {
   Node& node = rewrite.node(id);
   for (const NodeId reader : rewrite.readers(node.outputs[0])) {

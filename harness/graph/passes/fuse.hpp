@@ -1,5 +1,5 @@
-// Rewrites patterns into the fused forms that a backend has kernels for. A fused graph computes what the
-// unfused one does.
+// Rewrites patterns into the fused forms that a backend has kernels for. A fused graph computes the same as
+// the unfused one.
 #pragma once
 
 #include <set>
@@ -10,26 +10,27 @@
 namespace assay {
 
 struct FusionRules {
-  // Ops whose kernels take the attribute activation "relu": a relu that alone reads such an op's y becomes
-  // the attribute. Of "convolution", "linear", "batch_norm", "add".
+  // Ops whose kernels accept the attribute activation "relu": if a relu is the only reader of such an op's y,
+  // it becomes the attribute. Any of "convolution", "linear", "batch_norm", "add".
   std::set<std::string> activation = {};
-  // Gradient ops whose kernels take the operand mask: a relu_gradient that alone reads such an op's dx
-  // becomes that operand, also across the reshape of a flatten. Of "convolution_input_gradient",
+  // Gradient ops whose kernels accept the operand mask: if a relu_gradient is the only reader of such an op's
+  // dx, it becomes that operand, also across the reshape of a flatten. Any of "convolution_input_gradient",
   // "linear_input_gradient", "average_pool_gradient", "max_pool_gradient".
   std::set<std::string> mask = {};
-  // An add that alone reads a batch norm's y becomes the operand residual, with the add's activation, where
-  // the other value is there before. Wants "batch_norm" and "add" in `activation` to catch the ReLU behind.
+  // If an add is the only reader of a batch norm's y, its other value becomes the operand residual, with the
+  // add's activation, if that value exists before. To include a ReLU after it, `activation` must have
+  // "batch_norm" and "add".
   bool norm_residual = false;
-  // A batch_norm_gradient takes over the ReLU's gradient in front of it, the sum of two gradients in front of
-  // that, and from the convolution behind it the gradient of the bias.
+  // A batch_norm_gradient includes the ReLU's gradient before it, the sum of two gradients before that, and
+  // the gradient of the bias of the convolution after it.
   bool norm_gradient = false;
-  // All nodes of one optimizer op with equal attributes become one node with a group of operands per tensor;
-  // it stands last.
+  // All nodes of one optimizer op with equal attributes become one node with a group of operands for each
+  // tensor; it is the last node.
   bool grouped_optimizer = false;
 };
 
-// Works on a whole step, after differentiation and the precision pass. Outputs, updates, and the names of
-// feeds and persistent values stay.
+// Works on a whole step, after differentiation and the precision pass. Keeps outputs, updates, and the names
+// of feeds and persistent values.
 Graph fuse(const Graph& graph, const FusionRules& rules);
 
 }  // namespace assay

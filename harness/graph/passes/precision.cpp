@@ -34,7 +34,7 @@ class Conversion {
     copy_.add_value(id, std::move(type));
   }
 
-  // The value as an operand or output of a type, cast where it is of another.
+  // The value with the type of an operand or output; adds a cast if its type differs.
   ValueId as(ValueId id, DType wanted) {
     if (id == none || !is_floating(dtype(id)) || from_.value(id).opaque || dtype(id) == wanted)
       return copy_.at(id);
@@ -50,7 +50,7 @@ class Conversion {
     return place->second;
   }
 
-  // What operands of Kind::any get: their own type, or where they disagree the storage type.
+  // The type for operands of Kind::any: their own type, or the storage type if they differ.
   DType common_type(const Node& node, const std::vector<Operand>& operands) {
     DType common = precision_.storage;
     bool seen = false;

@@ -1,4 +1,4 @@
-// Named precision policies, and the pass that writes one into a graph as casts.
+// Named precision policies, and the pass that adds one to a graph as casts.
 #pragma once
 
 #include "harness/core/domain.hpp"
@@ -6,8 +6,8 @@
 
 namespace assay {
 
-// storage: activations and their gradients between ops, and the operands of matrix ops.
-// Parameters, moments, statistics, loss and accumulation stay in `master`.
+// storage: activations and their gradients between ops, and the operands of matrix ops. Parameters, moments,
+// statistics, loss and accumulation use `master`.
 struct Precision {
   PrecisionKind kind = PrecisionKind::fp32;
   DType storage = DType::f32;
@@ -17,7 +17,7 @@ struct Precision {
 
 Precision precision_of(PrecisionKind kind);
 
-// Inserts "cast" nodes so that each op gets the types that the policy names for it.
+// Inserts "cast" nodes so that each op gets the types of the policy.
 Graph apply_precision(const Graph& graph, const Precision& precision);
 
 }  // namespace assay

@@ -23,9 +23,9 @@ Rewrite::Rewrite(const Graph& graph)
       readers_(consumers(graph)),
       nodes_(graph.nodes().begin(), graph.nodes().end()),
       dropped_(graph.nodes().size(), false),
-      stands_for_(graph.values().size()),
+      replaced_by_(graph.values().size()),
       visible_(graph.values().size(), false) {
-  std::iota(stands_for_.begin(), stands_for_.end(), 0);
+  std::iota(replaced_by_.begin(), replaced_by_.end(), 0);
   for (const Graph::Output& output : graph.outputs()) visible_[index(output.value)] = true;
   for (const Update& update : graph.updates()) visible_[index(update.source)] = true;
 }
@@ -36,7 +36,7 @@ bool Rewrite::only_read_by(ValueId value, NodeId reader) const {
 
 void Rewrite::replace(NodeId id, ValueId value, ValueId by) {
   dropped_[index(id)] = true;
-  stands_for_[index(value)] = by;
+  replaced_by_[index(value)] = by;
 }
 
 void Rewrite::merge(const std::vector<NodeId>& nodes) {
@@ -74,7 +74,7 @@ Graph Rewrite::result() const {
 }
 
 ValueId Rewrite::current(ValueId id) const {
-  while (id != none && stands_for_[index(id)] != id) id = stands_for_[index(id)];
+  while (id != none && replaced_by_[index(id)] != id) id = replaced_by_[index(id)];
   return id;
 }
 

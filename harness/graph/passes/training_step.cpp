@@ -53,9 +53,9 @@ class Drawing {
       place->second = {graph.node(node).outputs[0], rate};
     }
     if (place->second.rate != rate) {
-      throw GraphError(fmt::format("graph '{}': '{}' is drawn with rate {} and node '{}' drops with rate {}",
-                                   from_.name(), copy_.graph().value(mask).name, place->second.rate,
-                                   reader.name, rate));
+      throw GraphError(
+          fmt::format("graph '{}': the mask '{}' is drawn with rate {}, but node '{}' drops with rate {}",
+                      from_.name(), copy_.graph().value(mask).name, place->second.rate, reader.name, rate));
     }
     return place->second.value;
   }
@@ -87,7 +87,7 @@ Attributes optimizer_attributes(const OptimizerSpec& spec, const Shape& paramete
   return attributes;
 }
 
-// A parameter's gradient: dense, or the touched rows alone.
+// A parameter's gradient: dense, or only the touched rows.
 struct Gradient {
   ValueId value = none;    // of the parameter's shape, or (K, D)
   ValueId touched = none;  // i32 (K); none: dense
@@ -109,8 +109,8 @@ ValueId dense(Graph& graph, const Gradient& gradient, ValueId parameter) {
   return graph.node(graph.add_node(dense_rows_op(), name, inputs, {{"rows", rows}})).outputs[0];
 }
 
-// The op that updates a parameter with such a gradient: lazy_adam is adam where all is touched, and all other
-// optimizers take dense gradients.
+// The op that updates a parameter with such a gradient: for a dense gradient lazy_adam becomes adam, and all
+// other optimizers need dense gradients.
 const Op& optimizer_op(const OptimizerSpec& spec, const Gradient& gradient) {
   if (spec.kind != "lazy_adam") return find_op(spec.kind);
   return gradient.touched == none ? adam_op() : lazy_adam_op();

@@ -1,5 +1,5 @@
-// Program -> the one graph that a kernel backend executes for a step. Dropout in a program names the mask that it
-// reads; a training step must also name where the mask comes from.
+// Makes from a program the one graph that a kernel backend executes for a step. A program's dropout names the
+// mask that it reads; a training step must also name the source of the mask.
 #pragma once
 
 #include "harness/graph/graph.hpp"
@@ -8,27 +8,27 @@
 
 namespace assay {
 
-// A copy in which every value of role mask is drawn in front of its first reader by a node "<mask>.drawn" (op
-// dropout_mask), whose result all readers read and which replaces the mask for the next step: so the mask of
-// the last step can be read, and one that is supplied stays. Feeds "schedule" and "seed" are added; a graph
-// without masks comes back as it is. Throws GraphError when two nodes with unlike rates read one mask.
+// A copy in which a node "<mask>.drawn" (op dropout_mask) before the first reader draws each value of role
+// mask. All readers read its result, which replaces the mask for the next step: so the mask of the last step
+// can be read, and a supplied mask stays. Adds the feeds "schedule" and "seed"; a graph without masks is
+// returned unchanged. Throws GraphError if two nodes with different rates read one mask.
 Graph with_drawn_masks(const Graph& graph);
 
 struct TrainingStepOptions {
   Precision precision = {};
   bool gradients_as_outputs = false;  // the check: outputs "gradient/<parameter>"
-  bool network_outputs = false;       // the check: "logits", and what else the network gives beside the loss
+  bool network_outputs = false;  // the check: "logits", and all other outputs of the network next to the loss
 };
 
-// Forward, loss, backward and optimizer with the casts of the precision policy. The output "loss" is always
-// there; the new parameters, moments and running statistics are updates. Feeds: the inputs and labels of the
-// program, "schedule" f32 (2), and "seed" i32 (2) where the program has masks (drawn_masks.hpp).
-// Of a single op: its results, and "gradient/<input>" for each of differentiated_inputs(); "schedule" and
-// "seed" are there where it has masks, and the options but for the precision say nothing.
+// Forward, loss, backward and optimizer with the casts of the precision policy. Always has the output "loss";
+// the new parameters, moments and running statistics are updates. Feeds: the inputs and labels of the
+// program, "schedule" f32 (2), and "seed" i32 (2) if the program has masks. For a single op: its results, and
+// "gradient/<input>" for each of differentiated_inputs(); it has "schedule" and "seed" if it has masks, and
+// ignores all options except the precision.
 Graph training_step(const Program& program, const TrainingStepOptions& options);
 
-// Forward alone in inference mode with the casts of the policy; output "logits" in f32 (f64 under fp64), of a
-// single op its results, and the feeds of its masks as above.
+// Only the forward pass in inference mode, with the casts of the policy. Output "logits" in f32 (f64 under
+// fp64); for a single op its results, and the feeds of its masks as above.
 Graph inference_step(const Program& program, const Precision& precision);
 
 }  // namespace assay

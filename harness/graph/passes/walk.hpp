@@ -1,4 +1,4 @@
-// What the passes over a graph share: its items in order, and which of them a value needs.
+// Shared by the passes over a graph: its items in order, and the items that a value needs.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace assay {
 
-// Calls on_value(ValueId) for what is fed or persistent and on_node(NodeId) for the nodes, in an order in
-// which a copy can be built that has the same order of values.
+// Calls on_value(ValueId) for feeds and persistent values and on_node(NodeId) for nodes, in an order in which
+// a copy with the same order of values can be built.
 template <typename OnValue, typename OnNode>
 void walk(const Graph& graph, OnValue&& on_value, OnNode&& on_node) {
   ValueId next = 0;
@@ -34,25 +34,25 @@ void walk(const Graph& graph, OnValue&& on_value, OnNode&& on_node) {
 // needed[v]: v is one of `roots` or some root is computed from it.
 std::vector<bool> ancestors(const Graph& graph, const std::vector<ValueId>& roots);
 
-// The nodes that read each value; a node that reads it twice stands twice.
+// The nodes that read each value; a node that reads it twice is listed twice.
 std::vector<std::vector<NodeId>> consumers(const Graph& graph);
 
-// A copy of a graph that a pass makes value by value and node by node, changing some of them. Borrows the
-// original.
+// A copy of a graph that a pass makes value by value and node by node, with changes to some of them. Borrows
+// the original.
 class GraphCopy {
  public:
   explicit GraphCopy(const Graph& from);
 
-  // The copy so far: a pass may add values and nodes of its own.
+  // The unfinished copy: a pass may add its own values and nodes.
   Graph& graph() { return to_; }
-  // The copy of a value; `none` of `none`.
+  // The copy of a value; `none` for `none`.
   ValueId at(ValueId id) const { return id == none ? none : copies_.at(index(id)); }
 
-  // Copies a value that is fed or persistent, as it is or with another type.
+  // Copies a feed or a persistent value, unchanged or with another type.
   void add_value(ValueId id) { add_value(id, from_.value(id).type); }
   void add_value(ValueId id, TensorType type);
-  // Copies a node of the original, which a pass may have changed; an output of `none` is left out. `inputs` are
-  // of the copy; without them the node reads the copies of what it read.
+  // Copies a node of the original, which a pass may have changed; leaves out an output of `none`. `inputs`
+  // are values of the copy; by default the node reads the copies of its operands.
   void add_node(const Node& node);
   void add_node(const Node& node, std::span<const ValueId> inputs);
   void add_outputs();

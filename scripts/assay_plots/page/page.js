@@ -1,5 +1,5 @@
 "use strict";
-// The tables sort, filter and unfold; the charts take the place of their pictures when they come into sight.
+// The tables sort, filter and unfold; charts replace their pictures when they become visible.
 (() => {
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
   const element = (name, properties, ...children) => {
@@ -157,7 +157,7 @@
     return [...list].sort((a, b) => {
       const x = key(a.row[column]), y = key(b.row[column]);
       const noX = x === null || x === "", noY = y === null || y === "";
-      if (noX || noY) return noX - noY || a.i - b.i; // what has no value comes last, either way
+      if (noX || noY) return noX - noY || a.i - b.i; // rows without a value come last in both directions
       const difference = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y), undefined, { numeric: true });
       return sign * difference || a.i - b.i;
     });
@@ -184,7 +184,7 @@
   more.addEventListener("click", () => { limit += PAGE; fill(); });
   tools.append(count);
 
-  const heads = [...table.tHead.rows[0].cells].slice(1); // the first stands above the unfolding buttons
+  const heads = [...table.tHead.rows[0].cells].slice(1); // the first is above the unfolding buttons
   heads.forEach((head, column) => {
     const button = element("button", { type: "button", textContent: head.textContent });
     head.replaceChildren(button);

@@ -1,4 +1,4 @@
-"""Time of a training against what it learnt: every repeat a point (Paltenghi et al. 2020, benchmark C)."""
+"""Training time against accuracy: each repeat is a point (Paltenghi et al. 2020, benchmark C)."""
 
 from __future__ import annotations
 
@@ -53,9 +53,7 @@ def panel(study: Study, group: Group, split: str) -> Panel:
 def draw(study: Study) -> tuple[list[Panel], str]:
     groups = [(group, split) for group in study.networks if (split := split_of(group))]
     if not groups:
-        raise LeftOut(
-            "no training by epochs with an accuracy is in this report: assay run --epochs N has one"
-        )
+        raise LeftOut("this report has no training by epochs with an accuracy: use assay run --epochs N")
     kept, note = most(groups, lambda pair: len(pair[0].cells), "comparison")
     return [panel(study, group, split) for group, split in kept], note
 
@@ -63,8 +61,8 @@ def draw(study: Study) -> tuple[list[Panel], str]:
 PLOT = Plot(
     "accuracy",
     "Training time against accuracy",
-    "Every point is one whole training from a seed of its own; all backends get the same seeds. Further "
-    "left is faster, further up has learnt more. Points of one height and unlike times: alike in what they"
-    " learn, unlike in cost.",
+    "Each point is one whole training with its own seed; all backends get the same seeds. Further left is "
+    "faster, further up has learnt more. Points of the same height learnt equally well; their times are "
+    "the cost.",
     draw,
 )

@@ -65,7 +65,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     ]
     several = [(title, cells) for title, cells in families if len({cell.batch for cell in cells}) > 1]
     if not several:
-        raise LeftOut("every network ran with one batch size alone: assay run --batch 32,64,128 has several")
+        raise LeftOut("each network ran with only one batch size: use assay run --batch 32,64,128")
     kept, note = most(several, lambda item: len(item[1]), "comparison")
     return [panel(study, title, cells) for title, cells in kept], note
 
@@ -73,7 +73,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
 PLOT = Plot(
     "batch",
     "Throughput against batch size",
-    "Where a line is flat a larger batch gains nothing; where it rises, the cost of starting each operator"
-    " is still what counts. Pale points are not ranked.",
+    "Where a line is flat, a larger batch gains nothing; where it rises, the cost of starting operators "
+    "still dominates. Pale points are not ranked.",
     draw,
 )

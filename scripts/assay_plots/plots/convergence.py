@@ -10,7 +10,7 @@ from assay_plots.text import shown, significant
 
 
 def losses(cell: Cell) -> list[Row]:
-    """Give the training loss after each epoch that all forks ended."""
+    """Return the training loss after each epoch that all forks completed."""
     return [
         {
             "series": cell.series,
@@ -73,7 +73,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
         if len({row["epoch"] for row in loss + accuracy}) > 1:
             found.append((group, loss, accuracy))
     if not found:
-        raise LeftOut("no cell was evaluated after two epochs or more: assay run --epochs N does that")
+        raise LeftOut("no cell was evaluated after two epochs or more: use assay run --epochs N")
     kept, note = most(found, lambda entry: len(entry[1]), "comparison", limit=6)
     panels: list[Panel] = []
     for group, loss, accuracy in kept:
@@ -85,7 +85,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
 PLOT = Plot(
     "convergence",
     "Convergence",
-    "Left: training loss after each epoch, median and range over forks; backends that compute the same lie"
-    " on one another. Right: validation accuracy against the time it took, one line for each fork.",
+    "Left: training loss after each epoch, median and range over forks; the lines of backends that compute "
+    "the same overlap. Right: validation accuracy against training time, one line per fork.",
     draw,
 )

@@ -1,4 +1,4 @@
-"""Time of each epoch: what the first costs more, and whether the later ones are steady."""
+"""Time of each epoch: the additional cost of the first, and whether the later ones are steady."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def panel(study: Study, group: Group) -> Panel:
 def draw(study: Study) -> tuple[list[Panel], str]:
     groups = [g for g in study.networks if any(len(c.epoch_time) > 1 for c in g.cells)]
     if not groups:
-        raise LeftOut("no cell was trained for two epochs or more: assay run --epochs N does that")
+        raise LeftOut("no cell was trained for two epochs or more: use assay run --epochs N")
     kept, note = most(groups, lambda g: len(g.cells), "comparison")
     return [panel(study, group) for group in kept], note
 
@@ -41,7 +41,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
 PLOT = Plot(
     "epochs",
     "Time of each epoch",
-    "The median over forks, with the whole range of them behind it. A flat line is a steady machine; "
-    "evaluation is not in it, and compilation stands apart (below, first epoch).",
+    "The median over forks, with their whole range as a band. A flat line is a steady machine. "
+    "Evaluation is not included; for compilation see the picture of the first epoch.",
     draw,
 )

@@ -1,10 +1,10 @@
-"""How near each backend comes to the oracle, tensor by tensor, as a share of what rounding may do."""
+"""The error of each backend against the oracle, tensor by tensor, as a share of the rounding bound."""
 
 from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import MOST_ROWS, LeftOut, Panel, Plot, Row, most, tips, values
+from assay_plots.figure import MAX_ROWS, LeftOut, Panel, Plot, Row, most, tips, values
 from assay_plots.report import Cell, Heading, Study, Tensor
 from assay_plots.theme import LIMIT
 
@@ -15,7 +15,7 @@ SCALE = alt.Legend(
     values=[1e-4, 1e-3, 1e-2, 1e-1, 1],
     gradientLength=200,
 )
-LEAST = 1e-4  # below is drawn as this
+LEAST = 1e-4  # smaller errors are drawn as this
 Tensors = dict[str, dict[str, Tensor]]  # name -> series -> verdict
 
 
@@ -73,16 +73,16 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     if ops:
         found.append((Heading("Single operators", "the worst tensor of each"), ops))
     if not found:
-        raise LeftOut("no cell was compared with the oracle: the run had --check=false, or nothing ran")
+        raise LeftOut("no cell was compared with the oracle: the run had --check=false, or no cell ran")
     kept, note = most(found, lambda item: max(worst(v) for v in item[1].values()), "comparison", limit=6)
     panels: list[Panel] = []
     cut = False
     for title, tensors in kept:
-        named, left = most(list(tensors.items()), lambda item: worst(item[1]), "tensor", limit=MOST_ROWS)
+        named, left = most(list(tensors.items()), lambda item: worst(item[1]), "tensor", limit=MAX_ROWS)
         cut = cut or bool(left)
         panels.append(panel(title, dict(named)))
     if cut:
-        note = f"Of more than {MOST_ROWS} tensors the worst are drawn. {note}"
+        note = f"With more than {MAX_ROWS} tensors only the worst are drawn. {note}"
     return panels, note
 
 
@@ -90,7 +90,7 @@ PLOT = Plot(
     "equivalence",
     "Equivalence",
     "Does each backend compute the same? Each field is one tensor's error against an oracle in double "
-    "precision, as a share of what rounding in that precision may do. Dark is near the oracle, bright near"
-    " the bound; a red ✗ is past it, and such a cell is neither timed nor ranked.",
+    "precision, as a share of the error that rounding can explain. Dark is near the oracle, bright is near "
+    "the bound; a red ✗ is above it, and such a cell is neither timed nor ranked.",
     draw,
 )

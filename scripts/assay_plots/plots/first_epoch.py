@@ -62,7 +62,7 @@ def panel(group: Group) -> Panel:
 def draw(study: Study) -> tuple[list[Panel], str]:
     groups = [g for g in study.networks if any(both(cell) for cell in g.cells)]
     if not groups:
-        raise LeftOut("no cell was trained for two epochs or more: assay run --epochs N does that")
+        raise LeftOut("no cell was trained for two epochs or more: use assay run --epochs N")
     kept, note = most(groups, lambda g: len(g.cells), "comparison")
     return [panel(group) for group in kept], note
 

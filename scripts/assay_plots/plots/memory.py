@@ -1,4 +1,4 @@
-"""Memory of a step under each plan, and what the processes took."""
+"""Memory of a step under each plan, and the measured memory of the processes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def plans_of(study: Study) -> list[MetricRow]:
 
 
 def planned(study: Study, plan_of: Plan) -> Panel:
-    """Stack the arena of each plan on what persists; the plan is of the graph, whatever executes it."""
+    """Stack the arena of each plan on the persistent tensors; a plan depends only on the graph."""
     cell, persistent = plan_of.cell, plan_of.persistent
     rows: list[Row] = []
     labels: list[Row] = []
@@ -115,16 +115,16 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     groups, also = most(groups, lambda g: len(g.cells), "comparison", limit=6)
     panels = plans + [panel for group in groups for panel in measured(study, group)]
     if not panels:
-        raise LeftOut("no memory plan and no measured memory is in this report")
+        raise LeftOut("this report has no memory plan and no measured memory")
     return panels, f"{note} {also}".strip()
 
 
 PLOT = Plot(
     "memory",
     "Memory",
-    "Plans: what one step needs when every tensor has bytes of its own (naive), when results overwrite "
-    "operands that die there (in place), and when tensors that never live together share bytes (co-share);"
-    " the last bar is what no plan can go below. Measured: the whole process, with its framework's code "
+    "Plans: the memory of a step if every tensor has its own bytes (naive), if results overwrite operands "
+    "that are not needed later (in place), and if tensors with separate lifetimes share bytes (co-share); "
+    "the last bar is the lower bound of all plans. Measured: the whole process, with its framework's code "
     "and caches.",
     draw,
 )

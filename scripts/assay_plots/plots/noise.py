@@ -1,10 +1,10 @@
-"""How far the repeats of a cell lie apart: what a difference must exceed to mean anything."""
+"""The scatter of a cell's repeats, which a meaningful difference must exceed."""
 
 from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import BOTTOM, MOST_ROWS, LeftOut, Panel, Plot, Row, bars_height, most, tips, values
+from assay_plots.figure import BOTTOM, MAX_ROWS, LeftOut, Panel, Plot, Row, bars_height, most, tips, values
 from assay_plots.report import Cell, Fork, Heading, Study
 from assay_plots.text import shown
 
@@ -39,7 +39,7 @@ def spread(cell: Cell) -> float:
 
 
 def panel(title: Heading, cells: list[Cell]) -> Panel:
-    cells, _ = most(cells, spread, "cell", limit=MOST_ROWS)
+    cells, _ = most(cells, spread, "cell", limit=MAX_ROWS)
     rows = [row for cell in cells for row in rows_of(cell)]
     y = alt.Y("cell:N", sort=[name_of(cell) for cell in cells], title=None)
     x = alt.X("off:Q", title="off the cell's median", axis=alt.Axis(format="+.1~%", tickCount=6))
@@ -68,18 +68,18 @@ def draw(study: Study) -> tuple[list[Panel], str]:
             if len(timed_forks(cell)) > 1:
                 panels.setdefault(group.heading, []).append(cell)
     if not panels:
-        raise LeftOut("no cell has two forks or more: assay run --forks 6 gives each six, and intervals")
+        raise LeftOut("no cell has two forks or more: use assay run --forks 6, which also gives intervals")
     kept, note = most(list(panels.items()), lambda item: max(spread(cell) for cell in item[1]), "comparison")
-    if any(len(cells) > MOST_ROWS for _, cells in kept):
-        note = f"Of more than {MOST_ROWS} cells those that spread most are drawn. {note}"
+    if any(len(cells) > MAX_ROWS for _, cells in kept):
+        note = f"With more than {MAX_ROWS} cells only those with the largest spread are drawn. {note}"
     return [panel(title, cells) for title, cells in kept], note
 
 
 PLOT = Plot(
     "noise",
     "Noise of each cell",
-    "Every point is one fork (a fresh process), the line behind it the middle 80 % of its blocks. A "
-    "difference between two backends that is smaller than this scatter means nothing. Crosses were "
+    "Each point is one fork (a fresh process); the line through it is the middle 80 % of its blocks. A "
+    "difference between two backends that is smaller than this scatter means nothing. Crosses are forks "
     "of rounds in which other processes used the processors; they do not count.",
     draw,
 )

@@ -1,4 +1,4 @@
-"""Time of single operators against their size, above what the machine's arithmetic and memory allow."""
+"""Time of single operators against their size, with the limits of the machine's arithmetic and memory."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from assay_plots.theme import LIMIT
 
 MEMORY, ARITHMETIC = "memory bandwidth", "arithmetic"
 ROOFS = {MEMORY: [2, 3], ARITHMETIC: [9, 4]}
-POINT = alt.OverlayMarkDef(color=LIMIT, size=14)  # to point at
+POINT = alt.OverlayMarkDef(color=LIMIT, size=14)  # a target for the pointer
 
 
 def extent(cell: Cell) -> float:
-    """Give what a size is drawn at: the bytes that a step touches, its operations where none are counted."""
+    """Return the x position of a size: the bytes that a step touches, or else its operations."""
     return cell.work.get("bytes", 0.0) or cell.work.get("flops", 0.0)
 
 
@@ -58,7 +58,7 @@ def roofs(cells: list[Cell]) -> list[Row]:
 
 
 def in_one_line(cells: list[Cell]) -> bool:
-    """Whether larger in bytes is also larger in operations, so that a line means something."""
+    """Whether larger in bytes is also larger in operations, so that a line is meaningful."""
     order = sorted({(extent(cell), cell.work.get("flops", 0.0), cell.axes["size"]) for cell in cells})
     flops = [entry[1] for entry in order]
     return flops == sorted(flops) and len({entry[0] for entry in order}) == len(order)
@@ -126,7 +126,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     families = [(title, cells) for title, cells in found if cells]
     if not families:
         raise LeftOut(
-            "no single operator was timed: assay run --workload op/gemm (assay list workloads) does"
+            "no single operator was timed: use assay run --workload op/gemm (see assay list workloads)"
         )
     kept, note = most(families, lambda item: len(item[1]), "operator")
     if not any(roofs(cells) for _, cells in kept):
@@ -137,9 +137,9 @@ def draw(study: Study) -> tuple[list[Panel], str]:
 PLOT = Plot(
     "operators",
     "Operator time against size",
-    "Both axes are logarithmic; lower is faster. The red lines are the least time that this machine "
-    "allows, measured in the same run: dots by its memory (copy bandwidth), dashes by its arithmetic "
-    "(large matrix products). No result lies below the dashes; operands that fit a cache may pass the "
+    "Both axes are logarithmic; lower is faster. The red lines are the minimum time on this machine, "
+    "measured in the same run: dots by its memory (copy bandwidth), dashes by its arithmetic (large matrix "
+    "products). No result is below the dashes; with operands that fit in a cache, a result may be below the "
     "dots.",
     draw,
 )

@@ -1,4 +1,4 @@
-"""What a framework costs over a bare vendor library on the same graph."""
+"""The additional time of a framework over a bare vendor library on the same graph."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def draw(study: Study) -> tuple[list[Panel], str]:
 PLOT = Plot(
     "tax",
     "Framework tax",
-    "How much longer a framework takes for a step than the fastest bare vendor library does for the same "
-    "one: +100 % is twice the time. Medians of ratios within rounds, so that a slow moment of the machine "
+    "The additional time of a framework for a step, compared with the fastest bare vendor library: "
+    "+100 % is twice the time. These are medians of ratios within rounds, so a slow moment of the machine "
     "hits both.",
     draw,
 )

@@ -1,4 +1,4 @@
-"""How many samples a second each backend and mode reached, with intervals, and what others published."""
+"""Samples per second of each backend and mode, with intervals, and numbers that others published."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def panel(study: Study, group: Group) -> Panel:
                     }
                 )
     order = [row["series"] for row in rows]
-    for row in rows:  # a label stands behind a mark that it would lie under
+    for row in rows:  # a label comes after a mark that would cover it
         beside = [mark["rate"] for mark in marks if mark["series"] == row["series"]]
         row["end"] = max([row["end"], *(rate for rate in beside if row["end"] < rate < 2 * row["end"])])
     top = max([row["end"] for row in rows] + [mark["rate"] for mark in marks])
@@ -89,15 +89,15 @@ def draw(study: Study) -> tuple[list[Panel], str]:
     kept, note = most(groups, lambda g: sum(cell.value(METRIC) is not None for cell in g.cells), "comparison")
     panels = [panel(study, group) for group in kept]
     if any(p.value is not None for g in kept for cell in g.cells for p in cell.published):
-        note = f"◆ is what others published, on their machines and versions. {note}"
+        note = f"◆ is a number that others published, for their machine and versions. {note}"
     return panels, note
 
 
 PLOT = Plot(
     "throughput",
     "Throughput",
-    "Samples a second of each backend and mode on the same network from the same start; longer is faster. "
-    "The line through a bar's end is the interval of the median (from six forks on). A pale bar was "
-    "disturbed or not checked, and is not ranked.",
+    "Samples per second of each backend and mode on the same network from the same initial state; longer "
+    "is faster. The line through a bar's end is the interval of the median (with at least six forks). A pale "
+    "bar was disturbed or not checked, and is not ranked.",
     draw,
 )

@@ -1,4 +1,4 @@
-"""What the processor and the GPU did over the time of a fork, with its phases."""
+"""The utilisation of the processor and the GPU during a fork, with its phases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def kind_of(phase: str) -> str:
 
 
 def phase_rows(timeline: Timeline, end: float) -> list[Row]:
-    """Give the phases and, between them, what is neither: set-up, compilation, evaluation."""
+    """Return the phases and the gaps between them: set-up, compilation, evaluation."""
     rows: list[Row] = []
     now = 0.0
     for phase in timeline.phases:
@@ -100,7 +100,7 @@ def draw(study: Study) -> tuple[list[Panel], str]:
 PLOT = Plot(
     "utilisation",
     "Utilisation over time",
-    "One fork of a cell: how many CPU cores its process kept busy (orange), and a GPU where there was one "
-    "(green, dashed), over what it was doing. Only blue stretches count as time.",
+    "One fork of a cell: the number of CPU cores that its process kept busy (orange), and the GPU if there "
+    "was one (green, dashed), above its phases. Only the blue phases are timed.",
     draw,
 )

@@ -1,4 +1,4 @@
-// The smallest C++ backend: it says who it is and that it can do nothing.
+// The smallest C++ backend: it reports its name, and that it supports nothing.
 #include <stdexcept>
 
 #include <harness/worker/backend.hpp>

@@ -1,5 +1,5 @@
-// What the batch library itself costs: a block, a lap, a batch of LeNet's at each number of threads, an
-// evaluation; images per second of JPEG files beside libjpeg-turbo alone.
+// The cost of the batch library: a block, a lap, a batch of LeNet's at each number of threads, an
+// evaluation; images per second of JPEG files, next to libjpeg-turbo by itself.
 #include <cmath>
 #include <vector>
 
@@ -125,7 +125,7 @@ void libjpeg_turbo_alone(benchmark::State& state) {
 }
 BENCHMARK(libjpeg_turbo_alone)->UseRealTime()->MinTime(2);
 
-// Decoded, scaled, cropped, normalised and handed over, by so many threads.
+// Decoded, scaled, cropped, normalised and handed over, by that many threads.
 void images_of_jpeg_files(benchmark::State& state) {
   constexpr std::int64_t images = 16, pixels = 3 * 224 * 224;
   const TemporaryFolder folder;

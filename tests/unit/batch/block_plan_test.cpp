@@ -38,7 +38,7 @@ std::int64_t count(const std::vector<PlannedBlock>& blocks, Kind kind) {
   return steps;
 }
 
-TEST(BlockPlan, warms_up_for_the_minima_and_then_times_equal_blocks_of_the_time_asked) {
+TEST(BlockPlan, warms_up_then_times_equal_blocks) {
   BlockPlan plan(steps_request(), 1'000'000);
   const auto blocks = run(plan, [](std::int64_t) { return 0.001; });
   EXPECT_EQ(blocks.front().steps, 10);
@@ -60,7 +60,7 @@ TEST(BlockPlan, does_not_count_a_slow_first_block_as_unsteady) {
   EXPECT_LT(count(blocks, Kind::warm_up), 200);
 }
 
-// Each warm-up block takes per step what `seconds` says of its number; returns how many there were.
+// Each warm-up block takes `seconds(number)` per step; returns the number of blocks.
 int warm_up(BlockPlan& plan, const std::function<double(int)>& seconds) {
   for (int number = 0;; ++number) {
     const PlannedBlock block = plan.next();
@@ -86,7 +86,7 @@ TEST(BlockPlan, says_that_a_machine_never_got_steady) {
   EXPECT_LT(plan.warm_up_seconds(), 2.3);
 }
 
-TEST(BlockPlan, asks_for_the_first_block_alone_when_no_seconds_are_asked) {
+TEST(BlockPlan, has_only_the_first_block_without_seconds) {
   ClockRequest request = steps_request();
   request.warm_up.min_seconds = 0;
   BlockPlan plan(request, 1'000'000);

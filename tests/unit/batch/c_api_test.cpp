@@ -24,11 +24,11 @@ TEST(BatchLibrary, is_driven_from_C) {
 TEST(BatchLibrary, refuses_null_pointers_with_a_message) {
   const Cell cell;
   EXPECT_EQ(assay_open(nullptr), nullptr);
-  EXPECT_THAT(assay_last_error(), HasSubstr("no cell folder"));
+  EXPECT_THAT(assay_last_error(), HasSubstr("null cell folder"));
   EXPECT_EQ(assay_close(nullptr), 0);
   assay_block block = {};
   EXPECT_EQ(assay_next_block(nullptr, &block), -1);
-  EXPECT_THAT(assay_last_error(), HasSubstr("no session"));
+  EXPECT_THAT(assay_last_error(), HasSubstr("null session"));
   EXPECT_EQ(assay_schedule(nullptr), nullptr);
   assay_session* session = assay_open(cell.path().c_str());
   ASSERT_NE(session, nullptr) << assay_last_error();
@@ -71,7 +71,7 @@ TEST(BatchLibrary, knows_a_session_that_was_closed) {
   EXPECT_EQ(assay_get_layout(session, &layout), -1);
 }
 
-TEST(BatchLibrary, says_what_is_wrong_with_a_folder) {
+TEST(BatchLibrary, reports_errors_in_a_folder) {
   EXPECT_EQ(assay_open("/nowhere"), nullptr);
   EXPECT_THAT(assay_last_error(), HasSubstr("/nowhere/request.json"));
   EXPECT_THAT(assay_last_error(), HasSubstr("no such file"));

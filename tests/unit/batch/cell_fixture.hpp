@@ -66,7 +66,7 @@ struct Cell {
     return rows;
   }
 
-  // The same samples as texts of a vocabulary of 251: inputs i32, fed as they are.
+  // The same samples as texts of a vocabulary of 251: inputs i32, fed unchanged.
   void write_tokens() const {
     std::vector<std::int32_t> inputs(static_cast<std::size_t>((train + validation) * elements));
     for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = raw(static_cast<std::int64_t>(i));

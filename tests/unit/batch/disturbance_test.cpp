@@ -1,4 +1,4 @@
-// What others take of a worker's processors: by a made /proc/stat, and by processes that really take them.
+// The use of a worker's processors by others: with a made /proc/stat, and with real processes.
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -87,7 +87,7 @@ class Stranger {
   pid_t process_ = 0;
 };
 
-// What a fork of five blocks found.
+// The findings of a fork of five blocks.
 template <typename Step>
 std::optional<Disturbance> measured(const Step& step) {
   Cell cell;
@@ -181,7 +181,7 @@ class OnOneProcessor : public testing::Test {
   cpu_set_t before_;
 };
 
-// Whether somebody else uses the processor now, while this process sleeps.
+// Whether another process uses the processor now, while this process sleeps.
 bool is_busy() {
   const auto found = measured([] { sleep_for(10'000'000); });
   return found && found->others_share() > max_taken / 3;

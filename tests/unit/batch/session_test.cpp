@@ -56,7 +56,7 @@ std::vector<Batch> run(BatchSession& session) {
   }
 }
 
-TEST(Session, gives_the_same_batches_whatever_the_number_of_threads) {
+TEST(Session, gives_the_same_batches_for_any_number_of_threads) {
   std::vector<std::vector<Batch>> runs;
   for (const int workers : {0, 1, 4}) {
     for (const int prefetch : {1, 3, 8}) {
@@ -70,7 +70,7 @@ TEST(Session, gives_the_same_batches_whatever_the_number_of_threads) {
   }
 }
 
-TEST(Session, follows_the_plan_of_each_epoch_normalises_and_drops_the_last_partial_batch) {
+TEST(Session, follows_the_plan_and_drops_the_last_partial_batch) {
   const Cell cell;
   BatchSession session(cell.path());
   const std::vector<Batch> batches = run(session);
@@ -124,7 +124,7 @@ TEST(Session, evaluates_every_sample_in_order_and_pads_the_last_batch) {
   EXPECT_NEAR(evaluation["loss"].get<double>(), std::log(4 + std::exp(2.0)), 1e-12);
 }
 
-TEST(Session, writes_what_it_measured_under_the_names_of_the_report) {
+TEST(Session, writes_results_under_the_names_of_the_report) {
   const Cell cell;
   BatchSession session(cell.path());
   run(session);
@@ -152,7 +152,7 @@ TEST(Session, writes_what_it_measured_under_the_names_of_the_report) {
   EXPECT_GT(json["clock"]["resolution_ns"], 0);
 }
 
-TEST(Session, keeps_what_it_had_when_it_ends_early_and_says_so) {
+TEST(Session, keeps_its_results_and_reports_an_early_end) {
   const Cell cell;
   {
     BatchSession session(cell.path());
@@ -189,7 +189,7 @@ TEST(Session, walks_the_plans_of_a_steps_fork_again_and_again) {
   EXPECT_NE(batches[0], batches[5]);
 }
 
-TEST(Session, gives_resident_batches_from_the_first_plan_and_wraps_when_samples_run_out) {
+TEST(Session, resident_batches_wrap_around_the_first_plan) {
   Cell cell = steps_cell("resident");
   cell.request["loader"]["resident_batches"] = 6;
   cell.save_request();
@@ -203,7 +203,7 @@ TEST(Session, gives_resident_batches_from_the_first_plan_and_wraps_when_samples_
   EXPECT_THROW(session.read_resident(-1, batch.inputs.data(), batch.labels.data()), CallError);
 }
 
-TEST(Session, continues_the_schedule_of_a_steps_fork_with_its_last_learning_rate) {
+TEST(Session, keeps_the_last_learning_rate_after_the_schedule) {
   const Cell cell = steps_cell("resident");
   const BatchSession session(cell.path());
   ASSERT_GT(session.layout().schedule_rows, 1000);
@@ -226,13 +226,13 @@ TEST(Session, stamps_one_latency_for_each_timed_step_of_an_inference) {
   for (const auto& latency : json["latencies_ns"]) EXPECT_GE(latency, 0);
 }
 
-// Bytes that malloc has given out, whatever it keeps for later.
+// Bytes that malloc has given out, without those that it keeps for later.
 std::size_t allocated() { return ::mallinfo2().uordblks; }
 
 TEST(Session, does_not_grow_over_ten_thousand_steps) {
   const std::size_t empty = allocated();
   const auto some = std::make_unique<std::array<char, 10'000>>();
-  if (allocated() <= empty) GTEST_SKIP() << "a sanitizer's allocator does not tell what it gave out";
+  if (allocated() <= empty) GTEST_SKIP() << "a sanitizer's allocator does not report its allocations";
   Cell cell = steps_cell("harness", "infer");
   cell.request["clock"]["steps"] = 10'000;
   cell.request["clock"]["block_seconds"] = 0.0001;
@@ -254,7 +254,7 @@ TEST(Session, does_not_grow_over_ten_thousand_steps) {
   }
   EXPECT_EQ(steps, 10'003);
   ASSERT_GT(before, 0u);
-  // What may grow is the record: the latencies, and a line a block in a vector that doubles.
+  // Only the record may grow: the latencies, and a line per block in a vector that doubles.
   EXPECT_LT(allocated(), before + (std::size_t{1} << 18) + 3 * blocks * sizeof(Block));
 }
 
@@ -360,14 +360,14 @@ TEST(Session, refuses_data_that_disagree_with_the_manifest) {
   std::vector<std::int32_t> values(Cell::train + Cell::validation, 0);
   values[3] = Cell::classes;
   write_npy(labels.folder / "data/labels.npy", {DType::i32, {33}}, std::span<const std::int32_t>(values));
-  EXPECT_THAT(refusal(labels), HasSubstr("sample 3 has label 5, there are 5 classes"));
+  EXPECT_THAT(refusal(labels), HasSubstr("sample 3 has label 5, but there are 5 classes"));
   write_npy(labels.folder / "data/labels.npy", {DType::i32, {20}},
             std::span<const std::int32_t>(values).first(20));
   EXPECT_THAT(refusal(labels), HasSubstr("20 labels"));
 
   const Cell schedule;
   schedule.write_schedule(9);
-  EXPECT_THAT(refusal(schedule), HasSubstr("has 9 rows, 10 steps are asked for"));
+  EXPECT_THAT(refusal(schedule), HasSubstr("has 9 rows, but the request needs 10 steps"));
 
   const Cell plan;
   std::vector<PlanRow> rows = Cell::plan(1);
@@ -385,7 +385,7 @@ TEST(Session, survives_mutated_requests_and_manifests) {
     int refused = 0;
     for (int round = 0; round < 300; ++round) {
       std::string bad = good;
-      // Digits stay one digit: a batch of 99999999 would be refused for its memory alone.
+      // Digits stay one digit: a batch of 99999999 would be refused only because of its memory.
       for (int change = 0; change < 2; ++change)
         bad[random.below(bad.size())] = static_cast<char>(32 + random.below(95));
       write_atomically(cell.folder / name, bad, false);

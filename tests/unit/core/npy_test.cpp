@@ -40,7 +40,7 @@ std::string npy_reason(const std::string& content) {
   return "read";
 }
 
-TEST(Npy, gives_back_what_was_written) {
+TEST(Npy, is_read_back_unchanged) {
   const TemporaryFolder folder;
   for (const Shape& shape : {Shape{}, Shape{6}, Shape{2, 3}, Shape{1, 2, 3, 1}, Shape{0, 4}}) {
     for (const DType dtype : {DType::f64, DType::f32, DType::i32, DType::u8}) {
@@ -74,10 +74,10 @@ TEST(Npy, reads_every_version_of_the_header_and_its_spellings) {
   EXPECT_EQ(npy_reason(npy("{\"shape\":(2,),\"descr\":\"<i4\",\"fortran_order\":False} ", 8)), "read");
 }
 
-TEST(Npy, refuses_what_is_not_exactly_as_its_header_says) {
+TEST(Npy, refuses_a_file_that_does_not_match_its_header) {
   const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }";
   EXPECT_THAT(npy_reason(""), HasSubstr("truncated"));
-  EXPECT_THAT(npy_reason("hello, this is text"), HasSubstr("no .npy file"));
+  EXPECT_THAT(npy_reason("hello, this is text"), HasSubstr("not a .npy file"));
   EXPECT_THAT(npy_reason(npy(good, 11)), HasSubstr("truncated"));
   EXPECT_THAT(npy_reason(npy(good, 13)), HasSubstr("too long"));
   EXPECT_THAT(npy_reason(npy(good, 12).substr(0, 30)), HasSubstr("truncated"));
@@ -119,7 +119,7 @@ TEST(Npy, names_a_file_that_is_not_there) {
   }
 }
 
-// No input may crash us: whatever a mutation does, the file is read whole or refused.
+// No input may crash us: with any mutation, the file is read completely or refused.
 TEST(Npy, survives_mutated_files) {
   const TemporaryFolder folder;
   const std::string good = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }\n", 24);

@@ -21,7 +21,7 @@ TEST(Philox, gives_the_known_answers_of_Random123) {
             (Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-TEST(Philox, gives_the_same_stream_for_the_same_seed_and_name_and_another_for_any_other) {
+TEST(Philox, stream_depends_on_seed_and_name) {
   const auto first = [](std::uint64_t seed, const char* name) { return Philox(seed, name).next64(); };
   EXPECT_EQ(first(1, "conv1.weight"), first(1, "conv1.weight"));
   EXPECT_NE(first(1, "conv1.weight"), first(2, "conv1.weight"));
@@ -29,7 +29,7 @@ TEST(Philox, gives_the_same_stream_for_the_same_seed_and_name_and_another_for_an
   EXPECT_NE(first(1, "a"), first(std::uint64_t{1} << 32 | 1, "a"));
 }
 
-TEST(Philox, draws_uniform_numbers_with_the_moments_of_the_uniform_distribution) {
+TEST(Philox, draws_numbers_with_uniform_moments) {
   Philox random(7, "uniform");
   double sum = 0, squares = 0;
   constexpr int n = 100'000;
@@ -68,7 +68,7 @@ TEST(Philox, draws_integers_below_a_bound_evenly) {
   EXPECT_EQ(random.below(1), 0u);
 }
 
-TEST(Philox, shuffles_into_a_permutation_that_depends_on_the_seed_alone) {
+TEST(Philox, shuffles_into_a_permutation_of_only_the_seed) {
   const auto shuffled = [](std::uint64_t seed) {
     std::vector<int> values(1000);
     std::iota(values.begin(), values.end(), 0);

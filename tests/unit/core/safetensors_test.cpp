@@ -51,7 +51,7 @@ TEST(Safetensors, gives_back_names_types_bytes_and_metadata_in_order) {
   EXPECT_EQ(metadata, (SafetensorsMetadata{{"step", "3"}}));
 }
 
-TEST(Safetensors, refuses_to_write_a_name_twice_or_one_that_is_no_text) {
+TEST(Safetensors, refuses_to_write_a_duplicate_or_invalid_name) {
   const TemporaryFolder folder;
   const std::vector<HostTensor> twice = {HostTensor::zeros("a", {}), HostTensor::zeros("a", {})};
   EXPECT_THROW(write_safetensors(folder / "x", twice), IoError);
@@ -66,8 +66,8 @@ TEST(Safetensors, checks_every_field_of_the_header) {
   EXPECT_EQ(safetensors_reason(file_of("{}   ", 0)), "read");
   EXPECT_THAT(safetensors_reason("abc"), HasSubstr("truncated"));
   EXPECT_THAT(safetensors_reason(std::string(8, '\xff') + "{}"), HasSubstr("truncated"));
-  EXPECT_THAT(safetensors_reason(file_of("[]", 0)), HasSubstr("no JSON object"));
-  EXPECT_THAT(safetensors_reason(file_of("{", 0)), HasSubstr("no JSON"));
+  EXPECT_THAT(safetensors_reason(file_of("[]", 0)), HasSubstr("not a JSON object"));
+  EXPECT_THAT(safetensors_reason(file_of("{", 0)), HasSubstr("not JSON"));
   EXPECT_THAT(safetensors_reason(file_of(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8)),
               HasSubstr("needs 12 bytes"));
   EXPECT_THAT(safetensors_reason(file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4)),

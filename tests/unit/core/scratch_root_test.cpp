@@ -88,7 +88,7 @@ TEST_F(ScratchRootTest, that_is_kept_is_never_swept) {
   EXPECT_TRUE(fs::exists(kept));
 }
 
-TEST_F(ScratchRootTest, that_is_not_ours_is_left_alone) {
+TEST_F(ScratchRootTest, does_not_touch_folders_of_others) {
   fs::create_directories(temporary_ / "assay-backup");
   fs::create_directories(temporary_ / "assay-others");
   std::ofstream(temporary_ / "assay-others/lock") << "somebody else's lock";
@@ -96,12 +96,12 @@ TEST_F(ScratchRootTest, that_is_not_ours_is_left_alone) {
   fs::copy(killed_run() / "lock", temporary_ / "elsewhere/lock");
   fs::create_directory_symlink(temporary_ / "elsewhere", temporary_ / "assay-linked");
   fs::create_directory_symlink(temporary_ / "nowhere", temporary_ / "assay-broken");
-  EXPECT_EQ(sweep_stale_scratch(temporary_), 1) << "the killed run alone";
+  EXPECT_EQ(sweep_stale_scratch(temporary_), 1) << "only the killed run";
   for (const char* name : {"assay-backup", "assay-others/lock", "elsewhere/lock", "assay-linked"})
     EXPECT_TRUE(fs::exists(temporary_ / name)) << name;
 }
 
-TEST_F(ScratchRootTest, a_sweep_of_a_folder_that_is_not_there_is_no_error) {
+TEST_F(ScratchRootTest, sweeps_a_missing_folder_without_error) {
   EXPECT_EQ(sweep_stale_scratch(temporary_ / "absent"), 0);
 }
 

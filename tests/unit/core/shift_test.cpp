@@ -106,7 +106,7 @@ TEST(Shift, OfSamplesTooLargeToCountIsNearlyTheExactOne) {
   }
 }
 
-TEST(Shift, refuses_what_has_no_answer) {
+TEST(Shift, refuses_samples_without_an_answer) {
   EXPECT_THROW(unpaired_shift({}, second_sample, 0.95), std::invalid_argument);
   EXPECT_THROW(unpaired_shift(first_sample, second_sample, 1), std::invalid_argument);
   EXPECT_THROW(paired_shift({}, 0.95), std::invalid_argument);

@@ -33,7 +33,7 @@ std::vector<double> first(std::size_t n) {
 }
 
 // Coverage by the exact binomial: n = 6 gives 1 - 2/64; n = 10 gives 1 - 22/1024 for the second and ninth.
-TEST(Statistics, bounds_the_median_by_order_statistics_and_says_what_they_attain) {
+TEST(Statistics, bounds_the_median_and_reports_the_confidence) {
   const auto six = median_interval(first(6));
   ASSERT_TRUE(six);
   EXPECT_EQ(six->lower, 1);

@@ -22,7 +22,7 @@ TEST(OneLine, has_no_control_characters_of_either_set) {
   EXPECT_EQ(one_line("\xC2\xB5s \xC3\xA4"), "\xC2\xB5s \xC3\xA4") << "µ and ä stay";
 }
 
-TEST(OneLine, is_no_command_of_a_ci_server) {
+TEST(OneLine, is_not_a_command_of_a_ci_server) {
   EXPECT_EQ(one_line("::error file=a::b"), ": :error file=a::b");
   EXPECT_EQ(one_line("\n ::error::b"), ": :error::b");
   EXPECT_EQ(one_line("see ##[error]x"), "see ## [error]x");
@@ -36,7 +36,7 @@ TEST(OneLine, ends_at_its_limit_and_cuts_no_character) {
             "ab\xC3\xA4...");
 }
 
-TEST(ShellWord, quotes_what_a_shell_would_read_otherwise) {
+TEST(ShellWord, quotes_special_characters) {
   EXPECT_EQ(shell_word("onednn"), "onednn");
   EXPECT_EQ(shell_word("step:1x0.9"), "step:1x0.9");
   EXPECT_EQ(shell_word("a;touch${IFS}b"), "'a;touch${IFS}b'");

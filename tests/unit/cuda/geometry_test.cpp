@@ -21,7 +21,7 @@ TEST(Geometry, a_row_has_whole_warps_and_no_more_than_a_team_may_be) {
   EXPECT_EQ(grid_of_rows(8, 10).threads, 32);
   EXPECT_EQ(grid_of_rows(8, 128).threads, 32);
   EXPECT_EQ(grid_of_rows(8, 129).threads, 64);
-  EXPECT_EQ(grid_of_rows(8, 1 << 20).threads, Team::most_threads);
+  EXPECT_EQ(grid_of_rows(8, 1 << 20).threads, Team::max_threads);
 }
 
 TEST(Geometry, a_sum_is_split_only_as_far_as_its_parts_stay_long) {
@@ -45,7 +45,7 @@ TEST(Walk, goes_through_a_tensor_once) {
       ++seen[static_cast<std::size_t>(walk.kept.offset(r) + walk.summed.offset(j))];
   }
   for (const int times : seen) EXPECT_EQ(times, 1);
-  // Element (1, 2, 3, 4) of the whole is (2, 4) of what is kept and (1, 3) of what is summed.
+  // Element (1, 2, 3, 4) of the whole is (2, 4) in the kept dimensions and (1, 3) in the summed ones.
   EXPECT_EQ(walk.kept.offset(2 * 5 + 4) + walk.summed.offset(1 * 4 + 3), 119);
 }
 

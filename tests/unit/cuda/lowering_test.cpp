@@ -1,4 +1,4 @@
-// What a step becomes: fused ops, layouts, reorders, one optimizer.
+// The lowering of a step: fused ops, layouts, reorders, one optimizer.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ TEST(Lowering, updates_all_tensors_in_one_node) {
   }
 }
 
-TEST(Lowering, fuses_the_relu_into_what_is_before_it) {
+TEST(Lowering, fuses_the_relu_into_the_op_before_it) {
   const LoweredGraph graph = lowered("cnn", PrecisionKind::bf16);
   EXPECT_EQ(count(graph, "relu"), 0);
   EXPECT_EQ(count(graph, "relu_gradient"), 0);

@@ -50,7 +50,7 @@ double kept_share(const HostTensor& mask) {
 
 class Dropout : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(Dropout, draws_each_step_anew_and_keeps_the_share_that_the_rate_says) {
+TEST_P(Dropout, draws_again_each_step_with_the_share_of_the_rate) {
   const Program program = dropping(32);
   const auto executable = compiled(program, options(GetParam()));
   executable->step(0, 0, 1);
@@ -66,7 +66,7 @@ TEST_P(Dropout, draws_each_step_anew_and_keeps_the_share_that_the_rate_says) {
   for (std::size_t m = 0; m < 2; ++m) EXPECT_NE(first[m].bytes, second[m].bytes);
 }
 
-TEST_P(Dropout, draws_by_seed_and_step_alone) {
+TEST_P(Dropout, draws_only_by_seed_and_step) {
   const Program program = dropping(8);
   CompileOptions how = options(GetParam());
   const auto drawn = [&](int threads, std::uint64_t seed, std::int64_t step) {
@@ -81,7 +81,7 @@ TEST_P(Dropout, draws_by_seed_and_step_alone) {
   EXPECT_NE(drawn(1, 7, 5), drawn(1, 7, 6));
 }
 
-TEST_P(Dropout, takes_masks_that_are_supplied_until_it_is_told_to_draw_again) {
+TEST_P(Dropout, uses_supplied_masks_until_it_may_draw_again) {
   const Program program = dropping(4);
   const auto executable = compiled(program, options(GetParam()));
   executable->step(0, 0, 1);

@@ -64,7 +64,7 @@ class Workloads : public ::testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(Workloads, learn_to_tell_the_classes_of_one_batch) {
+TEST_P(Workloads, learn_to_distinguish_the_classes_of_one_batch) {
   const Program p = program(8);
   const auto executable = compile(p, options("graph"));
   run_steps(*executable, p, 1, 1);
@@ -91,7 +91,7 @@ TEST_P(Workloads, end_in_the_same_bits_twice) {
   EXPECT_TRUE(identical(a->state(), b->state()));
 }
 
-TEST_P(Workloads, end_nearly_alike_in_fp32_and_fp64) {
+TEST_P(Workloads, end_nearly_equal_in_fp32_and_fp64) {
   const Program p = program(6);
   const auto single = compile(p, options("graph", PrecisionKind::fp32)),
              wide = compile(p, options("graph", PrecisionKind::fp64));
@@ -99,7 +99,7 @@ TEST_P(Workloads, end_nearly_alike_in_fp32_and_fp64) {
   run_steps(*wide, p, 3);
   const double apart = difference(single->state(), wide->state());
   EXPECT_GT(apart, 0);
-  // Adam's step is up to 1e-3 whatever the gradient's size, so a rounding that turns a tiny gradient shows in
+  // Adam's step is up to 1e-3 for any size of the gradient, so a rounding that turns a tiny gradient shows in
   // full.
   EXPECT_LT(apart, 7e-3);
   EXPECT_NEAR(single->loss(), wide->loss(), 1e-3);
@@ -145,7 +145,7 @@ TEST_P(Workloads, give_gradients_that_finite_differences_confirm) {
 INSTANTIATE_TEST_SUITE_P(Reference, Workloads, ::testing::Values("mlp", "lenet5", "cnn", "residual"),
                          [](const auto& given) { return given.param; });
 
-TEST(KernelExecutable, does_not_depend_on_the_number_of_threads_where_sums_are_not_shared_out) {
+TEST(KernelExecutable, is_independent_of_threads_if_sums_are_not_split) {
   const Program p = find_workload("mlp").build(16);
   const auto one = compile(p, options("graph", PrecisionKind::fp32, 1)),
              four = compile(p, options("graph", PrecisionKind::fp32, 4));
@@ -205,7 +205,7 @@ TEST(KernelExecutable, state_restarts_where_it_is_not_named) {
   EXPECT_TRUE(identical(before, executable->state()));
 }
 
-TEST(KernelExecutable, refuses_a_state_that_is_not_its_own) {
+TEST(KernelExecutable, refuses_a_state_of_another_program) {
   const Program p = find_workload("mlp").build(4);
   const auto executable = compile(p, options("graph"));
   auto state = parameters(p, 1);
@@ -230,7 +230,7 @@ TEST(KernelExecutable, refuses_a_slot_that_holds_no_batch) {
   }
 }
 
-TEST(KernelExecutable, tells_its_memory) {
+TEST(KernelExecutable, reports_its_memory) {
   const Program p = find_workload("lenet5").build(8);
   const auto graph = compile(p, options("graph")), eager = compile(p, options("eager"));
   run_steps(*graph, p, 1);
@@ -273,8 +273,8 @@ TEST(Tf32, rounds_to_ten_bits_of_mantissa_and_ties_to_even) {
   EXPECT_TRUE(std::isnan(to_tf32(std::numeric_limits<float>::quiet_NaN())));
 }
 
-// One linear layer: under tf32 it computes with rounded inputs and weights, and the bias as it is.
-TEST(Tf32, rounds_the_operands_of_matrix_ops_alone) {
+// One linear layer: under tf32 it computes with rounded inputs and weights, and the unchanged bias.
+TEST(Tf32, rounds_only_the_operands_of_matrix_ops) {
   const Program p = Workload{
       .name = "linear",
       .description = {},
@@ -315,7 +315,7 @@ TEST(Tf32, rounds_the_operands_of_matrix_ops_alone) {
   EXPECT_GT(moved, 1e-6);
 }
 
-TEST(ReferenceBackend, says_what_it_does_not_support) {
+TEST(ReferenceBackend, reports_what_it_does_not_support) {
   reference::ReferenceBackend backend;
   const Program p = find_workload("mlp").build(4);
   EXPECT_EQ(backend.unsupported(p, options("graph")), "");

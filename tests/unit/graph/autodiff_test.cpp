@@ -100,7 +100,7 @@ TEST(Autodiff, refuses_a_value_that_does_not_reach_the_loss) {
               testing::ThrowsMessage<GraphError>(HasSubstr("'unused' does not reach the loss")));
 }
 
-TEST(Autodiff, refuses_a_loss_that_is_no_scalar) {
+TEST(Autodiff, refuses_a_loss_that_is_not_a_scalar) {
   Graph graph("g");
   GraphBuilder b(graph);
   const ValueId x = b.linear("fc", b.input("inputs", {2, 4}), 3);

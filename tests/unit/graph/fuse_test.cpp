@@ -88,7 +88,7 @@ TEST(Fuse, each_group_of_the_optimizer_updates_its_own_tensor) {
   EXPECT_EQ(in_place(adam).size(), graph.updates().size());
 }
 
-TEST(Fuse, does_only_what_the_backend_has) {
+TEST(Fuse, uses_only_ops_that_the_backend_has) {
   const Graph before = training_step(find_workload("lenet5").build(4), {});
   EXPECT_EQ(ops(fuse(before, {})), ops(before));
   const Graph one = fuse(before, {.activation = {"linear"}});
@@ -96,7 +96,7 @@ TEST(Fuse, does_only_what_the_backend_has) {
   EXPECT_THAT(ops(one), testing::Contains("relu").Times(2));
 }
 
-TEST(Fuse, leaves_a_value_alone_that_somebody_else_reads) {
+TEST(Fuse, does_not_fuse_a_value_with_another_reader) {
   Graph graph("g");
   GraphBuilder b(graph);
   const ValueId x = b.linear("fc", b.input("inputs", {4, 8}), 8);
@@ -144,7 +144,7 @@ TEST(Fuse, a_residual_that_is_computed_later_stays_an_addition) {
   EXPECT_THAT(ops(fuse(graph, all_rules())), ElementsAre("convolution", "batch_norm", "convolution", "add"));
 }
 
-TEST(Fuse, nothing_but_matrix_ops_and_batch_norms_is_left_of_a_residual_network) {
+TEST(Fuse, leaves_only_matrix_ops_and_batch_norms_of_a_resnet) {
   for (const char* workload : {"resnet56", "resnet50"}) {
     const Graph graph = fuse(training_step(find_workload(workload).build(2), {}), all_rules());
     int bias_gradients = 0;
@@ -160,7 +160,7 @@ TEST(Fuse, nothing_but_matrix_ops_and_batch_norms_is_left_of_a_residual_network)
   }
 }
 
-TEST(Fuse, a_batch_norm_gradient_leaves_what_other_readers_see) {
+TEST(Fuse, keeps_values_with_other_readers_in_batch_norm_gradients) {
   Graph graph("g");
   GraphBuilder b(graph);
   const ValueId images = b.input("inputs", {2, 3, 8, 8});

@@ -27,7 +27,7 @@ TEST(Graph, a_name_is_given_once) {
   EXPECT_EQ(graph.value(b.relu(x)).name, "relu_2");
 }
 
-TEST(Graph, a_refused_node_leaves_the_graph_as_it_was) {
+TEST(Graph, a_refused_node_does_not_change_the_graph) {
   Graph graph("g");
   GraphBuilder b(graph);
   const ValueId x = b.input("inputs", {2, 4});
@@ -45,7 +45,7 @@ TEST(Graph, an_operand_must_be_a_value_of_the_graph) {
   EXPECT_THAT([&] { b.relu(none); }, ThrowsMessage<GraphError>(HasSubstr("[relu] operand 'x' is missing")));
 }
 
-TEST(Graph, pruned_keeps_what_outputs_and_updates_need_and_drops_results_that_nobody_wants) {
+TEST(Graph, pruned_keeps_only_nodes_for_outputs_and_updates) {
   Graph graph("g");
   GraphBuilder b(graph);
   const ValueId x = b.input("inputs", {2, 3, 4, 4});

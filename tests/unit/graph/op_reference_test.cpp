@@ -13,15 +13,15 @@ namespace {
 // ASSAY_DOCS is the folder docs/ of the source tree.
 const std::string page = std::string(ASSAY_DOCS) + "/reference/operators.md";
 
-TEST(OperatorReference, the_page_in_docs_says_what_the_ops_say) {
+TEST(OperatorReference, the_page_in_docs_agrees_with_the_ops) {
   const char* write = std::getenv("ASSAY_WRITE_DOCS");
   if (write != nullptr && std::string_view(write) == "1") std::ofstream(page) << operator_reference();
   std::ostringstream text;
   text << std::ifstream(page).rdbuf();
-  EXPECT_EQ(text.str(), operator_reference()) << "write it anew with ASSAY_WRITE_DOCS=1";
+  EXPECT_EQ(text.str(), operator_reference()) << "write it again with ASSAY_WRITE_DOCS=1";
 }
 
-TEST(OperatorReference, every_op_has_a_name_of_its_own_and_says_what_it_does) {
+TEST(OperatorReference, every_op_has_a_unique_name_and_a_description) {
   std::set<std::string_view> names;
   for (const Op* op : all_ops()) {
     EXPECT_TRUE(names.insert(op->name()).second) << op->name();

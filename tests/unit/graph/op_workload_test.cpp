@@ -36,12 +36,12 @@ TEST(OpWorkload, reads_a_size_by_its_dimensions_and_writes_it_one_way) {
   EXPECT_EQ(find_op_workload("op/convolution").canonical("n2c3h8w8k3r3s3p1t1"), "n2c3h8");
 }
 
-TEST(OpWorkload, refuses_a_size_that_is_none_and_says_what_one_looks_like) {
+TEST(OpWorkload, refuses_an_invalid_size_with_an_example) {
   EXPECT_THAT(refusal("op/linear", "m3x4"), HasSubstr("no dimension 'x'"));
-  EXPECT_THAT(refusal("op/linear", "m3m4"), HasSubstr("stands twice"));
+  EXPECT_THAT(refusal("op/linear", "m3m4"), HasSubstr("given twice"));
   EXPECT_THAT(refusal("op/linear", "m"), HasSubstr("a number is missing"));
   EXPECT_THAT(refusal("op/linear", "m0"), HasSubstr("below 1"));
-  EXPECT_THAT(refusal("op/linear", "-3"), HasSubstr("another sign"));
+  EXPECT_THAT(refusal("op/linear", "-3"), HasSubstr("not made of digits"));
   EXPECT_THAT(refusal("op/linear", ""), HasSubstr("empty"));
   EXPECT_THAT(refusal("op/linear", "99999999999999999999"), HasSubstr("too large"));
   EXPECT_THAT(refusal("op/linear", "n4"), HasSubstr("'m' is not given"));
@@ -71,7 +71,7 @@ TEST(OpWorkload, is_a_whole_program_at_every_size_of_its_sweep) {
   }
 }
 
-TEST(OpWorkload, has_no_parameters_and_a_gradient_from_behind_for_each_result) {
+TEST(OpWorkload, has_no_parameters_and_an_input_per_result_gradient) {
   for (const OpWorkload& op : all_op_workloads()) {
     const Program program = op.program(op.sizes.front());
     EXPECT_TRUE(program.training.with_role(Role::parameter).empty()) << op.name;
@@ -80,7 +80,7 @@ TEST(OpWorkload, has_no_parameters_and_a_gradient_from_behind_for_each_result) {
   }
 }
 
-TEST(OpProgram, lays_its_inputs_one_behind_the_other) {
+TEST(OpProgram, places_its_inputs_one_after_the_other) {
   const Program program = find_op_workload("op/linear").program("m3n4k5");
   EXPECT_EQ(input_offsets(program.inference),
             (std::map<std::string, std::int64_t>{{"x", 0}, {"weight", 15}, {"bias", 35}}));
@@ -89,7 +89,7 @@ TEST(OpProgram, lays_its_inputs_one_behind_the_other) {
   EXPECT_EQ(input_elements(program.training), 51);
 }
 
-TEST(OpProgram, differentiates_with_respect_to_what_is_f32_and_no_gradient_itself) {
+TEST(OpProgram, differentiates_f32_inputs_that_are_not_gradients) {
   const Program program = find_op_workload("op/softmax_cross_entropy").program("n4");
   std::vector<std::string> names;
   for (const ValueId id : differentiated_inputs(program)) names.push_back(program.training.value(id).name);
@@ -102,15 +102,16 @@ TEST(OpProgram, differentiates_with_respect_to_what_is_f32_and_no_gradient_itsel
 TEST(OpProgram, is_refused_where_its_two_graphs_disagree) {
   Program program = find_op_workload("op/relu").program("16");
   program.cotangents["y"] = "nothing";
-  EXPECT_THAT([&] { check_program(program); }, ::testing::ThrowsMessage<GraphError>(HasSubstr("no input")));
+  EXPECT_THAT([&] { check_program(program); },
+              ::testing::ThrowsMessage<GraphError>(HasSubstr("not an input")));
   program = find_op_workload("op/relu").program("16");
   program.training.add_value("p", {DType::f32, {2}}, Role::parameter, "zeros");
   EXPECT_THAT([&] { check_program(program); },
-              ::testing::ThrowsMessage<GraphError>(HasSubstr("every operand is an input")));
+              ::testing::ThrowsMessage<GraphError>(HasSubstr("must be an input")));
   program = find_op_workload("op/relu").program("16");
   program.inference = find_op_workload("op/relu").program("17").inference;
   EXPECT_THAT([&] { check_program(program); },
-              ::testing::ThrowsMessage<GraphError>(HasSubstr("not the same")));
+              ::testing::ThrowsMessage<GraphError>(HasSubstr("differs in the other graph")));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ class ShapeOps : public ::testing::Test {
                             Role::input);
   }
   TensorType type(ValueId id) const { return graph_.value(id).type; }
-  // The type of the first result; a node of its own each time.
+  // The type of the first result; a new node each time.
   TensorType apply(std::string_view op, std::vector<ValueId> inputs, Attributes attributes = {}) {
     return type(builder_.apply(op, std::span<const ValueId>(inputs), std::move(attributes))[0]);
   }
@@ -56,11 +56,11 @@ TEST_F(ShapeOps, concat_adds_up_one_dimension_of_any_number_of_operands) {
   EXPECT_EQ(cost(graph_, node).bytes, 4.0 * 2 * 9 * 16 * 2);
 }
 
-TEST_F(ShapeOps, concat_refuses_what_does_not_fit) {
+TEST_F(ShapeOps, concat_refuses_operands_that_do_not_fit) {
   const ValueId a = value({2, 3}), b = value({4, 3});
   refuses("concat", {a, b}, {{"axis", i(1)}},
           "[concat] got x f32 (2, 3), x f32 (4, 3): only the dimension 1 may differ");
-  refuses("concat", {a, b}, {{"axis", i(2)}}, "attribute 'axis' is 2; there are 2 dimensions");
+  refuses("concat", {a, b}, {{"axis", i(2)}}, "attribute 'axis' is 2, but there are 2 dimensions");
   refuses("concat", {a, b}, {{"axis", i(-1)}}, "attribute 'axis' is -1");
   refuses("concat", {a, value({2, 3, 1})}, {{"axis", i(0)}}, "must have 2 dimensions");
   refuses("concat", {a, value({2, 3}, DType::bf16)}, {{"axis", i(0)}}, "same element type");
@@ -91,10 +91,10 @@ TEST_F(ShapeOps, slice_takes_a_range_that_is_there) {
   EXPECT_EQ(apply("slice", {x}, range(1, 2, 5)).shape, (Shape{4, 3, 5}));
   EXPECT_EQ(apply("slice", {x}, range(2, 4, 5)).shape, (Shape{4, 6, 1}));
   for (const auto& [begin, end] : {std::pair{3, 3}, {-1, 2}, {0, 7}, {5, 2}})
-    refuses("slice", {x}, range(1, begin, end), "is no range within the 6 of dimension 1");
+    refuses("slice", {x}, range(1, begin, end), "is not a range within the 6 of dimension 1");
   refuses("slice", {x}, range(3, 0, 1), "attribute 'axis' is 3");
   refuses("slice_gradient", {x}, {{"axis", i(1)}, {"begin", i(3)}, {"size", i(8)}},
-          "6 elements from 3 on do not fit into 8");
+          "6 elements, starting at 3, do not fit into 8");
   refuses("slice_gradient", {x}, {{"axis", i(1)}, {"begin", i(0)}, {"size", i(-8)}}, "must be");
 }
 
@@ -118,8 +118,8 @@ TEST_F(ShapeOps, reduce_drops_the_named_dimensions) {
   EXPECT_EQ(apply("reduce", {x}, over("mean", {2, 3})).shape, (Shape{2, 3}));
   EXPECT_EQ(apply("reduce", {x}, over("max", {0, 1, 2, 3})).shape, Shape{});
   EXPECT_EQ(type(builder_.global_average_pool(x)).shape, (Shape{2, 3}));
-  refuses("reduce", {x}, over("median", {0}), "'median' is no reduction; known are sum, mean and max");
-  refuses("reduce", {x}, over("sum", {}), "names no dimension");
+  refuses("reduce", {x}, over("median", {0}), "unknown reduction 'median'; known are sum, mean and max");
+  refuses("reduce", {x}, over("sum", {}), "'axes' is empty");
   refuses("reduce", {x}, over("sum", {1, 1}), "ascending");
   refuses("reduce", {x}, over("sum", {2, 1}), "ascending");
   refuses("reduce", {x}, over("sum", {4}), "dimensions from 0 to 3");
@@ -151,7 +151,7 @@ TEST_F(ShapeOps, matmul_takes_transposes_and_a_batch) {
   refuses("matmul", {value({3, 4}), value({1, 4, 5})}, transposed(false, false), "must have 2 dimensions");
 }
 
-TEST_F(ShapeOps, matmul_counts_two_operations_for_a_multiply_add_with_any_transposes) {
+TEST_F(ShapeOps, matmul_counts_two_operations_per_multiply_add) {
   for (const bool ta : {false, true}) {
     for (const bool tb : {false, true}) {
       const ValueId a = value(ta ? Shape{6, 4, 3} : Shape{6, 3, 4}),
@@ -167,7 +167,7 @@ TEST_F(ShapeOps, matmul_counts_two_operations_for_a_multiply_add_with_any_transp
   }
 }
 
-TEST_F(ShapeOps, dot_gives_what_its_sum_is_kept_in_and_takes_no_batch) {
+TEST_F(ShapeOps, dot_returns_the_type_of_its_sum_and_refuses_a_batch) {
   EXPECT_EQ(apply("dot", {value({9}, DType::bf16), value({9}, DType::bf16)}), (TensorType{DType::f32, {}}));
   refuses("dot", {value({2, 9}), value({2, 9})}, {}, "a must have 1 dimensions");
   refuses("dot", {value({9}), value({8})}, {}, "same shape");

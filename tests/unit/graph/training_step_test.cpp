@@ -51,7 +51,7 @@ Program sparse_embedding(const std::string& optimizer) {
   return workload.build(2, {6}, 2);
 }
 
-TEST(TrainingStep, lazy_adam_updates_touched_rows_of_a_table_and_all_of_the_rest) {
+TEST(TrainingStep, lazy_adam_updates_only_touched_rows_of_tables) {
   const Graph graph = training_step(sparse_embedding("lazy_adam"), {});
   const Node& lazy = graph.node(graph.find_node("embedding.weight.update"));
   EXPECT_EQ(lazy.op->name(), "lazy_adam");
@@ -62,7 +62,7 @@ TEST(TrainingStep, lazy_adam_updates_touched_rows_of_a_table_and_all_of_the_rest
   EXPECT_EQ(graph.find_node("embedding.weight.dense_gradient"), none) << "the whole table is never made";
 }
 
-TEST(TrainingStep, writes_a_row_sparse_gradient_out_for_other_optimizers_and_for_the_check) {
+TEST(TrainingStep, makes_row_sparse_gradients_dense_for_other_optimizers) {
   for (const char* optimizer : {"adam", "sgd"}) {
     const Graph graph = training_step(sparse_embedding(optimizer), {});
     const Node& update = graph.node(graph.find_node("embedding.weight.update"));
@@ -73,7 +73,7 @@ TEST(TrainingStep, writes_a_row_sparse_gradient_out_for_other_optimizers_and_for
   EXPECT_EQ(checked.value(checked.output("gradient/embedding.weight")).type.shape, (Shape{5000, 128}));
 }
 
-TEST(TrainingStep, decays_kernels_alone) {
+TEST(TrainingStep, decays_only_kernels) {
   for (const char* kind : {"sgd", "rmsprop", "adam"}) {
     Program program = normalised();
     program.optimizer = {.kind = kind, .weight_decay = 0.25};
@@ -122,7 +122,7 @@ TEST(TrainingStep, running_statistics_are_updated_and_inference_updates_nothing)
   EXPECT_TRUE(inference_step(program, {}).updates().empty());
 }
 
-TEST(TrainingStep, the_check_gets_gradients_and_logits_and_a_run_gets_the_loss_alone) {
+TEST(TrainingStep, only_the_check_gets_gradients_and_logits) {
   const Program program = find_workload("mlp").build(8);
   const Graph plain = training_step(program, {});
   ASSERT_EQ(plain.outputs().size(), 1u);
@@ -132,7 +132,7 @@ TEST(TrainingStep, the_check_gets_gradients_and_logits_and_a_run_gets_the_loss_a
   EXPECT_EQ(check.value(check.output("gradient/fc1.weight")).type.shape, (Shape{128, 784}));
 }
 
-TEST(TrainingStep, a_parameter_that_the_loss_does_not_use_is_left_alone) {
+TEST(TrainingStep, does_not_update_an_unused_parameter) {
   Program program = find_workload("mlp").build(8);
   program.training.add_value("spare", {DType::f32, {3}}, Role::parameter, "zeros");
   const Graph graph = training_step(program, {});
@@ -160,7 +160,7 @@ TEST(Precision, fp32_and_tf32_change_nothing) {
   }
 }
 
-TEST(Precision, bf16_keeps_parameters_statistics_loss_and_weight_gradients_in_f32) {
+TEST(Precision, bf16_keeps_master_values_in_f32) {
   const Graph graph = training_step(normalised(), {.precision = precision_of(PrecisionKind::bf16),
                                                    .gradients_as_outputs = true,
                                                    .network_outputs = true});

@@ -56,7 +56,7 @@ TEST(Workload, resnet56_is_the_network_of_the_keras_example) {
   EXPECT_EQ(graph.value(graph.find("stage2.block1.relu2")).type.shape, (Shape{32, 32, 16, 16}));
   EXPECT_EQ(graph.value(graph.find("stage3.block9.relu2")).type.shape, (Shape{32, 64, 8, 8}));
   EXPECT_EQ(graph.value(graph.find("flatten")).type.shape, (Shape{32, 64}));
-  // What Keras's summary() says of it, of which 4,064 are running statistics.
+  // The number of Keras's summary(); 4,064 of them are running statistics.
   EXPECT_EQ(parameter_count(graph), 861770 - 4064);
 }
 
@@ -76,7 +76,7 @@ TEST(Workload, Resnet50OfKerasHasABiasInEveryConvolution) {
   }
 }
 
-TEST(Workload, resnet50_has_the_parameters_of_the_paper_at_any_size_of_the_images) {
+TEST(Workload, resnet50_has_the_papers_parameters_at_any_image_size) {
   const Workload& workload = find_workload("resnet50");
   for (const std::int64_t size : {224, 256}) {
     const Graph graph = workload.build(2, {3, size, size}, 1000).training;
@@ -105,7 +105,7 @@ TEST(Workload, cifar10_cnn_has_the_layers_of_the_keras_example) {
   EXPECT_EQ(parameter_count(graph), 1250858);  // what Keras's summary() says of it
 }
 
-TEST(Workload, the_networks_of_convnet_benchmarks_have_the_parameters_of_their_papers) {
+TEST(Workload, convnet_benchmarks_have_the_papers_parameters) {
   EXPECT_EQ(parameter_count(find_workload("alexnet").build(2).training), 61100840);
   EXPECT_EQ(parameter_count(find_workload("vgg_a").build(2).training), 132863336);
   EXPECT_EQ(parameter_count(find_workload("overfeat").build(2).training), 145920872);

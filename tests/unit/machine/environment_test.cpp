@@ -49,7 +49,7 @@ class Machine : public ::testing::Test {
   fs::path root_;
 };
 
-TEST_F(Machine, is_told_by_its_files) {
+TEST_F(Machine, is_described_by_its_files) {
   const json told = environment(root_);
   EXPECT_EQ(told["os"], "A Linux 1.0");
   EXPECT_EQ(told["cpu"]["model"], "A processor");
@@ -78,7 +78,7 @@ TEST_F(Machine, is_told_by_its_files) {
   EXPECT_EQ(told["load_average"][0], 1.5);
 }
 
-TEST_F(Machine, says_what_makes_numbers_unsteady_and_what_to_do) {
+TEST_F(Machine, lists_causes_of_noise_with_remedies) {
   const json told = environment(root_);
   std::string all;
   for (const json& cause : told["unsteady"]) {
@@ -90,7 +90,7 @@ TEST_F(Machine, says_what_makes_numbers_unsteady_and_what_to_do) {
     EXPECT_THAT(all, ::testing::HasSubstr(what));
 }
 
-TEST_F(Machine, that_tells_nothing_is_null_and_no_error) {
+TEST_F(Machine, without_information_is_null) {
   fs::remove_all(root_);
   const json told = environment(root_);
   EXPECT_TRUE(told["os"].is_null());

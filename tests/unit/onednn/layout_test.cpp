@@ -42,7 +42,7 @@ TEST(Layout, one_channel_is_the_same_in_every_order_of_channels) {
   EXPECT_NE(to_format(with_tag(two, Tag::nhwc)).key, to_format(row_major(two)).key);
 }
 
-TEST(Layout, a_padded_block_is_no_dense_matrix) {
+TEST(Layout, a_padded_block_is_not_a_dense_matrix) {
   const TensorType padded{DType::f32, {3, 6, 5, 4}}, full{DType::f32, {3, 32, 5, 4}};
   EXPECT_EQ(dense_image_tag(with_tag(padded, Tag::nChw16c)), Tag::undef);
   EXPECT_EQ(dense_image_tag(with_tag(full, Tag::nChw16c)), Tag::nChw16c);

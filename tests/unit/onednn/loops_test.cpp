@@ -80,7 +80,7 @@ TEST(Loops, a_mask_of_zero_or_less_stops_the_gradient) {
   EXPECT_EQ(half, (std::vector<std::uint16_t>{0, 0, 0, 4, 5}));
 }
 
-TEST(Loops, a_row_of_an_average_pools_gradient_ends_in_zeros_where_no_window_reaches) {
+TEST(Loops, pool_gradient_row_ends_in_zeros_without_a_window) {
   const std::vector<float> dy{4, 8, 12, 16}, mask(10, 1.0F);  // two windows of two channels
   std::vector<float> dx(10, -1.0F);
   loops().average_pool_gradient_row({2, 2, 5, 2, 2, 2, 0.25F}, dy.data(), mask.data(), dx.data());

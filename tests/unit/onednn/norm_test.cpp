@@ -1,4 +1,4 @@
-// Batch norms in our own loops over blocks of channels, as they stand in a residual network, against the
+// Batch norms in our own loops over blocks of channels, as in a residual network, against the
 // reference in fp64.
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace assay::onednn {
 namespace {
 
 // 16 channels are one block, whose images the threads share; of 32 each has its own. Every form that fusion
-// makes: ReLU alone, residual and ReLU, two gradients that meet, a projection, an output with another reader.
+// makes: only ReLU, residual and ReLU, two gradients that meet, a projection, an output with another reader.
 Program residual_network(std::int64_t samples) {
   const Workload workload{
       .name = "residual",
@@ -85,7 +85,7 @@ TEST_P(Norm, in_a_residual_network_agrees_with_the_reference_in_fp64) {
       error += std::pow(found.at(name)[i] - values[i], 2);
       scale += values[i] * values[i];
     }
-    // The bias in front of a batch norm has a gradient of rounding alone.
+    // The gradient of the bias before a batch norm is only rounding.
     EXPECT_LE(std::sqrt(error), (bf16 ? 0.15 : 1e-4) * std::sqrt(scale) + (bf16 ? 3e-2 : 1e-6)) << name;
   }
 }
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(, Norm,
                                   std::to_string(std::get<1>(test.param));
                          });
 
-TEST(NormBlocks, are_what_the_convolutions_leave) {
+TEST(NormBlocks, are_those_of_the_convolutions) {
   const Program program = residual_network(4);
   OnednnBackend backend;
   CompileOptions options = testing::options("graph", PrecisionKind::fp32, 1);
@@ -117,7 +117,7 @@ TEST(NormBlocks, are_what_the_convolutions_leave) {
   const bool avx512 = backend.info().settings.at("instruction_set").starts_with("avx512");
   int norms = 0;
   for (const OperatorTime& time : executable->operator_times()) {
-    // Of the weights, which the pass to the input wants in another order.
+    // Reorders of the weights, which the pass to the input needs in another order.
     if (avx512) {
       EXPECT_TRUE(time.op != "reorder" || time.node.ends_with("input_gradient")) << time.node;
     }

@@ -29,7 +29,7 @@ CompileOptions options(const std::string& mode, Task task = Task::train) {
   return options;
 }
 
-// Whether a loop of ours is among what a kernel runs.
+// Whether a kernel runs one of our own loops.
 bool runs_ours(const Kernel& kernel) {
   const std::string_view implementation = kernel.implementation();
   return implementation.empty() || implementation.find("own") != std::string_view::npos;

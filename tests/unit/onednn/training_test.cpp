@@ -108,7 +108,7 @@ TEST(Determinism, two_runs_with_the_same_threads_are_bit_identical) {
 }
 
 // One image more than threads divide evenly, and a batch smaller than the team.
-TEST(FirstLayer, agrees_with_the_reference_whatever_the_batch) {
+TEST(FirstLayer, agrees_with_the_reference_for_any_batch) {
   for (const std::int64_t n : {1, 3}) {
     const Program program = find_workload("lenet5").build(n);
     const Data data(program);
@@ -125,7 +125,7 @@ TEST(FirstLayer, agrees_with_the_reference_whatever_the_batch) {
   }
 }
 
-TEST(Backend, says_what_it_cannot_do) {
+TEST(Backend, reports_what_it_does_not_support) {
   const Program program = find_workload("mlp").build(batch);
   OnednnBackend backend;
   EXPECT_EQ(backend.unsupported(program, options("graph", PrecisionKind::fp32)), "");
@@ -135,7 +135,7 @@ TEST(Backend, says_what_it_cannot_do) {
             std::string::npos);
 }
 
-TEST(Backend, tells_which_library_was_loaded) {
+TEST(Backend, reports_the_loaded_library) {
   const BackendInfo info = OnednnBackend().info();
   EXPECT_EQ(info.version.substr(0, 2), "3.");
   EXPECT_NE(info.libraries.front().path.find("dnnl"), std::string::npos);

@@ -60,7 +60,7 @@ TEST_F(ChannelTest, gives_up_at_the_deadline) {
   EXPECT_GE(steady_clock::now() - begin, milliseconds(30));
 }
 
-TEST_F(ChannelTest, tells_a_clean_end_from_one_in_the_middle_of_a_line) {
+TEST_F(ChannelTest, distinguishes_a_clean_end_from_a_cut_line) {
   send("whole\nhal");
   close_peer_writer();
   EXPECT_EQ(channel_.read_line().text, "whole");

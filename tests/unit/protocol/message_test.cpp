@@ -77,7 +77,7 @@ TEST(Message, ignores_fields_that_it_does_not_know) {
             2);
 }
 
-TEST(Message, says_what_was_seen_when_it_is_no_message) {
+TEST(Message, reports_a_line_that_is_not_a_message) {
   EXPECT_THAT(error_of("Segmentation fault"), HasSubstr("Segmentation fault"));
   EXPECT_THAT(error_of("[1, 2]"), HasSubstr("not an object"));
   EXPECT_THAT(error_of(R"({"event": "dance"})"), HasSubstr("unknown event"));
@@ -104,7 +104,7 @@ TEST(Message, RefusesDeepLinesBeforeTheStackEnds) {
   EXPECT_THAT(error_of(R"({"event": "bye", "settings": {"a": )" + deep + "}}"), HasSubstr("nested"));
 }
 
-TEST(Message, mends_text_that_is_no_utf8) {
+TEST(Message, repairs_invalid_utf8) {
   const std::string line = write(Event{Error{ErrorKind::failed, "bad \xff byte\nsecond line"}});
   EXPECT_EQ(line.find('\n'), std::string::npos);
   EXPECT_THAT(std::get<Error>(parse_event(line)).reason, HasSubstr("byte\nsecond line"));

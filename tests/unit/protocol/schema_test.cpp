@@ -1,5 +1,5 @@
-// docs/reference/protocol.schema.json accepts what we send and what the shipped backends declare, and refuses what is
-// wrong.
+// docs/reference/protocol.schema.json accepts what we send and what the shipped backends declare, and refuses
+// what is wrong.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -84,7 +84,7 @@ TEST(ProtocolSchema, holds_for_requests_of_single_ops) {
   EXPECT_NE(errors("request", op), "");
 }
 
-TEST(ProtocolSchema, refuses_what_is_wrong) {
+TEST(ProtocolSchema, refuses_invalid_messages) {
   Json wrong = request();
   wrong["batch"] = 0;
   EXPECT_NE(errors("request", wrong), "");

@@ -44,7 +44,7 @@ TEST(Comparison, has_no_ratio_to_a_cell_that_is_not_clean) {
   EXPECT_FALSE(ranked_time(report.cells[0])) << "what was not verified is not ranked";
 }
 
-// Epochs 1 and 2 of a fork, each of so many milliseconds.
+// Epochs 1 and 2 of a fork, each of that many milliseconds.
 void set_epochs(Fork& fork, std::int64_t first, std::int64_t second) {
   fork.compile_seconds = 0;
   fork.blocks.clear();
@@ -103,7 +103,7 @@ TEST(Comparison, WidensTheIntervalsOfLaterLooks) {
 
 TEST(Analysis, CellsThatAreNotClearlyApartShareARank) {
   Report report = test::sample_report(2);
-  // Of two rounds one is quicker on the second cell, one slower.
+  // One of two rounds is faster on the second cell, one is slower.
   const auto scale = [&](std::size_t fork, double factor) {
     for (std::size_t b = 0; b < report.cells[1].forks[fork].blocks.size(); ++b) {
       const Block& base = report.cells[0].forks[fork].blocks[b];
@@ -161,12 +161,12 @@ TEST(DisturbedRounds, AreThoseInWhichTheHypervisorTookFromMostForks) {
   EXPECT_FALSE(counted(0));
   EXPECT_TRUE(counted(1));
   report.cells.resize(1);
-  EXPECT_TRUE(counted(0)) << "one fork alone cannot tell";
+  EXPECT_TRUE(counted(0)) << "a single fork cannot decide";
   for (Fork& fork : report.cells[0].forks) fork.flags = {quality_flag::stolen};
   EXPECT_THAT(quality_flags(report.cells[0].forks), ::testing::IsEmpty());
 }
 
-TEST(Analysis, groups_only_what_is_the_same_work) {
+TEST(Analysis, groups_only_cells_with_the_same_work) {
   Report report = test::sample_report(1);
   CellReport bf16 = report.cells[0];
   bf16.axes.precision = PrecisionKind::bf16;
@@ -176,7 +176,7 @@ TEST(Analysis, groups_only_what_is_the_same_work) {
   EXPECT_EQ(groups[0].cells.size(), 2u);
 }
 
-TEST(Analysis, takes_the_bare_librarys_best_mode_as_baseline_though_a_framework_is_faster) {
+TEST(Analysis, takes_the_bare_library_as_baseline_even_if_slower) {
   Report report = test::sample_report(2);
   report.cells.push_back(test::sample_cell("onednn", "eager", 0.005, 2));
   report.cells.push_back(test::sample_cell("torch", "eager", 0.001, 2));
@@ -202,7 +202,7 @@ TEST(Analysis, TaxIsOverTheBareLibraryAndNotOverAnEngine) {
   EXPECT_NEAR(all.cells[1].ratio->value, 2, 1e-9);
 }
 
-TEST(Analysis, ranks_clean_cells_by_time_then_the_timed_ones_then_the_others) {
+TEST(Analysis, ranks_clean_cells_then_timed_cells_then_others) {
   Report report = test::sample_report(2);
   report.cells.push_back(test::sample_cell("torch", "eager", 0.001, 2));
   report.cells.push_back(test::sample_cell("jax", "jit", 0.001, 0));

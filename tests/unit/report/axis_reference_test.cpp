@@ -29,7 +29,7 @@ TEST(AxisTable, RowsAgreeWithThemselves) {
     EXPECT_EQ(axis.option.scope, OptionScope::axis) << axis.name();
     EXPECT_EQ(find_axis(axis.name()), &axis) << "its name is there twice";
     EXPECT_EQ(axis.matters != nullptr, find_axis(axis.depends_on) != nullptr) << axis.name();
-    // What every cell has is a field, so that older readers of a report find it.
+    // Axes that every cell has are fields, so that older readers of a report find them.
     EXPECT_TRUE(axis.has_field() || axis.identity == Identity::if_set) << axis.name();
   }
 }

@@ -44,8 +44,8 @@ Metric& step_time(Report& report) { return report.cells[0].metrics["step_time"];
 INSTANTIATE_TEST_SUITE_P(
     Each, Invariant,
     ::testing::Values(
-        Spoilt{"id_of_other_axes", [](Report& r) { r.cells[0].axes.precision = PrecisionKind::bf16; }, "its axes make the id"},
-        Spoilt{"id_twice", [](Report& r) { r.cells[1] = r.cells[0]; }, "the id stands twice"},
+        Spoilt{"id_of_other_axes", [](Report& r) { r.cells[0].axes.precision = PrecisionKind::bf16; }, "the id does not match its axes"},
+        Spoilt{"id_twice", [](Report& r) { r.cells[1] = r.cells[0]; }, "the id is a duplicate"},
         Spoilt{"batch_zero", [](Report& r) { r.cells[0].axes.batch = 0; }, "batch 0"},
         Spoilt{"no_threads", [](Report& r) { r.cells[0].axes.threads = 0; }, "0 threads"},
         Spoilt{"cell_without_reason", [](Report& r) { r.cells[0].status = Status::crashed; }, "is crashed without a reason"},
@@ -55,38 +55,38 @@ INSTANTIATE_TEST_SUITE_P(
                  r.cells[0].status = Status::wrong_result;
                  r.cells[0].reason = "loss differs";
                },
-               "a wrong computation is not timed"},
-        Spoilt{"ok_without_forks", [](Report& r) { r.cells[0].forks.clear(); }, "without one fork that is ok"},
+               "a wrong computation must not be timed"},
+        Spoilt{"ok_without_forks", [](Report& r) { r.cells[0].forks.clear(); }, "no fork is ok"},
         Spoilt{"too_many_forks", [](Report& r) { r.cells[0].forks.resize(12'001); }, "12000 are the maximum"},
         Spoilt{"null_without_reason", [](Report& r) { step_time(r).value.reset(); }, "is null without a reason"},
         Spoilt{"value_not_finite", [](Report& r) { step_time(r).value = std::nan(""); }, "is not finite"},
-        Spoilt{"half_an_interval", [](Report& r) { step_time(r).upper.reset(); }, "has not all of lower"},
+        Spoilt{"half_an_interval", [](Report& r) { step_time(r).upper.reset(); }, "must have all of lower"},
         Spoilt{"bounds_below_six", [](Report& r) { step_time(r).n = 5; }, "below six they are null"},
-        Spoilt{"value_above_upper", [](Report& r) { step_time(r).upper = 0.002; }, "lies outside its bounds"},
+        Spoilt{"value_above_upper", [](Report& r) { step_time(r).upper = 0.002; }, "is outside of its bounds"},
         Spoilt{"certain", [](Report& r) { step_time(r).confidence = 1; }, "is outside 0 to 1"},
-        Spoilt{"n_is_not_clean_forks", [](Report& r) { fork(r).flags = {"disturbed_round"}; }, "n is 6, 5 forks count"},
+        Spoilt{"n_is_not_clean_forks", [](Report& r) { fork(r).flags = {"disturbed_round"}; }, "n is 6, but 5 forks count"},
         Spoilt{"negative_time", [](Report& r) { step_time(r).value = -1; }, "is negative"},
         Spoilt{"accuracy_metric_above_one", [](Report& r) { r.cells[0].metrics["test_accuracy"].value = 87.5; }, "is above 1"},
         Spoilt{"no_flag_on_dirty_cell",
                [](Report& r) {
                  for (Fork& f : r.cells[0].forks) f.flags = {"throttled"};
                },
-               "those of its forks make them [throttled]"},
-        Spoilt{"published_nothing", [](Report& r) { r.cells[1].published[0].value.reset(); }, "neither value nor statement"},
-        Spoilt{"passed_unchecked", [](Report& r) { r.cells[0].equivalence.checked = false; }, "without having been checked"},
+               "but its forks give [throttled]"},
+        Spoilt{"published_nothing", [](Report& r) { r.cells[1].published[0].value.reset(); }, "neither a value nor a statement"},
+        Spoilt{"passed_unchecked", [](Report& r) { r.cells[0].equivalence.checked = false; }, "was not checked"},
         Spoilt{"passed_above_bound",
                [](Report& r) { r.cells[0].equivalence.worst = r.cells[0].equivalence.tensors[0].ratio = 1.5; },
                "passed with a ratio of 1.5"},
         Spoilt{"passed_with_nan",
                [](Report& r) { r.cells[0].equivalence.tensors[0].ratio = std::nan(""); }, "equivalence passed with a ratio"},
         Spoilt{"failed_without_reason", [](Report& r) { r.cells[0].equivalence.passed = false; }, "did not pass, without a reason"},
-        Spoilt{"worst_is_not_worst", [](Report& r) { r.cells[0].equivalence.worst = 0.1; }, "its tensors say 0.25"},
+        Spoilt{"worst_is_not_worst", [](Report& r) { r.cells[0].equivalence.worst = 0.1; }, "its tensors give 0.25"},
         Spoilt{"tensor_twice",
                [](Report& r) {
                  auto& tensors = r.cells[0].equivalence.tensors;
                  tensors.push_back(tensors[0]);
                },
-               "is judged twice"},
+               "is listed twice"},
         Spoilt{"ok_though_failed",
                [](Report& r) {
                  r.cells[0].equivalence.passed = false;
@@ -99,37 +99,37 @@ INSTANTIATE_TEST_SUITE_P(
                  r.cells[0].reason = "loss differs";
                },
                "its equivalence check passed"},
-        Spoilt{"round_twice", [](Report& r) { fork(r).round = 1; }, "another fork of this round"},
+        Spoilt{"round_twice", [](Report& r) { fork(r).round = 1; }, "a second fork of this round"},
         Spoilt{"round_with_two_seeds", [](Report& r) { fork(r).seed = 7; }, "has the seeds"},
         Spoilt{"block_backwards", [](Report& r) { std::swap(fork(r).blocks[0].begin_ns, fork(r).blocks[0].end_ns); }, "ends at"},
-        Spoilt{"blocks_overlap", [](Report& r) { fork(r).blocks[1].begin_ns -= 2000; }, "begins before the block before it ends"},
+        Spoilt{"blocks_overlap", [](Report& r) { fork(r).blocks[1].begin_ns -= 2000; }, "begins before the previous block ends"},
         Spoilt{"wait_longer_than_block", [](Report& r) { fork(r).blocks[0].wait_ns = 1'000'000'000'000; }, "longer than it lasts"},
         Spoilt{"negative_wait", [](Report& r) { fork(r).blocks[0].wait_ns = -1; }, "waits a negative time"},
         Spoilt{"block_of_no_steps", [](Report& r) { fork(r).blocks[0].steps = 0; }, "has 0 steps"},
         Spoilt{"warm_up_late", [](Report& r) { fork(r).blocks[3].kind = BlockKind::warm_up; r.cells[0].forks[2].blocks[0].kind = BlockKind::timed; },
-               "warms up after a timed block"},
+               "is a warm-up after a timed block"},
         Spoilt{"accuracy_above_one", [](Report& r) { fork(r).evaluations[0].accuracy = 1.5; }, "is outside 0 to 1"},
-        Spoilt{"accuracy_of_no_count", [](Report& r) { fork(r).evaluations[0].accuracy = 0.8755; }, "no whole number"},
+        Spoilt{"accuracy_of_no_count", [](Report& r) { fork(r).evaluations[0].accuracy = 0.8755; }, "not a whole number"},
         Spoilt{"negative_loss", [](Report& r) { fork(r).evaluations[0].loss = -0.1; }, "is negative"},
-        Spoilt{"session_of_another_run", [](Report& r) { fork(r).session = 0; }, "is of session 0, the run has 0 of them"},
+        Spoilt{"session_of_another_run", [](Report& r) { fork(r).session = 0; }, "is of session 0, but the run has 0 sessions"},
         Spoilt{"order_twice", [](Report& r) { fork(r).order = r.cells[1].forks[0].order = 3; }, "two forks have the order 3"},
         Spoilt{"no_samples", [](Report& r) { fork(r).evaluations[0].samples = 0; }, "0 samples"},
-        Spoilt{"samples_unordered", [](Report& r) { fork(r).samples[0].time_ns = 99; }, "stands after a later one"},
+        Spoilt{"samples_unordered", [](Report& r) { fork(r).samples[0].time_ns = 99; }, "comes after a later one"},
         Spoilt{"negative_latency", [](Report& r) { fork(r).latencies_ns = {1, -1}; }, "a latency of -1 ns"},
         Spoilt{"negative_memory", [](Report& r) { fork(r).memory["planned_arena"] = -4; }, "is -4 bytes"},
         Spoilt{"metric_without_blocks",
                [](Report& r) {
                  for (Fork& f : r.cells[0].forks) f.blocks.clear();
                },
-               "no fork has the raw numbers behind it"},
+               "no fork has its raw numbers"},
         Spoilt{"metric_not_of_its_blocks",
                [](Report& r) {
                  auto& rate = r.cells[0].metrics["samples_per_second"];
                  rate.value = rate.upper = *rate.upper * 1.5;
                },
-               "the blocks of its forks make it"},
+               "the blocks of its forks give"},
         Spoilt{"accuracy_not_of_its_evaluations", [](Report& r) { r.cells[0].metrics["test_accuracy"] = {.value = 0.9, .unit = "1", .n = 6}; },
-               "the raw numbers of its forks lie between"},
+               "the raw numbers of its forks are between"},
         Spoilt{"faster_than_the_machine",
                [](Report& r) {
                  r.cells[0].work = {.flops = 4e8, .bytes = 0, .peak_flops = 1e11, .copy_bandwidth = 1e10};
@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
                },
                "above the measured peak"},
         Spoilt{"ends_before_it_starts", [](Report& r) { r.run["end"] = "2025-01-01T00:00:00Z"; }, "before it starts"},
-        Spoilt{"complete_without_end", [](Report& r) { r.run["end"] = nullptr; }, "complete and has no end"},
+        Spoilt{"complete_without_end", [](Report& r) { r.run["end"] = nullptr; }, "complete but has no end"},
         Spoilt{"complete_with_interrupted",
                [](Report& r) {
                  r.cells[0].status = Status::interrupted;

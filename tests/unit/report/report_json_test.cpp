@@ -36,7 +36,7 @@ std::string refusal(const std::string& text) {
   return "accepted";
 }
 
-TEST(ReportJson, reads_back_what_it_wrote_bit_for_bit) {
+TEST(ReportJson, is_read_back_bit_for_bit) {
   Report report = sample_report();
   report.cells[0].forks[0].evaluations[0].loss = 0.1 + 0.2;
   report.cells[0].forks[0].seed = std::numeric_limits<std::uint64_t>::max();
@@ -50,7 +50,7 @@ TEST(ReportJson, reads_back_what_it_wrote_bit_for_bit) {
   EXPECT_EQ(again.cells[0].forks[1].log_tail, report.cells[0].forks[1].log_tail);
 }
 
-TEST(ReportJson, keeps_what_was_seen_of_a_gpu_and_why_some_of_it_was_not) {
+TEST(ReportJson, keeps_gpu_samples_and_reasons_for_missing_ones) {
   Report report = sample_report(1);
   Fork& fork = report.cells[0].forks[0];
   MachineSample sample{.time_ns = 5};
@@ -83,7 +83,7 @@ TEST(ReportJson, keeps_what_was_seen_of_a_gpu_and_why_some_of_it_was_not) {
   EXPECT_EQ(again.cells[0].forks[0].gpu->foreign.at(0).name, "x");
 }
 
-TEST(ReportJson, keeps_what_makes_a_cell_differ_from_its_workload_and_reads_reports_without_it) {
+TEST(ReportJson, keeps_variants_and_reads_reports_without_them) {
   Report report = sample_report(1);
   CellReport& cell = report.cells[0];
   cell.axes.variant = {{"schedule", "every:10x0.9"}};
@@ -106,7 +106,7 @@ TEST(ReportJson, keeps_what_makes_a_cell_differ_from_its_workload_and_reads_repo
   EXPECT_THAT(invariant_violations(read(earlier)), IsEmpty());
 }
 
-TEST(ReportJson, writes_what_its_own_schema_accepts) {
+TEST(ReportJson, is_accepted_by_its_own_schema) {
   const auto json = nlohmann::json::parse(report_text(sample_report()));
   EXPECT_THAT(schema_violations(json), IsEmpty());
 }
@@ -203,12 +203,12 @@ TEST(ReportJson, KeepsEveryWordOfTheAxes) {
     EXPECT_TRUE(survives(&Axes::compile_cache, word.value)) << word.text;
 }
 
-TEST(StrictJson, refuses_duplicate_keys_where_they_stand) {
+TEST(StrictJson, refuses_duplicate_keys_with_their_place) {
   EXPECT_THAT(refusal(R"({"schema": "assay-report/1", "run": {"a": 1, "b": [0, {"c": 1, "c": 2}]}})"),
-              HasSubstr("r.json: at run/b/1: the key \"c\" stands twice"));
+              HasSubstr("r.json: at run/b/1: duplicate key \"c\""));
 }
 
-TEST(StrictJson, refuses_what_is_not_a_json_number) {
+TEST(StrictJson, refuses_invalid_numbers) {
   for (const char* number : {"NaN", "Infinity", "-Infinity", "nan", "01", "1.", "+1", "0x10"})
     EXPECT_THAT(refusal(std::string(R"({"a": )") + number + "}"), HasSubstr("not valid JSON")) << number;
   EXPECT_THAT(refusal(R"({"a": 1e999})"), HasSubstr("r.json"));
@@ -236,7 +236,7 @@ TEST(StrictJson, names_a_file_that_is_missing_or_a_folder) {
   EXPECT_THROW(read_strict_json("/"), JsonError);
 }
 
-TEST(StrictDocument, reads_what_the_slow_parser_reads) {
+TEST(StrictDocument, agrees_with_the_slow_parser) {
   const std::string text =
       R"({"a": [1, -2, 0.1, 1e3, 18446744073709551615, true, null, "\u00e9\n"], "b": {}})";
   EXPECT_EQ(to_json(StrictDocument(text, "x").root()), parse_strict_json(text, "x"));
@@ -261,7 +261,7 @@ TEST(ReportJson, reads_version_1) {
   }
 }
 
-TEST(ReportJson, ignores_fields_that_it_does_not_know_and_refuses_them_when_strict) {
+TEST(ReportJson, ignores_unknown_fields_unless_strict) {
   auto json = to_json(sample_report(1));
   json["cells"][0]["color"] = "red";
   json["cells"][0]["x_color"] = "red";
@@ -269,8 +269,7 @@ TEST(ReportJson, ignores_fields_that_it_does_not_know_and_refuses_them_when_stri
   EXPECT_NO_THROW(read(json));
   std::vector<std::string> violations;
   report_from(StrictDocument(json.dump(), "r.json"), true, violations);
-  EXPECT_THAT(violations, ElementsAre("cells/0/axes/ranks: this field is not known",
-                                      "cells/0/color: this field is not known"));
+  EXPECT_THAT(violations, ElementsAre("cells/0/axes/ranks: unknown field", "cells/0/color: unknown field"));
 }
 
 TEST(ReportJson, DerivesAnewWhatOlderRulesMade) {
@@ -298,7 +297,7 @@ TEST(ReportJson, says_that_other_rules_made_its_metrics) {
   EXPECT_THAT(other_rules(read(json)), HasSubstr(std::to_string(derivation_rules + 1)));
 }
 
-// Whatever bytes stand in a report, it is read or refused, validated and judged; nothing else escapes.
+// A report with any bytes is read or refused, validated and judged; no other exception escapes.
 TEST(ReportJson, survives_hostile_reports) {
   std::mt19937 random(20260102);
   const std::string good = report_text(sample_report(2));
@@ -343,7 +342,7 @@ TEST(ReportJson, survives_hostile_reports) {
     } catch (const JsonError&) {
     }
   }
-  EXPECT_GT(accepted, 5);  // or the mutations test the tokenizer alone
+  EXPECT_GT(accepted, 5);  // or the mutations test only the tokenizer
 }
 
 }  // namespace

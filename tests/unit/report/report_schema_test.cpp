@@ -101,7 +101,7 @@ TEST(ReportSchema, agrees_with_the_decoder_on_every_mutation) {
       agree(json, place.to_string() + " erased");
     }
     for (const Json& value : values) {
-      // Draft 7 has no way to ask for the note that says why a number is null.
+      // Draft 7 cannot require the note that gives the reason for a null.
       const Json& before = good[place];
       if (value.is_null() && before.is_number() && !good[place.parent_pointer()].is_array()) continue;
       // Nor for columns of one length.

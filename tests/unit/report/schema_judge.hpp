@@ -1,4 +1,5 @@
-// Whether a document satisfies the report's generated schema, by a library that knows nothing of our decoder.
+// Whether a document satisfies the report's generated schema, by a library that is independent of our
+// decoder.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace assay::test {
 
-// What it finds wrong, each with its path; empty when the document is valid.
+// The errors, each with its path; empty if the document is valid.
 std::vector<std::string> schema_violations(const nlohmann::json& document);
 
 }  // namespace assay::test

@@ -42,7 +42,7 @@ std::vector<double> count(const Kinks& kinks, const std::string& op) {
   return {};
 }
 
-TEST(Kinks, adds_an_output_for_every_relu_and_max_pool_and_takes_it_out_again) {
+TEST(Kinks, adds_and_removes_an_output_per_relu_and_max_pool) {
   Kinks kinks(kinked());
   EXPECT_NE(kinks.watched().training.output("kink/relu1"), none);
   EXPECT_NE(kinks.watched().training.output("kink/pool1"), none);

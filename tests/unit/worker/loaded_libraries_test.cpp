@@ -17,7 +17,7 @@ const Library* named(const std::vector<Library>& all, const std::string& name) {
   return found == all.end() ? nullptr : &*found;
 }
 
-TEST(LoadedLibraries, are_the_program_the_batch_library_and_the_c_library_with_paths_and_builds) {
+TEST(LoadedLibraries, have_paths_and_builds) {
   const auto all = loaded_libraries();
   ASSERT_FALSE(all.empty());
   EXPECT_EQ(all[0].path, std::filesystem::canonical("/proc/self/exe").string());
@@ -30,7 +30,7 @@ TEST(LoadedLibraries, are_the_program_the_batch_library_and_the_c_library_with_p
   }
 }
 
-TEST(LoadedLibraries, keep_what_the_backend_says_of_them) {
+TEST(LoadedLibraries, keep_the_descriptions_of_the_backend) {
   const Library* c = nullptr;
   const auto loaded = loaded_libraries();
   c = named(loaded, "libc");

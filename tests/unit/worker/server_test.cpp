@@ -133,7 +133,7 @@ TEST(Server, trains_a_cell_from_hello_to_bye) {
   EXPECT_TRUE(with.hear().is_null());
 }
 
-TEST(Server, tells_the_time_of_each_op_when_the_cell_asks) {
+TEST(Server, reports_the_time_of_each_op_on_request) {
   Conversation with(json{{"profile", true}});
   with.hear();
   with.ask(R"({"command": "compile"})");
@@ -152,7 +152,7 @@ TEST(Server, infers_and_stamps_latencies) {
   EXPECT_EQ(with.ask(R"({"command": "run"})")["event"], "ran");
 }
 
-TEST(Server, refuses_what_comes_before_the_compilation) {
+TEST(Server, refuses_commands_before_the_compilation) {
   Conversation with;
   with.hear();
   for (const char* command : {"run", "verify"}) {
@@ -181,7 +181,7 @@ TEST(Server, says_unsupported_with_the_reason) {
   EXPECT_THAT(answer["reason"].get<std::string>(), HasSubstr("'compile'"));
 }
 
-TEST(Server, says_out_of_memory_when_there_is_none) {
+TEST(Server, reports_out_of_memory) {
   Conversation with(json::object(), std::make_unique<Hungry>());
   const json hello = with.hear();
   EXPECT_EQ(hello["libraries"][0]["path"], "/lib/x.so");
@@ -236,7 +236,7 @@ TEST(Server, NamesTheKnownWordsWhenARequestHasAnotherOne) {
   }
 }
 
-TEST(Server, is_no_oracle_in_a_cell_that_asks_for_none) {
+TEST(Server, is_not_an_oracle_without_a_request) {
   Conversation with;
   with.hear();
   const json answer = with.ask(R"({"command": "oracle"})");

@@ -57,7 +57,7 @@ class Witness final : public Executable {
   bool drained = true;
 };
 
-void train_in(const Cell& cell, Witness& witness, Task task, const TellProgress& progress = {}) {
+void train_in(const Cell& cell, Witness& witness, Task task, const ReportProgress& progress = {}) {
   Session session(cell.path());
   train(witness, session, task == Task::infer ? Timed::inference : Timed::training, progress);
   session.close();
@@ -137,7 +137,7 @@ TEST(Trainer, drains_a_single_op_once_a_block_and_reads_no_schedule) {
   EXPECT_TRUE(cell.results()["latencies_ns"].empty()) << "a step is not drained, so it has no latency";
 }
 
-TEST(Trainer, passes_on_what_the_executable_throws) {
+TEST(Trainer, passes_on_exceptions_of_the_executable) {
   class Broken final : public Executable {
    public:
     void set_state(std::span<const HostTensor>) override {}
@@ -156,7 +156,7 @@ TEST(Trainer, passes_on_what_the_executable_throws) {
   EXPECT_THROW(train(broken, session, Timed::training, {}), std::runtime_error);
 }
 
-TEST(Session, says_what_is_wrong_with_a_folder) {
+TEST(Session, reports_errors_in_a_folder) {
   const TemporaryFolder folder;
   try {
     Session session(folder.path());

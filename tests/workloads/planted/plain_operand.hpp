@@ -1,4 +1,4 @@
-// An operand or result of a kernel as a row-major array of floats, whatever format the kernel has it in.
+// An operand or result of a kernel as a row-major array of floats, independent of the kernel's format.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace assay {
 
 class PlainOperand {
  public:
-  // Absent, opaque or not f32: it has no values and passes through as it is.
+  // Absent, opaque or not f32: it has no values and passes through unchanged.
   explicit PlainOperand(TensorType type = {}) : type_(std::move(type)) {}
   PlainOperand(const TensorType& type, const Format& format, KernelLibrary& library);
 

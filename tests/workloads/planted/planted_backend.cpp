@@ -67,7 +67,7 @@ class PlantedLibrary final : public KernelLibrary {
   std::shared_ptr<int> planted_;
 };
 
-// One for each operand or result; without values where there are none of f32.
+// One for each operand or result; without values if it is not f32.
 std::vector<PlainOperand> operands(const Graph& graph, std::span<const ValueId> values,
                                    const std::vector<TensorType>& types, const std::vector<Format>& formats,
                                    KernelLibrary& library) {
@@ -101,8 +101,8 @@ void PlantedCall::bind(std::span<void* const> inputs, std::span<void* const> out
   scratch_ = scratch;
 }
 
-// No result lies over an operand, so that the kernel may run once for each group; the results of the others
-// are then right, and only those of this group are kept.
+// No result shares memory with an operand, so that the kernel may run once per group; the results of the
+// others are then right, and only those of this group are kept.
 void PlantedCall::run() {
   std::vector<void*> inputs, outputs;
   for (PlainOperand& input : inputs_) inputs.push_back(input.pointer_for_kernel());

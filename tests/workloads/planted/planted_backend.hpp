@@ -1,5 +1,5 @@
 // A backend with one mistake planted into it, to prove that the check catches such mistakes. It wraps the
-// kernels of a backend of ours, whatever formats they chose and however they were fused. For tests alone: no
+// kernels of one of our backends, with any formats and fusions. Only for tests: no
 // backend that is installed links it.
 #pragma once
 
@@ -59,7 +59,7 @@ struct Plant {
   std::function<void(PlantedCall&)> act;
   std::string_view optimizer = "adam";  // of a program on which it shows
   double weight_decay = 0;
-  bool fused_only = false;  // in ops with a fused ReLU alone
+  bool fused_only = false;  // only in ops with a fused ReLU
 };
 
 // Every mistake there is.
@@ -83,7 +83,7 @@ class PlantedBackend final : public Backend {
   BackendInfo info() const override;
   std::string unsupported(const Program& program, const CompileOptions& options) const override;
   std::unique_ptr<Executable> compile(const Program& program, const CompileOptions& options) override;
-  // Kernels that were wronged so far: a fused graph may have none of the ops.
+  // Number of kernels that have been made wrong: a fused graph may have none of the ops.
   int planted() const { return *planted_; }
 
  private:

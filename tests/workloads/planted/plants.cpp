@@ -1,4 +1,4 @@
-// The mistakes: each is one that a backend has made or could make, and that times alone would never show.
+// The mistakes: each is one that a backend has made or could make, and that times would never show.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -52,7 +52,7 @@ void round_to_tf32(PlantedCall& call) {
 
 bool training(const PlantedCall& call) { return call.attributes().get<bool>("training"); }
 
-// What the step made of a running statistic, from what it was and what the batch had.
+// The running statistic after the step, from its old value and that of the batch.
 using Recount = double (*)(double old, double batch, double momentum, double count);
 
 void recount(PlantedCall& call, std::size_t operand, std::size_t result, Recount count_again) {
@@ -133,10 +133,7 @@ void rate_in_velocity(PlantedCall& call) {
 
 const std::vector<Plant>& all_plants() {
   static const std::vector<Plant> plants{
-      {"padding",
-       "padding after the image alone, as SAME has it at stride 2",
-       {"convolution"},
-       pad_after_only},
+      {"padding", "padding only after the image, like SAME at stride 2", {"convolution"}, pad_after_only},
       {"pool_divisor",
        "an average pool that does not divide",
        {"average_pool"},
@@ -181,7 +178,7 @@ const std::vector<Plant>& all_plants() {
          scale(call.out(0), static_cast<float>(call.in_shape(0)[0]));
        }},
       {"batch_size",
-       "a linear layer that skips the last sample, at a batch of 24 alone",
+       "a linear layer that skips the last sample, only at a batch of 24",
        {"linear"},
        [](PlantedCall& call) {
          call.run();
@@ -291,12 +288,7 @@ const std::vector<Plant>& all_plants() {
        {"adam"},
        [](PlantedCall& call) { with_step(call, 1.0f); }},
       {"adam_epsilon", "Adam's epsilon inside the root", {"adam"}, epsilon_inside_root},
-      {"decoupled_decay",
-       "weight decay beside the gradient, not in it",
-       {"adam"},
-       decouple_decay,
-       "adam",
-       0.1},
+      {"decoupled_decay", "weight decay outside of the gradient", {"adam"}, decouple_decay, "adam", 0.1},
       {"bias_decay", "weight decay on biases as well", {"sgd"}, decay_biases, "sgd", 0.1},
       {"rate_in_velocity", "the learning rate inside the velocity", {"sgd"}, rate_in_velocity, "sgd"},
       {"rmsprop_decay",

@@ -1,4 +1,4 @@
-// assay ab: two builds, backends or settings, measured side by side until it is clear.
+// assay ab: measures two builds, backends or settings side by side until the result is clear.
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -41,12 +41,14 @@ AbArm arm(const AbOptions& options, const AbSide& side, const Context& context) 
   made.request = options.run.request(context.command_line);
   made.request.config.override_with(side.values);
   if (flag_of(made.request.config.values, "quick"))
-    throw UsageError("ab: --quick measures nothing: give it fewer --blocks or a shorter --block-seconds");
+    throw UsageError(
+        "ab does not support --quick: a quick run is not a measurement; use fewer --blocks or a shorter "
+        "--block-seconds");
   const auto folders =
       side.build.empty() ? std::vector<fs::path>{} : backends_of_build(fs::absolute(side.build));
   made.registry = options.run.registry(made.request.config, folders);
   if (seeks_best(made.request.config))
-    throw UsageError("ab: --mode best is a search: name the modes that are compared");
+    throw UsageError("ab does not support --mode best: it is a search; name the modes to compare");
   return made;
 }
 
@@ -68,8 +70,8 @@ int list_pairs(const AbArm& a, const AbArm& b, const std::set<std::string>& free
   return fine;
 }
 
-// What the noise of this machine lets one expect, where it is calibrated.
-void say_what_it_takes(Progress& progress, const AbSettings& settings, const std::vector<Cell>& cells) {
+// If this machine is calibrated, prints how many rounds a change of the threshold's size needs.
+void print_expected_rounds(Progress& progress, const AbSettings& settings, const std::vector<Cell>& cells) {
   const nlohmann::json machine = environment();
   const auto fingerprint = machine_fingerprint(machine);
   std::error_code ignored;
@@ -82,10 +84,12 @@ void say_what_it_takes(Progress& progress, const AbSettings& settings, const std
       plan_looks(settings.confidence, static_cast<int>(cells.size()), settings.looks, settings.rounds);
   const auto rounds = now.calibration->rounds_for(ids, settings.threshold, plan.confidence, settings.metric);
   progress.note(
-      rounds ? fmt::format("by the calibration of this machine about {} rounds show a change of {:.3g} %",
-                           *rounds, 200 * settings.threshold)
-             : fmt::format("by the calibration of this machine no 1000 rounds show a change of {:.3g} %",
-                           200 * settings.threshold));
+      rounds ? fmt::format(
+                   "the calibration of this machine predicts: about {} rounds detect a change of {:.3g} %",
+                   *rounds, 200 * settings.threshold)
+             : fmt::format(
+                   "the calibration of this machine predicts: 1000 rounds do not detect a change of {:.3g} %",
+                   200 * settings.threshold));
 }
 
 int measure(const AbOptions& options, const Context& context) {
@@ -110,11 +114,11 @@ int measure(const AbOptions& options, const Context& context) {
   a.request.out = folder / "a.json";
   b.request.out = folder / "b.json";
   Progress progress = Progress::on_stderr();
-  say_what_it_takes(progress, settings, cells);
+  print_expected_rounds(progress, settings, cells);
   AbOutcome outcome = run_ab(a, b, free, settings, [] { return environment(); }, progress);
-  outcome.comparison.notes.push_back(
-      fmt::format("a: {}; b: {}; both reports are in {}", side_a.text.empty() ? "as it stands" : side_a.text,
-                  side_b.text.empty() ? "as it stands" : side_b.text, folder.string()));
+  outcome.comparison.notes.push_back(fmt::format(
+      "a: {}; b: {}; both reports are in {}", side_a.text.empty() ? "the config unchanged" : side_a.text,
+      side_b.text.empty() ? "the config unchanged" : side_b.text, folder.string()));
   const int code = ab_exit_code(outcome);
   options.verdict.print(outcome.comparison, code);
   return code;
@@ -125,20 +129,21 @@ int measure(const AbOptions& options, const Context& context) {
 void add_ab(CLI::App& app, Context& context) {
   auto options = std::make_shared<AbOptions>();
   CLI::App* command = app.add_subcommand(
-      "ab", "Two builds, backends or settings side by side, until it is clear which is slower");
+      "ab", "Measure two builds, backends or settings side by side until it is clear which is slower");
   command
       ->add_option("--a", options->a,
-                   "What side A sets: NAME=VALUE with commas, of axes and cell settings, and build=DIR for "
-                   "the backends of another build [the config as it stands]")
+                   "Changes of side A: NAME=VALUE with commas, for axes and cell settings, and build=DIR for "
+                   "the backends of another build [the config unchanged]")
       ->type_name("SPEC");
-  command->add_option("--b", options->b, "The same of side B, which is judged against A")->type_name("SPEC");
-  command->add_option("--looks", options->looks, "How often the rounds are judged at most [5]")
+  command->add_option("--b", options->b, "Changes of side B, which is compared with A")->type_name("SPEC");
+  command
+      ->add_option("--looks", options->looks, "Maximum number of looks (judgements of the rounds so far) [5]")
       ->check(CLI::Range(1, 5));
   command
       ->add_option(
           "--rounds", options->rounds,
-          "Rounds after which the last look is; without it each look is half as far again as the one "
-          "before, and the last after 48 rounds of one cell, 62 of twenty")
+          "Round of the last look (default: 48 for one cell, 62 for twenty; each look is at 1.5 times the "
+          "round of the one before)")
       ->check(CLI::Range(8, 10000));
   options->verdict.add(*command, context);
   command

@@ -1,4 +1,4 @@
-// assay calibrate: how noisy this machine is, from runs of one build against itself.
+// assay calibrate: measures the noise of this machine with runs of one build against itself.
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -37,30 +37,32 @@ struct CalibrateOptions {
 
 struct Measured {
   std::vector<Report> reports;
-  int signal = 0;  // that ended it; 0: none
+  int signal = 0;  // that ended the measurement; 0: none
 };
 
-// Nothing where this machine does not say which processor it has, and no file is named.
+// The file of the calibration: --out, or the one of this machine. Throws UsageError for a machine without a
+// fingerprint.
 fs::path place_of(const CalibrateOptions& options, const nlohmann::json& environment) {
   if (!options.run.out.empty()) return options.run.out;
   const auto fingerprint = machine_fingerprint(environment);
   if (!fingerprint)
-    throw UsageError("calibrate: this machine does not say which processor it has: --out says where to");
+    throw UsageError(
+        "calibrate: this machine has no fingerprint: it does not report its processor; name the file with --out");
   return calibration_place(*fingerprint);
 }
 
-// The calibration to which a session is added; nothing where this is its first.
+// The calibration that gets another session; nullopt for the first session.
 std::optional<Calibration> earlier(const CalibrateOptions& options, const fs::path& place) {
   std::error_code ignored;
   if (!options.append || !fs::exists(place, ignored)) return std::nullopt;
   return read_calibration(place);
 }
 
-// While there is time to measure something else.
+// Called before the runs, while the user can still change them.
 void require_use_of_runs(const CalibrateOptions& options, const nlohmann::json& environment) {
   const auto there = earlier(options, place_of(options, environment));
   if (!there && options.runs < 2)
-    throw UsageError("calibrate: one run says nothing of what runs differ by: --runs 2 or more");
+    throw UsageError("calibrate: one run does not show how runs differ; use --runs 2 or more");
   if (!there) return;
   Report here;
   here.run = {{"commit", build_info().commit}, {"dirty", build_info().dirty}};
@@ -68,11 +70,12 @@ void require_use_of_runs(const CalibrateOptions& options, const nlohmann::json& 
   require_same_experiment(*there, here);
 }
 
-// One after another, each in shuffled rounds of its own: what a baseline and a later report differ by.
+// Runs one after another, each with its own shuffled rounds, as a baseline and a later report would be
+// measured.
 Measured measure(const CalibrateOptions& options, const Context& context) {
   const RunRequest request = options.run.request(context.command_line);
   if (settings_of(request.config).forks < 2)
-    throw UsageError("calibrate: one fork says nothing of what forks differ by: --forks 2 or more");
+    throw UsageError("calibrate: one fork does not show how forks differ; use --forks 2 or more");
   require_use_of_runs(options, request.environment);
   const BackendRegistry registry = options.run.registry(request.config);
   Progress progress = Progress::on_stderr();
@@ -93,7 +96,7 @@ Calibration judge(const CalibrateOptions& options, const CalibrationSettings& se
   return before ? appended(*before, reports, settings) : calibrate(reports, settings);
 }
 
-// What was measured is not lost with the calibration that it does not make.
+// Writes the reports, so that they are not lost if no calibration can be made of them.
 void keep(const std::vector<Report>& reports) {
   const fs::path folder = fs::path("reports") / ("calibrate-" + utc_now_for_file());
   fs::create_directories(folder);
@@ -124,7 +127,8 @@ int write_calibration(const CalibrateOptions& options, const Calibration& calibr
 
 int calibrate_machine(const CalibrateOptions& options, const Context& context) {
   if (options.append && options.run.out == "-")
-    throw UsageError("calibrate: --append adds to a file, and --out - names none");
+    throw UsageError(
+        "calibrate: --append needs a file, and --out - is standard output; name a file with --out");
   CalibrationSettings settings;
   settings.threshold = share_of(options.threshold, "--threshold", max_threshold);
   settings.confidence = share_of(options.confidence, "--confidence", max_confidence);
@@ -155,32 +159,35 @@ int calibrate_machine(const CalibrateOptions& options, const Context& context) {
 void add_calibrate(CLI::App& app, Context& context) {
   auto options = std::make_shared<CalibrateOptions>();
   CLI::App* command = app.add_subcommand(
-      "calibrate", "This machine's noise floor, from runs of one build against itself; compare reads it");
+      "calibrate",
+      "Measure the noise of this machine with runs of one build against itself; compare reads the result");
   command
       ->add_option(
           "--runs", options->runs,
-          fmt::format("Runs, one after another, of --forks forks each; with --append one may do [{}]",
-                      usual_runs))
+          fmt::format(
+              "Number of runs, one after another, of --forks forks each; 1 is enough with --append [{}]",
+              usual_runs))
       ->check(CLI::Range(1, 1000));
   command->add_flag(
       "--append", options->append,
-      "Add a session to the calibration that is there: runs of another hour or day, by the same "
-      "build on the same machine. Without a calibration it is the first session");
+      "Add a session to the existing calibration: runs at another hour or day, by the same build on the "
+      "same machine. Without a calibration it becomes the first session");
   command
       ->add_option("--from", options->reports,
-                   "Measure nothing: take these reports of one build on one machine")
+                   "Do not measure: use these reports of one build on one machine")
       ->type_name("REPORT");
   command->add_option("--threshold", options->threshold,
-                      fmt::format("The change that is to be seen [{}]", options->threshold));
+                      fmt::format("The change to detect [{}]", options->threshold));
   command->add_option("--confidence", options->confidence,
-                      fmt::format("As compare takes it [{}]", options->confidence));
-  command->add_option("--metric", options->metric, "What is looked at; without it what compare judges");
+                      fmt::format("Confidence of compare [{}]", options->confidence));
+  command->add_option("--metric", options->metric,
+                      "Metric to calibrate (default: the metric that compare judges)");
   command
       ->add_option("--out", options->run.out,
-                   "Where the calibration goes; - is stdout "
+                   "File for the calibration; - is stdout "
                    "[${ASSAY_CACHE:-~/.cache/assay}/calibrations/<machine>.json]")
       ->type_name("FILE");
-  command->add_flag("--json", options->json, "The calibration instead of a table");
+  command->add_flag("--json", options->json, "Print the calibration instead of a table");
   options->run.add(*command, false);
   command->callback([options, &context] {
     context.action = [options, &context] { return calibrate_machine(*options, context); };

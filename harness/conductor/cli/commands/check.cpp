@@ -1,4 +1,4 @@
-// assay check: the equivalence check alone, tensor by tensor.
+// assay check: only the equivalence check, tensor by tensor.
 #include <memory>
 #include <vector>
 
@@ -22,7 +22,7 @@ struct CheckOptions {
 
 int check(const CheckOptions& options, const Context& context) {
   RunRequest request = options.run.request(context.command_line);
-  request.check_alone = true;
+  request.check_only = true;
   if (options.run.out != "-") request.out = options.run.out;
   const BackendRegistry registry = options.run.registry(request.config);
   if (options.dry_run)
@@ -43,10 +43,10 @@ int check(const CheckOptions& options, const Context& context) {
 
 void add_check(CLI::App& app, Context& context) {
   auto options = std::make_shared<CheckOptions>();
-  CLI::App* command = app.add_subcommand("check", "The equivalence check alone, tensor by tensor");
+  CLI::App* command = app.add_subcommand("check", "Run only the equivalence check, tensor by tensor");
   command->add_option("--out", options->run.out, "Also write a report; - is stdout")->type_name("REPORT");
-  command->add_flag("--json", options->json, "The report instead of tables");
-  command->add_flag("--dry-run", options->dry_run, "List the cells and check nothing");
+  command->add_flag("--json", options->json, "Print the report instead of tables");
+  command->add_flag("--dry-run", options->dry_run, "List the cells; check nothing");
   options->run.add(*command);
   command->callback(
       [options, &context] { context.action = [options, &context] { return check(*options, context); }; });

@@ -1,4 +1,4 @@
-// One function a command: it describes its subcommand and says what choosing it does.
+// One function per command: it adds the subcommand and sets the action that runs it.
 #pragma once
 
 #include <functional>
@@ -13,12 +13,12 @@ class Option;
 
 namespace assay::cli {
 
-// The values of options that take one of a few words and are not in the option table: for completion.
+// The possible values of options that are not in the option table; used for completion.
 using Choices = std::map<const CLI::Option*, std::vector<std::string>>;
 
 struct Context {
-  std::vector<std::string> command_line;  // as the program was called, for the report
-  std::function<int()> action;            // what the chosen command does; returns the exit code
+  std::vector<std::string> command_line;  // the arguments of the program, for the report
+  std::function<int()> action;            // runs the chosen command; returns the exit code
   Choices choices;
 };
 
@@ -33,7 +33,7 @@ void add_validate(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);
 void add_env(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
-// After all others, whose pages it writes.
+// Call it last: it writes the pages of the other commands.
 void add_man(CLI::App& app, Context& context);
 
 }  // namespace assay::cli

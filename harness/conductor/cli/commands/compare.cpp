@@ -1,4 +1,4 @@
-// assay compare: the verdict of a gate over two reports.
+// assay compare: verdicts about two reports, for a CI gate.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -38,7 +38,8 @@ std::set<Overlooked> overlooked(const std::vector<std::string>& allow) {
   for (const std::string& name : allow) {
     const auto word = from_word<Overlooked>(name);
     if (!word)
-      throw UsageError(fmt::format("compare: --allow {}: not one of {}", name, list_of_words<Overlooked>()));
+      throw UsageError(
+          fmt::format("compare: --allow got '{}': must be one of {}", name, list_of_words<Overlooked>()));
     found.insert(*word);
   }
   return found;
@@ -61,7 +62,7 @@ std::string sessions_text(const Calibration& calibration) {
              : fmt::format("{} sessions from {} on", calibration.sessions.size(), oldest);
 }
 
-// The first metric that is judged and of which nobody knows what runs differ by.
+// The first judged metric whose difference between runs is not calibrated; empty if all are.
 std::string not_calibrated(const CompareSettings& settings, const Report& current) {
   for (const CellReport& cell : current.cells) {
     const std::string metric = settings.metric.empty() ? main_metric(cell.axes) : settings.metric;
@@ -70,38 +71,40 @@ std::string not_calibrated(const CompareSettings& settings, const Report& curren
   return {};
 }
 
-// What runs of one build differ by on the machine of the new report, where that was measured. Returns what to
-// tell the reader.
+// Adds the calibrated difference between runs of one build on the machine of the new report. Returns a note
+// for the reader.
 std::string take_calibration(CompareSettings& settings, const CompareOptions& options,
                              const Report& current) {
   const std::string fingerprint = machine_fingerprint(current.environment).value_or("");
   const auto file = calibration_of(options, fingerprint);
   if (!file)
-    return "This machine is not calibrated: what its runs differ by is not in the intervals (assay "
+    return "This machine is not calibrated: the intervals do not include the difference between runs (run assay "
            "calibrate)";
   const Calibration calibration = read_calibration(*file);
   if (calibration.fingerprint != fingerprint)
     throw UsageError(
-        fmt::format("compare: {} is the calibration of another machine ({}, {}): the new report is of {}",
+        fmt::format("compare: {} is the calibration of another machine ({}, {}); the new report is from {}",
                     file->string(), calibration.fingerprint, calibration.machine, fingerprint));
   const InForce now = in_force(calibration, current.environment, utc_now());
   if (!now.calibration) {
     const std::string& why = now.left_out.front();
     if (!options.calibration.empty())
       throw UsageError(
-          fmt::format("compare: {}: {}. Calibrate again (assay calibrate)", file->string(), why));
-    return fmt::format("The calibration of this machine is not in the intervals: {} (assay calibrate)", why);
+          fmt::format("compare: {}: {}; calibrate again (assay calibrate)", file->string(), why));
+    return fmt::format("The intervals do not use the calibration of this machine: {} (run assay calibrate)",
+                       why);
   }
   settings.between_runs = now.calibration->between_runs();
-  std::string note = fmt::format("The intervals hold what runs differ by on this machine: {}, {}",
+  std::string note = fmt::format("The intervals include the difference between runs on this machine: {}, {}",
                                  file->string(), sessions_text(*now.calibration));
   if (!now.left_out.empty())
-    note += fmt::format("; of {} sessions {} left out ({})", calibration.sessions.size(),
+    note += fmt::format("; of {} sessions, {} not used ({})", calibration.sessions.size(),
                         now.left_out.size() == 1 ? "one is" : fmt::format("{} are", now.left_out.size()),
                         now.left_out.front());
   if (const std::string without = not_calibrated(settings, current); !without.empty())
-    note += fmt::format("; not those of {}, which is not calibrated (assay calibrate --append --metric {})",
-                        without, without);
+    note += fmt::format(
+        "; except those of {}, which is not calibrated (run assay calibrate --append --metric {})", without,
+        without);
   return note;
 }
 
@@ -131,27 +134,29 @@ int compare_reports(const CompareOptions& options) {
 
 void add_compare(CLI::App& app, Context& context) {
   auto options = std::make_shared<CompareOptions>();
-  CLI::App* command = app.add_subcommand(
-      "compare", "Verdicts over two reports, cell by cell, and the exit code of a CI gate");
+  CLI::App* command =
+      app.add_subcommand("compare", "Compare two reports cell by cell; the exit code is for a CI gate");
   command
-      ->add_option("BASE", options->base,
-                   "The report to hold to; - is standard input; of a folder the one that is named after "
-                   "the machine of NEW (assay env --fingerprint)")
+      ->add_option(
+          "BASE", options->base,
+          "The baseline report; - is standard input; of a folder, the file named after the machine of "
+          "NEW (assay env --fingerprint)")
       ->required();
   command->add_option("NEW", options->current, "The report to judge")->required();
-  command->add_option("--filter", options->filter, "Only cells whose id holds one of these texts")
+  command->add_option("--filter", options->filter, "Only cells whose id contains one of these texts")
       ->type_name("TEXT,...");
   options->verdict.add(*command, context);
   command
-      ->add_option("--calibration", options->calibration,
-                   "What assay calibrate wrote, or none [that of the machine, where there is one]")
+      ->add_option(
+          "--calibration", options->calibration,
+          "File that assay calibrate wrote, or none [the calibration of the machine, if there is one]")
       ->type_name("FILE");
-  CLI::Option* allow =
-      command
-          ->add_option("--allow", options->allow,
-                       fmt::format("What may be overlooked: {}", list_of_words<Overlooked>()))
-          ->delimiter(',')
-          ->type_name("WHAT,...");
+  CLI::Option* allow = command
+                           ->add_option("--allow", options->allow,
+                                        fmt::format("Findings that do not fail the comparison: {}",
+                                                    list_of_words<Overlooked>()))
+                           ->delimiter(',')
+                           ->type_name("WHAT,...");
   context.choices[allow].assign(word_texts<Overlooked>.begin(), word_texts<Overlooked>.end());
   command->callback(
       [options, &context] { context.action = [options] { return compare_reports(*options); }; });

@@ -1,4 +1,4 @@
-// assay completion: the script by which a shell completes this program's command line.
+// assay completion: prints the script that completes the command line in a shell.
 #include "harness/conductor/cli/completion.hpp"
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace {
 
 int print_completion(const std::string& shell) {
   if (!contains(completion_shells(), shell))
-    throw UsageError(fmt::format("completion: there is no script for '{}'{}", shell,
+    throw UsageError(fmt::format("completion: no script for the shell '{}'{}", shell,
                                  suggestion(shell, completion_shells())));
   print(completion_script(shell));
   return fine;
@@ -28,7 +28,7 @@ int print_completion(const std::string& shell) {
 void add_completion(CLI::App& app, Context& context) {
   auto shell = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand(
-      "completion", "The script that completes this program's commands, options and values in a shell");
+      "completion", "Print the script that completes commands, options and values in a shell");
   CLI::Option* option =
       command->add_option("SHELL", *shell, "bash, zsh or fish; in bash: source <(assay completion bash)")
           ->required();

@@ -1,4 +1,4 @@
-// assay env: the machine, and what on it makes numbers unsteady.
+// assay env: the machine, and the causes of noise on it.
 #include <memory>
 #include <string>
 
@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What the machine does not tell is "unknown".
+// "unknown" if the machine does not report the value.
 std::string text(const Json& value) {
   if (value.is_null()) return "unknown";
   if (value.is_boolean()) return value == true ? "yes" : "no";
@@ -56,7 +56,7 @@ std::string clock(const Json& hertz) {
   return hertz.is_number() ? fmt::format("{:.0f} MHz", 1e-6 * hertz.get<double>()) : text(hertz);
 }
 
-// Without NVML its model and place are all that is known.
+// Without NVML only the model and the bus address are known.
 std::string gpu_text(const Json& gpu) {
   const auto at = [&](const char* field) { return gpu.value(field, Json()); };
   std::string out = fmt::format("{} at {}", text(at("model")), text(at("bus")));
@@ -69,9 +69,9 @@ std::string gpu_text(const Json& gpu) {
                    text(at("persistence")), text(at("compute_mode")));
 }
 
-Table machine(const Json& told) {
-  const Json& cpu = told["cpu"];
-  const Json& memory = told["memory"];
+Table machine(const Json& facts) {
+  const Json& cpu = facts["cpu"];
+  const Json& memory = facts["memory"];
   const BuildInfo& build = build_info();
   Table table{.title = "This machine", .columns = {{""}, {""}}, .rows = {}, .notes = {}};
   const auto add = [&](const char* what, std::string value) {
@@ -80,7 +80,7 @@ Table machine(const Json& told) {
   add("program", fmt::format("assay {} {}{}, {} {}", build.version, build.commit,
                              build.dirty ? " (changed)" : "", build.compiler, build.build_type));
   add("built with", build.flags.empty() ? "no flags" : std::string(build.flags));
-  add("host", fmt::format("{}, {}, {}", text(told["host"]), text(told["os"]), text(told["kernel"])));
+  add("host", fmt::format("{}, {}, {}", text(facts["host"]), text(facts["os"]), text(facts["kernel"])));
   add("processor", fmt::format("{} ({})", text(cpu["model"]), text(cpu["vendor"])));
   add("cores",
       fmt::format("{} of {} logical allowed; {} cores in {} sockets, {} NUMA nodes", text(cpu["allowed"]),
@@ -91,50 +91,50 @@ Table machine(const Json& told) {
                                 text(cpu["driver"]), text(cpu["boost"])));
   add("hyper-threading",
       fmt::format("{}, {} threads a core", text(cpu["smt"]), text(cpu["threads_per_core"])));
-  add("control group", limits(told["control_group"]));
-  add("address randomisation", text(told["address_randomisation"]));
+  add("control group", limits(facts["control_group"]));
+  add("address randomisation", text(facts["address_randomisation"]));
   add("memory",
       fmt::format("{}, {} free; swap {}; transparent huge pages {}", bytes(memory["total"]),
                   bytes(memory["available"]), bytes(memory["swap_total"]), text(memory["huge_pages"])));
-  add("clock", fmt::format("{} from {}, {} ns apart, {:.0f} ns a reading", text(told["clock"]["name"]),
-                           text(told["clock"]["source"]), text(told["clock"]["resolution_ns"]),
-                           told["clock"]["cost_ns"].get<double>()));
-  add("load", text(told["load_average"]));
-  const Json& nvml = told["nvml"];
+  add("clock", fmt::format("{} from {}, {} ns apart, {:.0f} ns a reading", text(facts["clock"]["name"]),
+                           text(facts["clock"]["source"]), text(facts["clock"]["resolution_ns"]),
+                           facts["clock"]["cost_ns"].get<double>()));
+  add("load", text(facts["load_average"]));
+  const Json& nvml = facts["nvml"];
   add("GPU driver", nvml.contains("reason")
                         ? text(nvml["reason"])
                         : fmt::format("{}, for CUDA up to {}", text(nvml["driver"]), text(nvml["cuda"])));
-  for (const Json& gpu : told["gpus"]) add("GPU", gpu_text(gpu));
-  if (told["gpus"].empty()) add("GPUs", "none");
+  for (const Json& gpu : facts["gpus"]) add("GPU", gpu_text(gpu));
+  if (facts["gpus"].empty()) add("GPUs", "none");
   return table;
 }
 
 int env(bool json) {
-  Json told = environment();
+  Json facts = environment();
   if (json) {
     const BuildInfo& build = build_info();
-    told["program"] = {{"version", build.version},       {"commit", build.commit},
-                       {"dirty", build.dirty},           {"compiler", build.compiler},
-                       {"build_type", build.build_type}, {"flags", build.flags}};
-    print_json(told);
+    facts["program"] = {{"version", build.version},       {"commit", build.commit},
+                        {"dirty", build.dirty},           {"compiler", build.compiler},
+                        {"build_type", build.build_type}, {"flags", build.flags}};
+    print_json(facts);
     return fine;
   }
-  Table causes{.title = "What makes numbers unsteady here",
-               .columns = {{"seen"}, {"what helps"}},
+  Table causes{.title = "Causes of noise on this machine",
+               .columns = {{"observed"}, {"remedy"}},
                .rows = {},
                .notes = {}};
-  for (const Json& cause : told["unsteady"])
+  for (const Json& cause : facts["unsteady"])
     causes.rows.push_back({{text(cause["what"]), Tone::doubtful}, {text(cause["remedy"])}});
   if (causes.rows.empty())
-    causes = {.title = "Nothing known makes numbers unsteady here.", .columns = {}, .rows = {}, .notes = {}};
-  print({machine(told), causes});
+    causes = {.title = "No known cause of noise on this machine.", .columns = {}, .rows = {}, .notes = {}};
+  print({machine(facts), causes});
   return fine;
 }
 
 int print_fingerprint() {
   const auto fingerprint = machine_fingerprint(environment());
   if (!fingerprint) {
-    warn("this machine does not say which processor it has: it has no fingerprint");
+    warn("this machine has no fingerprint: it does not report its processor");
     return own_failure;
   }
   print(*fingerprint + "\n");
@@ -146,11 +146,10 @@ int print_fingerprint() {
 void add_env(CLI::App& app, Context& context) {
   auto json = std::make_shared<bool>(false);
   auto fingerprint = std::make_shared<bool>(false);
-  CLI::App* command =
-      app.add_subcommand("env", "The machine, libraries, clocks, and what makes numbers unsteady here");
-  command->add_flag("--json", *json, "As JSON, for a program");
+  CLI::App* command = app.add_subcommand("env", "Show the machine, libraries, clocks and causes of noise");
+  command->add_flag("--json", *json, "Print JSON");
   command->add_flag("--fingerprint", *fingerprint,
-                    "Only the key of this machine, by which baselines and calibrations are named");
+                    "Print only the key of this machine, which names baselines and calibrations");
   command->callback([json, fingerprint, &context] {
     context.action = [json, fingerprint] { return *fingerprint ? print_fingerprint() : env(*json); };
   });

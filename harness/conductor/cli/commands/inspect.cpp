@@ -1,4 +1,4 @@
-// assay inspect: what a workload is, before anything runs.
+// assay inspect: describes a workload without running it.
 #include <memory>
 #include <string>
 #include <vector>
@@ -93,7 +93,7 @@ Table memory_table(const ProgramSummary& summary) {
                           {"arena, naive", Align::right},
                           {"in place", Align::right},
                           {"in place + co-share", Align::right},
-                          {"no plan is below", Align::right}},
+                          {"lower bound", Align::right}},
               .rows = {},
               .notes = {}};
   const auto add = [&](const char* task, const StepSummary& step) {
@@ -110,30 +110,31 @@ Table memory_table(const ProgramSummary& summary) {
   add("train", summary.training);
   add("infer", summary.inference);
   table.notes.push_back(
-      "Of the unfused graph with plain layouts; a backend's own formats and scratch come on top.");
+      "For the unfused graph with plain layouts; the formats and scratch of a backend need more.");
   return table;
 }
 
-// What is inspected.
+// The workload or op to inspect.
 struct Subject {
   std::string title;
   std::vector<std::string> notes;
   Program program;
 };
 
-// The value of an option that takes one here; empty where it was not given.
+// The value of an option that takes one value; empty if it was not given.
 std::string one(const OptionValues& given, const char* name) {
   const auto values = list_of(given, name);
-  if (values.size() > 1) throw UsageError(fmt::format("inspect: --{} takes one value here", name));
+  if (values.size() > 1) throw UsageError(fmt::format("inspect: --{} takes one value, not a list", name));
   return values.empty() ? std::string() : values.front();
 }
 
-void refuse(const OptionValues& given, const char* name, const std::string& workload) {
-  if (given.contains(name)) throw UsageError(fmt::format("inspect: {} has no --{}", workload, name));
+void reject(const OptionValues& given, const char* name, const std::string& workload) {
+  if (given.contains(name))
+    throw UsageError(fmt::format("inspect: {} does not support --{}", workload, name));
 }
 
 Subject network(const InspectOptions& options, const OptionValues& given) {
-  refuse(given, "size", options.workload);
+  reject(given, "size", options.workload);
   const Workload& workload = find_workload(options.workload);
   Program program = workload.build(one(given, "batch").empty() ? workload.batch : integer_of(given, "batch"));
   const std::string optimizer = one(given, "optimizer");
@@ -143,7 +144,7 @@ Subject network(const InspectOptions& options, const OptionValues& given) {
 }
 
 Subject single_op(const InspectOptions& options, const OptionValues& given) {
-  for (const char* name : {"batch", "optimizer"}) refuse(given, name, options.workload);
+  for (const char* name : {"batch", "optimizer"}) reject(given, name, options.workload);
   const OpWorkload& op = find_op_workload(options.workload);
   const std::string size = one(given, "size").empty() ? op.default_size : op.canonical(one(given, "size"));
   return {fmt::format("{}: {}", op.name, op.description), {fmt::format("size {}", size)}, op.program(size)};
@@ -188,12 +189,12 @@ int inspect(const InspectOptions& options) {
 
 void add_inspect(CLI::App& app, Context& context) {
   auto options = std::make_shared<InspectOptions>();
-  CLI::App* command =
-      app.add_subcommand("inspect", "A workload's graph, shapes, parameters, FLOPs, memory under each plan");
-  command->add_option("WORKLOAD", options->workload, "assay list workloads")->required();
-  command->add_flag("--json", options->json, "As JSON, for a program");
-  command->add_flag("--nodes", options->nodes, "Every node of the training step, too");
-  command->add_flag("--graph", options->graph, "The program itself, as a worker gets it (graph.json)");
+  CLI::App* command = app.add_subcommand(
+      "inspect", "Show the graph, shapes, parameters, FLOPs and memory of a workload under each plan");
+  command->add_option("WORKLOAD", options->workload, "Its name (assay list workloads)")->required();
+  command->add_flag("--json", options->json, "Print JSON");
+  command->add_flag("--nodes", options->nodes, "Also list every node of the training step");
+  command->add_flag("--graph", options->graph, "Print the program as a worker gets it (graph.json)");
   for (const char* name : {"batch", "size", "precision", "optimizer"}) options->table.add(*command, name);
   command->callback([options, &context] { context.action = [options] { return inspect(*options); }; });
 }

@@ -1,4 +1,4 @@
-// assay list: what there is, and why what is not available is not.
+// assay list: workloads, ops, backends, configs and data sets, and why a backend is unavailable.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -33,7 +33,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A kind of thing, as data and as a table of it.
+// One kind of thing, as JSON and as a table.
 struct Listing {
   Json items = Json::array();
   Table table;
@@ -42,7 +42,7 @@ struct Listing {
 Listing list_workloads(const OptionValues&, bool) {
   Listing out;
   out.table = {.title = "Workloads",
-               .columns = {{"name"}, {"batch", Align::right}, {"data set"}, {"optimizer"}, {"what"}},
+               .columns = {{"name"}, {"batch", Align::right}, {"data set"}, {"optimizer"}, {"description"}},
                .rows = {},
                .notes = {}};
   for (const Workload& workload : all_workloads()) {
@@ -71,7 +71,7 @@ Listing list_workloads(const OptionValues&, bool) {
         {{op.name}, {}, {}, {}, {fmt::format("{}; sizes {}", op.description, fmt::join(op.sizes, " "))}});
   }
   out.table.notes.push_back(
-      "op/* are all single ops: --size and --cache instead of a batch and a data set; task train is forward "
+      "op/* are single ops: they have --size and --cache, not a batch and a data set; task train is forward "
       "and backward.");
   return out;
 }
@@ -104,7 +104,7 @@ Listing list_ops(const OptionValues& given, bool) {
     out.table.rows.push_back(std::move(row));
   }
   out.table.notes.push_back(
-      "? optional, * kept for the gradient alone, own: a framework's own gradient or optimizer. "
+      "? optional, * kept only for the gradient, own: a framework's own gradient or optimizer. "
       "docs/reference/operators.md has each op's contract.");
   return out;
 }
@@ -152,7 +152,8 @@ Listing list_backends(const OptionValues& given, bool) {
 
 Listing list_configs(const OptionValues&, bool) {
   Listing out;
-  out.table = {.title = "Configs", .columns = {{"name"}, {"what"}, {"source"}}, .rows = {}, .notes = {}};
+  out.table = {
+      .title = "Configs", .columns = {{"name"}, {"description"}, {"source"}}, .rows = {}, .notes = {}};
   for (const auto& file : all_configs()) {
     try {
       const RunConfig config = read_config(file);
@@ -177,9 +178,9 @@ std::string size_text(std::int64_t bytes) {
 
 std::string count_text(std::int64_t count) { return count > 0 ? std::to_string(count) : "?"; }
 
-// `alone`: of what is here the files are looked at and, where they are new, read for their checksum, which
-// takes its time; otherwise a listing of everything stays quick.
-Listing list_datasets(const OptionValues& given, bool alone) {
+// With `checksums`, reads new files of the present data sets for their checksums, which is slow; the listing
+// of everything skips it to stay quick.
+Listing list_datasets(const OptionValues& given, bool checksums) {
   Listing out;
   out.table = {.title = "Data sets",
                .columns = {{"name"},
@@ -208,7 +209,7 @@ Listing list_datasets(const OptionValues& given, bool alone) {
                  {"folder", place.folder},
                  {"remedy", place.here ? "" : place.remedy}};
     std::string size, checksum;
-    if (alone && place.here && !dataset.made_here()) {
+    if (checksums && place.here && !dataset.made_here()) {
       try {
         if (const auto files = find_dataset_files(dataset, folders)) {
           dataset.format->check_sizes(dataset, files->files);
@@ -235,13 +236,13 @@ Listing list_datasets(const OptionValues& given, bool alone) {
     if (place.here && !place.folder.empty())
       out.table.notes.push_back(fmt::format("{}: in {}", dataset.name, place.folder));
   }
-  if (!alone) out.table.notes.push_back("assay list datasets adds sizes and checksums.");
+  if (!checksums) out.table.notes.push_back("assay list datasets adds sizes and checksums.");
   return out;
 }
 
 struct Kind {
   const char* name;
-  Listing (*list)(const OptionValues&, bool alone);  // alone: nothing else is listed
+  Listing (*list)(const OptionValues&, bool only);  // only: no other kind is listed
 };
 constexpr Kind kinds[] = {{"workloads", list_workloads},
                           {"ops", list_ops},
@@ -265,8 +266,8 @@ int list(const ListOptions& options) {
   const OptionValues given = options.table.values();
   const std::vector<std::string> known = kind_names();
   if (!options.kind.empty() && !contains(known, options.kind))
-    throw UsageError(
-        fmt::format("list: '{}' is not a kind of thing{}", options.kind, suggestion(options.kind, known)));
+    throw UsageError(fmt::format("list: '{}' is not workloads, ops, backends, configs or datasets{}",
+                                 options.kind, suggestion(options.kind, known)));
 
   Json json = Json::object();
   std::vector<Table> tables;
@@ -288,9 +289,9 @@ int list(const ListOptions& options) {
 void add_list(CLI::App& app, Context& context) {
   auto options = std::make_shared<ListOptions>();
   CLI::App* command =
-      app.add_subcommand("list", "What there is; why a backend is unavailable and how to get it");
+      app.add_subcommand("list", "List what is available; why a backend is unavailable and how to get it");
   CLI::Option* kind = command->add_option("KIND", options->kind,
-                                          "workloads, ops, backends, configs or datasets; without it all");
+                                          "workloads, ops, backends, configs or datasets (default: all)");
   context.choices[kind] = kind_names();
   command->add_flag("--json", options->json, "As JSON, for a program");
   options->table.add(*command, "interpreter");

@@ -51,7 +51,7 @@ void write_pages(const CLI::App& app, const std::filesystem::path& folder) {
 
 int print_manual(const CLI::App& app, const ManOptions& options) {
   if (!options.folder.empty() && !options.command.empty())
-    throw UsageError("man: --folder writes every page: name no COMMAND with it");
+    throw UsageError("man: --folder writes every page and does not take a COMMAND");
   if (options.folder.empty())
     print(page_of(app, options.command));
   else
@@ -63,10 +63,10 @@ int print_manual(const CLI::App& app, const ManOptions& options) {
 
 void add_man(CLI::App& app, Context& context) {
   auto options = std::make_shared<ManOptions>();
-  CLI::App* command = app.add_subcommand("man", "The manual page of the program or of a command, in roff");
-  CLI::Option* name =
-      command->add_option("COMMAND", options->command,
-                          "Of which command, read with: assay man run | man -l -; without it assay(1)");
+  CLI::App* command =
+      app.add_subcommand("man", "Print the manual page of the program or of a command, in roff");
+  CLI::Option* name = command->add_option(
+      "COMMAND", options->command, "The command (default: assay(1)); to read it: assay man run | man -l -");
   command
       ->add_option("--folder", options->folder,
                    "Write every page to this folder: assay.1, assay-run.1 and so on")

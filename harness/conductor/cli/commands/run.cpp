@@ -1,4 +1,4 @@
-// assay run: measure, write the report, show the table.
+// assay run: measures, writes the report and shows the table.
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct RunCommandOptions {
   bool dry_run = false;
 };
 
-// reports/<name>-<time>.json, below the working directory.
+// reports/<name>-<time>.json, in the working directory.
 fs::path default_report(const RunConfig& config) {
   std::string name = config.name;
   if (name.empty()) {
@@ -49,8 +49,8 @@ fs::path default_report(const RunConfig& config) {
   return fs::path("reports") / fmt::format("{}-{}.json", name, utc_now_for_file());
 }
 
-// A device takes a report only at the end, when it is too late to hear that it is full. A line feed before
-// the JSON does no harm to those who read it.
+// A device (such as /dev/full) gets the report only at the end, too late to find out that it is full, so
+// write a line feed now. Readers of JSON ignore it.
 void require_room(const fs::path& out) {
   std::error_code error;
   if (!fs::exists(out, error) || !fs::is_character_file(out, error)) return;
@@ -58,30 +58,30 @@ void require_room(const fs::path& out) {
   const bool taken = file && std::fputc('\n', file) != EOF && std::fflush(file) == 0;
   const int reason = errno;
   if (file) std::fclose(file);
-  if (!taken) throw IoError("run", out, "cannot take the report", reason);
+  if (!taken) throw IoError("run", out, "cannot be written", reason);
 }
 
-// What a gate would say of the report, while there is time to measure more.
+// Warns before the run if the report would have too few forks for a verdict.
 std::string too_few_forks(const Expansion& expansion, const RunSettings& settings) {
   const auto cells = std::count_if(expansion.cells.begin(), expansion.cells.end(),
                                    [](const Cell& cell) { return cell.runnable(); });
   if (settings.quick || settings.until == Until::clear || settings.forks == 0 || cells == 0) return {};
-  const int needed = least_forks(1 - (1 - usual_confidence) / static_cast<double>(cells));
+  const int needed = min_forks_for(1 - (1 - usual_confidence) / static_cast<double>(cells));
   if (settings.forks >= needed) return {};
   return fmt::format(
-      "note: with {} forks no `assay compare` of these {} cells will decide anything: at {} together it takes {} "
-      "(--forks {})",
+      "note: {} forks are too few for a verdict of `assay compare` on these {} cells: {} confidence needs at least "
+      "{} (--forks {})",
       settings.forks, cells, as_percent(usual_confidence), needed, needed);
 }
 
-// What cannot be printed is kept, as a report that cannot be written is.
+// If the report cannot be printed, keeps it in a file, as for a report that cannot be written.
 void print_report(const std::string& text) {
   try {
     print(text);
   } catch (const std::runtime_error&) {
     const fs::path copy = ReportCopy().keep(text);
     if (!copy.empty())
-      warn("standard output does not take the report; it is in " + copy.string() + " instead");
+      warn("standard output cannot be written; the report is in " + copy.string() + " instead");
     throw;
   }
 }
@@ -89,7 +89,7 @@ void print_report(const std::string& text) {
 int run_cells(const RunCommandOptions& options, const Context& context) {
   RunRequest request = options.run.request(context.command_line);
   const BackendRegistry registry = options.run.registry(request.config);
-  const Expansion expansion = cells_of(request, registry);  // bad input is refused before a folder is made
+  const Expansion expansion = cells_of(request, registry);  // rejects bad input before a folder is made
   const bool to_stdout = options.run.out == "-";
   if (options.dry_run) {
     if (!to_stdout && !options.run.out.empty()) require_writable(options.run.out);
@@ -106,7 +106,7 @@ int run_cells(const RunCommandOptions& options, const Context& context) {
   Progress progress = Progress::on_stderr();
   const RunOutcome outcome = run(request, registry, progress);
 
-  // Human text gives way where the report takes stdout.
+  // If the report goes to stdout, human text goes to stderr.
   if (to_stdout) {
     print_report(report_text(outcome.report));
     const std::string text = console(summary(outcome.report), console_style(STDERR_FILENO));
@@ -116,7 +116,7 @@ int run_cells(const RunCommandOptions& options, const Context& context) {
       print(summary(outcome.report));
       print(fmt::format("\nReport: {}\n", request.out.string()));
     } catch (const std::runtime_error& error) {
-      warn(fmt::format("{}; the report is written: {}", error.what(), request.out.string()));
+      warn(fmt::format("{}; the report itself was written: {}", error.what(), request.out.string()));
     }
   }
   return outcome.signal == 0 && outcome.complete() ? fine : incomplete;
@@ -127,15 +127,13 @@ int run_cells(const RunCommandOptions& options, const Context& context) {
 void add_run(CLI::App& app, Context& context) {
   auto options = std::make_shared<RunCommandOptions>();
   CLI::App* command =
-      app.add_subcommand("run", "Measure cells, each checked against the oracle, and write a report");
+      app.add_subcommand("run", "Measure cells, check each against the oracle, and write a report");
   command
-      ->add_option("--out", options->run.out,
-                   "Where the report goes; - is stdout [reports/<name>-<time>.json]")
+      ->add_option("--out", options->run.out, "File for the report; - is stdout [reports/<name>-<time>.json]")
       ->type_name("REPORT");
   command->get_option("--out")->check(
-      [](const std::string& path) { return path.empty() ? "the name of the report is empty" : ""; });
-  command->add_flag("--dry-run", options->dry_run,
-                    "List the cells, and what would be started, and run nothing");
+      [](const std::string& path) { return path.empty() ? "the file name of the report is empty" : ""; });
+  command->add_flag("--dry-run", options->dry_run, "List the cells and the programs to start; run nothing");
   options->run.add(*command);
   command->callback(
       [options, &context] { context.action = [options, &context] { return run_cells(*options, context); }; });

@@ -28,7 +28,7 @@ struct ShowOptions {
   std::string filter;
 };
 
-// Cells of several reports were not run in the same rounds: each report keeps its own tables.
+// Each report keeps its own tables, because cells of different reports did not run in the same rounds.
 std::vector<Table> tables_of(const std::vector<Report>& reports, const std::vector<std::string>& files) {
   std::vector<Table> tables;
   for (std::size_t i = 0; i < reports.size(); ++i)
@@ -39,7 +39,7 @@ std::vector<Table> tables_of(const std::vector<Report>& reports, const std::vect
   return tables;
 }
 
-// Each report by its file; where two are alike, by as many folders as tell them apart.
+// The file name of each report, with as many parent folders as needed to make the names differ.
 std::vector<std::string> labels(const std::vector<std::string>& files) {
   constexpr int max_folders = 20;
   std::vector<std::string> found;
@@ -56,7 +56,7 @@ std::vector<std::string> labels(const std::vector<std::string>& files) {
     }
     if (std::set<std::string>(found.begin(), found.end()).size() == found.size()) return found;
   }
-  // The same file twice.
+  // The same file is given twice.
   for (std::size_t i = 0; i < found.size(); ++i) found[i] += fmt::format(" ({})", i + 1);
   return found;
 }
@@ -68,10 +68,10 @@ const std::vector<std::string>& show_formats() {
 
 int show(const ShowOptions& options) {
   if (!contains(show_formats(), options.format))
-    throw UsageError(
-        fmt::format("show: '{}' is no format{}", options.format, suggestion(options.format, show_formats())));
+    throw UsageError(fmt::format("show: unknown format '{}'{}", options.format,
+                                 suggestion(options.format, show_formats())));
   if (options.format == "gbench" && options.files.size() > 1)
-    throw UsageError("show: --format gbench takes one report: that format has one context");
+    throw UsageError("show: --format gbench takes only one report, because the format has one context");
   std::vector<Report> reports;
   for (const std::string& file : options.files) {
     reports.push_back(load_report(file, Contradictions::shown));
@@ -97,16 +97,16 @@ int show(const ShowOptions& options) {
 void add_show(CLI::App& app, Context& context) {
   auto options = std::make_shared<ShowOptions>();
   CLI::App* command =
-      app.add_subcommand("show", "Tables: measured beside published, paired ratios, tax, memory");
+      app.add_subcommand("show", "Show tables: measured next to published, paired ratios, tax, memory");
   command->add_option("REPORT", options->files, "Reports; - is standard input")->required();
   CLI::Option* format =
       command
           ->add_option("--format", options->format,
-                       "console, markdown, csv (one row per cell and metric), json (all that is derived) or "
+                       "console, markdown, csv (one row per cell and metric), json (all derived numbers) or "
                        "gbench [console]")
           ->type_name("FORMAT");
   context.choices[format] = show_formats();
-  command->add_option("--filter", options->filter, "Only cells whose id holds one of these texts")
+  command->add_option("--filter", options->filter, "Only cells whose id contains one of these texts")
       ->type_name("TEXT,...");
   command->callback([options, &context] { context.action = [options] { return show(*options); }; });
 }

@@ -1,4 +1,4 @@
-// assay validate: the fields of a report, and the invariants that its fields' types cannot say.
+// assay validate: checks the fields of a report and the invariants that a schema cannot express.
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,7 +48,7 @@ int validate(const ValidateOptions& options) {
     return fine;
   }
   if (!options.upgrade.empty() && options.files.size() != 1)
-    throw UsageError("validate: --upgrade takes one REPORT");
+    throw UsageError("validate: --upgrade takes only one REPORT");
   int code = fine;
   for (const std::string& file : options.files) {
     const Judged judged = judge(file, options.strict);
@@ -68,14 +68,13 @@ int validate(const ValidateOptions& options) {
 
 void add_validate(CLI::App& app, Context& context) {
   auto options = std::make_shared<ValidateOptions>();
-  CLI::App* command =
-      app.add_subcommand("validate", "Check reports against the schema and the invariants it cannot say");
+  CLI::App* command = app.add_subcommand(
+      "validate", "Check reports against the schema and the invariants that it cannot express");
   CLI::Option* files = command->add_option("REPORT", options->files, "Reports; - is standard input");
   command->add_flag("--schema", options->schema, "Print the JSON Schema instead")->excludes(files);
-  command->add_flag("--strict", options->strict,
-                    "Refuse fields that the schema does not have (except x_...)");
+  command->add_flag("--strict", options->strict, "Reject fields that are not in the schema (except x_...)");
   command->add_option("--upgrade", options->upgrade,
-                      "Write the report to this file in today's version, if valid");
+                      "If the report is valid, write it to this file in the current version");
   command->callback([options, files, &context] {
     if (!options->schema && files->empty()) throw CLI::RequiredError("REPORT");
     context.action = [options] { return validate(*options); };

@@ -50,7 +50,7 @@ class BackendsTest : public ::testing::Test {
   fs::path root_;
 };
 
-TEST_F(BackendsTest, a_missing_requirement_makes_it_unavailable_with_reason_and_remedy) {
+TEST_F(BackendsTest, is_unavailable_with_reason_and_remedy_if_something_is_missing) {
   const BackendDescription backend = read();
   EXPECT_FALSE(backend.available());
   EXPECT_THAT(backend.unavailable, HasSubstr("Fake is not set up"));
@@ -71,7 +71,7 @@ TEST_F(BackendsTest, AFileThatADeviceNeedsLeavesTheOthersAvailable) {
   EXPECT_TRUE(without.available()) << without.unavailable;
   ASSERT_TRUE(without.unavailable_on.contains(DeviceKind::cuda));
   EXPECT_EQ(without.unavailable_on.at(DeviceKind::cuda),
-            "no driver: " + (root_ / "driver").string() + " is not there; load one");
+            "no driver: " + (root_ / "driver").string() + " does not exist; load one");
   EXPECT_FALSE(without.unavailable_on.contains(DeviceKind::cpu));
   write(root_ / "another", "");
   EXPECT_TRUE(read_again().unavailable_on.empty());
@@ -112,7 +112,7 @@ TEST_F(BackendsTest, placeholders_become_paths) {
   EXPECT_EQ(backend.command.at(1), (root_ / "fake/worker.py").string());
 }
 
-TEST_F(BackendsTest, an_interpreter_by_option_or_environment_stands_for_the_environment) {
+TEST_F(BackendsTest, a_named_interpreter_replaces_the_environment) {
   EXPECT_TRUE(read({{"fake", "/bin/sh"}}).available());
   EXPECT_EQ(read({{"fake", "/bin/sh"}}).command.at(0), "/bin/sh");
   ::setenv("ASSAY_PYTHON_FAKE", "/bin/cat", 1);
@@ -120,7 +120,7 @@ TEST_F(BackendsTest, an_interpreter_by_option_or_environment_stands_for_the_envi
   ::unsetenv("ASSAY_PYTHON_FAKE");
 }
 
-TEST_F(BackendsTest, without_a_home_no_interpreter_is_taken_from_a_place_that_all_may_write) {
+TEST_F(BackendsTest, uses_no_shared_interpreter_without_a_home) {
   const auto taken = [](const char* name) {
     const auto value = environment_variable(name);
     ::unsetenv(name);
@@ -132,7 +132,7 @@ TEST_F(BackendsTest, without_a_home_no_interpreter_is_taken_from_a_place_that_al
   const BackendDescription backend = read();
   for (int i = 0; i < 3; ++i)
     if (before[i]) ::setenv(names[i], before[i]->c_str(), 1);
-  EXPECT_THAT(backend.unavailable, HasSubstr("nobody says where environments are"));
+  EXPECT_THAT(backend.unavailable, HasSubstr("the folder of the environments is unknown"));
   EXPECT_THAT(backend.remedy, HasSubstr("ASSAY_ENVIRONMENTS"));
   EXPECT_TRUE(backend.command.at(0).empty());
 }
@@ -178,7 +178,7 @@ TEST_F(BackendsTest, NamesTheKnownWordsWhenADescriptionHasAnotherOne) {
   }
 }
 
-TEST_F(BackendsTest, the_first_of_a_name_wins_and_says_so) {
+TEST_F(BackendsTest, the_first_of_a_name_wins_with_a_warning) {
   auto one = description(), two = description();
   one["description"] = "first";
   two["description"] = "second";
@@ -188,17 +188,17 @@ TEST_F(BackendsTest, the_first_of_a_name_wins_and_says_so) {
   ASSERT_EQ(registry.backends.size(), 1U);
   EXPECT_EQ(registry.backends[0].description, "first");
   ASSERT_EQ(registry.faults.size(), 1U);
-  EXPECT_THAT(registry.faults[0], AllOf(HasSubstr("one/fake stands in for"), HasSubstr("two/fake")));
+  EXPECT_THAT(registry.faults[0], AllOf(HasSubstr("one/fake"), HasSubstr("two/fake")));
 }
 
-TEST_F(BackendsTest, a_folder_that_is_named_twice_is_no_second_backend) {
+TEST_F(BackendsTest, a_folder_named_twice_is_one_backend) {
   write(root_ / "one/fake/backend.json", description().dump());
   const BackendRegistry registry = find_backends_in({root_ / "one", root_ / "one/fake", root_ / "one/"}, {});
   EXPECT_EQ(registry.backends.size(), 1U);
   EXPECT_TRUE(registry.faults.empty()) << registry.faults[0];
 }
 
-TEST_F(BackendsTest, an_added_backend_becomes_no_oracle_beside_the_one_that_is_there) {
+TEST_F(BackendsTest, an_added_backend_does_not_replace_the_oracle) {
   auto built = description(), added = description();
   for (auto* one : {&built, &added}) {
     (*one)["oracle"] = true;
@@ -213,10 +213,10 @@ TEST_F(BackendsTest, an_added_backend_becomes_no_oracle_beside_the_one_that_is_t
   ASSERT_EQ(registry.backends.size(), 2U);
   EXPECT_EQ(registry.oracle()->name, "reference");
   ASSERT_EQ(registry.faults.size(), 1U);
-  EXPECT_THAT(registry.faults[0], AllOf(HasSubstr("another"), HasSubstr("not asked")));
+  EXPECT_THAT(registry.faults[0], AllOf(HasSubstr("another"), HasSubstr("not used as the oracle")));
 }
 
-TEST_F(BackendsTest, says_which_field_of_the_description_is_wrong) {
+TEST_F(BackendsTest, names_the_wrong_field_of_the_description) {
   const auto with = [](const nlohmann::json& patch) -> std::string {
     auto changed = description();
     changed.merge_patch(patch);
@@ -229,8 +229,8 @@ TEST_F(BackendsTest, says_which_field_of_the_description_is_wrong) {
   };
   EXPECT_EQ(with({{"memory_limits", {"cpu"}}}), "read");
   EXPECT_EQ(with({{"precision", {"fp32"}}}),
-            "x/backend.json/precision: this field is not known; did you mean 'precisions'?");
-  EXPECT_EQ(with({{"x_notes", 1}}), "x/backend.json/x_notes: this field is not known");
+            "x/backend.json/precision: unknown field; did you mean 'precisions'?");
+  EXPECT_EQ(with({{"x_notes", 1}}), "x/backend.json/x_notes: unknown field");
   EXPECT_EQ(with({{"kind", nullptr}}), "x/backend.json: the field \"kind\" is missing");
   EXPECT_EQ(with({{"modes", nlohmann::json::array()}}), "x/backend.json/modes: is empty");
   EXPECT_EQ(with({{"ops", {"relu", 3}}}), "x/backend.json/ops/1: should be text, is number");

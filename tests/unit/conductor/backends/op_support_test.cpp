@@ -20,7 +20,7 @@ std::string text_of(const fs::path& file) {
   return text.str();
 }
 
-TEST(OpSupport, the_page_shows_what_each_backend_json_says) {
+TEST(OpSupport, the_page_agrees_with_each_backend_json) {
   const fs::path source = ASSAY_SOURCE_DIR;
   const BackendRegistry registry = find_backends_in({source / "backends"}, {});
   ASSERT_FALSE(registry.backends.empty());
@@ -40,11 +40,11 @@ TEST(OpSupport, the_page_shows_what_each_backend_json_says) {
     page.replace(at, last - at, wanted);
     std::ofstream(file) << page;
   } else {
-    EXPECT_EQ(page.substr(at, last - at), wanted) << "write it anew with ASSAY_WRITE_DOCS=1";
+    EXPECT_EQ(page.substr(at, last - at), wanted) << "write it again with ASSAY_WRITE_DOCS=1";
   }
 }
 
-TEST(OpSupport, a_framework_has_gradients_of_its_own_and_a_silent_backend_is_a_question) {
+TEST(OpSupport, a_framework_has_its_own_gradients) {
   BackendDescription backend;
   backend.kind = BackendKind::framework;
   EXPECT_EQ(support(backend, find_op("relu")), "?");
@@ -57,7 +57,7 @@ TEST(OpSupport, a_framework_has_gradients_of_its_own_and_a_silent_backend_is_a_q
   EXPECT_EQ(support(backend, find_op("relu_gradient")), "no");
 }
 
-TEST(OpSupport, optimizers_casts_and_gradients_stand_in_no_network) {
+TEST(OpSupport, no_network_has_optimizers_casts_or_gradients) {
   for (const char* op : {"concat", "matmul", "softmax", "convolution"})
     EXPECT_TRUE(in_networks(find_op(op))) << op;
   for (const char* op :

@@ -68,7 +68,7 @@ class AnsweredExam {
   }
   // The oracle's.
   HostTensor& oracle(const std::string& name) { return *std::ranges::find(oracle_, name, &HostTensor::name); }
-  // What the oracle's perturbed runs saw, largest and L2.
+  // The errors of the oracle's perturbed runs, largest and L2.
   void bound(const std::string& name, double seen) {
     std::ranges::fill(oracle("bound/" + name).as<double>(), seen);
   }

@@ -14,7 +14,10 @@
 namespace assay {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 // `count` blocks of 10 steps that take 0.1 s each; the loss at the end of block i is i.
 std::vector<Block> blocks_of(int count) {
@@ -28,32 +31,43 @@ std::vector<Block> blocks_of(int count) {
 TEST(ReplayedBlocks, are_three_that_end_within_a_second) {
   std::set<std::int64_t> chosen;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const std::vector<ToldLoss> told = choose_replayed(blocks_of(40), seed);
-    ASSERT_EQ(told.size(), 3u);
-    for (std::size_t i = 0; i < told.size(); ++i) {
+    const std::vector<ReportedLoss> reported = choose_replayed(blocks_of(40), false, seed);
+    ASSERT_EQ(reported.size(), 3u);
+    for (std::size_t i = 0; i < reported.size(); ++i) {
       if (i > 0) {
-        EXPECT_LT(told[i - 1].steps, told[i].steps);
+        EXPECT_LT(reported[i - 1].steps, reported[i].steps);
       }
-      EXPECT_EQ(told[i].loss, static_cast<double>(told[i].steps) / 10 - 1);
-      chosen.insert(told[i].steps);
+      EXPECT_EQ(reported[i].loss, static_cast<double>(reported[i].steps) / 10 - 1);
+      chosen.insert(reported[i].steps);
     }
   }
   EXPECT_THAT(chosen, ElementsAre(10, 20, 30, 40, 50, 60, 70, 80, 90, 100));
 }
 
-TEST(ReplayedBlocks, are_none_where_the_first_one_takes_longer) {
+TEST(ReplayedBlocks, are_empty_if_the_first_block_takes_longer) {
   std::vector<Block> blocks = blocks_of(2);
   blocks[0].end_ns = blocks[0].begin_ns + 1'100'000'000;
-  EXPECT_TRUE(choose_replayed(blocks, 1).empty());
-  EXPECT_TRUE(choose_replayed({}, 1).empty());
+  EXPECT_TRUE(choose_replayed(blocks, false, 1).empty());
+  EXPECT_TRUE(choose_replayed({}, false, 1).empty());
 }
 
 TEST(ReplayedBlocks, have_a_loss_and_more_than_a_step) {
   std::vector<Block> blocks = blocks_of(2);
   blocks[0].steps = 1;
-  EXPECT_EQ(choose_replayed(blocks, 1).size(), 1u);
+  EXPECT_EQ(choose_replayed(blocks, false, 1).size(), 1u);
   blocks[1].loss.reset();
-  EXPECT_TRUE(choose_replayed(blocks, 1).empty());
+  EXPECT_TRUE(choose_replayed(blocks, false, 1).empty());
+}
+
+TEST(ReplayedBlocks, are_of_one_later_fork_in_three_of_a_resident_worker) {
+  int replayed = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const std::vector<ReportedLoss> reported = choose_replayed(blocks_of(40), true, seed);
+    EXPECT_THAT(reported, AnyOf(IsEmpty(), SizeIs(3)));
+    if (!reported.empty()) ++replayed;
+  }
+  EXPECT_GT(replayed, 75);
+  EXPECT_LT(replayed, 125);
 }
 
 TEST(ReplayedBlocks, EndBeforeTheStepsCannotBeCounted) {
@@ -67,12 +81,12 @@ TEST(ReplayedBlocks, EndBeforeTheStepsCannotBeCounted) {
 
 TEST(ReplayedBlocks, are_written_after_the_first_step) {
   TemporaryFolder folder;
-  write_audit(folder.path(), {.told = {{20, 1.5}, {40, 1.25}}});
+  write_audit(folder.path(), {.reported = {{20, 1.5}, {40, 1.25}}});
   EXPECT_THAT(read_exam_replay(folder.path() / "replay.json").steps, ElementsAre(1, 20, 40));
 }
 
 // Told is a loss after 50 steps; the first step had 2.
-TensorVerdict verdict_on(double told, float once, float again, std::int64_t count = 2,
+TensorVerdict verdict_on(double reported, float once, float again, std::int64_t count = 2,
                          PrecisionKind precision = PrecisionKind::fp32) {
   TemporaryFolder folder;
   HostTensor losses = HostTensor::zeros("replay/losses", {DType::f32, {2, count}});
@@ -80,18 +94,18 @@ TensorVerdict verdict_on(double told, float once, float again, std::int64_t coun
   std::ranges::copy(std::span(values).first(losses.as<float>().size()), losses.as<float>().begin());
   write_safetensors(folder.path() / "verify.safetensors", std::vector{losses});
   const auto verdicts = judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
-                                    {.told = {{50, told}}}, precision_of(precision));
+                                    {.reported = {{50, reported}}}, precision_of(precision));
   EXPECT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts.front().name, "replay/50");
   return verdicts.front();
 }
 
-TEST(ReplayJudge, passes_what_is_told_again) {
+TEST(ReplayJudge, passes_equal_losses) {
   EXPECT_EQ(verdict_on(1.5, 1.5f, 1.5f).ratio, 0);
   EXPECT_LT(verdict_on(1.501, 1.5f, 1.5f).ratio, 0.2);
 }
 
-TEST(ReplayJudge, finds_a_loss_that_is_not_that_of_the_steps) {
+TEST(ReplayJudge, finds_a_loss_of_other_steps) {
   EXPECT_GT(verdict_on(1.52, 1.5f, 1.5f).ratio, 1.5);
   EXPECT_LT(verdict_on(1.52, 1.5f, 1.5f, 2, PrecisionKind::bf16).ratio, 1);
 }
@@ -105,7 +119,7 @@ TEST(ReplayJudge, FindsLossesThatNobodyHas) {
   std::ranges::fill(losses.as<float>(), -1e30f);
   write_safetensors(folder.path() / "verify.safetensors", std::vector{losses});
   const auto verdicts = judge_audit(TensorFile::read(folder.path() / "verify.safetensors"),
-                                    {.told = {{50, 1.5}}}, precision_of(PrecisionKind::fp32));
+                                    {.reported = {{50, 1.5}}}, precision_of(PrecisionKind::fp32));
   EXPECT_EQ(verdicts.front().ratio, beyond_measure);
 }
 
@@ -127,7 +141,7 @@ double ratio_of_loader(const std::vector<float>& losses) {
   return verdicts.front().ratio;
 }
 
-TEST(LoaderJudge, passes_means_within_what_batches_vary) {
+TEST(LoaderJudge, passes_means_within_the_variation_of_batches) {
   EXPECT_LT(ratio_of_loader({0.5f, 0.6f, 0.4f, 0.55f, 0.45f, 0.6f}), 1);
 }
 

@@ -43,14 +43,14 @@ TEST(Equivalence, fails_a_run_that_comes_elsewhere_when_it_is_not_waited_for) {
     if (missing)
       exam.lose(name);
     else
-      exam.worker(name).as<float>()[1] = 0.01f;  // a tenth of what the steps moved
+      exam.worker(name).as<float>()[1] = 0.01f;  // a tenth of the movement in the steps
     const Equivalence result = exam.judged();
     EXPECT_FALSE(result.passed);
     EXPECT_THAT(result.reason, HasSubstr(name));
   }
 }
 
-TEST(Equivalence, lets_a_continued_run_drift_by_less_than_a_hundredth_of_what_it_moved) {
+TEST(Equivalence, lets_a_continued_run_drift_by_a_hundredth) {
   AnsweredExam exam;
   exam.worker("continuation/fc1.weight").as<float>()[1] = 0.0005f;
   EXPECT_TRUE(exam.judged().passed);
@@ -116,7 +116,7 @@ TEST(Equivalence, fails_a_number_that_is_not_finite) {
 TEST(Equivalence, fails_another_shape_or_type) {
   AnsweredExam exam;
   exam.worker("first/parameter/fc1.weight").type.shape = {8, 3};
-  EXPECT_THAT(exam.judged().reason, HasSubstr("f32 (8, 3) where f32 (3, 8) is asked"));
+  EXPECT_THAT(exam.judged().reason, HasSubstr("f32 (8, 3), but must be f32 (3, 8)"));
 
   AnsweredExam other;
   HostTensor& loss = other.worker("first/loss");
@@ -130,7 +130,7 @@ TEST(Equivalence, accepts_a_scalar_of_one_dimension) {
   EXPECT_TRUE(exam.judged().passed);
 }
 
-TEST(Equivalence, fails_a_file_that_is_none) {
+TEST(Equivalence, fails_a_file_of_another_format) {
   AnsweredExam exam;
   exam.write();
   std::filesystem::resize_file(exam.worker_file(), std::filesystem::file_size(exam.worker_file()) / 2);
@@ -167,7 +167,7 @@ TEST(Equivalence, refuses_an_oracle_without_an_answer) {
   EXPECT_THROW(judge(exam.exam(), exam.program(), exam.worker_file()), std::runtime_error);
 }
 
-TEST(Equivalence, names_the_gradient_that_the_exam_can_tell_least) {
+TEST(Equivalence, names_the_gradient_with_the_widest_bound) {
   AnsweredExam exam;
   for (const ValueId id : exam.program().training.with_role(Role::parameter)) {
     const Value& value = exam.program().training.value(id);
@@ -182,7 +182,7 @@ TEST(Equivalence, names_the_gradient_that_the_exam_can_tell_least) {
   EXPECT_GT(found.bound, 0.05);
 }
 
-TEST(Equivalence, leaves_a_gradient_of_rounding_alone_out_of_the_looseness) {
+TEST(Equivalence, leaves_a_gradient_of_only_rounding_out_of_looseness) {
   AnsweredExam exam;
   for (const ValueId id : exam.program().training.with_role(Role::parameter)) {
     const Value& value = exam.program().training.value(id);

@@ -15,7 +15,7 @@
 namespace assay {
 namespace {
 
-TEST(DistinctSamples, takes_the_largest_divisor_of_the_batch_for_the_distinct_samples) {
+TEST(DistinctSamples, is_the_largest_divisor_of_the_batch) {
   EXPECT_EQ(distinct_samples(200, 8), 8);
   EXPECT_EQ(distinct_samples(32, 8), 8);
   EXPECT_EQ(distinct_samples(10, 8), 5);
@@ -23,7 +23,7 @@ TEST(DistinctSamples, takes_the_largest_divisor_of_the_batch_for_the_distinct_sa
   EXPECT_EQ(distinct_samples(1, 8), 1);
 }
 
-TEST(DistinctSamples, makes_a_batch_without_a_fitting_divisor_of_more_distinct_samples) {
+TEST(DistinctSamples, has_more_samples_without_a_fitting_divisor) {
   EXPECT_EQ(distinct_samples(13, 8), 13);
   EXPECT_EQ(distinct_samples(26, 8), 13);
   EXPECT_EQ(distinct_samples(9, 8), 9);
@@ -61,7 +61,7 @@ TEST_F(WrittenExam, HasNoParameterThatIsZeroOrOneAndNoMomentThatIsZero) {
                        program_.training.with_role(Role::state).size());
 }
 
-TEST_F(WrittenExam, HasMeansOfSquaresThatSpreadOverDecadesAndMeansBelowTheirRoots) {
+TEST_F(WrittenExam, has_means_of_squares_over_decades) {
   const TensorFile state = TensorFile::read(folder_.path() / "state.safetensors");
   const std::vector<double> m = state.required("fc1.weight.m"), v = state.required("fc1.weight.v");
   const auto [smallest, largest] = std::minmax_element(v.begin(), v.end());

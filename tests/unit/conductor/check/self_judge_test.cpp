@@ -33,7 +33,7 @@ TensorVerdict verdict_on(const std::vector<float>& counts) {
   return verdicts.front();
 }
 
-// Of 10,000 elements 7,500 are kept, give or take 43, and 6,250 are alike in two draws.
+// 7,500 of 10,000 elements are kept, plus or minus 43, and 6,250 are equal in two draws.
 TEST(DrawJudge, passes_honest_draws) {
   EXPECT_LE(verdict_on({7500, 7500, 6250, 10000}).ratio, 0.01);
   EXPECT_LE(verdict_on({7440, 7570, 6190, 10000}).ratio, 1);
@@ -60,7 +60,7 @@ TEST(DrawJudge, SaysNoErrorBeyondMeasure) {
   EXPECT_EQ(verdict_on({3e38f, 7500, 6250, 1}).ratio, beyond_measure);
 }
 
-// One parameter and no moments; what a worker says of its continuation.
+// One parameter and no moments; a worker's report of its continuation.
 double continuation_ratio(const std::vector<float>& numbers) {
   Graph graph("continued");
   GraphBuilder b(graph);

@@ -61,7 +61,7 @@ TEST(Tolerance, is_wider_where_narrow_storage_holds_nothing_but_rounding) {
   const std::vector<double> rounding{1e-17, -2e-17, 2e-17};
   const double of_value = bound_of({1e-3, 1}, exact, bf16).max;
   const double of_rounding = bound_of({1e-3, 1}, rounding, bf16).max;
-  EXPECT_NEAR(of_rounding, alike_roundings * of_value, 1e-5);
+  EXPECT_NEAR(of_rounding, correlated_rounding_factor * of_value, 1e-5);
   EXPECT_NEAR(bound_of({1e-3, 1}, rounding, fp32).max, bound_of({1e-3, 1}, exact, fp32).max, 1e-5);
 }
 
@@ -89,10 +89,10 @@ double left_of_the_sum(double scale) {
   return std::sqrt(squares);
 }
 
-TEST(Tolerance, covers_a_mean_that_is_lost_in_every_element_alike) {
+TEST(Tolerance, covers_a_mean_that_is_lost_in_every_element) {
   const double once = left_of_the_sum(1), off = left_of_the_sum(0.99);
   EXPECT_GT(once, 2 * off);
-  EXPECT_LT(once, 1.2 * alike_roundings * off);
+  EXPECT_LT(once, 1.2 * correlated_rounding_factor * off);
 }
 
 TEST(Tolerance, is_exact_where_the_oracle_is_zero_and_saw_no_error) {
@@ -102,7 +102,7 @@ TEST(Tolerance, is_exact_where_the_oracle_is_zero_and_saw_no_error) {
   EXPECT_EQ(compare("x", std::vector<double>{0, 1e-6, 0}, zero, bound).ratio, beyond_measure);
 }
 
-TEST(Tolerance, fails_what_is_not_finite_with_a_finite_ratio) {
+TEST(Tolerance, fails_values_that_are_not_finite_with_a_finite_ratio) {
   const TensorVerdict verdict = compare("x", std::vector<double>{1, std::nan(""), 2}, exact, {1e9, 1e9});
   EXPECT_EQ(verdict.ratio, beyond_measure);
   EXPECT_TRUE(std::isfinite(verdict.max_error));

@@ -140,7 +140,7 @@ TEST_F(OneRow, IsSomethingThatTheSidesOfAbMayDifferIn) {
 
 TEST_F(OneRow, IsInTheDocumentation) {
   EXPECT_THAT(axis_reference(),
-              HasSubstr("| `warp-factor` | 1 to 9 | `1` | every cell | `/warp-factor=X` where set | "
+              HasSubstr("| `warp-factor` | 1 to 9 | `1` | every cell | `/warp-factor=X` if set | "
                         "`variant.warp-factor` | How much faster than light |"));
 }
 

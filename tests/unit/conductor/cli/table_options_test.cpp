@@ -35,7 +35,7 @@ TEST(TableOptions, are_the_whole_table_and_nothing_else) {
   EXPECT_EQ(command.app.get_options().size(), options().size() + 2) << "and CONFIG and --help";
 }
 
-TEST(TableOptions, split_lists_at_commas_for_axes_alone) {
+TEST(TableOptions, split_lists_at_commas_only_for_axes) {
   const OptionValues values = Command().parse({"--batch", "1,32", "--workload=mlp,cnn", "--data", "/a,b"});
   EXPECT_THAT(values.at("batch"), ElementsAre("1", "32"));
   EXPECT_THAT(values.at("workload"), ElementsAre("mlp", "cnn"));

@@ -40,11 +40,11 @@ TEST(AbSides, a_side_sets_axes_settings_and_the_build) {
   EXPECT_TRUE(parse_side("", "--a").values.empty());
 }
 
-TEST(AbSides, refuses_what_the_sides_cannot_differ_in) {
-  EXPECT_THAT(refusal("backnd=onednn"), HasSubstr("--a: 'backnd' is nothing that the sides may differ in"));
+TEST(AbSides, refuses_options_that_must_be_equal) {
+  EXPECT_THAT(refusal("backnd=onednn"), HasSubstr("--a: the sides must not differ in 'backnd'"));
   EXPECT_THAT(refusal("backnd=onednn"), HasSubstr("backend"));
-  EXPECT_THAT(refusal("forks=3"), HasSubstr("holds for the whole run"));
-  EXPECT_THAT(refusal("onednn"), HasSubstr("should be NAME=VALUE"));
+  EXPECT_THAT(refusal("forks=3"), HasSubstr("applies to the whole run"));
+  EXPECT_THAT(refusal("onednn"), HasSubstr("must be NAME=VALUE"));
   EXPECT_THAT(refusal("threads=many"), HasSubstr("threads"));
 }
 

@@ -49,7 +49,7 @@ std::vector<Report> runs(double within, double between, int count, int forks) {
   return made;
 }
 
-TEST(Calibrate, tells_the_scatter_of_forks_from_that_of_runs) {
+TEST(Calibrate, separates_the_scatter_of_forks_and_runs) {
   const Calibration quiet = calibrate(runs(0.02, 0, 40, 12), {});
   EXPECT_NEAR(quiet.cells.at(0).within_runs, 0.02, 0.002);
   EXPECT_LT(quiet.cells.at(0).between_runs, 0.005);
@@ -67,7 +67,7 @@ TEST(Calibrate, counts_the_alarms_that_runs_of_one_build_gave) {
   EXPECT_GT(moody.alarms(), 20);
 }
 
-TEST(Calibrate, suggests_more_forks_where_it_is_noisier_and_none_where_runs_differ_too_much) {
+TEST(Calibrate, suggests_more_forks_if_noisy_and_none_if_runs_differ) {
   const Calibration quiet = calibrate(runs(0.005, 0, 20, 8), {}), noisy = calibrate(runs(0.05, 0, 20, 8), {});
   ASSERT_TRUE(quiet.forks && noisy.forks);
   EXPECT_LT(*quiet.forks, *noisy.forks);
@@ -80,7 +80,7 @@ TEST(Calibrate, suggests_more_forks_where_it_is_noisier_and_none_where_runs_diff
   EXPECT_FALSE(moody.cells.at(0).forks_wanted);
 }
 
-TEST(Calibrate, tells_how_many_rounds_a_change_takes_here) {
+TEST(Calibrate, estimates_the_rounds_that_a_change_needs) {
   const Calibration quiet = calibrate(runs(0.005, 0.1, 20, 8), {}),
                     noisy = calibrate(runs(0.05, 0, 20, 8), {});
   EXPECT_EQ(quiet.rounds_for({}, 0.05, 0.99), 8) << "the spread between runs is in no round";
@@ -90,7 +90,7 @@ TEST(Calibrate, tells_how_many_rounds_a_change_takes_here) {
   EXPECT_GT(noisy.rounds_for({}, 0.02, 0.99).value_or(1000), *rounds);
 }
 
-TEST(Calibrate, is_read_back_as_it_was_written) {
+TEST(Calibrate, is_read_back_unchanged) {
   const Calibration made = calibrate(runs(0.02, 0.03, 5, 6), {});
   EXPECT_EQ(made.fingerprint, machine_fingerprint(machine));
   const std::string text = strict_json_text(to_json(made));
@@ -233,7 +233,7 @@ TEST(Calibrate, SaysWhatBecameOfTheCellsWhereNoneIsOk) {
     calibrate(two, {});
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("1 of 1 forks count and have a step_time"));
+    EXPECT_THAT(error.what(), HasSubstr("1 of 1 forks count and have step_time"));
   }
 }
 
@@ -272,9 +272,9 @@ TEST(Calibrate, IsOutOfDateAfterAMonthAndUnderAnotherKernel) {
   const nlohmann::json same{{"kernel", "6.1"}}, other{{"kernel", "6.2"}};
   EXPECT_EQ(out_of_date(made, same, "2026-01-30T00:00:00Z"), "");
   EXPECT_THAT(out_of_date(made, same, "2026-02-01T00:00:00Z"), HasSubstr("31 days old"));
-  EXPECT_THAT(out_of_date(made, other, "2026-01-02T00:00:00Z"), HasSubstr("under kernel 6.1"));
+  EXPECT_THAT(out_of_date(made, other, "2026-01-02T00:00:00Z"), HasSubstr("with kernel 6.1"));
   made.made = "yesterday";
-  EXPECT_THAT(out_of_date(made, same, "2026-01-02T00:00:00Z"), HasSubstr("does not say when"));
+  EXPECT_THAT(out_of_date(made, same, "2026-01-02T00:00:00Z"), HasSubstr("its date is not valid"));
 }
 
 TEST(Calibrate, refuses_one_run_two_machines_and_a_damaged_file) {

@@ -83,7 +83,7 @@ TEST(Compare, a_comparison_of_nothing_is_incomplete) {
   EXPECT_EQ(exit_code(compare(report, report, {})), 4);
 }
 
-TEST(Compare, what_is_ok_on_neither_side_is_unmeasured_and_incomplete_only_where_it_went_wrong) {
+TEST(Compare, a_cell_failing_on_both_sides_is_unmeasured) {
   CellReport crashed = test::sample_cell("torch", "eager", 8e-3, 12), absent = crashed;
   crashed.status = Status::crashed;
   absent.status = Status::unavailable;
@@ -97,13 +97,13 @@ TEST(Compare, what_is_ok_on_neither_side_is_unmeasured_and_incomplete_only_where
   EXPECT_EQ(exit_code(compared(absent)), 0);
 }
 
-TEST(Compare, looks_only_at_what_the_environment_says) {
+TEST(Compare, uses_only_fields_that_the_environment_has) {
   const nlohmann::json told = environment();
   for (const std::string& pointer : compared_fields())
     EXPECT_TRUE(told.contains(nlohmann::json::json_pointer(pointer))) << pointer;
 }
 
-TEST(Compare, another_gpu_is_another_machine_and_another_driver_is_so_for_cells_on_it) {
+TEST(Compare, another_gpu_or_driver_makes_its_cells_incomparable) {
   Report base = report_of({lenet(2e-3)});
   base.environment["gpus"] = {{{"model", "A Card"}, {"uuid", "GPU-0"}}};
   base.environment["nvml"] = {{"driver", "550.54"}};
@@ -199,7 +199,7 @@ TEST(Compare, growing_memory_is_broken) {
   EXPECT_THAT(cell.reason, HasSubstr("planned_arena grew"));
 }
 
-TEST(Compare, another_processor_or_library_is_not_comparable_unless_allowed) {
+TEST(Compare, refuses_another_processor_or_library_unless_allowed) {
   const Report base = report_of({lenet(2e-3)});
   Report elsewhere = base;
   elsewhere.environment["cpu"]["model"] = "another";
@@ -268,7 +268,7 @@ INSTANTIATE_TEST_SUITE_P(
         Doubtful{"variable", [](Report& r) { r.run["sessions"][0]["variables"].clear(); },
                  "OMP_PROC_BIND was not set and is true", Overlooked::settings},
         Doubtful{"flagged", [](Report& r) { r.cells[0].flags = {"disturbed"}; },
-                 "the baseline is flagged disturbed", Overlooked::flags}),
+                 "the baseline has the flag disturbed", Overlooked::flags}),
     [](const auto& row) { return row.param.name; });
 
 TEST(Compare, HowACellWasCheckedIsNoDifference) {
@@ -292,7 +292,7 @@ TEST(Compare, AccuraciesArePairedBySeedAndTakeTheirShareOfTheConfidence) {
   EXPECT_NE(only(compare(with_change(0, 12), with_change(-0.005, 12), {})).verdict, Verdict::broken);
   const CellVerdict few = only(compare(with_change(0, 4), with_change(-0.02, 4), {}));
   EXPECT_EQ(few.verdict, Verdict::inconclusive);
-  EXPECT_THAT(few.reason, HasSubstr("over 4 shared seeds: 7 are needed"));
+  EXPECT_THAT(few.reason, HasSubstr("over 4 shared seeds; at least 7 seeds are needed"));
 }
 
 TEST(Compare, PairsForksOfOneSeedByTheirNumber) {
@@ -308,12 +308,12 @@ TEST(Compare, PairsForksOfOneSeedByTheirNumber) {
   EXPECT_EQ(only(compare(of_one_seed(0.9), of_one_seed(0.9), {})).verdict, Verdict::same);
 }
 
-TEST(Compare, refuses_a_report_in_which_an_id_stands_twice) {
+TEST(Compare, refuses_a_report_with_a_duplicate_id) {
   EXPECT_THROW(compare(report_of({lenet(2e-3), lenet(3e-3)}), report_of({lenet(2e-3)}), {}), ConfigError);
   EXPECT_THROW(compare(report_of({lenet(2e-3)}), report_of({lenet(2e-3), lenet(3e-3)}), {}), ConfigError);
 }
 
-TEST(Compare, puts_first_what_needs_attention) {
+TEST(Compare, lists_problems_first) {
   CellReport crashed = test::sample_cell("torch", "eager", 8e-3, 12);
   const Report base = report_of({lenet(2e-3), crashed, test::sample_cell("torch", "compile", 8e-3, 12)});
   crashed.status = Status::crashed;

@@ -43,7 +43,7 @@ Comparison sample() {
   return comparison;
 }
 
-TEST(ComparisonExports, json_has_each_number_and_null_for_what_is_absent) {
+TEST(ComparisonExports, json_has_each_number_and_null_for_absent_ones) {
   const auto json = comparison_json(sample(), 5);
   EXPECT_EQ(json["schema"], "assay-comparison/1");
   EXPECT_EQ(json["exit_code"], 5);
@@ -59,12 +59,12 @@ TEST(ComparisonExports, junit_counts_and_escapes) {
   EXPECT_THAT(xml, HasSubstr("tests=\"3\" failures=\"1\" errors=\"1\" skipped=\"0\""));
   EXPECT_THAT(xml, HasSubstr("name=\"lenet5/&lt;b&gt;&amp;&quot;x&quot;\""));
   EXPECT_THAT(xml, Not(HasSubstr("<b>")));
-  EXPECT_THAT(xml, HasSubstr("<failure type=\"slower\" message=\"slower, step_time 1.300 times"));
+  EXPECT_THAT(xml, HasSubstr("<failure type=\"slower\" message=\"slower, step_time is 1.300 times"));
 }
 
 TEST(ComparisonExports, annotations_stay_on_one_line) {
   const std::string text = comparison_annotations(sample());
-  EXPECT_THAT(text, HasSubstr("::error title=lenet5/<b>&\"x\"::slower, step_time 1.300"));
+  EXPECT_THAT(text, HasSubstr("::error title=lenet5/<b>&\"x\"::slower, step_time is 1.300"));
   EXPECT_THAT(text, HasSubstr("::error title=environments are not comparable::"));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
 }
@@ -86,7 +86,7 @@ TEST(ComparisonExports, tables_say_the_verdict_in_words) {
   EXPECT_THAT(text, HasSubstr("slower"));
   EXPECT_THAT(text, HasSubstr("[1.270, 1.330]"));
   EXPECT_THAT(text, HasSubstr("1 slower, 1 missing, 1 same of 3 cells; threshold 5 %"));
-  EXPECT_THAT(text, HasSubstr("--allow environment compares all the same"));
+  EXPECT_THAT(text, HasSubstr("--allow environment"));
 }
 
 }  // namespace

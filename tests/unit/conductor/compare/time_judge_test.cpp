@@ -41,12 +41,12 @@ TEST(TimeJudge, a_certain_change_below_the_threshold_is_the_same) {
   EXPECT_EQ(cell.verdict, Verdict::same);
 }
 
-TEST(TimeJudge, a_noisy_change_is_inconclusive_and_says_how_many_forks_would_do) {
+TEST(TimeJudge, a_noisy_change_is_inconclusive_with_a_number_of_forks) {
   const CellVerdict cell = judge_times(forks(6, 1e-3, 0.08, 1), forks(6, 1.06e-3, 0.08, 2), {});
   EXPECT_EQ(cell.verdict, Verdict::inconclusive);
   ASSERT_TRUE(cell.forks_needed);
   EXPECT_GT(*cell.forks_needed, 6);
-  EXPECT_NE(cell.reason.find("forks a side would do"), std::string::npos);
+  EXPECT_NE(cell.reason.find("forks per side"), std::string::npos);
 }
 
 TEST(TimeJudge, too_few_forks_never_decide_however_large_the_change) {
@@ -54,7 +54,7 @@ TEST(TimeJudge, too_few_forks_never_decide_however_large_the_change) {
   EXPECT_EQ(cell.verdict, Verdict::inconclusive);
   EXPECT_NEAR(*cell.ratio, 2, 0.01);
   EXPECT_EQ(cell.forks_needed, 4);
-  EXPECT_NE(cell.reason.find("attain 90 % at most"), std::string::npos);
+  EXPECT_NE(cell.reason.find("at most 90 %"), std::string::npos);
 }
 
 TEST(TimeJudge, a_known_spread_between_runs_widens_the_interval) {
@@ -79,11 +79,11 @@ TEST(TimeJudge, needs_forks_that_are_times) {
   EXPECT_EQ(judge_times({}, forks(6, 1, 0.01, 1), {}).verdict, Verdict::inconclusive);
   EXPECT_EQ(judge_times(std::vector<double>{1, 0, 2}, forks(6, 1, 0.01, 1), {}).verdict,
             Verdict::inconclusive);
-  EXPECT_EQ(least_forks(0.95), 4);
-  EXPECT_EQ(least_forks(0.9975), 6);
+  EXPECT_EQ(min_forks_for(0.95), 4);
+  EXPECT_EQ(min_forks_for(0.9975), 6);
 }
 
-// What the gate promises without any change: of 20 cells judged together, seldom one is called slower.
+// The promise of the gate without any change: of 20 cells judged together, rarely one is called slower.
 TEST(TimeJudge, seldom_cries_wolf_over_a_comparison_of_twenty_cells) {
   JudgeSettings settings;
   settings.confidence = 1 - 0.05 / 20;

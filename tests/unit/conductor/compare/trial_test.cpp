@@ -23,7 +23,7 @@ Trial run(const LookPlan& plan, double spread, unsigned seed, Ratio ratio, int m
   return trial;
 }
 
-TEST(LookPlan, shares_the_error_among_cells_and_looks_and_starts_where_an_interval_exists) {
+TEST(LookPlan, shares_the_error_among_cells_and_looks) {
   const LookPlan one = plan_looks(0.95, 1), many = plan_looks(0.95, 20);
   EXPECT_NEAR(one.confidence, 0.99, 1e-12);
   EXPECT_THAT(one.rounds, ElementsAre(8, 14, 21, 32, 48));
@@ -54,10 +54,10 @@ TEST(Trial, does_not_say_slower_of_a_disturbance_that_went_away) {
   const Trial late = run(plan_looks(0.95, 1, 1), 0.01, 2, [](int round) { return round < 8 ? 1.2 : 1.0; });
   ASSERT_TRUE(late.decided());
   EXPECT_EQ(late.verdict().verdict, Verdict::inconclusive);
-  EXPECT_THAT(late.verdict().reason, HasSubstr("did not show it again"));
+  EXPECT_THAT(late.verdict().reason, HasSubstr("did not confirm it"));
 }
 
-TEST(Trial, ends_at_once_where_both_sides_are_alike_and_steady) {
+TEST(Trial, ends_at_once_if_both_sides_are_equal_and_steady) {
   const Trial trial = run(plan_looks(0.95, 1), 0.005, 3, [](int) { return 1.0; });
   EXPECT_EQ(trial.verdict().verdict, Verdict::same);
   EXPECT_EQ(trial.looks(), 1);
@@ -76,13 +76,13 @@ TEST(Trial, without_confirmation_when_time_ends_it_is_inconclusive) {
   const Trial trial = run(plan_looks(0.95, 1), 0.01, 6, [](int) { return 1.2; }, 10);
   EXPECT_FALSE(trial.decided());
   EXPECT_EQ(trial.verdict().verdict, Verdict::inconclusive);
-  EXPECT_THAT(trial.verdict().reason, HasSubstr("--max-time gives more"));
+  EXPECT_THAT(trial.verdict().reason, HasSubstr("increase --max-time"));
   EXPECT_EQ(trial.rounds_to_next_look(), 4);
   EXPECT_THAT(run(
                   plan_looks(0.95, 1), 0.01, 6, [](int) { return 1.2; }, 3)
                   .verdict()
                   .reason,
-              HasSubstr("3 rounds attain 75 % at most"));
+              HasSubstr("3 rounds reach a confidence of at most 75 %"));
 }
 
 // A slow change that both sides share is in no difference.

@@ -39,7 +39,7 @@ TEST(Config, a_row_has_its_own_values_over_those_of_the_run) {
   EXPECT_THAT(list_of(row_values(read, read.rows[1]), "batch"), ElementsAre("16", "32"));
 }
 
-TEST(Config, a_misspelt_key_is_refused_with_its_place_and_the_nearest_known_one) {
+TEST(Config, refuses_a_misspelt_key_with_place_and_suggestion) {
   EXPECT_THAT(error_of(R"({"cells": [{"workload": "mlp"}, {"bacth": 3}]})"),
               AllOf(HasSubstr("test.json"), HasSubstr("cells[1]"), HasSubstr("bacth"), HasSubstr("batch")));
   EXPECT_THAT(error_of(R"({"fork": 3})"), HasSubstr("forks"));
@@ -47,7 +47,7 @@ TEST(Config, a_misspelt_key_is_refused_with_its_place_and_the_nearest_known_one)
               AllOf(HasSubstr("cells[0].published[0]"), HasSubstr("value")));
 }
 
-TEST(Config, what_holds_for_the_whole_run_is_refused_in_a_cell) {
+TEST(Config, refuses_options_of_the_run_in_a_cell) {
   EXPECT_THAT(error_of(R"({"cells": [{"forks": 3}]})"), HasSubstr("whole run"));
 }
 
@@ -79,7 +79,7 @@ TEST(Config, the_command_line_wins_over_every_row) {
   }
 }
 
-TEST(Config, reads_back_what_it_writes) {
+TEST(Config, is_read_back_unchanged) {
   const RunConfig read =
       config(R"({"name": "n", "title": "t", "source": "s", "forks": 6, "deterministic": true,
       "data": ["/a", "/b"], "block-seconds": 0.25, "awaits": {"far": ["eager"]}, "when-quick": {"batch": 4},
@@ -105,22 +105,21 @@ TEST(Config, WritesNumbersThatAreNotWrittenAsInJson) {
   EXPECT_EQ(to_json(config_from_json(json, "again.json")), json);
 }
 
-TEST(Config, a_published_entry_has_the_source_of_the_config_unless_it_has_its_own) {
+TEST(Config, a_published_entry_inherits_the_source_of_the_config) {
   const RunConfig read = config(R"({"source": "S", "cells": [{"published": [
       {"metric": "step_time", "value": 1}, {"metric": "step_time", "value": 2, "source": "T"}]}]})");
   EXPECT_EQ(read.rows[0].published[0].published.source, "S");
   EXPECT_EQ(read.rows[0].published[1].published.source, "T");
 }
 
-TEST(Config, what_is_awaited_must_be_used) {
-  EXPECT_THAT(
-      error_of(R"({"awaits": {"tensorflw": ["graph"]}, "cells": [{"backend": "tensorflow"}]})"),
-      AllOf(HasSubstr("$.awaits"), HasSubstr("'tensorflw' is awaited, and no cell has that backend")));
+TEST(Config, refuses_an_awaited_backend_that_is_not_used) {
+  EXPECT_THAT(error_of(R"({"awaits": {"tensorflw": ["graph"]}, "cells": [{"backend": "tensorflow"}]})"),
+              AllOf(HasSubstr("$.awaits"), HasSubstr("no cell uses the backend 'tensorflw'")));
   EXPECT_THAT(error_of(R"({"awaits": {"x": []}, "backend": "x"})"), HasSubstr("at least one"));
   EXPECT_THAT(error_of(R"({"awaits": ["x"], "backend": "x"})"), HasSubstr("object"));
 }
 
-TEST(Config, another_cell_differs_in_axes_alone) {
+TEST(Config, another_cell_differs_only_in_axes) {
   const auto published = [](const char* to) {
     return error_of((R"({"source": "s", "cells": [{"published": [{"metric": "x", "value": 1, "to": )" +
                      std::string(to) + "}]}]}")
@@ -128,13 +127,13 @@ TEST(Config, another_cell_differs_in_axes_alone) {
   };
   EXPECT_EQ(published(R"({"backend": "a", "epochs": 3})"), "");
   EXPECT_THAT(published(R"({"bakend": "a"})"), HasSubstr("backend"));
-  EXPECT_THAT(published(R"({"blocks": 3})"), HasSubstr("is no axis"));
+  EXPECT_THAT(published(R"({"blocks": 3})"), HasSubstr("is not an axis"));
   EXPECT_THAT(published(R"({"batch": [1, 2]})"), HasSubstr("one value"));
-  EXPECT_THAT(published("{}"), HasSubstr("no axis in which"));
+  EXPECT_THAT(published("{}"), HasSubstr("name the axes"));
   EXPECT_THAT(published(R"("an/id")"), HasSubstr("object"));
 }
 
-TEST(Config, remembers_what_the_command_line_changed_of_the_protocol) {
+TEST(Config, records_changes_of_the_protocol_by_the_command_line) {
   RunConfig read =
       config(R"({"epochs": 15, "awaits": {"far": ["eager"]}, "when-quick": {"epochs": 2, "batch": 4},
                               "cells": [{"batch": 200, "backend": "far"}]})");
@@ -150,7 +149,7 @@ TEST(Config, remembers_what_the_command_line_changed_of_the_protocol) {
   EXPECT_EQ(to_json(config_from_json(to_json(read), "again")), to_json(read));
 }
 
-TEST(Config, what_it_says_for_quick_holds_in_every_row_of_a_quick_run_alone) {
+TEST(Config, its_quick_values_apply_only_to_quick_runs) {
   RunConfig read = config(R"({"epochs": 15, "batch": 200, "when-quick": {"steps": 5, "batch": 4},
                               "cells": [{"batch": 100}]})");
   EXPECT_EQ(integer_of(row_values(read, read.rows[0]), "batch"), 100);
@@ -182,7 +181,7 @@ TEST(Config, the_shipped_ones_are_good) {
     EXPECT_EQ(read.name, entry.path().stem());
     EXPECT_FALSE(read.title.empty());
     BackendRegistry registry = here;
-    for (const auto& [name, modes] : read.awaits) await_backend(registry, name, modes);
+    for (const auto& [name, modes] : read.awaits) add_awaited_backend(registry, name, modes);
     const std::vector<Cell> cells = expand(read, registry).cells;
     std::set<std::string> ids;
     for (const Cell& cell : cells) ids.insert(cell.id);

@@ -78,7 +78,7 @@ TEST(RateSchedule, cosine_falls_from_the_base_rate_to_zero) {
   EXPECT_NEAR(cosine(5000), 0, 1e-15) << "it does not rise again";
 }
 
-TEST(RateSchedule, cosine_alone_is_over_the_epochs_that_are_run) {
+TEST(RateSchedule, cosine_without_epochs_covers_the_run) {
   const RateSchedule bare = RateSchedule::parse("cosine");
   EXPECT_TRUE(bare.lacks_epochs());
   EXPECT_EQ(bare.over(10).text(), "cosine:10");
@@ -94,7 +94,7 @@ TEST(RateSchedule, decay_is_that_of_keras) {
   EXPECT_NEAR(rate("decay:0.1", 1.0, 25), 0.2857142857142857, 1e-16);
 }
 
-TEST(RateSchedule, warm_up_is_linear_and_multiplies_what_follows) {
+TEST(RateSchedule, warm_up_is_linear_and_multiplies_the_next_schedule) {
   // 5 epochs of 10 steps: 1/50 of the rate with the first step, all of it with the 50th.
   EXPECT_DOUBLE_EQ(rate("warmup:5+constant", 1.0, 0, 10), 0.02);
   EXPECT_DOUBLE_EQ(rate("warmup:5+constant", 1.0, 24, 10), 0.5);
@@ -121,25 +121,25 @@ TEST(RateSchedule, has_one_text) {
   EXPECT_EQ(RateSchedule::parse("decay:0.000001").text(), "decay:1e-06");
 }
 
-TEST(RateSchedule, what_is_no_schedule_is_refused_with_the_forms) {
+TEST(RateSchedule, refuses_an_unknown_schedule_with_the_known_ones) {
   EXPECT_THAT(schedule_error("cosin"),
-              AllOf(HasSubstr("'cosin' is no schedule"), HasSubstr("every:EPOCHSxFACTOR")));
-  EXPECT_THAT(schedule_error(""), HasSubstr("is no schedule"));
-  EXPECT_THAT(schedule_error("constant:1"), HasSubstr("1 values behind it"));
-  EXPECT_THAT(schedule_error("step"), HasSubstr("0 values behind it"));
-  EXPECT_THAT(schedule_error("step:81"), HasSubstr("'81' is no EPOCHxFACTOR"));
-  EXPECT_THAT(schedule_error("step:81x"), HasSubstr("'' is no number"));
-  EXPECT_THAT(schedule_error("step:0x0.1"), HasSubstr("'0' is no number from 1"));
-  EXPECT_THAT(schedule_error("step:81x-1"), HasSubstr("'-1' is no number from 0"));
-  EXPECT_THAT(schedule_error("step:81xnan"), HasSubstr("'nan' is no number"));
-  EXPECT_THAT(schedule_error("step:81x0.1:81x0.01"), HasSubstr("do not rise"));
+              AllOf(HasSubstr("unknown schedule 'cosin'"), HasSubstr("every:EPOCHSxFACTOR")));
+  EXPECT_THAT(schedule_error(""), HasSubstr("unknown schedule"));
+  EXPECT_THAT(schedule_error("constant:1"), HasSubstr("does not take 1 values"));
+  EXPECT_THAT(schedule_error("step"), HasSubstr("does not take 0 values"));
+  EXPECT_THAT(schedule_error("step:81"), HasSubstr("'81' is not of the form EPOCHxFACTOR"));
+  EXPECT_THAT(schedule_error("step:81x"), HasSubstr("'' is not a number"));
+  EXPECT_THAT(schedule_error("step:0x0.1"), HasSubstr("'0' is not a number from 1"));
+  EXPECT_THAT(schedule_error("step:81x-1"), HasSubstr("'-1' is not a number from 0"));
+  EXPECT_THAT(schedule_error("step:81xnan"), HasSubstr("'nan' is not a number"));
+  EXPECT_THAT(schedule_error("step:81x0.1:81x0.01"), HasSubstr("must increase"));
   EXPECT_THAT(schedule_error("every:10x0.9:20x0.8"), HasSubstr("2 values"));
   EXPECT_THAT(schedule_error("cosine:1.5"), HasSubstr("'1.5'"));
-  EXPECT_THAT(schedule_error("cosine:99999999999999999999"), HasSubstr("is no number"));
+  EXPECT_THAT(schedule_error("cosine:99999999999999999999"), HasSubstr("is not a number"));
   EXPECT_THAT(schedule_error("decay:"), HasSubstr("''"));
   EXPECT_THAT(schedule_error("warmup:5"), HasSubstr("after the warm-up is missing"));
   EXPECT_THAT(schedule_error("warmup:0+constant"), HasSubstr("'0'"));
-  EXPECT_THAT(schedule_error("warmup:5+warmup:5+constant"), HasSubstr("'warmup' is no schedule"));
+  EXPECT_THAT(schedule_error("warmup:5+warmup:5+constant"), HasSubstr("unknown schedule 'warmup'"));
 }
 
 TEST(TrainingSchedule, has_a_row_a_step_with_its_rate_and_count) {

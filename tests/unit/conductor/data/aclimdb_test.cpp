@@ -39,7 +39,7 @@ TEST(TextTokens, words_are_small_letters_digits_apostrophes_and_other_scripts) {
   EXPECT_TRUE(split_words(none).empty());
 }
 
-TEST(TextTokens, utf8_is_what_rfc_3629_says) {
+TEST(TextTokens, utf8_follows_rfc_3629) {
   EXPECT_EQ(find_bad_utf8("plain \xc3\xaf \xe2\x82\xac \xf0\x9f\x8e\xac"), std::string_view::npos);
   for (const char* bad : {"ab\x85", "ab\xc0\xaf", "ab\xe0\x80\x80", "ab\xed\xa0\x80", "ab\xf4\x90\x80\x80",
                           "ab\xff", "ab\xe2\x82", "ab\xf5\x80\x80\x80", "ab\xf0\x80\x80\x80"})
@@ -89,7 +89,7 @@ std::vector<std::int32_t> text_of(const Split& split, std::int64_t sample) {
   return {begin, row.end()};
 }
 
-TEST(AclImdb, becomes_the_tokens_of_the_most_frequent_words_of_its_training_half) {
+TEST(AclImdb, uses_the_most_frequent_words_of_the_training_half) {
   const Manifest manifest = Reviews().prepare();
   // bad 4, film 4, and 1, good 1, long 1: of equals the first by its bytes.
   EXPECT_EQ(manifest.vocabulary, 5000);
@@ -131,11 +131,11 @@ TEST(AclImdb, keeps_the_end_of_a_review_that_is_too_long) {
   EXPECT_EQ(tokens.front(), 4) << "the start is cut off, too";
 }
 
-TEST(AclImdb, refuses_what_is_no_utf8_with_file_and_line) {
+TEST(AclImdb, refuses_invalid_utf8_with_file_and_line) {
   const Reviews reviews;
   reviews.write("train/pos/1_9.txt", "fine\nfine\nna\xefve\n");
   EXPECT_THAT(reason_of([&] { reviews.prepare(); }),
-              AllOf(HasSubstr("train/pos/1_9.txt"), HasSubstr("line 3 holds the byte 0xef")));
+              AllOf(HasSubstr("train/pos/1_9.txt"), HasSubstr("line 3 is not UTF-8 (byte 0xef)")));
   EXPECT_FALSE(std::filesystem::exists(reviews.folder / "cache" / "datasets"));
 }
 
@@ -143,7 +143,7 @@ TEST(AclImdb, refuses_another_number_of_reviews) {
   const Reviews reviews;
   reviews.write("test/pos/2_9.txt", "one more");
   EXPECT_THAT(reason_of([&] { reviews.prepare(); }),
-              HasSubstr("has 5 texts in test/neg and test/pos, wanted 4"));
+              HasSubstr("has 5 texts in test/neg and test/pos, but must have 4"));
   std::filesystem::remove_all(reviews.folder / "data" / "aclimdb" / "aclImdb" / "train" / "pos");
   EXPECT_THROW(reviews.prepare(), DatasetMissing);
 }

@@ -63,7 +63,7 @@ TEST(Cifar10, RefusesASparseFileBeforeItIsSummed) {
   for (const char* name : {"data_batch_5.bin", "test_batch.bin", "batches.meta.txt"}) {
     const LittleCifar cifar;
     std::filesystem::resize_file(cifar.home() / name, std::uintmax_t{1} << 40);
-    EXPECT_THAT(cifar.reason(), HasSubstr("is too long: 1099511627776 bytes are there")) << name;
+    EXPECT_THAT(cifar.reason(), HasSubstr("is too long: it has 1099511627776 bytes")) << name;
   }
 }
 
@@ -102,8 +102,9 @@ TEST(Cifar10, is_found_without_the_folder_of_the_archive_too) {
 TEST(Cifar10, refuses_files_that_are_damaged_and_names_them) {
   LittleCifar cut;
   cut.write("data_batch_2.bin", LittleCifar::records(0, 3).substr(0, 9000));
-  EXPECT_THAT(cut.reason(),
-              HasSubstr("data_batch_2.bin: is truncated: 3 samples of 3073 bytes are 9219, 9000"));
+  EXPECT_THAT(
+      cut.reason(),
+      HasSubstr("data_batch_2.bin: is truncated: 3 samples of 3073 bytes are 9219 bytes, but it has 9000"));
   LittleCifar more;
   more.write("test_batch.bin", LittleCifar::records(0, 5));
   EXPECT_THAT(more.reason(), HasSubstr("test_batch.bin: is too long"));
@@ -116,7 +117,7 @@ TEST(Cifar10, refuses_files_that_are_damaged_and_names_them) {
   names.write("batches.meta.txt", "airplane\nautomobile\n");
   EXPECT_THAT(names.reason(), HasSubstr("names 2 classes"));
   names.write("batches.meta.txt", "air\x01plane\n");
-  EXPECT_THAT(names.reason(), HasSubstr("line 1 is no name"));
+  EXPECT_THAT(names.reason(), HasSubstr("line 1 is not the name"));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST(EpochPlan, draws_every_offset_and_both_sides_equally_often) {
   EXPECT_NEAR(flipped, 40'500, 712);
 }
 
-TEST(EpochPlan, varies_what_is_asked_for_alone) {
+TEST(EpochPlan, varies_only_what_is_requested) {
   for (const PlanRow& row : epoch_plan(100, 1, 1, {0, true})) EXPECT_TRUE(row.dx == 0 && row.dy == 0);
   for (const PlanRow& row : epoch_plan(100, 1, 1, {2, false})) EXPECT_EQ(row.flip, 0);
 }

@@ -60,8 +60,8 @@ TEST(Idx, checks_every_field_of_the_header) {
     return reason(bad);
   };
   EXPECT_EQ(reason(good), "read");
-  EXPECT_THAT(with(0, 1), HasSubstr("no IDX file"));
-  EXPECT_THAT(with(1, 1), HasSubstr("no IDX file"));
+  EXPECT_THAT(with(0, 1), HasSubstr("not an IDX file"));
+  EXPECT_THAT(with(1, 1), HasSubstr("not an IDX file"));
   EXPECT_THAT(with(2, 0x0d), HasSubstr("type 0x0d"));
   EXPECT_THAT(with(3, 0), HasSubstr("0 dimensions"));
   EXPECT_THAT(with(3, 9), HasSubstr("9 dimensions"));
@@ -69,7 +69,7 @@ TEST(Idx, checks_every_field_of_the_header) {
   EXPECT_THAT(with(7, 4), HasSubstr("truncated"));
   EXPECT_THAT(with(7, 2), HasSubstr("too long"));
   EXPECT_THAT(with(7, 0), HasSubstr("dimension 0 is 0"));
-  EXPECT_THAT(with(4, '\xff'), HasSubstr("cannot be true"));
+  EXPECT_THAT(with(4, '\xff'), HasSubstr("is too large"));
 }
 
 TEST(Idx, names_a_file_that_is_truncated_wherever_it_ends) {
@@ -87,10 +87,10 @@ void write_bomb(const std::filesystem::path& path, const std::string& extents) {
 
 TEST(Idx, RefusesABombByItsHeaderAndByWhatItInflatesTo) {
   const TemporaryFolder folder;
-  // 65,536 images of 256 by 128, of which 16 MB are there: more than the set has.
+  // 65,536 images of 256 by 128, but only 16 MB of them: more than the set has.
   write_bomb(folder / "far.gz", std::string("\0\1\0\0\0\0\1\0\0\0\0\x80", 12));
   EXPECT_THAT(reason_of([&] { read_idx(folder / "far.gz", 1 << 20); }),
-              HasSubstr("its header says (65536, 256, 128)"));
+              HasSubstr("the shape in its header is (65536, 256, 128)"));
   EXPECT_THAT(reason_of([&] { read_idx(folder / "far.gz", std::uint64_t{1} << 32); }),
               HasSubstr("truncated"));
   // 3 images of 2 by 2, followed by 16 MB.
@@ -104,7 +104,7 @@ TEST(Idx, RefusesAPlainFileThatIsLargerThanTheSetBeforeItIsRead) {
   write_idx(folder / "x", images());
   std::filesystem::resize_file(folder / "x", std::uintmax_t{1} << 40);
   EXPECT_THAT(reason_of([&] { read_idx(folder / "x", enough); }), HasSubstr("is larger than 65536 bytes"));
-  // 256 images of 256 by 65,536: 4 GiB, of which nothing is there.
+  // 256 images of 256 by 65,536: 4 GiB, but without any data.
   write_atomically(folder / "y", std::string("\0\0\x08\x03\0\0\1\0\0\0\1\0\0\1\0\0", 16), false);
   EXPECT_THAT(reason_of([&] { read_idx(folder / "y", enough); }), HasSubstr("truncated"));
 }

@@ -22,7 +22,7 @@ TEST(InitialValues, know_the_fans_of_linear_and_convolution_weights) {
   EXPECT_EQ(fans({7}).in, 7);
 }
 
-TEST(InitialValues, depend_on_the_seed_and_the_name_alone) {
+TEST(InitialValues, depend_only_on_the_seed_and_the_name) {
   const HostTensor a = initial_value("w", {30, 20}, "glorot_uniform", 1);
   EXPECT_EQ(a.bytes, initial_value("w", {30, 20}, "glorot_uniform", 1).bytes);
   EXPECT_NE(a.bytes, initial_value("w", {30, 20}, "glorot_uniform", 2).bytes);

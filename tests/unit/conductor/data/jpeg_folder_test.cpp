@@ -86,19 +86,18 @@ TEST(JpegFolder, without_train_and_val_each_class_is_split_in_tens) {
   EXPECT_EQ(manifest.splits.at("test").count, 3);
 }
 
-TEST(JpegFolder, refuses_what_is_no_jpeg_before_work_begins) {
+TEST(JpegFolder, refuses_a_file_that_is_not_a_jpeg_before_work_begins) {
   const Folders folders;
   folders.write("train/Z/105.JPEG", "\x89PNG\r\n\x1a\n........");
   EXPECT_THAT(reason_of([&] { folders.prepare(); }),
-              AllOf(HasSubstr("train/Z/105.JPEG"), HasSubstr("no JPEG")));
+              AllOf(HasSubstr("train/Z/105.JPEG"), HasSubstr("not a JPEG")));
   EXPECT_FALSE(std::filesystem::exists(folders.folder / "cache" / "datasets"));
   folders.write("train/Z/105.JPEG", Folders::plain(0, 0));
   folders.write("val/other/0.jpg", Folders::plain(0, 0));
-  EXPECT_THAT(reason_of([&] { folders.prepare(); }),
-              HasSubstr("other: is a class that the training images do not"));
+  EXPECT_THAT(reason_of([&] { folders.prepare(); }), HasSubstr("other: is a class without training images"));
 }
 
-TEST(JpegFolder, an_image_damaged_behind_its_header_is_named_by_the_loader_with_and_without_threads) {
+TEST(JpegFolder, loader_names_an_image_that_is_damaged_after_its_header) {
   const Folders folders;
   const std::string whole = Folders::plain(0, 5);
   folders.write("train/Z/105.JPEG", whole.substr(0, whole.size() - 8));

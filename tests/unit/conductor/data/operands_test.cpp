@@ -47,7 +47,7 @@ TEST(Operands, signals_have_mean_zero_and_deviation_one) {
   EXPECT_NEAR(squares / n, 1, 0.03);
 }
 
-TEST(Operands, are_whole_where_classes_are_asked_and_positive_where_scales_are) {
+TEST(Operands, are_integer_for_classes_and_positive_for_scales) {
   const std::vector<float> classes = draw_operands(graph_of("below:7", DType::i32), 1, 1, "a");
   EXPECT_THAT(classes, Each(AllOf(Ge(0.0F), Le(6.0F))));
   for (const float value : classes) EXPECT_EQ(value, std::floor(value));
@@ -55,7 +55,7 @@ TEST(Operands, are_whole_where_classes_are_asked_and_positive_where_scales_are) 
   EXPECT_THAT(draw_operands(graph_of("positive"), 1, 1, "a"), Each(AllOf(Ge(0.5F), Le(1.5F))));
 }
 
-TEST(Operands, numbers_are_tagged_and_whole_where_the_tag_says_so) {
+TEST(Operands, tagged_numbers_are_integers_according_to_the_tag) {
   const std::vector<float> pairs = draw_operands(graph_of("number"), 1, 1, "a");
   int whole = 0;
   for (std::size_t i = 0; i < pairs.size(); i += 2) {

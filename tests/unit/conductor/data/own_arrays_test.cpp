@@ -20,7 +20,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What np.save writes for labels of `descr`.
+// The bytes that np.save writes for labels of `descr`.
 std::string npy(const std::string& descr, const std::string& shape, const std::string& data) {
   std::string text = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
   text.append(63 - (10 + text.size()) % 64, ' ');
@@ -58,7 +58,7 @@ struct Own {
   }
 };
 
-TEST(OwnArrays, are_split_by_their_numbers_and_say_shape_and_classes_themselves) {
+TEST(OwnArrays, are_split_by_number_and_define_shape_and_classes) {
   const Own own;
   const Manifest manifest = prepare_dataset("npy", own.options).manifest;
   EXPECT_EQ(manifest.sample_shape, (Shape{1, 2, 3}));
@@ -77,14 +77,14 @@ TEST(OwnArrays, are_split_by_their_numbers_and_say_shape_and_classes_themselves)
   EXPECT_EQ(kind.classes, 4);
 }
 
-TEST(OwnArrays, refuse_what_does_not_fit) {
+TEST(OwnArrays, refuse_arrays_that_do_not_fit) {
   const Own own;
   own.write_labels(npy("<i4", "(2,)", std::string(8, '\0')));
   EXPECT_THAT(own.reason(), HasSubstr("2 labels for 25 inputs"));
   own.write_labels(npy("|i1", "(25,)", std::string(25, '\xff')));
   EXPECT_THAT(own.reason(), HasSubstr("label 0 is -1"));
   own.write_labels(npy("<f4", "(25,)", std::string(100, '\0')));
-  EXPECT_THAT(own.reason(), HasSubstr("holds '<f4' (25), wanted labels"));
+  EXPECT_THAT(own.reason(), HasSubstr("contains '<f4' (25), but labels"));
   own.write_labels(npy("<i8", "(25,)", std::string(200, '\x11')));
   EXPECT_THAT(own.reason(), HasSubstr("label 0 is 1229782938247303441"));
   own.write_labels(npy("|b1", "(25,)", std::string(24, '\1')));
@@ -93,10 +93,10 @@ TEST(OwnArrays, refuse_what_does_not_fit) {
   EXPECT_EQ(own.reason(), "read");
   const std::vector<std::int32_t> words(25);
   write_npy(own.folder / "npy" / "inputs.npy", {DType::i32, {25}}, std::span<const std::int32_t>(words));
-  EXPECT_THAT(own.reason(), HasSubstr("holds '<i4' (25)"));
+  EXPECT_THAT(own.reason(), HasSubstr("contains '<i4' (25)"));
   const std::vector<std::uint8_t> few(9);
   write_npy(own.folder / "npy" / "inputs.npy", {DType::u8, {9, 1}}, std::span<const std::uint8_t>(few));
-  EXPECT_THAT(own.reason(), HasSubstr("9 samples; 10 are needed"));
+  EXPECT_THAT(own.reason(), HasSubstr("9 samples; at least 10 are needed"));
 }
 
 TEST(OwnArrays, AreRefusedBeforeTheyAreReadIfNoMemoryHoldsThem) {
@@ -104,17 +104,17 @@ TEST(OwnArrays, AreRefusedBeforeTheyAreReadIfNoMemoryHoldsThem) {
   const Own inputs;
   write_atomically(inputs.folder / "npy" / "inputs.npy", npy("|u1", "(1099511627776, 1)", ""), false);
   std::filesystem::resize_file(inputs.folder / "npy" / "inputs.npy", 128 + terabyte);
-  EXPECT_THAT(inputs.reason(), HasSubstr("reading it takes 4 times its bytes"));
+  EXPECT_THAT(inputs.reason(), HasSubstr("reading it takes 4 times its size"));
   const auto described = reason_of([&] { find_dataset("npy").format->describe(inputs.folder / "npy"); });
-  EXPECT_THAT(described, HasSubstr("reading it takes 4 times its bytes"));
+  EXPECT_THAT(described, HasSubstr("reading it takes 4 times its size"));
   for (const char* name : {"inputs.npy", "labels.npy"}) {
     const Own sparse;
     std::filesystem::resize_file(sparse.folder / "npy" / name, terabyte);
-    EXPECT_THAT(sparse.reason(), HasSubstr("is too long: 1099511627776 bytes are there")) << name;
+    EXPECT_THAT(sparse.reason(), HasSubstr("is too long: it has 1099511627776 bytes")) << name;
   }
 }
 
-// What scripts/fetch-data makes of a Keras archive with two training texts and two test texts
+// The files that scripts/fetch-data makes from a Keras archive with two training texts and two test texts
 // (tests/python/test_keras_imdb.py): tokens and labels, in the order training, validation, test.
 struct ConvertedReviews {
   TemporaryFolder folder;
@@ -184,7 +184,7 @@ TEST(ImdbArrays, are_read_in_the_order_training_validation_test) {
   EXPECT_THAT(held_labels.as<std::int32_t>(), ElementsAre(0, 1));
 }
 
-TEST(ImdbArrays, refuse_what_no_conversion_writes) {
+TEST(ImdbArrays, refuse_arrays_that_no_conversion_writes) {
   ConvertedReviews reviews;
   reviews.write_labels({1, 0, 0, 2});
   EXPECT_THAT(reviews.reason(), HasSubstr("label 3 is 2; there are 2 classes"));
@@ -194,7 +194,7 @@ TEST(ImdbArrays, refuse_what_no_conversion_writes) {
   for (const std::int32_t bad : {5000, -1}) {
     reviews.tokens[2 * 500 + 7] = bad;
     reviews.write_inputs();
-    EXPECT_THAT(reviews.reason(), HasSubstr(fmt::format("sample 2 holds the token {};", bad)));
+    EXPECT_THAT(reviews.reason(), HasSubstr(fmt::format("sample 2 contains the token {},", bad)));
   }
   const auto path = reviews.folder / "imdb" / "inputs.npy";
   const std::vector<std::int32_t> words(5 * 500);

@@ -57,7 +57,7 @@ struct Little {
   }
 };
 
-TEST(Preparation, splits_the_training_images_in_two_and_keeps_the_test_images_apart) {
+TEST(Preparation, splits_training_images_and_keeps_test_images) {
   const Little little;
   const PreparedDataset prepared = little.prepare();
   const auto& splits = prepared.manifest.splits;
@@ -81,7 +81,7 @@ TEST(Preparation, splits_the_training_images_in_two_and_keeps_the_test_images_ap
   EXPECT_EQ(read.normalisation.scale, (std::vector<float>{1.0f / 255}));
 }
 
-TEST(Preparation, takes_what_the_cache_has_and_makes_anew_what_is_damaged_or_was_made_of_other_files) {
+TEST(Preparation, uses_the_cache_and_replaces_damaged_or_old_entries) {
   const Little little;
   const PreparedDataset first = little.prepare();
   const std::filesystem::path inputs = first.manifest.splits.at("train").inputs;
@@ -121,7 +121,7 @@ TEST(Preparation, finds_the_publishers_names_in_all_their_spellings) {
   EXPECT_TRUE(locate_dataset(little.dataset, little.options.folders).here);
 }
 
-TEST(Preparation, says_where_it_looked_and_what_brings_the_set) {
+TEST(Preparation, reports_where_it_searched_and_how_to_get_the_set) {
   const Little little;
   std::filesystem::remove(little.home() / "t10k-labels-idx1-ubyte");
   EXPECT_THROW(little.prepare(), DatasetMissing);
@@ -148,15 +148,15 @@ TEST(Preparation, refuses_files_that_disagree_or_are_damaged) {
   EXPECT_THAT(counts.reason(), HasSubstr("(6) labels for 7 images"));
   Little few;
   few.write("train-images-idx3-ubyte", {6, 4, 3}, 0);
-  EXPECT_THAT(few.reason(), HasSubstr("(6, 4, 3), little has (7, 4, 3)"));
+  EXPECT_THAT(few.reason(), HasSubstr("(6, 4, 3), but little has (7, 4, 3)"));
   Little label;
   label.write("t10k-labels-idx1-ubyte", {3}, 9);
-  EXPECT_THAT(label.reason(), HasSubstr("label 1 is 10, little has 10 classes"));
+  EXPECT_THAT(label.reason(), HasSubstr("label 1 is 10, but little has 10 classes"));
   Little swapped;
   std::filesystem::copy_file(swapped.home() / "train-labels-idx1-ubyte",
                              swapped.home() / "train-images-idx3-ubyte",
                              std::filesystem::copy_options::overwrite_existing);
-  EXPECT_THAT(swapped.reason(), HasSubstr("holds (7)"));
+  EXPECT_THAT(swapped.reason(), HasSubstr("contains (7)"));
   Little cut;
   write_gzip(cut.home() / "train-images-idx3-ubyte", read_text(cut.home() / "train-images-idx3-ubyte"));
   std::filesystem::resize_file(cut.home() / "train-images-idx3-ubyte", 40);
@@ -167,7 +167,7 @@ TEST(Preparation, RefusesASparseFileBeforeItIsSummed) {
   for (const char* name : {"train-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
     const Little sparse;
     std::filesystem::resize_file(sparse.home() / name, std::uintmax_t{1} << 40);
-    EXPECT_THAT(sparse.reason(), HasSubstr("is too long: 1099511627776 bytes are there")) << name;
+    EXPECT_THAT(sparse.reason(), HasSubstr("is too long: it has 1099511627776 bytes")) << name;
   }
 }
 
@@ -175,7 +175,7 @@ TEST(Preparation, says_that_the_cache_cannot_be_made) {
   Little little;
   write_atomically(little.folder / "file", "");
   little.options.cache = little.folder / "file";
-  EXPECT_THAT(little.reason(), HasSubstr("name another with ASSAY_CACHE"));
+  EXPECT_THAT(little.reason(), HasSubstr("name another folder with ASSAY_CACHE"));
 }
 
 TEST(Preparation, knows_no_other_set) {
@@ -202,7 +202,7 @@ TEST(Preparation, makes_synthetic_sets_in_the_shape_asked_for) {
       << "large samples are fewer";
 }
 
-TEST(Datasets, are_looked_for_in_the_folders_given_then_in_the_environments_then_in_the_systems) {
+TEST(Datasets, are_searched_in_options_then_environment_then_system) {
   ::setenv("ASSAY_DATA", "/one::/two", 1);
   ::setenv("HOME", "/home/me", 1);
   const std::vector<std::filesystem::path> given = {"/given"};
@@ -275,7 +275,7 @@ TEST(SyntheticTokens, are_prepared_as_i32_below_the_vocabulary) {
   for (const std::int32_t token : inputs.as<std::int32_t>()) ASSERT_TRUE(token >= 0 && token < 100);
 }
 
-TEST(SyntheticTokens, repeat_themselves_are_padded_in_front_and_hold_every_class_equally_often) {
+TEST(SyntheticTokens, are_padded_in_front_and_have_balanced_classes) {
   const SyntheticTokensSpec spec{true, 40, 500, 4, 400};
   const SyntheticTokens data = make_synthetic_tokens(spec, "train");
   EXPECT_EQ(data.inputs, make_synthetic_tokens(spec, "train").inputs);
@@ -296,7 +296,7 @@ TEST(SyntheticTokens, repeat_themselves_are_padded_in_front_and_hold_every_class
   EXPECT_LT(shortest, 14);
 }
 
-// A word leans to the class whose texts it stands in more often; a text is of the class that its words lean
+// A word leans to the class whose texts contain it more often; a text is of the class to which its words lean
 // to.
 double word_count_accuracy(bool learnable) {
   const SyntheticTokensSpec spec{learnable, 100, 500, 2, 1000};

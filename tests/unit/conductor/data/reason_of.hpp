@@ -5,7 +5,7 @@
 
 namespace assay {
 
-// What the IoError or other exception says that `read` ends with; "read" where it ends without one.
+// The message of the IoError or other exception that `read` throws; "read" if it throws none.
 template <typename Read>
 std::string reason_of(Read read) {
   try {

@@ -40,7 +40,7 @@ std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
   return rows;
 }
 
-TEST(Csv, has_one_row_for_each_cell_and_metric_and_every_row_is_as_long_as_the_header) {
+TEST(Csv, has_one_full_row_per_cell_and_metric) {
   Report report = test::sample_report(6);
   report.cells[1].status = Status::crashed;
   report.cells[1].reason = "said \"no\",\nthen died";
@@ -65,7 +65,7 @@ TEST(Csv, has_one_row_for_each_cell_and_metric_and_every_row_is_as_long_as_the_h
   EXPECT_EQ((*gpu)[column("null_reason")], "no GPU on this machine");
 }
 
-TEST(Csv, quotes_what_rfc_4180_says) {
+TEST(Csv, quotes_as_in_rfc_4180) {
   EXPECT_EQ(csv_field("plain"), "plain");
   EXPECT_EQ(csv_field("a,b"), "\"a,b\"");
   EXPECT_EQ(csv_field("say \"hi\""), "\"say \"\"hi\"\"\"");

@@ -35,7 +35,7 @@ TEST(Summary, ranks_by_time_and_states_ratio_and_tax) {
   EXPECT_EQ(entry(table, 0, "equivalence"), "25 % of bound");
 }
 
-TEST(Summary, says_what_a_frameworks_own_loader_fed) {
+TEST(Summary, names_the_framework_loader) {
   Report report = test::sample_report(2);
   EXPECT_THAT(text_of(report), Not(HasSubstr("own loader")));
   report.cells[1].axes.loader = LoaderKind::native;
@@ -51,7 +51,7 @@ TEST(Summary, SaysWhichOpsOfABareCellRanOutsideOfItsLibrary) {
   EXPECT_THAT(text_of(report), HasSubstr("onednn graph: the library has no primitive for embedding"));
 }
 
-TEST(Summary, does_not_rank_what_is_flagged_wrong_or_absent_and_says_why) {
+TEST(Summary, gives_a_reason_for_each_cell_that_is_not_ranked) {
   Report report = test::sample_report(2);
   report.cells[0].flags = {"throttled"};
   report.cells.push_back(test::sample_cell("torch", "eager", 0.001, 0));
@@ -77,7 +77,7 @@ TEST(Summary, does_not_rank_what_is_flagged_wrong_or_absent_and_says_why) {
 TEST(Summary, AnswersInASentenceAndSaysWhatMakesItSurer) {
   const std::string three = text_of(test::sample_report(3)), six = text_of(test::sample_report(6));
   EXPECT_THAT(three, HasSubstr("onednn graph is the fastest of 2; torch compile takes 4.00 times as long."));
-  EXPECT_THAT(three, HasSubstr("Intervals need 6 rounds: --forks 6, or --until clear."));
+  EXPECT_THAT(three, HasSubstr("Intervals need 6 rounds: use --forks 6, or --until clear."));
   EXPECT_THAT(six, HasSubstr("onednn graph is the fastest of 2; torch compile takes 4.00 times as long."));
   EXPECT_THAT(six, Not(HasSubstr("Intervals need")));
 }
@@ -104,10 +104,10 @@ TEST(Summary, CountsTheForksBehindTheNumbers) {
   Report report = test::sample_report(3);
   for (CellReport& cell : report.cells) cell.forks[1].flags = {"disturbed_round"};
   EXPECT_EQ(entry(summary(report).at(0), 0, "n"), "2 of 3");
-  EXPECT_THAT(text_of(report), HasSubstr("in round 2: it counts for no cell."));
+  EXPECT_THAT(text_of(report), HasSubstr("in round 2, so it does not count for any cell."));
 }
 
-TEST(Summary, puts_what_was_measured_beside_what_was_published) {
+TEST(Summary, compares_measured_and_published_numbers) {
   Report report = test::sample_report(2);
   const Table table = published_table(analyze(report));
   EXPECT_EQ(entry(table, 0, "measured"), "4.00x");
@@ -145,7 +145,7 @@ TEST(Summary, never_shows_a_quick_run_as_the_published_protocol) {
   report.run["quick"] = true;
   EXPECT_TRUE(published_table(analyze(report)).rows.empty());
   EXPECT_THAT(text_of(report), ::testing::StartsWith("QUICK"));
-  EXPECT_THAT(text_of(report), Not(HasSubstr("Measured beside published")));
+  EXPECT_THAT(text_of(report), Not(HasSubstr("Measured and published")));
 }
 
 TEST(Summary, says_which_options_changed_the_protocol) {
@@ -155,7 +155,7 @@ TEST(Summary, says_which_options_changed_the_protocol) {
               HasSubstr("Not the protocol as published: the command line set --epochs, --batch."));
 }
 
-TEST(Summary, tells_published_rows_apart_by_what_differs_between_them) {
+TEST(Summary, distinguishes_published_rows_by_their_differences) {
   Report report = test::sample_report(2);
   report.cells[0].published = {{.metric = "step_time", .source = "S", .statement = "quick"}};
   report.cells[0].axes.batch = 64;
@@ -196,7 +196,7 @@ TEST(Summary, says_that_an_incomplete_run_can_be_resumed) {
   EXPECT_THAT(text_of(report), HasSubstr("--resume"));
 }
 
-TEST(Summary, of_a_report_without_cells_says_so) { EXPECT_EQ(text_of({}), "No cells.\n"); }
+TEST(Summary, reports_that_there_are_no_cells) { EXPECT_EQ(text_of({}), "No cells.\n"); }
 
 TEST(EquivalenceTable, lists_the_worst_tensor_first_and_nan_before_all) {
   CellReport cell = test::sample_cell("onednn", "graph", 0.002, 1);

@@ -102,7 +102,7 @@ TEST(Console, wraps_notes_to_the_width_and_keeps_every_word) {
     EXPECT_LE(end - start, 50u);
 }
 
-TEST(Console, shows_no_colours_where_the_output_is_no_terminal) { EXPECT_FALSE(console_style(-1).colour); }
+TEST(Console, shows_no_colours_if_the_output_is_not_a_terminal) { EXPECT_FALSE(console_style(-1).colour); }
 
 TEST(Markdown, is_a_github_table_with_its_markup_escaped) {
   Table table = small();

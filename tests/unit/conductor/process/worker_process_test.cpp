@@ -26,7 +26,7 @@ using std::chrono::steady_clock;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-// A zombie that nobody reaps yet is gone, too.
+// A zombie that is not reaped yet has also ended.
 bool dead_soon(pid_t process) {
   for (int i = 0; i < 300; ++i) {
     std::ifstream status("/proc/" + std::to_string(process) + "/status");
@@ -124,7 +124,7 @@ TEST_F(WorkerProcessTest, inherits_no_descriptor_but_its_own) {
   EXPECT_EQ(worker.log().tail(), "0\n1\n2\n3\n4\n5\n");
 }
 
-TEST_F(WorkerProcessTest, a_missing_program_is_told_from_one_that_fails) {
+TEST_F(WorkerProcessTest, distinguishes_a_missing_program_from_a_failing_one) {
   try {
     WorkerProcess worker({{"/no/such/worker"}, folder_, {}, {}});
     FAIL();
@@ -153,13 +153,13 @@ TEST_F(WorkerProcessTest, dies_when_the_conductor_is_killed) {
   ::close(ends[1]);
 }
 
-TEST_F(WorkerProcessTest, its_log_reads_as_utf8_whatever_was_written) {
+TEST_F(WorkerProcessTest, its_log_is_valid_utf8_for_any_bytes) {
   WorkerProcess worker(script("printf 'a\\377b\\303\\244\\001c\\n'"));
   worker.wait_or_kill(seconds(5));
   EXPECT_EQ(worker.log().tail(), "a?b\xC3\xA4?c\n");
 }
 
-// In a session of its own, which writes its number.
+// In its own session, which writes its number.
 constexpr const char* leaves_a_session =
     "setsid sh -c 'echo $$ > left; exec sleep 1000' & while [ ! -s left ]; do :; done";
 
@@ -169,7 +169,7 @@ pid_t number_in(const fs::path& file) {
   return number;
 }
 
-TEST_F(WorkerProcessTest, leaves_no_session_behind_while_a_guard_lives) {
+TEST_F(WorkerProcessTest, leaves_no_session_while_a_guard_lives) {
   const SurvivorGuard guard;
   {
     WorkerProcess worker(script(leaves_a_session));

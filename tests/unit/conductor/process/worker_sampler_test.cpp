@@ -60,7 +60,7 @@ class ForkingWorker {
     if (::write(done_[1], "x", 1) != 1) ::_exit(1);
   }
   [[noreturn]] void be_worker() {
-    ::close(go_[1]);  // the child ends with the test, at whatever stage that left it
+    ::close(go_[1]);  // the child ends with the test, at any stage
     if (::fork() == 0) {
       say();
       take();
@@ -81,7 +81,7 @@ class ForkingWorker {
   pid_t worker_ = -1;
 };
 
-TEST(WorkerSampler, counts_the_children_of_a_worker_and_keeps_the_time_of_those_that_ended) {
+TEST(WorkerSampler, counts_children_and_keeps_the_time_of_ended_ones) {
   ForkingWorker worker;
   WorkerSampler sampler;
   EXPECT_FALSE(sampler.sample(worker.pid())) << "one look gives no rate";
@@ -94,10 +94,10 @@ TEST(WorkerSampler, counts_the_children_of_a_worker_and_keeps_the_time_of_those_
   EXPECT_EQ(busy->processes, 2);
   EXPECT_GE(busy->worker_rss, static_cast<std::int64_t>(held_bytes));
   EXPECT_EQ(sampler.peak_rss(), busy->worker_rss);
-  EXPECT_GT(busy->worker_cpu, 0) << "the child's alone: the worker sleeps";
+  EXPECT_GT(busy->worker_cpu, 0) << "only the child's: the worker sleeps";
 
   worker.advance();
-  ::usleep(60'000);  // a shorter interval gives no rate of its own
+  ::usleep(60'000);  // a shorter interval gives no separate rate
   const auto after = sampler.sample(worker.pid());
   ASSERT_TRUE(after);
   EXPECT_EQ(after->processes, 1);
@@ -109,7 +109,7 @@ TEST(WorkerSampler, counts_the_children_of_a_worker_and_keeps_the_time_of_those_
   EXPECT_LT(after->worker_cpu * interval, burnt_seconds / 2);
 }
 
-TEST(WorkerSampler, keeps_its_rate_where_the_time_since_the_last_look_is_a_few_ticks) {
+TEST(WorkerSampler, keeps_its_rate_if_only_a_few_ticks_passed) {
   ForkingWorker worker;
   WorkerSampler sampler;
   EXPECT_FALSE(sampler.sample(worker.pid()));

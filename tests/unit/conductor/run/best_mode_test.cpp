@@ -83,7 +83,7 @@ TEST_F(BestModeTest, CandidatesAreTheModesAndLayoutsOfEachBackend) {
                           "lenet5 framework eager native", "lenet5 framework compile native",
                           "lenet5 framework eager channels_last", "lenet5 framework compile channels_last"));
   EXPECT_TRUE(seeks_best(config(lenet5)));
-  EXPECT_FALSE(all[1].candidate) << "a bare library is beside the contest";
+  EXPECT_FALSE(all[1].candidate) << "a bare library is not a contestant";
   EXPECT_THAT(settings(cells(config(R"({"workload": "lenet5", "dataset": "synthetic", "mode": "best",
                                         "backend": "framework", "layout": "native"})"))),
               ElementsAre("lenet5 framework eager native", "lenet5 framework compile native"));
@@ -155,11 +155,11 @@ TEST_F(BestModeTest, ATrialThatOthersDisturbIsMadeAgainAndNotRemembered) {
   const std::vector<Cell> all = cells(config(lenet5));
   Report report = trial(all, {1, 3, 9, 2, 1.5, 8});
   report.cells[2].forks.back().flags = {quality_flag::disturbed};
-  EXPECT_FALSE(is_settled(report.cells[2]));
+  EXPECT_FALSE(is_trial_over(report.cells[2]));
   memory.keep(BestTrial(all, report));
   EXPECT_FALSE(memory.better(report.cells[3], report.environment));
   report.cells[2].forks.push_back(fork(1));
-  EXPECT_TRUE(is_settled(report.cells[2]));
+  EXPECT_TRUE(is_trial_over(report.cells[2]));
   EXPECT_EQ(best_of(BestTrial(all, report)).back().tried.front().layout, "native")
       << "by its undisturbed fork";
   memory.keep(BestTrial(all, report));

@@ -25,7 +25,7 @@ Block block_at(BlockKind kind, double begin, double end, int epoch = 0) {
 }
 
 // A second of warm-up and two of timed blocks, with a look each quarter of a second from 0 to 4 s. The GPU
-// draws 100 W, and 300 W in the timed blocks; a sample tells of the second before it.
+// draws 100 W, and 300 W in the timed blocks; a sample describes the second before it.
 Fork fork_of_steps() {
   Fork fork;
   fork.status = Status::ok;
@@ -50,19 +50,19 @@ Fork fork_of_steps() {
   return fork;
 }
 
-TEST(GpuMetrics, utilisation_is_of_samples_with_nothing_but_steps_in_the_second_before_them) {
+TEST(GpuMetrics, utilisation_uses_samples_after_a_second_of_steps) {
   // Looks at 2.0 to 4.0 s, of i = 8 to 16.
   EXPECT_NEAR(*gpu_utilisation(fork_of_steps()).value, 0.05 * 12, 1e-12);
   Fork paused = fork_of_steps();
   paused.blocks[1].end_ns = 2'500'000'000;  // half a second of evaluation before the last block
-  // Those at 2.0, 2.25, 2.5 s; the next has a whole second behind it at 4.0 s.
+  // Those at 2.0, 2.25, 2.5 s; the next has a whole second before it at 4.0 s.
   EXPECT_NEAR(*gpu_utilisation(paused).value, 0.05 * (8 + 9 + 10 + 16) / 4, 1e-12);
 }
 
 TEST(GpuMetrics, power_is_that_of_the_timed_blocks_and_energy_that_of_a_step) {
   EXPECT_NEAR(*gpu_power(fork_of_steps()).value, 300, 1e-9);
   EXPECT_NEAR(*gpu_energy(fork_of_steps()).value, 300 * 2.0 / 20, 1e-9);
-  Fork between = fork_of_steps();  // half of what lies between two looks
+  Fork between = fork_of_steps();  // half of the time between two looks
   between.blocks = {block_at(BlockKind::timed, 1.875, 2.875)};
   EXPECT_NEAR(*gpu_power(between).value, 0.125 * 100 + 0.875 * 300, 1e-9);
 }
@@ -79,7 +79,7 @@ TEST(GpuMetrics, of_steps_that_are_too_short_are_null) {
   EXPECT_THAT(gpu_utilisation(fork).reason, HasSubstr("too short"));
   EXPECT_THAT(gpu_power(fork).reason, HasSubstr("too short"));
   fork.blocks = {block_at(BlockKind::timed, 3, 9)};
-  EXPECT_THAT(gpu_energy(fork).reason, HasSubstr("outside the samples"));
+  EXPECT_THAT(gpu_energy(fork).reason, HasSubstr("outside of the samples"));
 }
 
 TEST(GpuMetrics, OfTimesThatAreFarApartDoNotOverflow) {
@@ -111,7 +111,7 @@ TEST(GpuMetrics, peaks_are_those_of_the_worker_and_of_the_device) {
   EXPECT_EQ(device_peak_used(fork).value, 400.0);
 }
 
-TEST(GpuMetrics, say_why_there_is_none) {
+TEST(GpuMetrics, have_a_reason_if_absent) {
   Fork fork = fork_of_steps();
   fork.gpu->missing = {
       {"gpu_utilisation", "nvmlDeviceGetUtilizationRates: GPU is lost (15), in 1 of 17 looks"}};
@@ -127,7 +127,7 @@ TEST(GpuMetrics, say_why_there_is_none) {
   EXPECT_EQ(gpu_energy(fork).reason, "the GPU was not sampled");
 }
 
-TEST(GpuMetrics, a_clock_that_moves_outside_of_the_timed_blocks_is_no_warning) {
+TEST(GpuMetrics, ignores_clock_changes_outside_of_timed_blocks) {
   Fork fork = fork_of_steps();
   fork.samples[2].gpu->sm_clock_hz = 300e6;
   fork.samples[10].gpu->sm_clock_hz = 1965e6;

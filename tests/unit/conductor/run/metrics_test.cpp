@@ -50,7 +50,7 @@ CellReport cell(std::vector<Fork> forks) {
   return made;
 }
 
-TEST(Metrics, step_time_is_the_median_over_forks_of_the_median_over_timed_blocks) {
+TEST(Metrics, step_time_is_the_median_of_the_forks_medians) {
   const CellReport made = cell({steps_fork(0, 100), steps_fork(1, 300), steps_fork(2, 120)});
   EXPECT_DOUBLE_EQ(*made.metrics.at("step_time").value, 0.012);
   EXPECT_DOUBLE_EQ(*made.metrics.at("samples_per_second").value, 32 / 0.012);
@@ -139,7 +139,7 @@ TEST(Metrics, epochs_are_reported_first_apart_from_the_rest) {
   EXPECT_FALSE(cell({fork}).metrics.at("epoch_time").value);
 }
 
-TEST(Metrics, a_percentile_needs_the_calls_that_would_show_what_lies_beyond_it) {
+TEST(Metrics, a_percentile_needs_enough_calls) {
   const auto metrics_of_calls = [](std::int64_t calls) {
     Fork fork = steps_fork(0, 100);
     for (std::int64_t i = 0; i < calls; ++i) fork.latencies_ns.push_back((i + 1) * 1000);
@@ -156,7 +156,7 @@ TEST(Metrics, a_percentile_needs_the_calls_that_would_show_what_lies_beyond_it) 
   EXPECT_TRUE(fewer.at("latency_p99").value);
   EXPECT_FALSE(fewer.at("latency_p99.9").value);
   EXPECT_THAT(fewer.at("latency_p99.9").reason,
-              ::testing::HasSubstr("999 calls were timed, this percentile needs 1000"));
+              ::testing::HasSubstr("999 calls were timed, but this percentile needs 1000"));
   EXPECT_FALSE(metrics_of_calls(99).at("latency_p99").value);
   EXPECT_FALSE(metrics_of_calls(9).at("latency_p90").value);
   EXPECT_TRUE(metrics_of_calls(2).at("latency_p50").value);
@@ -174,7 +174,7 @@ TEST(Metrics, percentiles_have_intervals_over_forks) {
   EXPECT_EQ(p999.n, 6);
 }
 
-TEST(Metrics, the_accuracy_after_the_first_epoch_stands_beside_the_last) {
+TEST(Metrics, has_accuracy_after_the_first_and_the_last_epoch) {
   Fork fork;
   fork.status = Status::ok;
   fork.blocks = {block(BlockKind::timed, 1, 0, 3000), block(BlockKind::timed, 2, 4000, 1000)};
@@ -184,7 +184,7 @@ TEST(Metrics, the_accuracy_after_the_first_epoch_stands_beside_the_last) {
   EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("validation_accuracy").value, 0.8);
 }
 
-TEST(Metrics, what_has_no_value_has_a_reason_and_the_report_holds_together) {
+TEST(Metrics, a_metric_without_a_value_has_a_reason) {
   CellReport made = cell({steps_fork(0, 100)});
   for (const auto& [name, metric] : made.metrics)
     EXPECT_NE(metric.value.has_value(), !metric.reason.empty()) << name;
@@ -220,7 +220,7 @@ TEST(Metrics, CountFinalStatesOfForksOfOneSeed) {
   EXPECT_EQ(alike.n, 3);
   EXPECT_EQ(states({{7, "ab"}, {7, "cd"}, {7, "ab"}}).value, 2);
   EXPECT_THAT(states({{7, "ab"}, {8, "ab"}}).reason, ::testing::HasSubstr("--seed-per-round"));
-  EXPECT_THAT(states({{7, "ab"}}).reason, ::testing::HasSubstr("no second fork"));
+  EXPECT_THAT(states({{7, "ab"}}).reason, ::testing::HasSubstr("a second fork"));
   EXPECT_THAT(states({{7, "ab"}, {7, ""}}).reason, ::testing::HasSubstr("no digest"));
 }
 
@@ -232,7 +232,7 @@ TEST(Metrics, every_metric_of_the_table_but_the_plans_is_computed) {
   EXPECT_THAT(computed, ::testing::UnorderedElementsAreArray(in_table));
 }
 
-TEST(Metrics, a_cell_that_is_not_ok_has_none) {
+TEST(Metrics, a_cell_that_is_not_ok_has_no_metrics) {
   CellReport made = cell({steps_fork(0, 100)});
   made.status = Status::wrong_result;
   for (const auto& [name, metric] : metrics_of(made)) {
@@ -251,7 +251,7 @@ std::vector<std::string> warnings_of(Fork fork) {
   return fork.warnings;
 }
 
-// Over 1 s of two processors, of which the worker used `own` and others `others` milliseconds.
+// Over 1 s of two processors: the worker used `own` and others used `others` milliseconds.
 Fork watched_fork(std::int64_t own, std::int64_t others, std::int64_t steal) {
   Fork fork = steps_fork(0, 100);
   fork.disturbance = {.processors = 2,
@@ -275,7 +275,7 @@ TEST(Quality, WarnsOfWhatTheHypervisorTook) {
   Fork fork = watched_fork(1900, 0, 81);
   add_quality_flags(fork, Cell{});
   EXPECT_THAT(warnings_of(fork),
-              ::testing::ElementsAre(::testing::HasSubstr("the hypervisor took over 3 %")));
+              ::testing::ElementsAre(::testing::HasSubstr("the hypervisor used over 3 %")));
   EXPECT_THAT(warnings_of(watched_fork(1900, 0, 0)), ::testing::IsEmpty());
 }
 

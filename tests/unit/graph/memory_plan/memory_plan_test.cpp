@@ -121,7 +121,7 @@ TEST(MemoryPlan, an_optimizer_writes_parameters_and_moments_where_they_lie) {
   }
 }
 
-TEST(MemoryPlan, a_state_that_is_read_after_its_successor_is_made_is_copied_at_the_end) {
+TEST(MemoryPlan, copies_a_state_at_the_end_if_it_is_read_late) {
   Graph graph("g");
   GraphBuilder b(graph);
   const ValueId state = b.state("state", {4, 4}, "zeros");
@@ -134,7 +134,7 @@ TEST(MemoryPlan, a_state_that_is_read_after_its_successor_is_made_is_copied_at_t
   EXPECT_EQ(plan.storage[static_cast<std::size_t>(next)], next);
 }
 
-TEST(MemoryPlan, a_flatten_of_the_images_takes_no_bytes) {
+TEST(MemoryPlan, flatten_of_the_images_needs_no_bytes) {
   Graph graph("g");
   GraphBuilder b(graph);
   const ValueId x = b.flatten(b.input("inputs", {4, 1, 8, 8}), "flat");
@@ -149,7 +149,7 @@ TEST(MemoryPlan, is_the_same_each_time) {
   EXPECT_EQ(plan_memory(graph, plain_bytes(graph)).offset, plan_memory(graph, plain_bytes(graph)).offset);
 }
 
-TEST(MemoryPlan, co_sharing_a_training_step_of_lenet5_stays_near_its_lower_bound) {
+TEST(MemoryPlan, co_share_of_lenet5_is_near_its_lower_bound) {
   const Graph graph = training_step(find_workload("lenet5").build(200), {});
   const MemoryPlan plan = plan_memory(graph, plain_bytes(graph));
   EXPECT_LE(static_cast<double>(plan.arena_bytes), 1.1 * static_cast<double>(plan.lower_bound));

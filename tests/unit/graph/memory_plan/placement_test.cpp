@@ -23,7 +23,7 @@ TEST(Placement, nothing_needs_nothing) {
 }
 
 TEST(Placement, the_smallest_gap_that_fits_is_taken) {
-  // The large one comes first, the second beside it; where the large one was there is room for the third.
+  // The large one comes first, the second next to it; the third fits where the large one was.
   const std::vector<PlannedBuffer> buffers{{64, true, true}, {640}, {128}, {128}};
   const std::vector<PlannedStep> steps{
       {.outputs = {0, 1}}, {.inputs = {1}, .outputs = {2}}, {.inputs = {2}, .outputs = {3}}};

@@ -31,7 +31,7 @@ TEST(Summary, parts_add_up_and_plans_shrink) {
     EXPECT_DOUBLE_EQ(parts, summary.training.flops);
     EXPECT_GT(summary.backward_flops, summary.forward_flops);
     for (const StepSummary* step : {&summary.training, &summary.inference}) {
-      // What looks rows up and multiplies matrices alone has nothing to write over.
+      // A network of only lookups and matrix products has nothing to overwrite.
       const bool elementwise = step == &summary.training || workload.vocabulary == 0;
       EXPECT_LE(step->arena.in_place, step->arena.naive - (elementwise ? 1 : 0)) << workload.name;
       EXPECT_LT(step->arena.co_share, step->arena.in_place);
