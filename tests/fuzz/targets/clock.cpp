@@ -45,9 +45,9 @@ const Registration here("clock", [](Input input) {
       steps += block.steps;
     }
     std::int64_t last = 0;
-    for (const ToldLoss& told : choose_replayed(fork.blocks, 1)) {
-      require(told.steps > last && told.steps <= steps, "replayed steps ascend");
-      last = told.steps;
+    for (const ReportedLoss& one : choose_replayed(fork.blocks, false, 1)) {
+      require(one.steps > last && one.steps <= steps, "replayed steps ascend");
+      last = one.steps;
     }
     if (const auto time = fork_time(fork))
       require(time->step_seconds > 0 && time->step_seconds <= 62, "a step takes part of the run");

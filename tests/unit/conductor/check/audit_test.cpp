@@ -74,9 +74,9 @@ TEST(ReplayedBlocks, EndBeforeTheStepsCannotBeCounted) {
   std::vector<Block> blocks = blocks_of(3);
   blocks[0].steps = 20;
   blocks[1].steps = std::numeric_limits<std::int64_t>::max();
-  const std::vector<ToldLoss> told = choose_replayed(blocks, 1);
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_EQ(told[0].steps, 20);
+  const std::vector<ReportedLoss> chosen = choose_replayed(blocks, false, 1);
+  ASSERT_EQ(chosen.size(), 1u);
+  EXPECT_EQ(chosen[0].steps, 20);
 }
 
 TEST(ReplayedBlocks, are_written_after_the_first_step) {

@@ -25,7 +25,7 @@ protocol::Hello hello() {
 TEST(OtherLibrary, IsTheFirstThatHasAnotherVersion) {
   EXPECT_EQ(other_library(row_with({{{"name", "oneDNN"}, {"version", "3.2.0"}}}), hello()), "");
   EXPECT_THAT(other_library(row_with({{{"name", "oneDNN"}, {"version", "3.1.0"}}}), hello()),
-              HasSubstr("oneDNN 3.2.0 where the earlier forks had 3.1.0"));
+              HasSubstr("oneDNN 3.2.0 is loaded, but the earlier forks used 3.1.0"));
 }
 
 TEST(OtherLibrary, IsNoneOfWhatAReportNamesInAnotherForm) {
