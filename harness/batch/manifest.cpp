@@ -49,7 +49,7 @@ void check(const Manifest& manifest, const std::filesystem::path& path) {
 Manifest read_manifest(const std::filesystem::path& cell_folder) {
   const std::filesystem::path path = manifest_path(cell_folder);
   const nlohmann::json json = read_strict_json(path, {.bytes = 1 << 20});
-  auto manifest = decoded<Manifest>(json, path.string());
+  auto manifest = decoded<Manifest>(json, path.string(), {.not_finite = false});
   check(manifest, path);
   for (auto& [name, split] : manifest.splits) {
     split.inputs = std::filesystem::absolute(cell_folder / split.inputs);

@@ -18,16 +18,12 @@ std::vector<double> sorted(std::span<const double> values, const char* what) {
   return copy;
 }
 
-// P(Binomial(n, 1/2) <= k), by logarithms so that a large n neither overflows nor vanishes.
-double binomial_half_cdf(std::size_t n, std::size_t k) {
-  double sum = 0;
-  for (std::size_t i = 0; i <= k; ++i) {
-    const double log_choose = std::lgamma(static_cast<double>(n) + 1) -
-                              std::lgamma(static_cast<double>(i) + 1) -
-                              std::lgamma(static_cast<double>(n - i) + 1);
-    sum += std::exp(log_choose - static_cast<double>(n) * std::log(2.0));
-  }
-  return sum;
+// P(Binomial(n, 1/2) = k), by logarithms so that a large n neither overflows nor vanishes.
+double binomial_half(std::size_t n, std::size_t k) {
+  const double log_choose = std::lgamma(static_cast<double>(n) + 1) -
+                            std::lgamma(static_cast<double>(k) + 1) -
+                            std::lgamma(static_cast<double>(n - k) + 1);
+  return std::exp(log_choose - static_cast<double>(n) * std::log(2.0));
 }
 
 }  // namespace
@@ -52,8 +48,10 @@ std::optional<Interval> median_interval(std::span<const double> values, double c
   const std::vector<double> order = sorted(values, "[median_interval] got no values");
   const std::size_t n = order.size();
   std::optional<Interval> best;
+  double below = 0;                           // P(Binomial(n, 1/2) <= k - 1)
   for (std::size_t k = 1; k <= n / 2; ++k) {  // each k gives a narrower interval with a lower confidence
-    const double attained = 1 - 2 * binomial_half_cdf(n, k - 1);
+    below += binomial_half(n, k - 1);
+    const double attained = 1 - 2 * below;
     if (attained < confidence) break;
     best = Interval{order[k - 1], order[n - k], attained};
   }
@@ -149,18 +147,52 @@ std::vector<double> signed_rank(std::size_t n) {
   return probability;
 }
 
-// The middle of `values` and the interval between the ranks that `null` allows; null[k] is the probability of
-// k values on one side of the truth.
-Shift between_ranks(std::vector<double> values, const std::vector<double>& null, double confidence) {
+// Where an interval ends.
+struct Cut {
+  std::size_t ranks = 0;  // how many values may be cut off at either end, plus one
+  double below = 0;       // the probability that the truth lies beyond them, on one side
+};
+
+// 1 - 0.9 is a little less than 2 / C(6, 3).
+double tail_of(double confidence) { return 0.5 * (1 - confidence) + 1e-12; }
+
+// null[k]: the probability of k values on one side of the truth.
+Cut exact_cut(const std::vector<double>& null, double tail) {
+  Cut cut;
+  while (cut.ranks < null.size() && cut.below + null[cut.ranks] <= tail) cut.below += null[cut.ranks++];
+  return cut;
+}
+
+// By the normal distribution with the same mean and variance, corrected for continuity.
+Cut normal_cut(double mean, double variance, double tail) {
+  const double deviation = std::sqrt(variance);
+  const double ranks = std::floor(mean + 0.5 + deviation * normal_quantile(tail));
+  if (!(ranks >= 1)) return {};
+  return {static_cast<std::size_t>(ranks),
+          0.5 * std::erfc((mean + 0.5 - ranks) / (deviation * std::numbers::sqrt2))};
+}
+
+constexpr double max_exact_steps = 1e8;  // a fraction of a second
+
+Cut mann_whitney_cut(std::size_t m, std::size_t n, double tail) {
+  const auto least = static_cast<double>(std::min(m, n)), most = static_cast<double>(std::max(m, n));
+  if (least * least * most <= max_exact_steps)
+    return exact_cut(mann_whitney(std::min(m, n), std::max(m, n)), tail);
+  return normal_cut(least * most / 2, least * most * (least + most + 1) / 12, tail);
+}
+
+Cut signed_rank_cut(std::size_t count, double tail) {
+  const auto n = static_cast<double>(count);
+  if (n * n * n / 2 <= max_exact_steps) return exact_cut(signed_rank(count), tail);
+  return normal_cut(n * (n + 1) / 4, n * (n + 1) * (2 * n + 1) / 24, tail);
+}
+
+// The middle of `values` and the interval that the cut leaves.
+Shift between_ranks(std::vector<double> values, const Cut& cut) {
   std::sort(values.begin(), values.end());
   Shift shift{median(values), std::nullopt};
-  // 1 - 0.9 is a little less than 2 / C(6, 3).
-  const double tail = 0.5 * (1 - confidence) + 1e-12;
-  double below = 0;
-  std::size_t ranks = 0;  // number of values that may be cut off at either end, plus one
-  while (ranks < null.size() && below + null[ranks] <= tail) below += null[ranks++];
-  if (ranks == 0 || 2 * ranks > values.size() + 1) return shift;
-  shift.interval = Interval{values[ranks - 1], values[values.size() - ranks], 1 - 2 * below};
+  if (cut.ranks == 0 || 2 * cut.ranks > values.size() + 1) return shift;
+  shift.interval = Interval{values[cut.ranks - 1], values[values.size() - cut.ranks], 1 - 2 * cut.below};
   return shift;
 }
 
@@ -173,7 +205,7 @@ Shift unpaired_shift(std::span<const double> a, std::span<const double> b, doubl
   differences.reserve(a.size() * b.size());
   for (const double x : a)
     for (const double y : b) differences.push_back(y - x);
-  return between_ranks(std::move(differences), mann_whitney(a.size(), b.size()), confidence);
+  return between_ranks(std::move(differences), mann_whitney_cut(a.size(), b.size(), tail_of(confidence)));
 }
 
 Shift paired_shift(std::span<const double> differences, double confidence) {
@@ -184,7 +216,7 @@ Shift paired_shift(std::span<const double> differences, double confidence) {
   for (std::size_t i = 0; i < differences.size(); ++i)
     for (std::size_t j = i; j < differences.size(); ++j)
       averages.push_back(0.5 * (differences[i] + differences[j]));
-  return between_ranks(std::move(averages), signed_rank(differences.size()), confidence);
+  return between_ranks(std::move(averages), signed_rank_cut(differences.size(), tail_of(confidence)));
 }
 
 double attainable_unpaired(int m, int n) {

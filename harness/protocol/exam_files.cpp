@@ -11,11 +11,11 @@
 namespace assay {
 
 ExamBatches read_exam_batches(const std::filesystem::path& file) {
-  const auto batches = decoded<ExamBatches>(read_strict_json(file), file.string());
+  const auto batches = decoded<ExamBatches>(read_strict_json(file), file.string(), {.not_finite = false});
   const bool fits = static_cast<std::int64_t>(batches.row_of.size()) == batches.batch &&
-                    batches.count() > 0 && std::ranges::all_of(batches.row_of, [&](std::int64_t row) {
-                      return row >= 0 && row < batches.distinct;
-                    });
+                    batches.distinct <= batches.batch && batches.count() > 0 &&
+                    std::ranges::all_of(batches.row_of,
+                                        [&](std::int64_t row) { return row >= 0 && row < batches.distinct; });
   if (!fits)
     throw JsonError(fmt::format("{}: rows, samples and batches contradict each other", file.string()));
   return batches;
@@ -27,7 +27,8 @@ std::int64_t ExamContinuation::steps(double step_seconds) const {
 }
 
 ExamContinuation read_exam_continuation(const std::filesystem::path& file) {
-  const auto continuation = decoded<ExamContinuation>(read_strict_json(file), file.string());
+  const auto continuation =
+      decoded<ExamContinuation>(read_strict_json(file), file.string(), {.not_finite = false});
   if (continuation.fewest > continuation.most)
     throw JsonError(fmt::format("{}: the minimum of steps is {}, the maximum is {}", file.string(),
                                 continuation.fewest, continuation.most));
@@ -35,7 +36,7 @@ ExamContinuation read_exam_continuation(const std::filesystem::path& file) {
 }
 
 ExamReplay read_exam_replay(const std::filesystem::path& file) {
-  auto replay = decoded<ExamReplay>(read_strict_json(file), file.string());
+  auto replay = decoded<ExamReplay>(read_strict_json(file), file.string(), {.not_finite = false});
   const bool ascends =
       !replay.steps.empty() && replay.steps.front() >= 1 &&
       std::ranges::adjacent_find(replay.steps, std::ranges::greater_equal()) == replay.steps.end();

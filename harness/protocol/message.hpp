@@ -110,7 +110,7 @@ constexpr auto describe(Of<Compiled>) {
   return fields("compiled", "The program can run.",
                 field("seconds", &Compiled::seconds, "Time of the compilation."),
                 field("settings", &Compiled::settings, "As observed.").optional(),
-                field("memory", &Compiled::memory, "Bytes by name.").optional());
+                field("memory", &Compiled::memory, "Bytes by name.").at_least(0).optional());
 }
 
 struct Verified {};
@@ -132,7 +132,7 @@ struct Ran {
 };
 constexpr auto describe(Of<Ran>) {
   return fields(
-      "ran", "The steps are timed.", field("memory", &Ran::memory, "Bytes by name.").optional(),
+      "ran", "The steps are timed.", field("memory", &Ran::memory, "Bytes by name.").at_least(0).optional(),
       field("settings", &Ran::settings, "As observed.").optional(),
       field("operators", &Ran::operators, "The profile, if it was requested.").optional(),
       field("state_digest", &Ran::state_digest, "SHA-256 of the final state.").left_out_by_default());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <concepts>
 #include <set>
 #include <stdexcept>
@@ -121,6 +122,11 @@ bool Axes::flag(std::string_view axis) const { return text(axis) == "true"; }
 
 int Axes::extra_threads() const {
   return static_cast<int>(std::min<std::int64_t>(loader_threads(), integer("loader-threads")));
+}
+
+int Axes::all_threads() const {
+  const std::int64_t all = std::int64_t{threads} + extra_threads();
+  return static_cast<int>(std::clamp<std::int64_t>(all, INT_MIN, INT_MAX));
 }
 
 std::string Axis::key() const {

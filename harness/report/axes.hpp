@@ -63,8 +63,8 @@ struct Axes {
   // Threads that load batches: all of them, and those that --loader-threads pays for.
   int loader_threads() const { return loader == LoaderKind::resident ? 0 : loader_workers; }
   int extra_threads() const;
-  // All threads of the worker: for computing and for loading.
-  int all_threads() const { return threads + extra_threads(); }
+  // All threads of the worker: for computing and for loading. Without overflow, whatever a report says.
+  int all_threads() const;
 };
 
 enum class AppliesTo { every, network, op };

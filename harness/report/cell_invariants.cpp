@@ -16,7 +16,12 @@ bool has_value(const CellReport& cell) {
                      [](const auto& item) { return item.second.value && !is_planned(item.first); });
 }
 
+// --forks and --spare-rounds allow fewer. Comparing takes memory and time by the square.
+constexpr std::size_t max_forks = 12'000;
+
 void judge_forks(Violations& violations, const CellReport& cell) {
+  if (cell.forks.size() > max_forks)
+    violations.add(fmt::format("has {} forks, and {} are the maximum", cell.forks.size(), max_forks));
   std::set<int> rounds;
   for (const Fork& fork : cell.forks) {
     Violations inner = violations.within(fmt::format("fork of round {}", fork.round));

@@ -7,7 +7,7 @@
 namespace assay {
 namespace {
 
-constexpr std::int64_t utilisation_ns = 1'000'000'000;  // the longest of NVML's sample periods
+constexpr double utilisation_ns = 1e9;  // the longest of NVML's sample periods
 constexpr double min_covered = 0.9;
 
 // Why the fork has no reading at all; empty if it has one.
@@ -21,6 +21,11 @@ std::string missing(const Fork& fork, const char* field, const char* otherwise) 
   return found == fork.gpu->missing.end() ? otherwise : found->second;
 }
 
+// Without overflow, whatever a report says.
+double nanoseconds(std::int64_t from, std::int64_t to) {
+  return static_cast<double>(to) - static_cast<double>(from);
+}
+
 bool is_in(const std::vector<const Block*>& blocks, std::int64_t time) {
   return std::any_of(blocks.begin(), blocks.end(),
                      [time](const Block* block) { return block->begin_ns <= time && time <= block->end_ns; });
@@ -30,11 +35,11 @@ bool is_in(const std::vector<const Block*>& blocks, std::int64_t time) {
 double share_of_steps(const Fork& fork, std::int64_t end) {
   double covered = 0;
   for (const Block& block : fork.blocks) {
-    const std::int64_t from = std::max(block.begin_ns, end - utilisation_ns),
-                       to = std::min(block.end_ns, end);
-    if (to > from) covered += static_cast<double>(to - from);
+    const double before_end = std::min(nanoseconds(block.begin_ns, end), utilisation_ns);
+    const double left = nanoseconds(std::min(block.end_ns, end), end);
+    if (before_end > left) covered += before_end - left;
   }
-  return covered / static_cast<double>(utilisation_ns);
+  return covered / utilisation_ns;
 }
 
 struct Energy {
@@ -56,8 +61,7 @@ double counter_at(const std::vector<Energy>& counter, std::int64_t time) {
   if (after == counter.begin()) return counter.front().joules;
   if (after == counter.end()) return counter.back().joules;
   const Energy &next = *after, &last = *(after - 1);
-  const double share =
-      static_cast<double>(time - last.time_ns) / static_cast<double>(next.time_ns - last.time_ns);
+  const double share = nanoseconds(last.time_ns, time) / nanoseconds(last.time_ns, next.time_ns);
   return last.joules + share * (next.joules - last.joules);
 }
 
@@ -112,7 +116,7 @@ ForkValue gpu_power(const Fork& fork) {
                        to = std::min(block->end_ns, counter.back().time_ns);
     all += block_seconds(*block);
     if (to <= from) continue;
-    covered += 1e-9 * static_cast<double>(to - from);
+    covered += 1e-9 * nanoseconds(from, to);
     joules += counter_at(counter, to) - counter_at(counter, from);
   }
   if (inside < 2 || covered < min_covered * all) return {{}, missing(fork, "gpu_energy_joules", too_short)};

@@ -53,6 +53,7 @@ VARIANTS = (
     Variant("thrice", "failed", "clock.json"),
     Variant("no_steps", "failed", "clock.json"),
     Variant("negative_steps", "failed", "clock.json"),
+    Variant("huge_steps", "failed", "steps in"),
     Variant("other_kind", "failed", "clock.json"),
     Variant("long_wait", "failed", "clock.json"),
     Variant("negative_wait", "failed", "clock.json"),

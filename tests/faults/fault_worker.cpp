@@ -43,6 +43,7 @@ const std::map<std::string, std::function<void(Json&)>> lies = {
     {"thrice", [](Json& clock) { clock["blocks"].insert(clock["blocks"].end(), 2, clock["blocks"].back()); }},
     {"no_steps", [](Json& clock) { clock["blocks"][1]["steps"] = 0; }},
     {"negative_steps", [](Json& clock) { clock["blocks"][1]["steps"] = -5; }},
+    {"huge_steps", [](Json& clock) { clock["blocks"][1]["steps"] = std::int64_t{1} << 62; }},
     {"other_kind", [](Json& clock) { clock["blocks"][1]["kind"] = "tepid"; }},
     {"long_wait", [](Json& clock) { clock["blocks"][1]["wait_ns"] = 1'000'000'000'000; }},
     {"negative_wait", [](Json& clock) { clock["blocks"][1]["wait_ns"] = -1; }},

@@ -120,7 +120,7 @@ TEST_F(RunTest, a_clock_file_that_cannot_be_so_is_a_row_with_its_reason) {
       "other_kind",    "long_wait",         "negative_wait", "negative_cpu",  "negative_latency",
       "other_split",   "accuracy_of_seven", "incomplete",    "other_schema",  "no_blocks",
       "warm_up_alone", "a_block_less",      "fifo_clock",    "endless_clock", "large_clock",
-      "linked_clock"};
+      "linked_clock",  "huge_steps"};
   nlohmann::json modes = lies;
   modes.push_back("good");
   const auto begin = std::chrono::steady_clock::now();

@@ -1,4 +1,4 @@
-"""Each reader of foreign files runs under libFuzzer for a moment; scripts/fuzz runs as long as requested."""
+"""Each reader of what others wrote meets libFuzzer for a moment; scripts/fuzz takes as long as asked."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+TARGETS = {file.stem for file in (ROOT / "tests/fuzz/targets").glob("*.cpp")}
 PROBE = 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }'
 
 
 def missing(folder: Path) -> str:
-    """Return why fuzzing is not possible here; empty if it is."""
+    """Why there is no fuzzing here; empty when there is."""
     if not shutil.which("clang++"):
         return "clang++ is not there: scripts/setup --checks"
     source = folder / "probe.cpp"
@@ -24,14 +25,36 @@ def missing(folder: Path) -> str:
     return ""
 
 
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [ROOT / "scripts/fuzz", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
+
+
 def test_no_reader_fails_on_what_a_fuzzer_makes_of_its_files(tmp_path: Path) -> None:
     if reason := missing(tmp_path):
         pytest.skip(reason)
-    done = subprocess.run(
-        [ROOT / "scripts/fuzz", "2"], capture_output=True, text=True, timeout=900, check=False
-    )
+    inputs = 40_000
+    done = run("--inputs", str(inputs))
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert "No reader failed" in done.stdout
+    rows = [line.split() for line in done.stdout.splitlines()]
+    counted = {row[0]: int(row[1]) for row in rows if len(row) == 5 and row[1].isdigit()}
+    assert counted.pop("total") >= inputs
+    assert set(counted) == TARGETS
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["0"], ["ten"], ["--inputs"], ["--inputs", "0"], ["--jobs", "x", "1"], ["--no-such-option", "1"]],
+)
+def test_what_is_no_number_is_refused(arguments: list[str]) -> None:
+    done = run(*arguments)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+
+
+def test_each_target_has_a_corpus() -> None:
+    assert {folder.name for folder in (ROOT / "tests/fuzz/corpus").iterdir()} == TARGETS
 
 
 def test_the_corpus_is_small() -> None:

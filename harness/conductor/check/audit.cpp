@@ -35,7 +35,7 @@ std::vector<ReportedLoss> choose_replayed(std::span<const Block> blocks, bool re
   std::vector<ReportedLoss> within;
   std::int64_t steps = 0, ns = 0;
   for (const Block& block : blocks) {
-    steps += block.steps;
+    if (__builtin_add_overflow(steps, block.steps, &steps)) break;
     ns += block.end_ns - block.begin_ns;
     if (1e-9 * static_cast<double>(ns) > replay_seconds) break;
     // Skips the first step, which the exam already compared.

@@ -1,7 +1,6 @@
 #include "harness/conductor/cli/verdict_options.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 #include <vector>
 
 #include <fmt/format.h>
@@ -23,25 +22,6 @@ const std::vector<std::string>& verdict_formats() {
 
 }  // namespace
 
-double share(const std::string& text, const std::string& option, double max) {
-  const bool percent = text.ends_with('%');
-  try {
-    std::size_t end = 0;
-    const double value = std::stod(text, &end) / (percent ? 100 : 1);
-    const bool whole = end + (percent ? 1 : 0) == text.size();
-    if (whole && !percent && value > 1)
-      throw UsageError(fmt::format("{} got '{}': a value above 1 needs a percent sign: {}% or {:g}%", option,
-                                   text, text, 100 * value));
-    if (whole && value > 0 && value < max) return value;
-  } catch (const std::logic_error&) {
-    // not a number: reported below
-  }
-  throw UsageError(fmt::format("{} got '{}': must be a share such as 5% or 0.05, above 0 and below {:g}%",
-                               option, text, 100 * max));
-}
-
-std::string as_percent(double part) { return fmt::format("{:g}%", 100 * part); }
-
 void VerdictOptions::add(CLI::App& command, Context& context) {
   command.add_option("--threshold", threshold_,
                      fmt::format("Smallest change of time that is a regression [{}]", threshold_));
@@ -60,8 +40,8 @@ void VerdictOptions::add(CLI::App& command, Context& context) {
 
 BreakageSettings VerdictOptions::breakage() const {
   BreakageSettings settings;
-  settings.memory_threshold = share(memory_threshold_, "--memory-threshold", 100);
-  settings.accuracy_threshold = share(accuracy_threshold_, "--accuracy-threshold", 1);
+  settings.memory_threshold = share_of(memory_threshold_, "--memory-threshold", 100);
+  settings.accuracy_threshold = share_of(accuracy_threshold_, "--accuracy-threshold", 1);
   settings.confidence = confidence();
   return settings;
 }

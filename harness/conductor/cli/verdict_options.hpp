@@ -7,21 +7,17 @@
 #include "harness/conductor/compare/cell_judge.hpp"
 #include "harness/conductor/compare/compare.hpp"
 #include "harness/conductor/compare/time_judge.hpp"
+#include "harness/conductor/config/options.hpp"
 
 namespace assay::cli {
-
-// "5%" or "0.05", above 0 and below `max`. A value above 1 needs the percent sign. Throws UsageError.
-double share(const std::string& text, const std::string& option, double max);
-// The inverse of share(): 0.05 becomes "5%".
-std::string as_percent(double part);
 
 class VerdictOptions {
  public:
   void add(CLI::App& command, Context& context);
 
-  // Throw UsageError.
-  double threshold() const { return share(threshold_, "--threshold", 10); }
-  double confidence() const { return share(confidence_, "--confidence", 1); }
+  // Throw UsageError, and ConfigError for a share.
+  double threshold() const { return share_of(threshold_, "--threshold", max_threshold); }
+  double confidence() const { return share_of(confidence_, "--confidence", max_confidence); }
   BreakageSettings breakage() const;
   void require_format() const;
   const std::string& metric() const { return metric_; }

@@ -153,14 +153,14 @@ CellNoise cell_noise(Gathered gathered, double threshold, double confidence) {
 
 }  // namespace
 
-int Calibration::comparisons() const {
-  int sum = 0;
+std::int64_t Calibration::comparisons() const {
+  std::int64_t sum = 0;
   for (const CellNoise& cell : cells) sum += cell.comparisons;
   return sum;
 }
 
-int Calibration::alarms() const {
-  int sum = 0;
+std::int64_t Calibration::alarms() const {
+  std::int64_t sum = 0;
   for (const CellNoise& cell : cells) sum += cell.alarms;
   return sum;
 }

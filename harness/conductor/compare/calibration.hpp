@@ -1,6 +1,7 @@
 // The noise of this machine: how reports of the same build differ.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -72,8 +73,8 @@ struct Calibration {
   std::optional<int> forks;
   std::optional<double> suggested_threshold;
 
-  int comparisons() const;
-  int alarms() const;
+  std::int64_t comparisons() const;
+  std::int64_t alarms() const;
   // The rounds of `assay ab` that detect twice the threshold, with a power of 80 %, in the noisiest of these
   // cells (in the median of all cells if none of them was calibrated), with the confidence `sure` for each
   // interval; nullopt if 1000 rounds are not enough. An empty metric means the first calibrated metric of

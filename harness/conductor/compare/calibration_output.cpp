@@ -1,6 +1,10 @@
 #include "harness/conductor/compare/calibration.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,6 +20,9 @@ constexpr std::string_view schema = "assay-calibration/2";
 constexpr JsonLimits limits{std::size_t{1} << 26, 8};
 constexpr double max_stored_forks = 1e6;
 constexpr double max_spread = 10;  // of logarithms
+constexpr double max_pairs = 2.5e8;
+constexpr double max_runs = 10'000;
+constexpr double max_comparisons = max_runs * max_runs;
 
 }  // namespace
 
@@ -29,10 +36,12 @@ constexpr auto describe(Of<CellNoise>) {
       field("within_runs", &CellNoise::within_runs, "Standard deviation of ln(time) between forks of a run.")
           .between(0, max_spread),
       field("between_runs", &CellNoise::between_runs, "The same between runs.").between(0, max_spread),
-      field("degrees", &CellNoise::degrees, "Degrees of freedom of between_runs.").at_least(1),
+      field("degrees", &CellNoise::degrees, "Degrees of freedom of between_runs.").between(1, max_runs),
       field("floor", &CellNoise::floor, "Largest ratio - 1 that is expected between two runs of one build."),
-      field("comparisons", &CellNoise::comparisons, "Number of comparisons of two runs."),
-      field("alarms", &CellNoise::alarms, "Number of comparisons with a false alarm."),
+      field("comparisons", &CellNoise::comparisons, "Number of comparisons of two runs.")
+          .between(0, max_comparisons),
+      field("alarms", &CellNoise::alarms, "Number of comparisons with a false alarm.")
+          .between(0, max_comparisons),
       field("visible", &CellNoise::visible, "Detectable change by number of forks per side."),
       field("forks_wanted", &CellNoise::forks_wanted, "Forks per side that detect twice the threshold.")
           .between(1, max_stored_forks));
@@ -57,7 +66,8 @@ constexpr auto describe(Of<Calibration>) {
       field("fingerprint", &Calibration::fingerprint, "Fingerprint of the machine."),
       field("machine", &Calibration::machine, "Description of the machine."),
       field("made", &Calibration::made, "When the newest session was made."),
-      field("threshold", &Calibration::threshold, "Change of time above which a verdict is a false alarm."),
+      field("threshold", &Calibration::threshold, "Change of time above which a verdict is a false alarm.")
+          .between(0, max_threshold),
       field("confidence", &Calibration::confidence, "Confidence that all intervals hold at once."),
       field("sessions", &Calibration::sessions, "The sessions in the order in which they were added."),
       field("suggested_forks", &Calibration::forks, "Suggested forks per side.").between(1, max_stored_forks),
@@ -68,7 +78,28 @@ constexpr auto describe(Of<Calibration>) {
 
 namespace {
 
-void require_sessions(const Calibration& calibration, std::string_view where) {
+// Every two runs of a cell are compared, and every value of one run with every value of the other.
+double pairs_of_values(const Calibration& calibration) {
+  std::map<std::pair<std::string_view, std::string_view>, double> values;
+  for (const CalibrationSession& session : calibration.sessions)
+    for (const CellRuns& cell : session.cells)
+      for (const std::vector<double>& run : cell.runs)
+        values[{cell.id, cell.metric}] += static_cast<double>(run.size());
+  double pairs = 0;
+  for (const auto& [cell, count] : values) pairs += count * count / 2;
+  return pairs;
+}
+
+// What the ranges of single fields do not say.
+void require_plausible(const Calibration& calibration, std::string_view where) {
+  if (!(calibration.confidence > 0 && calibration.confidence < max_confidence))
+    throw JsonError(fmt::format("{}: confidence: {} is not above 0 and below {}", where,
+                                calibration.confidence, max_confidence));
+  if (const double pairs = pairs_of_values(calibration); pairs > max_pairs)
+    throw JsonError(
+        fmt::format("{}: its sessions have {:.2g} pairs of values to compare, and {:.2g} are the maximum; "
+                    "calibrate without --append to begin another",
+                    where, pairs, max_pairs));
   if (calibration.sessions.empty()) throw JsonError(fmt::format("{}: must have at least one session", where));
   for (const CalibrationSession& session : calibration.sessions)
     for (const CellRuns& cell : session.cells) {
@@ -101,8 +132,8 @@ Calibration parse_calibration(std::string text, std::string_view where) {
         "{}: not a calibration of this release: \"schema\" is \"{}\", not \"{}\"; calibrate again (assay "
         "calibrate)",
         where, said.substr(0, 80), schema));
-  Calibration calibration = decoded<Calibration>(json, where);
-  require_sessions(calibration, where);
+  Calibration calibration = decoded<Calibration>(json, where, {.not_finite = false});
+  require_plausible(calibration, where);
   return calibration;
 }
 

@@ -1,6 +1,8 @@
 #include "harness/conductor/config/config.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <set>
 
 #include <fmt/format.h>
@@ -187,14 +189,35 @@ void reject_contradiction(const OptionValues& values, std::string_view where) {
   }
 }
 
+// A whole number is an integer, as a person writes it.
+Json number_json(double value) {
+  constexpr double max_exact = 1e15;
+  if (value == std::floor(value) && std::abs(value) < max_exact) return static_cast<std::int64_t>(value);
+  return value;
+}
+
+// `value` passed check_value(). Options take "010" and ".5", which are not JSON.
+Json value_json(const Option& option, const std::string& value) {
+  const OptionValues one{{std::string(option.name), {value}}};
+  switch (option.type) {
+    case OptionType::text:
+      break;
+    case OptionType::integer:
+      return integer_of(one, option.name);
+    case OptionType::number:
+      return number_json(number_of(one, option.name));
+    case OptionType::flag:
+      return flag_of(one, option.name);
+  }
+  return value;
+}
+
 Json to_json(const OptionValues& values) {
   Json json = Json::object();
   for (const auto& [name, list] : values) {
     const Option& option = require_option(name, "");
     Json items = Json::array();
-    for (const std::string& value : list) {
-      items.push_back(option.type == OptionType::text ? Json(value) : Json::parse(value));
-    }
+    for (const std::string& value : list) items.push_back(value_json(option, value));
     json[name] = items.size() == 1 && !option.repeatable ? items[0] : items;
   }
   return json;

@@ -94,6 +94,8 @@ class Expander {
   // Checks the product of the lists: each list may be short and the product still large.
   void reject_too_many(const AxisLists& lists, std::size_t backends, const ConfigRow& row) const {
     constexpr double max_cells = 20'000;
+    // Each published number may name another cell, which is made to find its id.
+    constexpr double max_published = 20'000;
     double cells = static_cast<double>(backends);
     for (const auto& [axis, values] : lists) cells *= static_cast<double>(values.size());
     cells += static_cast<double>(expansion_.cells.size());
@@ -101,6 +103,10 @@ class Expander {
       throw ConfigError(
           fmt::format("{}: makes {:.3g} cells, and a run has at most {:.0f}; split it into several runs",
                       row.where, cells, max_cells));
+    if (const double published = cells * static_cast<double>(row.published.size()); published > max_published)
+      throw ConfigError(
+          fmt::format("{}: makes {:.3g} published numbers, and a run has at most {:.0f}; split it into several runs",
+                      row.where, published, max_published));
   }
 
   // The mode and layout in which a backend executes a cell.

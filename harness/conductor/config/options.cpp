@@ -137,6 +137,25 @@ double duration_of(const OptionValues& values, std::string_view name) {
   throw ConfigError(fmt::format("[{}] got '{}': must be a time such as 90s, 30m or 2h", name, text));
 }
 
+double share_of(const std::string& text, std::string_view option, double max) {
+  const bool percent = text.ends_with('%');
+  try {
+    std::size_t end = 0;
+    const double value = std::stod(text, &end) / (percent ? 100 : 1);
+    const bool whole = end + (percent ? 1 : 0) == text.size();
+    if (whole && !percent && value > 1)
+      throw ConfigError(fmt::format("{} got '{}': a value above 1 needs a percent sign: {}% or {:g}%", option,
+                                    text, text, 100 * value));
+    if (whole && value > 0 && value < max) return value;
+  } catch (const std::logic_error&) {
+    // not a number: reported below
+  }
+  throw ConfigError(fmt::format("{} got '{}': must be a share such as 5% or 0.05, above 0 and below {:g}%",
+                                option, text, 100 * max));
+}
+
+std::string as_percent(double share) { return fmt::format("{:g}%", 100 * share); }
+
 bool flag_of(const OptionValues& values, std::string_view name) { return last_of(values, name) == "true"; }
 
 std::vector<std::string> list_of(const OptionValues& values, std::string_view name) {

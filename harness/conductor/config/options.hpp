@@ -40,6 +40,10 @@ std::int64_t integer_of(const OptionValues& values, std::string_view name);
 double number_of(const OptionValues& values, std::string_view name);
 // Seconds of a time such as 90s, 30m or 2h; 0 if not given. Throws ConfigError.
 double duration_of(const OptionValues& values, std::string_view name);
+// Of "5%" or "0.05", above 0 and below `max`. Above 1 it needs the percent sign. Throws ConfigError led by `option`.
+double share_of(const std::string& text, std::string_view option, double max);
+// "5%"
+std::string as_percent(double share);
 bool flag_of(const OptionValues& values, std::string_view name);
 std::vector<std::string> list_of(const OptionValues& values, std::string_view name);
 

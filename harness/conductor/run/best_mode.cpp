@@ -170,12 +170,13 @@ std::optional<BetterSetting> BestMemory::better(const CellReport& row,
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return std::nullopt;
   try {
-    const auto found = decoded<Remembered>(read_strict_json(file), file.string());
+    const auto found = decoded<Remembered>(read_strict_json(file), file.string(), {.not_finite = false});
     const auto own = std::find_if(found.tried.begin(), found.tried.end(), [&](const TriedRecord& one) {
       return one.mode == row.axes.mode && one.layout == row.axes.layout;
     });
     if (own == found.tried.end() || !own->step_time) return std::nullopt;
     const TriedRecord& best = found.tried.front();
+    if (!best.step_time) return std::nullopt;
     const double ratio = *best.step_time / *own->step_time;
     if (!(ratio < worth_telling)) return std::nullopt;
     return BetterSetting{best.mode, best.layout, ratio, found.date};

@@ -64,12 +64,22 @@ void take_hello(CellReport& row, const protocol::Hello& hello) {
   row.libraries = std::move(loaded);
 }
 
+namespace {
+
+// Of an earlier report, whose libraries are kept unchecked.
+std::string text_at(const nlohmann::json& library, const char* key) {
+  const auto found = library.is_object() ? library.find(key) : library.end();
+  return found != library.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+}  // namespace
+
 std::string other_library(const CellReport& row, const protocol::Hello& hello) {
   if (row.forks.empty() || !row.libraries.is_array()) return {};
   for (const nlohmann::json& earlier : row.libraries) {
     const auto now = std::find_if(hello.libraries.begin(), hello.libraries.end(),
-                                  [&](const auto& one) { return earlier.value("name", "") == one.name; });
-    const std::string was = earlier.value("version", "");
+                                  [&](const auto& one) { return text_at(earlier, "name") == one.name; });
+    const std::string was = text_at(earlier, "version");
     if (now != hello.libraries.end() && now->version != was)
       return fmt::format("{} {} is loaded, but the earlier forks used {}", now->name, now->version, was);
   }

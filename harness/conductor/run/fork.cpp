@@ -205,7 +205,8 @@ void reject_other_plan(const Fork& fork, const MeasurePlan& plan) {
   for (const Block& block : fork.blocks) {
     if (block.kind != BlockKind::timed) continue;
     ++blocks;
-    steps += block.steps;
+    if (__builtin_add_overflow(steps, block.steps, &steps))
+      throw Error("results/clock.json: has more timed steps than can be counted");
   }
   const bool counts = plan.steps > 0 && plan.epochs == 0;
   const std::int64_t asked = plan.epochs > 0 ? plan.epochs : counts ? plan.steps : plan.blocks;

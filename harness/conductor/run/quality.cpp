@@ -153,6 +153,10 @@ std::string outside_of_window(const Fork& fork, const RunWindow& window) {
   }
   if (last > window.end_ns + slack_ns)
     return "the last block in clock.json ends after the worker reported the end of its steps";
+  for (std::size_t i = 0; i < fork.blocks.size(); ++i)
+    if (const Block& block = fork.blocks[i]; block.steps > block.end_ns - block.begin_ns)
+      return fmt::format("block {} in clock.json has {} steps in {} ns", i + 1, block.steps,
+                         block.end_ns - block.begin_ns);
   return {};
 }
 

@@ -24,8 +24,9 @@ void add_quality_flags(Fork& fork, const Cell& cell);
 struct RunWindow {
   std::int64_t begin_ns = 0, end_ns = 0;
 };
-// Describes the first block that contradicts the conductor's clock or the previous block; empty if there is
-// none. A worker measures its own steps, but they must lie within the time in which it ran.
+// Describes the first block that contradicts the conductor's clock or the previous block, or has more steps than
+// nanoseconds; empty if there is none. A worker measures its own steps, but they must lie within the time in which it
+// ran.
 std::string outside_of_window(const Fork& fork, const RunWindow& window);
 
 // Adds other possible disturbances to fork.warnings, each as "observation: remedy"; they do not affect the

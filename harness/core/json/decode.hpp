@@ -35,6 +35,9 @@ struct DecodeOptions {
   bool allow_extensions = true;  // with reject_unknown: still ignore fields whose name begins with "x_"
   // Accept older formats: lists of objects instead of columns, and fields in the owner's object.
   bool older_forms = true;
+  // Reads null as the number that a note next to it names: {"loss": null, "not_finite": {"loss": "nan"}}. Such a
+  // number passes every range.
+  bool not_finite = true;
   // Checks JSON that is stored unparsed against the struct that its description names (Field::shaped_as).
   bool shapes = true;
   // Collects violations, each with its path. nullptr: the first one throws JsonError.
@@ -103,9 +106,12 @@ class Decoder {
   template <typename T>
   void read(const Node& node, const JsonPlace& place, std::vector<T>& out) const {
     if (!node.is_array()) return mistyped(node, place, "a list");
+    // A list of bad entries takes two bytes an entry in the file, and a struct of many fields a thousand in memory.
+    constexpr std::size_t max_reserved = 4096;
     out.clear();
-    out.reserve(node.size());
+    out.reserve(std::min(node.size(), max_reserved));
     node.each_item([&](const Node& item) {
+      if (has_enough_violations()) return;
       const JsonPlace at(place, out.size());
       read(item, at, out.emplace_back());
     });
@@ -115,6 +121,7 @@ class Decoder {
     if (!node.is_object()) return mistyped(node, place, "an object");
     out.clear();
     node.each_member([&](std::string_view key, const Node& item) {
+      if (has_enough_violations()) return;
       read(item, JsonPlace(place, key), out[std::string(key)]);
     });
   }
@@ -212,6 +219,8 @@ class Decoder {
     } else if constexpr (std::same_as<Member, std::vector<std::int64_t>>) {
       if (member.size() < rules.min_length) fail(place, "is empty");
       for (std::size_t i = 0; i < member.size(); ++i) check_rules(JsonPlace(place, i), rules, member[i]);
+    } else if constexpr (std::same_as<Member, std::map<std::string, std::int64_t>>) {
+      for (const auto& [key, number] : member) check_rules(JsonPlace(place, key), rules, number);
     } else if constexpr (std::is_arithmetic_v<Member> && !std::same_as<Member, bool>) {
       const double value = static_cast<double>(member);
       if (value < rules.minimum) fail(place, fmt::format("{} is below {}", member, rules.minimum));
@@ -223,11 +232,14 @@ class Decoder {
     const std::string path = place.path();
     std::string text = path.empty() ? std::string(what) : fmt::format("{}: {}", path, what);
     if (!options_.violations) throw JsonError(text);
-    if (options_.violations->size() < options_.max_violations)
-      options_.violations->push_back(std::move(text));
+    if (!has_enough_violations()) options_.violations->push_back(std::move(text));
   }
 
  private:
+  // Further ones are not kept, so lists and maps are not read on.
+  bool has_enough_violations() const {
+    return options_.violations && options_.violations->size() >= options_.max_violations;
+  }
   template <Described T>
   void reject_unknown(const JsonPlace& place, std::string_view key) const {
     std::vector<std::string> known;
@@ -302,7 +314,7 @@ class Decoder {
     if constexpr (std::same_as<Member, double> || std::same_as<Member, std::optional<double>>) {
       std::string_view word;
       double value = 0;
-      if (item.get(word) && from_not_finite(word, value)) {
+      if (options_.not_finite && item.get(word) && from_not_finite(word, value)) {
         field.of(owner) = value;
         return;
       }
@@ -315,7 +327,7 @@ class Decoder {
     using Member = typename Field::Member;
     if constexpr (std::same_as<Member, double> || std::same_as<Member, std::optional<double>>) {
       double value = 0;
-      if (item.is_null() && noted(object, field.key, value)) {
+      if (options_.not_finite && item.is_null() && noted(object, field.key, value)) {
         field.of(owner) = value;
         return;
       }

@@ -45,7 +45,7 @@ struct FieldRules {
   bool unique = false;  // the texts of a list are different
   // Reads null as NaN, if the format has no other way to mark a number that is not finite.
   bool null_is_nan = false;
-  // Limits of a number, or of each number of a list.
+  // Limits of a number, or of each number of a list or a map.
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
   std::size_t min_length = 0;                 // of a text, a path or a list

@@ -157,7 +157,8 @@ class SchemaMaker {
  public:
   static void add_rules(nlohmann::json& schema, const FieldRules& rules) {
     const bool list = schema.value("type", nlohmann::json()) == "array";
-    nlohmann::json& numbers = list ? schema["items"] : schema;
+    const bool map = schema.contains("additionalProperties");
+    nlohmann::json& numbers = list ? schema["items"] : map ? schema["additionalProperties"] : schema;
     if (std::isfinite(rules.minimum)) numbers["minimum"] = number(rules.minimum);
     if (std::isfinite(rules.maximum)) numbers["maximum"] = number(rules.maximum);
     if (rules.min_length > 0) schema[list ? "minItems" : "minLength"] = rules.min_length;

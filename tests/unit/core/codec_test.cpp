@@ -1,4 +1,7 @@
 #include <limits>
+#include <map>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -234,6 +237,24 @@ TEST(Codec, KeepsNoMoreViolationsThanAsked) {
   decoded<Drawing>(changed("/points", Json(100, 1)), "", {.violations = &violations, .max_violations = 3});
   EXPECT_THAT(violations, ElementsAre("points/0: should be an object, is number", HasSubstr("points/1"),
                                       HasSubstr("points/2")));
+}
+
+TEST(Codec, KeepsLittleOfAListThatIsAllWrong) {
+  const Json list(100'000, 1);
+  std::vector<std::string> violations;
+  const auto read =
+      decoded<std::vector<Drawing>>(list, "", {.violations = &violations, .max_violations = 3});
+  EXPECT_EQ(violations.size(), 3U);
+  EXPECT_LE(read.size(), 3U);
+  std::vector<Drawing> refused;
+  EXPECT_THROW(decode(list, refused), JsonError);
+  EXPECT_LE(refused.capacity(), 4096U);
+  std::map<std::string, Drawing> map;
+  Json object = Json::object();
+  for (int i = 0; i < 1000; ++i) object[std::to_string(i)] = 1;
+  violations.clear();
+  decode(object, map, "", {.violations = &violations, .max_violations = 3});
+  EXPECT_LE(map.size(), 3U);
 }
 
 std::string page_error(const Json& json, DecodeOptions options = {}) {

@@ -1,5 +1,6 @@
 #include "harness/core/statistics.hpp"
 
+#include <cmath>
 #include <stdexcept>
 #include <vector>
 
@@ -80,6 +81,29 @@ TEST(Shift, keeps_its_probabilities_for_many_forks) {
   ASSERT_TRUE(shift.interval);
   EXPECT_GE(shift.interval->confidence, 0.999);
   EXPECT_LT(shift.interval->confidence, 0.9991);
+}
+
+// Values whose order is mixed, without ties.
+std::vector<double> mixed(int count, double above) {
+  std::vector<double> values;
+  for (int i = 0; i < count; ++i) values.push_back(std::fmod(0.6180339887498949 * i, 1) + above);
+  return values;
+}
+
+// 464 values a side are judged exactly, and 465 by the normal distribution; 584 and 585 pairs.
+TEST(Shift, OfSamplesTooLargeToCountIsNearlyTheExactOne) {
+  for (const double confidence : {0.9, 0.95, 0.999}) {
+    const Shift exact = unpaired_shift(mixed(464, 0), mixed(464, 0.1), confidence),
+                normal = unpaired_shift(mixed(465, 0), mixed(465, 0.1), confidence);
+    EXPECT_NEAR(normal.interval->lower, exact.interval->lower, 5e-3);
+    EXPECT_NEAR(normal.interval->upper, exact.interval->upper, 5e-3);
+    EXPECT_NEAR(normal.interval->confidence, confidence, 2e-4);
+    const Shift few = paired_shift(mixed(584, -0.3), confidence),
+                many = paired_shift(mixed(585, -0.3), confidence);
+    EXPECT_NEAR(many.interval->lower, few.interval->lower, 5e-3);
+    EXPECT_NEAR(many.interval->upper, few.interval->upper, 5e-3);
+    EXPECT_NEAR(many.interval->confidence, confidence, 2e-4);
+  }
 }
 
 TEST(Shift, refuses_samples_without_an_answer) {

@@ -63,6 +63,14 @@ TEST(Message, keeps_settings_that_are_no_text) {
   EXPECT_EQ(got.settings.at("tf32"), "false");
 }
 
+TEST(Message, RefusesNegativeBytes) {
+  for (const char* event : {"compiled", "ran"}) {
+    const std::string line =
+        R"({"event": ")" + std::string(event) + R"(", "seconds": 1, "memory": {"arena": -5}})";
+    EXPECT_THAT(error_of(line), HasSubstr("memory/arena: -5 is below 0"));
+  }
+}
+
 TEST(Message, ignores_fields_that_it_does_not_know) {
   EXPECT_EQ(std::get<Progress>(parse_event(R"({"event": "progress", "done": 1, "planned": 2, "mood": []})"))
                 .planned,

@@ -57,6 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
                },
                "a wrong computation must not be timed"},
         Spoilt{"ok_without_forks", [](Report& r) { r.cells[0].forks.clear(); }, "no fork is ok"},
+        Spoilt{"too_many_forks", [](Report& r) { r.cells[0].forks.resize(12'001); }, "12000 are the maximum"},
         Spoilt{"null_without_reason", [](Report& r) { step_time(r).value.reset(); }, "is null without a reason"},
         Spoilt{"value_not_finite", [](Report& r) { step_time(r).value = std::nan(""); }, "is not finite"},
         Spoilt{"half_an_interval", [](Report& r) { step_time(r).upper.reset(); }, "must have all of lower"},

@@ -1,10 +1,13 @@
 #include "harness/report/metric_table.hpp"
 
+#include <limits>
 #include <set>
 #include <stdexcept>
 #include <string_view>
 
 #include <gtest/gtest.h>
+
+#include "harness/report/axes.hpp"
 
 namespace assay {
 namespace {
@@ -17,6 +20,14 @@ TEST(MetricTable, names_each_metric_once_with_a_heading) {
     EXPECT_FALSE(row.about.empty()) << row.name;
     EXPECT_EQ(is_planned(row.name), row.section == Section::memory_plans) << row.name;
   }
+}
+
+TEST(Axes, CountThreadsWithoutOverflow) {
+  Axes axes;
+  axes.loader = LoaderKind::harness;
+  axes.threads = axes.loader_workers = std::numeric_limits<int>::max();
+  axes.variant["loader-threads"] = "2147483647";
+  EXPECT_EQ(axes.all_threads(), std::numeric_limits<int>::max());
 }
 
 TEST(MetricTable, says_which_way_is_better) {

@@ -130,8 +130,8 @@ int calibrate_machine(const CalibrateOptions& options, const Context& context) {
     throw UsageError(
         "calibrate: --append needs a file, and --out - is standard output; name a file with --out");
   CalibrationSettings settings;
-  settings.threshold = share(options.threshold, "--threshold", 10);
-  settings.confidence = share(options.confidence, "--confidence", 1);
+  settings.threshold = share_of(options.threshold, "--threshold", max_threshold);
+  settings.confidence = share_of(options.confidence, "--confidence", max_confidence);
   settings.metric = options.metric;
   if (!options.reports.empty()) {
     std::vector<Report> reports;

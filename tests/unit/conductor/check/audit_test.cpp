@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 
 #include "harness/conductor/check/tolerance.hpp"
@@ -67,6 +68,15 @@ TEST(ReplayedBlocks, are_of_one_later_fork_in_three_of_a_resident_worker) {
   }
   EXPECT_GT(replayed, 75);
   EXPECT_LT(replayed, 125);
+}
+
+TEST(ReplayedBlocks, EndBeforeTheStepsCannotBeCounted) {
+  std::vector<Block> blocks = blocks_of(3);
+  blocks[0].steps = 20;
+  blocks[1].steps = std::numeric_limits<std::int64_t>::max();
+  const std::vector<ReportedLoss> chosen = choose_replayed(blocks, false, 1);
+  ASSERT_EQ(chosen.size(), 1u);
+  EXPECT_EQ(chosen[0].steps, 20);
 }
 
 TEST(ReplayedBlocks, are_written_after_the_first_step) {

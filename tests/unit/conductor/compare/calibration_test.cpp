@@ -294,6 +294,37 @@ TEST(Calibrate, refuses_one_run_two_machines_and_a_damaged_file) {
   EXPECT_THROW(parse_calibration(json.dump(), "c.json"), JsonError);
 }
 
+// What the file of a calibration says when one value of it is another.
+std::string refusal_of(const std::string& pointer, const nlohmann::json& value) {
+  static const nlohmann::json good = to_json(calibrate(runs(0.02, 0, 2, 6), {}));
+  nlohmann::json json = good;
+  json.at(nlohmann::json::json_pointer(pointer)) = value;
+  try {
+    parse_calibration(json.dump(), "c.json");
+  } catch (const JsonError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Calibration, RefusesSettingsByWhichNothingCanBeJudged) {
+  EXPECT_EQ(refusal_of("/confidence", 0.95), "");
+  for (const double confidence : {-1.0, 0.0, 1.0, 1.5})
+    EXPECT_THAT(refusal_of("/confidence", confidence), HasSubstr("confidence"));
+  EXPECT_THAT(refusal_of("/confidence", 1 - 1e-16), HasSubstr("confidence"));
+  EXPECT_THAT(refusal_of("/threshold", -1), HasSubstr("threshold"));
+  EXPECT_THAT(refusal_of("/cells/0", {{"between_runs", nullptr}, {"not_finite", {{"between_runs", "nan"}}}}),
+              HasSubstr("between_runs: is null"));
+}
+
+TEST(Calibration, RefusesNumbersThatWouldTakeHoursOrOverflow) {
+  EXPECT_THAT(refusal_of("/cells/0/degrees", 2'000'000'000), HasSubstr("degrees"));
+  EXPECT_THAT(refusal_of("/cells/0/comparisons", 2'000'000'000), HasSubstr("comparisons"));
+  EXPECT_THAT(refusal_of("/cells/0/alarms", -1), HasSubstr("alarms"));
+  const nlohmann::json many(20'000, 0.5);
+  EXPECT_THAT(refusal_of("/sessions/0/cells/0/runs", {many, many}), HasSubstr("8e+08 pairs"));
+}
+
 TEST(Calibration, IsKeptInTheCacheThatTheEnvironmentNames) {
   ::setenv("ASSAY_CACHE", "/elsewhere", 1);
   EXPECT_EQ(calibration_place("0123456789ab"), "/elsewhere/calibrations/0123456789ab.json");

@@ -94,6 +94,17 @@ TEST(Config, is_read_back_unchanged) {
   EXPECT_EQ(again.when_quick, read.when_quick);
 }
 
+TEST(Config, WritesNumbersThatAreNotWrittenAsInJson) {
+  OptionValues given;
+  for (const auto& [name, text] : {std::pair{"forks", "010"}, {"block-seconds", ".5"}, {"time-limit", "60."}})
+    set_option(given, require_option(name, ""), text, "command line");
+  const nlohmann::json json = to_json(config_of(given));
+  EXPECT_EQ(json["forks"], 10);
+  EXPECT_EQ(json["block-seconds"], 0.5);
+  EXPECT_EQ(json["time-limit"].dump(), "60");
+  EXPECT_EQ(to_json(config_from_json(json, "again.json")), json);
+}
+
 TEST(Config, a_published_entry_inherits_the_source_of_the_config) {
   const RunConfig read = config(R"({"source": "S", "cells": [{"published": [
       {"metric": "step_time", "value": 1}, {"metric": "step_time", "value": 2, "source": "T"}]}]})");

@@ -310,6 +310,20 @@ TEST_F(MatrixTest, an_axis_without_effect_does_not_repeat_a_cell) {
               HasSubstr("is a duplicate"));
 }
 
+TEST_F(MatrixTest, RefusesMorePublishedNumbersThanARunCanName) {
+  nlohmann::json config = {
+      {"workload", "mlp"}, {"dataset", "synthetic"}, {"backend", "fast"}, {"mode", "graph"}};
+  nlohmann::json row = nlohmann::json::object();
+  for (int batch = 1; batch <= 150; ++batch) row["batch"].push_back(batch);
+  for (int i = 0; i < 150; ++i)
+    row["published"].push_back(
+        {{"metric", "step_time"}, {"value", 2}, {"to", {{"batch", 1}}}, {"source", "s"}});
+  config["cells"] = {row};
+  EXPECT_THAT(error_of(config.dump().c_str()), HasSubstr("2.25e+04 published numbers"));
+  config["cells"][0]["published"] = {config["cells"][0]["published"][0]};
+  EXPECT_EQ(error_of(config.dump().c_str()), "");
+}
+
 TEST_F(MatrixTest, an_awaited_backend_makes_unavailable_cells) {
   add_awaited_backend(registry_, "far", {"eager", "xla"});
   add_awaited_backend(registry_, "fast", {"nonsense"});

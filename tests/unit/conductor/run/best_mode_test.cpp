@@ -1,6 +1,8 @@
 #include "harness/conductor/run/best_mode.hpp"
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -162,6 +164,21 @@ TEST_F(BestModeTest, ATrialThatOthersDisturbIsMadeAgainAndNotRemembered) {
       << "by its undisturbed fork";
   memory.keep(BestTrial(all, report));
   EXPECT_TRUE(memory.better(report.cells[3], report.environment));
+}
+
+TEST_F(BestModeTest, AMemoryWhoseFirstEntryHasNoTimeIsNoKnowledge) {
+  const TemporaryFolder folder;
+  const BestMemory memory(folder / "best");
+  const std::vector<Cell> all = cells(config(lenet5));
+  const Report report = trial(all, {1, 3, 4, 2, 1.5, 8});
+  memory.keep(BestTrial(all, report));
+  ASSERT_TRUE(memory.better(report.cells[2], report.environment));
+  for (const auto& file : std::filesystem::directory_iterator(folder / "best")) {
+    nlohmann::json kept = nlohmann::json::parse(std::ifstream(file.path()));
+    kept["tried"][0]["step_time"] = nullptr;
+    std::ofstream(file.path()) << kept;
+  }
+  EXPECT_FALSE(memory.better(report.cells[2], report.environment));
 }
 
 TEST_F(BestModeTest, ADamagedMemoryIsNoKnowledge) {

@@ -1,4 +1,0 @@
-#include "harness/conductor/data/sample_files.hpp"
-#include "tests/fuzz/fuzz.hpp"
-
-ASSAY_FUZZ(assay::parse_idx({bytes.begin(), bytes.end()}, path);)

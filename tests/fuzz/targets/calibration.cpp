@@ -1,0 +1,42 @@
+// The file of a calibration, and what is left of it when some of its sessions are out of date.
+#include <cmath>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/compare/calibration.hpp"
+#include "harness/conductor/print/printers.hpp"
+#include "harness/core/json/strict_json.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+namespace assay::fuzz::of_calibration {
+namespace {
+
+void require_usable(const Calibration& calibration) {
+  require(calibration.alarms() >= 0 && calibration.comparisons() >= 0, "counts are not negative");
+  for (const auto& [metric, spreads] : calibration.between_runs())
+    for (const auto& [id, spread] : spreads) {
+      require(spread.deviation >= 0 && spread.degrees >= 1, "a spread is a number");
+      require(std::isfinite(run_half_width(spread, calibration.confidence)), "an interval has an end");
+    }
+  if (const auto rounds = calibration.rounds_for({}, 0.05, 0.95)) require(*rounds >= 1, "rounds are counted");
+  console(calibration_table(calibration), {});
+}
+
+const Registration here("calibration", [](Input input) {
+  const Calibration calibration = parse_calibration(std::string(text_of(input)), "fuzz");
+  const std::string written = strict_json_text(to_json(calibration));
+  require(strict_json_text(to_json(parse_calibration(written, "again"))) == written,
+          "what is written again is the same");
+  require_usable(calibration);
+  const nlohmann::json environment{{"kernel", "6.1"}};
+  const InForce found = in_force(calibration, environment, "2026-02-01T00:00:00Z");
+  require(found.left_out.size() <= calibration.sessions.size(), "a session is left out once");
+  if (!found.calibration) return;
+  require(found.calibration->sessions.size() + found.left_out.size() == calibration.sessions.size(),
+          "a session is used or left out");
+  require_usable(*found.calibration);
+});
+
+}  // namespace
+}  // namespace assay::fuzz::of_calibration
