@@ -63,8 +63,6 @@ TEST(Tf32, TakesOperandsThatAreCutOff) {
     for (const std::uint64_t seed : {1u, 2u, 3u}) {
       const Judged judged = judged_with(network.program, truncated, seed);
       EXPECT_TRUE(judged.passed()) << network.name << ' ' << seed << '\n' << judged.text();
-      std::printf("truncated %s %d: %.2f\n%s", network.name, int(seed), judged.worst(),
-                  judged.text().c_str());
     }
   }
 }
@@ -75,7 +73,6 @@ TEST(Tf32, RefusesOperandsOfBf16) {
       for (const auto operand : {as_bf16, as_truncated_bf16}) {
         const Judged judged = judged_with(network.program, operand, seed);
         EXPECT_FALSE(judged.passed()) << network.name << ' ' << seed << '\n' << judged.text();
-        std::printf("bf16 %s %d: %.2f\n%s", network.name, int(seed), judged.worst(), judged.text().c_str());
       }
     }
   }
@@ -101,7 +98,6 @@ TEST(Tf32, RefusesANetworkOfBf16) {
     InBf16 backend;
     const Judged judged = judge_backend(backend, network.program, {.precision = PrecisionKind::tf32});
     EXPECT_FALSE(judged.passed()) << network.name << '\n' << judged.text();
-    std::printf("all bf16 %s: %.2f\n%s", network.name, judged.worst(), judged.text().c_str());
   }
 }
 
