@@ -56,7 +56,7 @@ TEST_P(Corpus, IsReadOrRefusedWhenItIsDamaged) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fuzz, Corpus, ::testing::ValuesIn(targets().begin(), targets().end()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& one) { return std::string(one.param.name); });
 
 TEST(Corpora, AreOfTargets) {
   std::set<std::string> folders, names;

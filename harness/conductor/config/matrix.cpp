@@ -104,9 +104,9 @@ class Expander {
           fmt::format("{}: makes {:.3g} cells, and a run has at most {:.0f}; split it into several runs",
                       row.where, cells, max_cells));
     if (const double published = cells * static_cast<double>(row.published.size()); published > max_published)
-      throw ConfigError(
-          fmt::format("{}: makes {:.3g} published numbers, and a run has at most {:.0f}; split it into several runs",
-                      row.where, published, max_published));
+      throw ConfigError(fmt::format(
+          "{}: makes {:.3g} published numbers, and a run has at most {:.0f}; split it into several runs",
+          row.where, published, max_published));
   }
 
   // The mode and layout in which a backend executes a cell.

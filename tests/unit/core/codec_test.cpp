@@ -242,8 +242,7 @@ TEST(Codec, KeepsNoMoreViolationsThanAsked) {
 TEST(Codec, KeepsLittleOfAListThatIsAllWrong) {
   const Json list(100'000, 1);
   std::vector<std::string> violations;
-  const auto read =
-      decoded<std::vector<Drawing>>(list, "", {.violations = &violations, .max_violations = 3});
+  const auto read = decoded<std::vector<Drawing>>(list, "", {.violations = &violations, .max_violations = 3});
   EXPECT_EQ(violations.size(), 3U);
   EXPECT_LE(read.size(), 3U);
   std::vector<Drawing> refused;
