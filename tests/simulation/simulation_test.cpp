@@ -201,7 +201,7 @@ TEST(Replay, DecidesNothingByAFlaggedSide) {
   EXPECT_THAT(runs.at(0).cells[0].flags, ElementsAre("disturbed"));
   const Comparison comparison = compared(runs.at(0), slowed(runs.at(1), 1), {});
   EXPECT_EQ(comparison.count(Verdict::inconclusive), 1);
-  EXPECT_THAT(comparison.cells[0].reason, HasSubstr("flagged disturbed"));
+  EXPECT_THAT(comparison.cells[0].reason, HasSubstr("flag disturbed"));
   EXPECT_EQ(compared(runs.at(1), slowed(runs.at(2), 1), {}).count(Verdict::slower), 1);
 }
 

@@ -86,7 +86,7 @@ TEST(GraphJson, refuses_with_the_place_of_the_error) {
               ThrowsMessage<GraphError>(HasSubstr("/training/values/0: 'dtype' is missing")));
   EXPECT_THAT(
       reading([](json& p) { p["training"]["outputs"]["loss"] = "nothing"; }),
-      ThrowsMessage<GraphError>(AllOf(HasSubstr("/training/outputs"), HasSubstr("no value 'nothing'"))));
+      ThrowsMessage<GraphError>(AllOf(HasSubstr("/training/outputs"), HasSubstr("unknown value 'nothing'"))));
   EXPECT_THAT(
       reading([](json& p) { p["optimizer"]["kind"] = "adamw"; }),
       ThrowsMessage<GraphError>(AllOf(HasSubstr("/optimizer"), HasSubstr("unknown optimizer 'adamw'"))));

@@ -37,7 +37,7 @@ TEST(OpWorkload, reads_a_size_by_its_dimensions_and_writes_it_one_way) {
 }
 
 TEST(OpWorkload, refuses_an_invalid_size_with_an_example) {
-  EXPECT_THAT(refusal("op/linear", "m3x4"), HasSubstr("no dimension 'x'"));
+  EXPECT_THAT(refusal("op/linear", "m3x4"), HasSubstr("'x' is not a dimension"));
   EXPECT_THAT(refusal("op/linear", "m3m4"), HasSubstr("given twice"));
   EXPECT_THAT(refusal("op/linear", "m"), HasSubstr("a number is missing"));
   EXPECT_THAT(refusal("op/linear", "m0"), HasSubstr("below 1"));

@@ -225,7 +225,7 @@ TEST_F(MatrixTest, axes_of_networks_and_of_ops_are_not_mixed) {
   EXPECT_THAT(error_of(R"({"workload": "mlp", "size": "16"})"), HasSubstr("applies only to op/* workloads"));
   EXPECT_THAT(error_of(R"({"workload": "mlp", "cache": "cold"})"),
               HasSubstr("applies only to op/* workloads"));
-  EXPECT_THAT(error_of(R"({"workload": "op/relu", "size": "n16"})"), HasSubstr("no dimension 'n'"));
+  EXPECT_THAT(error_of(R"({"workload": "op/relu", "size": "n16"})"), HasSubstr("'n' is not a dimension"));
   EXPECT_THAT(error_of(R"({"workload": "op/max_pool", "size": "n1h2r3"})"), HasSubstr("max_pool"));
   EXPECT_THAT(error_of(R"({"workload": "op/rely"})"), HasSubstr("did you mean 'op/relu'?"));
 }
