@@ -15,6 +15,7 @@ from assay_worker import (
     Loop,
     Program,
     Samples,
+    Unsupported,
     images_to_ours,
     images_to_theirs,
     loaded_libraries,
@@ -196,12 +197,13 @@ class TensorflowAdapter(Adapter):
             self._network.model.make_train_function(force=True)
 
     def seed_masks(self, seed: int) -> None:
-        if self._session:
-            self._session.pull()
+        if self._in_v1:
+            raise Unsupported(
+                "[dropout] in mode v1-graph, the steps of the session were not repeated by the program that "
+                "takes their masks; it is not known why"
+            )
         for number, layer in enumerate(self._network.dropouts):
             layer.begin_again(seed + number)
-        if self._session:
-            self._session.push()
 
     def draw_masks(self, slot: int) -> Tensors:
         if self._drops is None:
