@@ -109,11 +109,11 @@ struct InputGradient {
   }
 };
 
-template <typename T>
+template <typename T, typename Result>
 struct WeightGradient {
   Geometry g;
   const T *x, *dy;
-  float* dweight;
+  Result* dweight;
   ASSAY_TEAM void operator()(const Team& team, std::int64_t i) const {
     const ConvolutionSpec& s = g.s;
     const std::int64_t t = i % s.s, r = i / s.s % s.r, c = i / (s.s * s.r) % s.c, k = i / (s.s * s.r * s.c);
@@ -126,7 +126,8 @@ struct WeightGradient {
              widen(dy[n * g.y.n + k * g.y.c + p * g.y.h + q * g.y.w]);
     }
     sum = team.sum(sum);
-    if (team.rank() == 0) dweight[k * g.weight.n + c * g.weight.c + r * g.weight.h + t * g.weight.w] = sum;
+    if (team.rank() == 0)
+      dweight[k * g.weight.n + c * g.weight.c + r * g.weight.h + t * g.weight.w] = narrow<Result>(sum);
   }
 };
 
@@ -149,8 +150,10 @@ class OwnConvolution final : public Convolution {
                    InputGradient<T>{geometry_, first, second, static_cast<T*>(result)});
           break;
         case ConvolutionSpec::Kind::weight_gradient:
-          for_each_row(stream_, s.k * s.c * s.r * s.s, s.n * s.p * s.q,
-                       WeightGradient<T>{geometry_, first, second, static_cast<float*>(result)});
+          with_type(s.result, [&]<typename Result>(Result) {
+            for_each_row(stream_, s.k * s.c * s.r * s.s, s.n * s.p * s.q,
+                         WeightGradient<T, Result>{geometry_, first, second, static_cast<Result*>(result)});
+          });
           break;
       }
     });
