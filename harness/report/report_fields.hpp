@@ -255,10 +255,11 @@ constexpr auto describe(Of<CheckSettings>) {
           .left_out_by_default(),
       field("loosest_gradient", &CheckSettings::loosest_gradient, "The parameter of that gradient.")
           .left_out_by_default(),
-      field("timed_program_verified", &CheckSettings::timed_program_verified,
-            "False: the network has dropout, the backend gives the exam's masks to a second program of it, and "
-            "the timed program cannot draw the same masks again. Of that program only the shares of kept "
-            "elements were judged (default: true).")
+      field(
+          "timed_program_verified", &CheckSettings::timed_program_verified,
+          "False: the network has dropout, the backend gives the exam's masks to a second program of it, and "
+          "the timed program cannot draw the same masks again. Of that program only the shares of kept "
+          "elements were judged (default: true).")
           .left_out_by_default(),
       field("shared", &CheckSettings::shared,
             "The cell of this run whose check before timing is used, because it has the same program and "

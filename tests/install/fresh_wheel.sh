@@ -8,7 +8,10 @@
 set -euo pipefail
 
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-(($# == 1)) && [[ -f $1 ]] || { echo "error: name a wheel; scripts/wheel builds one" >&2; exit 2; }
+if (($# != 1)) || [[ ! -f $1 ]]; then
+  echo "error: name a wheel; scripts/wheel builds one" >&2
+  exit 2
+fi
 wheel=$1
 # shellcheck source=tests/install/debian_root.sh
 source "$source/tests/install/debian_root.sh"

@@ -128,8 +128,7 @@ void add_run(CLI::App& app, Context& context) {
   auto options = std::make_shared<RunCommandOptions>();
   CLI::App* command =
       app.add_subcommand("run", "Measure cells, check each against the oracle, and write a report");
-  command
-      ->add_option("--out", options->run.out, "File for the report; - is stdout [reports/NAME-TIME.json]")
+  command->add_option("--out", options->run.out, "File for the report; - is stdout [reports/NAME-TIME.json]")
       ->type_name("REPORT");
   command->get_option("--out")->check(
       [](const std::string& path) { return path.empty() ? "the file name of the report is empty" : ""; });
