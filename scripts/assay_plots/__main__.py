@@ -11,6 +11,7 @@ from assay_plots.analysis import ReportError, read_study
 from assay_plots.claims.catalogue import ClaimError, StudyOf, read_catalogue, study_named
 from assay_plots.claims.evaluate import evaluate
 from assay_plots.claims.study_page import sections_of
+from assay_plots.command import exit_code
 from assay_plots.figure import Figure, Plot, draw
 from assay_plots.page import make_page
 from assay_plots.plots import PLOTS
@@ -124,15 +125,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def main() -> int:
     arguments = options().parse_args()
-    try:
-        run(arguments)
-    except (ReportError, ClaimError) as error:
-        print(f"{NAME}: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"{NAME}: {error.filename}: {error.strerror}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_code(NAME, lambda: run(arguments))
 
 
 if __name__ == "__main__":

@@ -120,6 +120,22 @@ def dash(study: Study, rows: Sequence[Row]) -> alt.StrokeDash:
     return alt.StrokeDash("series:N", scale=scale, legend=None)
 
 
+def offset(study: Study, rows: Sequence[Row]) -> alt.XOffset:
+    """Place the series of a group next to each other, in the order of the study."""
+    present = {row["series"] for row in rows}
+    return alt.XOffset("series:N", sort=[name for name in study.series if name in present])
+
+
+def ranked(pale: float = 0.45) -> Any:
+    """Give the opacity of a mark: rows that are not clean are pale."""
+    return alt.condition("datum.clean", alt.value(1.0), alt.value(pale))
+
+
+def with_interval(base: alt.Chart) -> alt.Chart:
+    """Keep the rows that have an interval, for the line that draws it."""
+    return base.transform_filter("isValid(datum.lower) && isValid(datum.upper)")
+
+
 def tips(*fields: tuple[str, str]) -> list[alt.Tooltip]:
     return [alt.Tooltip(f"{name}:N", title=title) for name, title in fields]
 

@@ -7,11 +7,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from assay_plots.analysis import ReportError, read_study
+from assay_plots.analysis import read_study
 from assay_plots.claims.catalogue import CATALOGUE, ClaimError, StudyOf, read_catalogue, study_named
 from assay_plots.claims.evaluate import Line, evaluate, is_of, read_for
 from assay_plots.claims.output import FORMATS, WRITERS
 from assay_plots.claims.results_page import results_page
+from assay_plots.command import exit_code
 from assay_plots.report import Study
 
 
@@ -86,21 +87,17 @@ def table(arguments: argparse.Namespace) -> str:
     return WRITERS[arguments.format](judged)
 
 
+def run(arguments: argparse.Namespace) -> None:
+    text = table(arguments)
+    if arguments.out:
+        arguments.out.write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)
+
+
 def main() -> int:
     arguments = options().parse_args()
-    try:
-        text = table(arguments)
-        if arguments.out:
-            arguments.out.write_text(text, encoding="utf-8")
-        else:
-            sys.stdout.write(text)
-    except (ClaimError, ReportError) as error:
-        print(f"scripts/claims: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"scripts/claims: {error.filename}: {error.strerror}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_code("scripts/claims", lambda: run(arguments))
 
 
 if __name__ == "__main__":

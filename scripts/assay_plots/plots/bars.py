@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import SECONDS, LeftOut, Panel, Plot, Row, colour, most, tips, values
+from assay_plots.figure import (
+    SECONDS,
+    LeftOut,
+    Panel,
+    Plot,
+    Row,
+    colour,
+    most,
+    offset,
+    ranked,
+    tips,
+    values,
+    with_interval,
+)
 from assay_plots.over_axis import Sweep, axis_value, published_value, sweeps
 from assay_plots.report import Cell, Study
 from assay_plots.text import shown, shown_interval
@@ -60,9 +73,7 @@ def panel(study: Study, sweep: Sweep, metric: str) -> Panel:
     numbers = [row["value"] for row in rows] + [mark["published"] for mark in marks]
     title = sweep.axis.replace("_", " ").replace("-", " ")
     x = alt.X("place:N", sort=sweep.values(), title=title, axis=alt.Axis(labelAngle=0))
-    beside = alt.XOffset(
-        "series:N", sort=[name for name in study.series if any(row["series"] == name for row in rows)]
-    )
+    within = offset(study, rows)
     logarithmic = is_wide(numbers)
     y = y_axis(study, metric, logarithmic)
     about = tips(("series", "backend, mode"), ("place", title), ("text", metric), ("n", "forks"))
@@ -70,21 +81,21 @@ def panel(study: Study, sweep: Sweep, metric: str) -> Panel:
     form = base.mark_point(filled=True, size=80) if logarithmic else base.mark_bar()
     drawn = form.encode(
         x=x,
-        xOffset=beside,
+        xOffset=within,
         y=y,
         color=colour(study, rows),
-        opacity=alt.condition("datum.clean", alt.value(1.0), alt.value(0.45)),
+        opacity=ranked(),
         tooltip=about,
     )
-    spans = base.transform_filter("isValid(datum.lower) && isValid(datum.upper)")
-    whiskers = spans.mark_rule(strokeWidth=2).encode(x=x, xOffset=beside, y="lower:Q", y2="upper:Q")
+    spans = with_interval(base)
+    whiskers = spans.mark_rule(strokeWidth=2).encode(x=x, xOffset=within, y="lower:Q", y2="upper:Q")
     layers = [drawn, whiskers]
     if marks:
         points = alt.Chart(values(marks)).mark_point(
             shape="diamond", size=90, fill=PUBLISHED, stroke="white", strokeWidth=1.3, opacity=1
         )
         said = tips(("text", "published"), ("source", "by"))
-        layers.append(points.encode(x=x, xOffset=beside, y="published:Q", tooltip=said))
+        layers.append(points.encode(x=x, xOffset=within, y="published:Q", tooltip=said))
     heading = sweep.heading.of(study.metrics[metric].heading)
     return Panel(heading, alt.layer(*layers).properties(height=240))
 

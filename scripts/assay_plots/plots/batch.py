@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import PLAIN, LeftOut, Panel, Plot, Row, colour, dash, most, shape, tips, values
+from assay_plots.figure import (
+    PLAIN,
+    LeftOut,
+    Panel,
+    Plot,
+    Row,
+    colour,
+    dash,
+    most,
+    ranked,
+    shape,
+    tips,
+    values,
+    with_interval,
+)
 from assay_plots.report import Cell, Heading, Study
 from assay_plots.text import shown_interval
 
@@ -36,14 +50,14 @@ def panel(study: Study, title: Heading, cells: list[Cell]) -> Panel:
     base = alt.Chart(values(rows))
     hue = colour(study, rows)
     line = base.mark_line().encode(x=x, y=y, color=hue, strokeDash=dash(study, rows))
-    spans = base.transform_filter("isValid(datum.lower) && isValid(datum.upper)")
+    spans = with_interval(base)
     whiskers = spans.mark_rule().encode(x=x, y=alt.Y("lower:Q"), y2="upper:Q", color=hue)
     points = base.mark_point(filled=True, size=60).encode(
         x=x,
         y=y,
         color=hue,
         shape=shape(study, rows),
-        opacity=alt.condition("datum.clean", alt.value(1.0), alt.value(0.45)),
+        opacity=ranked(),
         tooltip=about,
     )
     return Panel(title, alt.layer(line, whiskers, points).properties(height=280))

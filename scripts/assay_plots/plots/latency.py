@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import SECONDS, LeftOut, Panel, Plot, Row, colour, dash, most, shape, tips, values
+from assay_plots.figure import (
+    SECONDS,
+    LeftOut,
+    Panel,
+    Plot,
+    Row,
+    colour,
+    dash,
+    most,
+    shape,
+    tips,
+    values,
+    with_interval,
+)
 from assay_plots.report import Cell, Group, Study
 from assay_plots.text import shown_interval
 
@@ -42,7 +55,7 @@ def panel(study: Study, group: Group, rows: list[Row]) -> Panel:
     points = base.mark_point(filled=True, size=60).encode(
         x=x, y=y, color=hue, shape=shape(study, rows), tooltip=about
     )
-    spans = base.transform_filter("isValid(datum.lower) && isValid(datum.upper)")
+    spans = with_interval(base)
     whiskers = spans.mark_rule().encode(x=x, y="lower:Q", y2="upper:Q", color=hue)
     return Panel(group.heading, alt.layer(line, whiskers, points).properties(height=260))
 

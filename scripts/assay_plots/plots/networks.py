@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import PLAIN, LeftOut, Panel, Plot, Row, colour, most, tips, values
+from assay_plots.figure import (
+    PLAIN,
+    LeftOut,
+    Panel,
+    Plot,
+    Row,
+    colour,
+    most,
+    offset,
+    ranked,
+    tips,
+    values,
+    with_interval,
+)
 from assay_plots.over_axis import Sweep, published_value, sweeps
 from assay_plots.report import Study
 from assay_plots.text import shown, shown_interval
@@ -29,9 +42,7 @@ def panel(study: Study, sweep: Sweep) -> Panel:
             marks[-1] |= {"text": shown(value, metric.hint, metric.unit)}
     order = list(dict.fromkeys(row["network"] for row in rows))
     x = alt.X("network:N", sort=order, title=None, axis=alt.Axis(labelAngle=0))
-    beside = alt.XOffset(
-        "series:N", sort=[name for name in study.series if any(row["series"] == name for row in rows)]
-    )
+    within = offset(study, rows)
     y = alt.Y(
         "rate:Q",
         scale=alt.Scale(type="log", nice=True),
@@ -41,18 +52,18 @@ def panel(study: Study, sweep: Sweep) -> Panel:
     base = alt.Chart(values(rows))
     points = base.mark_point(filled=True, size=80).encode(
         x=x,
-        xOffset=beside,
+        xOffset=within,
         y=y,
         color=colour(study, rows),
-        opacity=alt.condition("datum.clean", alt.value(1.0), alt.value(0.45)),
+        opacity=ranked(),
         tooltip=about,
     )
-    spans = base.transform_filter("isValid(datum.lower) && isValid(datum.upper)")
-    layers = [points, spans.mark_rule(strokeWidth=2).encode(x=x, xOffset=beside, y="lower:Q", y2="upper:Q")]
+    spans = with_interval(base)
+    layers = [points, spans.mark_rule(strokeWidth=2).encode(x=x, xOffset=within, y="lower:Q", y2="upper:Q")]
     if marks:
         diamonds = alt.Chart(values(marks)).mark_point(shape="diamond", size=90, fill=PUBLISHED, opacity=1)
         said = tips(("text", "published"), ("source", "by"))
-        layers.append(diamonds.encode(x=x, xOffset=beside, y="published:Q", tooltip=said))
+        layers.append(diamonds.encode(x=x, xOffset=within, y="published:Q", tooltip=said))
     return Panel(sweep.heading, alt.layer(*layers).properties(height=280))
 
 

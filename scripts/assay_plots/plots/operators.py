@@ -14,6 +14,7 @@ from assay_plots.figure import (
     colour,
     dash,
     most,
+    ranked,
     shape,
     tips,
     values,
@@ -95,7 +96,7 @@ def panel(study: Study, title: Heading, cells: list[Cell]) -> Panel:
             y=y,
             color=colour(study, rows),
             shape=shape(study, rows),
-            opacity=alt.condition("datum.clean", alt.value(1.0), alt.value(0.45)),
+            opacity=ranked(),
             tooltip=about,
         )
     )

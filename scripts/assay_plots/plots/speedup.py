@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import LeftOut, Panel, Plot, Row, colour, dash, most, shape, tips, values
+from assay_plots.figure import LeftOut, Panel, Plot, Row, colour, dash, most, ranked, shape, tips, values
 from assay_plots.over_axis import Sweep, axis_value, sweeps
 from assay_plots.report import Cell, Study
 from assay_plots.text import significant
@@ -57,7 +57,7 @@ def panel(study: Study, sweep: Sweep, rows: list[Row]) -> Panel:
         y=y,
         color=hue,
         shape=shape(study, rows),
-        opacity=alt.condition("datum.clean", alt.value(1.0), alt.value(0.45)),
+        opacity=ranked(),
         tooltip=about,
     )
     ideal = [{"threads": count, "speedup": count / counts[0]} for count in counts]

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import LeftOut, Panel, Plot, Row, bars_height, colour, most, tips, values
+from assay_plots.figure import (
+    LeftOut,
+    Panel,
+    Plot,
+    Row,
+    bars_height,
+    colour,
+    most,
+    tips,
+    values,
+    with_interval,
+)
 from assay_plots.report import Group, Study
 from assay_plots.text import significant
 
@@ -45,7 +56,7 @@ def panel(study: Study, group: Group, rows: list[Row]) -> Panel:
         axis=alt.Axis(format="+.0%", tickCount=5, title=f"more time a step than {rows[0]['base']}"),
     )
     bars = base.mark_bar(height=16).encode(y=y, x=x, color=colour(study, rows, legend=False), tooltip=about)
-    spans = base.transform_filter("isValid(datum.lower) && isValid(datum.upper)")
+    spans = with_interval(base)
     whiskers = spans.mark_rule(strokeWidth=2).encode(y=y, x="lower:Q", x2="upper:Q", tooltip=about)
     labels = base.mark_text(align="left", dx=6).encode(y=y, x="end:Q", text="label:N")
     return Panel(group.heading, alt.layer(bars, whiskers, labels).properties(height=bars_height(len(rows))))

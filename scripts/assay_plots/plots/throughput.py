@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import altair as alt
 
-from assay_plots.figure import PLAIN, LeftOut, Panel, Plot, Row, bars_height, colour, most, tips, values
+from assay_plots.figure import (
+    PLAIN,
+    LeftOut,
+    Panel,
+    Plot,
+    Row,
+    bars_height,
+    colour,
+    most,
+    ranked,
+    tips,
+    values,
+    with_interval,
+)
 from assay_plots.report import Cell, Group, Study
 from assay_plots.text import shown, shown_interval
 from assay_plots.theme import PUBLISHED
@@ -50,8 +63,8 @@ def panel(study: Study, group: Group) -> Panel:
                 )
     order = [row["series"] for row in rows]
     for row in rows:  # a label comes after a mark that would cover it
-        beside = [mark["rate"] for mark in marks if mark["series"] == row["series"]]
-        row["end"] = max([row["end"], *(rate for rate in beside if row["end"] < rate < 2 * row["end"])])
+        rates = [mark["rate"] for mark in marks if mark["series"] == row["series"]]
+        row["end"] = max([row["end"], *(rate for rate in rates if row["end"] < rate < 2 * row["end"])])
     top = max([row["end"] for row in rows] + [mark["rate"] for mark in marks])
     y = alt.Y("series:N", sort=order, title=None)
     x = alt.X(
@@ -66,10 +79,10 @@ def panel(study: Study, group: Group) -> Panel:
         y=y,
         x=x,
         color=colour(study, rows, legend=False),
-        opacity=alt.condition("datum.clean", alt.value(1.0), alt.value(0.4)),
+        opacity=ranked(0.4),
         tooltip=about,
     )
-    spans = base.transform_filter("isValid(datum.lower) && isValid(datum.upper)")
+    spans = with_interval(base)
     whiskers = spans.mark_rule(strokeWidth=2).encode(y=y, x="lower:Q", x2="upper:Q", tooltip=about)
     labels = base.mark_text(align="left", dx=6).encode(y=y, x="end:Q", text="label:N")
     layers: list[alt.Chart] = [bars, whiskers, labels]
