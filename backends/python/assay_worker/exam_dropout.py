@@ -14,14 +14,13 @@ import numpy as np
 
 from .adapter import Adapter
 from .errors import Unsupported
-from .program import Program
+from .program import SQUARES, Program
 from .tensors import Tensors, apart, copied
 
 UNKNOWN = 255  # in a mask: nobody can tell
 DRAWS = 3  # steps that are compared by their loss
 KEPT_STATES = 2  # of these, steps that are compared by all that they update
-LARGE_STATE = 256 << 20  # bytes of a state of which one copy is enough
-SQUARES = ("v", "square")  # moments that are means of squares
+LARGE_STATE = 256 << 20  # bytes; of a larger state, one copy is kept
 
 
 class DropoutExam(ABC):
@@ -33,7 +32,7 @@ class DropoutExam(ABC):
 
     @abstractmethod
     def answers(self) -> Tensors:
-        """What it drew, and how far it is from the program that takes the same masks."""
+        """Return the drawn masks, and the distance from the program that takes the same masks."""
 
 
 class NetworkDropout(DropoutExam):

@@ -14,6 +14,7 @@ import numpy as np
 SCHEMA = "assay-program/1"
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "u8": np.uint8}
 MOMENTS = {"adam": ("m", "v"), "lazy_adam": ("m", "v"), "rmsprop": ("square",), "sgd": ("momentum",)}
+SQUARES = ("v", "square")  # moments that are means of squares
 
 
 @dataclass(frozen=True)
