@@ -117,7 +117,7 @@ Lowered lower_elementwise(const Request& request, Layout layout, const Body& bod
 }
 
 // What the node of a product asks for, with the types of operand 0 and result 0: one of many products that
-// lie one behind the other, or the only one.
+// lie one after the other, or the only one.
 MatmulSpec dense_product(const Request& request, std::int64_t m, std::int64_t n, std::int64_t k, bool ta,
                          bool tb);
 ConvolutionSpec convolution_of(const Request& request, ConvolutionSpec::Kind kind, const Shape& x,

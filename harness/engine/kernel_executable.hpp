@@ -50,7 +50,7 @@ class KernelExecutable final : public Executable {
 // graphs that `library` does not support; empty if it supports all.
 std::string first_unsupported(const Program& program, const CompileOptions& options, KernelLibrary& library);
 
-// The ops of the step that is timed of which `chosen` is true of a node: "embedding, lstm", or "none".
+// The ops of the timed step with a node for which `chosen` is true: "embedding, lstm", or "none".
 std::string ops_of_step(const Program& program, const CompileOptions& options,
                         const std::function<bool(const Node&)>& chosen);
 

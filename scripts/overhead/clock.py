@@ -1,4 +1,4 @@
-"""The clock and the options of every loop: blocks of steps, each of which ends when the loss is read.
+"""The clock and the options of every loop: blocks of steps; a block ends when the loss is read.
 
     <framework>_loop.py --network NAME --mode MODE [--task train|infer] [--loader resident|native]
                         [--batch N] [--seconds S] [--blocks N] [--warm-up-steps N]

@@ -14,7 +14,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Executable> compile(const Program& program, const CompileOptions& options) override;
 
  private:
-  // Of the program that was compiled last.
+  // True if the program that was compiled last is in mode primitives.
   bool bare_ = false;
   std::string outside_of_library_;
 };

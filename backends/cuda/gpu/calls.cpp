@@ -25,7 +25,7 @@ using PoolDescriptor =
 // The factors of each call: results replace what was there.
 constexpr float one = 1, zero = 0;
 
-// cuDNN takes three dimensions at the least and recommends four: the rest is 1.
+// cuDNN takes at least three dimensions and recommends four: the rest is 1.
 std::shared_ptr<TensorDescriptor> describe(const TensorSpec& spec) {
   constexpr std::size_t least = 4;
   std::vector<int> shape(spec.shape.begin(), spec.shape.end());
@@ -56,7 +56,7 @@ std::shared_ptr<ActivationDescriptor> describe(Activation kind) {
   return descriptor;
 }
 
-// Softplus and softsign are in the graph API alone.
+// Only the graph API has softplus and softsign.
 bool in_graphs_only(Activation kind) { return kind == Activation::softplus || kind == Activation::softsign; }
 
 class CudnnCalls final : public Calls {
@@ -73,7 +73,7 @@ class CudnnCalls final : public Calls {
             }};
   }
 
-  // The gradient of each is a function of y; x is asked for as well and stands for itself.
+  // The gradient of each is a function of y; cuDNN also asks for x, and gets it.
   Call activation_gradient(Activation kind, const TensorSpec& spec) override {
     if (in_graphs_only(kind)) return make_pointwise_graph(handle_, kind, true, spec);
     return {"cudnn:activation_gradient",

@@ -46,7 +46,7 @@ void check(const fe::error_t& status) {
 
 Call make_pointwise_graph(cudnnHandle_t handle, Activation kind, bool gradient, const TensorSpec& spec) {
   const auto type = spec.dtype == DType::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT;
-  // It takes three dimensions at the least.
+  // It takes at least three dimensions.
   Shape shape = spec.shape, strides = spec.strides;
   while (shape.size() < 3) {
     shape.push_back(1);

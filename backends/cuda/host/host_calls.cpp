@@ -1,4 +1,4 @@
-// Each function does what NVIDIA's reference says of the call that it stands for, in double, and rounds once.
+// Each function does what NVIDIA's reference documents for the call that it replaces, in double, and rounds once.
 #include "backends/cuda/host/host_calls.hpp"
 
 #include <algorithm>

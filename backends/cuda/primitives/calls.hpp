@@ -12,7 +12,7 @@
 
 namespace assay::cuda {
 
-// A tensor as a library is told of it; shape and strides have one length.
+// The description of a tensor for a library; shape and strides have one length.
 struct TensorSpec {
   DType dtype = DType::f32;
   Shape shape, strides;  // strides in elements
