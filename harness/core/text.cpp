@@ -54,6 +54,16 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& kn
   return hint.empty() ? fmt::format("; known are {}", fmt::join(known, ", ")) : hint;
 }
 
+std::vector<std::string> split(std::string_view text, char at) {
+  std::vector<std::string> parts;
+  for (;;) {
+    const std::size_t end = text.find(at);
+    parts.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
 std::string wrapped(std::string_view text, std::size_t width) {
   std::string lines;
   std::size_t column = 0;

@@ -23,6 +23,9 @@ std::string nearest(std::string_view name, const std::vector<std::string>& known
 // The same, but "; known are lenet5, mlp" if none is near.
 std::string suggestion(std::string_view name, const std::vector<std::string>& known);
 
+// The parts of `text` between one `at` and the next; one part if `text` does not contain `at`.
+std::vector<std::string> split(std::string_view text, char at);
+
 // The text with line breaks between words, so that no line is longer than `width`, except a word that is. A minus or a
 // plus never begins a line: Markdown would take it for a list.
 std::string wrapped(std::string_view text, std::size_t width);

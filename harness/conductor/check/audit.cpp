@@ -86,7 +86,7 @@ std::vector<TensorVerdict> judge_replay(const TensorFile& worker, std::span<cons
 TensorVerdict judge_loader(const TensorFile& worker) {
   const std::string name = "loader/losses";
   const HostTensor* found = worker.find(name);
-  const TensorVerdict lost{name, beyond_measure, 0, beyond_measure, 0, beyond_measure};
+  const TensorVerdict lost = beyond_all_measure(name);
   if (found == nullptr || found->type.shape.size() != 2 || found->type.shape[0] != 2 ||
       found->type.shape[1] < 2)
     return lost;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view timed_prefix = "timed/";
 // Each of the two programs may be as far from the oracle as the exam allows.
 constexpr double both_programs = 2;
-// Of a gradient, what elements may do that are within rounding of a tie. No bias was moved for the masks that a program
+// The share of a gradient that elements within rounding of a tie may change. No bias was moved for the masks that a program
 // draws: one element of N that falls on the other side of a ReLU moves a gradient by about 1 / sqrt(N).
 constexpr double tie_share = 0.01;
 constexpr double narrow_tie_share = 0.1;
@@ -53,13 +53,11 @@ class Judge {
   template <typename Slack>
   void add(const std::string& name, const std::string& answer, Slack slack) {
     const double relative = both_programs * relative_bound(answer);
-    TensorVerdict least = beyond(name);
+    TensorVerdict least = beyond_all_measure(name);
     // A tie is in one step, a mistake in each.
     for (const Distance& distance : distances(name)) {
       const double allowed = relative * distance.size + slack(distance.moved);
-      const double ratio = distance.l2 == 0 ? 0
-                           : allowed > 0    ? std::min(beyond_measure, distance.l2 / allowed)
-                                            : beyond_measure;
+      const double ratio = ratio_of(distance.l2, allowed);
       if (ratio < least.ratio) least = {least.name, distance.largest, allowed, distance.l2, allowed, ratio};
     }
     verdicts_.push_back(std::move(least));
@@ -69,7 +67,7 @@ class Judge {
   void add_loss() {
     const double relative = both_programs * relative_bound("first/loss");
     const HostTensor* found = worker_.find("timed/loss");
-    TensorVerdict worst = beyond("timed/loss");
+    TensorVerdict worst = beyond_all_measure("timed/loss");
     if (found != nullptr && found->type.shape.size() == 2 && found->type.shape[0] > 0 &&
         found->type.shape[1] == 2) {
       worst.ratio = 0;
@@ -77,11 +75,11 @@ class Judge {
       for (std::size_t i = 0; i < losses.size(); i += 2) {
         const double error = std::abs(losses[i] - losses[i + 1]);
         const double allowed = relative * std::abs(losses[i + 1]);
-        const double ratio = error <= beyond_measure * allowed ? error / allowed : beyond_measure;
+        const double ratio = ratio_of(error, allowed);
         if (ratio >= worst.ratio) worst = {worst.name, error, allowed, error, allowed, ratio};
       }
     }
-    if (!std::isfinite(worst.max_error)) worst = beyond("timed/loss");
+    if (!std::isfinite(worst.max_error)) worst = beyond_all_measure("timed/loss");
     verdicts_.push_back(std::move(worst));
   }
 
@@ -92,10 +90,6 @@ class Judge {
   std::vector<TensorVerdict> take() { return std::move(verdicts_); }
 
  private:
-  static TensorVerdict beyond(const std::string& name) {
-    return {name, beyond_measure, 0, beyond_measure, 0, beyond_measure};
-  }
-
   double relative_bound(const std::string& answer) const {
     std::vector<double> exact = oracle_.required(answer);
     const std::vector<double> seen = oracle_.required("bound/" + answer);
@@ -104,7 +98,7 @@ class Judge {
     return bound_of({seen.at(0), seen.at(1)}, exact, precision_, repeats_).l2;
   }
 
-  // Empty where the worker wrote none, or what is no distance.
+  // Empty if the worker wrote none, or wrote something else than distances.
   std::vector<Distance> distances(const std::string& name) const {
     const HostTensor* found = worker_.find(name);
     if (found == nullptr || found->type.shape.size() != 2 || found->type.shape[1] != 4) return {};
@@ -162,9 +156,9 @@ std::vector<TensorVerdict> judge_timed_dropout(const TensorFile& worker, const T
                                                const Program& program, Task task, const Precision& precision,
                                                double repeats) {
   const std::vector<std::string> names = worker.names();
-  const bool told =
+  const bool reported =
       std::ranges::any_of(names, [](const std::string& name) { return name.starts_with(timed_prefix); });
-  if (!told) return {};
+  if (!reported) return {};
   Judge judge(worker, oracle, precision, repeats);
   if (program.is_op())
     judge_op(judge, program, task);

@@ -65,7 +65,7 @@ std::uint64_t max_file_bytes(const std::vector<ExpectedTensor>& tensors) {
 }
 
 void add_failure(Equivalence& result, const std::string& name, const std::string& words) {
-  result.tensors.push_back({name, beyond_measure, 0, beyond_measure, 0, beyond_measure});
+  result.tensors.push_back(beyond_all_measure(name));
   if (result.reason.empty()) result.reason = fmt::format("{} {}", name, words);
 }
 

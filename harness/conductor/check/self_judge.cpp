@@ -9,11 +9,11 @@
 namespace assay {
 namespace {
 
-constexpr double most_deviations = 6;   // exceeded by one correct draw in 5e8
+constexpr double max_deviations = 6;    // exceeded by one correct draw in 5e8
 constexpr double coarseness = 0x1p-14;  // of a generator's rate, and of counts kept in f32
 
 TensorVerdict judge(const std::string& name, const std::vector<double>& counts, double rate) {
-  TensorVerdict verdict{name, beyond_measure, 0, beyond_measure, 0, beyond_measure};
+  TensorVerdict verdict = beyond_all_measure(name);
   const double n = counts.at(3), in_rows = counts.at(5);
   if (!(n >= 1)) return verdict;
   const double kept = 1 - rate;
@@ -28,7 +28,7 @@ TensorVerdict judge(const std::string& name, const std::vector<double>& counts, 
     if (share.of == 0) continue;  // a batch of one row has no two that could agree
     const double error = std::abs(share.count / share.of - share.expected);
     const double bound =
-        most_deviations * std::sqrt(share.expected * (1 - share.expected) / share.of) + coarseness;
+        max_deviations * std::sqrt(share.expected * (1 - share.expected) / share.of) + coarseness;
     if (error / bound < verdict.ratio) continue;
     verdict = {name, error, bound, error, bound, std::min(beyond_measure, error / bound)};
   }
@@ -55,18 +55,13 @@ namespace {
 
 TensorVerdict apart(const std::string& name, const TensorFile& worker, double share, double roundoff) {
   const HostTensor* found = worker.find(name);
-  if (found == nullptr || found->type.elements() != 4)
-    return {name, beyond_measure, 0, beyond_measure, 0, beyond_measure};
+  if (found == nullptr || found->type.elements() != 4) return beyond_all_measure(name);
   const std::vector<double> numbers = to_doubles(*found);
   const double largest = numbers[0], distance = numbers[1], moved = numbers[2], size = numbers[3];
   const double allowed = share * moved + 8 * roundoff * size;
   for (const double number : numbers)
-    if (!std::isfinite(number) || number < 0)
-      return {name, beyond_measure, 0, beyond_measure, 0, beyond_measure};
-  const double ratio = distance == 0 ? 0
-                       : allowed > 0 ? std::min(beyond_measure, distance / allowed)
-                                     : beyond_measure;
-  return {name, largest, allowed, distance, allowed, ratio};
+    if (!std::isfinite(number) || number < 0) return beyond_all_measure(name);
+  return {name, largest, allowed, distance, allowed, ratio_of(distance, allowed)};
 }
 
 }  // namespace

@@ -22,10 +22,6 @@ std::string cell_text(std::string_view text) {
   return out;
 }
 
-bool takes_several(const CLI::Option& option) {
-  return option.get_items_expected_max() >= CLI::detail::expected_max_vector_size;
-}
-
 // "CONFIG", "-V, --version", "--out REPORT"
 std::string markdown_term(const CLI::Option& option) {
   if (option.get_positional()) return option.get_name(true) + (takes_several(option) ? "..." : "");

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "harness/conductor/backends/build_info.hpp"
+#include "harness/conductor/cli/commands/commands.hpp"
 
 namespace assay::cli {
 namespace {
@@ -45,10 +46,6 @@ std::string entry(const std::string& term, std::string_view text) {
   return fmt::format(".TP\n{}\n{}\n", term, roff(text));
 }
 
-bool several(const CLI::Option& option) {
-  return option.get_items_expected_max() >= CLI::detail::expected_max_vector_size;
-}
-
 // "\fB\-V\fR, \fB\-\-version\fR", "\fB\-\-out\fR \fIREPORT\fR"
 std::string option_term(const CLI::Option& option) {
   std::string term;
@@ -58,7 +55,7 @@ std::string option_term(const CLI::Option& option) {
   for (const std::string& name : option.get_snames()) add("-" + name);
   for (const std::string& name : option.get_lnames()) add("--" + name);
   if (option.get_items_expected_max() > 0)
-    term += fmt::format(" \\fI{}\\fR{}", roff(option.get_type_name()), several(option) ? " ..." : "");
+    term += fmt::format(" \\fI{}\\fR{}", roff(option.get_type_name()), takes_several(option) ? " ..." : "");
   return term;
 }
 
@@ -69,7 +66,8 @@ std::vector<const CLI::Option*> positionals(const CLI::App& command) {
 std::string synopsis(const std::string& call, const CLI::App& command) {
   std::string line = fmt::format(".SH SYNOPSIS\n\\fB{}\\fR [\\fIOPTIONS\\fR]", roff(call));
   for (const CLI::Option* option : positionals(command)) {
-    const std::string name = "\\fI" + roff(option->get_name(true)) + "\\fR" + (several(*option) ? "..." : "");
+    const std::string name =
+        "\\fI" + roff(option->get_name(true)) + "\\fR" + (takes_several(*option) ? "..." : "");
     line += option->get_required() ? " " + name : " [" + name + "]";
   }
   return line;

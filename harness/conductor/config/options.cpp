@@ -39,16 +39,6 @@ std::string last_of(const OptionValues& values, std::string_view name) {
 
 }  // namespace
 
-std::vector<std::string> split(std::string_view text, char at) {
-  std::vector<std::string> parts;
-  for (;;) {
-    const std::size_t end = text.find(at);
-    parts.emplace_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
 bool is_wanted(std::string_view id, std::string_view filter) {
   const std::vector<std::string> parts = split(filter, ',');
   return filter.empty() || std::ranges::any_of(parts, [&](const std::string& part) {

@@ -23,8 +23,6 @@ const Option& require_option(std::string_view name, std::string_view where);
 // The given values by option name. Absent: the default.
 using OptionValues = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-// The parts of `text` between one `at` and the next; one part if `text` does not contain `at`.
-std::vector<std::string> split(std::string_view text, char at);
 // For --filter: whether `id` contains one of the texts between the commas of `filter`. True for an empty
 // filter.
 bool is_wanted(std::string_view id, std::string_view filter);

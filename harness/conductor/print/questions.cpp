@@ -19,16 +19,6 @@ namespace {
                   printable(text, 100), why));
 }
 
-std::vector<std::string> split(const std::string& text, char at) {
-  std::vector<std::string> parts(1);
-  for (const char c : text)
-    if (c == at)
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  return parts;
-}
-
 std::string known_metric(const std::string& name, const std::string& text) {
   if (find_metric(name)) return name;
   std::vector<std::string> names;

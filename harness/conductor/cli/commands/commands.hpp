@@ -24,6 +24,8 @@ struct Context {
 
 // In the order of the help.
 std::vector<const CLI::App*> commands_of(const CLI::App& app);
+// Whether the option takes a list.
+bool takes_several(const CLI::Option& option);
 
 void add_list(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
