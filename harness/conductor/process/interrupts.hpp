@@ -4,7 +4,8 @@
 namespace assay {
 
 // While an object exists, SIGINT, SIGTERM and SIGHUP are remembered and do not end the program; a third
-// SIGINT ends it at once. A signal that was ignored before stays ignored. At most one object at a time.
+// one ends it at once, with exit code 128 + its number. A signal that was ignored before stays ignored.
+// Once a signal has come, this holds until the program ends. At most one object at a time.
 class Interrupts {
  public:
   Interrupts();

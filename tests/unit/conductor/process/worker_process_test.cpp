@@ -204,6 +204,24 @@ TEST(Interrupts, leaves_a_signal_that_was_ignored_ignored) {
     EXPECT_EQ(interrupts.signal(), SIGTERM);
   }
   EXPECT_EQ(std::signal(SIGHUP, before), SIG_IGN);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+void interrupt_while_measuring_then_later(int later) {
+  {
+    const Interrupts interrupts;
+    std::raise(SIGINT);
+  }
+  for (int i = 0; i < later; ++i) std::raise(SIGINT);
+  std::_Exit(4);
+}
+
+TEST(Interrupts, second_signal_changes_nothing_while_the_program_ends) {
+  EXPECT_EXIT(interrupt_while_measuring_then_later(1), testing::ExitedWithCode(4), "");
+}
+
+TEST(Interrupts, third_signal_ends_the_program_at_once) {
+  EXPECT_EXIT(interrupt_while_measuring_then_later(2), testing::ExitedWithCode(128 + SIGINT), "");
 }
 
 }  // namespace
