@@ -1,28 +1,32 @@
-"""One pair: a fork of the real program, and the independent loop in its own process."""
+"""One pair of processes: a fork of the real program, and the independent loop, which take turns."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-import subprocess
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from report_rows import rows
 
 from assay_judge.cells import Cell
+from assay_judge.processes import Running
+from assay_judge.turns import ADAPTER, LOOP, Block, Ratio, Turn, alternate, ratios_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LOOPS = ROOT / "scripts/overhead"
-DISTURBED, STOLEN = "disturbed", "stolen"
 SECONDS_A_PROCESS = 3600.0
-ADAPTER, LOOP = "adapter", "loop"
 KEEPS_COMPILED = ("torch",)  # frameworks that by default keep compiled programs between processes
+BLOCKS_A_TURN = 6  # the first is not counted, and a turn's end cuts the last
+WARM_UP_SECONDS = 0.5
+WARM = "loop: warm "  # what a loop prints before its timed blocks
+RUNNING = ".npy"  # a worker maps the data set's arrays when its run begins
 
 
 class PairError(RuntimeError):
@@ -33,11 +37,20 @@ class PairError(RuntimeError):
 class Conditions:
     """How long each process is timed, and deviations from the defaults."""
 
-    seconds: float = 1.0
-    blocks: int = 10
+    turns: int = 4
+    turn_seconds: float = 0.6
     warm_up_steps: int = 10
     batch: int | None = None
     loop_environment: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def block_seconds(self) -> float:
+        return self.turn_seconds / BLOCKS_A_TURN
+
+    @property
+    def blocks(self) -> int:
+        """Of the adapter: a turn more, because its warm-up may last into its first turn."""
+        return (self.turns + 1) * BLOCKS_A_TURN
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"loop_environment": dict(self.loop_environment)}
@@ -58,46 +71,33 @@ class Program:
 class Side:
     """The result of one process, and the network that it ran."""
 
-    step_seconds: float
+    blocks: list[Block]
     parameters: int
     inputs: list[int]
     version: str
     settings: dict[str, str]
-    flags: list[str]
     program: dict[str, Any]  # of Assay: version and commit
 
 
-def flags_of(sides: Mapping[str, Side]) -> list[str]:
-    """Return the disturbances of a pair: shares of others on each side, and of a hypervisor on both.
+@dataclass(frozen=True)
+class Pair:
+    """Both sides and what they make together."""
 
-    The share of a hypervisor on one side depends on how often that side's threads wait.
-    """
-    either = {flag for side in sides.values() for flag in side.flags}
-    both = {flag for flag in either if all(flag in side.flags for side in sides.values())}
-    return sorted((either & {DISTURBED}) | (both & {STOLEN}))
+    sides: dict[str, Side]
+    ratios: list[Ratio]
 
 
 def order_of(number: int) -> tuple[str, str]:
-    """Return which process of pair `number`, counted from 0, runs first: they alternate."""
+    """Return which side of pair `number`, counted from 0, has the first turn: they alternate."""
     return (ADAPTER, LOOP) if number % 2 == 0 else (LOOP, ADAPTER)
-
-
-def run(command: list[object], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    done = [str(word) for word in command]
-    try:
-        return subprocess.run(
-            done, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS_A_PROCESS
-        )
-    except subprocess.TimeoutExpired as error:
-        raise PairError(f"no end after {SECONDS_A_PROCESS:.0f} s: {' '.join(done)}") from error
 
 
 def adapter_command(assay: Path, cell: Cell, conditions: Conditions, report: Path) -> list[object]:
     command: list[object] = [assay, "run", "--workload", cell.network, "--backend", cell.framework]
     command += ["--mode", cell.mode, "--task", cell.task, "--loader", cell.loader]
     command += ["--dataset", "synthetic", "--forks", 1, "--spare-rounds", 0, "--check=false"]
-    command += ["--blocks", conditions.blocks, "--block-seconds", conditions.seconds / conditions.blocks]
-    command += ["--warm-up-steps", conditions.warm_up_steps]
+    command += ["--blocks", conditions.blocks, "--block-seconds", f"{conditions.block_seconds:.6g}"]
+    command += ["--warm-up-steps", conditions.warm_up_steps, "--warm-up-seconds", WARM_UP_SECONDS]
     if conditions.batch:
         command += ["--batch", conditions.batch]
     # Compiled programs are reused, as in the loop: no clock includes compiling.
@@ -111,7 +111,7 @@ def loop_command(python: Path, cell: Cell, conditions: Conditions) -> list[objec
     command += ["--mode", cell.mode, "--task", cell.task]
     # The harness's loader is compared with the framework's own loader, which users have.
     command += ["--loader", "resident" if cell.loader == "resident" else "native"]
-    command += ["--seconds", conditions.seconds, "--blocks", conditions.blocks]
+    command += ["--seconds", SECONDS_A_PROCESS, "--block-seconds", f"{conditions.block_seconds:.6g}"]
     command += ["--warm-up-steps", conditions.warm_up_steps]
     return [*command, *(("--batch", conditions.batch) if conditions.batch else ())]
 
@@ -123,52 +123,42 @@ def graph_facts(graph: dict[str, Any]) -> tuple[int, list[int]]:
     return parameters, next(value["shape"] for value in values if value["role"] == "input")
 
 
-def step_seconds(fork: dict[str, Any]) -> float:
+def read_adapter(folder: Path, said: str) -> Side:
+    """Read the report of an `assay run` that has ended."""
+    report = folder / "report.json"
+    if not report.exists():
+        raise PairError(f"assay run failed: {said[-2000:]}")
+    found = json.loads(report.read_text())
+    (of_cell,) = found["cells"]
+    if of_cell["status"] != "ok":
+        tail = "".join(fork.get("log_tail", "") for fork in of_cell["forks"])
+        raise PairError(f"assay run: {of_cell['status']}: {of_cell['reason']} {tail[-1000:]}")
+    (fork,) = of_cell["forks"]
+    (graph,) = folder.rglob("graph.json")
+    parameters, inputs = graph_facts(json.loads(graph.read_text()))
     timed = [block for block in rows(fork["blocks"]) if block["kind"] == "timed"]
-    return 1e-9 * float(median((block["end_ns"] - block["begin_ns"]) / block["steps"] for block in timed))
-
-
-def run_adapter(program: Program, cell: Cell, conditions: Conditions) -> Side:
-    with tempfile.TemporaryDirectory(prefix="assay-judge-") as folder:
-        report = Path(folder) / "report.json"
-        environment = os.environ | {"TMPDIR": folder, "ASSAY_ENVIRONMENTS": str(program.environments)}
-        done = run(adapter_command(program.assay, cell, conditions, report), environment)
-        if not report.exists():
-            raise PairError(f"assay run failed: {(done.stderr or done.stdout)[-2000:]}")
-        found = json.loads(report.read_text())
-        (of_cell,) = found["cells"]
-        if of_cell["status"] != "ok":
-            tail = "".join(fork.get("log_tail", "") for fork in of_cell["forks"])
-            raise PairError(f"assay run: {of_cell['status']}: {of_cell['reason']} {tail[-1000:]}")
-        (fork,) = of_cell["forks"]
-        (graph,) = Path(folder).rglob("graph.json")
-        parameters, inputs = graph_facts(json.loads(graph.read_text()))
     return Side(
-        step_seconds(fork),
+        [Block(block["begin_ns"], block["end_ns"], block["steps"]) for block in timed],
         parameters,
         inputs,
         of_cell["backend_version"],
         fork.get("settings", {}),
-        [flag for flag in fork.get("flags", []) if flag in (DISTURBED, STOLEN)],
         {key: found["run"][key] for key in ("version", "commit", "dirty")},
     )
 
 
-def run_loop(program: Program, cell: Cell, conditions: Conditions) -> Side:
-    # The caller's own environment; cells are of the CPU, even if a framework would use a GPU by default.
-    environment = os.environ | dict(conditions.loop_environment) | {"CUDA_VISIBLE_DEVICES": ""}
-    done = run(loop_command(program.python(cell.framework), cell, conditions), environment)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("loop: ")]
-    if done.returncode != 0 or not lines:
-        raise PairError(f"the loop failed: exit code {done.returncode}: {done.stderr[-2000:]}")
+def read_loop(said: str, errors: str, exit_code: int | None) -> Side:
+    """Read what a loop that has ended printed."""
+    lines = [line for line in said.splitlines() if line.startswith("loop: ") and not line.startswith(WARM)]
+    if exit_code != 0 or not lines:
+        raise PairError(f"the loop failed: exit code {exit_code}: {errors[-2000:]}")
     found = json.loads(lines[-1].removeprefix("loop: "))
     return Side(
-        found["step_seconds"],
+        [Block(*block) for block in found["blocks"]],
         found["parameters"],
         [found["batch"], *found["shape"]],
         found["version"],
         found["settings"],
-        found["flags"],
         {},
     )
 
@@ -183,8 +173,92 @@ def reject_other_work(adapter: Side, loop: Side) -> None:
             raise PairError(f"not the same work: {what} of Assay {ours}, of the loop {theirs}")
 
 
-def make_pair(program: Program, cell: Cell, conditions: Conditions, number: int) -> dict[str, Side]:
-    runs = {ADAPTER: run_adapter, LOOP: run_loop}
-    sides = {side: runs[side](program, cell, conditions) for side in order_of(number)}
+class Started:
+    """Both sides of a pair from their start to their end."""
+
+    def __init__(self, program: Program, cell: Cell, conditions: Conditions, folder: Path) -> None:
+        self._files = {side: (folder / f"{side}.out", folder / f"{side}.err") for side in (ADAPTER, LOOP)}
+        self._folder = folder
+        self._steps = 1 + conditions.warm_up_steps
+        outer = {"TMPDIR": str(folder), "ASSAY_ENVIRONMENTS": str(program.environments)}
+        # The caller's own environment; cells are of the CPU, even if a framework would use a GPU by default.
+        alone = dict(conditions.loop_environment) | {"CUDA_VISIBLE_DEVICES": ""}
+        commands = {
+            ADAPTER: adapter_command(program.assay, cell, conditions, folder / "report.json"),
+            LOOP: loop_command(program.python(cell.framework), cell, conditions),
+        }
+        environments = {ADAPTER: os.environ | outer, LOOP: os.environ | alone}
+        self.sides = {side: self._start(side, commands[side], environments[side]) for side in commands}
+
+    def warm_up(self) -> float:
+        """Wait, with both sides running, until they can take turns; then both are stopped.
+
+        The side that is ready first waits. Return the loop's time of a step.
+        """
+        adapter, loop = self.sides[ADAPTER], self.sides[LOOP]
+        step = self._wait_for_loop()
+        loop.stop()
+        begin = time.monotonic()
+        while not adapter.ended() and not adapter.children_map(RUNNING):
+            time.sleep(0.02)
+            if time.monotonic() - begin > SECONDS_A_PROCESS:
+                raise PairError(f"assay run did not begin within {SECONDS_A_PROCESS:.0f} s")
+        adapter.wait_until_ended(WARM_UP_SECONDS + self._steps * step)
+        adapter.stop()
+        return step
+
+    def finish(self) -> dict[str, Side]:
+        """Let the loop end, and read both sides."""
+        adapter, loop = self.sides[ADAPTER], self.sides[LOOP]
+        loop.go_on()
+        loop.finish()
+        if not loop.wait_until_ended(SECONDS_A_PROCESS):
+            raise PairError(f"the loop did not end within {SECONDS_A_PROCESS:.0f} s")
+        said = {side: [file.read_text(errors="replace") for file in self._files[side]] for side in self.sides}
+        found = read_loop(said[LOOP][0], said[LOOP][1], loop.exit_code())
+        adapter.wait_until_ended(0)
+        return {ADAPTER: read_adapter(self._folder, "".join(reversed(said[ADAPTER]))), LOOP: found}
+
+    def end(self) -> None:
+        for side in self.sides.values():
+            side.end()
+
+    def _start(self, side: str, command: list[object], environment: Mapping[str, str]) -> Running:
+        out, err = self._files[side]
+        with out.open("wb") as out_file, err.open("wb") as err_file:
+            return Running(command, environment, out_file, err_file)
+
+    def _wait_for_loop(self) -> float:
+        out, err = self._files[LOOP]
+        loop, begin = self.sides[LOOP], time.monotonic()
+        while True:
+            ended = loop.ended()
+            for line in out.read_text(errors="replace").splitlines(keepends=True):
+                if line.startswith(WARM) and line.endswith("\n"):
+                    return float(line.removeprefix(WARM))
+            if ended:
+                read_loop(out.read_text(errors="replace"), err.read_text(errors="replace"), loop.exit_code())
+                raise PairError("the loop ended before its timed blocks")
+            if time.monotonic() - begin > SECONDS_A_PROCESS:
+                raise PairError(f"the loop was not warm within {SECONDS_A_PROCESS:.0f} s")
+            time.sleep(0.02)
+
+
+@contextmanager
+def started(program: Program, cell: Cell, conditions: Conditions) -> Iterator[Started]:
+    with tempfile.TemporaryDirectory(prefix="assay-judge-") as folder:
+        both = Started(program, cell, conditions, Path(folder))
+        try:
+            yield both
+        finally:
+            both.end()
+
+
+def make_pair(program: Program, cell: Cell, conditions: Conditions, number: int) -> Pair:
+    with started(program, cell, conditions) as both:
+        step = both.warm_up()
+        seconds = BLOCKS_A_TURN * max(conditions.block_seconds, step)
+        turns: list[Turn] = alternate(order_of(number), both.sides, seconds)
+        sides = both.finish()
     reject_other_work(sides[ADAPTER], sides[LOOP])
-    return sides
+    return Pair(sides, ratios_of(turns, {side: one.blocks for side, one in sides.items()}))

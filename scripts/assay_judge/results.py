@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from assay_judge.cells import Cell
-from assay_judge.pair import ADAPTER, LOOP, LOOPS, ROOT, Conditions, Side, flags_of, order_of
+from assay_judge.pair import LOOPS, ROOT, Conditions, Pair, order_of
 from assay_judge.settings import Setting, differences
+from assay_judge.turns import ADAPTER, LOOP, Ratio
 
-SCHEMA = "assay-judge/1"
+SCHEMA = "assay-judge/2"
 
 
 class OtherConditions(ValueError):
@@ -29,6 +30,11 @@ def sources_of(framework: str) -> str:
     for file in sorted(file for file in files if file.is_file()):
         digest.update(f"{file.relative_to(ROOT)}\n".encode() + file.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def turns_of(cell: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the saved turns of a cell, over its pairs."""
+    return [turn for pair in cell["pairs"] for turn in pair["turns"]]
 
 
 class Results:
@@ -76,10 +82,17 @@ class Results:
         return bool(self.cell(cell)["sources"] != sources_of(cell.framework))
 
     def ratios(self, cell: Cell) -> list[float]:
-        return [pair["ratio"] for pair in self.cell(cell)["pairs"]]
+        return [turn["ratio"] for turn in turns_of(self.cell(cell))]
 
-    def add(self, cell: Cell, sides: dict[str, Side], loop_environment: tuple[tuple[str, str], ...]) -> None:
-        found, adapter, loop = self.cell(cell), sides[ADAPTER], sides[LOOP]
+    def add(
+        self,
+        cell: Cell,
+        pair: Pair,
+        counted: list[Ratio],
+        loop_environment: tuple[tuple[str, str], ...],
+    ) -> None:
+        """Save a pair, with those of its ratios that count."""
+        found, adapter, loop = self.cell(cell), pair.sides[ADAPTER], pair.sides[LOOP]
         environment = os.environ | dict(loop_environment)
         of_settings = differences(cell.framework, adapter.settings, loop.settings, environment)
         found |= {
@@ -89,15 +102,16 @@ class Results:
             "inputs": adapter.inputs,
             "settings": [asdict(setting) for setting in of_settings],
         }
-        found["pairs"].append(
+        turns = [
             {
-                "ratio": adapter.step_seconds / loop.step_seconds,
-                "first": order_of(len(found["pairs"]))[0],
-                "adapter_seconds": adapter.step_seconds,
-                "loop_seconds": loop.step_seconds,
-                "flags": flags_of(sides),
+                "ratio": ratio.value,
+                "adapter_seconds": ratio.adapter_seconds,
+                "loop_seconds": ratio.loop_seconds,
+                "flags": [*ratio.flags],
             }
-        )
+            for ratio in counted
+        ]
+        found["pairs"].append({"first": order_of(len(found["pairs"]))[0], "turns": turns})
         self.write()
 
     def make_again(self, cell: Cell) -> None:

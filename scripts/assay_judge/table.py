@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
+from assay_judge.results import turns_of
 from assay_judge.settings import KNOWN, Setting
 from assay_judge.verdict import interval, verdict
 
@@ -23,26 +24,27 @@ def ratio_text(ratios: list[float]) -> str:
 def verdict_text(cell: dict[str, Any], stale: bool) -> str:
     if "error" in cell:
         return f"failed: {cell['error']}"
-    found = str(verdict([pair["ratio"] for pair in cell["pairs"]]))
+    found = str(verdict([turn["ratio"] for turn in turns_of(cell)]))
     return f"{found} (of older sources)" if stale else found
 
 
 def fields(cell: dict[str, Any], stale: bool) -> list[str]:
-    """Return adapter, loop, ratio, pairs and verdict."""
-    pairs = cell["pairs"]
+    """Return adapter, loop, ratio, turns and verdict."""
+    turns = turns_of(cell)
     times = [
-        in_units(median(pair[f"{side}_seconds"] for pair in pairs)) for side in ("adapter", "loop") if pairs
+        in_units(median(turn[f"{side}_seconds"] for turn in turns)) for side in ("adapter", "loop") if turns
     ]
-    ratio = ratio_text([pair["ratio"] for pair in pairs]) if pairs else ""
-    return [*(times or ["", ""]), ratio, str(len(pairs)), verdict_text(cell, stale)]
+    ratio = ratio_text([turn["ratio"] for turn in turns]) if turns else ""
+    counted = f"{len(turns)} of {len(cell['pairs'])}"
+    return [*(times or ["", ""]), ratio, counted, verdict_text(cell, stale)]
 
 
 def line(name: str, cell: dict[str, Any], stale: bool) -> str:
-    adapter, loop, ratio, pairs, found = fields(cell, stale)
+    adapter, loop, ratio, turns, found = fields(cell, stale)
     if not cell["pairs"]:
         return f"{name:<42} {found}"
     again = f", {cell['made_again']} made again" if cell["made_again"] else ""
-    return f"{name:<42} {adapter:>9} {loop:>9}  {ratio}  {pairs} pairs{again}  {found}"
+    return f"{name:<42} {adapter:>9} {loop:>9}  {ratio}  turns: {turns}{again}  {found}"
 
 
 def rows_of(header: list[str], rows: list[list[str]]) -> list[str]:
@@ -55,7 +57,7 @@ def rows_of(header: list[str], rows: list[list[str]]) -> list[str]:
 def markdown(cells: list[tuple[dict[str, Any], bool]], settings: list[Setting]) -> str:
     """Make the tables: the cells, and the settings in which adapters differ from the framework's defaults."""
     names = ["framework", "mode", "task", "network", "loader"]
-    header = [*names, "adapter", "independent loop", "ratio, interval", "pairs", "verdict"]
+    header = [*names, "adapter", "independent loop", "ratio, interval", "turns of pairs", "verdict"]
     judged = [[*(cell[name] for name in names), *fields(cell, stale)] for cell, stale in cells]
     frameworks = {cell["framework"] for cell, _ in cells}
     known = [setting for setting in (*settings, *KNOWN) if setting.framework in frameworks]

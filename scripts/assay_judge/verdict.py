@@ -12,7 +12,7 @@ class Verdict(StrEnum):
     WITHIN = "within"
     FASTER = "faster"
     SLOWER = "slower"
-    TOO_FEW = "too few pairs"
+    TOO_FEW = "too few turns"
 
 
 def interval(ratios: list[float]) -> tuple[float, float, float] | None:

@@ -1,11 +1,12 @@
 """The clock and the options of every loop: blocks of steps; a block ends when the loss is read.
 
     <framework>_loop.py --network NAME --mode MODE [--task train|infer] [--loader resident|native]
-                        [--batch N] [--seconds S] [--blocks N] [--warm-up-steps N]
+                        [--batch N] [--seconds S] [--block-seconds S] [--warm-up-steps N]
     <framework>_loop.py --count
 
-The last line printed is `loop: ` and a JSON object. --count prints the number of trained parameters of each
-network instead of running one.
+It prints `loop: warm ` and the seconds of a step before the first timed block. The timed blocks go on for
+--seconds, or until SIGTERM. The last line is `loop: ` and a JSON object. --count prints the number of trained
+parameters of each network instead of running one.
 """
 
 from __future__ import annotations
@@ -13,12 +14,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
+import signal
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -30,7 +30,6 @@ LONG_ENOUGH = 0.05  # seconds of a block for which reading the loss does not mat
 RESIDENT_BATCHES = 8
 WORDS_OF_A_CLASS = 8  # at the end of each text, which an LSTM learns first
 SAMPLES = 48000  # of the data set that a loader reads
-MAX_DISTURBED = 0.03  # of the processors' time, as in a fork of Assay
 
 Batch = tuple[np.ndarray, np.ndarray]
 
@@ -70,30 +69,15 @@ class Framework(ABC):
         """Return the number of parameters that the network trains."""
 
 
-class Disturbance:
-    """The share of the processors that others used while it was watched."""
+class Stop:
+    """Becomes true when SIGTERM comes."""
 
     def __init__(self) -> None:
-        self._processors = os.sched_getaffinity(0)
-        self._begin = self._read()
+        self.asked = False
+        signal.signal(signal.SIGTERM, self._ask)
 
-    def flags(self) -> list[str]:
-        wall, idle, steal, own = (end - begin for begin, end in zip(self._begin, self._read(), strict=True))
-        whole = len(self._processors) * wall
-        taken = {"disturbed": whole - idle - steal - own, "stolen": steal}
-        return [flag for flag, seconds in taken.items() if seconds > MAX_DISTURBED * whole]
-
-    def _read(self) -> tuple[float, float, float, float]:
-        """Seconds: wall time, the processors' idle and stolen time, and this program's own time."""
-        tick = os.sysconf("SC_CLK_TCK")
-        names = {f"cpu{number}" for number in self._processors}
-        lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
-        fields = [[int(field) for field in line[1:]] for line in lines if line[0] in names]
-        idle = sum(field[3] + field[4] for field in fields) / tick
-        steal = sum(field[7] for field in fields) / tick
-        own = os.times()
-        used = own.user + own.system + own.children_user + own.children_system
-        return time.monotonic(), idle, steal, used
+    def _ask(self, *_: object) -> None:
+        self.asked = True
 
 
 def images_of(network: Network, count: int, random: np.random.Generator) -> Batch:
@@ -121,8 +105,9 @@ def data_set(network: Network) -> Batch:
     return np.clip(128 + 100 * images[:, 0], 0, 255).astype(np.uint8), labels
 
 
-def measure(loop: Loop, seconds: float, blocks: int, warm_up_steps: int) -> dict[str, Any]:
-    """Warm up, then time blocks that together fill the seconds."""
+def measure(loop: Loop, seconds: float, block_seconds: float, warm_up_steps: int) -> dict[str, Any]:
+    """Warm up, then time blocks until the seconds have passed or SIGTERM comes."""
+    stop = Stop()
     first_loss = loop.run(1)  # it compiles here
     warm_up_begin, warm, steps = time.monotonic(), 0, 1
     while warm < warm_up_steps or time.monotonic() - warm_up_begin < WARM_UP_SECONDS:
@@ -132,18 +117,19 @@ def measure(loop: Loop, seconds: float, blocks: int, warm_up_steps: int) -> dict
         warm, of_a_step = warm + steps, took / steps
         if took < LONG_ENOUGH:
             steps *= 2
-    steps = max(1, round(seconds / blocks / of_a_step))
-    times, losses = [], []
-    others = Disturbance()
-    for _ in range(blocks):
-        begin = time.monotonic()
+    print(f"loop: warm {of_a_step:.9g}", flush=True)
+    steps = max(1, round(block_seconds / of_a_step))
+    blocks: list[tuple[int, int, int]] = []  # begin and end in ns of CLOCK_MONOTONIC, and steps
+    losses = []
+    end = time.monotonic() + seconds
+    while not blocks or not (stop.asked or time.monotonic() >= end):
+        begin_ns = time.monotonic_ns()
         losses.append(loop.run(steps))
-        times.append((time.monotonic() - begin) / steps)
+        blocks.append((begin_ns, time.monotonic_ns(), steps))
     return {
-        "flags": others.flags(),
-        "step_seconds": median(times),
-        "block_step_seconds": times,
-        "steps": 1 + warm + blocks * steps,
+        "step_seconds": median(1e-9 * (end_ns - begin_ns) / n for begin_ns, end_ns, n in blocks),
+        "blocks": blocks,
+        "steps": 1 + warm + len(blocks) * steps,
         "losses": [first_loss, *losses],
     }
 
@@ -168,7 +154,7 @@ def main(framework: Framework) -> None:
     parser.add_argument("--loader", choices=("resident", "native"), default="resident")
     parser.add_argument("--batch", type=int)
     parser.add_argument("--seconds", type=float, default=1.0)
-    parser.add_argument("--blocks", type=int, default=10)
+    parser.add_argument("--block-seconds", type=float, default=0.1)
     parser.add_argument("--warm-up-steps", type=int, default=10)
     parser.add_argument("--count", action="store_true")
     given = parser.parse_args()
@@ -187,7 +173,7 @@ def main(framework: Framework) -> None:
     else:
         batches = resident_batches(network)
         loop = framework.resident(given.network, network, given.mode, given.task, batches)
-    found = measure(loop, given.seconds, given.blocks, max(1, given.warm_up_steps))
+    found = measure(loop, given.seconds, given.block_seconds, max(1, given.warm_up_steps))
     reject_losses(found["losses"], found["steps"], network, given.task)
     facts = {
         "version": framework.version,

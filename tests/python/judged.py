@@ -13,8 +13,9 @@ from worker_under_test import ROOT
 CELL = "torch/eager/train/mlp/resident"
 
 # One plan for both programs that the judge starts: what they measure, each time in turn.
+# A block claims two steps of the plan's time, and takes longer than that.
 FAKE_ASSAY = """#!{python}
-import json, os, sys
+import json, mmap, os, sys, time
 from pathlib import Path
 here = Path(__file__).parent
 if sys.argv[1] == "env":
@@ -30,26 +31,51 @@ cell.mkdir()
 values = [{{"role": "input", "shape": [32, 1, 28, 28]}}, {{"role": "parameter", "shape": [10, 5]}},
           {{"role": "parameter", "shape": plan.get("bias", [10])}}, {{"role": "state", "shape": [7]}}]
 (cell / "graph.json").write_text(json.dumps({{"training": {{"values": values}}}}))
-ns = [round(1e9 * seconds) for seconds in plan["adapter"]]
-step = ns[number % len(ns)]
-kinds, ends = ["warm_up"] + 3 * ["timed"], [9, step, 2 * step, 8 * step]
-blocks = {{"kind": kinds, "begin_ns": 0, "steps": 2, "end_ns": ends}}
-flags = (plan.get("flags", []) + 99 * [[]])[number]
-fork = {{"blocks": blocks, "flags": flags, "settings": {{"threads": "2"}}, "log_tail": "it broke"}}
+(cell / "inputs.npy").write_bytes(bytes(4096))
+seconds = plan["adapter"]
+step = round(1e9 * seconds[number % len(seconds)])
+worker = os.fork()
+if worker == 0:
+    with (cell / "inputs.npy").open("rb") as file:
+        held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    time.sleep(0.5)
+    begins = []
+    for _ in range(int(sys.argv[sys.argv.index("--blocks") + 1])):
+        begins.append(time.monotonic_ns())
+        time.sleep(plan["sleep"])
+    (cell / "begins").write_text(json.dumps(begins))
+    os._exit(0)
+os.waitpid(worker, 0)
+begins = json.loads((cell / "begins").read_text())
+kinds = ["warm_up"] + len(begins) * ["timed"]
+ends = [9] + [begin + 2 * step for begin in begins]
+blocks = {{"kind": kinds, "begin_ns": [0, *begins], "steps": 2, "end_ns": ends}}
+fork = {{"blocks": blocks, "settings": {{"threads": "2"}}, "log_tail": "it broke"}}
 cell = {{"status": plan.get("status", "ok"), "reason": "", "backend_version": "3", "forks": [fork]}}
 report = {{"run": {{"version": "1", "commit": "c", "dirty": False}}, "cells": [cell]}}
 Path(sys.argv[sys.argv.index("--out") + 1]).write_text(json.dumps(report))
 """
 FAKE_LOOP = """#!{python}
-import json, os, sys
+import json, os, signal, sys, time
 from pathlib import Path
 here = Path(__file__).parents[2]
 plan = json.loads((here / "plan.json").read_text())
 (here / "log").open("a").write("loop\\n")
 (here / "loop-environment").write_text(json.dumps(dict(os.environ)))
 (here / "loop-arguments").write_text(" ".join(sys.argv[1:]))
-found = {{"step_seconds": plan["loop"], "parameters": 60, "batch": 32, "shape": [1, 28, 28]}}
-print("loop: " + json.dumps(found | {{"version": "3", "settings": {{"threads": "4"}}, "flags": []}}))
+asked = []
+signal.signal(signal.SIGTERM, lambda *_: asked.append(True))
+if plan.get("loop_fails"):
+    sys.exit("no such network")
+step = round(1e9 * plan["loop"])
+print("loop: warm", plan["loop"], flush=True)
+begins = []
+while not asked:
+    begins.append(time.monotonic_ns())
+    time.sleep(plan["sleep"])
+blocks = [[begin, begin + 2 * step, 2] for begin in begins]
+found = {{"blocks": blocks, "parameters": 60, "batch": 32, "shape": [1, 28, 28]}}
+print("loop: " + json.dumps(found | {{"version": "3", "settings": {{"threads": "4"}}}}))
 """
 
 
@@ -75,7 +101,7 @@ class Fake:
         (self.folder / "machine.json").write_text(json.dumps(facts))
 
     def plan(self, **changed: Any) -> None:
-        plan = {"adapter": [1e-3], "loop": 1e-3} | changed
+        plan = {"adapter": [1e-3], "loop": 1e-3, "sleep": 0.02} | changed
         (self.folder / "plan.json").write_text(json.dumps(plan))
 
     def judge(self, *options: object) -> subprocess.CompletedProcess[str]:
@@ -91,6 +117,7 @@ class Fake:
             "train",
         ]
         command += ["--modes", "eager", "--without-conductor", "--out", self.out, "--markdown", self.markdown]
+        command += ["--turns", 2, "--turn-seconds", 0.12, "--accept-disturbed"]
         return subprocess.run(
             [str(word) for word in (*command, *options)],
             capture_output=True,
@@ -102,6 +129,10 @@ class Fake:
     def cell(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.out.read_text())["cells"][CELL]
         return found
+
+    def ratios(self) -> list[list[float]]:
+        """Return the ratios of each pair."""
+        return [[turn["ratio"] for turn in pair["turns"]] for pair in self.cell()["pairs"]]
 
     @property
     def log(self) -> list[str]:

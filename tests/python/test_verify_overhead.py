@@ -6,13 +6,29 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from assay_judge.cells import Cell, cells_of
-from assay_judge.pair import ADAPTER, LOOP, Side, flags_of, graph_facts, order_of
+from assay_judge.judging import Wanted, judge
+from assay_judge.pair import Conditions, Pair, Side, graph_facts, order_of
+from assay_judge.processes import Running, descendants
+from assay_judge.results import Results
 from assay_judge.settings import differences
 from assay_judge.table import line, markdown
+from assay_judge.turns import (
+    ADAPTER,
+    DISTURBED,
+    LOOP,
+    STOLEN,
+    Block,
+    Ratio,
+    Turn,
+    flags_of,
+    ratios_of,
+    take_turn,
+)
 from assay_judge.verdict import Verdict, interval, verdict
 from framework import EACH, ENVIRONMENTS, Framework
 from judged import CELL, Fake
@@ -107,13 +123,80 @@ def test_settings_are_compared_where_both_report_them() -> None:
     assert differences("mxnet", {"threads": "2"}, {"threads": "2"}, {}) == []
 
 
+# The turns.
+
+
+def blocks(*spans: tuple[int, int]) -> list[Block]:
+    return [Block(begin, end, 2) for begin, end in spans]
+
+
+def test_a_turn_counts_the_blocks_within_it_after_the_first() -> None:
+    turns = [Turn(ADAPTER, 0, 100), Turn(LOOP, 100, 200)]
+    adapter = blocks((0, 90), (10, 14), (20, 26), (90, 110), (150, 160))
+    loop = blocks((99, 120), (120, 130), (130, 132), (140, 142), (150, 152), (190, 201))
+    (ratio,) = ratios_of(turns, {ADAPTER: adapter, LOOP: loop})
+    assert ratio.adapter_seconds == pytest.approx(2.5e-9)  # of steps of 2 and of 3 ns
+    assert ratio.loop_seconds == pytest.approx(1e-9)
+    assert ratio.value == pytest.approx(2.5)
+
+
+def test_a_turn_with_too_few_blocks_makes_no_ratio() -> None:
+    turns = [Turn(ADAPTER, 0, 100), Turn(LOOP, 100, 200), Turn(ADAPTER, 200, 300), Turn(LOOP, 300, 400)]
+    warming_up = blocks((150, 160), (210, 220), (220, 230), (230, 240))
+    loop = blocks(*((begin, begin + 10) for begin in (110, 120, 130, 310, 320, 330)))
+    assert len(ratios_of(turns, {ADAPTER: warming_up, LOOP: loop})) == 1
+    assert ratios_of(turns[:3], {ADAPTER: warming_up, LOOP: loop}) == []
+    assert ratios_of([], {ADAPTER: warming_up, LOOP: loop}) == []
+
+
+def test_a_hypervisor_disturbs_turns_where_it_took_from_both() -> None:
+    def turns(adapter: tuple[str, ...], loop: tuple[str, ...]) -> list[Turn]:
+        return [Turn(ADAPTER, 0, 1, adapter), Turn(LOOP, 1, 2, loop)]
+
+    assert flags_of(turns((STOLEN,), ())) == ()
+    assert flags_of(turns((STOLEN,), (STOLEN,))) == (STOLEN,)
+    assert flags_of(turns((STOLEN,), (DISTURBED,))) == (DISTURBED,)
+
+
+PARENT_AND_CHILD = """
+import os, sys, time
+if os.fork() == 0:
+    sys.stdout = open(sys.argv[1], "a", buffering=1)
+while True:
+    print(time.monotonic_ns(), flush=True)
+    time.sleep(0.002)
+"""
+
+
+def test_a_side_whose_turn_it_is_not_does_not_run(tmp_path: Path) -> None:
+    files = [tmp_path / "parent", tmp_path / "child"]
+    with files[0].open("wb") as out:
+        running = Running([sys.executable, "-c", PARENT_AND_CHILD, files[1]], os.environ, out, out)
+    try:
+        while not all(file.exists() and file.read_text().count("\n") > 2 for file in files):
+            time.sleep(0.01)
+        running.stop()
+        time.sleep(0.05)
+        first = [file.read_text().count("\n") for file in files]
+        turn = take_turn(LOOP, running, 0.2)
+        written = [file.read_text().splitlines() for file in files]
+        time.sleep(0.05)
+        assert [file.read_text().splitlines() for file in files] == written
+        for before, lines in zip(first, written, strict=True):
+            during = [int(line) for line in lines[before + 1 :]]
+            assert turn.begin_ns <= during[0]
+    finally:
+        running.end()
+    assert descendants(os.getpid())[1:] == []
+
+
 # The pairs, with programs that measure what a plan says.
 
 
 def test_order_of_a_pair_alternates(fake: Fake) -> None:
     assert [order_of(i)[0] for i in range(4)] == [ADAPTER, LOOP, ADAPTER, LOOP]
     assert fake.judge("--pairs", 3).returncode == 0
-    assert fake.log == ["adapter", "loop", "loop", "adapter", "adapter", "loop"]
+    assert sorted(fake.log) == 3 * ["adapter"] + 3 * ["loop"]
     assert [pair["first"] for pair in fake.cell()["pairs"]] == ["adapter", "loop", "adapter"]
 
 
@@ -129,75 +212,75 @@ def test_verdict_decides_the_exit_code(
     fake: Fake, seconds: float, shown: str, code: int, expected: str
 ) -> None:
     fake.plan(adapter=[seconds])
-    done = fake.judge("--pairs", 6)
+    done = fake.judge("--pairs", 4)
     assert done.returncode == code, done.stderr
-    assert f"6 pairs  {expected}" in done.stdout
+    assert f"of 4  {expected}" in done.stdout
     assert f"1 {expected}" in done.stdout.splitlines()[-1]
-    cell = fake.cell()
-    assert [pair["ratio"] for pair in cell["pairs"]] == pytest.approx([seconds / 1e-3] * 6)
-    assert cell["parameters"] == 60
+    for ratios in fake.ratios():
+        assert ratios == pytest.approx([seconds / 1e-3] * len(ratios))
+    assert fake.cell()["parameters"] == 60
     assert f"| torch | eager | train | mlp | resident | {shown} |" in fake.markdown.read_text()
     assert "| torch | threads | 2 | 4 |" in fake.markdown.read_text()
 
 
-def test_disturbed_pairs_are_made_again(fake: Fake) -> None:
-    fake.plan(adapter=[9e-3, 1e-3, 9e-3, 1e-3], flags=[["disturbed"], [], ["stolen", "disturbed"], []])
-    assert fake.judge("--pairs", 2).returncode == 0
-    cell = fake.cell()
-    assert cell["made_again"] == 2
-    assert [pair["ratio"] for pair in cell["pairs"]] == pytest.approx([1, 1])
-    assert [pair["first"] for pair in cell["pairs"]] == ["adapter", "loop"]
+CELL_OF_MLP = Cell("torch", "eager", "train", "mlp", "resident")
 
 
-def test_a_hypervisor_disturbs_a_pair_where_it_took_from_both() -> None:
-    def side(*flags: str) -> Side:
-        return Side(1.0, 1, [1], "1", {}, [*flags], {})
-
-    assert flags_of({ADAPTER: side("stolen"), LOOP: side()}) == []
-    assert flags_of({ADAPTER: side("stolen"), LOOP: side("stolen")}) == ["stolen"]
-    assert flags_of({ADAPTER: side("stolen"), LOOP: side("disturbed")}) == ["disturbed"]
-
-
-def test_a_cell_that_stays_disturbed_is_given_up(fake: Fake) -> None:
-    fake.plan(flags=[["disturbed"]] * 9)
-    done = fake.judge("--pairs", 6, "--retries", 2)
-    assert done.returncode == 1
-    assert fake.log.count("adapter") == 3
-    assert fake.cell()["pairs"] == []
+def judged_by(plan: list[list[tuple[str, ...]]], retries: int, **options: bool) -> tuple[bool, Results]:
+    """Judge two pairs of four turns; the plan has the flags of each ratio of each pair."""
+    sides = {side: Side([], 60, [32], "3", {}, {}) for side in (ADAPTER, LOOP)}
+    pairs = iter(Pair(sides, [Ratio(1.5, 1.0, flags) for flags in ratios]) for ratios in plan)
+    results = Results(None, {}, Conditions())
+    wanted = Wanted(Conditions(turns=4), 2, retries, **options)
+    return judge(CELL_OF_MLP, results, wanted, lambda *_: next(pairs)), results
 
 
-def test_disturbed_pairs_count_when_accepted(fake: Fake) -> None:
-    fake.plan(flags=[["disturbed"]] * 2)
-    assert fake.judge("--pairs", 2, "--accept-disturbed").returncode == 0
-    assert [pair["flags"] for pair in fake.cell()["pairs"]] == [["disturbed"]] * 2
+def test_pairs_with_too_few_undisturbed_turns_are_made_again() -> None:
+    clean, busy = (), (DISTURBED,)
+    whole, results = judged_by([[clean, clean, busy, busy], [clean, busy, busy, busy], [clean] * 4], 1)
+    assert whole
+    assert results.cell(CELL_OF_MLP)["made_again"] == 1
+    assert results.ratios(CELL_OF_MLP) == [1.5] * 6
+
+
+def test_a_cell_that_stays_disturbed_is_given_up() -> None:
+    whole, results = judged_by([[(DISTURBED,)] * 4] * 3, 2)
+    assert not whole
+    assert results.cell(CELL_OF_MLP)["pairs"] == []
+
+
+def test_disturbed_turns_count_when_accepted() -> None:
+    whole, results = judged_by([[(DISTURBED,)] * 4] * 2, 0, accept_disturbed=True)
+    assert whole
+    assert len(results.ratios(CELL_OF_MLP)) == 8
 
 
 def test_a_run_that_was_cut_goes_on(fake: Fake) -> None:
-    fake.judge("--pairs", 2)
+    fake.judge("--pairs", 1)
     fake.plan(adapter=[2e-3])
-    assert fake.judge("--pairs", 3).returncode == 0
-    assert [pair["ratio"] for pair in fake.cell()["pairs"]] == pytest.approx([1, 1, 2])
-    assert fake.log[4:] == ["adapter", "loop"]  # the order goes on, too
-    fake.judge("--pairs", 3)
-    assert len(fake.log) == 6
-    fake.judge("--pairs", 3, "--again")
-    assert [pair["ratio"] for pair in fake.cell()["pairs"]] == pytest.approx([2, 2, 2])
+    assert fake.judge("--pairs", 2).returncode == 0
+    assert [ratios[0] for ratios in fake.ratios()] == pytest.approx([1, 2])
+    assert [pair["first"] for pair in fake.cell()["pairs"]] == ["adapter", "loop"]  # the order goes on, too
+    fake.judge("--pairs", 2)
+    assert len(fake.log) == 4
+    fake.judge("--pairs", 2, "--again")
+    assert [ratios[0] for ratios in fake.ratios()] == pytest.approx([2, 2])
 
 
 def test_pairs_of_older_sources_are_not_continued(fake: Fake) -> None:
-    fake.judge("--pairs", 2)
+    fake.judge("--pairs", 1)
     kept = json.loads(fake.out.read_text())
     kept["cells"][CELL]["sources"] = "older"
     fake.out.write_text(json.dumps(kept))
-    assert "of older sources" in fake.judge("--pairs", 2).stdout
+    assert "of older sources" in fake.judge("--pairs", 1).stdout
     fake.plan(adapter=[2e-3])
-    assert "of older sources" not in fake.judge("--pairs", 3).stdout
-    assert [pair["ratio"] for pair in fake.cell()["pairs"]] == pytest.approx([2, 2, 2])
+    assert "of older sources" not in fake.judge("--pairs", 2).stdout
+    assert [ratios[0] for ratios in fake.ratios()] == pytest.approx([2, 2])
 
 
 def test_results_of_other_conditions_are_not_continued(fake: Fake) -> None:
     fake.judge("--pairs", 1)
-    done = fake.judge("--pairs", 1, "--seconds", 2)
+    done = fake.judge("--pairs", 1, "--turn-seconds", 2)
     assert done.returncode == 2
     assert "conditions" in done.stderr
     fake.machine("another processor")
@@ -209,7 +292,7 @@ def test_results_of_other_conditions_are_not_continued(fake: Fake) -> None:
 
 def test_another_network_is_not_judged(fake: Fake) -> None:
     fake.plan(bias=[11])
-    done = fake.judge("--pairs", 6)
+    done = fake.judge("--pairs", 2)
     assert done.returncode == 1
     assert "not the same work: parameters of Assay 61, of the loop 60" in done.stdout
     assert fake.cell()["pairs"] == []
@@ -227,8 +310,15 @@ def test_a_fork_that_fails_is_reported(fake: Fake) -> None:
     assert "failed: assay run: crashed" in fake.markdown.read_text()
 
 
+def test_a_loop_that_fails_is_reported(fake: Fake) -> None:
+    fake.plan(loop_fails=True)
+    done = fake.judge("--pairs", 1)
+    assert done.returncode == 1
+    assert "failed: the loop failed: exit code 1: no such network" in done.stdout
+
+
 def test_the_loop_gets_nothing_from_the_conductor(fake: Fake) -> None:
-    fake.judge("--pairs", 1, "--loop-environment", "FOR_THE_LOOP=1", "--seconds", 2, "--batch", 32)
+    fake.judge("--pairs", 1, "--loop-environment", "FOR_THE_LOOP=1", "--turn-seconds", 0.3, "--batch", 32)
     environment = json.loads((fake.folder / "loop-environment").read_text())
     mine = {name: os.environ.get(name) for name in ("TMPDIR", "OMP_NUM_THREADS", "ASSAY_ENVIRONMENTS")}
     assert {name: environment.get(name) for name in mine} == mine
@@ -237,10 +327,11 @@ def test_the_loop_gets_nothing_from_the_conductor(fake: Fake) -> None:
     arguments = (fake.folder / "adapter-arguments").read_text()
     assert "--workload mlp --backend torch --mode eager --task train --loader resident" in arguments
     assert "--forks 1" in arguments
-    assert "--blocks 10 --block-seconds 0.2" in arguments
+    assert "--blocks 18 --block-seconds 0.05" in arguments
     assert "--batch 32" in arguments
     arguments = (fake.folder / "loop-arguments").read_text()
-    assert "--network mlp --mode eager --task train --loader resident --seconds 2" in arguments
+    assert "--network mlp --mode eager --task train --loader resident" in arguments
+    assert "--block-seconds 0.05" in arguments
 
 
 def test_unknown_names_are_refused(fake: Fake) -> None:
@@ -279,7 +370,7 @@ def test_judges_the_real_adapter(framework: Framework, tmp_path: Path) -> None:
         "--modes",
         mode,
     ]
-    command += ["--tasks", "train", "--pairs", 1, "--seconds", 0.05, "--blocks", 2, "--warm-up-steps", 2]
+    command += ["--tasks", "train", "--pairs", 1, "--turns", 2, "--turn-seconds", 0.3, "--warm-up-steps", 2]
     command += ["--accept-disturbed", "--without-conductor", "--out", out]
     done = subprocess.run(
         [str(word) for word in command], capture_output=True, text=True, timeout=600, check=False
@@ -287,7 +378,8 @@ def test_judges_the_real_adapter(framework: Framework, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     cell = json.loads(out.read_text())["cells"][f"{framework.name}/{mode}/train/mlp/resident"]
     (pair,) = cell["pairs"]
-    assert pair["ratio"] == pytest.approx(pair["adapter_seconds"] / pair["loop_seconds"])
-    assert 0 < pair["adapter_seconds"] < 60
+    for turn in pair["turns"]:
+        assert turn["ratio"] == pytest.approx(turn["adapter_seconds"] / turn["loop_seconds"])
+        assert 0 < turn["adapter_seconds"] < 60
     assert cell["parameters"] == 101770
     assert cell["versions"][ADAPTER] == cell["versions"][LOOP]
