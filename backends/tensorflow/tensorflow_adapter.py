@@ -173,7 +173,10 @@ class TensorflowAdapter(Adapter):
         self._slots[0] = batch
 
     def synchronize(self) -> None:
-        tf.test.experimental.sync_devices()
+        if self._logits is not None and not self._train:
+            self._logits.numpy()  # as users wait for an inference: sync_devices() costs 0.1 ms
+        else:
+            tf.test.experimental.sync_devices()
 
     def loss(self) -> float:
         return float("nan") if self._loss is None else float(self._loss)

@@ -97,6 +97,12 @@ class Builder:
     def theirs(self, x: Any) -> Any:
         return ops.transpose(x, (0, 2, 3, 1)) if self._images_last and len(x.shape) == 4 else x
 
+    def activate(self, node: Node) -> None:
+        """Let the layer that was made last, of this node, end with a ReLU, as users of Keras write it."""
+        layer, pairs = self._pending[-1]
+        assert any(name == node.inputs[1] for name, _ in pairs)
+        layer.activation = keras.activations.relu
+
     def convolution(self, operands: Operands, stride: int, padding: int) -> Call:
         _, weight, bias = operands
         channels, _, *kernel = required(weight).shape
@@ -238,6 +244,8 @@ OPS: dict[str, Callable[..., Call]] = {
 }
 # For these ops Keras has its own layout of images, NHWC.
 IMAGE_OPS = {"average_pool", "batch_norm", "convolution", "max_pool"}
+# Keras's layers for these ops have an activation of their own.
+ACTIVATED = ("convolution", "linear")
 LOSS = "softmax_cross_entropy"
 
 
@@ -255,17 +263,26 @@ class Network:
         )
         values: dict[str | None, Any] = {"inputs": inputs}
         dropped = []
+        activated: set[str | None] = set()  # results of layers that end with their ReLU
         for node in graph.nodes[:-1]:
+            if node.op == "relu" and node.inputs[0] in activated:
+                values[node.outputs[0]] = values[node.inputs[0]]
+                continue
             operands = [graph.values.get(name) if name else None for name in node.inputs]
             image = values.get(node.inputs[0]) if node.op == "flatten" else None
             if image is not None and len(image.shape) == 4 and graph.feeds_only(node, "linear"):
                 run = builder.flatten_as_it_lies(image, [str(r.inputs[1]) for r in graph.readers(node)])
             else:
                 run = builder.translate(node, operands)
+            if node.op in ACTIVATED and graph.feeds_only(node, "relu"):
+                builder.activate(node)
+                activated.add(node.outputs[0])
             values[node.outputs[0]] = run(*[values[name] for name in node.inputs if name in values])
             if node.op == "dropout":
                 dropped += [values[node.inputs[0]], values[node.outputs[0]]]
-        logits = layers.Activation("linear", dtype="float32")(values[graph.outputs["logits"]])
+        logits = values[graph.outputs["logits"]]
+        if keras.mixed_precision.dtype_policy().compute_dtype != "float32":
+            logits = layers.Activation("linear", dtype="float32")(logits)
         builder.finish()
         self.model = keras.Model(inputs, logits)
         self.variables = builder.kept  # by the names of the graph

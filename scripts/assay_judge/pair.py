@@ -37,7 +37,7 @@ class PairError(RuntimeError):
 class Conditions:
     """How long each process is timed, and deviations from the defaults."""
 
-    turns: int = 4
+    turns: int = 5
     turn_seconds: float = 0.6
     warm_up_steps: int = 10
     batch: int | None = None

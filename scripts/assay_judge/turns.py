@@ -14,6 +14,7 @@ from assay_judge.processes import TICKS, Running
 ADAPTER, LOOP = "adapter", "loop"
 DISTURBED, STOLEN = "disturbed", "stolen"
 MAX_DISTURBED = 0.03  # of the processors' time, as in a fork of Assay
+RESOLUTION = 3 / TICKS  # seconds: the times of a turn are differences of a few counters of ticks
 MIN_BLOCKS = 2  # of a turn, after the first block, which finds the other program's data in the caches
 
 
@@ -97,7 +98,8 @@ class Watch:
         wall, idle, steal, own = (end - begin for begin, end in zip(self._begin, self._read(), strict=True))
         whole = len(os.sched_getaffinity(0)) * wall
         taken = {DISTURBED: whole - idle - steal - own, STOLEN: steal}
-        return tuple(flag for flag, seconds in taken.items() if seconds > MAX_DISTURBED * whole)
+        allowed = MAX_DISTURBED * whole + RESOLUTION
+        return tuple(flag for flag, seconds in taken.items() if seconds > allowed)
 
     def _read(self) -> tuple[float, float, float, float]:
         """Seconds: wall, the processors' idle and stolen time, and the time of the side and this script."""
