@@ -36,8 +36,7 @@ class TorchOp(OpAdapter):
         self._forward: Callable[..., tuple[Tensor, ...]] = self._run
         if cell.mode == "compile":
             # PyTorch does not compile an LSTM: it runs as it is.
-            whole = all(node.op != "lstm" for node in self.graph.nodes)
-            self._forward = torch.compile(self._run, fullgraph=whole, dynamic=False)
+            self._forward = torch.compile(self._run)
         # Each round draws other masks, as it has other operands.
         torch.manual_seed(cell.request.get("seed", 1))
 

@@ -59,6 +59,7 @@ def observed(cell: Cell) -> dict[str, str]:
 
         # More than one per function means that it compiled again.
         found["compiled_graphs"] = str(counters["stats"]["unique_graphs"])
+        found["graph_breaks"] = str(sum(counters["graph_break"].values()))
         if cell.device == "cpu":
             from torch._inductor import config, cpp_builder
 
