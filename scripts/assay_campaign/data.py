@@ -17,7 +17,7 @@ REFUSED, UNAVAILABLE = 2, 4
 MAX_MEMORY = 1 << 30
 MAX_SECONDS = 10.0  # of the processor
 TERABYTE = 1 << 40
-LIMIT = 120.0
+LIMIT = 600.0
 
 MNIST = {
     "train-images-idx3-ubyte": (60_000, 28, 28),
