@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -93,7 +94,7 @@ def test_what_is_no_report_is_refused_in_a_sentence(tmp_path: Path, text: str) -
     path = tmp_path / "hostile.json"
     path.write_text(text, encoding="latin-1")
     for command in (["validate", path], ["show", path], ["compare", path, GOLDEN], ["compare", GOLDEN, path]):
-        done = assay(*command, timeout=60)
+        done = assay(*command)
         assert done.returncode == 2, done.stderr[:1000]
         assert len(done.stderr) < 2000
         assert "hostile.json" in done.stderr
@@ -104,18 +105,19 @@ def test_a_gigabyte_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "huge.json"
     with path.open("wb") as file:
         file.truncate((1 << 30) + 1)
-    begin = time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = assay("validate", path)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 2
     assert "larger than the limit of 1073741824 bytes" in done.stderr
-    assert time.monotonic() - begin < 5
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1  # of the processor
 
 
 def test_an_endless_line_on_standard_input_is_refused_at_the_limit() -> None:
     with subprocess.Popen(["yes", "x" * 65535], stdout=subprocess.PIPE) as endless:
         command = [str(PROGRAM), "validate", "-"]
         done = subprocess.run(
-            command, stdin=endless.stdout, capture_output=True, text=True, timeout=120, check=False
+            command, stdin=endless.stdout, capture_output=True, text=True, timeout=600, check=False
         )
         endless.kill()
     assert done.returncode == 2
