@@ -119,7 +119,7 @@ def judge(case: Case, samples: list[Sample], settled: int, held: tuple[Held, Hel
 
 
 def judge_memory(case: Case, early: list[Sample], late: list[Sample], held: tuple[Held, Held]) -> list[str]:
-    """Compare the growth of the run with that between new processes that hold its early and its last report."""
+    """Compare the growth of the run with that of new processes that hold its reports."""
     few, many = held
     forks = max(1, many.forks - few.forks)
     first, then = ends(early[: len(early) // 4 + 1], "memory")[1], ends(late, "memory")[1]

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.skipif(
         ("data", 13, 0),
         ("workers", 14, 0),
         ("workers", 14, 40),
+        ("workers", 14, 83),
         ("soak", 40, 0),
     ],
 )

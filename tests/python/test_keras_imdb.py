@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from assay_campaign.data import overlapping
 from keras_imdb import (
     ConversionError,
     convert,
@@ -414,6 +415,27 @@ def test_a_member_that_inflates_beyond_its_length_takes_no_memory(tmp_path: Path
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
     command = [sys.executable, "-c", code, str(tmp_path / "bomb.zip")]
     subprocess.run(command, env=environment, timeout=600, check=True)
+
+
+def test_thousands_of_members_with_the_same_bytes_are_refused(tmp_path: Path) -> None:
+    overlapping(tmp_path / "imdb.npz", 60_000)
+    command = [
+        sys.executable,
+        "-S",
+        str(SCRIPT),
+        "--convert",
+        str(tmp_path / "imdb.npz"),
+        "--to",
+        str(tmp_path / "data"),
+    ]
+    limit = "import resource, os, sys; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)); "
+    limit += "resource.setrlimit(resource.RLIMIT_CPU, (10, 10)); os.execv(sys.argv[1], sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", limit, *command], capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "more than" in done.stderr
+    assert not (tmp_path / "data").exists()
 
 
 def test_members_that_are_missing_double_encrypted_or_packed_otherwise_are_refused(tmp_path: Path) -> None:

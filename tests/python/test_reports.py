@@ -133,6 +133,54 @@ def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
     assert "the id is a duplicate" in done.stderr
 
 
+def change_block(key: str, value: int) -> Any:
+    def change(report: dict[str, Any]) -> None:
+        fork = report["cells"][0]["forks"][0]
+        first, *others = rows(fork["blocks"])
+        fork["blocks"] = columns([first | {key: value}, *others])
+
+    return change
+
+
+def change_status(report: dict[str, Any]) -> None:
+    report["cells"][0]["forks"][0]["status"] = "crashed"
+
+
+CONTRADICTIONS = {
+    "a block ends before it begins": change_block("end_ns", 1),
+    "a block waits longer than it takes": change_block("wait_ns", 10**15),
+    "a block has no steps": change_block("steps", 0),
+    "a fork is there twice": lambda report: report["cells"][0]["forks"].append(
+        report["cells"][0]["forks"][0]
+    ),
+    "a cell is ok and its fork is not": change_status,
+}
+
+
+@pytest.mark.parametrize("spoil", CONTRADICTIONS.values(), ids=CONTRADICTIONS.keys())
+def test_a_report_that_contradicts_itself_is_only_shown(tmp_path: Path, spoil: Any) -> None:
+    (tmp_path / "clean").mkdir()
+    clean = spoilt(tmp_path / "clean", lambda report: None)
+    assert assay("validate", clean).returncode == 0
+    path = spoilt(tmp_path, spoil)
+    assert assay("validate", path).returncode == 2
+    before = path.read_bytes()
+    for command in (
+        ["compare", clean, path],
+        ["compare", path, clean],
+        ["calibrate", "--from", clean, path, "--out", tmp_path / "calibration.json"],
+        ["run", "--resume", path],
+    ):
+        done = assay(*command, folder=tmp_path)
+        assert done.returncode == 2, command
+        assert "contradicts itself" in done.stderr, command
+    assert path.read_bytes() == before
+    assert not (tmp_path / "calibration.json").exists()
+    shown = assay("show", path)
+    assert shown.returncode == 0
+    assert "contradicts itself" in shown.stderr
+
+
 @pytest.mark.parametrize("place", ["id", "reason", "reproduce", "backend", "workload"])
 def test_a_script_in_a_name_is_shown_and_never_run(tmp_path: Path, place: str) -> None:
     evil = "<script>alert(1)</script>\x1b]0;owned\x07\n::error::owned\n|x|\"'&"
