@@ -21,7 +21,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "ASSAY_CAMPAIGN"  # in the environment of everything that a campaign starts
-PATIENCE = 60.0  # seconds that a killed process may take to end
+PATIENCE = 20.0  # seconds that a killed process may take to end
 # C0 without tab and line feed, DEL, and C1.
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 

@@ -55,10 +55,10 @@ def test_an_undocumented_exit_code_is_a_violation(tmp_path: Path) -> None:
 
 def test_what_survives_and_what_is_left_are_violations(tmp_path: Path) -> None:
     program = fake(
-        tmp_path, WRITES + '[ "$command" != run ] || { sleep 60 & mkdir -p "$TMPDIR/assay-abcdef"; }\n'
+        tmp_path, WRITES + '[ "$command" != run ] || { sleep 600 & mkdir -p "$TMPDIR/assay-abcdef"; }\n'
     )
     said = violations(campaign("places", "--count", 1, "--seed", 0, program=program))
-    assert "(sleep 60)" in said
+    assert "(sleep 600)" in said
     assert "folder assay-abcdef" in said
 
 

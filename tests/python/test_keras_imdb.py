@@ -434,7 +434,7 @@ def test_thousands_of_members_with_the_same_bytes_are_refused(tmp_path: Path) ->
         [sys.executable, "-c", limit, *command], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 1, done.stderr
-    assert "more than" in done.stderr
+    assert "is not a whole zip archive" in done.stderr
     assert not (tmp_path / "data").exists()
 
 
