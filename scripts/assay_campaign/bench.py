@@ -21,7 +21,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "ASSAY_CAMPAIGN"  # in the environment of everything that a campaign starts
-PATIENCE = 10.0  # seconds that a killed process may take to end
+PATIENCE = 20.0  # seconds that a killed process may take to end
 # C0 without tab and line feed, DEL, and C1.
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -95,7 +95,7 @@ class Place:
         options.setdefault("stderr", subprocess.DEVNULL)
         return subprocess.Popen(command, start_new_session=True, **options)
 
-    def run(self, command: Sequence[str], limit: float = 120, **options: Any) -> Done:
+    def run(self, command: Sequence[str], limit: float = 600, **options: Any) -> Done:
         """Run it to its end; after `limit` it is killed, and TimeoutError is raised."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             options.setdefault("stdout", out)
@@ -112,7 +112,7 @@ class Place:
         cpu = usage.ru_utime + usage.ru_stime
         return Done(status, texts[0], texts[1], seconds, cpu, usage.ru_maxrss * 1024)
 
-    def assay(self, *arguments: object, limit: float = 120, **options: Any) -> Done:
+    def assay(self, *arguments: object, limit: float = 600, **options: Any) -> Done:
         return self.run(self.command(*arguments), limit, **options)
 
     def why_invalid(self, report: Path) -> str:

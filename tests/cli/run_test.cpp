@@ -170,6 +170,7 @@ TEST(CliRun, prints_the_table_and_the_path_of_a_valid_report) {
   EXPECT_EQ(report["run"]["complete"], true);
   EXPECT_GT(report["cells"][0]["metrics"]["step_time"]["value"], 0);
   EXPECT_FALSE(report["environment"]["cpu"].is_null());
+  EXPECT_THAT(report["run"]["programs"].dump(), HasSubstr("assay-worker-reference"));
 
   // With nothing missing, resuming runs nothing and changes no number.
   const Outcome again = test::assay({.arguments = {"run", "--resume", "r.json"}}, folder.path());

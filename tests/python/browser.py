@@ -28,7 +28,7 @@ def chromium() -> str | None:
 class Browser:
     """One page of one browser. Raises TimeoutError where it does not answer."""
 
-    def __init__(self, program: str, profile: Path, timeout: float = 90) -> None:
+    def __init__(self, program: str, profile: Path, timeout: float = 300) -> None:
         self.timeout = timeout
         self.events: list[dict[str, Any]] = []
         self._buffer = b""

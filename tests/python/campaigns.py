@@ -11,7 +11,7 @@ from worker_under_test import ROOT
 
 
 def campaign(
-    name: str, *options: object, program: Path = PROGRAM, timeout: float = 600
+    name: str, *options: object, program: Path = PROGRAM, timeout: float = 1800
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ROOT / "scripts/campaign"), name, "--assay", str(program)]
     command += map(str, options)

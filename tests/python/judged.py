@@ -123,7 +123,7 @@ class Fake:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=600,
         )
 
     def cell(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ PROGRAM = BUILD / "assay"
 
 
 def assay(
-    *arguments: object, timeout: float = 300, folder: Path | None = None
+    *arguments: object, timeout: float = 900, folder: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run the program with the tests' backends in addition to its own, and without a calibration."""
     environment = os.environ | {"ASSAY_BACKENDS": str(ROOT / "tests")}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import shutil
 import stat
 import subprocess
@@ -14,11 +13,10 @@ from pathlib import Path
 import pytest
 from assay_campaign import soak
 from assay_campaign.bench import Bench, Case
-from assay_campaign.workers import VARIANTS
+from assay_campaign.workers import variants_of
 from campaigns import campaign
 from kept_reports import GOLDEN
 from program import PROGRAM
-from worker_under_test import ROOT
 
 
 def fake(folder: Path, script: str) -> Path:
@@ -57,10 +55,10 @@ def test_an_undocumented_exit_code_is_a_violation(tmp_path: Path) -> None:
 
 def test_what_survives_and_what_is_left_are_violations(tmp_path: Path) -> None:
     program = fake(
-        tmp_path, WRITES + '[ "$command" != run ] || { sleep 60 & mkdir -p "$TMPDIR/assay-abcdef"; }\n'
+        tmp_path, WRITES + '[ "$command" != run ] || { sleep 600 & mkdir -p "$TMPDIR/assay-abcdef"; }\n'
     )
     said = violations(campaign("places", "--count", 1, "--seed", 0, program=program))
-    assert "(sleep 60)" in said
+    assert "(sleep 600)" in said
     assert "folder assay-abcdef" in said
 
 
@@ -100,12 +98,22 @@ def samples(growing: str, by: int) -> list[soak.Sample]:
     ]
 
 
+def judged(growing: str, by: int, held_growth: int = 0) -> list[str]:
+    case = Case(0, random.Random(0))
+    held = soak.Held(100, 50 << 20, 1 << 20), soak.Held(999, (50 << 20) + held_growth, 9 << 20)
+    soak.judge(case, samples(growing, by), 100, held)
+    return case.wrong
+
+
 @pytest.mark.parametrize("what", ["memory", "descriptors", "processes", "folders"])
 def test_what_grows_is_a_violation_of_the_soak(what: str) -> None:
-    for by, wrong in ((0, 0), (20 << 20 if what == "memory" else 1, 1)):
-        case = Case(0, random.Random(0))
-        notes = soak.judge(case, samples(what, by), 100, 1 << 20)
-        assert len(case.wrong) == wrong, notes
+    assert judged(what, 0) == []
+    assert len(judged(what, 20 << 20 if what == "memory" else 1)) == 1
+
+
+def test_memory_of_the_report_is_no_violation_of_the_soak() -> None:
+    assert judged("memory", 20 << 20, held_growth=180 << 20) == []
+    assert len(judged("memory", 20 << 20, held_growth=100 << 20)) == 1
 
 
 def test_a_case_has_the_random_numbers_of_its_seed(tmp_path: Path) -> None:
@@ -117,8 +125,28 @@ def test_a_case_has_the_random_numbers_of_its_seed(tmp_path: Path) -> None:
     assert len(set(drawn(7, 5))) == 5
 
 
+WORKER = PROGRAM.parent / "tests/faults/fault_worker"
+
+
+@pytest.mark.skipif(not WORKER.exists(), reason="fault_worker is not built")
 def test_every_mode_of_the_fault_worker_that_goes_wrong_is_a_variant() -> None:
-    text = (ROOT / "tests/faults/backends/fault/backend.json.in").read_text()
-    modes = set(json.loads(re.sub("@[A-Z_]+@", "", text))["modes"])
+    modes = json.loads((WORKER.parent / "backends/fault/backend.json").read_text())["modes"]
+    variants = variants_of(PROGRAM)
+    assert len(modes) == len(set(modes))
     behaves = {"good", "other", "heavier", "sleeps", "wanders", "no_gpu", "meets", "wants_room"}
-    assert {variant.mode for variant in VARIANTS} == modes - behaves
+    assert {variant.mode for variant in variants} == set(modes) - behaves
+    assert all(variant.words or variant.status == "ok" for variant in variants if variant.checked)
+
+
+def test_a_worker_whose_row_is_ok_is_a_violation(tmp_path: Path) -> None:
+    rows = [{"status": "ok", "reason": "", "forks": [{}, {}]}] * 2
+    (tmp_path / "written.json").write_text(json.dumps({"cells": rows}))
+    program = fake(tmp_path, f'[ "$command" != run ] || cp {tmp_path}/written.json "$out"\n')
+    worker = tmp_path / "tests/faults/fault_worker"
+    table = [{"mode": "crash", "status": "crashed", "words": "SIGSEGV", "options": []}]
+    worker.write_text(f"#!/bin/sh\necho '{json.dumps(table)}'\n")
+    worker.chmod(0o700)
+    said = violations(campaign("workers", "--count", 1, program=program))
+    assert "crash: wanted crashed, got ok" in said
+    assert "crash: exit code 0" in said
+    assert "the next cell" not in said

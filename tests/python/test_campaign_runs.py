@@ -16,13 +16,14 @@ pytestmark = pytest.mark.skipif(
     [
         ("kill", 3, 1),
         ("signals", 4, 6),
-        ("signals", 5, 10),
+        ("signals", 7, 10),
         ("places", 11, 0),
         ("places", 10, 11),
         ("reports", 12, 1),
         ("data", 13, 0),
         ("workers", 14, 0),
         ("workers", 14, 40),
+        ("workers", 14, 83),
         ("soak", 40, 0),
     ],
 )

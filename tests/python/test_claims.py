@@ -212,7 +212,7 @@ def claims(*arguments: object, codes: tuple[int, ...] = (0,)) -> subprocess.Comp
         text=True,
         check=False,
         env=environment,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode in codes, done.stderr
     return done

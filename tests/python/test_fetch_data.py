@@ -97,7 +97,7 @@ def run(
         "0",
     ]
     command = [sys.executable, str(SCRIPT), *names, *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_a_file_is_fetched_checked_and_not_fetched_again(tmp_path: Path, publisher: Publisher) -> None:

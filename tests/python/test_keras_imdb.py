@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from assay_campaign.data import overlapping
 from keras_imdb import (
     ConversionError,
     convert,
@@ -240,7 +241,7 @@ def test_a_memo_of_gigabytes_is_not_allocated() -> None:
         "    else: raise SystemExit('read')\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
-    subprocess.run([sys.executable, "-c", code], env=environment, timeout=60, check=True)
+    subprocess.run([sys.executable, "-c", code], env=environment, timeout=600, check=True)
 
 
 def test_the_published_archive_becomes_tokens_in_the_order_of_the_splits(tmp_path: Path) -> None:
@@ -413,7 +414,28 @@ def test_a_member_that_inflates_beyond_its_length_takes_no_memory(tmp_path: Path
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
     command = [sys.executable, "-c", code, str(tmp_path / "bomb.zip")]
-    subprocess.run(command, env=environment, timeout=60, check=True)
+    subprocess.run(command, env=environment, timeout=600, check=True)
+
+
+def test_thousands_of_members_with_the_same_bytes_are_refused(tmp_path: Path) -> None:
+    overlapping(tmp_path / "imdb.npz", 60_000)
+    command = [
+        sys.executable,
+        "-S",
+        str(SCRIPT),
+        "--convert",
+        str(tmp_path / "imdb.npz"),
+        "--to",
+        str(tmp_path / "data"),
+    ]
+    limit = "import resource, os, sys; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)); "
+    limit += "resource.setrlimit(resource.RLIMIT_CPU, (10, 10)); os.execv(sys.argv[1], sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", limit, *command], capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "is not a whole zip archive" in done.stderr
+    assert not (tmp_path / "data").exists()
 
 
 def test_members_that_are_missing_double_encrypted_or_packed_otherwise_are_refused(tmp_path: Path) -> None:
@@ -442,7 +464,7 @@ def test_members_that_are_missing_double_encrypted_or_packed_otherwise_are_refus
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-S", str(SCRIPT), *arguments]  # -S: without numpy and what else is installed
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
 def test_what_cannot_be_the_archive_is_refused_before_it_is_read(tmp_path: Path) -> None:

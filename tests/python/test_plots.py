@@ -678,7 +678,7 @@ def plot(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         "ASSAY_PROGRAM": str(PROGRAM),
         "HTTPS_PROXY": "http://127.0.0.1:1",
     }
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, timeout=900, check=False, env=environment)
 
 
 def test_files_are_named_and_the_same_report_gives_the_same_bytes(tmp_path: Path) -> None:

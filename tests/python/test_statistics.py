@@ -327,7 +327,7 @@ def signed_rank(differences: np.ndarray, confidence: float) -> tuple[float, floa
 
 @numpy_only
 def test_ab_gives_the_signed_rank_estimate_of_its_rounds_and_its_exact_interval(tmp_path: Path) -> None:
-    asked = ("--a", "batch=32", "--b", "batch=64", "--max-time", "90s", "--out", tmp_path / "ab")
+    asked = ("--a", "batch=32", "--b", "batch=64", "--max-time", "15m", "--out", tmp_path / "ab")
     surely = ("--confidence", "90%", "--looks", 1)  # few rounds
     comparison = told("ab", *SHORT, *asked, *surely, "--format", "json", codes=(0, 3, 6))
     (cell,) = comparison["cells"]

@@ -221,8 +221,13 @@ class Worker::Conversation {
     worker_.channel().write_line(protocol::write(protocol::Command{Verb::quit}),
                                  Clock::now() + std::chrono::seconds(1));
     worker_.channel().close_write();
-    const WorkerExit exit = worker_.wait_or_kill(std::chrono::seconds(10));
+    const WorkerExit exit =
+        worker_.wait_or_kill(std::chrono::milliseconds(std::llround(1000 * plan_.quit_seconds)));
     result_.quit_seconds = seconds_since(begin);
+    if (exit.outlasted) {
+      fail(ReasonCode::time_limit,
+           fmt::format("the worker did not end within {:g} s after its last answer", plan_.quit_seconds));
+    }
     if (exit.signal != 0 || exit.code != 0) {
       throw Ended{explain_death(exit, "while it quit, after all its answers", worker_.log().tail(), false)};
     }

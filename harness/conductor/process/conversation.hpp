@@ -23,6 +23,7 @@ struct ConversationPlan {
   std::string backend;                      // the backend that must answer
   std::vector<protocol::Command> commands;  // in order; without quit, which is added
   double phase_seconds = 600;               // maximum for hello and for each command
+  double quit_seconds = 10;                 // maximum from `quit` to the worker's end
   // Latest end of the conversation, in addition to the limits of the phases; after it the result is
   // `interrupted`.
   std::optional<std::chrono::steady_clock::time_point> deadline{};

@@ -197,7 +197,10 @@ WorkerExit WorkerProcess::wait_or_kill(std::chrono::milliseconds patience) {
   const auto kill_at = terminate_at + std::chrono::seconds(1);
   bool terminated = false;
   for (;;) {
-    if (auto exit = ended()) return *exit;
+    if (ended()) {
+      exit_->outlasted = exit_->outlasted || (terminated && exit_->signal != 0);
+      return *exit_;
+    }
     const auto now = Clock::now();
     if (now >= kill_at) {
       ::kill(-pid_, SIGKILL);

@@ -35,6 +35,7 @@ struct WorkerExit {
   int signal = 0;             // not 0: the signal that killed it
   std::int64_t peak_rss = 0;  // bytes
   double cpu_seconds = 0;
+  bool outlasted = false;  // wait_or_kill() lost its patience, and its signal ended the process
 };
 // "exited with code 3", "died of SIGSEGV (Segmentation fault)"
 std::string to_string(const WorkerExit& exit);

@@ -20,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view folder_prefix = "assay-";
+constexpr std::string_view folder_prefix = "assay-scratch-";
 constexpr std::size_t name_length = folder_prefix.size() + 6;  // of mkdtemp's XXXXXX
-// A folder may have our name by chance; this line in its lock file makes it ours.
+// In the lock file of a folder that is in use. A run that was killed before it wrote this line left nothing else.
 constexpr std::string_view mark = "assay-scratch/1\n";
 
 bool is_marked(int file) {
@@ -36,7 +36,7 @@ bool is_ours(const fs::path& folder) {
   return ::lstat(folder.c_str(), &there) == 0 && S_ISDIR(there.st_mode) && there.st_uid == ::geteuid();
 }
 
-// Remove the lock last: a folder without a lock belongs to nobody and would stay for ever.
+// Removes the lock last: as long as there is a lock, a later run finds the rest.
 bool remove_with_lock(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
@@ -47,19 +47,65 @@ bool remove_with_lock(const fs::path& folder) {
   return !error;
 }
 
+// Whether the folder has only this lock, without a mark.
+bool is_bare(const fs::path& folder, int lock) {
+  struct stat found{};
+  std::error_code error;
+  int entries = 0;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    ++entries;
+  return !error && entries == 1 && ::fstat(lock, &found) == 0 && S_ISREG(found.st_mode) && found.st_size == 0;
+}
+
 bool sweep(const fs::path& folder) {
   if (!is_ours(folder)) return false;
   const fs::path lock = folder / "lock";
   const int file = ::open(lock.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (file < 0) return false;
+  // A run was killed before it made its lock, or after it removed it. A run that is about to make it makes another
+  // folder.
+  if (file < 0) return errno == ENOENT && ::rmdir(folder.c_str()) == 0;
   bool removed = false;
   // Between our open and our lock another sweeper may have removed the folder, and a new run may use its
   // name.
-  if (::flock(file, LOCK_EX | LOCK_NB) == 0 && is_marked(file) && is_still_at(file, lock)) {
-    removed = remove_with_lock(folder);
+  if (::flock(file, LOCK_EX | LOCK_NB) == 0 && is_still_at(file, lock)) {
+    if (is_marked(file))
+      removed = remove_with_lock(folder);
+    else if (is_bare(folder, file))
+      removed = ::unlink(lock.c_str()) == 0 && ::rmdir(folder.c_str()) == 0;
   }
   ::close(file);
   return removed;
+}
+
+fs::path make_folder(const fs::path& temporary) {
+  std::string pattern = (temporary / std::string(folder_prefix)).string() + "XXXXXX";
+  if (!::mkdtemp(pattern.data()))
+    throw IoError("scratch", temporary, "a folder cannot be created in it; set TMPDIR to a writable folder",
+                  errno);
+  return pattern;
+}
+
+// Makes the file that protects a folder from sweepers: a lock that this process holds, or for a folder that is kept a file
+// that is not a lock. Returns its descriptor; -1: a sweeper has removed the folder. Throws IoError.
+int protect(const fs::path& folder, bool keep) {
+  const fs::path path = folder / (keep ? "kept" : "lock");
+  const auto fail = [&](int error) -> IoError {
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+    return {"scratch", path, "cannot be written; set TMPDIR to a folder with room", error};
+  };
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0 && errno == ENOENT) return -1;
+  if (file < 0) throw fail(errno);
+  if (keep) return file;
+  const bool locked = ::flock(file, LOCK_EX | LOCK_NB) == 0;
+  const bool swept = locked ? !is_still_at(file, path) : errno == EWOULDBLOCK;
+  if (!swept && locked && ::write(file, mark.data(), mark.size()) == static_cast<ssize_t>(mark.size()))
+    return file;
+  const int error = errno;
+  ::close(file);
+  if (swept) return -1;
+  throw fail(error);
 }
 
 }  // namespace
@@ -67,23 +113,15 @@ bool sweep(const fs::path& folder) {
 ScratchRoot::ScratchRoot(bool keep) {
   const fs::path temporary = temporary_folder();
   sweep_stale_scratch(temporary);
-  std::string pattern = (temporary / std::string(folder_prefix)).string() + "XXXXXX";
-  if (!::mkdtemp(pattern.data()))
-    throw IoError("scratch", temporary, "a folder cannot be created in it; set TMPDIR to a writable folder",
-                  errno);
-  path_ = pattern;
-  if (keep) return;
-  const fs::path lock = path_ / "lock";
-  lock_ = ::open(lock.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  // Write the mark last: a sweeper ignores folders without it.
-  if (lock_ < 0 || ::flock(lock_, LOCK_EX | LOCK_NB) != 0 ||
-      ::write(lock_, mark.data(), mark.size()) != static_cast<ssize_t>(mark.size())) {
-    const int error = errno;
-    if (lock_ >= 0) ::close(lock_);
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-    throw IoError("scratch", lock, "cannot be written; set TMPDIR to a folder with room", error);
+  int file = -1;
+  while (file < 0) {
+    path_ = make_folder(temporary);
+    file = protect(path_, keep);
   }
+  if (keep)
+    ::close(file);
+  else
+    lock_ = file;
 }
 
 ScratchRoot::~ScratchRoot() {

