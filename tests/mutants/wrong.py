@@ -15,10 +15,12 @@ class Mutant:
     """A mutant's docstring describes the mistake; `cell` is the cell that shows it.
 
     `cheats`: it tries to deceive the check.
+    `shows`: a mistake is found if the name of a wrong tensor begins with one of these.
     """
 
     cell = "train"
     cheats = False
+    shows: tuple[str, ...] = ("last/",)
     task: str
 
     def __init__(self, program: Any, cell: Any) -> None:
@@ -105,6 +107,8 @@ class CountsFromZero(Mutant):
 class TellsAnEarlierLoss(Mutant):
     """The loss is that of the step before."""
 
+    shows = ("first/loss",)
+
     def step(self, slot: int, rate: float, step: int) -> None:
         self.earlier = super().loss()
         super().step(slot, rate, step)
@@ -115,6 +119,8 @@ class TellsAnEarlierLoss(Mutant):
 
 class EvaluatesWhatItStartedFrom(Mutant):
     """Evaluation sees the parameters from before the steps."""
+
+    shows = ("last/logits",)
 
     def set_state(self, tensors: dict[str, np.ndarray]) -> None:
         self.started = {name: np.array(tensor) for name, tensor in tensors.items()}
@@ -131,6 +137,8 @@ class EvaluatesWhatItStartedFrom(Mutant):
 class ComputesHalfTheBatch(Mutant):
     """The second half of a batch is the first again."""
 
+    shows = ("first/moment/",)
+
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
         half = len(labels) // 2
         inputs, labels = inputs.copy(), labels.copy()
@@ -141,12 +149,16 @@ class ComputesHalfTheBatch(Mutant):
 class ReversesSamples(Mutant):
     """Samples lie in reverse, labels do not."""
 
+    shows = ("first/moment/",)
+
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
         super().stage(slot, np.ascontiguousarray(inputs[::-1]), labels)
 
 
 class LosesTheLastPixel(Mutant):
     """The last element of each sample is zero."""
+
+    shows = ("first/moment/",)
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
         inputs = inputs.copy()
@@ -156,6 +168,8 @@ class LosesTheLastPixel(Mutant):
 
 class ForgetsMoments(Mutant):
     """set_state() clears the moments."""
+
+    shows = ("first/moment/",)
 
     def set_state(self, tensors: dict[str, np.ndarray]) -> None:
         moments = (".m", ".v", ".momentum", ".square")
@@ -175,6 +189,8 @@ class Undrained(Mutant):
 class LosesAStepThatIsNotWaitedFor(Undrained):
     """Every seventh of the steps without a pause is lost."""
 
+    shows = ("last/", "continuation/", "replay/")
+
     def step(self, slot: int, rate: float, step: int) -> None:
         self.waiting += 1
         if self.waiting % 7:
@@ -185,6 +201,7 @@ class KeepsEveryElement(Mutant):
     """What is timed drops nothing; what shows its masks draws as it should."""
 
     cell = "dropout"
+    shows = ("timed/", "draws/")
     supplied = False
     filled = False
 
@@ -213,6 +230,7 @@ class DrawsOneMask(Mutant):
     """Every step draws the same masks; what shows its masks draws as it should."""
 
     cell = "dropout"
+    shows = ("timed/", "draws/")
 
     def step(self, slot: int, rate: float, step: int) -> None:
         super().seed_masks(1)
@@ -223,6 +241,7 @@ class InfersTheFirstSlot(Mutant):
     """Inference reads only the first slot."""
 
     cell = "infer"
+    shows = ("logits",)
 
     def step(self, slot: int, rate: float, step: int) -> None:
         super().step(0, rate, step)
@@ -240,11 +259,11 @@ class InfersNothing(Mutant):
         self.done = True
 
 
-class InfersHalfTheBatch(Mutant):
+class InfersHalfTheBatch(ComputesHalfTheBatch):
     """The second half of a batch is the first again."""
 
     cell = "infer"
-    stage = ComputesHalfTheBatch.stage
+    shows = ("logits",)
 
 
 class SkipsWhileTimed(Mutant):

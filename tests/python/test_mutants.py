@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from worker_under_test import ROOT
 sys.path.insert(0, str(ROOT / "tests/mutants"))
 from edits import EDITS, Edit
 from false_alarms import alarms, table
+from run import Mutant as Run
 from wrong import MUTANTS, Mutant
 
 
@@ -62,6 +66,104 @@ def test_the_check_finds_mistakes_in_front_of_onednn() -> None:
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     assert "mistakes: 1 of 1 found" in done.stdout
     assert "cheats: 3 of 3 found" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("code", "wrong", "found"),
+    [
+        ("differs_from_oracle", ["last/loss"], True),
+        ("differs_from_oracle", ["draws/mask"], False),
+        ("loss_not_finite", [], True),
+        ("worker_failed", [], False),
+        (None, [], False),
+    ],
+)
+def test_a_mistake_is_found_only_for_the_right_reason(
+    code: str | None, wrong: list[str], found: bool
+) -> None:
+    mutant = Run("torch", "eager", "SkipsEveryFourthUpdate", "train", shows=("last/",))
+    assert mutant.is_right({"status": "failed", "code": code, "wrong": wrong}) == found
+
+
+@pytest.fixture
+def preloaded(tmp_path: Path) -> Iterator[Path]:
+    """The socket of a preloaded process, whose workers are those of made_worker()."""
+    folder = tmp_path / "backend"
+    folder.mkdir()
+    made_worker(folder, "import helper")
+    (folder / "helper.py").write_text("said = 'the original'\n")
+    path = tmp_path / "socket"
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "tests/mutants/preload.py"), str(path), str(folder)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout and process.stdout.readline() == "ready\n"
+    yield path
+    process.communicate()
+    assert process.returncode == 0
+
+
+def made_worker(folder: Path, text: str) -> Path:
+    worker = folder / "worker.py"
+    worker.write_text(f"import sys\nsys.path.insert(0, {str(folder)!r})\n{text}\n")
+    return worker
+
+
+def entered(socket: Path, worker: Path) -> subprocess.Popen[str]:
+    enter = [sys.executable, "-I", "-S", str(ROOT / "tests/mutants/enter.py")]
+    with_descriptors = ["bash", "-c", 'exec "$@" 3<>/dev/null 4<>/dev/null', "-"]  # the protocol's
+    return subprocess.Popen(
+        [*with_descriptors, *enter, str(socket), str(worker), str(worker.parent)],
+        stdout=subprocess.PIPE, text=True, env=os.environ | {"SAID": "outside"},
+    )  # fmt: skip
+
+
+def test_a_preloaded_worker_has_its_own_modules_variables_and_end(preloaded: Path, tmp_path: Path) -> None:
+    for number, said in enumerate(("the first", "the second")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "helper.py").write_text(f"said = {said!r}\n")
+        worker = made_worker(
+            folder,
+            "import os, helper\n"
+            "print(helper.said, os.environ['SAID'], os.getcwd() == sys.argv[1], flush=True)\n"
+            f"os._exit({number})",
+        )
+        process = entered(preloaded, worker)
+        assert process.communicate()[0] == f"{said} outside True\n"
+        assert process.returncode == number
+
+
+def test_a_preloaded_worker_dies_with_the_process_that_stands_for_it(preloaded: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "sleeper"
+    folder.mkdir()
+    worker = made_worker(folder, "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)")
+    process = entered(preloaded, worker)
+    assert process.stdout
+    sleeper = int(process.stdout.readline())
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 60
+    while is_running(sleeper) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not is_running(sleeper)
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_the_end_of_a_preloaded_worker_by_a_signal_is_passed_on(preloaded: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "crash"
+    folder.mkdir()
+    worker = made_worker(folder, f"import os\nos.kill(os.getpid(), {int(signal.SIGABRT)})")
+    process = entered(preloaded, worker)
+    process.communicate()
+    assert process.returncode == -signal.SIGABRT
 
 
 def test_only_what_is_listed_is_no_false_alarm() -> None:
