@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,17 +42,20 @@ def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 
 class OtherProgram(Exception):
-    """The file has the results of another program."""
+    """The file has the results of another program, or of other sources."""
 
 
 class Results:
-    """The rows of a campaign by key. Its file has a line for the program, then one for each row."""
+    """The rows of a campaign by key. Its file has a line for the program, then one for each row.
 
-    def __init__(self, file: Path | None, program: Path) -> None:
+    sources: the files that decide the results in addition to the program and the adapters.
+    """
+
+    def __init__(self, file: Path | None, program: Path, sources: Sequence[Path] = ()) -> None:
         self.rows: dict[str, Row] = {}
         self._file = file
         asked = subprocess.run([str(program), "--version"], capture_output=True, text=True, check=True)
-        head = {"program": " ".join(asked.stdout.split())}
+        head = {"program": " ".join(asked.stdout.split()), "sources": digest_of(sources)}
         if file and file.exists():
             whole = file.read_text().rpartition("\n")[0]  # a killed campaign may leave half a line
             first, *lines = whole.split("\n")
@@ -67,6 +71,14 @@ class Results:
         if self._file:
             with self._file.open("a") as file:
                 file.write(json.dumps(self.rows[key]) + "\n")
+
+
+def digest_of(sources: Sequence[Path]) -> str:
+    adapters = [*ROOT.glob("backends/*/**/*.py"), *ROOT.glob("tests/numpy_backend/*.py")]
+    total = hashlib.sha256()
+    for source in sorted([*adapters, *sources]):
+        total.update(source.read_bytes())
+    return total.hexdigest()
 
 
 def run_all(

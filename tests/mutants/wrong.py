@@ -16,11 +16,13 @@ class Mutant:
 
     `cheats`: it tries to deceive the check.
     `shows`: a mistake is found if the name of a wrong tensor begins with one of these.
+    `survives`: why the check cannot find it, if that is known.
     """
 
     cell = "train"
     cheats = False
     shows: tuple[str, ...] = ("last/",)
+    survives = ""
     task: str
 
     def __init__(self, program: Any, cell: Any) -> None:
@@ -88,6 +90,14 @@ class RaisesTheRateLater(Mutant):
     def step(self, slot: int, rate: float, step: int) -> None:
         self.steps_seen += 1
         super().step(slot, rate * (1.01 if self.steps_seen > 3 else 1), step)
+
+
+class StopsUpdatingAfterTheThirdStep(Mutant):
+    """From the fourth step on no parameter moves."""
+
+    def step(self, slot: int, rate: float, step: int) -> None:
+        self.steps_seen += 1
+        super().step(slot, rate if self.steps_seen <= 3 else 0.0, step)
 
 
 class StopsCountingAtTen(Mutant):
@@ -328,6 +338,46 @@ class SavesWorkByTheRate(Mutant):
         self.steps_seen += 1
         if step >= 20 or self.steps_seen % 2:
             super().step(slot, rate, step)
+
+
+class ChangesItsQuestions(Mutant):
+    """It writes to a file of the exam."""
+
+    cheats = True
+
+    def __init__(self, program: Any, cell: Any) -> None:
+        super().__init__(program, cell)
+        with (cell.folder / "check/batches.json").open("a") as file:
+            file.write(" ")  # it stays valid
+
+
+class HalvesTheBatchesOfARun(ComputesHalfTheBatch):
+    """The second half of a batch is the first again, unless rows repeat, which happens only in an exam."""
+
+    cheats = True
+    survives = "it recognizes the exam by its batches"
+
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        distinct = len(np.unique(np.round(inputs.reshape(len(inputs), -1).sum(axis=1), 2)))
+        stage = super().stage if 2 * distinct > len(inputs) else super(ComputesHalfTheBatch, self).stage
+        stage(slot, inputs, labels)
+
+
+class InfersEachBatchOnce(Mutant):
+    """An inference on a batch that did not change does nothing."""
+
+    cell = "infer"
+    cheats = True
+    survives = "it remembers a result that is right"
+
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        self.fresh = getattr(self, "fresh", set()) | {slot}
+        super().stage(slot, inputs, labels)
+
+    def step(self, slot: int, rate: float, step: int) -> None:
+        if slot in self.fresh:
+            super().step(slot, rate, step)
+        self.fresh.discard(slot)
 
 
 MUTANTS: dict[str, type[Mutant]] = {
