@@ -41,7 +41,7 @@ def test_the_check_finds_every_mistake_of_the_plain_adapter() -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     if "not set up" not in done.stdout:
-        assert "mistakes: 18 of 18 found" in done.stdout
+        assert "mistakes: 19 of 19 found" in done.stdout
         assert "adapters as they are: 2 of 2 ok" in done.stdout
 
 
@@ -168,28 +168,37 @@ def test_the_end_of_a_preloaded_worker_by_a_signal_is_passed_on(preloaded: Path,
 
 def test_only_what_is_listed_is_no_false_alarm() -> None:
     results = {
-        "mlp/torch/train/fp32/1": [{"mode": "eager", "status": "ok", "reason": "", "worst": 0.25}],
-        "lenet5/jax/train/bf16/1": [{"mode": "jit", "status": "wrong_result", "reason": "b", "worst": 7.0}],
-        "lenet5/torch/train/bf16/1": [
-            {"mode": "eager", "status": "unsupported", "reason": "", "worst": None}
-        ],
-        "mlp/jax/infer/fp32/2": [{"mode": "jit", "status": "wrong_result", "reason": "w", "worst": 3.0}],
-        "mlp/numpy/infer/fp32/2": [{"mode": "", "status": "no report", "reason": "gone", "worst": None}],
+        "mlp/torch/eager/train/fp32/5": {"status": "ok", "reason": "", "worst": 0.25, "exams": 5},
+        "lenet5/jax/jit/train/bf16/5": {"status": "wrong_result", "reason": "b", "worst": 7.0, "exams": 1},
+        "lenet5/torch/freeze/train/bf16/5": {
+            "status": "unsupported",
+            "reason": "",
+            "worst": None,
+            "exams": 0,
+        },
+        "mlp/jax/jit/infer/fp32/5": {"status": "wrong_result", "reason": "w", "worst": 3.0, "exams": 2},
+        "mlp/mxnet/eager/infer/fp32/5": {"status": "no report", "reason": "gone", "worst": None, "exams": 0},
     }
-    assert [line.split(" ")[0] for line in alarms(results)] == [
-        "mlp/jax/infer/fp32/2",
-        "mlp/numpy/infer/fp32/2",
+    assert [line.partition(":")[0] for line in alarms(results)] == [
+        "mlp/jax/jit/infer/fp32/5",
+        "mlp/mxnet/eager/infer/fp32/5",
     ]
-    assert table(results)[2:] == ["| lenet5 | bf16 | 1 | 0 | 1 |  |", "| mlp | fp32 | 3 | 2 | 0 | 25 % |"]
+    assert table(results) == [
+        "| network | precision | cells | exams | refused | listed differences | torch |",
+        "|---|---|---|---|---|---|---|",
+        "| lenet5 | bf16 | 1 | 1 | 0 | 1 |  |",
+        "| mlp | fp32 | 3 | 7 | 2 | 0 | 0.25 |",
+    ]
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 def test_the_reference_raises_no_false_alarm(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "tests/mutants/false_alarms.py"), "--assay", str(PROGRAM),
-               "--workloads", "mlp", "--backends", "reference", "--seeds", "1",
-               "--out", str(tmp_path / "results.json")]  # fmt: skip
+               "--workloads", "mlp", "--backends", "reference", "--seeds", "2",
+               "--out", str(tmp_path / "results.jsonl")]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     assert "0 cells were refused" in done.stdout
+    assert "| mlp | fp32 | 4 | 8 | 0 | 0 |" in done.stdout, "two modes, two tasks, two exams"
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.stdout == done.stdout, "finished runs are kept"
