@@ -97,7 +97,7 @@ HostTensor replay_run(Executable& executable, const ExamReplay& asked,
                       const std::filesystem::path& cell_folder);
 
 // The tensors of results/oracle.safetensors: Answers::exam() and the gradients of the first step in F64,
-// bound/<name>, and state/<name> of the biases that it moved, see sharpen().
+// bound/<name>, flips/<name>, ties/<op>, and state/<name> of the biases that it moved, see sharpen().
 std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program, CompileOptions options,
                                        const OracleOptions& oracle, const ExamFeeds& feeds);
 

@@ -78,6 +78,12 @@ void Kinks::take(std::vector<HostTensor>& answers, const Order& ordered) {
   std::erase_if(answers, [this](const HostTensor& tensor) { return kinks_.contains(tensor.name); });
 }
 
+std::int64_t Kinks::elements() const {
+  std::int64_t all = 0;
+  for (const auto& [name, kink] : kinks_) all += std::ssize(kink.side);
+  return all;
+}
+
 std::vector<HostTensor> Kinks::counts() const {
   std::map<std::string, std::array<std::int64_t, 2>> by_op;
   for (const auto& [name, kink] : kinks_) {

@@ -27,6 +27,9 @@ class Kinks {
   using Order = std::function<std::vector<double>(const std::vector<double>& rows)>;
   void take(std::vector<HostTensor>& answers, const Order& ordered = {});
 
+  // The number of elements that are observed in a pass, known after the first.
+  std::int64_t elements() const;
+
   // "ties/<op>", F64 (2): the number of elements that were on another side in at least one of the passes, and
   // the number of all elements. One tensor for each op of the program that has a kink.
   std::vector<HostTensor> counts() const;

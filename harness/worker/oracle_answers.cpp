@@ -29,13 +29,23 @@ bool corrects_bias(const OptimizerSpec& optimizer) {
   return optimizer.kind == "adam" || optimizer.kind == "lazy_adam";
 }
 
-// The exam's feeds with every value changed by about its rounding error and with the samples in another
-// order.
+// The most unit roundoffs that a value is moved by: a neighbouring number is then as likely as the value itself.
+constexpr double perturbed_roundings = 2;
+// The same, to move elements within rounding of a tie to the other side. sharpen() keeps elements further away.
+constexpr double tipping_roundings = 10;
+constexpr int tipping_pairs = 2;
+// With more elements of ReLUs and max-pools than this, in all steps of an exam, each run crosses some ties.
+constexpr std::int64_t max_rare_elements = 10'000'000;
+
+// The exam's feeds with every value moved by up to `roundings` unit roundoffs, and with the samples in another
+// order. With -roundings and the same run, every value is moved as far in the other direction.
 class Perturbation {
  public:
   Perturbation(const ExamFeeds& feeds, const Program& program, const Answers& answers,
-               const Precision& precision, std::uint64_t seed, int run)
+               const Precision& precision, std::uint64_t seed, int run,
+               double roundings = perturbed_roundings)
       : random_(seed, fmt::format("perturbation/{}", run)),
+        roundings_(roundings),
         feeds_(feeds),
         order_(static_cast<std::size_t>(feeds.batches.distinct)) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
@@ -86,20 +96,19 @@ class Perturbation {
   // Changes all by one factor: a beta2 of 0.999 in f32 has an error of 1.3e-8. After t steps the root of 1 -
   // beta2^t, and with it every update, has an error of 3e-6 to 7e-6.
   void move_rates(double roundoff) {
-    const double factor = 1 + random_.uniform(-64, 64) * roundoff;
+    const double factor = 1 + std::copysign(64.0, roundings_) * random_.uniform(-1, 1) * roundoff;
     const std::span<double> rows = feeds_.schedule.as<double>();
     for (std::size_t row = 0; row < rows.size(); row += 2) rows[row] *= factor;
   }
 
-  // Changes values by up to two unit roundoffs either way, so that a neighbouring number is as likely as the
-  // value.
   void move(std::span<float> values, double roundoff) {
     for (float& value : values) {
-      value = static_cast<float>(value * (1 + random_.uniform(-2, 2) * roundoff));
+      value = static_cast<float>(value * (1 + roundings_ * random_.uniform(-1, 1) * roundoff));
     }
   }
 
   Philox random_;
+  double roundings_;
   ExamFeeds feeds_;
   std::vector<std::size_t> order_;
 };
@@ -149,6 +158,24 @@ void widen(std::map<std::string, ErrorNorms>& seen, const Values& got, const Val
   }
 }
 
+// The errors that elements within rounding of a tie cause if they fall on the other side. The answers are of two runs
+// that were moved in opposite directions. Their smooth errors cancel in the sum. A tie does not: only one of the two
+// runs crosses it.
+void widen_flips(std::map<std::string, ErrorNorms>& flips, const Values& one, const Values& opposite,
+                 const Values& exact) {
+  Values sum = one;
+  for (auto& [name, values] : sum)
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] += opposite.at(name).at(i) - exact.at(name).at(i);
+  widen(flips, sum, exact);
+}
+
+void add_norms(std::vector<HostTensor>& results, const std::string& name, const ErrorNorms& norms) {
+  results.push_back(HostTensor::zeros(name, {DType::f64, {2}}));
+  results.back().as<double>()[0] = norms.max;
+  results.back().as<double>()[1] = norms.l2;
+}
+
 ExamFeeds in_f64(ExamFeeds feeds) {
   for (std::vector<HostTensor>* tensors : {&feeds.state, &feeds.extreme})
     for (HostTensor& tensor : *tensors) tensor = as_f64(tensor);
@@ -166,8 +193,9 @@ std::vector<HostTensor> answered(Executable& executable, const Program& watched,
   return answers;
 }
 
-// With a narrower storage type too many elements are within rounding for a bias to clear them.
-bool is_sharpened(const Program& program, Task task, const Precision& emulated) {
+// Whether few elements are within rounding of a tie. With a narrower storage type too many are for a bias to clear
+// them, and the perturbed runs cross them often.
+bool has_rare_ties(const Program& program, Task task, const Precision& emulated) {
   return task == Task::train && !program.is_op() && emulated.storage == emulated.master && !emulated.tf32;
 }
 
@@ -179,8 +207,8 @@ std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program,
   options.precision = precision_of(PrecisionKind::fp64);
   ExamFeeds feeds = given;
   std::vector<HostTensor> moved_biases;
-  if (is_sharpened(program, options.task, oracle.emulated))
-    moved_biases = sharpen(feeds, backend, program, options, oracle.emulated);
+  const bool rare_ties = has_rare_ties(program, options.task, oracle.emulated);
+  if (rare_ties) moved_biases = sharpen(feeds, backend, program, options, oracle.emulated);
   Kinks kinks(program);
   const Program& watched = kinks.watched();
   const Task task = options.task;
@@ -196,17 +224,31 @@ std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program,
   std::vector<HostTensor> emulated = answered(*emulation, watched, task, feeds);
   kinks.take(emulated);
   widen(seen, by_name(emulated), exact);
-  for (int run = 0; run < oracle.perturbations; ++run) {
-    const Perturbation perturbation(feeds, program, *asked, oracle.emulated, oracle.seed, run);
+  const auto perturbed = [&](const Perturbation& perturbation, Kinks& observed) {
     std::vector<HostTensor> moved = answered(*emulation, watched, task, perturbation.feeds());
-    kinks.take(moved, [&](const std::vector<double>& rows) { return perturbation.ordered(rows); });
+    observed.take(moved, [&](const std::vector<double>& rows) { return perturbation.ordered(rows); });
     Values answers = by_name(moved);
     for (auto& [name, values] : answers) {
       if (name.ends_with("logits"))
         values = perturbation.ordered(values, name == "logits" ? feeds.batches.count() : 1);
     }
     remove_shift(answers, perturbation.feeds(), feeds);
-    widen(seen, answers, exact);
+    return answers;
+  };
+  for (int run = 0; run < oracle.perturbations; ++run)
+    widen(seen, perturbed({feeds, program, *asked, oracle.emulated, oracle.seed, run}, kinks), exact);
+
+  std::map<std::string, ErrorNorms> flips;
+  const std::int64_t elements = kinks.elements() * feeds.schedule.type.shape.front();
+  if (rare_ties && elements > 0 && elements <= max_rare_elements) {
+    Kinks uncounted(program);
+    const auto tipped = [&](int pair, double roundings) {
+      return perturbed(
+          {feeds, program, *asked, oracle.emulated, oracle.seed, oracle.perturbations + pair, roundings},
+          uncounted);
+    };
+    for (int pair = 0; pair < tipping_pairs; ++pair)
+      widen_flips(flips, tipped(pair, tipping_roundings), tipped(pair, -tipping_roundings), exact);
   }
 
   std::vector<HostTensor> results;
@@ -216,11 +258,9 @@ std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program,
   }
   for (const HostTensor& tensor : tensors) {
     results.push_back(as_f64(tensor));
-    HostTensor bound = HostTensor::zeros("bound/" + tensor.name, {DType::f64, {2}});
-    bound.as<double>()[0] = seen.at(tensor.name).max;
-    bound.as<double>()[1] = seen.at(tensor.name).l2;
-    results.push_back(std::move(bound));
+    add_norms(results, "bound/" + tensor.name, seen.at(tensor.name));
   }
+  for (const auto& [name, norms] : flips) add_norms(results, "flips/" + name, norms);
   std::ranges::move(kinks.counts(), std::back_inserter(results));
   return results;
 }

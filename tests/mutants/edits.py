@@ -7,6 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# By cell.
+TRAINING = ("evaluation/", "first/", "last/", "replay/")
+SHOWS = {
+    "train": TRAINING,
+    "image": TRAINING,
+    "text": TRAINING,
+    "dropout": (*TRAINING, "timed/", "draws/"),
+    "infer": ("logits",),
+    "native": ("loader/losses",),
+}
+
 
 @dataclass(frozen=True)
 class Edit:
@@ -17,6 +28,11 @@ class Edit:
     new: str
     cell: str = "train"
     survives: str = ""  # why the check cannot find it, if that is known
+
+    @property
+    def shows(self) -> tuple[str, ...]:
+        """It is found if the name of a wrong tensor begins with one of these."""
+        return SHOWS[self.cell]
 
 
 def _of(backend: str, *rows: tuple[str, ...]) -> list[Edit]:
@@ -42,7 +58,8 @@ TORCH = _of(
     ("two backward passes", "torch_adapter.py", "        loss.backward()\n", "        loss.backward(retain_graph=True)\n        loss.backward()\n"),
     ("epsilon ten times as large", "torch_optimizer.py", "betas=betas, eps=spec.epsilon,", "betas=betas, eps=10 * spec.epsilon,"),
     ("beta1 and beta2 swapped", "torch_optimizer.py", "betas = (spec.beta1, spec.beta2)", "betas = (spec.beta2, spec.beta1)"),
-    ("AdamW for Adam without decay, amsgrad", "torch_optimizer.py", "eps=spec.epsilon, fused=True, capturable=captured)", "eps=spec.epsilon, amsgrad=True, fused=True, capturable=captured)"),
+    ("AdamW with its own decay", "torch_optimizer.py", "return optim.Adam(groups,", "return optim.AdamW([group | {\"weight_decay\": 0.01} for group in groups],"),
+    ("AMSGrad", "torch_adapter.py", "                # Copied in place once they exist", "                self._optimizer._all[0].param_groups[0][\"amsgrad\"] = True\n                state.setdefault(\"max_exp_avg_sq\", torch.zeros_like(parameter))\n                # Copied in place once they exist"),
     ("steps counted from one too many", "torch_adapter.py", 'state["step"].fill_(step - 1)', 'state["step"].fill_(step)'),
     ("padding lost", "torch_network.py", "F.conv2d(x, weight, bias, stride, padding)", "F.conv2d(x, weight, bias, stride, 0) if not padding else F.conv2d(F.pad(x[..., 1:-1, 1:-1], [2, 2, 2, 2]), weight, bias, stride, padding - 1)", "dropout"),
     ("labels of a copy that is not made", "torch_adapter.py", "return torch.from_numpy(labels.astype(np.int64)).to(self._device)", "return torch.from_numpy(np.roll(labels, 1).astype(np.int64)).to(self._device)"),
@@ -86,8 +103,8 @@ MXNET = _of(
     ("the same masks in each step", "mxnet_adapter.py", "        with autograd.record():\n            self._losses", "        mx.random.seed(5)\n        with autograd.record():\n            self._losses", "dropout"),
     ("the gradient of the sum", "mxnet_adapter.py", "self._trainer.step(self._program.batch)", "self._trainer.step(1)"),
     ("the gradient of half the batch", "mxnet_adapter.py", "self._trainer.step(self._program.batch)", "self._trainer.step(2 * self._program.batch)"),
-    ("two updates", "mxnet_adapter.py", "        self._trainer.step(self._program.batch)", "        self._trainer.step(self._program.batch)\n        self._trainer.step(self._program.batch)"),
-    ("no gradient is recorded anew", "mxnet_adapter.py", "        self._losses.backward()\n", "        self._losses[: len(labels) // 2].backward()\n"),
+    ("two updates", "mxnet_adapter.py", "        self._trainer.step(self._program.batch)", "        self._trainer.step(self._program.batch)\n        for parameter in self._trainer._params:\n            parameter.data()._fresh_grad = True\n        self._trainer.step(self._program.batch)"),
+    ("the gradient of the first half of the rows", "mxnet_adapter.py", "        self._losses.backward()\n", "        rows = nd.arange(len(labels)) < len(labels) // 2\n        self._losses.backward(2 * rows)\n"),
     ("epsilon is not amended", "mxnet_adapter.py", "self._optimizer.epsilon = self._amends.epsilon(step)", "pass", "train", "an epsilon of 1e-8 that is off by a factor of two to ten"),
     ("steps counted from one too many", "mxnet_adapter.py", "self._optimizer._index_update_count[index] = step - 1", "self._optimizer._index_update_count[index] = step"),
     ("the loss of one sample", "mxnet_adapter.py", "float(self._losses.mean().asscalar())", "float(self._losses[0].asscalar())"),

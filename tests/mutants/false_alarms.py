@@ -1,11 +1,12 @@
-"""Does the check refuse correct results? Every network, backend, mode, task and precision with many seeds.
+"""Does the check refuse correct results? Every network, backend, mode, task and precision with many exams.
 
     scripts/false-alarms [--workloads mlp,lenet5] [--backends torch,jax] [--precisions fp32,bf16] [--seeds 5]
                          [--side-by-side 2] [--out FILE] [--markdown FILE]
 
-Each cell is run as a user would run it, with a few timed steps and the exam after them. Batches are small, so
-that the oracle is quick; other tests check how a bound depends on the size of a batch.
---out saves the results after each run, and a later run with the same file continues.
+Each cell is run as a user would run it, with a few timed steps and the exam after them. One process runs all
+forks of a cell, so that it imports and compiles once; each fork has its own seed and its own exam.
+Batches are small, so that the oracle is quick; other tests check how a bound depends on the size of a batch.
+A fork that is refused ends its cell. The table has the largest ratio of an error to its bound.
 The differences in docs/reference/differences.md are expected: those cells are named and not counted.
 
 Needs a build of Assay and the environments of scripts/setup --framework.
@@ -19,108 +20,101 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from campaign import parse, parser_of
+from campaign import ROOT, OtherProgram, Results, Row, parse, parser_of, processor_minutes, run_all
 
 # Workload: the batch of its exam.
 BATCHES = {"mlp": 16, "lenet5": 16, "cnn": 8, "lstm": 4, "cifar10-cnn": 8, "resnet56": 8}
 BACKENDS = ("reference", "onednn", "torch", "jax", "tensorflow", "mxnet")
 SHORT = (
-    *("--dataset", "synthetic", "--mode", "all", "--steps", "12", "--warm-up-steps", "2"),
-    *("--warm-up-seconds", "0", "--forks", "1", "--spare-rounds", "0", "--roofline", "false"),
-    *("--threads", "1", "--time-limit", "900"),
+    *("--dataset", "synthetic", "--steps", "6", "--warm-up-steps", "1", "--warm-up-seconds", "0"),
+    *("--resident-batches", "3", "--spare-rounds", "0", "--fork-style", "resident"),
+    *("--roofline", "false", "--threads", "1", "--time-limit", "900"),
 )
 # XLA on a CPU sums the gradient of a bias in bf16: docs/reference/differences.md. (network, backend)
 KNOWN_BF16 = {("lenet5", "jax"), ("lenet5", "tensorflow"), ("cnn", "jax"), ("cnn", "tensorflow")}
 NOT_JUDGED = ("unsupported", "unavailable")
-
-Row = dict[str, object]
 
 
 @dataclass(frozen=True)
 class Job:
     workload: str
     backend: str
+    mode: str
     task: str
     precision: str
-    seed: int
+    seeds: int
 
     @property
     def key(self) -> str:
-        return f"{self.workload}/{self.backend}/{self.task}/{self.precision}/{self.seed}"
+        return "/".join((self.workload, self.backend, self.mode, self.task, self.precision, f"{self.seeds}"))
 
 
-def run(program: Path, job: Job) -> list[Row]:
+def run(program: Path, job: Job) -> Row:
     with tempfile.TemporaryDirectory(prefix="false-alarms-") as folder:
         report = Path(folder) / "report.json"
         done = subprocess.run(
-            [str(program), "run", "--workload", job.workload, "--backend", job.backend, "--task", job.task,
-             "--precision", job.precision, "--batch", str(BATCHES[job.workload]), "--seed", str(job.seed),
-             *SHORT, "--out", str(report)],
+            [str(program), "run", "--workload", job.workload, "--backend", job.backend, "--mode", job.mode,
+             "--task", job.task, "--precision", job.precision, "--batch", str(BATCHES[job.workload]), *SHORT,
+             "--forks", str(job.seeds), "--exams", str(job.seeds), "--out", str(report)],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         if not report.exists():
-            return [{"mode": "", "status": "no report", "reason": done.stderr[-300:], "loosest": None}]
-        cells = json.loads(report.read_text())["cells"]
-    return [row_of(cell) for cell in cells]
+            return {"status": "no report", "reason": done.stderr[-300:], "worst": None, "exams": 0}
+        (cell,) = json.loads(report.read_text())["cells"]
+    return row_of(cell)
 
 
-def row_of(cell: dict[str, object]) -> Row:
-    equivalence = cell.get("equivalence") or {}
-    assert isinstance(equivalence, dict)
-    axes = cell["axes"]
-    assert isinstance(axes, dict)
-    return {"mode": axes["mode"], "status": cell["status"], "reason": cell["reason"],
-            "worst": equivalence.get("worst")}  # fmt: skip
+def row_of(cell: Row) -> Row:
+    judged = [fork for fork in cell["forks"] if fork["status"] in ("ok", "wrong_result")]
+    return {"status": cell["status"], "reason": cell["reason"], "exams": len(judged),
+            "worst": (cell.get("equivalence") or {}).get("worst")}  # fmt: skip
 
 
-def is_known(workload: str, backend: str, precision: str) -> bool:
+def is_known(key: str) -> bool:
+    workload, backend, _, _, precision, _ = key.split("/")
     return precision == "bf16" and (workload, backend) in KNOWN_BF16
 
 
-def table(results: dict[str, list[Row]]) -> list[str]:
-    """Rows of a page: the judged cells per network and precision, and the ratio nearest to a bound."""
+def table(results: dict[str, Row]) -> list[str]:
+    """Rows of a page: the judged cells of each network, and how near each backend comes to a bound."""
     counts: Counter[tuple[str, str, str]] = Counter()
-    worst: dict[tuple[str, str], float] = {}
-    for key, rows in results.items():
-        workload, backend, _, precision, _ = key.split("/")
-        for row in rows:
-            if row["status"] in NOT_JUDGED:
-                continue
-            known = is_known(workload, backend, precision)
-            right = row["status"] == "ok"
-            kind = "ok" if right else "known" if known else "refused"
-            for counted in ("judged", kind):
-                counts[workload, precision, counted] += 1
-            nearest = row.get("worst")
-            if right and isinstance(nearest, float):
-                worst[workload, precision] = max(worst.get((workload, precision), 0), nearest)
-    lines = [
-        "| network | precision | cells judged | refused | listed differences | nearest to a bound |",
-        "|---|---|---|---|---|---|",
-    ]
-    for workload, precision in sorted({key[:2] for key in counts}):
-        judged, refused, listed = (counts[workload, precision, k] for k in ("judged", "refused", "known"))
-        near = worst.get((workload, precision))
-        lines.append(
-            f"| {workload} | {precision} | {judged} | {refused} | {listed} |"
-            f" {'' if near is None else f'{100 * near:.0f} %'} |"
-        )
+    nearest: dict[tuple[str, str, str], float] = {}
+    for key, row in results.items():
+        if row["status"] in NOT_JUDGED:
+            continue
+        workload, backend, _, _, precision, _ = key.split("/")
+        counts[workload, precision, "cells"] += 1
+        counts[workload, precision, "exams"] += row["exams"]
+        if row["status"] != "ok":
+            counts[workload, precision, "known" if is_known(key) else "refused"] += 1
+        elif row["worst"] is not None:
+            at = workload, precision, backend
+            nearest[at] = max(nearest.get(at, 0.0), row["worst"])
+    backends = [backend for backend in BACKENDS if any(at[2] == backend for at in nearest)]
+    head = ["network", "precision", "cells", "exams", "refused", "listed differences", *backends]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for cell in sorted({key[:2] for key in counts}):
+        numbers = [str(counts[*cell, kind]) for kind in ("cells", "exams", "refused", "known")]
+        ratios = [f"{nearest[*cell, of]:.2f}" if (*cell, of) in nearest else "" for of in backends]
+        lines.append(f"| {' | '.join([*cell, *numbers, *ratios])} |")
     return lines
 
 
-def alarms(results: dict[str, list[Row]]) -> list[str]:
-    found = []
-    for key, rows in results.items():
-        workload, backend, _, precision, _ = key.split("/")
-        for row in rows:
-            refused = row["status"] not in ("ok", *NOT_JUDGED)
-            if refused and not is_known(workload, backend, precision):
-                found.append(f"{key} {row['mode']}: {row['status']}: {row['reason']}")
-    return found
+def alarms(results: dict[str, Row]) -> list[str]:
+    return [
+        f"{key}: {row['status']}: {row['reason']}"
+        for key, row in results.items()
+        if row["status"] not in ("ok", *NOT_JUDGED) and not is_known(key)
+    ]
+
+
+def modes_of(backend: str) -> list[str]:
+    declared = json.loads((ROOT / f"backends/{backend}/backend.json").read_text())
+    return [str(mode) for mode in declared["modes"]]
 
 
 def main() -> int:
@@ -129,38 +123,33 @@ def main() -> int:
     parser.add_argument("--backends", default=",".join(BACKENDS))
     parser.add_argument("--tasks", default="train,infer")
     parser.add_argument("--precisions", default="fp32,bf16")
-    parser.add_argument("--seeds", type=int, default=5, help="runs of each, with the seeds 1, 2, ...")
-    parser.add_argument("--out", type=Path, help="file of results as JSON, which a later run continues")
-    parser.add_argument("--markdown", type=Path, help="file for the table of a page")
+    parser.add_argument("--seeds", type=int, default=5, help="forks of each cell, each with its own exam")
     given = parse(parser)
-    unknown = set(given.workloads.split(",")) - set(BATCHES)
-    if unknown:
-        parser.error(f"--workloads {', '.join(sorted(unknown))}: known are {', '.join(BATCHES)}")
-    results: dict[str, list[Row]] = {}
-    if given.out and given.out.exists():
-        results = json.loads(given.out.read_text())
+    for option, known in (("workloads", BATCHES), ("backends", BACKENDS)):
+        unknown = set(getattr(given, option).split(",")) - set(known)
+        if unknown:
+            parser.error(f"--{option} {', '.join(sorted(unknown))}: known are {', '.join(known)}")
+    try:
+        results = Results(given.out, given.assay)
+    except OtherProgram as error:
+        print(error, file=sys.stderr)
+        return 1
     jobs = [
-        Job(workload, backend, task, precision, seed + 1)
-        for seed in range(given.seeds)
+        Job(workload, backend, mode, task, precision, given.seeds)
         for workload in given.workloads.split(",")
         for backend in given.backends.split(",")
+        for mode in modes_of(backend)
         for task in given.tasks.split(",")
         for precision in given.precisions.split(",")
     ]
-    jobs = [job for job in jobs if job.key not in results]
-    with ThreadPoolExecutor(given.side_by_side) as pool:
-        tasks = {job.key: pool.submit(run, given.assay, job) for job in jobs}
-        for number, (key, task) in enumerate(tasks.items()):
-            results[key] = task.result()
-            print(f"\r{number + 1} of {len(tasks)}", end="", file=sys.stderr, flush=True)
-            if given.out:
-                given.out.write_text(json.dumps(results, indent=1) + "\n")
-    print(file=sys.stderr)
-    lines = table(results)
+    run_all([(job.key, job) for job in jobs], partial(run, given.assay), results, given.side_by_side)
+    print(f"{processor_minutes():.1f} minutes of processor time", file=sys.stderr)
+    rows = {job.key: results.rows[job.key] for job in jobs}
+    lines = table(rows)
     print("\n".join(lines))
     if given.markdown:
         given.markdown.write_text("\n".join(lines) + "\n")
-    found = alarms(results)
+    found = alarms(rows)
     print("\n".join(found))
     print(f"{len(found)} cells were refused that should not be")
     return int(bool(found))

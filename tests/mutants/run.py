@@ -1,13 +1,19 @@
 """Wrong adapters on purpose: which of them does the check find?
 
-    scripts/mutants [--backends torch,jax] [--modes eager,compiled] [--only TEXT] [--runs 1]
-                    [--side-by-side 2] [--out FILE]
+    scripts/mutants [--backends torch,jax] [--modes eager,compiled] [--only TEXT] [--seeds 1]
+                    [--side-by-side 2] [--out FILE] [--markdown FILE]
 
 A mutant is an adapter with one mistake or cheat: those of tests/mutants/wrong.py in front of every adapter
 of a framework, their counterparts in tests/mutants/wrong_worker.cpp in front of onednn, and the edits of
 tests/mutants/edits.py in the source of one adapter. Each is run as a user would run the backend, with a
-few timed steps and the exam after them; `found` means wrong_result or failed. The unchanged adapters run
-first, and must be ok.
+few timed steps and the exam after them. The unchanged adapters run, too, and must be ok.
+
+A mistake is found if the check says wrong_result and names a tensor that the mistake affects, or if training
+diverges. A cheat may also be found in another way.
+A mutant that ends with an error of its own proves nothing, so it is not found.
+
+A framework is imported once, by a process that forks for each run (tests/mutants/preload.py).
+--fresh starts a process for each run, as users do.
 
 Needs a build of Assay and the environments of scripts/setup --framework. A backend that is not set up is left
 out and named.
@@ -22,11 +28,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from collections import defaultdict
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import TracebackType
 
-from campaign import ROOT, parse, parser_of
+from campaign import ROOT, OtherProgram, Results, Row, parse, parser_of, processor_minutes, run_all
 from edits import EDITS, Edit
 from wrong import MUTANTS
 
@@ -39,14 +48,17 @@ MODES = {
     "tensorflow": {"eager": "eager", "compiled": "graph"},
     "onednn": {"eager": "eager", "compiled": "graph"},
 }
+# Three batches where a step takes long: the exam then has three steps instead of eight.
 CELLS = {
     "train": ["--workload", "mlp"],
     "infer": ["--workload", "mlp", "--task", "infer"],
-    "image": ["--workload", "lenet5", "--batch", "8"],
-    "dropout": ["--workload", "cifar10-cnn", "--batch", "4"],
-    "text": ["--workload", "lstm", "--batch", "4"],
+    "image": ["--workload", "lenet5", "--batch", "8", "--resident-batches", "3"],
+    "dropout": ["--workload", "cifar10-cnn", "--batch", "4", "--resident-batches", "3"],
+    "text": ["--workload", "lstm", "--batch", "4", "--resident-batches", "3"],
     "native": ["--workload", "mlp", "--loader", "native", "--samples", "3200"],
 }
+# Backend and mode: what is compiled is kept between runs, by its content.
+WARM = {("jax", "eager"), ("jax", "jit"), ("torch", "compile")}
 # numpy's adapter has no op of the others.
 NUMPY_CELLS = {"train", "infer"}
 SHORT = (
@@ -62,29 +74,44 @@ SHORT = (
     ),
     *("--forks", "1", "--spare-rounds", "0", "--roofline", "false", "--threads", "1"),
 )
-FOUND = {"wrong_result", "failed"}
+SOURCES = ("wrong", "edits")  # of the mutants
+# Reason codes that find a cheat. A worker that ends with an error of its own does not count.
+CAUGHT = {"differs_from_oracle", "loss_not_finite", "clock_refused", "processors_left", "exam_changed"}
 
 
 @dataclass(frozen=True)
-class Job:
+class Mutant:
     backend: str
     mode: str  # of the backend
     name: str
     cell: str
     cheats: bool = False
+    shows: tuple[str, ...] = ()  # a wrong tensor's name begins with one of these
+    survives: str = ""  # why the check cannot find it
     edit: Edit | None = None
 
     @property
-    def mutant(self) -> str | None:
-        return None if self.edit or not self.name else self.name
+    def subject(self) -> str:
+        return f"{self.backend} {self.mode}, {self.name or 'as it is'} ({self.cell})"
+
+    def is_right(self, row: Row) -> bool:
+        """Whether the check says of a run what it should say."""
+        if not self.name:
+            return bool(row["status"] == "ok")
+        if self.cheats:
+            return row["code"] in CAUGHT
+        if row["code"] == "loss_not_finite":
+            return True
+        return row["code"] == "differs_from_oracle" and any(
+            tensor.startswith(self.shows) for tensor in row["wrong"]
+        )
 
 
 @dataclass(frozen=True)
-class Result:
-    job: Job
+class Job:
+    mutant: Mutant
+    folder: Path  # of its backend
     seed: int
-    status: str
-    reason: str
 
 
 class Stale(Exception):
@@ -100,55 +127,92 @@ def wrong_worker(program: Path) -> Path:
     return program.resolve().parent / "tests/mutants/wrong-worker"
 
 
-def make_onednn(tree: Path, program: Path, job: Job) -> Path:
+class Preloaded:
+    """A context in which a process that has imported a framework forks for each cell."""
+
+    def __init__(self, backend: str, scratch: Path) -> None:
+        share = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "assay/environments"
+        python = Path(os.environ.get("ASSAY_ENVIRONMENTS") or share) / backend / "bin/python"
+        self._socket = scratch / f"{backend}.socket"
+        threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR")}
+        self._process = subprocess.Popen(
+            [python, ROOT / "tests/mutants/preload.py", self._socket, folder_of(ROOT, backend)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | threads,
+            start_new_session=True,
+        )  # fmt: skip
+
+    def __enter__(self) -> Preloaded:
+        assert self._process.stdout
+        if self._process.stdout.readline() != "ready\n":
+            raise RuntimeError(f"[preload] {self._socket.stem} did not become ready: see above")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self._process.communicate()
+
+    def command(self) -> list[str]:
+        enter = ROOT / "tests/mutants/enter.py"
+        return [sys.executable, "-I", "-S", str(enter), str(self._socket), "${here}/worker.py"]
+
+
+def make_onednn(tree: Path, program: Path, mutant: Mutant) -> Path:
     """Write a backend.json that starts the wrong worker of onednn; return its folder."""
     declared = json.loads((ROOT / "backends/onednn/backend.json").read_text())
-    declared["command"], declared["requires"] = [str(wrong_worker(program)), job.name or "-"], []
+    declared["command"], declared["requires"] = [str(wrong_worker(program)), mutant.name or "-"], []
     folder = tree / "onednn"
-    folder.mkdir()
+    folder.mkdir(parents=True)
     (folder / "backend.json").write_text(json.dumps(declared))
     return folder
 
 
-def make_tree(tree: Path, program: Path, job: Job) -> Path:
-    """Copy the workers, with the mutant in the one; return its backend's folder."""
-    if job.backend == "onednn":
-        return make_onednn(tree, program, job)
-    for part in ("backends/python", str(folder_of(Path(), job.backend))):
-        shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
-    folder = folder_of(tree, job.backend)
-    if job.edit:
-        source = folder / job.edit.file
+def make_tree(tree: Path, program: Path, mutant: Mutant, preloaded: Preloaded | None) -> Path:
+    """Copy the worker with the mutant in it; return its backend's folder."""
+    if mutant.backend == "onednn":
+        return make_onednn(tree, program, mutant)
+    folder = folder_of(tree, mutant.backend)
+    shutil.copytree(folder_of(ROOT, mutant.backend), folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shared = tree / "backends/python"
+    shared.parent.mkdir(exist_ok=True)
+    shared.symlink_to(ROOT / "backends/python")
+    if mutant.edit:
+        source = folder / mutant.edit.file
         text = source.read_text()
-        if text.count(job.edit.old) != 1:
-            raise Stale(
-                f"{job.backend}, {job.name}: '{job.edit.old}' stands {text.count(job.edit.old)} times"
-            )
-        source.write_text(text.replace(job.edit.old, job.edit.new))
-    if job.mutant:
+        if text.count(mutant.edit.old) != 1:
+            raise Stale(f"{mutant.subject}: '{mutant.edit.old}' stands {text.count(mutant.edit.old)} times")
+        source.write_text(text.replace(mutant.edit.old, mutant.edit.new))
+    elif mutant.name:
         shutil.copy(ROOT / "tests/mutants/wrong.py", folder / "wrong.py")
         worker = folder / "worker.py"
         head, _, served = worker.read_text().rpartition("worker_main(")
-        served = f"worker_main(mutated({served.rstrip()[:-1]}, '{job.mutant}'))"
+        served = f"worker_main(mutated({served.rstrip()[:-1]}, '{mutant.name}'))"
         worker.write_text(f"{head}from wrong import mutated\n    {served}\n")
+    if preloaded:
+        declared = json.loads((folder / "backend.json").read_text())
+        declared["command"] = preloaded.command()
+        (folder / "backend.json").write_text(json.dumps(declared))
     return folder
 
 
-def run(program: Path, job: Job, seed: int) -> Result:
-    with tempfile.TemporaryDirectory(prefix="mutant-") as name:
-        tree = Path(name)
-        environment = os.environ | {"ASSAY_BACKENDS": str(make_tree(tree, program, job))}
-        report = tree / "report.json"
-        command = [str(program), "run", "--backend", job.backend, "--mode", job.mode,
-                   *CELLS[job.cell], *SHORT]  # fmt: skip
+def run(program: Path, scratch: Path, job: Job) -> Row:
+    mutant = job.mutant
+    warm = ("--compile-cache", "warm") if (mutant.backend, mutant.mode) in WARM else ()
+    with tempfile.TemporaryDirectory(prefix="run-", dir=scratch) as folder:
+        report = Path(folder) / "report.json"
         done = subprocess.run(
-            [*command, "--seed", str(seed), "--out", str(report)],
-            capture_output=True, text=True, env=environment, timeout=900, check=False,
+            [str(program), "run", "--backend", mutant.backend, "--mode", mutant.mode, *CELLS[mutant.cell],
+             *SHORT, *warm, "--seed", str(job.seed), "--out", str(report)],
+            capture_output=True, text=True, env=os.environ | {"ASSAY_BACKENDS": str(job.folder)}, timeout=900,
+            check=False,
         )  # fmt: skip
         if not report.exists():
-            return Result(job, seed, "no report", done.stderr[-300:])
+            return {"status": "no report", "code": None, "reason": done.stderr[-300:], "wrong": []}
         (cell,) = json.loads(report.read_text())["cells"]
-        return Result(job, seed, cell["status"], cell["reason"])
+    tensors = (cell.get("equivalence") or {}).get("tensors") or {"name": [], "ratio": []}
+    ratios = {
+        name: float(ratio) for name, ratio in zip(tensors["name"], tensors["ratio"], strict=True) if ratio > 1
+    }
+    return {"status": cell["status"], "code": cell.get("reason_code"), "reason": cell["reason"],
+            "wrong": sorted(ratios, key=lambda name: -ratios[name])}  # fmt: skip
 
 
 def is_set_up(program: Path, backend: str) -> bool:
@@ -162,43 +226,77 @@ def is_set_up(program: Path, backend: str) -> bool:
     return listed.returncode == 0 and "unavailable" not in listed.stdout
 
 
-def jobs_of(backend: str, mode: str) -> list[Job]:
-    edits = [edit for edit in EDITS if edit.backend == backend]
-    kinds = {name: kind for name, kind in MUTANTS.items() if backend != "numpy" or kind.cell in NUMPY_CELLS}
+def mutants_of(backend: str, mode: str, only: str) -> list[Mutant]:
+    """Return the mutants of a backend whose name contains `only`, and the cells as they are."""
+    edits = [edit for edit in EDITS if edit.backend == backend and only in edit.name]
+    kinds = {
+        name: kind
+        for name, kind in MUTANTS.items()
+        if only in name and (backend != "numpy" or kind.cell in NUMPY_CELLS)
+    }
     cells = {kind.cell for kind in kinds.values()} | {edit.cell for edit in edits}
-    honest = [Job(backend, mode, "", cell) for cell in sorted(cells)]
-    common = [Job(backend, mode, name, kind.cell, kind.cheats) for name, kind in kinds.items()]
-    return honest + common + [Job(backend, mode, edit.name, edit.cell, False, edit) for edit in edits]
+    return [
+        *(Mutant(backend, mode, "", cell) for cell in sorted(cells)),
+        *(
+            Mutant(backend, mode, name, kind.cell, kind.cheats, kind.shows, kind.survives)
+            for name, kind in kinds.items()
+        ),
+        *(
+            Mutant(backend, mode, edit.name, edit.cell, False, edit.shows, edit.survives, edit)
+            for edit in edits
+        ),
+    ]
 
 
-def row_of(result: Result) -> dict[str, object]:
-    job = result.job
-    return {"backend": job.backend, "mode": job.mode, "mutant": job.name, "cell": job.cell,
-            "cheats": job.cheats, "seed": result.seed, "status": result.status,
-            "reason": result.reason}  # fmt: skip
+KNOWN = "known to survive"
+Judged = dict[Mutant, dict[int, Row]]  # the runs of each mutant, by seed
 
 
-def judge(results: list[Result]) -> int:
+def kind_of(mutant: Mutant) -> str:
+    if not mutant.name:
+        return "adapters as they are"
+    if mutant.survives:
+        return KNOWN
+    return "cheats" if mutant.cheats else "mistakes"
+
+
+def table(judged: Judged) -> list[str]:
+    """Rows of a page: for each adapter and mode, how many mutants every run finds."""
+    counts: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(
+        lambda: defaultdict(lambda: [0, 0, 0, 0])
+    )
+    for mutant, rows in judged.items():
+        right = sum(mutant.is_right(row) for row in rows.values())
+        count = counts[mutant.backend, mutant.mode][kind_of(mutant)]
+        for i, more in enumerate((right == len(rows), 1, right, len(rows))):
+            count[i] += more
+    lines = [
+        "| adapter | mode | mistakes always found | runs | cheats always found | runs | unchanged runs ok |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for (backend, mode), of in counts.items():
+        mistakes, cheats, unchanged = (of[kind] for kind in ("mistakes", "cheats", "adapters as they are"))
+        lines.append(
+            f"| {backend} | {mode} | {mistakes[0]} of {mistakes[1]} | {mistakes[2]} of {mistakes[3]} |"
+            f" {cheats[0]} of {cheats[1]} | {cheats[2]} of {cheats[3]} | {unchanged[2]} of {unchanged[3]} |"
+        )
+    return lines
+
+
+def judge(judged: Judged) -> int:
     """Print the mutants that were found and those that were not; return the exit code."""
     bad = False
-    counts: dict[str, list[int]] = {
-        "mistakes": [0, 0],
-        "cheats": [0, 0],
-        "mistakes below what it can tell": [0, 0],
-        "adapters as they are": [0, 0],
-    }
-    for result in results:
-        job = result.job
-        known = bool(job.edit and job.edit.survives)
-        kind = "adapters as they are" if not job.name else "cheats" if job.cheats else "mistakes"
-        kind = "mistakes below what it can tell" if known else kind
-        as_wanted = result.status == "ok" if not job.name else result.status in FOUND
-        counts[kind][0] += as_wanted
-        counts[kind][1] += 1
-        bad = bad or (not as_wanted and kind != "cheats" and not known)
-        if not as_wanted:
-            named = f"{job.backend} {job.mode}, {job.name or 'as it is'} ({job.cell}), seed {result.seed}"
-            print(f"{named}: {result.status} {result.reason}")
+    counts = {kind: [0, 0] for kind in ("mistakes", "cheats", KNOWN, "adapters as they are")}
+    for mutant, rows in judged.items():
+        kind = kind_of(mutant)
+        for seed, row in sorted(rows.items()):
+            right = mutant.is_right(row)
+            counts[kind][0] += right
+            counts[kind][1] += 1
+            bad = bad or (not right and kind in ("mistakes", "adapters as they are"))
+            if not right:
+                wrong = f"; wrong: {', '.join(row['wrong'][:3])}" if row["wrong"] else ""
+                print(f"{mutant.subject}, seed {seed}: {row['status']} {row['reason']}{wrong}")
     for kind, (good, all_) in counts.items():
         print(f"{kind}: {good} of {all_} {'ok' if kind.startswith('adapters') else 'found'}")
     return int(bad)
@@ -210,41 +308,60 @@ def main() -> int:
     parser.add_argument("--modes", default="eager", help="eager, compiled or both (default: eager)")
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose name contains it")
     parser.add_argument(
-        "--runs", type=int, default=1, help="runs of each, with the seeds 1, 2, ... (default: 1)"
+        "--seeds", type=int, default=1, help="runs of each, with the seeds 1, 2, ... (default: 1)"
     )
-    parser.add_argument("--out", type=Path, help="file of all results as JSON, saved after each")
+    parser.add_argument("--fresh", action="store_true", help="start and import a framework for each run")
     given = parse(parser)
-    kinds = given.modes.split(",")
-    if not set(kinds) <= {"eager", "compiled"}:
+    modes = given.modes.split(",")
+    if not set(modes) <= {"eager", "compiled"}:
         parser.error(f"--modes {given.modes}: known are eager and compiled")
-    jobs: list[Job] = []
+    unknown = set(given.backends.split(",")) - set(MODES)
+    if unknown:
+        parser.error(f"--backends {','.join(sorted(unknown))}: known are {', '.join(MODES)}")
+    backends = []
     for backend in given.backends.split(","):
-        if backend not in MODES:
-            parser.error(f"--backends {backend}: known are {', '.join(MODES)}")
         if is_set_up(given.assay, backend):
-            found = [MODES[backend][kind] for kind in kinds if kind in MODES[backend]]
-            jobs += [
-                job for mode in found for job in jobs_of(backend, mode)
-                if not job.name or given.only in job.name
-            ]  # fmt: skip
+            backends.append(backend)
         else:
             print(f"{backend} is not set up: left out")
-    results: list[Result] = []
-    try:
-        with ThreadPoolExecutor(given.side_by_side) as pool:
-            tasks = [
-                pool.submit(run, given.assay, job, seed + 1) for job in jobs for seed in range(given.runs)
+    mutants = [
+        mutant
+        for backend in backends
+        for mode in modes
+        if mode in MODES[backend]
+        for mutant in mutants_of(backend, MODES[backend][mode], given.only)
+    ]
+    with ExitStack() as stack:
+        try:
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mutants-")))
+            results = Results(
+                given.out, given.assay, [Path(__file__).with_name(f"{name}.py") for name in SOURCES]
+            )
+            preloaded = {
+                backend: stack.enter_context(Preloaded(backend, scratch))
+                for backend in backends
+                if backend != "onednn" and not given.fresh
+            }
+            folders = [
+                make_tree(scratch / str(number), given.assay, mutant, preloaded.get(mutant.backend))
+                for number, mutant in enumerate(mutants)
             ]
-            for number, task in enumerate(tasks):
-                results.append(task.result())
-                print(f"\r{number + 1} of {len(tasks)}", end="", file=sys.stderr, flush=True)
-                if given.out:
-                    given.out.write_text(json.dumps([row_of(result) for result in results], indent=1) + "\n")
-    except Stale as error:
-        print(f"\nstale: {error}", file=sys.stderr)
-        return 1
-    print(file=sys.stderr)
-    return judge(results)
+        except (Stale, OtherProgram) as error:
+            print(error, file=sys.stderr)
+            return 1
+        jobs = {
+            f"{mutant.subject}, seed {seed}": Job(mutant, folder, seed)
+            for seed in range(1, given.seeds + 1)
+            for mutant, folder in zip(mutants, folders, strict=True)
+        }
+        run_all(jobs.items(), partial(run, given.assay, scratch), results, given.side_by_side)
+    judged: Judged = defaultdict(dict)
+    for key, job in jobs.items():
+        judged[job.mutant][job.seed] = results.rows[key]
+    if given.markdown:
+        given.markdown.write_text("\n".join(table(judged)) + "\n")
+    print(f"{len(jobs)} runs; {processor_minutes():.1f} minutes of processor time", file=sys.stderr)
+    return judge(judged)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,14 @@ class Mutant:
     """A mutant's docstring describes the mistake; `cell` is the cell that shows it.
 
     `cheats`: it tries to deceive the check.
+    `shows`: a mistake is found if the name of a wrong tensor begins with one of these.
+    `survives`: why the check cannot find it, if that is known.
     """
 
     cell = "train"
     cheats = False
+    shows: tuple[str, ...] = ("last/",)
+    survives = ""
     task: str
 
     def __init__(self, program: Any, cell: Any) -> None:
@@ -88,6 +92,14 @@ class RaisesTheRateLater(Mutant):
         super().step(slot, rate * (1.01 if self.steps_seen > 3 else 1), step)
 
 
+class StopsUpdatingAfterTheThirdStep(Mutant):
+    """From the fourth step on no parameter moves."""
+
+    def step(self, slot: int, rate: float, step: int) -> None:
+        self.steps_seen += 1
+        super().step(slot, rate if self.steps_seen <= 3 else 0.0, step)
+
+
 class StopsCountingAtTen(Mutant):
     """The bias correction stops at the tenth step."""
 
@@ -105,6 +117,8 @@ class CountsFromZero(Mutant):
 class TellsAnEarlierLoss(Mutant):
     """The loss is that of the step before."""
 
+    shows = ("first/loss",)
+
     def step(self, slot: int, rate: float, step: int) -> None:
         self.earlier = super().loss()
         super().step(slot, rate, step)
@@ -115,6 +129,8 @@ class TellsAnEarlierLoss(Mutant):
 
 class EvaluatesWhatItStartedFrom(Mutant):
     """Evaluation sees the parameters from before the steps."""
+
+    shows = ("last/logits",)
 
     def set_state(self, tensors: dict[str, np.ndarray]) -> None:
         self.started = {name: np.array(tensor) for name, tensor in tensors.items()}
@@ -131,6 +147,8 @@ class EvaluatesWhatItStartedFrom(Mutant):
 class ComputesHalfTheBatch(Mutant):
     """The second half of a batch is the first again."""
 
+    shows = ("first/moment/",)
+
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
         half = len(labels) // 2
         inputs, labels = inputs.copy(), labels.copy()
@@ -141,12 +159,16 @@ class ComputesHalfTheBatch(Mutant):
 class ReversesSamples(Mutant):
     """Samples lie in reverse, labels do not."""
 
+    shows = ("first/moment/",)
+
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
         super().stage(slot, np.ascontiguousarray(inputs[::-1]), labels)
 
 
 class LosesTheLastPixel(Mutant):
     """The last element of each sample is zero."""
+
+    shows = ("first/moment/",)
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
         inputs = inputs.copy()
@@ -156,6 +178,8 @@ class LosesTheLastPixel(Mutant):
 
 class ForgetsMoments(Mutant):
     """set_state() clears the moments."""
+
+    shows = ("first/moment/",)
 
     def set_state(self, tensors: dict[str, np.ndarray]) -> None:
         moments = (".m", ".v", ".momentum", ".square")
@@ -175,6 +199,8 @@ class Undrained(Mutant):
 class LosesAStepThatIsNotWaitedFor(Undrained):
     """Every seventh of the steps without a pause is lost."""
 
+    shows = ("last/", "continuation/", "replay/")
+
     def step(self, slot: int, rate: float, step: int) -> None:
         self.waiting += 1
         if self.waiting % 7:
@@ -185,6 +211,7 @@ class KeepsEveryElement(Mutant):
     """What is timed drops nothing; what shows its masks draws as it should."""
 
     cell = "dropout"
+    shows = ("timed/", "draws/")
     supplied = False
     filled = False
 
@@ -213,6 +240,7 @@ class DrawsOneMask(Mutant):
     """Every step draws the same masks; what shows its masks draws as it should."""
 
     cell = "dropout"
+    shows = ("timed/", "draws/")
 
     def step(self, slot: int, rate: float, step: int) -> None:
         super().seed_masks(1)
@@ -223,6 +251,7 @@ class InfersTheFirstSlot(Mutant):
     """Inference reads only the first slot."""
 
     cell = "infer"
+    shows = ("logits",)
 
     def step(self, slot: int, rate: float, step: int) -> None:
         super().step(0, rate, step)
@@ -240,11 +269,11 @@ class InfersNothing(Mutant):
         self.done = True
 
 
-class InfersHalfTheBatch(Mutant):
+class InfersHalfTheBatch(ComputesHalfTheBatch):
     """The second half of a batch is the first again."""
 
     cell = "infer"
-    stage = ComputesHalfTheBatch.stage
+    shows = ("logits",)
 
 
 class SkipsWhileTimed(Mutant):
@@ -309,6 +338,46 @@ class SavesWorkByTheRate(Mutant):
         self.steps_seen += 1
         if step >= 20 or self.steps_seen % 2:
             super().step(slot, rate, step)
+
+
+class ChangesItsQuestions(Mutant):
+    """It writes to a file of the exam."""
+
+    cheats = True
+
+    def __init__(self, program: Any, cell: Any) -> None:
+        super().__init__(program, cell)
+        with (cell.folder / "check/batches.json").open("a") as file:
+            file.write(" ")  # it stays valid
+
+
+class HalvesTheBatchesOfARun(ComputesHalfTheBatch):
+    """The second half of a batch is the first again, unless rows repeat, which happens only in an exam."""
+
+    cheats = True
+    survives = "it recognizes the exam by its batches"
+
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        distinct = len(np.unique(np.round(inputs.reshape(len(inputs), -1).sum(axis=1), 2)))
+        stage = super().stage if 2 * distinct > len(inputs) else super(ComputesHalfTheBatch, self).stage
+        stage(slot, inputs, labels)
+
+
+class InfersEachBatchOnce(Mutant):
+    """An inference on a batch that did not change does nothing."""
+
+    cell = "infer"
+    cheats = True
+    survives = "it remembers a result that is right"
+
+    def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
+        self.fresh = getattr(self, "fresh", set()) | {slot}
+        super().stage(slot, inputs, labels)
+
+    def step(self, slot: int, rate: float, step: int) -> None:
+        if slot in self.fresh:
+            super().step(slot, rate, step)
+        self.fresh.discard(slot)
 
 
 MUTANTS: dict[str, type[Mutant]] = {

@@ -4,9 +4,13 @@
 //     wrong-worker NAME CELL_FOLDER     NAME "-": the unchanged backend
 //     wrong-worker --list               the names, one per line; those of cheats are followed by " cheats"
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <functional>
+#include <iterator>
+#include <numeric>
 #include <set>
 #include <string_view>
 
@@ -121,6 +125,12 @@ class RaisesTheRateLater : public Wrong {
   }
 };
 
+class StopsUpdatingAfterTheThirdStep : public Wrong {
+  void step(std::int64_t slot, double rate, std::int64_t number) override {
+    right->step(slot, ++steps_ <= 3 ? rate : 0, number);
+  }
+};
+
 class StopsCountingAtTen : public Wrong {
   void step(std::int64_t slot, double rate, std::int64_t number) override {
     right->step(slot, rate, std::min<std::int64_t>(number, 10));
@@ -157,6 +167,7 @@ class EvaluatesWhatItStartedFrom : public Wrong {
 };
 
 class ComputesHalfTheBatch : public Wrong {
+ protected:
   void stage(std::int64_t slot, const HostBatch& batch) override {
     stage_changed(slot, batch, [](auto& inputs, auto& labels) {
       const std::size_t rows = labels.size(), half = rows / 2, bytes = inputs.size() / rows * half;
@@ -301,6 +312,37 @@ class SavesWorkByTheRate : public Wrong {
   }
 };
 
+// The worker starts in the cell folder.
+class ChangesItsQuestions : public Wrong {
+ public:
+  ChangesItsQuestions() { std::ofstream("check/batches.json", std::ios::app) << ' '; }  // it stays valid
+};
+
+class HalvesTheBatchesOfARun : public ComputesHalfTheBatch {
+  void stage(std::int64_t slot, const HostBatch& batch) override {
+    const auto elements = static_cast<std::size_t>(batches.row_bytes) / sizeof(float);
+    const auto* inputs = static_cast<const float*>(batch.inputs);
+    std::set<long> sums;
+    for (std::int64_t row = 0; row < batches.rows; ++row, inputs += elements)
+      sums.insert(std::lround(100 * std::accumulate(inputs, inputs + elements, 0.0)));
+    if (2 * std::ssize(sums) > batches.rows)
+      ComputesHalfTheBatch::stage(slot, batch);
+    else
+      right->stage(slot, batch);
+  }
+};
+
+class InfersEachBatchOnce : public Wrong {
+  void stage(std::int64_t slot, const HostBatch& batch) override {
+    fresh_.insert(slot);
+    right->stage(slot, batch);
+  }
+  void step(std::int64_t slot, double rate, std::int64_t number) override {
+    if (fresh_.erase(slot)) right->step(slot, rate, number);
+  }
+  std::set<std::int64_t> fresh_;
+};
+
 struct Named {
   std::string_view name;
   bool cheats;
@@ -321,6 +363,7 @@ const Named table[] = {
     {"StagesOnce", false, made<StagesOnce>},
     {"KeepsTheFirstRate", false, made<KeepsTheFirstRate>},
     {"RaisesTheRateLater", false, made<RaisesTheRateLater>},
+    {"StopsUpdatingAfterTheThirdStep", false, made<StopsUpdatingAfterTheThirdStep>},
     {"StopsCountingAtTen", false, made<StopsCountingAtTen>},
     {"CountsFromZero", false, made<CountsFromZero>},
     {"TellsAnEarlierLoss", false, made<TellsAnEarlierLoss>},
@@ -340,6 +383,9 @@ const Named table[] = {
     {"SkipsAtTheRateOfTheRun", true, made<SkipsAtTheRateOfTheRun>},
     {"TellsTheStateItWasGiven", true, made<TellsTheStateItWasGiven>},
     {"SavesWorkByTheRate", true, made<SavesWorkByTheRate>},
+    {"ChangesItsQuestions", true, made<ChangesItsQuestions>},
+    {"HalvesTheBatchesOfARun", true, made<HalvesTheBatchesOfARun>},
+    {"InfersEachBatchOnce", true, made<InfersEachBatchOnce>},
 };
 
 class WrongBackend final : public Backend {

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from worker_under_test import ROOT
 sys.path.insert(0, str(ROOT / "tests/mutants"))
 from edits import EDITS, Edit
 from false_alarms import alarms, table
+from run import Mutant as Run
 from wrong import MUTANTS, Mutant
 
 
@@ -37,7 +41,7 @@ def test_the_check_finds_every_mistake_of_the_plain_adapter() -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     if "not set up" not in done.stdout:
-        assert "mistakes: 18 of 18 found" in done.stdout
+        assert "mistakes: 19 of 19 found" in done.stdout
         assert "adapters as they are: 2 of 2 ok" in done.stdout
 
 
@@ -64,30 +68,137 @@ def test_the_check_finds_mistakes_in_front_of_onednn() -> None:
     assert "cheats: 3 of 3 found" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("code", "wrong", "found"),
+    [
+        ("differs_from_oracle", ["last/loss"], True),
+        ("differs_from_oracle", ["draws/mask"], False),
+        ("loss_not_finite", [], True),
+        ("worker_failed", [], False),
+        (None, [], False),
+    ],
+)
+def test_a_mistake_is_found_only_for_the_right_reason(
+    code: str | None, wrong: list[str], found: bool
+) -> None:
+    mutant = Run("torch", "eager", "SkipsEveryFourthUpdate", "train", shows=("last/",))
+    assert mutant.is_right({"status": "failed", "code": code, "wrong": wrong}) == found
+
+
+@pytest.fixture
+def preloaded(tmp_path: Path) -> Iterator[Path]:
+    """The socket of a preloaded process, whose workers are those of made_worker()."""
+    folder = tmp_path / "backend"
+    folder.mkdir()
+    made_worker(folder, "import helper")
+    (folder / "helper.py").write_text("said = 'the original'\n")
+    path = tmp_path / "socket"
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "tests/mutants/preload.py"), str(path), str(folder)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout and process.stdout.readline() == "ready\n"
+    yield path
+    process.communicate()
+    assert process.returncode == 0
+
+
+def made_worker(folder: Path, text: str) -> Path:
+    worker = folder / "worker.py"
+    worker.write_text(f"import sys\nsys.path.insert(0, {str(folder)!r})\n{text}\n")
+    return worker
+
+
+def entered(socket: Path, worker: Path) -> subprocess.Popen[str]:
+    enter = [sys.executable, "-I", "-S", str(ROOT / "tests/mutants/enter.py")]
+    with_descriptors = ["bash", "-c", 'exec "$@" 3<>/dev/null 4<>/dev/null', "-"]  # the protocol's
+    return subprocess.Popen(
+        [*with_descriptors, *enter, str(socket), str(worker), str(worker.parent)],
+        stdout=subprocess.PIPE, text=True, env=os.environ | {"SAID": "outside"},
+    )  # fmt: skip
+
+
+def test_a_preloaded_worker_has_its_own_modules_variables_and_end(preloaded: Path, tmp_path: Path) -> None:
+    for number, said in enumerate(("the first", "the second")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "helper.py").write_text(f"said = {said!r}\n")
+        worker = made_worker(
+            folder,
+            "import os, helper\n"
+            "print(helper.said, os.environ['SAID'], os.getcwd() == sys.argv[1], flush=True)\n"
+            f"os._exit({number})",
+        )
+        process = entered(preloaded, worker)
+        assert process.communicate()[0] == f"{said} outside True\n"
+        assert process.returncode == number
+
+
+def test_a_preloaded_worker_dies_with_the_process_that_stands_for_it(preloaded: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "sleeper"
+    folder.mkdir()
+    worker = made_worker(folder, "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)")
+    process = entered(preloaded, worker)
+    assert process.stdout
+    sleeper = int(process.stdout.readline())
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 60
+    while is_running(sleeper) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not is_running(sleeper)
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_the_end_of_a_preloaded_worker_by_a_signal_is_passed_on(preloaded: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "crash"
+    folder.mkdir()
+    worker = made_worker(folder, f"import os\nos.kill(os.getpid(), {int(signal.SIGABRT)})")
+    process = entered(preloaded, worker)
+    process.communicate()
+    assert process.returncode == -signal.SIGABRT
+
+
 def test_only_what_is_listed_is_no_false_alarm() -> None:
     results = {
-        "mlp/torch/train/fp32/1": [{"mode": "eager", "status": "ok", "reason": "", "worst": 0.25}],
-        "lenet5/jax/train/bf16/1": [{"mode": "jit", "status": "wrong_result", "reason": "b", "worst": 7.0}],
-        "lenet5/torch/train/bf16/1": [
-            {"mode": "eager", "status": "unsupported", "reason": "", "worst": None}
-        ],
-        "mlp/jax/infer/fp32/2": [{"mode": "jit", "status": "wrong_result", "reason": "w", "worst": 3.0}],
-        "mlp/numpy/infer/fp32/2": [{"mode": "", "status": "no report", "reason": "gone", "worst": None}],
+        "mlp/torch/eager/train/fp32/5": {"status": "ok", "reason": "", "worst": 0.25, "exams": 5},
+        "lenet5/jax/jit/train/bf16/5": {"status": "wrong_result", "reason": "b", "worst": 7.0, "exams": 1},
+        "lenet5/torch/freeze/train/bf16/5": {
+            "status": "unsupported",
+            "reason": "",
+            "worst": None,
+            "exams": 0,
+        },
+        "mlp/jax/jit/infer/fp32/5": {"status": "wrong_result", "reason": "w", "worst": 3.0, "exams": 2},
+        "mlp/mxnet/eager/infer/fp32/5": {"status": "no report", "reason": "gone", "worst": None, "exams": 0},
     }
-    assert [line.split(" ")[0] for line in alarms(results)] == [
-        "mlp/jax/infer/fp32/2",
-        "mlp/numpy/infer/fp32/2",
+    assert [line.partition(":")[0] for line in alarms(results)] == [
+        "mlp/jax/jit/infer/fp32/5",
+        "mlp/mxnet/eager/infer/fp32/5",
     ]
-    assert table(results)[2:] == ["| lenet5 | bf16 | 1 | 0 | 1 |  |", "| mlp | fp32 | 3 | 2 | 0 | 25 % |"]
+    assert table(results) == [
+        "| network | precision | cells | exams | refused | listed differences | torch |",
+        "|---|---|---|---|---|---|---|",
+        "| lenet5 | bf16 | 1 | 1 | 0 | 1 |  |",
+        "| mlp | fp32 | 3 | 7 | 2 | 0 | 0.25 |",
+    ]
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 def test_the_reference_raises_no_false_alarm(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "tests/mutants/false_alarms.py"), "--assay", str(PROGRAM),
-               "--workloads", "mlp", "--backends", "reference", "--seeds", "1",
-               "--out", str(tmp_path / "results.json")]  # fmt: skip
+               "--workloads", "mlp", "--backends", "reference", "--seeds", "2",
+               "--out", str(tmp_path / "results.jsonl")]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     assert "0 cells were refused" in done.stdout
+    assert "| mlp | fp32 | 4 | 8 | 0 | 0 |" in done.stdout, "two modes, two tasks, two exams"
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.stdout == done.stdout, "finished runs are kept"

@@ -67,5 +67,31 @@ TEST(Sharpen, LeavesAnExamWithoutTiesAsItIs) {
   EXPECT_TRUE(sharpened(feeds, program).empty());
 }
 
+// The error of a tensor that elements on the other side of a tie cause, as relative L2.
+double flips(const ExamFeeds& feeds, const Program& program, const std::string& name) {
+  reference::ReferenceBackend oracle;
+  CompileOptions options;
+  options.mode = "graph";
+  const OracleOptions asked{.emulated = precision_of(PrecisionKind::fp32)};
+  for (const HostTensor& tensor : oracle_answers(oracle, program, options, asked, feeds))
+    if (tensor.name == "flips/" + name) return tensor.as<double>()[1];
+  ADD_FAILURE() << name;
+  return 0;
+}
+
+TEST(OracleAnswers, MeasureWhatATieInALaterStepChanges) {
+  const Program program = two_layers();
+  ExamFeeds feeds = feeds_with(program, 0.1f);
+  // The parameters stay. The first hidden unit is its bias plus the first input.
+  for (std::int64_t row = 1; row <= feeds.steps(); ++row)
+    feeds.schedule.as<double>()[static_cast<std::size_t>(2 * row)] = 0;
+  tensor(feeds, "fc1.weight").as<float>()[0] = 1;
+  const std::string gradient = "last/moment/fc1.weight.m";
+  EXPECT_LT(flips(feeds, program, gradient), 1e-5);
+  feeds.inputs.as<float>()[8 * 6] = -0.1f;  // of the first sample of batch 1, which no bias is moved for
+  EXPECT_GT(flips(feeds, program, gradient), 1e-4);
+  EXPECT_LT(flips(feeds, program, "first/moment/fc1.weight.m"), 1e-5);
+}
+
 }  // namespace
 }  // namespace assay

@@ -456,6 +456,7 @@ RunSettings settings_of(const RunConfig& config) {
   settings.until = text_of(config.values, "until") == "clear" ? Until::clear : Until::forks;
   settings.fork_style =
       text_of(config.values, "fork-style") == "resident" ? ForkStyle::resident : ForkStyle::fresh;
+  settings.exams = static_cast<int>(integer_of(config.values, "exams"));
   settings.max_seconds = duration_of(config.values, "max-time");
   settings.seed = static_cast<std::uint64_t>(integer_of(config.values, "seed"));
   settings.seed_per_round = flag_of(config.values, "seed-per-round");

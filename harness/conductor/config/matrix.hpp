@@ -27,6 +27,7 @@ struct RunSettings {
   Until until = Until::forks;
   ForkStyle fork_style = ForkStyle::fresh;
   double max_seconds = 0;  // no round begins after this time; 0: no limit
+  int exams = 2;           // sets of questions that the rounds alternate between
   std::uint64_t seed = 1;
   bool seed_per_round = true;
   double time_limit = 600;
@@ -39,6 +40,8 @@ struct RunSettings {
   std::uint64_t seed_of(int round) const {
     return seed_per_round ? seed + static_cast<std::uint64_t>(round) : seed;
   }
+  // The seed of the exam of that round.
+  std::uint64_t exam_seed_of(int round) const { return seed + static_cast<std::uint64_t>(round % exams); }
 };
 RunSettings settings_of(const RunConfig& config);
 

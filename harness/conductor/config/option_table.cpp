@@ -53,6 +53,8 @@ constexpr std::array settings = {
            "resident: one process runs all forks of a cell, which saves starting and compiling but hides the "
            "variation between processes",
            0, 0, fork_styles},
+    Option{"exams", run, integer, "N", "2",
+           "Sets of exam questions that the rounds alternate between; the oracle answers each once", 1, 1000},
     Option{"max-time", run, text, "TIME", "",
            "Do not begin a round after this time: 90s, 30m or 2h (default: no limit; 30m for ab)"},
     Option{"seed", run, integer, "N", "1",

@@ -307,9 +307,9 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
   TimeSpent spent;  // in this process
   guarded(fork, [&] {
     const bool stays = resident && context.settings.fork_style == ForkStyle::resident && may_stay(cell);
-    const std::uint64_t exam_seed = context.settings.seed + static_cast<std::uint64_t>(round % 2);
     Clock::time_point begin = Clock::now();
-    const SetExam* set = exam_for(cell, program, exam_seed, context, outcome.verified);
+    const SetExam* set =
+        exam_for(cell, program, context.settings.exam_seed_of(round), context, outcome.verified);
     spent.judge = seconds_since(begin);
     if (interrupted(context)) {
       end_with(fork, ReasonCode::interrupted_by_signal, "interrupted before its worker was started");

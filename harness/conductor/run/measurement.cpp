@@ -41,6 +41,7 @@ nlohmann::json settings_json(const RunSettings& settings) {
           {"spare_rounds", settings.spare_rounds},
           {"until", settings.until == Until::clear ? "clear" : "forks"},
           {"fork_style", settings.fork_style == ForkStyle::resident ? "resident" : "fresh"},
+          {"exams", settings.exams},
           {"max_time", settings.max_seconds},
           {"seed", settings.seed},
           {"seed_per_round", settings.seed_per_round},

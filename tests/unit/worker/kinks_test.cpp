@@ -47,7 +47,9 @@ TEST(Kinks, adds_and_removes_an_output_per_relu_and_max_pool) {
   EXPECT_NE(kinks.watched().training.output("kink/relu1"), none);
   EXPECT_NE(kinks.watched().training.output("kink/pool1"), none);
   std::vector<HostTensor> answers = pass(plane());
+  EXPECT_EQ(kinks.elements(), 0);
   kinks.take(answers);
+  EXPECT_EQ(kinks.elements(), 32 + 8);
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0].name, "other");
 }

@@ -72,6 +72,11 @@ class AnsweredExam {
   void bound(const std::string& name, double seen) {
     std::ranges::fill(oracle("bound/" + name).as<double>(), seen);
   }
+  // The errors of elements on the other side of a tie, largest and L2.
+  void flips(const std::string& name, double error) {
+    oracle_.push_back(HostTensor::zeros("flips/" + name, {DType::f64, {2}}));
+    std::ranges::fill(oracle_.back().as<double>(), error);
+  }
   void count_ties(const std::string& op, double tipped, double elements) {
     oracle_.push_back(HostTensor::zeros("ties/" + op, {DType::f64, {2}}));
     oracle_.back().as<double>()[0] = tipped;

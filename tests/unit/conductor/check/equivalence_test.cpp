@@ -70,6 +70,16 @@ TEST(Equivalence, judges_a_mean_of_squares_by_its_root) {
   EXPECT_EQ(tensor(exam.judged(), name).ratio, beyond_measure);
 }
 
+TEST(Equivalence, allows_what_elements_on_the_other_side_of_a_tie_change) {
+  const std::string name = "last/moment/conv1.weight.m";
+  for (const double error : {0.0, 0.1}) {
+    AnsweredExam exam;
+    exam.worker(name).as<float>()[0] += 1e-3f;
+    exam.flips(name, error);
+    EXPECT_EQ(exam.judged().passed, error > 0) << error;
+  }
+}
+
 TEST(Equivalence, says_how_many_ties_the_oracle_counted) {
   AnsweredExam exam;
   EXPECT_TRUE(exam.judged().ties.empty());
@@ -177,9 +187,14 @@ TEST(Equivalence, names_the_gradient_with_the_widest_bound) {
   EXPECT_LT(looseness(exam.exam(), exam.program()).bound, 1e-5);
   exam.bound("gradient/fc1.weight", 0.05);
   exam.write();
-  const Looseness found = looseness(exam.exam(), exam.program());
+  Looseness found = looseness(exam.exam(), exam.program());
   EXPECT_EQ(found.parameter, "fc1.weight");
   EXPECT_GT(found.bound, 0.05);
+  exam.flips("gradient/conv1.weight", 2);
+  exam.write();
+  found = looseness(exam.exam(), exam.program());
+  EXPECT_EQ(found.parameter, "conv1.weight");
+  EXPECT_GT(found.bound, 2);
 }
 
 TEST(Equivalence, leaves_a_gradient_of_only_rounding_out_of_looseness) {

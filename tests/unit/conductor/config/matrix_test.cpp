@@ -590,6 +590,16 @@ TEST(RunSettings, SpareRoundsAreAThirdOfTheForks) {
   EXPECT_EQ(spare(R"({"workload": "mlp", "forks": 6, "quick": true})"), 0);
 }
 
+TEST(RunSettings, RoundsAlternateBetweenTheExams) {
+  const auto seeds = [](const char* json) {
+    const RunSettings settings = settings_of(config_from_json(nlohmann::json::parse(json), "test.json"));
+    return std::vector{settings.exam_seed_of(0), settings.exam_seed_of(1), settings.exam_seed_of(2)};
+  };
+  EXPECT_EQ(seeds(R"({"workload": "mlp", "seed": 7})"), (std::vector<std::uint64_t>{7, 8, 7}));
+  EXPECT_EQ(seeds(R"({"workload": "mlp", "seed": 7, "exams": 3})"), (std::vector<std::uint64_t>{7, 8, 9}));
+  EXPECT_EQ(seeds(R"({"workload": "mlp", "exams": 1})"), (std::vector<std::uint64_t>{1, 1, 1}));
+}
+
 TEST_F(MatrixTest, made_images_have_any_size_and_number_of_classes) {
   const auto made =
       cells(R"({"workload": "resnet50", "dataset": "synthetic", "backend": "fast", "mode": "graph",
