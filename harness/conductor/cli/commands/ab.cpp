@@ -152,6 +152,7 @@ void add_ab(CLI::App& app, Context& context) {
       ->type_name("DIR");
   command->add_flag("--dry-run", options->dry_run, "List the pairs of cells and run nothing");
   options->run.add(*command, false);
+  add_examples(*command, {"assay ab --workload mlp --backend onednn --a mode=eager --b mode=graph --max-time 5m"});
   command->callback(
       [options, &context] { context.action = [options, &context] { return measure(*options, context); }; });
 }

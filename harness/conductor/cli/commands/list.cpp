@@ -296,6 +296,7 @@ void add_list(CLI::App& app, Context& context) {
   command->add_flag("--json", options->json, "As JSON, for a program");
   options->table.add(*command, "interpreter");
   options->table.add(*command, "data");
+  add_examples(*command, {"assay list backends", "assay list workloads"});
   command->callback([options, &context] { context.action = [options] { return list(*options); }; });
 }
 

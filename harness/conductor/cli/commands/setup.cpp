@@ -134,6 +134,7 @@ void add_setup(CLI::App& app, Context& context) {
                     "Install nothing; print what would be installed and where");
   command->add_option("--python", options->python, "The Python of the environments, 3.11 or later [python3]")
       ->type_name("FILE");
+  add_examples(*command, {"assay setup torch,jax", "assay setup --dry-run all"});
   command->callback([options, &context] { context.action = [options] { return set_up(*options); }; });
 }
 

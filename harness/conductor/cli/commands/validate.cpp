@@ -75,6 +75,7 @@ void add_validate(CLI::App& app, Context& context) {
   command->add_flag("--strict", options->strict, "Reject fields that are not in the schema (except x_...)");
   command->add_option("--upgrade", options->upgrade,
                       "If the report is valid, write it to this file in the current version");
+  add_examples(*command, {"assay validate reports/mlp.json", "assay validate --schema"});
   command->callback([options, files, &context] {
     if (!options->schema && files->empty()) throw CLI::RequiredError("REPORT");
     context.action = [options] { return validate(*options); };
