@@ -753,7 +753,7 @@ def test_the_page_of_a_study_has_its_text_claims_and_pictures(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--study", "nonsense"], "there is no study nonsense; there are smartia-table-4"),
+        (["--study", "nonsense"], "unknown study nonsense; known are smartia-table-4"),
         (["--study", "mxnet-memory", "--filter", "a"], "--study judges whole reports: leave out --filter"),
     ],
 )

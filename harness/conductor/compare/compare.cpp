@@ -125,10 +125,10 @@ void note_missing_forks(Comparison& comparison) {
                                 [](const CellVerdict& cell) { return cell.lower.has_value(); });
   if (comparison.judged == 0 || some) return;
   comparison.notes.push_back(fmt::format(
-      "No cell can be decided with so few forks: {:.3g} % confidence over {} cells needs at least {} forks per side "
+      "No cell can be decided with so few forks: {:.3g} % confidence over {} cell{} needs at least {} forks per side "
       "(assay run --forks {})",
-      100 * comparison.confidence, comparison.judged, min_forks_for(comparison.cell_confidence),
-      min_forks_for(comparison.cell_confidence)));
+      100 * comparison.confidence, comparison.judged, comparison.judged == 1 ? "" : "s",
+      min_forks_for(comparison.cell_confidence), min_forks_for(comparison.cell_confidence)));
 }
 
 }  // namespace
@@ -194,8 +194,8 @@ std::string summary_line(const Comparison& comparison) {
   }
   return fmt::format(
       "{} of {} cell{}; threshold {:.3g} %, all intervals hold at once with {:.3g} % ({:.7g} % each)", counts,
-      comparison.cells.size(), comparison.cells.size() == 1 ? "" : "s", 100 * comparison.threshold, 100 * comparison.confidence,
-      100 * comparison.cell_confidence);
+      comparison.cells.size(), comparison.cells.size() == 1 ? "" : "s", 100 * comparison.threshold,
+      100 * comparison.confidence, 100 * comparison.cell_confidence);
 }
 
 }  // namespace assay

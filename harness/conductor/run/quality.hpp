@@ -25,7 +25,7 @@ struct RunWindow {
   std::int64_t begin_ns = 0, end_ns = 0;
 };
 // Describes the first block that contradicts the conductor's clock or the previous block, or has more steps than
-// nanoseconds; empty if there is none. A worker measures its own steps, but they must lie within the time in which it
+// nanoseconds; empty if all agree. A worker measures its own steps, but they must lie within the time in which it
 // ran.
 std::string outside_of_window(const Fork& fork, const RunWindow& window);
 

@@ -102,8 +102,8 @@ int set_up(const SetupOptions& options) {
     const auto environment = environment_of(framework.name);
     if (!environment)
       throw UsageError(
-          "setup: there is no folder for environments: none of ASSAY_ENVIRONMENTS, XDG_DATA_HOME and HOME is "
-          "set; set ASSAY_ENVIRONMENTS");
+          "setup: the folder of the environments is unknown: none of ASSAY_ENVIRONMENTS, XDG_DATA_HOME and "
+          "HOME is set; set ASSAY_ENVIRONMENTS");
     if (options.dry_run) {
       print_dry_run(framework, *environment);
     } else {

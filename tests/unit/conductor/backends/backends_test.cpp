@@ -57,6 +57,13 @@ TEST_F(BackendsTest, is_unavailable_with_reason_and_remedy_if_something_is_missi
   EXPECT_EQ(backend.remedy, "scripts/setup fake");
 }
 
+TEST_F(BackendsTest, APythonWorkerAnywhereCanImportTheWorkerPackage) {
+  nlohmann::json json = description();
+  json["environment"] = {{"PYTHONPATH", "${assay_worker}"}};
+  const BackendDescription backend = backend_from_json(json, root_ / "fake/backend.json", {});
+  EXPECT_TRUE(fs::exists(fs::path(backend.environment.at("PYTHONPATH")) / "assay_worker/__init__.py"));
+}
+
 TEST_F(BackendsTest, AFileThatADeviceNeedsLeavesTheOthersAvailable) {
   nlohmann::json json = description();
   json["command"] = {"true"};
