@@ -18,6 +18,7 @@
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/cli/completion.hpp"
+#include "harness/conductor/cli/table_options.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "harness/core/error.hpp"
@@ -153,7 +154,12 @@ int run_application(int argc, char** argv) {
   add_completion(app, context);
   add_docs(app, context);
   add_man(app, context);
-  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) command->allow_extras();
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    command->allow_extras();
+    for (CLI::Option* option : command->get_options())  // those of the table have their lines already
+      if (const std::string text = option->get_description(); text.find('\n') == text.npos)
+        option->description(help_lines(text));
+  }
 
   app.footer(exit_codes);  // after the commands, which would inherit it
   add_examples(app, {"assay list backends", "assay run --workload lenet5 --backend onednn,torch"});

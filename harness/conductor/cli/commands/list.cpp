@@ -293,7 +293,7 @@ void add_list(CLI::App& app, Context& context) {
   CLI::Option* kind = command->add_option("KIND", options->kind,
                                           "workloads, ops, backends, configs or datasets (default: all)");
   context.choices[kind] = kind_names();
-  command->add_flag("--json", options->json, "As JSON, for a program");
+  command->add_flag("--json", options->json, "Print JSON");
   options->table.add(*command, "interpreter");
   options->table.add(*command, "data");
   add_examples(*command, {"assay list backends", "assay list workloads"});
