@@ -99,6 +99,17 @@ TEST(Cli, names_the_nearest_command_option_and_kind) {
   expect({"show", "--ask", "step_time,0", "x"}, "no other format has them");
 }
 
+TEST(CliList, TheListOfEverythingIsShort) {
+  const std::string all = run({"list"}).out;
+  EXPECT_THAT(all, HasSubstr("\nlenet5 "));
+  EXPECT_THAT(all, Not(HasSubstr("op/convolution")));
+  EXPECT_THAT(all, HasSubstr("assay list workloads adds"));
+  EXPECT_THAT(all, HasSubstr("assay list ops shows"));
+  EXPECT_LT(std::count(all.begin(), all.end(), '\n'), 110);
+  EXPECT_THAT(run({"list", "workloads"}).out, HasSubstr("op/convolution"));
+  EXPECT_THAT(run({"list", "ops"}).out, HasSubstr("softmax_cross_entropy"));
+}
+
 TEST(CliList, lists_every_kind_as_strict_json) {
   const Outcome outcome = run({"list", "--json"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
