@@ -507,7 +507,7 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
     whole = json.dumps(made_report.report([]))
     for broken in (whole[:-1], whole + "{}", "[]"):
         assert "hostile.json: " in refused(tmp_path, broken)
-    assert "at byte" in refused(tmp_path, whole[:-1])
+    assert "at line 1, column" in refused(tmp_path, whole[:-1])
     assert "run" in refused(tmp_path, whole[:-1] + ', "run": {}}').partition("hostile.json")[2]
     assert "not valid JSON" in refused(tmp_path, b"\xff\xfe")
     m = made_report.Maker()

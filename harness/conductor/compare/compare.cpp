@@ -35,7 +35,7 @@ std::map<std::string, Pair> pairs_of(const Report& base, const Report& current, 
       if (!wanted(cell)) continue;
       // It is not clear which of the two rows is meant.
       if (std::exchange(pairs[cell.id].*side, &cell))
-        throw ConfigError(fmt::format("[compare] the cell {} is twice in {}", one_line(cell.id, 200), name));
+        throw ConfigError(fmt::format("[compare] {} has the cell {} twice", name, one_line(cell.id, 200)));
     }
   };
   take(base, &Pair::base, "the baseline");

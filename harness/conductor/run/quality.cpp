@@ -150,7 +150,7 @@ std::string outside_of_window(const Fork& fork, const RunWindow& window) {
       return fmt::format("block {} in clock.json {}", i + 1,
                          block.end_ns < block.begin_ns ? "ends before it begins"
                          : i == 0                      ? "begins before the conductor sent the command `run`"
-                                                       : "begins before the block before it has ended");
+                                                       : "begins before the previous block ends");
     last = block.end_ns;
   }
   if (last > window.end_ns + slack_ns)

@@ -224,7 +224,8 @@ TEST(StrictJson, refuses_a_text_above_its_limit) {
 }
 
 TEST(StrictJson, refuses_text_cut_off_text_after_the_end_and_bad_utf8) {
-  EXPECT_THAT(refusal(R"({"schema": "assay-rep)"), HasSubstr("not valid JSON at byte"));
+  EXPECT_THAT(refusal(R"({"schema": "assay-rep)"), HasSubstr("not valid JSON at line 1, column"));
+  EXPECT_THAT(refusal("{\n \"forks\": six\n}"), HasSubstr("at line 2, column 11"));
   EXPECT_THAT(refusal("{} {}"), HasSubstr("not valid JSON"));
   EXPECT_THAT(refusal(""), HasSubstr("not valid JSON"));
   EXPECT_THAT(refusal("\"\xff\""), HasSubstr("not valid JSON"));
