@@ -230,9 +230,8 @@ TEST(CliList, StartsNoProgramAndReadsNoDataSet) {
   folder.file("npy/inputs.npy", "no array");
   folder.file("npy/labels.npy", "no array");
   const auto listed = [&](std::vector<std::string> arguments) {
-    for (const char* more : {"--interpreter", "torch=", "--data"}) arguments.emplace_back(more);
-    arguments[arguments.size() - 2] += python;
-    arguments.push_back(folder.path().string());
+    arguments.insert(arguments.end(),
+                     {"--interpreter", "torch=" + python, "--data", folder.path().string()});
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return outcome.out;

@@ -70,7 +70,7 @@ TEST_F(ConversationTest, reports_a_crash_at_the_start) {
   const ConversationResult result = with("crash_at_hello");
   EXPECT_EQ(result.status, Status::crashed);
   EXPECT_EQ(result.reason_code, ReasonCode::killed_by_signal);
-  EXPECT_EQ(result.failed_at, std::nullopt) << "it was not asked anything yet";
+  EXPECT_FALSE(result.failed_at) << "it was not asked anything yet";
 }
 
 TEST_F(ConversationTest, one_killed_from_outside_is_crashed) {

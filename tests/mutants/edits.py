@@ -87,7 +87,7 @@ MXNET = _of(
     ("the gradient of the sum", "mxnet_adapter.py", "self._trainer.step(self._program.batch)", "self._trainer.step(1)"),
     ("the gradient of half the batch", "mxnet_adapter.py", "self._trainer.step(self._program.batch)", "self._trainer.step(2 * self._program.batch)"),
     ("two updates", "mxnet_adapter.py", "        self._trainer.step(self._program.batch)", "        self._trainer.step(self._program.batch)\n        self._trainer.step(self._program.batch)"),
-    ("no gradient is recorded anew", "mxnet_adapter.py", "        self._losses.backward()\n", "        self._losses[: len(labels) // 2].backward()\n"),
+    ("no gradient is recorded again", "mxnet_adapter.py", "        self._losses.backward()\n", "        self._losses[: len(labels) // 2].backward()\n"),
     ("epsilon is not amended", "mxnet_adapter.py", "self._optimizer.epsilon = self._amends.epsilon(step)", "pass", "train", "an epsilon of 1e-8 that is off by a factor of two to ten"),
     ("steps counted from one too many", "mxnet_adapter.py", "self._optimizer._index_update_count[index] = step - 1", "self._optimizer._index_update_count[index] = step"),
     ("the loss of one sample", "mxnet_adapter.py", "float(self._losses.mean().asscalar())", "float(self._losses[0].asscalar())"),

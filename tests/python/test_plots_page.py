@@ -258,6 +258,24 @@ def test_the_button_turns_the_page_and_its_charts_dark(browser: Browser, page: P
     assert browser.evaluate("document.getElementById('theme').textContent") == "Light"
 
 
+CUT = """[...document.querySelectorAll('.chart svg.marks')].flatMap(svg => {
+  const box = svg.getBoundingClientRect()
+  const cut = text => text.left < box.left - 1 || text.right > box.right + 1
+  const texts = [...svg.querySelectorAll('text')].filter(text => text.textContent.trim())
+  return texts.filter(text => cut(text.getBoundingClientRect())).map(text => text.textContent)
+})"""
+
+
+@pytest.mark.parametrize("width", [1300, 390])
+def test_no_text_is_cut(browser: Browser, page: Path, width: int) -> None:
+    browser.open(page, width)
+    draw_all(browser)
+    assert browser.evaluate(CUT) == []
+    assert browser.evaluate("document.getElementById('theme').offsetHeight") < 45, "one line"
+    ends = "Math.max(...[...document.querySelectorAll('nav a')].map(a => a.getBoundingClientRect().right))"
+    assert browser.evaluate(ends) <= width
+
+
 def test_without_scripts_pictures_and_tables_are_there(browser: Browser, page: Path) -> None:
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     try:

@@ -193,7 +193,7 @@ std::string summary_line(const Comparison& comparison) {
       counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, to_string(verdict));
   }
   return fmt::format(
-      "{} of {} cell{}; threshold {:.3g} %, all intervals hold at once with {:.3g} % ({:.7g} % each)", counts,
+      "{} of {} cell{}; threshold {:.3g} %, all intervals hold at once with {:.3g} % ({:.5g} % each)", counts,
       comparison.cells.size(), comparison.cells.size() == 1 ? "" : "s", 100 * comparison.threshold,
       100 * comparison.confidence, 100 * comparison.cell_confidence);
 }

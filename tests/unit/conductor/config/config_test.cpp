@@ -192,7 +192,7 @@ TEST(Config, the_shipped_ones_are_good) {
       EXPECT_TRUE(cell.published.empty() || !read.source.empty());
       for (const Published& published : cell.published) {
         if (published.to) {
-          EXPECT_TRUE(ids.contains(*published.to)) << cell.id << " beside " << *published.to;
+          EXPECT_TRUE(ids.contains(*published.to)) << cell.id << " next to " << *published.to;
         }
       }
     }
