@@ -47,7 +47,7 @@ class ConversationTest : public ::testing::Test {
   fs::path folder_;
 };
 
-TEST_F(ConversationTest, a_worker_that_behaves_is_ok_and_all_it_said_is_kept) {
+TEST_F(ConversationTest, KeepsAllAnswersOfAWorkerThatBehaves) {
   const ConversationResult result = with("good");
   EXPECT_EQ(result.status, Status::ok) << result.reason;
   EXPECT_EQ(result.hello->version_of_backend, "1.0");

@@ -55,7 +55,7 @@ def test_an_undocumented_exit_code_is_a_violation(tmp_path: Path) -> None:
     assert "exit code 7" in violations(campaign("reports", "--count", 1, "--seed", 1, program=program))
 
 
-def test_what_survives_and_what_is_left_are_violations(tmp_path: Path) -> None:
+def test_survivors_and_leftovers_are_violations(tmp_path: Path) -> None:
     program = fake(
         tmp_path, WRITES + '[ "$command" != run ] || { sleep 60 & mkdir -p "$TMPDIR/assay-abcdef"; }\n'
     )
@@ -101,7 +101,7 @@ def samples(growing: str, by: int) -> list[soak.Sample]:
 
 
 @pytest.mark.parametrize("what", ["memory", "descriptors", "processes", "folders"])
-def test_what_grows_is_a_violation_of_the_soak(what: str) -> None:
+def test_growth_is_a_violation_of_the_soak(what: str) -> None:
     for by, wrong in ((0, 0), (20 << 20 if what == "memory" else 1, 1)):
         case = Case(0, random.Random(0))
         notes = soak.judge(case, samples(what, by), 100, 1 << 20)

@@ -331,7 +331,7 @@ def test_a_sample_is_of_its_study(study: Any) -> None:
     assert {line["study"] for line in lines} == {study.name}
 
 
-def test_what_was_withdrawn_stays_withdrawn() -> None:
+def test_withdrawn_results_stay_withdrawn() -> None:
     page = (ROOT / "results/README.md").read_text(encoding="utf-8")
     for name in (
         "TensorFlow trains the MLP faster than MXNet",

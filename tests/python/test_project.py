@@ -69,7 +69,7 @@ def test_a_step_runs_a_command_or_a_pinned_action(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=name)
-def test_what_a_step_substitutes_is_not_free_text(file: Path) -> None:
+def test_a_step_substitutes_no_free_text(file: Path) -> None:
     # The title of a pull request in a `run` would be executed.
     for _, step in steps(load(file)):
         for what in re.findall(r"\$\{\{(.*?)\}\}", step.get("run", "")):
@@ -96,7 +96,7 @@ def test_scripts_of_a_step_exist_and_know_their_options(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=name)
-def test_what_a_step_runs_is_correct_shell(file: Path, tmp_path: Path) -> None:
+def test_a_step_runs_correct_shell(file: Path, tmp_path: Path) -> None:
     for number, run in enumerate(scripts(file)):
         script = tmp_path / f"{number}.sh"
         script.write_text(f"#!/usr/bin/env bash\nset -eo pipefail\n{run}\n")
@@ -184,7 +184,7 @@ def test_the_gate_fails_where_something_is_slower_or_broken(tmp_path: Path, code
 
 
 @pytest.mark.parametrize("code", [0, 3, 5, 6])
-def test_the_gate_stores_a_baseline_only_where_there_is_none(tmp_path: Path, code: int) -> None:
+def test_the_gate_stores_only_a_missing_baseline(tmp_path: Path, code: int) -> None:
     run_gate(tmp_path, code, "--store")
     stored = [file.name for file in (tmp_path / "baselines").iterdir()]
     assert stored == (["0123456789ab.json"] if code == 5 else [])

@@ -92,30 +92,42 @@ def test_the_workload_of_the_page_is_built_checked_and_measured(scratch: Path) -
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
-def test_the_framework_of_the_page_is_checked_from_a_folder_outside_of_the_tree(tmp_path: Path) -> None:
-    home = tmp_path / "backends/numpy"
-    home.mkdir(parents=True)
-    description = json.loads(indented("add-a-framework.md", '{"name": "numpy"'))
-    description |= json.loads("{" + indented("add-a-framework.md", '"environment":') + "}")
-    (home / "backend.json").write_text(json.dumps(description))
-    shutil.copy2(ROOT / "tests/numpy_backend/ops.py", home)
-    lines = (ROOT / "tests/numpy_backend/worker.py").read_text().splitlines(keepends=True)
-    in_tree = [line for line in lines if "parents[2]" in line]
-    assert len(in_tree) == 1
-    (home / "worker.py").write_text("".join(line for line in lines if line not in in_tree))
-    # An earlier folder wins: the program has no other backend of this name.
-    found = {"ASSAY_BACKENDS": str(tmp_path / "backends")}
+def test_a_backend_begun_outside_of_the_tree_works_and_agrees_with_the_page(tmp_path: Path) -> None:
+    home = tmp_path / "backends"
+    call(ROOT / "scripts/new-backend", "mine", home, folder=tmp_path)
+    written = json.loads((home / "mine/backend.json").read_text())
+    paged = json.loads(indented("add-a-framework.md", '{"name": "numpy"'))
+    paged |= json.loads("{" + indented("add-a-framework.md", '"environment":') + "}")
+    same = paged.keys() - {"name", "description"}
+    assert {key: written[key] for key in same} == {key: paged[key] for key in same}
+    assert str(ROOT) not in (home / "mine/worker.py").read_text()
+    assert "parents[2]" not in (home / "mine/worker.py").read_text()
+    found = {"ASSAY_BACKENDS": str(home)}
     listed = json.loads(call(PROGRAM, "list", "backends", "--json", folder=tmp_path, **found))
-    (mine,) = [backend for backend in listed if backend["name"] == "numpy"]
+    (mine,) = [backend for backend in listed if backend["name"] == "mine"]
     if not mine["available"]:
         pytest.skip(mine["reason"])
-    assert mine["folder"] == str(home)
-    cell = ("--workload", "mlp", "--dataset", "synthetic", "--backend", "numpy", "--threads", "1")
     report = tmp_path / "r.json"
+    cell = ("--workload", "mlp", "--dataset", "synthetic", "--backend", "mine", "--threads", "1")
     call(PROGRAM, "check", *cell, "--out", report, folder=tmp_path, **found)
     (checked,) = json.loads(report.read_text())["cells"]
     assert checked["status"] == "ok"
     assert checked["equivalence"]["passed"] is True
+
+
+def test_a_backend_is_not_begun_over_another_one_or_with_a_bad_name(tmp_path: Path) -> None:
+    def begin(name: str) -> subprocess.CompletedProcess[str]:
+        command = [ROOT / "scripts/new-backend", name, tmp_path]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert begin("mine").returncode == 0
+    (tmp_path / "mine/worker.py").write_text("changed")
+    again = begin("mine")
+    assert again.returncode == 1
+    assert str(tmp_path / "mine") in again.stderr
+    assert (tmp_path / "mine/worker.py").read_text() == "changed"
+    assert begin("a/b").returncode == 1
+    assert not (tmp_path / "a").exists()
 
 
 def test_the_plot_of_the_page_is_drawn_in_a_copy_of_the_tree(scratch: Path) -> None:

@@ -134,7 +134,7 @@ TEST(ReportJson, writes_a_number_that_is_not_finite_as_null_with_its_reason) {
   EXPECT_EQ(report_text(again), text);
 }
 
-TEST(ReportJson, mends_text_that_is_not_utf8) {
+TEST(ReportJson, RepairsTextThatIsNotUtf8) {
   Report report = sample_report(1);
   report.cells[0].forks[0].log_tail = "bad \xff byte";
   EXPECT_THAT(parse_report(report_text(report), "r.json").cells[0].forks[0].log_tail,

@@ -50,7 +50,7 @@ class BackendsTest : public ::testing::Test {
   fs::path root_;
 };
 
-TEST_F(BackendsTest, is_unavailable_with_reason_and_remedy_if_something_is_missing) {
+TEST_F(BackendsTest, IsUnavailableWithReasonAndRemedy) {
   const BackendDescription backend = read();
   EXPECT_FALSE(backend.available());
   EXPECT_THAT(backend.unavailable, HasSubstr("Fake is not set up"));

@@ -564,7 +564,7 @@ TEST_F(MatrixTest, rows_that_are_equal_under_quick_are_one_cell) {
   EXPECT_EQ(quick[0].measure.epochs, 1);
 }
 
-TEST(RunSettings, of_a_quick_run_have_at_most_one_fork) {
+TEST(RunSettings, QuickRunHasOneForkUnlessMoreAreRequested) {
   const auto forks = [](const char* json) {
     return settings_of(config_from_json(nlohmann::json::parse(json), "test.json")).forks;
   };
