@@ -90,7 +90,7 @@ double pairs_of_values(const Calibration& calibration) {
   return pairs;
 }
 
-// What the ranges of single fields do not say.
+// Checks what the ranges of single fields cannot express.
 void require_plausible(const Calibration& calibration, std::string_view where) {
   if (!(calibration.confidence > 0 && calibration.confidence < max_confidence))
     throw JsonError(fmt::format("{}: confidence: {} is not above 0 and below {}", where,

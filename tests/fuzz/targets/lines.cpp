@@ -23,7 +23,7 @@ bool is_plain(std::string_view text) {
   return true;
 }
 
-// What a POSIX shell makes of the word.
+// The word as a POSIX shell reads it.
 std::string unquoted(std::string_view word) {
   std::string text;
   bool quoted = false;
