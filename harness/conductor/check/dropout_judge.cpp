@@ -24,7 +24,8 @@ double norm_of(std::span<const double> values) {
   return std::sqrt(squares);
 }
 
-// How a change of a gradient moves its mean, the root of its mean of squares, and the update in units of the update. With g' = g + d and a root r of at least sqrt(1 - decay) |g|, the root moves by at most
+// How a change of a gradient moves its mean, the root of its mean of squares, and the update in units of the
+// update. With g' = g + d and a root r of at least sqrt(1 - decay) |g|, the root moves by at most
 // sqrt(1 - decay) d, and (1 - beta1) g / r by at most (1 - beta1) / sqrt(1 - decay) of d / g.
 struct Sensitivity {
   double mean = 1, root = 0, update = 1;
