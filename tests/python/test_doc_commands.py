@@ -133,6 +133,32 @@ def test_a_command_that_is_run_elsewhere_is_in_that_file(file: str, text: str) -
     assert text in (ROOT / file).read_text(encoding="utf-8")
 
 
+def spans(begin: str) -> list[tuple[str, str]]:
+    """The code spans in the text of all pages that begin so: the next word, and the rest."""
+    found = re.compile(rf"`(?:build/\w+/)?{begin}([a-z][\w-]*)([^`]*)`")
+    return sorted({span for page in PAGES for span in found.findall(page.read_text(encoding="utf-8"))})
+
+
+@needs_program
+def test_a_call_in_the_text_has_a_command_and_its_options() -> None:
+    calls_in_text = spans("assay ")
+    assert len(calls_in_text) > 40
+    helps = {command: assay(command, "--help") for command, _ in calls_in_text}
+    assert [command for command, done in helps.items() if done.returncode != 0] == []
+    for command, rest in calls_in_text:
+        options = re.findall(r"--[a-z][\w-]*", rest)
+        assert [one for one in options if one not in helps[command].stdout] == [], f"assay {command}{rest}"
+
+
+def test_a_script_in_the_text_has_its_options() -> None:
+    packages = ("scripts", "tests/mutants", "backends/python")
+    sources = [file for folder in packages for file in (ROOT / folder).rglob("*") if file.is_file()]
+    text = "".join(file.read_text(encoding="utf-8", errors="replace") for file in sources)
+    for script, rest in spans("scripts/"):
+        for option in re.findall(r"--[a-z][\w-]*", rest):
+            assert re.search(rf"[\"' ]{option}\b", text), f"scripts/{script}{rest}"
+
+
 def test_blocks_and_commands_are_found() -> None:
     page = """Text.
 

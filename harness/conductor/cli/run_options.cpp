@@ -53,7 +53,7 @@ RunRequest RunOptions::request(const std::vector<std::string>& command_line) con
   } else if (!given.contains("workload")) {
     throw UsageError(
         "nothing to run: name a config (assay list configs) or a workload with --workload NAME (assay list "
-        "workloads)");
+        "workloads); for a first try: assay run quickstart");
   } else {
     request.config = config_of(given);
   }
