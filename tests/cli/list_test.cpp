@@ -230,8 +230,7 @@ TEST(CliList, StartsNoProgramAndReadsNoDataSet) {
   folder.file("npy/inputs.npy", "no array");
   folder.file("npy/labels.npy", "no array");
   const auto listed = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.end(),
-                     {"--interpreter", "torch=" + python, "--data", folder.path().string()});
+    arguments.insert(arguments.end(), {"--interpreter", "torch=" + python, "--data", folder.path().string()});
     const Outcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     return outcome.out;

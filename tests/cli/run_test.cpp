@@ -191,10 +191,9 @@ TEST(CliRun, SaysBeforehandThatItsForksDecideNothing) {
                        folder.path())
         .err;
   };
-  EXPECT_THAT(
-      said("3"),
-      HasSubstr("3 forks are too few for a verdict of `assay compare` on 1 cell: 95% confidence "
-                "needs at least 4 (--forks 4)"));
+  EXPECT_THAT(said("3"),
+              HasSubstr("3 forks are too few for a verdict of `assay compare` on 1 cell: 95% confidence "
+                        "needs at least 4 (--forks 4)"));
   EXPECT_THAT(said("4"), Not(HasSubstr("too few for a verdict")));
 }
 

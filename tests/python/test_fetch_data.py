@@ -140,9 +140,7 @@ def test_a_part_that_is_whole_needs_nothing_but_its_checksum(tmp_path: Path, pub
 
 
 @pytest.mark.parametrize("kind", ["sha256", "md5"])
-def test_a_file_with_a_wrong_checksum_is_deleted(
-    tmp_path: Path, publisher: Publisher, kind: str
-) -> None:
+def test_a_file_with_a_wrong_checksum_is_deleted(tmp_path: Path, publisher: Publisher, kind: str) -> None:
     publisher.files["a.bin"] = b"rubbish"
     wanted = hashlib.new(kind, CONTENT).hexdigest()
     table = {"set": {"files": [{"url": publisher.url("a.bin"), kind: wanted}]}}

@@ -82,8 +82,9 @@ void check_value(const Option& option, std::string_view value, std::string_view 
     case OptionType::number: {
       double number = 0;
       if (!parse_number(option, value, number))
-        throw ConfigError(led(where, fmt::format("[{}] got '{}': not a {}", option.name, value,
-                                                 is_time(option) ? "time such as 90s, 30m or 2h" : "number")));
+        throw ConfigError(
+            led(where, fmt::format("[{}] got '{}': not a {}", option.name, value,
+                                   is_time(option) ? "time such as 90s, 30m or 2h" : "number")));
       check_range(option, value, number, where);
       return;
     }

@@ -38,8 +38,8 @@ void mark_missing_data(std::vector<Cell>& cells, const RunSettings& settings) {
 void keep_wanted(std::vector<Cell>& cells, const RunRequest& request) {
   std::erase_if(cells, [&](const Cell& cell) { return !is_wanted(cell.id, request.filter); });
   if (cells.empty())
-    throw ConfigError(fmt::format("[filter] got '{}': no cell has it in its id; list the cells with --dry-run",
-                                  request.filter));
+    throw ConfigError(fmt::format(
+        "[filter] got '{}': no cell has it in its id; list the cells with --dry-run", request.filter));
 }
 
 }  // namespace

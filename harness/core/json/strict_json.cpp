@@ -59,8 +59,8 @@ class Builder : public nlohmann::json_sax<Json> {
     const std::string_view before = text_.substr(0, position > 0 ? position - 1 : 0);
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
     const std::size_t column = before.size() - (before.rfind('\n') + 1) + 1;  // npos + 1 is 0
-    fail(fmt::format("not valid JSON at line {}, column {} (byte {}), near \"{}\": {}", line, column, position,
-                     excerpt(token), excerpt(said == text.npos ? text : text.substr(said + 2))));
+    fail(fmt::format("not valid JSON at line {}, column {} (byte {}), near \"{}\": {}", line, column,
+                     position, excerpt(token), excerpt(said == text.npos ? text : text.substr(said + 2))));
   }
 
  private:

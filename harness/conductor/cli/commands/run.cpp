@@ -135,8 +135,7 @@ void add_run(CLI::App& app, Context& context) {
   command->add_flag("--dry-run", options->dry_run, "List the cells and the programs to start; run nothing");
   options->run.add(*command);
   add_examples(*command, {"assay run --workload lenet5 --backend onednn,torch --out reports/lenet5.json",
-                         "assay run --workload mlp --quick",
-                         "assay run quickstart --max-time 5m"});
+                          "assay run --workload mlp --quick", "assay run quickstart --max-time 5m"});
   command->callback(
       [options, &context] { context.action = [options, &context] { return run_cells(*options, context); }; });
 }

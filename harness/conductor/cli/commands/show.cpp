@@ -126,7 +126,7 @@ void add_show(CLI::App& app, Context& context) {
       ->take_all()
       ->allow_extra_args(false);
   add_examples(*command, {"assay show reports/mlp.json",
-                         "assay show reports/mlp.json --format markdown --filter onednn,torch"});
+                          "assay show reports/mlp.json --format markdown --filter onednn,torch"});
   command->callback([options, &context] { context.action = [options] { return show(*options); }; });
 }
 
