@@ -258,11 +258,14 @@ def test_the_button_turns_the_page_and_its_charts_dark(browser: Browser, page: P
     assert browser.evaluate("document.getElementById('theme').textContent") == "Light"
 
 
-CUT = """[...document.querySelectorAll('.chart svg.marks')].flatMap(svg => {
+CUT = """[...document.querySelectorAll('[data-chart]')].flatMap(chart => {
+  const svg = chart.querySelector('svg.marks')
   const box = svg.getBoundingClientRect()
-  const cut = text => text.left < box.left - 1 || text.right > box.right + 1
   const texts = [...svg.querySelectorAll('text')].filter(text => text.textContent.trim())
-  return texts.filter(text => cut(text.getBoundingClientRect())).map(text => text.textContent)
+  return texts.map(text => [text.textContent, text.getBoundingClientRect()])
+    .map(([name, text]) => [name, Math.round(Math.max(box.left - text.left, text.right - box.right))])
+    .filter(([, beyond]) => beyond > 1)
+    .map(([name, beyond]) => `${chart.dataset.chart}: ${name}: ${beyond} px`)
 })"""
 
 
