@@ -147,7 +147,7 @@ std::vector<double> signed_rank(std::size_t n) {
   return probability;
 }
 
-// Where an interval ends.
+// The ends of an interval.
 struct Cut {
   std::size_t ranks = 0;  // how many values may be cut off at either end, plus one
   double below = 0;       // the probability that the truth lies beyond them, on one side

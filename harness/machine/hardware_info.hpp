@@ -28,7 +28,7 @@ std::map<int, int> cores_of_cpus();
 // The GPUs.
 
 // {"driver", "version", "cuda", "reason"}: if NVML cannot be used, everything except the reason is null;
-// otherwise there is no reason.
+// otherwise the reason is absent.
 nlohmann::json nvml_info(const NvmlAccess& access);
 
 // The list of GPUs from NVML, in its order: {"index", "model", "uuid", "bus", "memory", "mig", "persistence",

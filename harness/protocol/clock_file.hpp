@@ -64,7 +64,7 @@ constexpr auto describe(Of<Block>) {
             "Time that the hypervisor took from the processors that the worker may run on.")
           .at_least(0)
           .left_out_of_columns(),
-      field("loss", &Block::loss, "Mean loss of the last step; null if there is none."));
+      field("loss", &Block::loss, "Mean loss of the last step; null if the step has no loss."));
 }
 
 // Time that other processes and the hypervisor took from the worker's processors, from the begin of the first

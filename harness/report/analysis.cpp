@@ -202,6 +202,20 @@ void add_groups(Analysis& all) {
   }
 }
 
+// Adds the name of its report to each cell of a family with cells of several reports. Otherwise a series has the
+// same name, and so the same colour, in the pictures of all reports.
+void add_report_names(Analysis& all) {
+  for (const AnalyzedFamily& family : all.families) {
+    std::vector<std::size_t> cells;
+    for (const std::size_t group : family.groups)
+      cells.insert(cells.end(), all.groups[group].cells.begin(), all.groups[group].cells.end());
+    const auto report_of = [&](std::size_t i) { return all.cells[i].report; };
+    if (std::ranges::all_of(cells, [&](std::size_t i) { return report_of(i) == report_of(cells.front()); }))
+      continue;
+    for (const std::size_t i : cells) all.cells[i].series += " @ " + all.labels[report_of(i)];
+  }
+}
+
 // ---- families
 
 std::vector<std::size_t> ranked_cells(const Analysis& all, const AnalyzedGroup& group) {
@@ -330,11 +344,9 @@ Analysis analyze_all(std::vector<const Report*> reports, std::span<const std::st
   Analysis all{.reports = std::move(reports), .labels = {labels.begin(), labels.end()}};
   all.labels.resize(all.reports.size());
   for (std::size_t report = 0; report < all.reports.size(); ++report)
-    for (const CellReport& cell : all.reports[report]->cells) {
-      all.cells.push_back(analyze_cell(cell, report));
-      if (all.reports.size() > 1) all.cells.back().series += " @ " + all.labels[report];
-    }
+    for (const CellReport& cell : all.reports[report]->cells) all.cells.push_back(analyze_cell(cell, report));
   add_groups(all);
+  add_report_names(all);
   for (AnalyzedFamily& family : all.families) family.leader = leader_of(all, family);
   add_published(all);
   add_plans(all);

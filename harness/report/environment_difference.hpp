@@ -19,7 +19,7 @@ namespace assay {
 // unknown: two unknown machines are not the same one.
 std::optional<std::string> machine_fingerprint(const nlohmann::json& environment);
 
-// The value in a JSON document at a JSON pointer; null if there is none.
+// The value in a JSON document at a JSON pointer; null if it is absent.
 nlohmann::json field_at(const nlohmann::json& document, const char* pointer);
 
 // "12 CPUs of an Intel(R) Xeon(R) ...": for people.

@@ -75,7 +75,7 @@ std::span<const MetricRow> metric_table() {
     {"plan_co_share", "B", Hint::bytes, lower, memory_plans, "in place + co-share", "",
      "the arena if also tensors that never live together share bytes"},
     {"plan_saving", "1", Hint::ratio, higher, memory_plans, "saving", "", "plan_naive / plan_co_share"},
-    {"plan_lower_bound", "B", Hint::bytes, lower, memory_plans, "no plan is below", "",
+    {"plan_lower_bound", "B", Hint::bytes, lower, memory_plans, "lower bound", "",
      "the maximum of bytes that live at the same time"},
   };
   // clang-format on

@@ -270,7 +270,7 @@ constexpr auto describe(Of<CheckSettings>) {
 constexpr auto describe(Of<Equivalence>) {
   return fields(
       "equivalence", "Whether the cell computes the same as the oracle.",
-      field("checked", &Equivalence::checked, "False: `reason` says why there is no verdict."),
+      field("checked", &Equivalence::checked, "False: `reason` says why the verdict is missing."),
       field("passed", &Equivalence::passed, "Every tensor is within its bound."),
       field("worst", &Equivalence::worst, "The largest ratio of error to bound."),
       field("reason", &Equivalence::reason, "Why it was not checked, or which tensor failed.")
@@ -289,7 +289,7 @@ constexpr auto describe(Of<Published>) {
                 field("unit", &Published::unit, "Its unit; `1` for a ratio."),
                 field("to", &Published::to, "If the value is a ratio: the id of the other cell."),
                 field("source", &Published::source, "Citation."),
-                field("statement", &Published::statement, "The words, if there is no number."));
+                field("statement", &Published::statement, "The words, if the claim has no number."));
 }
 
 constexpr auto describe(Of<Work>) {

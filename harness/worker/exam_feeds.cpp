@@ -34,7 +34,7 @@ struct Agreement {
   }
 };
 
-// Of the rows of a mask two and two: a mask that is drawn for one row and used for all shows here.
+// Compares the rows of a mask in pairs, and so finds a mask that is drawn for one row and used for all.
 Agreement agreement_of_rows(const HostTensor& mask) {
   Agreement found;
   const auto elements = mask.as<std::uint8_t>();

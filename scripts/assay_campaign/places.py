@@ -122,7 +122,7 @@ def full_tmpdir(bench: Bench, case: Case) -> None:
     fill = f"head -c {(size - kilobytes) * 1024} /dev/zero > {shlex.quote(str(place.tmp / 'filled'))} || true"
     command = place.command(*RUN, "--out", report)
     if done := mounted(bench, case, place, Mount(place.tmp, f"size={size}k"), command, fill):
-        # If there is no space for a cell's files, its row reports that.
+        # A cell whose files have no space gets a row that reports it.
         check(place, case, done, (0, REFUSED, INCOMPLETE), "No space" if done.code == REFUSED else "")
         check_report(place, case, report)
 

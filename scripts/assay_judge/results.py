@@ -131,6 +131,6 @@ class Results:
         if self._path is None:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self._path.with_suffix(".part")
-        beside.write_text(json.dumps(self.held, indent=1) + "\n")
-        beside.replace(self._path)
+        partial = self._path.with_suffix(".part")
+        partial.write_text(json.dumps(self.held, indent=1) + "\n")
+        partial.replace(self._path)

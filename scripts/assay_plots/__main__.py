@@ -88,7 +88,7 @@ def plots_of(study_of: StudyOf | None, only: Sequence[str] | None) -> list[Plot]
     by_name = {plot.name: plot for plot in PLOTS}
     for name in study_of.figures if study_of else ():
         if name not in by_name:
-            raise ClaimError(f"study {study_of.name if study_of else ''}: there is no picture {name}")
+            raise ClaimError(f"study {study_of.name if study_of else ''}: unknown picture {name}")
     wanted = study_of.figures if study_of else tuple(by_name)
     return [by_name[name] for name in wanted if not only or name in only]
 

@@ -1,4 +1,4 @@
-"""What scripts/plot and scripts/claims do with an error."""
+"""How scripts/plot and scripts/claims report an error."""
 
 from __future__ import annotations
 

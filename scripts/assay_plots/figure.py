@@ -1,4 +1,4 @@
-"""The parts of a plot: panels, one per group of comparable cells, or the reason why there are none."""
+"""The parts of a plot: panels, one per group of comparable cells, or the reason why it has no panels."""
 
 from __future__ import annotations
 

@@ -7,9 +7,7 @@ from assay_plots.text import plural, shown, significant
 
 MAX_FINDINGS = 12
 MAX_NAMED = 4  # backends and modes in one sentence
-UNSURE = (
-    "“about”: fewer than six shared rounds, so there is no interval, and a small difference may be noise."
-)
+UNSURE = "“about”: fewer than six shared rounds, so it has no interval, and a small difference may be noise."
 
 
 def times_as_long(low: float, high: float) -> str:

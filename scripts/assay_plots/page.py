@@ -290,7 +290,7 @@ def title_of(study: Study) -> str:
     titles = [_text_at(report.run, "config", "title") for report in study.reports]
     if len(titles) == 1:
         return titles[0] or f"Assay: {study.reports[0].label}"
-    return "Assay: " + " beside ".join(report.label for report in study.reports)
+    return "Assay: " + " and ".join(report.label for report in study.reports)
 
 
 def make_page(

@@ -18,7 +18,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ratio of times or metrics; if the cells share no round, `n` is 0 and there is no interval."""
+    """A ratio of times or metrics; if the cells share no round, `n` is 0, without an interval."""
 
     value: float
     lower: float | None

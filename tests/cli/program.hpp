@@ -12,7 +12,6 @@ namespace assay::test {
 struct Outcome {
   int code = -1;  // exit status; 128 + signal when it was killed
   std::string out, err;
-  double cpu_seconds = 0;
 };
 
 struct Invocation {

@@ -87,7 +87,7 @@ TEST(CliRun, refuses_bad_input_before_anything_is_run) {
   expect_refused({.arguments = {"run", "--workload", "mlp", "--quick=maybe"}}, "quick");
   expect_refused({.arguments = {"run", "--workload", "mlp", "--batchs", "3"}}, "did you mean '--batch'?");
   expect_refused({.arguments = {"run", "--workload", "mlp", "--check", "false"}}, "--check=false");
-  expect_refused({.arguments = with({"run", "--filter", "resnet"}, small)}, "none of the 1 cells");
+  expect_refused({.arguments = with({"run", "--filter", "resnet"}, small)}, "no cell has it in its id");
   expect_refused({.arguments = with({"run", "--resume", "/no/such.json"}, small)}, "/no/such.json");
 }
 
@@ -142,7 +142,7 @@ TEST(CliRun, SaysWhenDryWhatARunWouldFind) {
   const Outcome none = test::assay(missing, folder.path());
   EXPECT_EQ(none.code, 4) << none.err;
   EXPECT_THAT(none.out, HasSubstr("cifar10 is missing"));
-  EXPECT_THAT(none.out, HasSubstr("0 of 1 cells can be run"));
+  EXPECT_THAT(none.out, HasSubstr("0 of 1 cell can be run"));
 
   const std::vector<std::string> busy{"--workload", "mlp",   "--backend", "reference",
                                       "--mode",     "graph", "--dataset", "synthetic",
@@ -192,10 +192,9 @@ TEST(CliRun, SaysBeforehandThatItsForksDecideNothing) {
                        folder.path())
         .err;
   };
-  EXPECT_THAT(
-      said("3"),
-      HasSubstr("3 forks are too few for a verdict of `assay compare` on these 1 cells: 95% confidence "
-                "needs at least 4 (--forks 4)"));
+  EXPECT_THAT(said("3"),
+              HasSubstr("3 forks are too few for a verdict of `assay compare` on 1 cell: 95% confidence "
+                        "needs at least 4 (--forks 4)"));
   EXPECT_THAT(said("4"), Not(HasSubstr("too few for a verdict")));
 }
 

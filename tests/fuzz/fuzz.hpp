@@ -1,4 +1,4 @@
-// What the fuzz targets share. A target reads an input as a program would read a file or a line that somebody else wrote, and
+// Shared by the fuzz targets. A target reads an input as a program would read a file or a line that somebody else wrote, and
 // checks what must hold of the result. libFuzzer calls it (driver.cpp), and a test replays the corpora through it
 // (replay_test.cpp).
 #pragma once

@@ -32,7 +32,7 @@ class Corpus : public ::testing::TestWithParam<Target> {};
 
 TEST_P(Corpus, IsReadOrRefused) {
   const std::vector<fs::path> files = inputs_of(GetParam().name);
-  EXPECT_FALSE(files.empty()) << "there is no corpus";
+  EXPECT_FALSE(files.empty()) << "the corpus is missing";
   for (const fs::path& file : files) {
     const std::vector<std::byte> bytes = read_file(file);
     EXPECT_NO_THROW(run(GetParam(), bytes)) << file;

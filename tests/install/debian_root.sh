@@ -1,4 +1,4 @@
-# Sourced by the tests beside it: fresh Debian 12 roots to install into. Where packages come from is taken over from this
+# Sourced by the tests of this folder: fresh Debian 12 roots to install into. Where packages come from is taken over from this
 # machine: its mirror, proxies, certificates and pip configuration.
 # shellcheck shell=bash
 

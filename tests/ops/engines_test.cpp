@@ -43,7 +43,7 @@ Cell cell_of(std::string_view op, std::string_view size, Task task, CacheState c
     const Axes& axes = cell.axes;
     if (axes.workload == op && axes.size == size && axes.task == task && axes.cache == cache) return cell;
   }
-  throw std::runtime_error("there is no such cell");
+  throw std::runtime_error("the cell is missing");
 }
 
 // Blocks of one step, after a warm-up of one.

@@ -34,11 +34,11 @@ void expect_constant(TrainingRun training, std::int64_t first, std::int64_t step
   EXPECT_LT(resident_bytes() - resident, 1 << 20);
 }
 
-TEST_P(Memory, of_mlp_does_not_grow_over_ten_thousand_steps) {
+TEST_P(Memory, DoesNotGrowOver10000StepsOfMlp) {
   expect_constant({find_workload("mlp").build(32), GetParam(), 1}, 500, 10000);
 }
 
-TEST_P(Memory, of_resnet56_does_not_grow_over_300_steps) {
+TEST_P(Memory, DoesNotGrowOver300StepsOfResnet56) {
   expect_constant({find_workload("resnet56").build(8), GetParam(), 1}, 20, 300);
 }
 

@@ -53,7 +53,7 @@ def test_an_undocumented_exit_code_is_a_violation(tmp_path: Path) -> None:
     assert "exit code 7" in violations(campaign("reports", "--count", 1, "--seed", 1, program=program))
 
 
-def test_what_survives_and_what_is_left_are_violations(tmp_path: Path) -> None:
+def test_survivors_and_leftovers_are_violations(tmp_path: Path) -> None:
     program = fake(
         tmp_path, WRITES + '[ "$command" != run ] || { sleep 600 & mkdir -p "$TMPDIR/assay-abcdef"; }\n'
     )
@@ -106,7 +106,7 @@ def judged(growing: str, by: int, held_growth: int = 0) -> list[str]:
 
 
 @pytest.mark.parametrize("what", ["memory", "descriptors", "processes", "folders"])
-def test_what_grows_is_a_violation_of_the_soak(what: str) -> None:
+def test_growth_is_a_violation_of_the_soak(what: str) -> None:
     assert judged(what, 0) == []
     assert len(judged(what, 20 << 20 if what == "memory" else 1)) == 1
 

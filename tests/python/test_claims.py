@@ -162,7 +162,7 @@ def test_names_are_unique(tmp_path: Path) -> None:
     broken.write_text("{")
     with pytest.raises(ClaimError, match="not valid JSON"):
         read_catalogue(broken)
-    with pytest.raises(ClaimError, match="there is no study x; there are smartia-table-4"):
+    with pytest.raises(ClaimError, match="unknown study x; known are smartia-table-4"):
         study_named(SHIPPED, "x")
 
 
@@ -306,7 +306,7 @@ def test_wrong_input_ends_with_two_and_a_line(tmp_path: Path) -> None:
     path.write_text(json.dumps(made_report.report([trained(made_report.Maker(), "jax", "jit", 2, 1e-3)])))
     for arguments, said in (
         ([path], "no config of a study measured it; --study NAME says whose it is"),
-        ([path, "--study", "nonsense"], "there is no study nonsense"),
+        ([path, "--study", "nonsense"], "unknown study nonsense"),
         ([], "no REPORT is given"),
         (["--results", path], "--results takes no REPORT"),
         (["nothing.json"], "nothing.json: No such file"),
@@ -331,7 +331,7 @@ def test_a_sample_is_of_its_study(study: Any) -> None:
     assert {line["study"] for line in lines} == {study.name}
 
 
-def test_what_was_withdrawn_stays_withdrawn() -> None:
+def test_withdrawn_results_stay_withdrawn() -> None:
     page = (ROOT / "results/README.md").read_text(encoding="utf-8")
     for name in (
         "TensorFlow trains the MLP faster than MXNet",

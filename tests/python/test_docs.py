@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from program import PROGRAM, assay
+from program import assay
 from worker_under_test import ROOT
 
 COLUMNS = 100
@@ -148,58 +145,6 @@ def test_the_linter_finds_dead_links_and_paths(tmp_path: Path) -> None:
     assert dead_paths(text, tmp_path) == ["scripts/no", "scripts/plot"]
 
 
-COMMAND = re.compile(r"^ {4}(?:ASSAY_BACKENDS=\S+ )?(?:build/\w+/)?assay (\w.*)$", re.MULTILINE)
-PLACEHOLDER = re.compile(r"[…<$]|\.\./|\b(BASE|CONFIG|DIR|FILE|NAME|NEW|OLD|REPORT|TEXT|WORKLOAD)\b")
-
-
-def commands() -> list[str]:
-    """The commands in the code blocks of all pages, without placeholders."""
-    found: set[str] = set()
-    for page in PAGES:
-        text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", " ")
-        found |= {re.sub(r"\s+[#|].*", "", command) for command in COMMAND.findall(text)}
-    return sorted(command for command in found if not PLACEHOLDER.search(command))
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what the commands name: reports, and the arrays of the page about own data."""
-    folder = tmp_path_factory.mktemp("desk")
-    (folder / "reports").mkdir()
-    (folder / "results").symlink_to(ROOT / "results")
-    for name in {name for command in commands() for name in re.findall(r"[\w./-]+\.json", command)}:
-        if not name.startswith(("/", "results/")):
-            shutil.copy(ROOT / "tests/cli/data/report.json", folder / name)
-    page = (ROOT / "docs/how-to/own-data.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    subprocess.run([sys.executable, "-c", example], cwd=folder, check=True)
-    return folder
-
-
-@pytest.mark.parametrize("command", commands())
-def test_the_program_understands_a_command(command: str, desk: Path) -> None:
-    words = shlex.split(command)
-    codes = {0}
-    if words[0] in ("run", "check", "ab"):
-        words.append("--dry-run")
-    elif words[0] == "setup":  # nothing is downloaded
-        words = [word for word in words if word != "--dry-run"] + ["--dry-run"]
-    elif words[0] == "docs":
-        words = [word for word in words if word != "--check"] + ["--check", "--out", f"{ROOT}/docs/reference"]
-    elif words[0] == "compare":
-        codes = {0, 3, 4, 5, 6}
-    elif words[0] == "calibrate":  # it has no dry run
-        options = [word for word in words if word.startswith("--")]
-        words = ["calibrate", "--help"]
-    environment = os.environ | {"ASSAY_BACKENDS": str(ROOT / "tests")}
-    done = subprocess.run(
-        [PROGRAM, *words], cwd=desk, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode in codes, done.stderr
-    if words[-1] == "--help":
-        assert [option for option in options if option not in done.stdout] == []
-
-
 def test_the_reference_pages_are_what_the_program_writes() -> None:
     done = assay("docs", "--check", folder=ROOT)
     assert done.returncode == 0, done.stderr
@@ -233,7 +178,7 @@ def test_pages_can_be_written_without_the_source_tree(tmp_path: Path) -> None:
     assert {"axes.md", "command-line.md", "report.md"} <= pages
     assert pages <= {path.name for path in (ROOT / "docs/reference").iterdir()}
     assert "# Axes" in (folder / "axes.md").read_text(encoding="utf-8")
-    refused = assay("docs", folder=tmp_path)  # there is no docs/reference
+    refused = assay("docs", folder=tmp_path)  # docs/reference is missing
     assert refused.returncode == 2
     assert "--out" in refused.stderr
     unknown = assay("docs", "axis")

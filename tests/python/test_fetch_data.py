@@ -140,9 +140,7 @@ def test_a_part_that_is_whole_needs_nothing_but_its_checksum(tmp_path: Path, pub
 
 
 @pytest.mark.parametrize("kind", ["sha256", "md5"])
-def test_what_does_not_match_its_checksum_is_thrown_away(
-    tmp_path: Path, publisher: Publisher, kind: str
-) -> None:
+def test_a_file_with_a_wrong_checksum_is_deleted(tmp_path: Path, publisher: Publisher, kind: str) -> None:
     publisher.files["a.bin"] = b"rubbish"
     wanted = hashlib.new(kind, CONTENT).hexdigest()
     table = {"set": {"files": [{"url": publisher.url("a.bin"), kind: wanted}]}}
@@ -248,7 +246,7 @@ def test_an_archive_that_leaves_its_folder_is_refused(
     assert not (tmp_path / "data/evil").exists()
 
 
-def test_what_cannot_be_had_is_said_in_one_line(tmp_path: Path, publisher: Publisher) -> None:
+def test_a_missing_file_is_reported_in_one_line(tmp_path: Path, publisher: Publisher) -> None:
     table = {
         "set": {"files": [{"url": publisher.url("nothing"), "md5": "0" * 32}]},
         "secret": {"manual": "ask them"},
@@ -261,7 +259,7 @@ def test_what_cannot_be_had_is_said_in_one_line(tmp_path: Path, publisher: Publi
     assert publisher.asked == [""], "an absent file is asked for once"
 
 
-def test_the_table_of_the_project_has_an_address_and_a_checksum_for_every_file() -> None:
+def test_the_table_has_an_address_and_a_checksum_for_every_file() -> None:
     table = json.loads((ROOT / "scripts/fetch-data.json").read_text())
     assert {"mnist", "fashion-mnist", "cifar10", "imdb", "aclimdb", "imagenet"} <= set(table)
     for name, given in table.items():

@@ -54,7 +54,7 @@ def test_no_reader_fails_on_what_a_fuzzer_makes_of_its_files(tmp_path: Path) -> 
     "arguments",
     [["0"], ["ten"], ["--inputs"], ["--inputs", "0"], ["--jobs", "x", "1"], ["--no-such-option", "1"]],
 )
-def test_what_is_no_number_is_refused(arguments: list[str]) -> None:
+def test_a_value_that_is_not_a_number_is_refused(arguments: list[str]) -> None:
     done = run(*arguments)
     assert done.returncode == 1
     assert done.stderr.startswith("error: ")

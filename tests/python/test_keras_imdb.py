@@ -200,7 +200,7 @@ def test_names_opcodes_and_protocols_that_numpy_does_not_write_are_refused() -> 
         assert f"opcode 0x{opcode:02x}" in refusal(b"\x80\x04" + bytes([opcode]) + b"\0" * 16 + b".")
 
 
-def test_what_would_make_cycles_or_no_list_of_words_is_refused() -> None:
+def test_cycles_and_bad_word_lists_are_refused() -> None:
     state = PICKLED[0].index(b"]q\x11")
 
     def with_items(items: bytes) -> bytes:
@@ -438,7 +438,7 @@ def test_thousands_of_members_with_the_same_bytes_are_refused(tmp_path: Path) ->
     assert not (tmp_path / "data").exists()
 
 
-def test_members_that_are_missing_double_encrypted_or_packed_otherwise_are_refused(tmp_path: Path) -> None:
+def test_bad_members_of_the_archive_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     good = zip_of(path, {"a": b"abc" * 99, "b": b"def"})
 
@@ -467,7 +467,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
-def test_what_cannot_be_the_archive_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_a_file_that_is_not_the_archive_is_refused_unread(tmp_path: Path) -> None:
     archive = tmp_path / "imdb.npz"
     archive.touch()
     os.truncate(archive, 1 << 40)

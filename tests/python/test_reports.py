@@ -90,7 +90,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-def test_what_is_no_report_is_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_report_is_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
     path = tmp_path / "hostile.json"
     path.write_text(text, encoding="latin-1")
     for command in (["validate", path], ["show", path], ["compare", path, GOLDEN], ["compare", GOLDEN, path]):
@@ -124,7 +124,7 @@ def test_an_endless_line_on_standard_input_is_refused_at_the_limit() -> None:
     assert "limit" in done.stderr
 
 
-def test_an_id_that_stands_twice_is_refused(tmp_path: Path) -> None:
+def test_a_duplicate_id_is_refused(tmp_path: Path) -> None:
     path = spoilt(tmp_path, lambda report: report["cells"].append(report["cells"][0]))
     assert "the id is a duplicate" in assay("validate", path).stderr
     done = assay("compare", path, path)

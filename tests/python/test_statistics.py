@@ -186,7 +186,7 @@ def test_calibrate_counts_alarms_and_finds_the_floor_over_all_pairs_of_runs(tmp_
     assert cell["floor"] == pytest.approx(math.expm1(q3 + 3 * (q3 - q1)), rel=1e-9)
 
 
-def test_a_known_spread_between_runs_widens_the_interval_by_students_distribution(tmp_path: Path) -> None:
+def test_a_known_spread_between_runs_widens_the_interval(tmp_path: Path) -> None:
     lot = random.Random(7)
     runs = [[forks(6, 2e-3 * lot.lognormvariate(0, 0.04), 0.02, r)] for r in range(5)]
     files = [write(tmp_path / f"{r}.json", cells) for r, cells in enumerate(runs)]
@@ -223,7 +223,7 @@ def run_numpy(out: Path, *arguments: object) -> list[dict[str, Any]]:
 
 
 @numpy_only
-def test_calibrate_counts_each_run_by_itself_and_loses_none(tmp_path: Path) -> None:
+def test_calibrate_counts_each_run_and_keeps_all(tmp_path: Path) -> None:
     asked = ("calibrate", *SHORT, "--forks", 2, "--spare-rounds", 0, "--out", tmp_path / "c.json")
     # No cell has this metric: nothing is calibrated, and what was measured is kept.
     without = assay(*asked, "--runs", 2, "--metric", "test_accuracy", folder=tmp_path)
@@ -326,7 +326,7 @@ def signed_rank(differences: np.ndarray, confidence: float) -> tuple[float, floa
 
 
 @numpy_only
-def test_ab_gives_the_signed_rank_estimate_of_its_rounds_and_its_exact_interval(tmp_path: Path) -> None:
+def test_ab_gives_the_signed_rank_estimate_and_exact_interval(tmp_path: Path) -> None:
     asked = ("--a", "batch=32", "--b", "batch=64", "--max-time", "15m", "--out", tmp_path / "ab")
     surely = ("--confidence", "90%", "--looks", 1)  # few rounds
     comparison = told("ab", *SHORT, *asked, *surely, "--format", "json", codes=(0, 3, 6))

@@ -79,7 +79,7 @@ Alarms alarms(const Recording& recording, const Design& design, int draws, std::
   return found;
 }
 
-// Of cells that became slower.
+// For cells that became slower.
 struct Power {
   Share compare, calibrated, ab;
   std::vector<double> forks_asked;  // by undecided comparisons; 1000 where no number would do
@@ -123,7 +123,7 @@ std::string spread_text(const Recording& recording) {
   return low == high ? low + " %" : fmt::format("{} to {} %", low, high);
 }
 
-// Of recordings, how many have an alarm at all.
+// The share of recordings with any alarm.
 struct Summary {
   Share u_test, compare, calibrated, ab;
 

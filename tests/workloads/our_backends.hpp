@@ -20,7 +20,7 @@ inline std::vector<std::string> our_backends() {
 #endif
 }
 
-// Of one of our_backends().
+// The modes of one of our_backends().
 inline std::vector<std::string> modes_of(const std::string& backend) {
   if (backend == "onednn") return {"graph", "eager", "primitives"};
   return {"graph", "eager"};

@@ -79,7 +79,7 @@ TEST(Tf32, RejectsOperandsOfBf16) {
   }
 }
 
-// What the reference computes in bf16, whatever precision it is asked for.
+// The reference, which computes in bf16 whatever precision is requested.
 class InBf16 final : public Backend {
  public:
   BackendInfo info() const override { return reference_.info(); }

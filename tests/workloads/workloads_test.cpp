@@ -218,7 +218,7 @@ TEST(Dropout, passes_the_check_and_its_draws_are_judged) {
   }
 }
 
-TEST(Dropout, of_another_rate_is_found_by_its_steps_and_by_its_draws) {
+TEST(Dropout, AnotherRateIsFoundByStepsAndDraws) {
   Altered backend(dropping(0.5));
   const Judged judged =
       judge_backend(backend, dropping(0.25), {Task::train, "graph", PrecisionKind::fp32, 1});

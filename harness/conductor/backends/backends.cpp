@@ -21,6 +21,7 @@ using Json = nlohmann::json;
 
 struct Placeholders {
   std::string here, environment, interpreter;
+  std::string assay_worker = environment_maker().parent_path().string();
   std::string cache = "${cache}";  // kept as it is: each fork has its own
 };
 
@@ -45,15 +46,16 @@ std::string substitute(std::string text, const Placeholders& values, const std::
   for (std::size_t begin = 0; (begin = text.find("${", begin)) != std::string::npos;) {
     const std::size_t end = text.find('}', begin);
     const std::string name = text.substr(begin + 2, end == std::string::npos ? end : end - begin - 2);
-    const std::string* value = name == "here"          ? &values.here
-                               : name == "environment" ? &values.environment
-                               : name == "interpreter" ? &values.interpreter
-                               : name == "cache"       ? &values.cache
-                                                       : nullptr;
-    if (!value || end == std::string::npos) {
+    const std::string* value = name == "here"           ? &values.here
+                               : name == "environment"  ? &values.environment
+                               : name == "interpreter"  ? &values.interpreter
+                               : name == "assay_worker" ? &values.assay_worker
+                               : name == "cache"        ? &values.cache
+                                                        : nullptr;
+    if (!value || end == std::string::npos)
       throw ConfigError(fmt::format(
-          "{}: unknown placeholder ${{{}}}; known are here, environment, interpreter, cache", where, name));
-    }
+          "{}: unknown placeholder ${{{}}}; known are here, environment, interpreter, assay_worker, cache",
+          where, name));
     text.replace(begin, end - begin + 1, *value);
     begin += value->size();
   }

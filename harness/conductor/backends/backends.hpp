@@ -114,7 +114,7 @@ struct BackendDescription {
 constexpr auto describe(Of<BackendDescription>) {
   using B = BackendDescription;
   return fields(
-      "backend", "What a backend offers, and how it is started. It is backend.json.",
+      "backend", "Describes what a backend offers and how it is started: backend.json.",
       field("name", &B::name, "One word without slash or comma."),
       field("description", &B::description, "One line, for lists.").optional(),
       field("kind", &B::kind, "What executes the graph."),
@@ -137,7 +137,7 @@ constexpr auto describe(Of<BackendDescription>) {
       field("bare_mode", &B::bare_mode, "The one mode that is `bare` although `kind` is something else.")
           .optional(),
       field("recommended", &B::recommended,
-            "The mode that a run takes without `--mode`; without it every mode takes part.")
+            "The mode that a run takes without `--mode` (default: every mode takes part).")
           .optional(),
       field(
           "timed_program_takes_masks", &B::timed_program_takes_masks,
@@ -151,7 +151,8 @@ constexpr auto describe(Of<BackendDescription>) {
       field("warm_environment", &B::warm_environment,
             "The same, only with `--compile-cache warm`, which needs a variable with `${cache}`.")
           .optional(),
-      field("requires", &B::requirements, "Files without which it is unavailable.").optional());
+      field("requires", &B::requirements, "Files that it needs: if one is missing, it is unavailable.")
+          .optional());
 }
 
 using Interpreters = std::map<std::string, std::string, std::less<>>;  // framework -> Python

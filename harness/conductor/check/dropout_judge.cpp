@@ -24,8 +24,8 @@ double norm_of(std::span<const double> values) {
   return std::sqrt(squares);
 }
 
-// What an optimizer makes of a change of a gradient: of its mean, of the root of its mean of squares, and of the update
-// in units of the update. With g' = g + d and a root r of at least sqrt(1 - decay) |g|, the root moves by at most
+// How a change of a gradient moves its mean, the root of its mean of squares, and the update in units of the
+// update. With g' = g + d and a root r of at least sqrt(1 - decay) |g|, the root moves by at most
 // sqrt(1 - decay) d, and (1 - beta1) g / r by at most (1 - beta1) / sqrt(1 - decay) of d / g.
 struct Sensitivity {
   double mean = 1, root = 0, update = 1;
@@ -39,7 +39,7 @@ Sensitivity sensitivity_of(const OptimizerSpec& optimizer) {
   return {mean, root, std::max(1.0, mean / root)};
 }
 
-// What a worker says of one tensor in one step.
+// The answer of a worker for one tensor in one step.
 struct Distance {
   double largest, l2, moved, size;
 };

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <iostream>
@@ -17,6 +18,7 @@
 #include "harness/conductor/cli/command_io.hpp"
 #include "harness/conductor/cli/commands/commands.hpp"
 #include "harness/conductor/cli/completion.hpp"
+#include "harness/conductor/cli/table_options.hpp"
 #include "harness/conductor/config/options.hpp"
 #include "harness/conductor/run/run.hpp"
 #include "harness/core/error.hpp"
@@ -48,6 +50,9 @@ std::string version_text() {
   if (word.starts_with("-")) {
     for (const CLI::Option* option : command.get_options())
       if (!option->get_lnames().empty()) known.push_back("--" + option->get_lnames().front());
+  } else if (top && word == "plot") {
+    throw UsageError(
+        "unknown command 'plot'; pictures and the page come from scripts/plot REPORT (in the wheel: assay-plot)");
   } else if (top) {
     for (const CLI::App* one : command.get_subcommands([](const CLI::App*) { return true; }))
       known.push_back(one->get_name());
@@ -64,6 +69,17 @@ std::string version_text() {
 std::string chosen(const CLI::App& app) {
   const auto commands = app.get_subcommands();
   return commands.empty() ? "" : commands.front()->get_name() + " ";
+}
+
+// The arguments in the order that the parser takes: from last to first. `assay help run` is `assay run --help`.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  std::ranges::reverse(words);
+  return words;
 }
 
 std::string plain_text(const CLI::ParseError& error) {
@@ -97,6 +113,21 @@ bool takes_several(const CLI::Option& option) {
   return option.get_items_expected_max() >= CLI::detail::expected_max_vector_size;
 }
 
+// Help prints the footer last, so the examples are its last paragraph.
+void add_examples(CLI::App& command, std::initializer_list<std::string_view> calls) {
+  std::string text = command.get_footer() + (command.get_footer().empty() ? "" : "\n\n");
+  text += calls.size() == 1 ? "Example:" : "Examples:";
+  for (const std::string_view call : calls) text += fmt::format("\n  {}", call);
+  command.footer(text);
+}
+
+std::vector<std::string> examples_of(const CLI::App& command) {
+  std::vector<std::string> calls;
+  for (const std::string& line : split(command.get_footer(), '\n'))
+    if (line.starts_with("  ")) calls.push_back(line.substr(2));
+  return calls;
+}
+
 int run_application(int argc, char** argv) {
   fill_standard_descriptors();
   std::signal(SIGPIPE, SIG_IGN);  // `assay show … | head`: write() fails instead
@@ -123,27 +154,32 @@ int run_application(int argc, char** argv) {
   add_completion(app, context);
   add_docs(app, context);
   add_man(app, context);
-  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) command->allow_extras();
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    command->allow_extras();
+    for (CLI::Option* option : command->get_options())  // those of the table have their lines already
+      if (const std::string text = option->get_description(); text.find('\n') == text.npos)
+        option->description(help_lines(text));
+  }
 
   app.footer(exit_codes);  // after the commands, which would inherit it
+  add_examples(app, {"assay list backends", "assay run --workload lenet5 --backend onednn,torch"});
 
   if (argc > 1 && argv[1] == completion_request) {
     print(candidate_lines(candidates(app, context.choices, {argv + 2, argv + argc})));
     return fine;
   }
   try {
-    app.parse(argc, argv);
+    app.parse(words_of(argc, argv));
   } catch (const CLI::Success& wanted) {  // --help, --version
+    if (const auto left = app.remaining(); !left.empty() && app.get_subcommands().empty())
+      reject_leftovers(app, left, true);
     const int code = app.exit(wanted);
     if (!std::cout.flush()) throw IoError("print", "standard output", "cannot be written", errno);
     return code;
   } catch (const CLI::ParseError& error) {
     throw UsageError(fmt::format("{}; see assay {}--help", plain_text(error), chosen(app)));
   }
-  if (const auto left = app.remaining(); !left.empty()) {
-    if (left.front() == "help") return print(app.help()), fine;
-    reject_leftovers(app, left, true);
-  }
+  if (const auto left = app.remaining(); !left.empty()) reject_leftovers(app, left, true);
   for (const CLI::App* command : app.get_subcommands())
     if (const auto left = command->remaining(); !left.empty()) reject_leftovers(*command, left, false);
   if (!context.action) {

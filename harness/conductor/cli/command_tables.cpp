@@ -73,6 +73,8 @@ std::string option_tables(const CLI::App& app) {
                         command->get_name(), call_of(app, *command), cell_text(command->get_description()));
     if (has_all)
       text += "The [axes](axes.md) and the [settings](configs.md#the-settings) are options, too.\n";
+    text += "\n";
+    for (const std::string& call : examples_of(*command)) text += "    " + call + "\n";
     if (listed.empty()) continue;
     text += "\n| argument or option | what it is |\n|---|---|\n";
     for (const CLI::Option* option : listed)

@@ -91,6 +91,12 @@ std::string options_section(const CLI::App& command) {
   return page;
 }
 
+std::string examples_section(const CLI::App& command) {
+  std::string page = ".SH EXAMPLES\n.nf\n";
+  for (const std::string& call : examples_of(command)) page += roff(call) + "\n";
+  return page + ".fi\n";
+}
+
 }  // namespace
 
 std::string man_page(const CLI::App& app) {
@@ -103,14 +109,17 @@ std::string man_page(const CLI::App& app) {
     others += fmt::format("{}.BR {} (1)", others.empty() ? "" : ",\n", roff(page_name(app, *command)));
   }
   page += options_section(app);
-  page += fmt::format(".SH EXIT STATUS\n{}\n", roff(app.get_footer()));
+  const std::string footer = app.get_footer();  // the exit codes, then the examples
+  page += fmt::format(".SH EXIT STATUS\n{}\n", roff(footer.substr(0, footer.find("\n\n"))));
+  page += examples_section(app);
   return page + ".SH SEE ALSO\n" + others + "\n";
 }
 
 std::string man_page(const CLI::App& app, const CLI::App& command) {
   const std::string call = app.get_name() + " " + command.get_name();
   return head(page_name(app, command), command.get_description()) + synopsis(call, command) + "\n" +
-         options_section(command) + fmt::format(".SH SEE ALSO\n.BR {} (1)\n", roff(app.get_name()));
+         options_section(command) + examples_section(command) +
+         fmt::format(".SH SEE ALSO\n.BR {} (1)\n", roff(app.get_name()));
 }
 
 }  // namespace assay::cli

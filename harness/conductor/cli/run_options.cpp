@@ -53,7 +53,7 @@ RunRequest RunOptions::request(const std::vector<std::string>& command_line) con
   } else if (!given.contains("workload")) {
     throw UsageError(
         "nothing to run: name a config (assay list configs) or a workload with --workload NAME (assay list "
-        "workloads)");
+        "workloads); for a first try: assay run quickstart");
   } else {
     request.config = config_of(given);
   }
@@ -98,8 +98,9 @@ std::string forks_text(const std::vector<Cell>& cells, std::size_t runnable, con
   double seconds = 0;
   for (const Cell& cell : cells)
     if (cell.runnable()) seconds += settings.forks * min_seconds(cell.measure);
-  return fmt::format("{} of {} cells can be run, {} fork{} each: {} forks.{}", runnable, cells.size(),
-                     settings.forks, settings.forks == 1 ? "" : "s", forks,
+  const auto s = [](auto count) { return count == 1 ? "" : "s"; };
+  return fmt::format("{} of {} cell{} can be run, {} fork{} each: {} fork{}.{}", runnable, cells.size(),
+                     s(cells.size()), settings.forks, s(settings.forks), forks, s(forks),
                      seconds > 0
                          ? fmt::format(" Warm-up and timed blocks take at least {}; starting, compiling and "
                                        "checking take more time.",
@@ -134,7 +135,8 @@ int print_plan(const Expansion& expansion, const BackendRegistry& registry, cons
   for (const std::string& program : programs_of(cells, registry)) table.notes.push_back("starts " + program);
   for (const std::string& left_out : expansion.left_out) table.notes.push_back(left_out + ".");
   for (std::string& doubt : doubts_about(cells)) table.notes.push_back(std::move(doubt));
-  table.notes.push_back(check_only ? fmt::format("{} of {} cells can be checked.", runnable, cells.size())
+  table.notes.push_back(check_only ? fmt::format("{} of {} cell{} can be checked.", runnable, cells.size(),
+                                                 cells.size() == 1 ? "" : "s")
                                    : forks_text(cells, runnable, settings));
   print({table});
   return runnable > 0 ? fine : incomplete;

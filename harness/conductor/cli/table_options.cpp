@@ -46,13 +46,13 @@ void TableOptions::add_all(CLI::App& command) {
 }
 
 void TableOptions::add(CLI::App& command, std::string_view name) {
-  add(command, require_option(name, "the command line"));
+  add(command, require_option(name, "command line"));
 }
 
 OptionValues TableOptions::values() const {
   OptionValues values;
   for (const auto& [row, option] : options_)
-    for (const std::string& text : option->results()) set_option(values, *row, text, "the command line");
+    for (const std::string& text : option->results()) set_option(values, *row, text, "command line");
   return values;
 }
 

@@ -29,9 +29,10 @@ void VerdictOptions::add(CLI::App& command, Context& context) {
                      fmt::format("Confidence that all intervals hold at once [{}]", confidence_));
   command.add_option("--metric", metric_,
                      "Metric to judge (default: epoch time, latency or step time, depending on the cell)");
-  command.add_option("--memory-threshold", memory_threshold_, "A larger growth of memory is broken [10%]");
+  command.add_option("--memory-threshold", memory_threshold_,
+                     "Growth of memory above which a cell is broken [10%]");
   command.add_option("--accuracy-threshold", accuracy_threshold_,
-                     "A larger fall of accuracy is broken, in points of 100 [1%]");
+                     "Fall of accuracy, in percentage points, above which a cell is broken [1%]");
   CLI::Option* format =
       command.add_option("--format", format_, "console, markdown, json, junit or github [console]")
           ->type_name("FORMAT");

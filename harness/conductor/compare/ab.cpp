@@ -98,8 +98,9 @@ class AbRun {
 
   void announce() {
     progress_.plan(static_cast<int>(2 * active()) * plan_.rounds.front());
-    progress_.note(fmt::format("{} pairs of cells; looks after {} rounds, each interval at {:.5g} %",
-                               contests_.size(), fmt::join(plan_.rounds, ", "), 100 * plan_.confidence));
+    progress_.note(fmt::format("{} pair{} of cells; looks after {} rounds, each interval at {:.5g} %",
+                               contests_.size(), contests_.size() == 1 ? "" : "s",
+                               fmt::join(plan_.rounds, ", "), 100 * plan_.confidence));
   }
 
   // Warns after the first round if --max-time will end before the first look.

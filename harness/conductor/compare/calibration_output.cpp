@@ -90,7 +90,7 @@ double pairs_of_values(const Calibration& calibration) {
   return pairs;
 }
 
-// What the ranges of single fields do not say.
+// Checks what the ranges of single fields cannot express.
 void require_plausible(const Calibration& calibration, std::string_view where) {
   if (!(calibration.confidence > 0 && calibration.confidence < max_confidence))
     throw JsonError(fmt::format("{}: confidence: {} is not above 0 and below {}", where,
@@ -199,7 +199,8 @@ Table calibration_table(const Calibration& calibration) {
         "With 12 forks per side and a threshold of {}, a change of {} is detected in nine of ten cells.",
         percent(*calibration.suggested_threshold), percent(2 * *calibration.suggested_threshold)));
   for (const CalibrationSession& session : calibration.sessions)
-    table.notes.push_back(fmt::format("Session of {}: {} cells.", session.made, session.cells.size()));
+    table.notes.push_back(fmt::format("Session of {}: {} cell{}.", session.made, session.cells.size(),
+                                      session.cells.size() == 1 ? "" : "s"));
   table.notes.push_back(
       "Between forks and between runs: standard deviations of ln(time). Floor: the largest change that is expected "
       "between two runs of one build.");

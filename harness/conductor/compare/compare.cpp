@@ -35,7 +35,7 @@ std::map<std::string, Pair> pairs_of(const Report& base, const Report& current, 
       if (!wanted(cell)) continue;
       // It is not clear which of the two rows is meant.
       if (std::exchange(pairs[cell.id].*side, &cell))
-        throw ConfigError(fmt::format("[compare] the cell {} is twice in {}", one_line(cell.id, 200), name));
+        throw ConfigError(fmt::format("[compare] {} has the cell {} twice", name, one_line(cell.id, 200)));
     }
   };
   take(base, &Pair::base, "the baseline");
@@ -125,10 +125,10 @@ void note_missing_forks(Comparison& comparison) {
                                 [](const CellVerdict& cell) { return cell.lower.has_value(); });
   if (comparison.judged == 0 || some) return;
   comparison.notes.push_back(fmt::format(
-      "No cell can be decided with so few forks: {:.3g} % confidence over {} cells needs at least {} forks per side "
+      "No cell can be decided with so few forks: {:.3g} % confidence over {} cell{} needs at least {} forks per side "
       "(assay run --forks {})",
-      100 * comparison.confidence, comparison.judged, min_forks_for(comparison.cell_confidence),
-      min_forks_for(comparison.cell_confidence)));
+      100 * comparison.confidence, comparison.judged, comparison.judged == 1 ? "" : "s",
+      min_forks_for(comparison.cell_confidence), min_forks_for(comparison.cell_confidence)));
 }
 
 }  // namespace
@@ -193,9 +193,9 @@ std::string summary_line(const Comparison& comparison) {
       counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, to_string(verdict));
   }
   return fmt::format(
-      "{} of {} cells; threshold {:.3g} %, all intervals hold at once with {:.3g} % ({:.7g} % each)", counts,
-      comparison.cells.size(), 100 * comparison.threshold, 100 * comparison.confidence,
-      100 * comparison.cell_confidence);
+      "{} of {} cell{}; threshold {:.3g} %, all intervals hold at once with {:.3g} % ({:.5g} % each)", counts,
+      comparison.cells.size(), comparison.cells.size() == 1 ? "" : "s", 100 * comparison.threshold,
+      100 * comparison.confidence, 100 * comparison.cell_confidence);
 }
 
 }  // namespace assay

@@ -13,7 +13,7 @@ inline constexpr double usual_threshold = 0.05;
 inline constexpr double usual_confidence =
     0.95;  // that all intervals hold at once; six forks per side reach it for 23 cells
 inline constexpr double max_threshold = 10;
-// Of all intervals at once. Closer to 1, the share of one cell among many has no digits left.
+// For all intervals at once. Closer to 1, the share of one cell among many has no digits left.
 inline constexpr double max_confidence = 0.999999;
 
 // The difference between runs of one build, from `assay calibrate`.

@@ -374,8 +374,8 @@ class Expander {
     const auto need = [&](const char* axis, const auto& offered, const auto& wanted) {
       if (!cell.runnable() || backend.awaited || contains(offered, wanted)) return;
       end_with(cell, ReasonCode::axis_value_not_offered,
-               fmt::format("[{}] does not support {} '{}': it has {}", backend.name, axis,
-                           cell.axes.text(axis), fmt::join(texts_of(offered), ", ")));
+               fmt::format("[{0}] does not support {1} '{2}'; use --{1} {3}", backend.name, axis,
+                           cell.axes.text(axis), fmt::join(texts_of(offered), ",")));
     };
     need("device", backend.devices, cell.axes.device);
     need("task", backend.tasks, cell.axes.task);

@@ -64,7 +64,7 @@ constexpr std::array settings = {
         "false: every round has seed N, so that forks of a cell differ only because of the machine and the backend "
         "(metric distinct_final_states)"},
     Option{"time-limit", run, number, "S", "600",
-           "Maximum seconds of one phase of a fork (compile, check, run)", 0.1, 1e7},
+           "Maximum time of one phase of a fork (compile, check, run): seconds, or 10m, 2h", 0.1, 1e7},
     Option{"quick", run, flag, "true|false", "false",
            "One fork, few short blocks, one epoch: a test that it works, not a measurement"},
     Option{"profile", run, flag, "true|false", "false",

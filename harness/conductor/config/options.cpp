@@ -24,6 +24,22 @@ bool parse(std::string_view text, T& value) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
+// Seconds of "90", "90s", "30m" or "2h".
+bool parse_seconds(std::string_view text, double& seconds) {
+  const std::size_t unit_at = std::min(text.find_first_of("smh"), text.size());
+  const std::string_view unit = text.substr(unit_at);
+  const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (factor == 0 || !parse(text.substr(0, unit_at), seconds)) return false;
+  seconds *= factor;
+  return std::isfinite(seconds);
+}
+
+bool is_time(const Option& option) { return option.placeholder == "S"; }
+
+bool parse_number(const Option& option, std::string_view text, double& value) {
+  return is_time(option) ? parse_seconds(text, value) : parse(text, value) && std::isfinite(value);
+}
+
 void check_range(const Option& option, std::string_view value, double number, std::string_view where) {
   if (number >= option.min && number <= option.max) return;
   throw ConfigError(led(where, fmt::format("[{}] got {}: must be from {:.15g} to {:.15g}", option.name, value,
@@ -65,9 +81,10 @@ void check_value(const Option& option, std::string_view value, std::string_view 
     }
     case OptionType::number: {
       double number = 0;
-      if (!parse(value, number) || !std::isfinite(number)) {
-        throw ConfigError(led(where, fmt::format("[{}] got '{}': not a number", option.name, value)));
-      }
+      if (!parse_number(option, value, number))
+        throw ConfigError(
+            led(where, fmt::format("[{}] got '{}': not a {}", option.name, value,
+                                   is_time(option) ? "time such as 90s, 30m or 2h" : "number")));
       check_range(option, value, number, where);
       return;
     }
@@ -108,22 +125,15 @@ std::int64_t integer_of(const OptionValues& values, std::string_view name) {
 
 double number_of(const OptionValues& values, std::string_view name) {
   double number = 0;
-  parse(last_of(values, name), number);
+  parse_number(require_option(name, ""), last_of(values, name), number);
   return number;
 }
 
 double duration_of(const OptionValues& values, std::string_view name) {
   const std::string text = text_of(values, name);
   if (text.empty()) return 0;
-  try {
-    std::size_t end = 0;
-    const double value = std::stod(text, &end);
-    const std::string unit = text.substr(end);
-    const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-    if (factor > 0 && value > 0 && value < 1e7) return factor * value;
-  } catch (const std::logic_error&) {
-    // not a number: reported below
-  }
+  double seconds = 0;
+  if (parse_seconds(text, seconds) && seconds > 0 && seconds < 1e10) return seconds;
   throw ConfigError(fmt::format("[{}] got '{}': must be a time such as 90s, 30m or 2h", name, text));
 }
 

@@ -35,6 +35,7 @@ void check_value(const Option& option, std::string_view value, std::string_view 
 // The last value given, or the default; an empty text if there is neither.
 std::string text_of(const OptionValues& values, std::string_view name);
 std::int64_t integer_of(const OptionValues& values, std::string_view name);
+// Seconds if the option is a time.
 double number_of(const OptionValues& values, std::string_view name);
 // Seconds of a time such as 90s, 30m or 2h; 0 if not given. Throws ConfigError.
 double duration_of(const OptionValues& values, std::string_view name);

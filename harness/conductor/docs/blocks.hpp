@@ -1,5 +1,5 @@
-// What the blocks of the reference pages are made of that is written nowhere else. Each returns Markdown that ends with a
-// newline.
+// Tables of the reference pages that no other part of the program prints. Each function returns Markdown that ends with
+// a newline.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace assay {
 
 // The arena of one step of each workload, next to what MXNet's documents claim.
 std::string memory_plan_table();
-// What is alive at the peak where a saving is below the claim, and for resnet56.
+// The tensors alive at the peak, for each saving below the claim, and for resnet56.
 std::string memory_bound_tables();
 
 // Every setting that is not an axis: values, default, and whether it may differ between the cells of a config.

@@ -106,7 +106,7 @@ class Tables {
   std::string table(const Json& object) {
     const Json& properties = object.at("properties");
     if (properties.empty()) return {};
-    // Of columns either all are there or none.
+    // Either all columns are present, or none.
     const Json required = object.contains("anyOf") ? object["anyOf"][1].at("required")
                                                    : object.value("required", Json::array());
     std::string rows = "\n| field | type | description |\n|---|---|---|\n";

@@ -29,7 +29,7 @@ std::string plan_row(const Workload& workload, const char* task, const ArenaSumm
                      mebibytes(arena.co_share), saving(arena), claimed, mebibytes(arena.lower_bound));
 }
 
-// What is alive at the peak, grouped by the op that made it and the op that reads it last.
+// The tensors alive at the peak, grouped by the op that made it and the op that reads it last.
 std::string bound_table(const std::string& name, const char* task, const Graph& graph) {
   const Peak peak = peak_of(graph, plain_bytes(graph));
   struct Group {

@@ -23,7 +23,7 @@ std::string known_metric(const std::string& name, const std::string& text) {
   if (find_metric(name)) return name;
   std::vector<std::string> names;
   for (const MetricRow& row : metric_table()) names.emplace_back(row.name);
-  refuse(text, fmt::format("there is no metric '{}'{}", printable(name, 40), nearest(name, names)));
+  refuse(text, fmt::format("unknown metric '{}'{}", printable(name, 40), nearest(name, names)));
 }
 
 std::size_t place(const std::string& word, const std::string& text, const Analysis& all) {
@@ -32,7 +32,7 @@ std::size_t place(const std::string& word, const std::string& text, const Analys
   if (error != std::errc() || end != word.data() + word.size() || word.empty())
     refuse(text, fmt::format("'{}' is not the place of a cell", printable(word, 40)));
   if (value >= all.cells.size())
-    refuse(text, fmt::format("there is no cell {}, only {} cells", value, all.cells.size()));
+    refuse(text, fmt::format("unknown cell {}: the reports have {} cells", value, all.cells.size()));
   return value;
 }
 

@@ -1,4 +1,4 @@
-// What `assay show --format json --ask` is asked of an analysis.
+// The questions of `assay show --format json --ask` to an analysis.
 #pragma once
 
 #include <string>

@@ -23,7 +23,7 @@ class WorkerSampler {
 
   // The processes of the last sample, the worker first; empty before the first sample.
   std::span<const pid_t> processes() const { return processes_; }
-  // A processor outside `cores` on which a thread of those processes may run; nullopt if there is none or
+  // A processor outside `cores` on which a thread of those processes may run; nullopt without one, or if
   // `cores` is empty.
   std::optional<int> processor_outside(std::span<const int> cores) const;
   // The largest sum of resident bytes up to now, including the first sample; 0 before.

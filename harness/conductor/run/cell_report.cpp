@@ -66,7 +66,7 @@ void take_hello(CellReport& row, const protocol::Hello& hello) {
 
 namespace {
 
-// Of an earlier report, whose libraries are kept unchecked.
+// Reads an earlier report, whose libraries are kept unchecked.
 std::string text_at(const nlohmann::json& library, const char* key) {
   const auto found = library.is_object() ? library.find(key) : library.end();
   return found != library.end() && found->is_string() ? found->get<std::string>() : std::string();

@@ -17,8 +17,8 @@ CellReport planned_report(const Cell& cell, std::uint64_t seed);
 void take_earlier(CellReport& row, const Report& earlier);
 // Sets the libraries of the row to those in the hello; earlier forks keep theirs.
 void take_hello(CellReport& row, const protocol::Hello& hello);
-// Describes the first library in the hello that differs from the one of these earlier forks; empty if there
-// is no difference or no earlier fork.
+// Describes the first library in the hello that differs from the one of these earlier forks; empty without
+// a difference or an earlier fork.
 std::string other_library(const CellReport& row, const protocol::Hello& hello);
 // Records a failed check as the fork of round 0, with its log.
 void take_failed_check(CellReport& row, const Fork& check);

@@ -102,8 +102,7 @@ Descriptor lock_report(const fs::path& report) {
   const fs::path path = lock_of(report);
   for (;;) {
     Descriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-    if (!lock)
-      throw IoError("run", path, "cannot be made, which says that the report is being written", errno);
+    if (!lock) throw IoError("run", path, "cannot be created; it marks the report as being written", errno);
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
       throw IoError("run", report,
                     "is being written by another run; wait for it, or name another file with --out");

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -61,28 +63,28 @@ void warn_of_clocks(Fork& fork, const std::vector<const MachineSample*>& samples
       1e-6 * low, 1e-6 * high, 1e-6 * low));
 }
 
-// The median step time in the second half of the blocks divided by that in the first half; 1 for too few
-// blocks.
-double drift(const std::vector<const Block*>& blocks) {
-  if (blocks.size() < 4) return 1;
+// The median step time in the first and in the second half of the blocks; nothing for too few blocks.
+std::optional<std::pair<double, double>> step_time_of_halves(const std::vector<const Block*>& blocks) {
+  if (blocks.size() < 4) return std::nullopt;
   std::vector<double> halves[2];
   for (std::size_t i = 0; i < blocks.size(); ++i)
     halves[i < blocks.size() / 2 ? 0 : 1].push_back(block_seconds(*blocks[i]) /
                                                     static_cast<double>(blocks[i]->steps));
-  const double before = median(halves[0]);
-  return before > 0 ? median(halves[1]) / before : 1;
+  return std::pair(median(halves[0]), median(halves[1]));
 }
 
 void warn_of_drift(Fork& fork) {
   if (fork.steady == false)
     fork.warnings.emplace_back(
         "the step time was not steady when timing began: try a longer warm-up (--warm-up-seconds)");
-  const double found = drift(steady_blocks(fork));
-  if (std::max(found, 1 / found) > 1 + max_drift)
+  const auto halves = step_time_of_halves(steady_blocks(fork));
+  if (!halves) return;
+  const auto [first, second] = *halves;
+  if (std::max(first, second) > (1 + max_drift) * std::min(first, second))
     fork.warnings.push_back(fmt::format(
-        "a step took {:.2f} times as long in the second half of the timed blocks as in the first: try more blocks, a "
+        "the step time changed from {} in the first half of the timed blocks to {} in the second: try more blocks, a "
         "longer warm-up, or a machine with a steadier clock",
-        found));
+        duration_text(first), duration_text(second)));
 }
 
 void warn_of_frequency(Fork& fork) {
@@ -164,7 +166,7 @@ std::string outside_of_window(const Fork& fork, const RunWindow& window) {
       return fmt::format("block {} in clock.json {}", i + 1,
                          block.end_ns < block.begin_ns ? "ends before it begins"
                          : i == 0                      ? "begins before the conductor sent the command `run`"
-                                                       : "begins before the block before it has ended");
+                                                       : "begins before the previous block ends");
     last = block.end_ns;
   }
   if (last > window.end_ns + slack_ns)

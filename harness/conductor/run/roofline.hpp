@@ -14,7 +14,7 @@
 namespace assay {
 
 // The probes are ordinary cells, unchecked: op/gemm and op/from_array, on every available backend that is a
-// bare library (on the oracle if there is none). The best block of all probes of the run counts, so that a
+// bare library (without one on the oracle). The best block of all probes of the run counts, so that a
 // disturbance does not lower a limit. Borrows everything.
 class Rooflines {
  public:

@@ -36,13 +36,10 @@ void mark_missing_data(std::vector<Cell>& cells, const RunSettings& settings) {
 }
 
 void keep_wanted(std::vector<Cell>& cells, const RunRequest& request) {
-  const std::size_t all = cells.size();
   std::erase_if(cells, [&](const Cell& cell) { return !is_wanted(cell.id, request.filter); });
-  if (cells.empty()) {
+  if (cells.empty())
     throw ConfigError(fmt::format(
-        "[filter] got '{}': the id of none of the {} cells contains it; list the cells with --dry-run",
-        request.filter, all));
-  }
+        "[filter] got '{}': no cell has it in its id; list the cells with --dry-run", request.filter));
 }
 
 }  // namespace

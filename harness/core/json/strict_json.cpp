@@ -24,7 +24,9 @@ constexpr std::size_t slack = 256;  // bytes that the parser may read after the 
 // Builds the document and checks depth and keys, which the library's own parser does not check.
 class Builder : public nlohmann::json_sax<Json> {
  public:
-  Builder(std::string_view where, JsonLimits limits) : where_(where), limits_(limits) {}
+  // Borrows the text.
+  Builder(std::string_view text, std::string_view where, JsonLimits limits)
+      : text_(text), where_(where), limits_(limits) {}
 
   Json take() { return std::move(root_); }
 
@@ -53,8 +55,12 @@ class Builder : public nlohmann::json_sax<Json> {
                    const nlohmann::detail::exception& error) override {
     const std::string_view text = error.what();
     const auto said = text.find("; ");  // strip the library's error code and position
-    fail(fmt::format("not valid JSON at byte {}, near \"{}\": {}", position, excerpt(token),
-                     excerpt(said == text.npos ? text : text.substr(said + 2))));
+    // The parser counts the bytes that it has read, the one at fault included.
+    const std::string_view before = text_.substr(0, position > 0 ? position - 1 : 0);
+    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+    const std::size_t column = before.size() - (before.rfind('\n') + 1) + 1;  // npos + 1 is 0
+    fail(fmt::format("not valid JSON at line {}, column {} (byte {}), near \"{}\": {}", line, column,
+                     position, excerpt(token), excerpt(said == text.npos ? text : text.substr(said + 2))));
   }
 
  private:
@@ -108,6 +114,7 @@ class Builder : public nlohmann::json_sax<Json> {
     throw JsonError(fmt::format("{}: {}{}", where_, at.empty() ? "" : "at " + at + ": ", what));
   }
 
+  std::string_view text_;
   std::string where_;
   JsonLimits limits_;
   Json root_;
@@ -204,7 +211,7 @@ void append(std::string& out, const Json& json, std::size_t depth) {
 Json parse_strict_json(std::string_view text, std::string_view where, JsonLimits limits) {
   if (text.size() > limits.bytes)
     throw JsonError(fmt::format("{}: {} bytes, above the limit of {}", where, text.size(), limits.bytes));
-  Builder builder(where, limits);
+  Builder builder(text, where, limits);
   Json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();
 }

@@ -263,5 +263,5 @@ def study_named(studies: Sequence[StudyOf], name: str) -> StudyOf:
     """Find a study, or name those that there are."""
     by_name: Mapping[str, StudyOf] = {study.name: study for study in studies}
     if name not in by_name:
-        raise ClaimError(f"there is no study {name}; there are {', '.join(by_name)}")
+        raise ClaimError(f"unknown study {name}; known are {', '.join(by_name)}")
     return by_name[name]

@@ -177,7 +177,7 @@ def _check_metrics(study_of: StudyOf, study: Study) -> None:
     used += [("columns", metric) for metric in study_of.columns]
     for where, metric in used:
         if metric not in study.metrics:
-            raise ClaimError(f"study {study_of.name}, {where}: there is no metric {metric}")
+            raise ClaimError(f"study {study_of.name}, {where}: unknown metric {metric}")
 
 
 def evaluate(

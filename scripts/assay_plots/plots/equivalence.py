@@ -13,7 +13,7 @@ SCALE = alt.Legend(
     format="~g",
     orient="bottom",
     values=[1e-4, 1e-3, 1e-2, 1e-1, 1],
-    gradientLength=200,
+    gradientLength=140,
 )
 LEAST = 1e-4  # smaller errors are drawn as this
 Tensors = dict[str, dict[str, Tensor]]  # name -> series -> verdict
@@ -45,7 +45,7 @@ def panel(title: Heading, tensors: Tensors) -> Panel:
             mark, text = verdict(tensor.ratio)
             ratio = 1.0 if tensor.ratio is None else min(max(tensor.ratio, LEAST), 1.0)
             rows.append({"series": series, "tensor": name, "ratio": ratio, "mark": mark, "text": text})
-    x = alt.X("series:N", title=None, sort=None, axis=alt.Axis(labelAngle=-35, orient="top", labelLimit=130))
+    x = alt.X("series:N", title=None, sort=None, axis=alt.Axis(labelAngle=-90, orient="top", labelLimit=130))
     y = alt.Y("tensor:N", title=None, sort=list(tensors), axis=alt.Axis(labelLimit=170))
     hue = alt.Color(
         "ratio:Q", scale=alt.Scale(type="log", scheme="cividis", domain=[LEAST, 1], clamp=True), legend=SCALE

@@ -7,7 +7,6 @@ import math
 import altair as alt
 
 from assay_plots.figure import (
-    BOTTOM,
     BYTES,
     LeftOut,
     Panel,
@@ -24,6 +23,8 @@ from assay_plots.text import shown
 
 PARTS = ("persistent (parameters, moments)", "arena of a step")
 PART_COLOURS = ("#7f7f7f", "#0072b2")
+PARTS_LEGEND = alt.Legend(orient="bottom", columns=1, title=None, symbolOpacity=1)
+ROOM = 1.45  # of the axis over the longest bar: for the label, also on a phone
 MEASURED = (("device_peak_memory", "device, peak"), ("host_peak_rss", "host, peak resident"))
 
 
@@ -64,10 +65,12 @@ def planned(study: Study, plan_of: Plan) -> Panel:
     x = alt.X(
         "bytes:Q",
         stack="zero",
-        scale=alt.Scale(domain=[0, (top or 1) * 1.25], nice=False),
-        axis=bytes_axis("bytes", top * 1.25),
+        scale=alt.Scale(domain=[0, (top or 1) * ROOM], nice=False),
+        axis=bytes_axis("bytes", top * ROOM),
     )
-    hue = alt.Color("part:N", scale=alt.Scale(domain=list(PARTS), range=list(PART_COLOURS)), legend=BOTTOM)
+    hue = alt.Color(
+        "part:N", scale=alt.Scale(domain=list(PARTS), range=list(PART_COLOURS)), legend=PARTS_LEGEND
+    )
     about = tips(("plan", "plan"), ("part", "part"), ("text", "size"))
     bars = (
         alt.Chart(values(rows))
@@ -95,7 +98,7 @@ def measured(study: Study, group: Group) -> list[Panel]:
         top = max(row["bytes"] for row in rows)
         y = alt.Y("series:N", sort=[row["series"] for row in rows], title=None)
         x = alt.X(
-            "bytes:Q", scale=alt.Scale(domain=[0, top * 1.25], nice=False), axis=bytes_axis(name, top * 1.25)
+            "bytes:Q", scale=alt.Scale(domain=[0, top * ROOM], nice=False), axis=bytes_axis(name, top * ROOM)
         )
         base = alt.Chart(values(rows))
         about = tips(("series", "backend, mode"), ("text", name))

@@ -73,7 +73,7 @@ def panel(study: Study, title: Heading, cells: list[Cell]) -> Panel:
     x = alt.X(
         "extent:Q",
         scale=alt.Scale(type="log", nice=False, padding=12),
-        axis=alt.Axis(labelExpr=PLAIN, tickCount=6, title=counted),
+        axis=alt.Axis(labelExpr=PLAIN, labelFlush=16, tickCount=6, title=counted),
     )
     y = alt.Y(
         "seconds:Q",

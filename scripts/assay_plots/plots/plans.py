@@ -41,11 +41,11 @@ def panel(study: Study, task: str, cells: list[Cell]) -> Panel:
     rows, marks = rows_of(study, cells), marks_of(cells)
     plans = [row.heading for row in plans_of(study)]
     x = alt.X("network:N", sort=[cell.axes["workload"] for cell in cells], title=None)
-    beside = alt.XOffset("plan:N", sort=plans)
+    side_by_side = alt.XOffset("plan:N", sort=plans)
     y = alt.Y("share:Q", title="arena, of the naive plan", axis=alt.Axis(format=".0%", tickCount=5))
     hue = alt.Color("plan:N", scale=alt.Scale(domain=plans, range=list(SERIES[: len(plans)])), legend=BOTTOM)
     about = tips(("network", "network"), ("plan", "plan"), ("text", "size"))
-    bars = alt.Chart(values(rows)).mark_bar().encode(x=x, xOffset=beside, y=y, color=hue, tooltip=about)
+    bars = alt.Chart(values(rows)).mark_bar().encode(x=x, xOffset=side_by_side, y=y, color=hue, tooltip=about)
     layers: list[alt.Chart] = [bars]
     if marks:
         ticks = alt.Chart(values(marks)).mark_tick(color=PUBLISHED, thickness=2.5, size=50)

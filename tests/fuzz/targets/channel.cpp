@@ -1,4 +1,4 @@
-// What comes through a worker's pipes: lines of the channel, and its log.
+// Reads the pipes of a worker: lines of the channel, and its log.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -22,7 +22,7 @@ void require_same_again(const ClockFile& clock) {
   require(encode(same).dump() == encode(clock).dump(), "what is written again is the same");
 }
 
-// What take_clock() of the conductor asks of a fork.
+// The requirements of take_clock() in the conductor.
 bool is_plausible(const Fork& fork) {
   Violations violations("clock");
   judge_fork(violations, fork);

@@ -23,7 +23,7 @@ bool is_plain(std::string_view text) {
   return true;
 }
 
-// What a POSIX shell makes of the word.
+// The word as a POSIX shell reads it.
 std::string unquoted(std::string_view word) {
   std::string text;
   bool quoted = false;
@@ -48,7 +48,7 @@ const Registration here("lines", [](Input input) {
   const std::string line = one_line(text, limit);
   require(is_plain(line), "a line has no control characters");
   require(!line.starts_with("::") && line.find("##[") == std::string::npos,
-          "a line is no command of a CI server");
+          "a CI server obeys no line of it");
   if (find_bad_utf8(text) == std::string_view::npos) {
     constexpr std::size_t longest = limit + 8;  // the rest of a character, a space and "..."
     require(line.size() <= longest, "a line is short");

@@ -29,7 +29,7 @@ class CellFileTest : public testing::Test {
   int read(const std::string& text) {
     std::ofstream(file_) << text;
     return read_cell_json("worker", file_, [](const nlohmann::json& json) {
-      if (!json.contains("batch")) throw GraphError("there is no batch");
+      if (!json.contains("batch")) throw GraphError("the batch is missing");
       return json["batch"].get<int>();
     });
   }
@@ -52,7 +52,7 @@ TEST_F(CellFileTest, NamesTheFileThatIsMalformed) {
   };
   EXPECT_THAT([&] { read("{"); }, says("parse error"));
   EXPECT_THAT([&] { read(R"({"batch": "many"})"); }, says("must be number"));
-  EXPECT_THAT([&] { read("{}"); }, says("there is no batch"));
+  EXPECT_THAT([&] { read("{}"); }, says("the batch is missing"));
 }
 
 TEST_F(CellFileTest, LeavesBugsOfTheReaderAlone) {

@@ -65,7 +65,7 @@ TEST_F(ScratchRootTest, is_gone_with_its_contents_at_the_end) {
   EXPECT_TRUE(fs::is_empty(temporary_));
 }
 
-TEST_F(ScratchRootTest, of_a_killed_run_is_removed_by_the_next) {
+TEST_F(ScratchRootTest, NextRunRemovesTheFolderOfAKilledRun) {
   const fs::path left = killed_run();
   ASSERT_TRUE(fs::exists(left / "cell.json"));
   const ScratchRoot next(false);
@@ -99,7 +99,7 @@ TEST_F(ScratchRootTest, IsMadeWhileOthersSweep) {
   EXPECT_EQ(std::distance(fs::directory_iterator(temporary_), {}), 200) << "those that are kept";
 }
 
-TEST_F(ScratchRootTest, of_a_run_under_way_stays) {
+TEST_F(ScratchRootTest, KeepsTheFolderOfARunningRun) {
   const auto first = std::make_unique<ScratchRoot>(false);
   const ScratchRoot second(false);
   EXPECT_TRUE(fs::exists(first->path()));

@@ -18,7 +18,7 @@ struct Expected {
 };
 
 // Computed in Python over all C(13, 6) arrangements of the ranks.
-TEST(Shift, of_two_samples_is_that_of_an_enumeration_of_all_arrangements) {
+TEST(Shift, TwoSamplesAgreeWithAllArrangements) {
   for (const Expected& e :
        {Expected{0.90, -0.268, 1.875, 0.9265734265734266}, Expected{0.95, -0.543, 2.325, 0.965034965034965},
         Expected{0.99, -0.889, 2.683, 0.9918414918414918}}) {
@@ -32,7 +32,7 @@ TEST(Shift, of_two_samples_is_that_of_an_enumeration_of_all_arrangements) {
 }
 
 // Computed in Python over all 2^9 signs of the ranks.
-TEST(Shift, of_pairs_is_that_of_an_enumeration_of_all_signs) {
+TEST(Shift, PairsAgreeWithAllSigns) {
   for (const Expected& e :
        {Expected{0.90, -0.396, 0.878, 0.90234375}, Expected{0.95, -0.61, 1.053, 0.9609375},
         Expected{0.99, -0.9475, 1.5765, 0.9921875}}) {

@@ -51,7 +51,7 @@ TEST(Statistics, bounds_the_median_and_reports_the_confidence) {
   EXPECT_NEAR(many->confidence, 0.9648, 1e-4);
 }
 
-TEST(Statistics, gives_no_bounds_where_none_attains_the_confidence) {
+TEST(Statistics, GivesNoBoundsIfNoPairReachesTheConfidence) {
   EXPECT_FALSE(median_interval(first(5)));
   EXPECT_FALSE(median_interval(first(5), 0.5));
   EXPECT_FALSE(median_interval(first(6), 0.99));

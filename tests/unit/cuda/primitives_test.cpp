@@ -33,7 +33,7 @@ CompileOptions options(const std::string& mode, PrecisionKind precision = Precis
   return options;
 }
 
-// What was asked of a device.
+// The calls that a device got.
 struct Asked {
   std::vector<bool> bare;  // of each product, convolution and LSTM
   int recorded = 0;

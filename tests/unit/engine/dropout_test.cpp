@@ -105,7 +105,7 @@ TEST_P(Dropout, uses_supplied_masks_until_it_may_draw_again) {
   EXPECT_GT(kept_share(executable->masks()[1]), 0.2);
 }
 
-TEST_P(Dropout, has_no_mask_among_its_state_and_none_in_evaluation) {
+TEST_P(Dropout, KeepsMasksOutOfStateAndEvaluation) {
   const Program program = dropping(4);
   const auto executable = compiled(program, options(GetParam()));
   for (const HostTensor& tensor : executable->state()) EXPECT_EQ(tensor.name.find("mask"), std::string::npos);

@@ -45,7 +45,7 @@ TEST(DrawnMasks, serve_the_gradient_too) {
   EXPECT_EQ(graph.with_role(Role::schedule).size(), 1u);
 }
 
-TEST(DrawnMasks, of_two_rates_in_one_mask_are_refused) {
+TEST(DrawnMasks, RefusesTwoRatesInOneMask) {
   Graph graph("two");
   GraphBuilder b(graph);
   const ValueId x = b.input("inputs", {2, 3});

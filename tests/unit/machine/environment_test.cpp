@@ -137,7 +137,7 @@ TEST_F(Machine, knows_the_core_of_each_logical_cpu) {
   EXPECT_NE(cores.at(1), cores.at(2));
 }
 
-TEST(Environment, of_this_machine_has_a_model_and_a_clock) {
+TEST(Environment, HasAModelAndAClock) {
   const json told = environment();
   EXPECT_GE(told["cpu"]["logical"], 1);
   EXPECT_GE(told["clock"]["resolution_ns"], 1);

@@ -228,6 +228,16 @@ TEST(Analysis, cells_of_several_reports_share_a_group_and_are_not_paired) {
   EXPECT_EQ(all.cells[3].to_fastest->n, 0) << "of the medians: the fastest is in the other report";
 }
 
+TEST(Analysis, ASeriesHasTheNameOfItsReportOnlyNextToAnotherReport) {
+  std::vector<Report> reports{test::sample_report(6), test::sample_report(6)};
+  for (CellReport& cell : reports[1].cells) cell.axes.workload = "another";
+  const std::vector<std::string> labels{"old", "new"};
+  const Analysis all = analyze(reports, labels);
+  ASSERT_EQ(all.groups.size(), 2u);
+  EXPECT_EQ(all.cells[1].series, "torch compile");
+  EXPECT_EQ(all.cells[3].series, "torch compile");
+}
+
 TEST(Analysis, the_leader_of_a_family_wins_at_most_sizes) {
   Report report;
   for (const int batch : {32, 64, 128})

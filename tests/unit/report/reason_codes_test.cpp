@@ -37,7 +37,7 @@ TEST(ReasonCodes, set_the_status_with_the_text) {
   EXPECT_EQ(cell.reason_code, ReasonCode::time_limit);
 }
 
-TEST(ReasonCodes, of_another_status_break_an_invariant) {
+TEST(ReasonCodes, CodeOfAnotherStatusBreaksAnInvariant) {
   Violations violations("fork");
   judge_code(violations, Status::crashed, ReasonCode::time_limit);
   EXPECT_THAT(violations.found(),

@@ -134,7 +134,7 @@ TEST(ReportJson, writes_a_number_that_is_not_finite_as_null_with_its_reason) {
   EXPECT_EQ(report_text(again), text);
 }
 
-TEST(ReportJson, mends_text_that_is_not_utf8) {
+TEST(ReportJson, RepairsTextThatIsNotUtf8) {
   Report report = sample_report(1);
   report.cells[0].forks[0].log_tail = "bad \xff byte";
   EXPECT_THAT(parse_report(report_text(report), "r.json").cells[0].forks[0].log_tail,
@@ -224,7 +224,8 @@ TEST(StrictJson, refuses_a_text_above_its_limit) {
 }
 
 TEST(StrictJson, refuses_text_cut_off_text_after_the_end_and_bad_utf8) {
-  EXPECT_THAT(refusal(R"({"schema": "assay-rep)"), HasSubstr("not valid JSON at byte"));
+  EXPECT_THAT(refusal(R"({"schema": "assay-rep)"), HasSubstr("not valid JSON at line 1, column"));
+  EXPECT_THAT(refusal("{\n \"forks\": six\n}"), HasSubstr("at line 2, column 11"));
   EXPECT_THAT(refusal("{} {}"), HasSubstr("not valid JSON"));
   EXPECT_THAT(refusal(""), HasSubstr("not valid JSON"));
   EXPECT_THAT(refusal("\"\xff\""), HasSubstr("not valid JSON"));

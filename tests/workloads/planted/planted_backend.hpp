@@ -29,7 +29,7 @@ class PlantedCall {
   const Shape& in_shape(std::size_t i) const { return inputs_.at(input_at(i)).shape(); }
   const Shape& out_shape(std::size_t i) const { return outputs_.at(output_at(i)).shape(); }
   const Attributes& attributes() const { return attributes_; }
-  // The kernel reads this instead, in the next run() alone.
+  // The kernel reads this instead, only in the next run().
   void replace(std::size_t i, std::vector<float>& values) { inputs_.at(input_at(i)).replace(values); }
   void run();
   // Kept from run to run of this kernel, for each tensor of an optimizer.

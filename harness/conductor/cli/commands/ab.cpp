@@ -137,7 +137,8 @@ void add_ab(CLI::App& app, Context& context) {
       ->type_name("SPEC");
   command->add_option("--b", options->b, "Changes of side B, which is compared with A")->type_name("SPEC");
   command
-      ->add_option("--looks", options->looks, "Maximum number of looks (judgements of the rounds so far) [5]")
+      ->add_option("--looks", options->looks,
+                   "Maximum number of looks, each a judgement of all rounds until then [5]")
       ->check(CLI::Range(1, 5));
   command
       ->add_option(
@@ -152,6 +153,8 @@ void add_ab(CLI::App& app, Context& context) {
       ->type_name("DIR");
   command->add_flag("--dry-run", options->dry_run, "List the pairs of cells and run nothing");
   options->run.add(*command, false);
+  add_examples(*command,
+               {"assay ab --workload mlp --backend onednn --a mode=eager --b mode=graph --max-time 5m"});
   command->callback(
       [options, &context] { context.action = [options, &context] { return measure(*options, context); }; });
 }

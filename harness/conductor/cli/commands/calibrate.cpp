@@ -189,6 +189,7 @@ void add_calibrate(CLI::App& app, Context& context) {
       ->type_name("FILE");
   command->add_flag("--json", options->json, "Print the calibration instead of a table");
   options->run.add(*command, false);
+  add_examples(*command, {"assay calibrate --workload mlp --backend onednn"});
   command->callback([options, &context] {
     context.action = [options, &context] { return calibrate_machine(*options, context); };
   });

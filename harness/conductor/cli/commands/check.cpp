@@ -48,6 +48,7 @@ void add_check(CLI::App& app, Context& context) {
   command->add_flag("--json", options->json, "Print the report instead of tables");
   command->add_flag("--dry-run", options->dry_run, "List the cells; check nothing");
   options->run.add(*command);
+  add_examples(*command, {"assay check --workload lenet5 --backend torch --mode eager"});
   command->callback(
       [options, &context] { context.action = [options, &context] { return check(*options, context); }; });
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace CLI {
@@ -26,6 +28,9 @@ struct Context {
 std::vector<const CLI::App*> commands_of(const CLI::App& app);
 // Whether the option takes a list.
 bool takes_several(const CLI::Option& option);
+// Calls that the help, the manual page and the reference show.
+void add_examples(CLI::App& command, std::initializer_list<std::string_view> calls);
+std::vector<std::string> examples_of(const CLI::App& command);
 
 void add_list(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);

@@ -33,6 +33,7 @@ void add_completion(CLI::App& app, Context& context) {
       command->add_option("SHELL", *shell, "bash, zsh or fish; in bash: source <(assay completion bash)")
           ->required();
   context.choices[option] = completion_shells();
+  add_examples(*command, {"source <(assay completion bash)"});
   command->callback([shell, &context] { context.action = [shell] { return print_completion(*shell); }; });
 }
 

@@ -105,6 +105,7 @@ void add_docs(CLI::App& app, Context& context) {
   command->add_flag("--check", options->check,
                     "Write nothing; print the pages that differ, and exit with 2 if there are any");
   context.choices[pages] = names_of(all_pages(app));
+  add_examples(*command, {"assay docs", "assay docs axes --check"});
   command->callback(
       [options, &app, &context] { context.action = [options, &app] { return write_docs(app, *options); }; });
 }

@@ -150,6 +150,7 @@ void add_env(CLI::App& app, Context& context) {
   command->add_flag("--json", *json, "Print JSON");
   command->add_flag("--fingerprint", *fingerprint,
                     "Print only the key of this machine, which names baselines and calibrations");
+  add_examples(*command, {"assay env"});
   command->callback([json, fingerprint, &context] {
     context.action = [json, fingerprint] { return *fingerprint ? print_fingerprint() : env(*json); };
   });

@@ -196,6 +196,7 @@ void add_inspect(CLI::App& app, Context& context) {
   command->add_flag("--nodes", options->nodes, "Also list every node of the training step");
   command->add_flag("--graph", options->graph, "Print the program as a worker gets it (graph.json)");
   for (const char* name : {"batch", "size", "precision", "optimizer"}) options->table.add(*command, name);
+  add_examples(*command, {"assay inspect lenet5 --batch 64", "assay inspect op/gemm --size m100n50k20"});
   command->callback([options, &context] { context.action = [options] { return inspect(*options); }; });
 }
 

@@ -39,7 +39,7 @@ struct Listing {
   Table table;
 };
 
-Listing list_workloads(const OptionValues&, bool) {
+Listing list_workloads(const OptionValues&, bool only) {
   Listing out;
   out.table = {.title = "Workloads",
                .columns = {{"name"}, {"batch", Align::right}, {"data set"}, {"optimizer"}, {"description"}},
@@ -67,8 +67,14 @@ Listing list_workloads(const OptionValues&, bool) {
                          {"sizes", op.sizes},
                          {"size", op.default_size},
                          {"tasks", op.differentiable ? Json{"infer", "train"} : Json{"infer"}}});
-    out.table.rows.push_back(
-        {{op.name}, {}, {}, {}, {fmt::format("{}; sizes {}", op.description, fmt::join(op.sizes, " "))}});
+    if (only)
+      out.table.rows.push_back(
+          {{op.name}, {}, {}, {}, {fmt::format("{}; sizes {}", op.description, fmt::join(op.sizes, " "))}});
+  }
+  if (!only) {
+    out.table.notes.push_back(
+        fmt::format("assay list workloads adds the {} single ops, op/*.", all_op_workloads().size()));
+    return out;
   }
   out.table.notes.push_back(
       "op/* are single ops: they have --size and --cache, not a batch and a data set; task train is forward "
@@ -76,7 +82,7 @@ Listing list_workloads(const OptionValues&, bool) {
   return out;
 }
 
-Listing list_ops(const OptionValues& given, bool) {
+Listing list_ops(const OptionValues& given, bool only) {
   Listing out;
   out.table = {.title = "Ops", .columns = {{"name"}, {"operands"}, {"results"}}, .rows = {}, .notes = {}};
   const BackendRegistry registry = find_backends(parse_interpreters(list_of(given, "interpreter")));
@@ -102,6 +108,14 @@ Listing list_ops(const OptionValues& given, bool) {
                          {"backends", backends},
                          {"contract", op->contract()}});
     out.table.rows.push_back(std::move(row));
+  }
+  if (!only) {
+    out.table = {
+        .title = fmt::format("{} ops: assay list ops shows which backend has which", out.items.size()),
+        .columns = {},
+        .rows = {},
+        .notes = {}};
+    return out;
   }
   out.table.notes.push_back(
       "? optional, * kept only for the gradient, own: a framework's own gradient or optimizer. "
@@ -242,7 +256,7 @@ Listing list_datasets(const OptionValues& given, bool checksums) {
 
 struct Kind {
   const char* name;
-  Listing (*list)(const OptionValues&, bool only);  // only: no other kind is listed
+  Listing (*list)(const OptionValues&, bool only);  // only: no other kind is listed, so this one in full
 };
 constexpr Kind kinds[] = {{"workloads", list_workloads},
                           {"ops", list_ops},
@@ -293,9 +307,10 @@ void add_list(CLI::App& app, Context& context) {
   CLI::Option* kind = command->add_option("KIND", options->kind,
                                           "workloads, ops, backends, configs or datasets (default: all)");
   context.choices[kind] = kind_names();
-  command->add_flag("--json", options->json, "As JSON, for a program");
+  command->add_flag("--json", options->json, "Print JSON");
   options->table.add(*command, "interpreter");
   options->table.add(*command, "data");
+  add_examples(*command, {"assay list backends", "assay list workloads"});
   command->callback([options, &context] { context.action = [options] { return list(*options); }; });
 }
 

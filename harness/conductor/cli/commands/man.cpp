@@ -68,6 +68,7 @@ void add_man(CLI::App& app, Context& context) {
                    "Write every page to this folder: assay.1, assay-run.1 and so on")
       ->type_name("DIR");
   context.choices[name] = names_of(commands_of(app));
+  add_examples(*command, {"assay man run | man -l -", "assay man --folder /usr/local/share/man/man1"});
   command->callback([options, &app, &context] {
     context.action = [options, &app] { return print_manual(app, *options); };
   });

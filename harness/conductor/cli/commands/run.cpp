@@ -69,9 +69,9 @@ std::string too_few_forks(const Expansion& expansion, const RunSettings& setting
   const int needed = min_forks_for(1 - (1 - usual_confidence) / static_cast<double>(cells));
   if (settings.forks >= needed) return {};
   return fmt::format(
-      "note: {} forks are too few for a verdict of `assay compare` on these {} cells: {} confidence needs at least "
+      "note: {} forks are too few for a verdict of `assay compare` on {} cell{}: {} confidence needs at least "
       "{} (--forks {})",
-      settings.forks, cells, as_percent(usual_confidence), needed, needed);
+      settings.forks, cells, cells == 1 ? "" : "s", as_percent(usual_confidence), needed, needed);
 }
 
 // If the report cannot be printed, keeps it in a file, as for a report that cannot be written.
@@ -134,6 +134,8 @@ void add_run(CLI::App& app, Context& context) {
       [](const std::string& path) { return path.empty() ? "the file name of the report is empty" : ""; });
   command->add_flag("--dry-run", options->dry_run, "List the cells and the programs to start; run nothing");
   options->run.add(*command);
+  add_examples(*command, {"assay run --workload lenet5 --backend onednn,torch --out reports/lenet5.json",
+                          "assay run --workload mlp --quick", "assay run quickstart --max-time 5m"});
   command->callback(
       [options, &context] { context.action = [options, &context] { return run_cells(*options, context); }; });
 }

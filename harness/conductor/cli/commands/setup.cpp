@@ -102,8 +102,8 @@ int set_up(const SetupOptions& options) {
     const auto environment = environment_of(framework.name);
     if (!environment)
       throw UsageError(
-          "setup: there is no folder for environments: none of ASSAY_ENVIRONMENTS, XDG_DATA_HOME and HOME is "
-          "set; set ASSAY_ENVIRONMENTS");
+          "setup: the folder of the environments is unknown: none of ASSAY_ENVIRONMENTS, XDG_DATA_HOME and "
+          "HOME is set; set ASSAY_ENVIRONMENTS");
     if (options.dry_run) {
       print_dry_run(framework, *environment);
     } else {
@@ -134,6 +134,7 @@ void add_setup(CLI::App& app, Context& context) {
                     "Install nothing; print what would be installed and where");
   command->add_option("--python", options->python, "The Python of the environments, 3.11 or later [python3]")
       ->type_name("FILE");
+  add_examples(*command, {"assay setup torch,jax", "assay setup --dry-run all"});
   command->callback([options, &context] { context.action = [options] { return set_up(*options); }; });
 }
 

@@ -125,6 +125,8 @@ void add_show(CLI::App& app, Context& context) {
       ->type_name("METRIC[/METRIC],CELL[,CELL]")
       ->take_all()
       ->allow_extra_args(false);
+  add_examples(*command, {"assay show reports/mlp.json",
+                          "assay show reports/mlp.json --format markdown --filter onednn,torch"});
   command->callback([options, &context] { context.action = [options] { return show(*options); }; });
 }
 

@@ -73,8 +73,11 @@ void add_validate(CLI::App& app, Context& context) {
   CLI::Option* files = command->add_option("REPORT", options->files, "Reports; - is standard input");
   command->add_flag("--schema", options->schema, "Print the JSON Schema instead")->excludes(files);
   command->add_flag("--strict", options->strict, "Reject fields that are not in the schema (except x_...)");
-  command->add_option("--upgrade", options->upgrade,
-                      "If the report is valid, write it to this file in the current version");
+  command
+      ->add_option("--upgrade", options->upgrade,
+                   "If the report is valid, write it to this file in the current version")
+      ->type_name("FILE");
+  add_examples(*command, {"assay validate reports/mlp.json", "assay validate --schema"});
   command->callback([options, files, &context] {
     if (!options->schema && files->empty()) throw CLI::RequiredError("REPORT");
     context.action = [options] { return validate(*options); };

@@ -50,11 +50,18 @@ class BackendsTest : public ::testing::Test {
   fs::path root_;
 };
 
-TEST_F(BackendsTest, is_unavailable_with_reason_and_remedy_if_something_is_missing) {
+TEST_F(BackendsTest, IsUnavailableWithReasonAndRemedy) {
   const BackendDescription backend = read();
   EXPECT_FALSE(backend.available());
   EXPECT_THAT(backend.unavailable, HasSubstr("Fake is not set up"));
   EXPECT_EQ(backend.remedy, "scripts/setup fake");
+}
+
+TEST_F(BackendsTest, APythonWorkerAnywhereCanImportTheWorkerPackage) {
+  nlohmann::json json = description();
+  json["environment"] = {{"PYTHONPATH", "${assay_worker}"}};
+  const BackendDescription backend = backend_from_json(json, root_ / "fake/backend.json", {});
+  EXPECT_TRUE(fs::exists(fs::path(backend.environment.at("PYTHONPATH")) / "assay_worker/__init__.py"));
 }
 
 TEST_F(BackendsTest, AFileThatADeviceNeedsLeavesTheOthersAvailable) {

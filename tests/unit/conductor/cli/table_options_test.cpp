@@ -42,7 +42,7 @@ TEST(TableOptions, split_lists_at_commas_only_for_axes) {
   EXPECT_THAT(values.at("data"), ElementsAre("/a,b"));
 }
 
-TEST(TableOptions, of_a_repeatable_row_add_up) {
+TEST(TableOptions, RepeatableOptionsAddUp) {
   EXPECT_THAT(Command().parse({"--data", "/a", "--data", "/b"}).at("data"), ElementsAre("/a", "/b"));
 }
 
@@ -73,7 +73,7 @@ TEST(TableOptions, say_their_defaults_in_the_help) {
   EXPECT_THAT(help, HasSubstr("Axes (lists with commas"));
 }
 
-TEST(HelpLines, break_between_words_and_lose_none) {
+TEST(HelpLines, BreakBetweenWordsAndKeepAll) {
   const std::string text =
       "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
       "seventeen";

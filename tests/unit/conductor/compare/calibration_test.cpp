@@ -294,7 +294,7 @@ TEST(Calibrate, refuses_one_run_two_machines_and_a_damaged_file) {
   EXPECT_THROW(parse_calibration(json.dump(), "c.json"), JsonError);
 }
 
-// What the file of a calibration says when one value of it is another.
+// The error for a calibration file in which one value was replaced.
 std::string refusal_of(const std::string& pointer, const nlohmann::json& value) {
   static const nlohmann::json good = to_json(calibrate(runs(0.02, 0, 2, 6), {}));
   nlohmann::json json = good;

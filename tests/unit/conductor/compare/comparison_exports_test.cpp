@@ -33,7 +33,7 @@ Comparison sample() {
   CellVerdict missing;
   missing.id = "mlp";
   missing.verdict = Verdict::missing;
-  missing.reason = "the baseline alone has it,\nok";
+  missing.reason = "only the baseline has it,\nok";
   CellVerdict same = slower;
   same.id = "cnn";
   same.verdict = Verdict::same;

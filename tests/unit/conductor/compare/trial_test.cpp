@@ -40,7 +40,7 @@ TEST(LookPlan, spreads_its_looks_up_to_the_rounds_that_were_asked_for) {
   EXPECT_NEAR(plan_looks(0.95, 1, 5, 500).confidence, plan_looks(0.95, 1).confidence, 1e-12);
 }
 
-TEST(Trial, says_slower_only_after_fresh_rounds_said_it_again) {
+TEST(Trial, IsSlowerOnlyIfFreshRoundsConfirmIt) {
   const Trial trial = run(plan_looks(0.95, 1), 0.01, 1, [](int) { return 1.2; });
   ASSERT_TRUE(trial.decided());
   EXPECT_EQ(trial.verdict().verdict, Verdict::slower);

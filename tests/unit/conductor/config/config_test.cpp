@@ -192,7 +192,7 @@ TEST(Config, the_shipped_ones_are_good) {
       EXPECT_TRUE(cell.published.empty() || !read.source.empty());
       for (const Published& published : cell.published) {
         if (published.to) {
-          EXPECT_TRUE(ids.contains(*published.to)) << cell.id << " beside " << *published.to;
+          EXPECT_TRUE(ids.contains(*published.to)) << cell.id << " next to " << *published.to;
         }
       }
     }
@@ -233,6 +233,26 @@ TEST(Options, every_row_has_help_and_a_default_that_passes_its_own_check) {
       EXPECT_NO_THROW(check_value(option, option.default_value, "")) << option.name;
     }
   }
+}
+
+TEST(Options, TakesATimeWithOrWithoutAUnit) {
+  const Option& limit = require_option("time-limit", "");
+  const auto seconds = [&](const char* text) {
+    OptionValues values;
+    set_option(values, limit, text, "");
+    return number_of(values, "time-limit");
+  };
+  EXPECT_EQ(seconds("5"), 5);
+  EXPECT_EQ(seconds("0.5s"), 0.5);
+  EXPECT_EQ(seconds("5m"), 300);
+  EXPECT_EQ(seconds("2h"), 7200);
+  EXPECT_EQ(duration_of({{"max-time", {"1.5m"}}}, "max-time"), 90);
+  for (const char* wrong : {"", "m", "5d", "5ms", "5 m", "m5", "nan", "infs"})
+    EXPECT_THROW(check_value(limit, wrong, ""), ConfigError) << wrong;
+  for (const char* wrong : {"0", "-1m", "nan", "5x"})
+    EXPECT_THROW(duration_of({{"max-time", {wrong}}}, "max-time"), ConfigError) << wrong;
+  EXPECT_THROW(check_value(limit, "9999h", ""), ConfigError) << "above the maximum of its row";
+  EXPECT_THROW(check_value(require_option("forks", ""), "5m", ""), ConfigError);
 }
 
 TEST(Options, a_repeatable_option_adds_and_keeps_commas) {

@@ -338,7 +338,8 @@ TEST_F(MatrixTest, an_awaited_backend_makes_unavailable_cells) {
                               "device": "cuda", "layout": "channels_last"})");
   ASSERT_EQ(made.size(), 2U);
   EXPECT_EQ(made[0].status, Status::unavailable);
-  EXPECT_THAT(made[0].reason, HasSubstr("the folder backends/far does not exist"));
+  EXPECT_EQ(made[0].reason_code, ReasonCode::backend_unavailable);
+  EXPECT_THAT(made[0].reason, HasSubstr("backends/far"));
   EXPECT_EQ(made[1].axes.mode, "graph") << "one that is here keeps its own modes";
   EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "farr"})"), HasSubstr("did you mean 'far'?"));
   EXPECT_THAT(error_of(R"({"workload": "mlp", "backend": "far", "mode": "xlaa"})"), HasSubstr("xla"));
@@ -570,7 +571,7 @@ TEST_F(MatrixTest, rows_that_are_equal_under_quick_are_one_cell) {
   EXPECT_EQ(quick[0].measure.epochs, 1);
 }
 
-TEST(RunSettings, of_a_quick_run_have_at_most_one_fork) {
+TEST(RunSettings, QuickRunHasOneForkUnlessMoreAreRequested) {
   const auto forks = [](const char* json) {
     return settings_of(config_from_json(nlohmann::json::parse(json), "test.json")).forks;
   };

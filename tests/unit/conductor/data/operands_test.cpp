@@ -29,7 +29,7 @@ TEST(Operands, are_the_same_for_the_same_seed_and_others_for_another) {
   EXPECT_NE(draw_operands(graph, 2, 5, "a"), draw_operands(graph, 2, 5, "b"));
 }
 
-TEST(Operands, of_two_samples_differ) {
+TEST(Operands, DifferBetweenSamples) {
   const std::vector<float> both = draw_operands(graph_of("signal"), 2, 1, "a");
   EXPECT_NE(std::vector<float>(both.begin(), both.begin() + 2000),
             std::vector<float>(both.begin() + 2000, both.end()));
@@ -68,7 +68,7 @@ TEST(Operands, tagged_numbers_are_integers_according_to_the_tag) {
   EXPECT_LT(whole, 700);
 }
 
-TEST(Operands, of_an_unknown_kind_are_refused) {
+TEST(Operands, RefusesAnUnknownKind) {
   EXPECT_THROW(draw_operands(graph_of("sparkling"), 1, 1, "a"), DataError);
   EXPECT_THROW(draw_operands(graph_of("below:x"), 1, 1, "a"), DataError);
   EXPECT_THROW(draw_operands(graph_of("below:0"), 1, 1, "a"), DataError);

@@ -115,7 +115,7 @@ TEST(AnalysisJson, RefusesQuestionsThatItCannotRead) {
   for (const auto& [text, why] :
        std::vector<std::pair<std::string, std::string>>{{"step_time", "one or two cells"},
                                                         {"step_tim,0", "did you mean 'step_time'"},
-                                                        {"step_time,9", "there is no cell 9"},
+                                                        {"step_time,9", "unknown cell 9"},
                                                         {"step_time,-1", "not the place of a cell"},
                                                         {"step_time,0x", "not the place of a cell"},
                                                         {"step_time,", "not the place of a cell"},

@@ -12,6 +12,7 @@
 namespace assay {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -163,6 +164,20 @@ TEST(Summary, distinguishes_published_rows_by_their_differences) {
   EXPECT_EQ(entry(table, 0, "cell"), "lenet5 onednn graph b64");
   EXPECT_THAT(entry(table, 1, "cell"), HasSubstr("torch compile b"));
   EXPECT_THAT(entry(table, 1, "cell"), Not(HasSubstr("fp32")));
+}
+
+TEST(Summary, ShowsMemoryPlansOnlyOfCellsThatWereNotRun) {
+  Report report = test::sample_report(2);
+  for (CellReport& cell : report.cells) {
+    cell.metrics["plan_naive"] = {.value = 2048, .unit = "B", .hint = Hint::bytes};
+    cell.metrics["plan_saving"] = {.value = 2, .unit = "1", .hint = Hint::ratio};
+  }
+  EXPECT_THAT(text_of(report), Not(HasSubstr("Memory plans")));
+  for (CellReport& cell : report.cells) {
+    cell.forks.clear();
+    cell.equivalence = {};
+  }
+  EXPECT_THAT(text_of(report), AllOf(HasSubstr("Memory plans"), HasSubstr("2 KiB")));
 }
 
 TEST(Summary, shows_the_curve_of_the_training_loss_of_five_epochs_or_more) {

@@ -119,7 +119,7 @@ TEST(WorkerSampler, keeps_its_rate_if_only_a_few_ticks_passed) {
   EXPECT_EQ(other->worker_cpu, one->worker_cpu);
 }
 
-TEST(WorkerSampler, of_a_process_that_is_gone_says_nothing) {
+TEST(WorkerSampler, IsEmptyForAProcessThatEnded) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   ::waitpid(child, nullptr, 0);

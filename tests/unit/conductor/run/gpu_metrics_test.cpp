@@ -67,13 +67,13 @@ TEST(GpuMetrics, power_is_that_of_the_timed_blocks_and_energy_that_of_a_step) {
   EXPECT_NEAR(*gpu_power(between).value, 0.125 * 100 + 0.875 * 300, 1e-9);
 }
 
-TEST(GpuMetrics, of_epochs_leave_out_the_first) {
+TEST(GpuMetrics, LeaveOutTheFirstEpoch) {
   Fork fork = fork_of_steps();
   fork.blocks = {block_at(BlockKind::timed, 0, 2, 1), block_at(BlockKind::timed, 2, 4, 2)};
   EXPECT_NEAR(*gpu_power(fork).value, 300, 1e-9);
 }
 
-TEST(GpuMetrics, of_steps_that_are_too_short_are_null) {
+TEST(GpuMetrics, AreNullIfStepsAreTooShort) {
   Fork fork = fork_of_steps();
   fork.blocks = {block_at(BlockKind::warm_up, 2, 2.1), block_at(BlockKind::timed, 2.1, 2.3)};
   EXPECT_THAT(gpu_utilisation(fork).reason, HasSubstr("too short"));

@@ -85,7 +85,7 @@ class JournalTest : public ::testing::Test {
   void TearDown() override {
     before_.empty() ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", before_.c_str(), 1);
   }
-  // The only file in the temporary folder; empty if there is no file.
+  // The only file in the temporary folder; empty without a file.
   fs::path copy() const {
     for (const auto& entry : fs::recursive_directory_iterator(temporary_))
       if (entry.is_regular_file()) return entry.path();

@@ -24,7 +24,7 @@ TEST(QuickBudget, is_of_each_backend_and_its_rest_ends_at_a_deadline) {
   EXPECT_FALSE(budget.spent("other")) << "each backend has its own";
 }
 
-TEST(QuickBudget, has_no_end_where_none_is_asked) {
+TEST(QuickBudget, NeverEndsWithoutALimit) {
   QuickBudget budget(std::nullopt);
   {
     const QuickBudget::Stopwatch stopwatch(budget, "fast");

@@ -24,8 +24,8 @@ TEST(MemoryPlans, save_what_was_claimed_for_photographs_and_resnet56) {
   }
 }
 
-// Where the claim is not reached no placement could: the plan is within a twentieth of the bytes alive at
-// once.
+// If a plan does not reach the claim, no placement can: the plan is within a twentieth of the bytes that are alive
+// at the same time.
 TEST(MemoryPlans, are_at_their_bound_where_they_save_less_than_was_claimed) {
   for (const Workload& workload : all_workloads()) {
     const Program program = workload.build(workload.batch);
