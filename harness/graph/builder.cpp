@@ -79,8 +79,9 @@ ValueId GraphBuilder::batch_norm(std::string name, ValueId x, double momentum, d
   return results.front();
 }
 
-ValueId GraphBuilder::embedding(std::string name, ValueId indices, std::int64_t rows, std::int64_t width) {
-  const ValueId w = parameter(name + ".weight", {rows, width}, "uniform_fan_in");
+ValueId GraphBuilder::embedding(std::string name, ValueId indices, std::int64_t rows, std::int64_t width,
+                                std::string initializer) {
+  const ValueId w = parameter(name + ".weight", {rows, width}, std::move(initializer));
   Attributes attributes;
   if (sparse_embeddings_) attributes.set("sparse_gradient", true);
   return apply("embedding", {indices, w}, std::move(attributes), name).front();

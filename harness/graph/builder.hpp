@@ -64,7 +64,8 @@ class GraphBuilder {
                          const AttentionOptions& options = {}, bool bias = true);
 
   // tokens: i32 of any shape; a table of `rows` rows of `width`.
-  ValueId embedding(std::string name, ValueId tokens, std::int64_t rows, std::int64_t width);
+  ValueId embedding(std::string name, ValueId tokens, std::int64_t rows, std::int64_t width,
+                    std::string initializer = "uniform_fan_in");
   // x: (N, T, I). Returns all steps (N, T, units), or the last one (N, units). Also adds
   // "<name>.recurrent_weight".
   ValueId lstm(std::string name, ValueId x, std::int64_t units, bool last);
