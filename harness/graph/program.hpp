@@ -46,6 +46,8 @@ struct OptimizerSpec {
   // adds x p^2 to the loss, which is a weight_decay of 2 x.
   double decay_of(const Shape& parameter) const { return parameter.size() >= 2 ? weight_decay : 0; }
 
+  // Names of the constants that the kind uses; clip_norm only if it clips.
+  std::vector<std::string> constants() const;
   // Names of the moments of each parameter: adam, adamw and lazy_adam {"m", "v"}, sgd {"momentum"} (none at momentum
   // 0), rmsprop {"square"}. The state value is called "<parameter>.<moment>".
   std::vector<std::string> moments() const;

@@ -26,7 +26,7 @@ HostTensor as_f64(const HostTensor& tensor) {
 }
 
 bool corrects_bias(const OptimizerSpec& optimizer) {
-  return optimizer.kind == "adam" || optimizer.kind == "lazy_adam";
+  return optimizer.kind == "adam" || optimizer.kind == "adamw" || optimizer.kind == "lazy_adam";
 }
 
 // The exam's feeds with every value changed by about its rounding error and with the samples in another
