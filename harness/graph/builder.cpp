@@ -66,8 +66,7 @@ ValueId GraphBuilder::linear(std::string name, ValueId x, std::int64_t features,
                              std::string initializer) {
   const Shape& shape = graph_.value(x).type.shape;
   if (shape.size() < 2) {
-    throw GraphError(
-        fmt::format("[linear] got x {}: it must have two dimensions or more", to_string(shape)));
+    throw GraphError(fmt::format("[linear] got x {}: it must have two dimensions or more", to_string(shape)));
   }
   const std::int64_t in = shape.back();
   const ValueId w = parameter(name + ".weight", {features, in}, std::move(initializer));
@@ -105,7 +104,8 @@ ValueId GraphBuilder::rms_norm(std::string name, ValueId x, double epsilon) {
 
 ValueId GraphBuilder::positions(std::string name, ValueId x, std::int64_t rows, std::string initializer) {
   const Shape shape = shape_of(graph_, x, 3, "positions");
-  ValueId vectors = parameter(name + ".weight", {rows == 0 ? shape[1] : rows, shape[2]}, std::move(initializer));
+  ValueId vectors =
+      parameter(name + ".weight", {rows == 0 ? shape[1] : rows, shape[2]}, std::move(initializer));
   if (rows != 0 && rows != shape[1]) vectors = slice(vectors, 0, 0, shape[1], name + ".used");
   return add(x, vectors, std::move(name));
 }
@@ -114,8 +114,9 @@ ValueId GraphBuilder::self_attention(const std::string& name, ValueId x, std::in
                                      const AttentionOptions& options, bool bias) {
   const Shape shape = shape_of(graph_, x, 3, "self_attention");
   if (heads < 1 || shape[2] % heads != 0) {
-    throw GraphError(fmt::format("[self_attention] got x {} and {} heads: the last dimension must be a multiple",
-                                 to_string(shape), heads));
+    throw GraphError(
+        fmt::format("[self_attention] got x {} and {} heads: the last dimension must be a multiple",
+                    to_string(shape), heads));
   }
   const auto projected = [&](const char* part) {
     const ValueId all = linear(name + part, x, shape[2], bias);

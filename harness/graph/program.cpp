@@ -95,16 +95,15 @@ std::vector<std::string> OptimizerSpec::moments() const {
   if (kind == "adam" || kind == "adamw" || kind == "lazy_adam") return {"m", "v"};
   if (kind == "rmsprop") return {"square"};
   if (kind == "sgd") return momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"momentum"};
-  throw GraphError(
-      fmt::format("unknown optimizer '{}'; known are sgd, rmsprop, adam, adamw, lazy_adam", kind.substr(0, 40)));
+  throw GraphError(fmt::format("unknown optimizer '{}'; known are sgd, rmsprop, adam, adamw, lazy_adam",
+                               kind.substr(0, 40)));
 }
 
 std::vector<std::string> OptimizerSpec::constants() const {
   std::vector<std::string> names{"weight_decay"};
   if (kind == "sgd") names.emplace_back("momentum");
   if (kind == "rmsprop") names.emplace_back("decay");
-  if (kind == "adam" || kind == "adamw" || kind == "lazy_adam")
-    names.insert(names.end(), {"beta1", "beta2"});
+  if (kind == "adam" || kind == "adamw" || kind == "lazy_adam") names.insert(names.end(), {"beta1", "beta2"});
   if (kind != "sgd") names.emplace_back("epsilon");
   if (clip_norm > 0) names.emplace_back("clip_norm");
   return names;
@@ -148,8 +147,9 @@ void check_program(const Program& program) {
     const Value& value = graph.value(graph.output("logits"));
     const std::int64_t batch = feed(graph, "inputs", Role::input);
     if (value.type.shape.size() < 2 || value.type.shape[0] != batch) {
-      throw GraphError(fmt::format("graph '{}': logits {} must be ({}, classes), or with positions between them",
-                                   graph.name(), to_string(value.type), batch));
+      throw GraphError(
+          fmt::format("graph '{}': logits {} must be ({}, classes), or with positions between them",
+                      graph.name(), to_string(value.type), batch));
     }
     return Shape(value.type.shape.begin(), value.type.shape.end() - 1);
   };

@@ -68,8 +68,9 @@ std::string set_sequence_length(Cell& cell, const std::string& value) {
   if (cell.network().sequence_length == 0) return "0";
   const Dataset& dataset = find_dataset(cell.axes.dataset);
   if (!workload.is_sequence())
-    throw ConfigError(fmt::format("[sequence-length] got {}: applies only to sequences, and {} takes samples {}",
-                                  value, cell.axes.workload, to_string(workload.sample_shape)));
+    throw ConfigError(
+        fmt::format("[sequence-length] got {}: applies only to sequences, and {} takes samples {}", value,
+                    cell.axes.workload, to_string(workload.sample_shape)));
   if (!dataset.any_sequence_length())
     throw ConfigError(
         fmt::format("[sequence-length] got {}: the samples of {} have a fixed length; use synthetic{}", value,

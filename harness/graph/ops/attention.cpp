@@ -125,8 +125,8 @@ class AttentionGradient final : public Op {
            "products.";
   }
   std::vector<Operand> operands() const override {
-    return {{"q"}, {"k"}, {"v"},  {"mask", true, Kind::master},
-            {"y"}, {"logsumexp", false, Kind::master}, {"dy"}};
+    return {{"q"}, {"k"}, {"v"}, {"mask", true, Kind::master}, {"y"}, {"logsumexp", false, Kind::master},
+            {"dy"}};
   }
   std::vector<std::string> attributes() const override { return {"causal", "scale"}; }
   std::vector<Result> results() const override { return {{"dq"}, {"dk"}, {"dv"}}; }

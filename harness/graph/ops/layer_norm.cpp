@@ -51,10 +51,10 @@ class LayerNorm final : public Op {
                                 std::span<const ValueId> output_gradients) const override {
     if (node.outputs[1] == none || node.outputs[2] == none)
       return Op::gradient(builder, node, output_gradients);
-    return builder.apply("layer_norm_gradient",
-                         {node.inputs[0], node.inputs[1], output_gradients[0], node.outputs[1],
-                          node.outputs[2]},
-                         {}, node.name + ".gradient");
+    return builder.apply(
+        "layer_norm_gradient",
+        {node.inputs[0], node.inputs[1], output_gradients[0], node.outputs[1], node.outputs[2]}, {},
+        node.name + ".gradient");
   }
 };
 

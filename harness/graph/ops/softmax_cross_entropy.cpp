@@ -61,8 +61,8 @@ class SoftmaxCrossEntropy final : public Op {
                                 std::span<const ValueId> output_gradients) const override {
     const ValueId dloss = is_one(builder.graph(), output_gradients[0]) ? none : output_gradients[0];
     const ValueId dlogits =
-        builder.apply("softmax_cross_entropy_gradient", {node.outputs[1], node.inputs[1], dloss}, node.attributes,
-                      node.name + ".gradient")[0];
+        builder.apply("softmax_cross_entropy_gradient", {node.outputs[1], node.inputs[1], dloss},
+                      node.attributes, node.name + ".gradient")[0];
     return {dlogits, none};
   }
 };

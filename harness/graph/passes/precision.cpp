@@ -85,8 +85,8 @@ class Conversion {
           break;
       }
     }
-    const bool typed = node.op == &constant_op() ||
-                       (node.op == &padding_mask_op() && precision_.master != DType::f32);
+    const bool typed =
+        node.op == &constant_op() || (node.op == &padding_mask_op() && precision_.master != DType::f32);
     if (!typed) return copy_.add_node(node, inputs);
     Node changed = node;
     changed.attributes.set("dtype", std::string(to_string(precision_.master)));

@@ -114,7 +114,8 @@ ValueId dense(Graph& graph, const Gradient& gradient, ValueId parameter) {
 
 // Scales all gradients down to the norm `limit`. The norm of a row-sparse gradient is that of its values, since
 // each row occurs once, so it stays row-sparse.
-void clip(Graph& graph, double limit, const std::vector<ValueId>& parameters, std::vector<Gradient>& gradients) {
+void clip(Graph& graph, double limit, const std::vector<ValueId>& parameters,
+          std::vector<Gradient>& gradients) {
   std::vector<ValueId> all;
   for (const Gradient& gradient : gradients) all.push_back(gradient.value);
   const ValueId norm = graph.node(graph.add_node(global_norm_op(), "gradient_norm", all)).outputs[0];
@@ -195,7 +196,8 @@ Graph training_step(const Program& program, const TrainingStepOptions& options) 
     gradients.push_back(gradient_of(graph, value));
   if (options.gradients_as_outputs) {
     for (std::size_t i = 0; i < parameters.size(); ++i)
-      graph.add_output("gradient/" + graph.value(parameters[i]).name, dense(graph, gradients[i], parameters[i]));
+      graph.add_output("gradient/" + graph.value(parameters[i]).name,
+                       dense(graph, gradients[i], parameters[i]));
   }
   if (program.optimizer.clip_norm > 0) clip(graph, program.optimizer.clip_norm, parameters, gradients);
   const ValueId drawn_by = graph.find("schedule");
