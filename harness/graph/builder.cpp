@@ -102,31 +102,6 @@ ValueId GraphBuilder::rms_norm(std::string name, ValueId x, double epsilon) {
   return apply("rms_norm", {x, scale}, {{"epsilon", epsilon}}, name).front();
 }
 
-ValueId GraphBuilder::positions(std::string name, ValueId x, std::int64_t rows, std::string initializer) {
-  const Shape shape = shape_of(graph_, x, 3, "positions");
-  ValueId vectors =
-      parameter(name + ".weight", {rows == 0 ? shape[1] : rows, shape[2]}, std::move(initializer));
-  if (rows != 0 && rows != shape[1]) vectors = slice(vectors, 0, 0, shape[1], name + ".used");
-  return add(x, vectors, std::move(name));
-}
-
-ValueId GraphBuilder::self_attention(const std::string& name, ValueId x, std::int64_t heads,
-                                     const AttentionOptions& options, bool bias) {
-  const Shape shape = shape_of(graph_, x, 3, "self_attention");
-  if (heads < 1 || shape[2] % heads != 0) {
-    throw GraphError(
-        fmt::format("[self_attention] got x {} and {} heads: the last dimension must be a multiple",
-                    to_string(shape), heads));
-  }
-  const auto projected = [&](const char* part) {
-    const ValueId all = linear(name + part, x, shape[2], bias);
-    return reshape(all, {shape[0], shape[1], heads, shape[2] / heads}, name + part + ".heads");
-  };
-  const ValueId q = projected(".query"), k = projected(".key"), v = projected(".value");
-  const ValueId joined = reshape(attention(q, k, v, options, name), shape, name + ".joined");
-  return linear(name + ".output", joined, shape[2], bias);
-}
-
 ValueId GraphBuilder::embedding(std::string name, ValueId indices, std::int64_t rows, std::int64_t width,
                                 std::string initializer) {
   const ValueId w = parameter(name + ".weight", {rows, width}, std::move(initializer));

@@ -54,14 +54,6 @@ class GraphBuilder {
   ValueId layer_norm(std::string name, ValueId x, double epsilon = 1e-5);
   // Over the last dimension of x. The scale is "<name>.weight"; there is no shift.
   ValueId rms_norm(std::string name, ValueId x, double epsilon = 1e-6);
-  // x: (N, T, D). Adds a learned vector to each position: row t of "<name>.weight" (rows, D) to position t. rows
-  // is T if it is 0; otherwise at least T, and the rows from T on are not used.
-  ValueId positions(std::string name, ValueId x, std::int64_t rows = 0,
-                    std::string initializer = "uniform_fan_in");
-  // x: (N, T, D). Multi-head attention of x to itself: four linear layers "<name>.query", "<name>.key",
-  // "<name>.value" and "<name>.output", each (D, D). D must be a multiple of `heads`.
-  ValueId self_attention(const std::string& name, ValueId x, std::int64_t heads,
-                         const AttentionOptions& options = {}, bool bias = true);
 
   // tokens: i32 of any shape; a table of `rows` rows of `width`.
   ValueId embedding(std::string name, ValueId tokens, std::int64_t rows, std::int64_t width,

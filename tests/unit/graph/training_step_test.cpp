@@ -220,16 +220,16 @@ TEST(Precision, NormsAndAttentionKeepStatisticsInF32) {
   Graph graph("block");
   GraphBuilder b(graph);
   const ValueId x = b.input("inputs", {2, 4, 8});
-  const ValueId y = b.self_attention("attention", b.rms_norm("rms", b.layer_norm("norm", x)), 2);
-  graph.add_output("y", b.mean_pool(y));
+  const ValueId q = b.reshape(b.linear("query", b.rms_norm("rms", b.layer_norm("norm", x)), 8), {2, 4, 2, 4});
+  graph.add_output("y", b.mean_pool(b.reshape(b.attention(q, q, q, {}, "attention"), {2, 4, 8})));
   const Graph typed = apply_precision(graph, precision_of(PrecisionKind::bf16));
   const auto dtype = [&](std::string_view name) { return typed.value(typed.find(name)).type.dtype; };
-  for (const char* narrow : {"norm", "rms", "attention", "attention.output"})
+  for (const char* narrow : {"norm", "rms", "query", "attention"})
     EXPECT_EQ(dtype(narrow), DType::bf16) << narrow;
   for (const char* wide : {"norm.mean", "norm.inverse_deviation", "rms.inverse_root", "attention.logsumexp"})
     EXPECT_EQ(dtype(wide), DType::f32) << wide;
   EXPECT_EQ(typed.find("norm.weight.bf16"), none);
-  EXPECT_NE(typed.find("attention.query.weight.bf16"), none);
+  EXPECT_NE(typed.find("query.weight.bf16"), none);
 }
 
 TEST(Precision, fp32_and_tf32_change_nothing) {

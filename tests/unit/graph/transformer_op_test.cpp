@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "harness/core/error.hpp"
 #include "harness/graph/builder.hpp"
 #include "harness/graph/op.hpp"
@@ -138,15 +140,6 @@ TEST_F(Attention, ItsMaskIsNoFusionAndHasNoGradient) {
   EXPECT_FALSE(is_fused(node("a.gradient")));
 }
 
-TEST_F(Attention, SelfAttentionIsFourLinearLayersAroundIt) {
-  const ValueId y = builder_.self_attention("layer", value({2, 5, 12}), 3);
-  EXPECT_EQ(type(y).shape, (Shape{2, 5, 12}));
-  for (const char* part : {"query", "key", "value", "output"})
-    EXPECT_EQ(type(std::string("layer.") + part + ".weight").shape, (Shape{12, 12}));
-  EXPECT_EQ(type("layer").shape, (Shape{2, 5, 3, 4}));
-  EXPECT_THROW(builder_.self_attention("uneven", value({2, 5, 12}), 5), GraphError);
-}
-
 using Sequence = TransformerOp;
 
 TEST_F(Sequence, RotaryNeedsEvenHeadsAndTurnsBackInItsGradient) {
@@ -162,28 +155,22 @@ TEST_F(Sequence, RotaryNeedsEvenHeadsAndTurnsBackInItsGradient) {
 TEST_F(Sequence, PaddingBecomesAMaskThatAttentionAndMeanTake) {
   const ValueId mask = builder_.padding_mask(value({2, 7}, DType::i32), 0);
   EXPECT_EQ(type(mask), (TensorType{DType::f32, {2, 1, 1, 7}}));
-  const ValueId x = value({2, 7, 12});
-  const ValueId y = builder_.self_attention("layer", x, 3, {.mask = mask});
-  EXPECT_EQ(type(builder_.mean_pool(y, mask)).shape, (Shape{2, 12}));
+  const ValueId x = value({2, 7, 12}), heads = value({2, 7, 3, 4});
+  EXPECT_EQ(type(builder_.attention(heads, heads, heads, {.mask = mask})).shape, (Shape{2, 7, 3, 4}));
+  EXPECT_EQ(type(builder_.mean_pool(x, mask)).shape, (Shape{2, 12}));
   EXPECT_THROW(builder_.mean_pool(value({3, 7, 12}), mask), GraphError);
   EXPECT_THROW(builder_.padding_mask(x, 0), GraphError);
   EXPECT_THROW(builder_.padding_mask(value({2, 7}, DType::i32), INT64_MAX), GraphError);
 }
 
-TEST_F(Sequence, PositionsAreRowsOfATable) {
-  const ValueId x = value({2, 5, 8});
-  EXPECT_EQ(type(builder_.positions("all", x)).shape, (Shape{2, 5, 8}));
-  EXPECT_EQ(type("all.weight").shape, (Shape{5, 8}));
-  EXPECT_EQ(type(builder_.positions("some", x, 16)).shape, (Shape{2, 5, 8}));
-  EXPECT_EQ(type("some.weight").shape, (Shape{16, 8}));
-  EXPECT_THROW(builder_.positions("few", x, 4), GraphError);
-}
-
 TEST_F(Sequence, AWholeBlockCanBeDifferentiated) {
   const ValueId mask = builder_.padding_mask(builder_.tokens("tokens", {2, 6}), 0);
   ValueId x = builder_.embedding("embedding", graph_.find("tokens"), 11, 8);
-  x = builder_.layer_norm("norm", builder_.positions("positions", x, 16));
-  x = builder_.add(x, builder_.self_attention("attention", builder_.rms_norm("rms", x), 2, {.mask = mask}));
+  const ValueId table = builder_.parameter("positions", {16, 8}, "uniform_fan_in");
+  x = builder_.layer_norm("norm", builder_.add(x, builder_.slice(table, 0, 0, 6)));
+  const ValueId q = builder_.reshape(builder_.rms_norm("rms", x), {2, 6, 2, 4});
+  const ValueId y = builder_.attention(builder_.rotary(q), q, q, {.mask = mask});
+  x = builder_.add(x, builder_.linear("output", builder_.reshape(y, {2, 6, 8}), 8));
   x = builder_.linear("out", builder_.silu(builder_.gelu(x)), 3);
   const ValueId labels = builder_.label("labels", {2, 6});
   const ValueId loss = builder_.softmax_cross_entropy(x, labels, "loss", -1);
