@@ -44,7 +44,9 @@ Program NetworkCell::program(const Axes& axes) const {
   workload.optimizer.clip_norm = clip_norm;
   const Dataset& dataset = find_dataset(axes.dataset);
   if (!dataset.made_here() && dataset.next_token != workload.next_token) {
-    const auto kind = [](bool next) { return next ? "the next token at every position" : "one label a sample"; };
+    const auto kind = [](bool next) {
+      return next ? "the next token at every position" : "one label a sample";
+    };
     throw GraphError(fmt::format("[{}] got the data set {}, which has {}; use one that has {}", axes.workload,
                                  axes.dataset, kind(dataset.next_token), kind(workload.next_token)));
   }
