@@ -48,7 +48,9 @@ nlohmann::json settings_json(const RunSettings& settings) {
           {"quick", settings.quick},
           {"profile", settings.profile},
           {"roofline", settings.roofline},
-          {"data", std::move(folders)}};
+          {"data", std::move(folders)},
+          {"weights", settings.weights.empty() ? nlohmann::json(nullptr)
+                                               : nlohmann::json(settings.weights.string())}};
 }
 
 // The config without the settings that may change when a report is resumed.
@@ -109,9 +111,15 @@ struct Measurement::Parts {
         journal_(request.out),
         scratch_(request.keep_folders),
         data_(settings_.data),
+        weights_(settings_.weights.empty() ? std::nullopt
+                                           : std::optional<PublishedWeights>(std::in_place, settings_.weights,
+                                                                             published_networks(cells_))),
         budget_(settings_.quick ? std::optional(quick_seconds) : std::nullopt),
         exams_(scratch_.path() / "exams"),
-        context_{scratch_.path(), registry, settings_, data_, exams_, request.keep_folders},
+        context_{scratch_.path(), registry,
+                 settings_,       data_,
+                 exams_,          request.keep_folders,
+                 weights_ ? &*weights_ : nullptr},
         rooflines_(context_, progress),
         checks_(
             {cells_, report_.cells, names_, context_, budget_, progress_, interrupts_, request.check_only},
@@ -167,6 +175,7 @@ struct Measurement::Parts {
                    {"quick", settings_.quick},
                    {"datasets", nlohmann::json::array()}};
     report_.run["settings"] = settings_json(settings_);
+    if (weights_) report_.run["weights"] = encode(weights_->file());
     report_.run["programs"] = programs_of(cells_, context_.registry);
     if (!expansion_.left_out.empty()) report_.run["left_out"] = expansion_.left_out;
     if (!request_.best.empty()) report_.run["best"] = encode(request_.best);
@@ -409,6 +418,7 @@ struct Measurement::Parts {
   Journal journal_;
   ScratchRoot scratch_;
   DatasetShelf data_;
+  std::optional<PublishedWeights> weights_;
   QuickBudget budget_;
   Exams exams_;
   ForkContext context_;
