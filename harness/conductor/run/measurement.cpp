@@ -16,6 +16,7 @@
 #include "harness/conductor/run/first_losses.hpp"
 #include "harness/conductor/run/fork.hpp"
 #include "harness/conductor/run/progress.hpp"
+#include "harness/conductor/run/published_weights.hpp"
 #include "harness/conductor/run/quick_budget.hpp"
 #include "harness/conductor/run/roofline.hpp"
 #include "harness/core/clock.hpp"
@@ -97,6 +98,12 @@ void reject_other_machine_or_build(const RunRequest& request) {
         commit->dump(), build.commit, build.dirty ? " with local changes" : ""));
 }
 
+// The file of --weights; absent without it.
+std::optional<PublishedWeights> weights_of(const RunSettings& settings, const std::vector<Cell>& cells) {
+  if (settings.weights.empty()) return std::nullopt;
+  return PublishedWeights(settings.weights, published_networks(cells));
+}
+
 }  // namespace
 
 struct Measurement::Parts {
@@ -108,12 +115,10 @@ struct Measurement::Parts {
         settings_(settings_of(request.config)),
         expansion_(cells_of(request, registry)),
         cells_(expansion_.cells),
+        weights_(weights_of(settings_, cells_)),
         journal_(request.out),
         scratch_(request.keep_folders),
         data_(settings_.data),
-        weights_(settings_.weights.empty() ? std::nullopt
-                                           : std::optional<PublishedWeights>(std::in_place, settings_.weights,
-                                                                             published_networks(cells_))),
         budget_(settings_.quick ? std::optional(quick_seconds) : std::nullopt),
         exams_(scratch_.path() / "exams"),
         context_{scratch_.path(), registry,
@@ -414,11 +419,11 @@ struct Measurement::Parts {
   RunSettings settings_;
   Expansion expansion_;
   std::vector<Cell>& cells_;
+  std::optional<PublishedWeights> weights_;
   std::map<std::string, std::vector<std::size_t>> groups_;  // cells that are compared with each other
   Journal journal_;
   ScratchRoot scratch_;
   DatasetShelf data_;
-  std::optional<PublishedWeights> weights_;
   QuickBudget budget_;
   Exams exams_;
   ForkContext context_;
