@@ -176,20 +176,18 @@ std::optional<std::int32_t> padding_of(const Graph& graph, ValueId inputs) {
   return std::nullopt;
 }
 
-// Gives the samples different lengths, from one token to all: the first sample of a batch is full, the next has
-// one token, and the others have any number. Only the places after the last token of a sample are padding.
-void cut_texts(HostTensor& inputs, std::int32_t padding, std::int64_t vocabulary, std::int64_t distinct,
-               std::uint64_t seed) {
+// Gives the samples different lengths, from one token to all: the first sample is full, the second has one
+// token, and the others have any number. Only the places after the last token of a sample are padding.
+void cut_texts(HostTensor& inputs, std::int32_t padding, std::int64_t vocabulary, std::uint64_t seed) {
   const std::span<std::int32_t> tokens = inputs.as<std::int32_t>();
   const auto samples = static_cast<std::size_t>(inputs.type.shape.front());
   const std::size_t length = tokens.size() / samples;
   Philox random(seed, "exam/lengths");
   for (std::size_t sample = 0; sample < samples; ++sample) {
     const std::span<std::int32_t> row = tokens.subspan(sample * length, length);
-    const auto place = static_cast<std::int64_t>(sample) % distinct;
-    const std::size_t kept = place == 0   ? length
-                             : place == 1 ? 1
-                                          : 1 + static_cast<std::size_t>(random.below(length));
+    const std::size_t kept = sample == 0   ? length
+                             : sample == 1 ? 1
+                                           : 1 + static_cast<std::size_t>(random.below(length));
     for (std::int32_t& token : row.first(kept))
       while (token == padding)
         token = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(vocabulary)));
@@ -214,8 +212,8 @@ HostTensor inputs_of(const Graph& graph, const ExamBatches& batches, std::uint64
   if (type.dtype != DType::i32) return images_of(type.shape, samples, seed);
   const std::int64_t vocabulary = vocabulary_of(graph, inputs);
   HostTensor tokens = tokens_of(type.shape, vocabulary, samples, seed);
-  if (const std::optional<std::int32_t> padding = padding_of(graph, inputs))
-    cut_texts(tokens, *padding, vocabulary, batches.distinct, seed);
+  if (const std::optional<std::int32_t> padding = padding_of(graph, inputs); padding && vocabulary > 1)
+    cut_texts(tokens, *padding, vocabulary, seed);
   return tokens;
 }
 

@@ -181,16 +181,21 @@ TEST(Workload, GptTiesItsHeadToTheTableAndHasALabelAtEveryPosition) {
     EXPECT_EQ(graph.value(graph.find("labels")).type.shape, (Shape{2, workload.sample_shape[0]}));
     const Node& head = graph.node(graph.find_node("lm_head"));
     EXPECT_EQ(head.inputs.at(1), graph.find("wte.weight"));
-    for (const Node& node : graph.nodes())
-      if (node.op->name() == "attention") EXPECT_TRUE(node.attributes.get<bool>("causal")) << node.name;
+    for (const Node& node : graph.nodes()) {
+      if (node.op->name() != "attention") continue;
+      EXPECT_TRUE(node.attributes.get<bool>("causal")) << node.name;
+    }
   }
   EXPECT_EQ(layers_of("nanogpt", "attention"), 4);
   EXPECT_EQ(layers_of("gpt2-small", "attention"), 12);
 }
 
 TEST(Workload, NanogptHasNoBiasInItsLinearLayersAndGpt2HasThePapersParameters) {
-  for (const Node& node : find_workload("nanogpt").build(2).training.nodes())
-    if (node.op->name() == "linear") EXPECT_EQ(node.inputs.at(2), none) << node.name;
+  const Graph nanogpt = find_workload("nanogpt").build(2).training;
+  for (const Node& node : nanogpt.nodes()) {
+    if (node.op->name() != "linear") continue;
+    EXPECT_EQ(node.inputs.at(2), none) << node.name;
+  }
   EXPECT_EQ(parameter_count(find_workload("gpt2-small").build(2).training), 124439808);
 }
 

@@ -358,7 +358,9 @@ TEST(SyntheticChains, HaveTheNextTokenAsLabelAndFollowTheirRule) {
     std::map<std::pair<std::int32_t, std::int32_t>, int> pairs;
     for (std::size_t i = 0; i < data.inputs.size(); ++i) {
       ASSERT_TRUE(data.inputs[i] >= 0 && data.inputs[i] < 65);
-      if (i % 30 != 29) ASSERT_EQ(data.labels[i], data.inputs[i + 1]);
+      if (i % 30 != 29) {
+        ASSERT_EQ(data.labels[i], data.inputs[i + 1]);
+      }
       ++pairs[{data.inputs[i], data.labels[i]}];
     }
     // Of 15000 pairs, four in five are among 4 * 65 if there is a rule; else 65 * 65 are equally likely.
