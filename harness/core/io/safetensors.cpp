@@ -157,8 +157,10 @@ void write_safetensors(const std::filesystem::path& path, std::span<const HostTe
 namespace {
 
 std::vector<HostTensor> parse_safetensors(std::span<const std::byte> bytes, const std::filesystem::path& path,
-                                          SafetensorsMetadata* metadata, Selection names = nullptr) {
-  const auto is_selected = [&](const std::string& name) { return names == nullptr || names->contains(name); };
+                                          SafetensorsMetadata* metadata, Selection wanted = nullptr) {
+  const auto is_selected = [&](const std::string& name) {
+    return wanted == nullptr || wanted->contains(name);
+  };
   if (bytes.size() < 8)
     throw IoError("safetensors", path,
                   fmt::format("is truncated: {} bytes are too few for a header", bytes.size()));
@@ -221,8 +223,8 @@ std::vector<HostTensor> read_foreign_safetensors(const std::filesystem::path& pa
 }
 
 std::vector<HostTensor> read_named_safetensors(const std::filesystem::path& path,
-                                               const std::set<std::string, std::less<>>& names) {
-  return parse_safetensors(MappedFile(path).bytes(), path, nullptr, &names);
+                                               const std::set<std::string, std::less<>>& wanted) {
+  return parse_safetensors(MappedFile(path).bytes(), path, nullptr, &wanted);
 }
 
 }  // namespace assay
