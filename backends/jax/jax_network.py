@@ -443,7 +443,9 @@ def weights_of(graph: Graph) -> set[str]:
 
     A weight that is also a table, whose rows an embedding takes, is not one of them.
     """
-    found = [str(name) for node in graph.nodes if node.op in WEIGHTS for name in node.inputs[WEIGHTS[node.op]]]
+    found = [
+        str(name) for node in graph.nodes if node.op in WEIGHTS for name in node.inputs[WEIGHTS[node.op]]
+    ]
     return {name for name in found if graph.reads_of(name) == found.count(name)}
 
 

@@ -2,8 +2,8 @@
 
 scale_by_adam adds epsilon after the bias correction, scale_by_rms adds it after the root, and trace keeps the
 learning rate outside of the velocity. Weight decay applies only to kernels; in AdamW it is decoupled, as in
-optax.adamw. The learning rate multiplies the results. optax's clip_by_global_norm has no epsilon, so clip() is
-written here.
+optax.adamw. The learning rate multiplies the results. optax's clip_by_global_norm has no epsilon next to the
+norm: clip() has.
 """
 
 from __future__ import annotations

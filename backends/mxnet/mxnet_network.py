@@ -71,8 +71,8 @@ def gelu(operands: Operands, approximate: str) -> gluon.Block:
 
 
 def add(operands: Operands) -> gluon.Block:
-    a, b = (required(operand) for operand in operands)
-    return nn.HybridLambda("elemwise_add" if a.shape == b.shape else "broadcast_add")
+    shapes = {operand.shape for operand in operands if operand}
+    return nn.HybridLambda("broadcast_add" if len(shapes) > 1 else "elemwise_add")
 
 
 def attention(operands: Operands, causal: bool, scale: float) -> gluon.Block:
@@ -92,7 +92,7 @@ def attention(operands: Operands, causal: bool, scale: float) -> gluon.Block:
         open_keys = []
         if mask is not None:
             scores = F.broadcast_add(scores, F.maximum(mask, MASKED))  # a row of -inf would give NaN
-            open_keys.append(mask > MASKED)
+            open_keys.append(mask > -math.inf)
         if causal:
             later = F.broadcast_greater(
                 F.reshape(F.arange(keys), shape=(1, 1, 1, keys)),
@@ -153,7 +153,7 @@ def mean_pool(operands: Operands) -> gluon.Block:
     def run(F: Any, x: Any, mask: Any = None) -> Any:
         if mask is None:
             return F.mean(x, axis=1)
-        counted = F.reshape(mask > MASKED, shape=(0, -1, 1))
+        counted = F.reshape(mask > -math.inf, shape=(0, -1, 1))
         return F.broadcast_div(
             F.sum(F.broadcast_mul(x, counted), axis=1), F.maximum(F.sum(counted, axis=1), 1)
         )
@@ -237,7 +237,7 @@ def slice_(operands: Operands, axis: int, begin: int, end: int) -> gluon.Block:
 
 
 class MaskedLoss(gluon.HybridBlock):
-    """One loss per sample, as of Gluon's SoftmaxCrossEntropyLoss; their mean is that of the labels that count."""
+    """One loss per sample, as Gluon's own block has; their mean is that of the labels that count."""
 
     def __init__(self, ignored: int, labels: tuple[int, ...]) -> None:
         super().__init__()
@@ -300,7 +300,7 @@ OPS: dict[str, Make] = {
     "rms_norm": rms_norm,
     "rotary": rotary,
     "sigmoid": activation("sigmoid"),
-    "silu": function(lambda F, x: x * F.sigmoid(x)),
+    "silu": lambda operands: nn.Swish(),
     "slice": slice_,
     "softmax": function(lambda F, x: F.softmax(x, axis=-1)),
     "softmax_cross_entropy": softmax_cross_entropy,

@@ -22,7 +22,7 @@ State: TypeAlias = nd.NDArray | tuple[nd.NDArray, ...] | None
 
 
 class AdamW(optimizer.Optimizer):
-    """MXNet's update of AdamW, which leaves the bias correction to its caller, as GluonNLP's BERTAdam does."""
+    """MXNet's update of AdamW, called as GluonNLP's BERTAdam does: it leaves the bias correction to us."""
 
     def __init__(self, spec: Optimizer) -> None:
         super().__init__(wd=spec.weight_decay)

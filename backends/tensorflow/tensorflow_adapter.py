@@ -62,9 +62,7 @@ class TensorflowAdapter(Adapter):
         self._slots: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
         if self._fits:
             eagerly = cell.mode == "fit-eager"
-            self._network.model.compile(
-                self._rule.keras, loss(program.ignored_label), run_eagerly=eagerly
-            )
+            self._network.model.compile(self._rule.keras, loss(program.ignored_label), run_eagerly=eagerly)
         self._loss: tf.Tensor | None = None
         self._logits: tf.Tensor | None = None  # of the last inference
         self._loader: Loader | None = None

@@ -285,9 +285,9 @@ class Builder:
             if mask is None:
                 some = seen.any(-1)
             else:
-                open_keys = ops.greater(mask, MASKED)
+                open_keys = ops.greater(mask, -np.inf)
                 some = ops.any(ops.logical_and(open_keys, seen) if causal else open_keys, axis=-1)
-            return ops.where(ops.expand_dims(ops.swapaxes(some, 1, 2), -1), y, ops.zeros_like(y))
+            return y * ops.cast(ops.expand_dims(ops.swapaxes(some, 1, 2), -1), y.dtype)
 
         return run
 
@@ -318,7 +318,7 @@ class Builder:
         def run(x: Any, mask: Any = None) -> Any:
             if mask is None:
                 return ops.mean(x, 1)
-            counted = ops.expand_dims(ops.cast(ops.greater(mask[:, 0, 0], MASKED), x.dtype), -1)
+            counted = ops.expand_dims(ops.cast(ops.greater(mask[:, 0, 0], -np.inf), x.dtype), -1)
             return ops.sum(x * counted, 1) / ops.maximum(ops.sum(counted, 1), 1)
 
         return run

@@ -5,8 +5,8 @@ from its own count of steps. RMSprop adds epsilon below the root, where no other
 gradients of its size: its update is written again, with the same number of ops. SGD keeps the learning rate
 inside the velocity, momentum = -velocity * rate, and the velocity is rescaled when the rate changes. Weight
 decay is decoupled in Keras: except for AdamW it is added to the gradients, as a kernel regularizer would do.
-Keras's global_clipnorm has no epsilon next to the norm, so the clipping is written here. The gradient of an embedding, a tf.IndexedSlices, is made dense as in the contract: Keras's Adam does not sum its
-duplicates.
+Keras's global_clipnorm has no epsilon next to the norm: the clipping is written here. The gradient of an
+embedding, a tf.IndexedSlices, is made dense as in the contract: Keras's Adam does not sum its duplicates.
 """
 
 from __future__ import annotations

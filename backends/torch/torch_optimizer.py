@@ -3,7 +3,8 @@
 Adam adds epsilon after the bias correction, RMSprop adds it after the root. SGD keeps the learning rate
 outside of the velocity and starts the velocity with the first gradient, as a zero velocity would. Weight
 decay is coupled, except in AdamW, and applies only to kernels. SparseAdam adds epsilon before the bias
-correction: it gets our epsilon times sqrt(1 - beta2^t) at each step. clip_grad_norm_ has the contract's formula.
+correction: it gets our epsilon times sqrt(1 - beta2^t) at each step. clip_grad_norm_ has the contract's
+formula.
 """
 
 from __future__ import annotations

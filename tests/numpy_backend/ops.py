@@ -45,7 +45,7 @@ def add(a: Array, b: Array, **_: Any) -> tuple[Array, Backward]:
 
 
 def dropout(x: Array, mask: Array, rate: float, **_: Any) -> tuple[Array, Backward]:
-    scale = (mask != 0) * np.float32(1 / (1 - rate))
+    scale = (mask != 0) * x.dtype.type(1 / (1 - rate))
     return x * scale, lambda dy: (dy * scale, None)
 
 

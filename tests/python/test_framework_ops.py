@@ -116,7 +116,9 @@ def attention(
         if mask is not None:
             scores = scores + np.broadcast_to(mask, (q.shape[0], q.shape[2], q.shape[1], k.shape[1]))[n, h, i]
         seen = [
-            j for j in range(k.shape[1]) if scores[j] > -np.inf and (not causal or j <= i + k.shape[1] - q.shape[1])
+            j
+            for j in range(k.shape[1])
+            if scores[j] > -np.inf and (not causal or j <= i + k.shape[1] - q.shape[1])
         ]
         if seen:
             y[n, i, h] = softmax(scores[seen]) @ v[n, seen, group]

@@ -220,9 +220,7 @@ class Program:
     @property
     def ignored_label(self) -> int | None:
         """The label that the loss does not count."""
-        return next(
-            (node.attributes.get("ignored") for node in self.training.nodes if node.op == LOSS), None
-        )
+        return next((node.attributes.get("ignored") for node in self.training.nodes if node.op == LOSS), None)
 
 
 def required(operand: Value | None) -> Value:
