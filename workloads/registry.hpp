@@ -16,7 +16,12 @@
   X(alexnet)               \
   X(overfeat)              \
   X(vgg_a)                 \
-  X(googlenet)
+  X(googlenet)             \
+  X(vit_tiny)              \
+  X(minilm)                \
+  X(bert_base)             \
+  X(nanogpt)               \
+  X(gpt2_small)
 
 namespace assay {
 

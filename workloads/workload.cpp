@@ -21,7 +21,7 @@ Program Workload::build(std::int64_t batch_size, const Shape& sample, std::int64
     return vocabulary > 0 ? builder.tokens("inputs", shape) : builder.input("inputs", shape);
   };
   const ValueId logits = network(training, inputs(training), class_count);
-  const ValueId labels = training.label("labels", {batch_size});
+  const ValueId labels = training.label("labels", next_token ? shape : Shape{batch_size});
   program.training.add_output("logits", logits);
   program.training.add_output("loss", training.softmax_cross_entropy(logits, labels, "loss"));
 
@@ -31,8 +31,11 @@ Program Workload::build(std::int64_t batch_size, const Shape& sample, std::int64
 }
 
 Program Workload::build_small() const {
-  return build(small.batch, small.sample_shape.empty() ? sample_shape : small.sample_shape,
-               small.classes > 0 ? small.classes : classes);
+  Workload shallow = *this;
+  if (small.network) shallow.network = small.network;
+  if (small.vocabulary > 0) shallow.vocabulary = small.vocabulary;
+  return shallow.build(small.batch, small.sample_shape.empty() ? sample_shape : small.sample_shape,
+                       small.classes > 0 ? small.classes : classes);
 }
 
 }  // namespace assay

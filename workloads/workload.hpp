@@ -6,17 +6,36 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "harness/graph/builder.hpp"
 #include "harness/graph/program.hpp"
 
 namespace assay {
 
+// Adds the layers to the builder, from `inputs` (N, sample_shape...) to logits (N, classes), or (N, T,
+// classes) if every position has a label.
+using NetworkFunction = std::function<ValueId(GraphBuilder& builder, ValueId inputs, std::int64_t classes)>;
+
 // The size of a network that tests check against the oracle.
 struct SmallForm {
   std::int64_t batch = 0;   // 0: the network itself
   Shape sample_shape = {};  // empty: the default one
   std::int64_t classes = 0;
+  NetworkFunction network = {};         // with fewer of the same layers; empty: the network itself
+  std::int64_t vocabulary = 0;  // of that network; 0: the default one
+};
+
+// The tensors of a published file of weights (--weights) that are the parameters of a network. A tensor has
+// the name of its parameter, in some files after a prefix.
+struct PublishedTensors {
+  std::string prefix = {};                // "bert."; a file without it is taken, too
+  // Ends of names that some files spell differently, and how.
+  std::vector<std::pair<std::string, std::string>> renamed = {};
+  std::vector<std::string> without = {};  // parameters that no file has: beginnings of their names
+  // Whether there are such files.
+  bool any() const { return !without.empty(); }
 };
 
 struct Workload {
@@ -26,6 +45,8 @@ struct Workload {
   std::string dataset = {};      // the default one: "fashion-mnist"
   Shape sample_shape;            // of one sample: (1, 28, 28)
   std::int64_t vocabulary = 0;   // above 0: samples are i32 tokens below it, otherwise f32
+  std::int64_t padding = -1;     // the token that fills up short texts at their end; -1: none
+  bool next_token = false;       // a sample (T) has T labels: at each position the token that follows
   std::int64_t classes = 0;
   std::int64_t parameters = 0;  // expected, with the default samples and classes; checked by tests
   std::int64_t batch = 0;       // the default
@@ -36,14 +57,17 @@ struct Workload {
   std::string schedule = "constant";  // harness/conductor/config/rate_schedule.hpp has the forms
   std::string augmentation =
       "none";  // of the training images: harness/conductor/data/epoch_plan.hpp has the forms
-  // Adds the layers to the builder, from `inputs` (N, sample_shape...) to logits (N, classes).
-  std::function<ValueId(GraphBuilder& builder, ValueId inputs, std::int64_t classes)> network;
+  NetworkFunction network;
+  PublishedTensors published = {};
 
   // The program for a batch, with the default samples and classes or with others (another data set). Throws
   // GraphError if the batch or the shape does not fit.
   Program build(std::int64_t batch_size) const { return build(batch_size, sample_shape, classes); }
   Program build(std::int64_t batch_size, const Shape& sample, std::int64_t class_count) const;
   Program build_small() const;
+
+  // Whether samples are sequences, which may have any length.
+  bool is_sequence() const { return vocabulary > 0 && sample_shape.size() == 1; }
 };
 
 // In the order of registry.cpp; valid until the program ends.

@@ -23,7 +23,7 @@ from assay_worker import (
 from jax import Array
 from jax_network import Form, Network, Values
 from jax_op import JaxOp
-from jax_optimizer import MOMENTS, make_optimizer, with_fields
+from jax_optimizer import MOMENTS, field, make_optimizer, with_fields
 from jax_settings import (
     CHANNELS_FIRST,
     as_array,
@@ -155,7 +155,7 @@ class JaxAdapter(Adapter):
         held = self._named(self._parameters) | self._states
         found = {name: self._to_ours(name, value) for name, value in held.items()}
         for ours, theirs in self._moments().items():
-            moments = self._named(getattr(self._optimizer_state[1], theirs))
+            moments = self._named(field(self._optimizer_state, theirs))
             found |= {f"{name}.{ours}": self._to_ours(name, moment) for name, moment in moments.items()}
         return found
 
@@ -234,7 +234,7 @@ class JaxAdapter(Adapter):
 
     def _start_at(self, step: int) -> None:
         """Set the step count of optax to the first step of the schedule."""
-        if self._program.optimizer.kind == "adam":
+        if self._program.optimizer.counts_steps:
             count = self._put(np.array(step - 1, np.int32))
             self._optimizer_state = with_fields(self._optimizer_state, count=count)
         self._restarted = False

@@ -7,16 +7,26 @@ Images are (N, H, W, C), kernels (H, W, I, O) and weights (in, out), as in Flax.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from assay_worker import ChannelsLast, Graph, Node, Program, Unsupported, images_to_theirs
+from assay_worker import (
+    ChannelsLast,
+    Graph,
+    Node,
+    Program,
+    Unsupported,
+    images_to_theirs,
+    values_of_heads,
+)
 from jax import Array, lax
+
+MASKED = -1e38  # in place of -inf; less by far than any product of a query and a key
 
 # Returns the node's first result, or a tuple of all its results.
 Op = Callable[..., Any]
@@ -28,12 +38,15 @@ class Form:
     """The type of matrix products and the layout of arrays.
 
     With `images_last` each array of four dimensions is an image: (N, C, H, W) in the contract, stored as
-    (N, H, W, C).
+    (N, H, W, C). A node whose operands or result are sequences by heads, which stay as they are, has a form
+    that says so.
     """
 
     compute: jnp.dtype
     images_last: bool = True
     inputs_first: bool = True  # weights are (in, out)
+    takes_heads: bool = False
+    makes_heads: bool = False
 
     @property
     def images(self) -> tuple[str, str, str]:
@@ -58,14 +71,16 @@ class Form:
 
     def axes(self, x: Array, axes: list[int]) -> tuple[int, ...]:
         """The positions of the contract's dimensions in x."""
-        image = self.images_last and x.ndim == 4
-        return tuple((0, 3, 1, 2)[axis] for axis in axes) if image else tuple(axes)
+        return tuple((0, 3, 1, 2)[axis] for axis in axes) if self._is_image(x) else tuple(axes)
 
     def ours(self, x: Array) -> Array:
-        return x.transpose(0, 3, 1, 2) if self.images_last and x.ndim == 4 else x
+        return x.transpose(0, 3, 1, 2) if self._is_image(x) else x
 
     def theirs(self, x: Array) -> Array:
-        return x.transpose(0, 2, 3, 1) if self.images_last and x.ndim == 4 else x
+        return x.transpose(0, 2, 3, 1) if self.images_last and not self.makes_heads and x.ndim == 4 else x
+
+    def _is_image(self, x: Array) -> bool:
+        return self.images_last and not self.takes_heads and x.ndim == 4
 
 
 def convolution(stride: int, padding: int, *, form: Form) -> Op:
@@ -188,10 +203,104 @@ def softmax(*, form: Form) -> Op:
     return lambda x: jax.nn.softmax(x, form.axes(x, [x.ndim - 1])[0])
 
 
-def softmax_cross_entropy() -> Op:
+def softmax_cross_entropy(ignored: int | None = None) -> Op:
+    loss_of = optax.softmax_cross_entropy_with_integer_labels
+
     def run(logits: Array, labels: Array) -> Array:
-        losses = optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), labels)
-        return losses.mean()
+        logits = logits.astype(jnp.float32)
+        if ignored is None:
+            return loss_of(logits, labels).mean()
+        counted = labels != ignored
+        losses = jnp.where(counted, loss_of(logits, jnp.where(counted, labels, 0)), 0)
+        return losses.sum() / jnp.maximum(counted.sum(), 1)
+
+    return run
+
+
+def add(*, form: Form) -> Op:
+    # An operand of fewer dimensions has the contract's last ones.
+    return lambda a, b: a + b if a.ndim == b.ndim else form.theirs(form.ours(a) + b)
+
+
+def layer_norm(epsilon: float) -> Op:
+    def run(x: Array, weight: Array, bias: Array) -> Array:
+        wide = x.astype(jnp.float32)
+        mean = wide.mean(-1, keepdims=True)
+        variance = jnp.square(wide - mean).mean(-1, keepdims=True)
+        return ((wide - mean) * (lax.rsqrt(variance + epsilon) * weight) + bias).astype(x.dtype)
+
+    return run
+
+
+def rms_norm(epsilon: float) -> Op:
+    def run(x: Array, weight: Array) -> Array:
+        wide = x.astype(jnp.float32)
+        inverse = lax.rsqrt(jnp.square(wide).mean(-1, keepdims=True) + epsilon)
+        return (wide * (inverse * weight)).astype(x.dtype)
+
+    return run
+
+
+def attention(causal: bool, scale: float, *, form: Form) -> Op:
+    def run(q: Array, k: Array, v: Array, mask: Array | None = None) -> Array:
+        queries, keys = q.shape[1], k.shape[1]
+        seen = None
+        # JAX's own causal mask aligns the first query with the first key.
+        if causal and queries != keys:
+            seen = np.tri(queries, keys, keys - queries, dtype=np.bool_)[None, None]
+        y = jax.nn.dot_product_attention(
+            *(form.cast(x) for x in (q, k, v)),
+            # A row of -inf would give NaN.
+            bias=None if mask is None else jnp.maximum(mask, MASKED),
+            mask=seen,
+            scale=scale or None,
+            is_causal=causal and seen is None,
+        )
+        if mask is None and not (causal and queries > keys):
+            return y
+        # A query that sees no key gets zeros.
+        open_keys = jnp.full((1, 1, 1, keys), True) if mask is None else mask > -jnp.inf
+        if causal:
+            open_keys = open_keys & np.tri(queries, keys, keys - queries, dtype=np.bool_)
+        return jnp.where(open_keys.any(-1).swapaxes(1, 2)[..., None], y, 0)
+
+    return run
+
+
+@lru_cache
+def turns(length: int, width: int, base: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cosines and sines of a rotary embedding: (length, 1, width / 2)."""
+    angles = np.outer(np.arange(length), base ** -(np.arange(0, width, 2) / width))[:, None]
+    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+
+
+def rotary(base: float, interleaved: bool, inverse: bool = False) -> Op:
+    def run(x: Array) -> Array:
+        _, length, _, width = x.shape
+        cos, sin = turns(length, width, base)
+        sin = -sin if inverse else sin
+        wide = x.astype(jnp.float32)
+        if interleaved:
+            a, b = wide[..., ::2], wide[..., 1::2]
+        else:
+            a, b = jnp.split(wide, 2, axis=-1)
+        parts = a * cos - b * sin, a * sin + b * cos
+        turned = jnp.stack(parts, -1).reshape(x.shape) if interleaved else jnp.concatenate(parts, -1)
+        return turned.astype(x.dtype)
+
+    return run
+
+
+def padding_mask(padding: int) -> Op:
+    return lambda tokens: jnp.where(tokens == padding, -jnp.inf, 0.0).astype(jnp.float32)[:, None, None]
+
+
+def mean_pool() -> Op:
+    def run(x: Array, mask: Array | None = None) -> Array:
+        if mask is None:
+            return x.mean(1)
+        counted = (mask[:, 0, 0, :, None] > -jnp.inf).astype(x.dtype)
+        return (x * counted).sum(1) / jnp.maximum(counted.sum(1), 1)
 
     return run
 
@@ -228,7 +337,8 @@ def lstm(last: bool, *, form: Form) -> Op:
 
 
 OPS: dict[str, Callable[..., Op]] = {
-    "add": lambda: jnp.add,
+    "add": add,
+    "attention": attention,
     "average_pool": average_pool,
     "batch_norm": batch_norm,
     "concat": concat,
@@ -239,16 +349,23 @@ OPS: dict[str, Callable[..., Op]] = {
     "flatten": flatten,
     "from_array": lambda: lambda array: jnp.array(array),
     "from_list": lambda: lambda numbers: jnp.array(numbers, jnp.float32),
+    "gelu": lambda approximate: lambda x: jax.nn.gelu(x, approximate=approximate == "tanh"),
+    "layer_norm": layer_norm,
     "linear": linear,
     "lstm": lstm,
     "matmul": matmul,
     "max_pool": max_pool,
+    "mean_pool": mean_pool,
     "multiply": lambda: jnp.multiply,
     "normalise": normalise,
+    "padding_mask": padding_mask,
     "reduce": reduce,
     "relu": lambda: jax.nn.relu,
     "reshape": reshape,
+    "rms_norm": rms_norm,
+    "rotary": rotary,
     "sigmoid": lambda: jax.nn.sigmoid,
+    "silu": lambda: jax.nn.silu,
     "slice": slice_,
     "softmax": softmax,
     "softmax_cross_entropy": softmax_cross_entropy,
@@ -259,8 +376,8 @@ OPS: dict[str, Callable[..., Op]] = {
 }
 # These depend on the type and layout; the others are elementwise, in the type of their operands.
 FORMED_OPS = {
-    *("average_pool", "batch_norm", "concat", "convolution", "flatten", "linear", "lstm", "matmul"),
-    *("max_pool", "normalise", "reduce", "reshape", "slice", "softmax", "transpose"),
+    *("add", "attention", "average_pool", "batch_norm", "concat", "convolution", "flatten", "linear"),
+    *("lstm", "matmul", "max_pool", "normalise", "reduce", "reshape", "slice", "softmax", "transpose"),
 }
 # In the layout `native` the images of these ops are (N, H, W, C).
 IMAGE_OPS = {"average_pool", "batch_norm", "convolution", "max_pool"}
@@ -287,9 +404,20 @@ def function_of(graph: Graph, form: Form, lying: Collection[str] = ()) -> Callab
     The results of flatten in `lying` keep the order of their operand. If the inputs have no masks, each
     dropout draws with its own key.
     """
+    of_heads, weights = values_of_heads(graph), weights_of(graph)
+
+    def form_of(node: Node) -> Form:
+        kept = node.op in WEIGHTS and not weights.issuperset(node.inputs[WEIGHTS[node.op]])
+        return replace(
+            form,
+            inputs_first=form.inputs_first and not kept,
+            takes_heads=node.inputs[0] in of_heads,
+            makes_heads=node.outputs[0] in of_heads,
+        )
+
     plan = [
         (
-            flatten_as_it_lies if node.outputs[0] in lying else translate(node, form),
+            flatten_as_it_lies if node.outputs[0] in lying else translate(node, form_of(node)),
             *(node.op, node.inputs, node.outputs),
         )
         for node in graph.nodes
@@ -311,8 +439,14 @@ def function_of(graph: Graph, form: Form, lying: Collection[str] = ()) -> Callab
 
 
 def weights_of(graph: Graph) -> set[str]:
-    """The names of the operands that are (in, out) in the layout `native`."""
-    return {str(name) for node in graph.nodes if node.op in WEIGHTS for name in node.inputs[WEIGHTS[node.op]]}
+    """The names of the operands that are (in, out) in the layout `native`.
+
+    A weight that is also a table, whose rows an embedding takes, is not one of them.
+    """
+    found = [
+        str(name) for node in graph.nodes if node.op in WEIGHTS for name in node.inputs[WEIGHTS[node.op]]
+    ]
+    return {name for name in found if graph.reads_of(name) == found.count(name)}
 
 
 class Network:

@@ -8,9 +8,9 @@ from assay_worker import Adapter, Cell, Info, Program, Samples, loaded_libraries
 from assay_worker.tensors import same_tensors
 from mxnet import autograd, gluon, nd
 from mxnet_loader import make_loader
-from mxnet_network import Network
+from mxnet_network import Network, loss
 from mxnet_op import MxnetOp
-from mxnet_optimizer import Amends, make_optimizer, moments_of, scales
+from mxnet_optimizer import Amends, clip, make_optimizer, moments_of, scales
 from mxnet_settings import MODES, STATIC, observed, refuse_cell, use_device
 
 Tensors = dict[str, np.ndarray]
@@ -35,7 +35,7 @@ class MxnetAdapter(Adapter):
         self._program, self._cell, self._train = program, cell, cell.task == "train"
         self._network = Network(program)
         self._network.initialize(mx.init.Zero())
-        self._loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
+        self._loss_of = loss(program.ignored_label, program.labels)
         self._compiles = bool(MODES[cell.mode])
         if self._compiles:
             self._loss_of.hybridize(**STATIC)
@@ -49,6 +49,7 @@ class MxnetAdapter(Adapter):
         trained = [self._network.tensor(value.name) for value in program.parameters]
         for parameter, value in zip(trained, program.parameters, strict=True):
             parameter.wd_mult = float(program.optimizer.decays(value.shape))
+        self._gradients = trained if program.optimizer.clip_norm else []
         self._trainer = gluon.Trainer(trained, self._optimizer, kvstore=None)
         self._slots: dict[int, tuple[nd.NDArray, nd.NDArray]] = {}
         self._losses: nd.NDArray | None = None
@@ -102,12 +103,16 @@ class MxnetAdapter(Adapter):
             self._start_at(step)
         if self._rates_within() and learning_rate != self._rate:
             self._rescale(learning_rate)
-        if self._program.optimizer.kind in ("adam", "lazy_adam"):
+        if self._program.optimizer.counts_steps:
             self._optimizer.epsilon = self._amends.epsilon(step)
-        self._trainer.set_learning_rate(self._amends.rate(learning_rate))
+        decoupled = self._program.optimizer.kind == "adamw"
+        self._trainer.set_learning_rate(learning_rate if decoupled else self._amends.rate(learning_rate))
         with autograd.record():
             self._losses = self._loss_of(self._network(inputs, *self._masks), labels)
         self._losses.backward()
+        if limit := self._program.optimizer.clip_norm:
+            # They are sums over the batch, which the Trainer divides.
+            clip(self._gradients, limit, self._program.batch)
         self._trainer.step(self._program.batch)
 
     def loader(self, samples: Samples) -> gluon.data.DataLoader:

@@ -14,9 +14,9 @@ class SampleDataset(gluon.data.Dataset):
     def __len__(self) -> int:
         return len(self._samples)
 
-    def __getitem__(self, index: int) -> tuple[np.ndarray, float]:
+    def __getitem__(self, index: int) -> tuple[np.ndarray, float | np.ndarray]:
         inputs, label = self._samples[index]
-        return inputs, float(label)
+        return inputs, np.float32(label) if isinstance(label, np.ndarray) else float(label)
 
 
 def make_loader(samples: Samples, batch: int, cell: Cell) -> gluon.data.DataLoader:

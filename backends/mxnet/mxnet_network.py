@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
@@ -44,6 +45,120 @@ def batch_norm(operands: Operands, epsilon: float, momentum: float, training: bo
 def embedding(operands: Operands, sparse_gradient: bool = False) -> gluon.Block:
     rows, width = required(operands[1]).shape
     return nn.Embedding(rows, width, sparse_grad=sparse_gradient)
+
+
+def layer_norm(operands: Operands, epsilon: float) -> gluon.Block:
+    return nn.LayerNorm(epsilon=epsilon, in_channels=required(operands[1]).shape[0])
+
+
+def rms_norm(operands: Operands, epsilon: float) -> gluon.Block:
+    def run(F: Any, x: Any, weight: Any) -> Any:
+        squares = F.mean(F.square(x), axis=-1, keepdims=True)
+        return F.broadcast_mul(F.broadcast_mul(x, F.rsqrt(squares + epsilon)), weight)
+
+    return nn.HybridLambda(run)
+
+
+def gelu(operands: Operands, approximate: str) -> gluon.Block:
+    if approximate == "none":
+        return nn.GELU()
+
+    def run(F: Any, x: Any) -> Any:
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * F.square(x))
+        return 0.5 * x * (1 + F.tanh(inner))
+
+    return nn.HybridLambda(run)
+
+
+def add(operands: Operands) -> gluon.Block:
+    shapes = {operand.shape for operand in operands if operand}
+    return nn.HybridLambda("broadcast_add" if len(shapes) > 1 else "elemwise_add")
+
+
+def attention(operands: Operands, causal: bool, scale: float) -> gluon.Block:
+    q, k = (required(operand).shape for operand in operands[:2])
+    (_, queries, heads, width), (_, keys, groups, _) = q, k
+    factor = scale or 1 / math.sqrt(width)
+
+    def split(F: Any, x: Any, repeats: int) -> Any:
+        """(N, T, G, D) as (N H, T, D)."""
+        x = F.transpose(x, axes=(0, 2, 1, 3))
+        x = F.repeat(x, repeats=repeats, axis=1) if repeats > 1 else x
+        return F.reshape(x, shape=(-3, 0, 0))
+
+    def run(F: Any, q: Any, k: Any, v: Any, mask: Any = None) -> Any:
+        q, k, v = split(F, q, 1), split(F, k, heads // groups), split(F, v, heads // groups)
+        scores = F.reshape(F.batch_dot(q * factor, k, transpose_b=True), shape=(-4, -1, heads, 0, 0))
+        open_keys = []
+        if mask is not None:
+            scores = F.broadcast_add(scores, F.maximum(mask, MASKED))  # a row of -inf would give NaN
+            open_keys.append(mask > -math.inf)
+        if causal:
+            later = F.broadcast_greater(
+                F.reshape(F.arange(keys), shape=(1, 1, 1, keys)),
+                F.reshape(F.arange(queries) + (keys - queries), shape=(1, 1, queries, 1)),
+            )
+            scores = F.broadcast_add(scores, later * MASKED)
+            open_keys.append(1 - later)
+        shares = F.reshape(F.softmax(scores, axis=-1), shape=(-3, 0, 0))
+        y = F.reshape(F.batch_dot(shares, v), shape=(-4, -1, heads, 0, 0))
+        if mask is not None or (causal and queries > keys):
+            # A query that sees no key gets zeros.
+            seen = F.broadcast_mul(*open_keys) if len(open_keys) > 1 else open_keys[0]
+            y = F.broadcast_mul(y, F.max(seen, axis=-1, keepdims=True))
+        return F.transpose(y, axes=(0, 2, 1, 3))
+
+    return nn.HybridLambda(run)
+
+
+def rotary(operands: Operands, base: float, interleaved: bool, inverse: bool = False) -> gluon.Block:
+    _, length, _, width = required(operands[0]).shape
+    half = width // 2
+
+    def run(F: Any, x: Any) -> Any:
+        rates = F.exp(F.arange(half) * (-2 * math.log(base) / width))
+        angles = F.broadcast_mul(
+            F.reshape(F.arange(length), shape=(1, length, 1, 1)), F.reshape(rates, shape=(1, 1, 1, half))
+        )
+        cos, sin = F.cos(angles), F.sin(angles)
+        sin = -sin if inverse else sin
+        if interleaved:
+            pairs = F.reshape(x, shape=(0, 0, 0, -4, half, 2))
+            a, b = F.split(pairs, num_outputs=2, axis=4, squeeze_axis=True)
+        else:
+            a, b = F.split(x, num_outputs=2, axis=3)
+        parts = [
+            F.broadcast_mul(a, cos) - F.broadcast_mul(b, sin),
+            F.broadcast_mul(a, sin) + F.broadcast_mul(b, cos),
+        ]
+        if not interleaved:
+            return F.concat(*parts, dim=3)
+        return F.reshape(F.stack(*parts, axis=4), shape=(0, 0, 0, -3))
+
+    return nn.HybridLambda(run)
+
+
+def padding_mask(operands: Operands, padding: int) -> gluon.Block:
+    _, length = required(operands[0]).shape
+
+    def run(F: Any, tokens: Any) -> Any:
+        padded = F.cast(tokens, "float32") == padding
+        mask = F.where(padded, F.ones_like(padded) * -math.inf, F.zeros_like(padded))
+        return F.reshape(mask, shape=(-1, 1, 1, length))
+
+    return nn.HybridLambda(run)
+
+
+def mean_pool(operands: Operands) -> gluon.Block:
+    def run(F: Any, x: Any, mask: Any = None) -> Any:
+        if mask is None:
+            return F.mean(x, axis=1)
+        counted = F.reshape(mask > -math.inf, shape=(0, -1, 1))
+        return F.broadcast_div(
+            F.sum(F.broadcast_mul(x, counted), axis=1), F.maximum(F.sum(counted, axis=1), 1)
+        )
+
+    return nn.HybridLambda(run)
 
 
 class Lstm(gluon.HybridBlock):
@@ -121,9 +236,29 @@ def slice_(operands: Operands, axis: int, begin: int, end: int) -> gluon.Block:
     return nn.HybridLambda(lambda F, x: F.slice_axis(x, axis=axis, begin=begin, end=end))
 
 
-def softmax_cross_entropy(operands: Operands) -> gluon.Block:
-    # Gluon returns a loss per sample, and its Trainer expects a network to be trained on these.
-    loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
+class MaskedLoss(gluon.HybridBlock):
+    """One loss per sample, as Gluon's own block has; their mean is that of the labels that count."""
+
+    def __init__(self, ignored: int, labels: tuple[int, ...]) -> None:
+        super().__init__()
+        self._ignored, self._batch = ignored, labels[0]
+
+    def hybrid_forward(self, F: Any, logits: Any, labels: Any) -> Any:
+        labels = F.cast(labels, "float32")
+        counted = labels != self._ignored
+        losses = -F.pick(F.log_softmax(logits, axis=-1), labels, axis=-1) * counted
+        factor = self._batch / F.maximum(F.sum(counted), 1)
+        return F.broadcast_mul(F.sum(losses, axis=0, exclude=True), factor)
+
+
+def loss(ignored: int | None, labels: tuple[int, ...]) -> gluon.HybridBlock:
+    """Return the block from logits and labels of that shape to a loss per sample."""
+    # Gluon's Trainer expects a network to be trained on these.
+    return gluon.loss.SoftmaxCrossEntropyLoss() if ignored is None else MaskedLoss(ignored, labels)
+
+
+def softmax_cross_entropy(operands: Operands, ignored: int | None = None) -> gluon.Block:
+    loss_of = loss(ignored, required(operands[1]).shape)
     return nn.HybridLambda(lambda F, logits, labels: F.mean(loss_of.hybrid_forward(F, logits, labels)))
 
 
@@ -137,7 +272,8 @@ def activation(name: str) -> Make:
 
 
 OPS: dict[str, Make] = {
-    "add": function(lambda F, a, b: F.elemwise_add(a, b)),
+    "add": add,
+    "attention": attention,
     "average_pool": average_pool,
     "batch_norm": batch_norm,
     "concat": lambda operands, axis: nn.HybridLambda(lambda F, *x: F.concat(*x, dim=axis)),
@@ -148,16 +284,23 @@ OPS: dict[str, Make] = {
     "flatten": lambda operands: nn.Flatten(),
     "from_array": function(lambda F, array: F.array(array)),
     "from_list": function(lambda F, numbers: F.array(numbers)),
+    "gelu": gelu,
+    "layer_norm": layer_norm,
     "linear": linear,
     "lstm": lstm,
     "matmul": matmul,
     "max_pool": max_pool,
+    "mean_pool": mean_pool,
     "multiply": multiply,
     "normalise": normalise,
+    "padding_mask": padding_mask,
     "reduce": reduce,
     "relu": activation("relu"),
     "reshape": lambda operands, shape: nn.HybridLambda(lambda F, x: F.reshape(x, shape=tuple(shape))),
+    "rms_norm": rms_norm,
+    "rotary": rotary,
     "sigmoid": activation("sigmoid"),
+    "silu": lambda operands: nn.Swish(),
     "slice": slice_,
     "softmax": function(lambda F, x: F.softmax(x, axis=-1)),
     "softmax_cross_entropy": softmax_cross_entropy,
@@ -169,11 +312,13 @@ OPS: dict[str, Make] = {
     ),
 }
 LOSS = "softmax_cross_entropy"
+MASKED = -1e38  # in place of -inf; less by far than any product of a query and a key
 # The operands that a block keeps as its own parameters, by Gluon's names for them.
 KEPT = {
     "batch_norm": ("gamma", "beta", "running_mean", "running_var"),
     "convolution": ("weight", "bias"),
     "embedding": ("weight",),
+    "layer_norm": ("gamma", "beta"),
     "linear": ("weight", "bias"),
     "lstm": ("layer.l0_i2h_weight", "layer.l0_h2h_weight", "layer.l0_i2h_bias"),
 }
@@ -200,11 +345,12 @@ def apply(node: Node, block: gluon.Block, F: Any, operands: list[Any], batch: in
 
 
 class Network(gluon.HybridBlock):
-    """Inputs (B, ...) to logits (B, classes); autograd's mode decides whether it trains.
+    """Inputs (B, ...) to logits (..., classes); autograd's mode decides whether it trains.
 
     After the inputs come the masks of all dropouts, or no masks: then the dropouts draw. While `telling` is
     set, it returns the operand and the result of each dropout instead of logits. A hybridized network must be
-    hybridized again if either changes.
+    hybridized again if either changes. Parameters that no block keeps, such as positions, or that more than
+    one node reads, such as tied tables, are its own.
     """
 
     def __init__(self, program: Program) -> None:
@@ -216,8 +362,9 @@ class Network(gluon.HybridBlock):
             str(name) for n in graph.nodes if n.op == "dropout" for name in (n.inputs[0], n.outputs[0])
         ]
         self.telling = False
-        self._plan: list[tuple[gluon.Block, list[str | None], str]] = []
+        self._plan: list[tuple[Callable[..., Any], list[str | None], str]] = []
         self._named: dict[str, gluon.Parameter] = {}
+        self._own: dict[str, str] = {}  # from the attributes of its own parameters to their names
         flattened: dict[str | None, str | None] = {}  # Dense does it itself, as in Gluon users' code
         for node in _before_loss(graph):
             if node.op == "flatten" and graph.feeds_only(node, "linear"):
@@ -225,18 +372,27 @@ class Network(gluon.HybridBlock):
                 continue
             flattens = {"flatten": True} if node.inputs[0] in flattened else {}
             block = translate(replace(node, attributes=node.attributes | flattens), graph.values)
-            self.register_child(block)
             kept = KEPT.get(node.op, ())
             fed = [flattened.get(name, name) for name in node.inputs[: len(node.inputs) - len(kept)]]
-            self._plan.append((block, fed, str(node.outputs[0])))
-            for name, attribute in zip(node.inputs[len(fed) :], kept, strict=True):
+            parameters = dict(zip(kept, node.inputs[len(fed) :], strict=True))
+            if any(name and graph.reads_of(name) > 1 for name in parameters.values()):
+                fed, parameters = [*fed, *parameters.values()], {}
+                self._plan.append((_Applied(node, block), fed, str(node.outputs[0])))
+            else:
+                self.register_child(block)
+                self._plan.append((_Called(block), fed, str(node.outputs[0])))
+            for attribute, name in parameters.items():
                 if name is not None:
                     self._named[name] = attrgetter(attribute)(block)
+            for name in fed:
+                if name in graph.values and graph.values[name].role == "parameter":
+                    self._keep(graph.values[name])
 
-    def hybrid_forward(self, F: Any, inputs: Any, *masks: Any) -> Any:
+    def hybrid_forward(self, F: Any, inputs: Any, *masks: Any, **own: Any) -> Any:
         values = {"inputs": inputs, **dict(zip(self._masks, masks, strict=False))}
-        for block, operands, result in self._plan:
-            values[result] = block(*[values[name] for name in operands if name in values])
+        values.update((self._own[attribute], parameter) for attribute, parameter in own.items())
+        for run, operands, result in self._plan:
+            values[result] = run(F, [values.get(name) for name in operands])
         if self.telling:
             return [values[name] for name in self._dropped]
         return values[self._logits]
@@ -244,6 +400,36 @@ class Network(gluon.HybridBlock):
     def tensor(self, name: str) -> gluon.Parameter:
         """A parameter or running statistic by its name in the graph."""
         return self._named[name]
+
+    def _keep(self, value: Value) -> None:
+        if value.name in self._named:
+            return
+        attribute = value.name.replace(".", "_")
+        self._named[value.name] = parameter = self.params.get(attribute, shape=value.shape)
+        self._own[attribute] = value.name
+        setattr(self, attribute, parameter)
+
+
+class _Called:
+    """A node whose block keeps its parameters."""
+
+    def __init__(self, block: gluon.Block) -> None:
+        self._block = block
+
+    def __call__(self, F: Any, operands: list[Any]) -> Any:
+        while operands and operands[-1] is None:
+            operands = operands[:-1]
+        return self._block(*operands)
+
+
+class _Applied:
+    """A node whose parameters are operands. Its block is not a child: it computes without its own."""
+
+    def __init__(self, node: Node, block: gluon.Block) -> None:
+        self._node, self._block = node, block
+
+    def __call__(self, F: Any, operands: list[Any]) -> Any:
+        return apply(self._node, self._block, F, operands, 0)
 
 
 def _before_loss(graph: Graph) -> list[Node]:

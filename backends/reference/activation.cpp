@@ -33,6 +33,53 @@ Body<T> slope(const Context& context) {
   }};
 }
 
+constexpr double root_half = 0.70710678118654752440;       // sqrt(1 / 2)
+constexpr double root_two_by_pi = 0.79788456080286535588;  // sqrt(2 / pi)
+constexpr double cubic = 0.044715;
+
+// The complement keeps the digits of the small values far below zero.
+template <typename T>
+T gelu(T x) {
+  return T(0.5) * x * std::erfc(-x * T(root_half));
+}
+template <typename T>
+T gelu_slope(T x) {
+  const T density = T(0.5 * root_two_by_pi) * std::exp(T(-0.5) * x * x);
+  return T(0.5) * std::erfc(-x * T(root_half)) + x * density;
+}
+template <typename T>
+T gelu_tanh(T x) {
+  return T(0.5) * x * (T(1) + std::tanh(T(root_two_by_pi) * (x + T(cubic) * x * x * x)));
+}
+template <typename T>
+T gelu_tanh_slope(T x) {
+  const T t = std::tanh(T(root_two_by_pi) * (x + T(cubic) * x * x * x));
+  const T inner = T(root_two_by_pi) * (T(1) + T(3 * cubic) * x * x);
+  return T(0.5) * (T(1) + t + x * (T(1) - t * t) * inner);
+}
+
+bool is_tanh(const Context& context) {
+  return context.node.attributes.get<std::string>("approximate") == "tanh";
+}
+template <typename T>
+Body<T> gelu_of(const Context& context) {
+  return is_tanh(context) ? map<T, gelu_tanh<T>>(context) : map<T, gelu<T>>(context);
+}
+template <typename T>
+Body<T> gelu_gradient_of(const Context& context) {
+  return is_tanh(context) ? slope<T, gelu_tanh_slope<T>>(context) : slope<T, gelu_slope<T>>(context);
+}
+
+template <typename T>
+T silu(T x) {
+  return x / (T(1) + std::exp(-x));
+}
+template <typename T>
+T silu_slope(T x) {
+  const T s = T(1) / (T(1) + std::exp(-x));
+  return s * (T(1) + x * (T(1) - s));
+}
+
 template <typename T>
 T sigmoid(T x) {
   return T(1) / (T(1) + std::exp(-x));
@@ -67,6 +114,10 @@ T softsign_slope(T x) {
 
 std::span<const OpEntry> activation_ops() {
   static constexpr std::array entries{
+      OpEntry{"gelu", gelu_of<float>, gelu_of<double>},
+      OpEntry{"gelu_gradient", gelu_gradient_of<float>, gelu_gradient_of<double>},
+      OpEntry{"silu", map<float, silu>, map<double, silu>},
+      OpEntry{"silu_gradient", slope<float, silu_slope>, slope<double, silu_slope>},
       OpEntry{"sigmoid", map<float, sigmoid>, map<double, sigmoid>},
       OpEntry{"sigmoid_gradient", slope<float, sigmoid_slope>, slope<double, sigmoid_slope>},
       OpEntry{"tanh", map<float, tanh>, map<double, tanh>},

@@ -42,6 +42,8 @@ struct Context {
   std::vector<TensorType> inputs;  // default if absent
   std::vector<TensorType> outputs;
   ThreadPool& pool;
+  // TF32: operands of products that the body itself computes are rounded there. The element type is double.
+  bool tf32 = false;
 
   const Shape& in(std::size_t i) const { return inputs[i].shape; }
   const Shape& out(std::size_t i) const { return outputs[i].shape; }
@@ -62,6 +64,10 @@ struct OpEntry {
 
 // One list per file of ops.
 std::span<const OpEntry> activation_ops();
+std::span<const OpEntry> attention_ops();
+std::span<const OpEntry> clip_ops();
+std::span<const OpEntry> row_norm_ops();
+std::span<const OpEntry> sequence_ops();
 std::span<const OpEntry> convolution_ops();
 std::span<const OpEntry> linear_ops();
 std::span<const OpEntry> pool_ops();

@@ -24,7 +24,8 @@ void product(ThreadPool& pool, std::int64_t m, std::int64_t n, std::int64_t k, V
 
 template <typename T>
 Body<T> linear(const Context& context) {
-  const std::int64_t batch = context.in(0)[0], inner = context.in(0)[1], outer = context.in(1)[0];
+  const std::int64_t inner = context.in(1)[1], outer = context.in(1)[0];
+  const std::int64_t batch = element_count(context.in(0)) / inner;
   const bool bias = context.has_input(2);
   const bool relu = context.activation();
   ThreadPool& pool = context.pool;
@@ -46,7 +47,8 @@ Body<T> linear(const Context& context) {
 
 template <typename T>
 Body<T> input_gradient(const Context& context) {
-  const std::int64_t batch = context.in(0)[0], outer = context.in(0)[1], inner = context.in(1)[1];
+  const std::int64_t outer = context.in(1)[0], inner = context.in(1)[1];
+  const std::int64_t batch = element_count(context.in(0)) / outer;
   const bool mask = context.has_input(2);
   ThreadPool& pool = context.pool;
   const auto run = [=, &pool](const Call<T>& call) {
@@ -59,7 +61,8 @@ Body<T> input_gradient(const Context& context) {
 
 template <typename T>
 Body<T> weight_gradient(const Context& context) {
-  const std::int64_t batch = context.in(0)[0], inner = context.in(0)[1], outer = context.in(1)[1];
+  const std::int64_t inner = context.in(0).back(), outer = context.in(1).back();
+  const std::int64_t batch = element_count(context.in(0)) / inner;
   const bool bias = context.wants(1);
   ThreadPool& pool = context.pool;
   const auto run = [=, &pool](const Call<T>& call) {

@@ -77,6 +77,8 @@ Body<T> adam(const Context& context) {
   const double beta2 = context.node.attributes.number("beta2");
   const auto epsilon = static_cast<T>(context.node.attributes.number("epsilon"));
   const auto weight_decay = static_cast<T>(context.node.attributes.number("weight_decay"));
+  const bool decoupled = context.node.attributes.get_or("decoupled", false);
+  const T coupled_decay = decoupled ? T(0) : weight_decay, own_decay = decoupled ? weight_decay : T(0);
   ThreadPool& pool = context.pool;
   return {[=, &pool, all = groups(context)](const Call<T>& call) {
     const T rate = call.in(0)[0];
@@ -87,11 +89,11 @@ Body<T> adam(const Context& context) {
     const auto correction2 = static_cast<T>(1 - std::pow(beta2, step));
     each<T>(pool, all, [&](const Group& group, std::int64_t i) {
       const T parameter = call.in(group.input)[i];
-      const T gradient = call.in(group.input + 1)[i] + weight_decay * parameter;
+      const T gradient = call.in(group.input + 1)[i] + coupled_decay * parameter;
       const T m = keep1 * call.in(group.input + 2)[i] + take1 * gradient;
       const T v = keep2 * call.in(group.input + 3)[i] + take2 * gradient * gradient;
-      call.out(group.output)[i] =
-          parameter - rate * (m / correction1) / (std::sqrt(v / correction2) + epsilon);
+      call.out(group.output)[i] = parameter - rate * own_decay * parameter -
+                                  rate * (m / correction1) / (std::sqrt(v / correction2) + epsilon);
       call.out(group.output + 1)[i] = m;
       call.out(group.output + 2)[i] = v;
     });

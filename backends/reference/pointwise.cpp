@@ -38,14 +38,16 @@ Body<T> relu_gradient(const Context& context) {
 template <typename T>
 Body<T> add(const Context& context) {
   ThreadPool& pool = context.pool;
-  return {[&pool, n = element_count(context.out(0)), relu = context.activation()](const Call<T>& call) {
-    const T *a = call.in(0), *b = call.in(1);
-    T* y = call.out(0);
-    each<T>(pool, n, [=](std::int64_t i) {
-      const T sum = a[i] + b[i];
-      y[i] = relu && sum < T(0) ? T(0) : sum;
-    });
-  }};
+  const std::int64_t period = element_count(context.in(1));  // less than n if b is added to each of many
+  return {
+      [&pool, n = element_count(context.out(0)), period, relu = context.activation()](const Call<T>& call) {
+        const T *a = call.in(0), *b = call.in(1);
+        T* y = call.out(0);
+        each<T>(pool, n, [=](std::int64_t i) {
+          const T sum = a[i] + b[i % period];
+          y[i] = relu && sum < T(0) ? T(0) : sum;
+        });
+      }};
 }
 
 template <typename T>

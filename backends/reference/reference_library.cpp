@@ -14,9 +14,10 @@ namespace assay::reference {
 namespace {
 
 const OpEntry* find_entry(std::string_view op) {
-  for (const auto list : {convolution_ops(), linear_ops(), pool_ops(), pointwise_ops(), dropout_ops(),
-                          loss_ops(), norm_ops(), embedding_ops(), lstm_ops(), optimizer_ops(),
-                          activation_ops(), move_ops(), matmul_ops(), reduce_ops(), softmax_ops()}) {
+  for (const auto list :
+       {convolution_ops(), linear_ops(), pool_ops(), pointwise_ops(), dropout_ops(), loss_ops(), norm_ops(),
+        embedding_ops(), lstm_ops(), optimizer_ops(), activation_ops(), move_ops(), matmul_ops(),
+        reduce_ops(), softmax_ops(), attention_ops(), row_norm_ops(), sequence_ops(), clip_ops()}) {
     for (const OpEntry& entry : list) {
       if (entry.op == op) return &entry;
     }
@@ -189,6 +190,7 @@ Lowered ReferenceLibrary::lower(const Graph& graph, NodeId id, const Offer&) {
   } else if (tf32_ && entry->matrix_operands > 0) {
     // Products of TF32 numbers are exact in double, and their sum almost: only the rounding of the operands
     // remains.
+    context.tf32 = true;
     fill(lowered, entry->f64(context), context, entry->matrix_operands);
   } else {
     fill(lowered, entry->f32(context), context);

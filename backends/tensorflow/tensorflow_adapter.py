@@ -22,7 +22,7 @@ from assay_worker import (
 )
 from tensorflow_fit import Fetch, fit_all, fit_once, loaded, resident
 from tensorflow_loader import Loader
-from tensorflow_network import Network
+from tensorflow_network import Network, loss
 from tensorflow_op import TensorflowOp
 from tensorflow_optimizer import Rule
 from tensorflow_session import SessionStep
@@ -61,9 +61,8 @@ class TensorflowAdapter(Adapter):
         self._rule = Rule(program.optimizer, self._trained)
         self._slots: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
         if self._fits:
-            loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
             eagerly = cell.mode == "fit-eager"
-            self._network.model.compile(self._rule.keras, loss, run_eagerly=eagerly)
+            self._network.model.compile(self._rule.keras, loss(program.ignored_label), run_eagerly=eagerly)
         self._loss: tf.Tensor | None = None
         self._logits: tf.Tensor | None = None  # of the last inference
         self._loader: Loader | None = None
@@ -74,15 +73,15 @@ class TensorflowAdapter(Adapter):
     def _make_functions(self) -> None:
         """Make the functions; TensorFlow compiles them at their first call."""
         network, optimizer, variables = self._network, self._rule.keras, list(self._trained.values())
-        loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        loss_of = loss(self._program.ignored_label)
         dropped = network.dropped
 
         def train_step(inputs: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
             with tf.GradientTape() as tape:
-                loss = loss_of(labels, network.model(inputs, training=True))
-            gradients = tape.gradient(loss, [variable.value for variable in variables])
+                found = loss_of(labels, network.model(inputs, training=True))
+            gradients = tape.gradient(found, [variable.value for variable in variables])
             optimizer.apply(gradients, variables)
-            return loss
+            return found
 
         self._step = self._in_session(train_step) if self._in_v1 else self._compile(train_step)
         self._infer = self._compile(lambda inputs: network.model(inputs, training=False))

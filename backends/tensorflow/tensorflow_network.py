@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
@@ -10,8 +11,20 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from assay_worker import ChannelsLast, Node, Program, Unsupported, Value, images_to_theirs, required
+from assay_worker import (
+    ChannelsLast,
+    Graph,
+    Node,
+    Program,
+    Unsupported,
+    Value,
+    images_to_theirs,
+    required,
+    values_of_heads,
+)
 from keras import layers, ops
+
+MASKED = -1e38  # in place of -inf; less by far than any product of a query and a key
 
 # The operands of a node that are values of the program, in order; None for an absent operand.
 Operands = list[Value | None]
@@ -26,6 +39,23 @@ def _padded(layer: keras.Layer, padding: int, value: float = 0.0) -> Call:
         return lambda x: layer(pad(x))
     edges = ((0, 0), (padding, padding), (padding, padding), (0, 0))
     return lambda x: layer(ops.pad(x, edges, constant_values=value))
+
+
+class Table(keras.Layer):
+    """A parameter that no layer of Keras keeps, such as learned positions: its result is the parameter.
+
+    Keras needs an operand to call a layer, here any tensor of the model.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.table = self.add_weight(shape=shape, name="table")
+
+    def call(self, anchor: Any) -> Any:
+        return ops.convert_to_tensor(self.table)
+
+    def compute_output_spec(self, anchor: Any) -> keras.KerasTensor:
+        return keras.KerasTensor(self.table.shape, self.compute_dtype)
 
 
 class Dropout(keras.Layer):
@@ -52,10 +82,13 @@ class Builder:
     """Makes the layers of a program and records which layer keeps which parameter.
 
     With `images_last` each tensor of four dimensions is an image: (N, C, H, W) in the contract, stored as
-    (N, H, W, C).
+    (N, H, W, C). Sequences by heads stay as they are.
     """
 
-    def __init__(self, images_last: bool = True, seed: int = 1) -> None:
+    def __init__(self, graph: Graph, images_last: bool = True, seed: int = 1) -> None:
+        self._graph = graph
+        self._of_heads = values_of_heads(graph)
+        self._takes_heads = self._makes_heads = False  # of the node that is translated
         self.kept: dict[str, keras.Variable] = {}
         self.layout = ChannelsLast()
         self.dropouts: list[Dropout] = []
@@ -67,8 +100,11 @@ class Builder:
         """Raise Unsupported when TensorFlow's adapter has no such op, or not with these attributes."""
         if node.op not in OPS:
             raise Unsupported(f"[{node.op}] the tensorflow adapter has no such op")
+        node_builder = copy.copy(self)  # it records in the same collections
+        node_builder._takes_heads = node.inputs[0] in self._of_heads
+        node_builder._makes_heads = node.outputs[0] in self._of_heads
         try:
-            return OPS[node.op](self, operands, **node.attributes)
+            return OPS[node.op](node_builder, operands, **node.attributes)
         except TypeError as error:
             raise Unsupported(f"[{node.op}] attributes {node.attributes}: {error}") from error
 
@@ -77,6 +113,17 @@ class Builder:
         named = zip(operands[1:], attributes, strict=False)
         self._pending.append((layer, [(value.name, attribute) for value, attribute in named if value]))
         return layer
+
+    def table(self, value: Value) -> Table:
+        """Make a layer for a parameter that is an ordinary operand."""
+        layer = Table(value.shape)
+        self._pending.append((layer, [(value.name, "table")]))
+        self.layout.as_it_is.add(value.name)
+        return layer
+
+    def is_shared(self, value: Value) -> bool:
+        """Whether a weight is a parameter that other nodes read, too."""
+        return value.role == "parameter" and self._graph.reads_of(value.name) > 1
 
     def awaited(self) -> set[str]:
         """The names of the values that layers will keep."""
@@ -88,14 +135,17 @@ class Builder:
 
     def axes(self, x: Any, axes: list[int]) -> list[int]:
         """The positions of the contract's dimensions in x."""
-        image = self._images_last and len(x.shape) == 4
-        return [(0, 3, 1, 2)[axis] for axis in axes] if image else axes
+        return [(0, 3, 1, 2)[axis] for axis in axes] if self._is_image(x) else axes
 
     def ours(self, x: Any) -> Any:
-        return ops.transpose(x, (0, 3, 1, 2)) if self._images_last and len(x.shape) == 4 else x
+        return ops.transpose(x, (0, 3, 1, 2)) if self._is_image(x) else x
 
     def theirs(self, x: Any) -> Any:
-        return ops.transpose(x, (0, 2, 3, 1)) if self._images_last and len(x.shape) == 4 else x
+        image = self._images_last and not self._makes_heads and len(x.shape) == 4
+        return ops.transpose(x, (0, 2, 3, 1)) if image else x
+
+    def _is_image(self, x: Any) -> bool:
+        return self._images_last and not self._takes_heads and len(x.shape) == 4
 
     def activate(self, node: Node) -> None:
         """Let the layer that was made last, of this node, end with a ReLU, as users of Keras write it."""
@@ -115,8 +165,15 @@ class Builder:
 
     def linear(self, operands: Operands) -> Call:
         _, weight, bias = operands
+        if self.is_shared(required(weight)):
+            return self.tied_linear
         layer = layers.Dense(required(weight).shape[0], use_bias=bias is not None)
         return self.keep(layer, operands, ("kernel", "bias"))
+
+    def tied_linear(self, x: Any, weight: Any, bias: Any = None) -> Any:
+        x, weight = (ops.cast(value, compute_type()) for value in (x, weight))
+        y = ops.matmul(x, ops.transpose(weight))
+        return y if bias is None else y + ops.cast(bias, compute_type())
 
     def average_pool(self, operands: Operands, kernel: int, stride: int, padding: int) -> Call:
         # The divisor counts zeros that are padded before.
@@ -143,6 +200,8 @@ class Builder:
 
     def embedding(self, operands: Operands, sparse_gradient: bool = False) -> Call:
         weight = required(operands[1])
+        if self.is_shared(weight):
+            return lambda tokens, table: ops.take(table, tokens, axis=0)
         rows, width = weight.shape
         self.layout.as_it_is.add(weight.name)
         return self.keep(layers.Embedding(rows, width), operands, ("embeddings",))
@@ -162,9 +221,7 @@ class Builder:
 
     def matmul(self, operands: Operands, transpose_a: bool, transpose_b: bool) -> Call:
         def run(a: Any, b: Any) -> Any:
-            # A function that is not a layer has to apply the precision policy itself.
-            policy = keras.mixed_precision.dtype_policy().compute_dtype
-            a, b = (ops.cast(self.ours(value), policy) for value in (a, b))
+            a, b = (ops.cast(self.ours(value), compute_type()) for value in (a, b))
             a = ops.swapaxes(a, -1, -2) if transpose_a else a
             return self.theirs(ops.matmul(a, ops.swapaxes(b, -1, -2) if transpose_b else b))
 
@@ -196,8 +253,84 @@ class Builder:
     def softmax(self, operands: Operands) -> Call:
         return lambda x: ops.softmax(x, self.axes(x, [len(x.shape) - 1])[0])
 
-    def softmax_cross_entropy(self, operands: Operands) -> Call:
-        loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    def add(self, operands: Operands) -> Call:
+        # An operand of fewer dimensions has the contract's last ones.
+        def run(a: Any, b: Any) -> Any:
+            return a + b if len(a.shape) == len(b.shape) else self.theirs(self.ours(a) + b)
+
+        return run
+
+    def layer_norm(self, operands: Operands, epsilon: float) -> Call:
+        return self.keep(layers.LayerNormalization(epsilon=epsilon), operands, ("gamma", "beta"))
+
+    def rms_norm(self, operands: Operands, epsilon: float) -> Call:
+        return self.keep(layers.RMSNormalization(epsilon=epsilon), operands, ("scale",))
+
+    def gelu(self, operands: Operands, approximate: str) -> Call:
+        return lambda x: ops.gelu(x, approximate=approximate == "tanh")
+
+    def attention(self, operands: Operands, causal: bool, scale: float) -> Call:
+        def run(q: Any, k: Any, v: Any, mask: Any = None) -> Any:
+            q, k, v = (ops.cast(x, compute_type()) for x in (q, k, v))
+            (_, queries, heads, _), (_, keys, groups, _) = q.shape, k.shape
+            if groups == 1 < heads:  # Keras repeats all numbers of groups but this one
+                k, v = (ops.repeat(x, heads, axis=2) for x in (k, v))
+            seen = np.tri(queries, keys, keys - queries, dtype=np.bool_)[None, None]
+            y = ops.dot_product_attention(
+                *(q, k, v),
+                # A row of -inf would give NaN.
+                bias=None if mask is None else ops.maximum(mask, MASKED),
+                # Keras's own causal mask aligns the first query with the first key.
+                mask=seen if causal and queries != keys else None,
+                scale=scale or None,
+                is_causal=causal and queries == keys,
+            )
+            if mask is None and not (causal and queries > keys):
+                return y
+            # A query that sees no key gets zeros.
+            if mask is None:
+                some = seen.any(-1)
+            else:
+                open_keys = ops.greater(mask, -np.inf)
+                some = ops.any(ops.logical_and(open_keys, seen) if causal else open_keys, axis=-1)
+            return y * ops.cast(ops.expand_dims(ops.swapaxes(some, 1, 2), -1), y.dtype)
+
+        return run
+
+    def rotary(self, operands: Operands, base: float, interleaved: bool, inverse: bool = False) -> Call:
+        def run(x: Any) -> Any:
+            _, length, _, width = x.shape
+            angles = np.outer(np.arange(length), base ** -(np.arange(0, width, 2) / width))[:, None]
+            cos, sin = (turn(angles).astype(np.float32) for turn in (np.cos, np.sin))
+            sin = -sin if inverse else sin
+            wide = ops.cast(x, "float32")
+            a, b = (wide[..., ::2], wide[..., 1::2]) if interleaved else ops.split(wide, 2, axis=-1)
+            parts = [a * cos - b * sin, a * sin + b * cos]
+            turned = ops.concatenate(parts, -1)
+            if interleaved:
+                turned = ops.reshape(ops.stack(parts, -1), x.shape)
+            return ops.cast(turned, x.dtype)
+
+        return run
+
+    def padding_mask(self, operands: Operands, padding: int) -> Call:
+        def run(tokens: Any) -> Any:
+            mask = ops.where(ops.equal(tokens, padding), -np.inf, 0.0)
+            return ops.cast(mask, "float32")[:, None, None]
+
+        return run
+
+    def mean_pool(self, operands: Operands) -> Call:
+        def run(x: Any, mask: Any = None) -> Any:
+            if mask is None:
+                return ops.mean(x, 1)
+            counted = ops.expand_dims(ops.cast(ops.greater(mask[:, 0, 0], -np.inf), x.dtype), -1)
+            return ops.sum(x * counted, 1) / ops.maximum(ops.sum(counted, 1), 1)
+
+        return run
+
+    def softmax_cross_entropy(self, operands: Operands, ignored: int | None = None) -> Call:
+        loss_of = loss(ignored)
         return lambda logits, labels: loss_of(labels, logits)
 
     def transpose(self, operands: Operands, permutation: list[int]) -> Call:
@@ -208,12 +341,25 @@ class Builder:
         return function
 
 
+def compute_type() -> str:
+    """The type of the precision policy, which a function that is not a layer has to apply itself."""
+    return str(keras.mixed_precision.dtype_policy().compute_dtype)
+
+
+def loss(ignored: int | None) -> keras.losses.Loss:
+    """Return the mean loss over all labels but those that are ignored."""
+    # Keras's default divides by the number of all labels.
+    reduction = "sum_over_batch_size" if ignored is None else "mean_with_sample_weight"
+    return keras.losses.SparseCategoricalCrossentropy(True, ignored, reduction=reduction)
+
+
 def function(of_keras: Call) -> Callable[..., Call]:
     return partial(Builder.function, function=of_keras)
 
 
 OPS: dict[str, Callable[..., Call]] = {
-    "add": function(ops.add),
+    "add": Builder.add,
+    "attention": Builder.attention,
     "average_pool": Builder.average_pool,
     "batch_norm": Builder.batch_norm,
     "concat": Builder.concat,
@@ -224,16 +370,23 @@ OPS: dict[str, Callable[..., Call]] = {
     "flatten": Builder.flatten,
     "from_array": function(partial(tf.constant, dtype=tf.float32)),
     "from_list": function(partial(tf.constant, dtype=tf.float32)),
+    "gelu": Builder.gelu,
+    "layer_norm": Builder.layer_norm,
     "linear": Builder.linear,
     "lstm": Builder.lstm,
     "matmul": Builder.matmul,
     "max_pool": Builder.max_pool,
+    "mean_pool": Builder.mean_pool,
     "multiply": function(ops.multiply),
     "normalise": Builder.normalise,
+    "padding_mask": Builder.padding_mask,
     "reduce": Builder.reduce,
     "relu": function(ops.relu),
     "reshape": Builder.reshape,
+    "rms_norm": Builder.rms_norm,
+    "rotary": Builder.rotary,
     "sigmoid": function(ops.sigmoid),
+    "silu": function(ops.silu),
     "slice": Builder.slice,
     "softmax": Builder.softmax,
     "softmax_cross_entropy": Builder.softmax_cross_entropy,
@@ -250,10 +403,11 @@ LOSS = "softmax_cross_entropy"
 
 
 class Network:
-    """The model from inputs (B, H, W, C), or tokens (B, T), to logits (B, classes), and its variables."""
+    """The model from inputs (B, H, W, C), or tokens (B, T), to logits (..., classes), and its variables."""
 
     def __init__(self, program: Program, seed: int = 1) -> None:
-        graph, builder = program.training, Builder(seed=seed)
+        graph = program.training
+        builder = Builder(graph, seed=seed)
         if graph.nodes[-1].op != LOSS:
             raise Unsupported(f"[{graph.nodes[-1].op}] the tensorflow adapter knows one loss, {LOSS}")
         fed = graph.values["inputs"]
@@ -274,6 +428,9 @@ class Network:
                 run = builder.flatten_as_it_lies(image, [str(r.inputs[1]) for r in graph.readers(node)])
             else:
                 run = builder.translate(node, operands)
+            for value in operands:
+                if value and value.role == "parameter" and value.name not in builder.awaited():
+                    values[value.name] = builder.table(value)(inputs)
             if node.op in ACTIVATED and graph.feeds_only(node, "relu"):
                 builder.activate(node)
                 activated.add(node.outputs[0])

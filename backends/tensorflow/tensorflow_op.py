@@ -33,7 +33,7 @@ class TensorflowOp(OpAdapter):
         refuse_cell(cell, program)
         super().__init__(program, cell)
         self._images = any(node.op in IMAGE_OPS for node in self.graph.nodes)
-        self._builder = Builder(images_last=self._images, seed=cell.request.get("seed", 1))
+        self._builder = Builder(self.graph, self._images, cell.request.get("seed", 1))
         self._plan = [(node, self._translate(node)) for node in self.graph.nodes]
         self._build()
         self._positions = [self.operands.index(name) for name in self.differentiated]

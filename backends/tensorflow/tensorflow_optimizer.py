@@ -4,9 +4,9 @@ Adam adds epsilon before the bias correction: Keras gets epsilon * sqrt(1 - beta
 from its own count of steps. RMSprop adds epsilon below the root, where no other value has the same effect on
 gradients of its size: its update is written again, with the same number of ops. SGD keeps the learning rate
 inside the velocity, momentum = -velocity * rate, and the velocity is rescaled when the rate changes. Weight
-decay is decoupled in Keras: here it is added to the gradients, as a kernel regularizer would do. The gradient
-of an embedding, a tf.IndexedSlices, is made dense as in the contract: Keras's Adam does not sum its
-duplicates.
+decay is decoupled in Keras: except for AdamW it is added to the gradients, as a kernel regularizer would do.
+Keras's global_clipnorm has no epsilon next to the norm: the clipping is written here. The gradient of an
+embedding, a tf.IndexedSlices, is made dense as in the contract: Keras's Adam does not sum its duplicates.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from assay_worker import Optimizer
+from assay_worker import CLIP_EPSILON, Optimizer
 
 
 def of_contract(kind: type[keras.optimizers.Optimizer], spec: Optimizer) -> type[keras.optimizers.Optimizer]:
@@ -24,13 +24,17 @@ def of_contract(kind: type[keras.optimizers.Optimizer], spec: Optimizer) -> type
 
     class OfContract(kind):
         def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> None:
-            if spec.kind == "adam":
+            if spec.counts_steps:
                 # epsilon * sqrt(1 - beta2^t), in as few ops as possible: each takes 0.2 % of a step of mlp.
                 before = tf.cast(self.iterations.value, tf.float32)
                 square = spec.epsilon**2
                 self.epsilon = tf.sqrt(square - square * spec.beta2 * tf.pow(spec.beta2, before))
-            decays = [spec.decay_of(variable.shape) for variable in trainable_variables]
+            coupled = spec.decay_is_coupled
+            decays = [coupled and spec.decay_of(variable.shape) for variable in trainable_variables]
             dense = [tf.convert_to_tensor(gradient) for gradient in grads]
+            if spec.clip_norm:
+                scale = tf.minimum(1.0, spec.clip_norm / (tf.linalg.global_norm(dense) + CLIP_EPSILON))
+                dense = [gradient * scale for gradient in dense]
             parts = zip(dense, trainable_variables, decays, strict=True)
             super().apply(
                 [g + decay * variable.value if decay else g for g, variable, decay in parts],
@@ -60,9 +64,14 @@ class Rule:
         self._spec = spec
         self._set_rate: float | None = None  # the value of Keras's variable
         self._rate: float | None = None  # the rate inside SGD's velocity; None if there is none
+        betas = {"beta_1": spec.beta1, "beta_2": spec.beta2}
         if spec.kind == "adam":
-            adam = of_contract(keras.optimizers.Adam, spec)
-            self.keras = adam(beta_1=spec.beta1, beta_2=spec.beta2, epsilon=spec.epsilon)
+            self.keras = of_contract(keras.optimizers.Adam, spec)(epsilon=spec.epsilon, **betas)
+        elif spec.kind == "adamw":
+            adamw = of_contract(keras.optimizers.AdamW, spec)
+            self.keras = adamw(epsilon=spec.epsilon, weight_decay=spec.weight_decay, **betas)
+            others = [variable for variable in variables.values() if not spec.decays(variable.shape)]
+            self.keras.exclude_from_weight_decay(var_list=others)
         elif spec.kind == "rmsprop":
             self.keras = of_contract(RMSprop, spec)(rho=spec.decay, epsilon=spec.epsilon)
         else:
@@ -70,6 +79,7 @@ class Rule:
         self.keras.build(list(variables.values()))
         held = {
             "adam": lambda o: {"m": o._momentums, "v": o._velocities},
+            "adamw": lambda o: {"m": o._momentums, "v": o._velocities},
             "rmsprop": lambda o: {"square": o._velocities},
             "sgd": lambda o: {"momentum": o.momentums},
         }[spec.kind](self.keras)

@@ -8,14 +8,14 @@ from assay_worker import Cell, Samples
 from torch.utils.data import DataLoader, Dataset
 
 
-class SampleDataset(Dataset[tuple[np.ndarray, int]]):
+class SampleDataset(Dataset[tuple[np.ndarray, int | np.ndarray]]):
     def __init__(self, samples: Samples) -> None:
         self._samples = samples
 
     def __len__(self) -> int:
         return len(self._samples)
 
-    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
+    def __getitem__(self, index: int) -> tuple[np.ndarray, int | np.ndarray]:
         return self._samples[index]
 
 

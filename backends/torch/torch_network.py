@@ -70,8 +70,80 @@ def slice_(axis: int, begin: int, end: int) -> Op:
     return lambda x: x.narrow(axis, begin, end - begin)
 
 
-def softmax_cross_entropy() -> Op:
-    return lambda logits, labels: F.cross_entropy(logits.float(), labels)
+def softmax_cross_entropy(ignored: int | None = None) -> Op:
+    def run(logits: Tensor, labels: Tensor) -> Tensor:
+        if logits.dim() > 2:
+            logits, labels = logits.flatten(0, -2), labels.flatten()
+        if ignored is None:
+            return F.cross_entropy(logits.float(), labels)
+        # PyTorch's own mean is NaN if no label counts.
+        total = F.cross_entropy(logits.float(), labels, ignore_index=ignored, reduction="sum")
+        return total / (labels != ignored).sum().clamp_min(1)
+
+    return run
+
+
+def layer_norm(epsilon: float) -> Op:
+    return lambda x, weight, bias: F.layer_norm(x, weight.shape, weight, bias, epsilon)
+
+
+def rms_norm(epsilon: float) -> Op:
+    return lambda x, weight: F.rms_norm(x, weight.shape, weight, epsilon)
+
+
+def attention(causal: bool, scale: float) -> Op:
+    """Scaled dot-product attention; where a mask hides every key, PyTorch's result and gradients are 0."""
+
+    def run(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        queries, keys = q.shape[1], k.shape[1]
+        # PyTorch's own causal mask takes no other mask, and aligns the first query with the first key.
+        own = causal and mask is None and queries == keys
+        if causal and not own:
+            seen = torch.ones(queries, keys, dtype=torch.bool, device=q.device).tril(keys - queries)
+            mask = seen if mask is None else mask.masked_fill(~seen, -math.inf)
+        y = F.scaled_dot_product_attention(
+            *(x.transpose(1, 2) for x in (q, k, v)),
+            attn_mask=mask,
+            is_causal=own,
+            scale=scale or None,
+            enable_gqa=q.shape[2] != k.shape[2],
+        )
+        return y.transpose(1, 2)
+
+    return run
+
+
+def rotary(base: float, interleaved: bool, inverse: bool = False) -> Op:
+    def run(x: Tensor) -> Tensor:
+        length, width = x.shape[1], x.shape[3]
+        exponents = torch.arange(0, width, 2, dtype=torch.float32, device=x.device) / width
+        angles = torch.outer(torch.arange(length, dtype=torch.float32, device=x.device), base**-exponents)
+        cos, sin = angles.cos()[:, None], angles.sin()[:, None]
+        sin = -sin if inverse else sin
+        pairs = x.float().unflatten(3, (-1, 2) if interleaved else (2, -1))
+        a, b = pairs.unbind(-1 if interleaved else 3)
+        turned = torch.stack((a * cos - b * sin, a * sin + b * cos), -1 if interleaved else 3)
+        return turned.flatten(3).to(x.dtype)
+
+    return run
+
+
+def padding_mask(padding: int) -> Op:
+    def run(tokens: Tensor) -> Tensor:
+        mask = torch.zeros(tokens.shape, device=tokens.device).masked_fill(tokens == padding, -math.inf)
+        return mask[:, None, None]
+
+    return run
+
+
+def mean_pool() -> Op:
+    def run(x: Tensor, mask: Tensor | None = None) -> Tensor:
+        if mask is None:
+            return x.mean(1)
+        counted = (mask[:, 0, 0] != -math.inf).unsqueeze(-1).to(x.dtype)
+        return (x * counted).sum(1) / counted.sum(1).clamp_min(1)
+
+    return run
 
 
 def embedding(sparse_gradient: bool = False) -> Op:
@@ -94,6 +166,7 @@ def lstm(last: bool) -> Op:
 
 OPS: dict[str, Callable[..., Op]] = {
     "add": lambda: torch.add,
+    "attention": attention,
     "average_pool": average_pool,
     "batch_norm": batch_norm,
     "concat": concat,
@@ -104,16 +177,23 @@ OPS: dict[str, Callable[..., Op]] = {
     "flatten": lambda: lambda x: torch.flatten(x, 1),
     "from_array": lambda: partial(torch.tensor, dtype=torch.float32),
     "from_list": lambda: partial(torch.tensor, dtype=torch.float32),
+    "gelu": lambda approximate: lambda x: F.gelu(x, approximate=approximate),
+    "layer_norm": layer_norm,
     "linear": lambda: F.linear,
     "lstm": lstm,
     "matmul": matmul,
     "max_pool": max_pool,
+    "mean_pool": mean_pool,
     "multiply": lambda: torch.mul,
     "normalise": normalise,
+    "padding_mask": padding_mask,
     "reduce": reduce,
     "relu": lambda: F.relu,
     "reshape": lambda shape: lambda x: torch.reshape(x, shape),
+    "rms_norm": rms_norm,
+    "rotary": rotary,
     "sigmoid": lambda: torch.sigmoid,
+    "silu": lambda: F.silu,
     "slice": slice_,
     "softmax": lambda: lambda x: F.softmax(x, -1),
     "softmax_cross_entropy": softmax_cross_entropy,

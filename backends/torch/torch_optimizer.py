@@ -2,8 +2,9 @@
 
 Adam adds epsilon after the bias correction, RMSprop adds it after the root. SGD keeps the learning rate
 outside of the velocity and starts the velocity with the first gradient, as a zero velocity would. Weight
-decay is coupled and applies only to kernels. SparseAdam adds epsilon before the bias correction: it gets our
-epsilon times sqrt(1 - beta2^t) at each step.
+decay is coupled, except in AdamW, and applies only to kernels. SparseAdam adds epsilon before the bias
+correction: it gets our epsilon times sqrt(1 - beta2^t) at each step. clip_grad_norm_ has the contract's
+formula.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from __future__ import annotations
 import math
 
 import torch
-from assay_worker import Optimizer
+from assay_worker import Optimizer, Unsupported
 from torch import Tensor, nn, optim
 
 # From our moments to PyTorch's.
 MOMENTS = {
     "adam": {"m": "exp_avg", "v": "exp_avg_sq"},
+    "adamw": {"m": "exp_avg", "v": "exp_avg_sq"},
     "lazy_adam": {"m": "exp_avg", "v": "exp_avg_sq"},
     "sgd": {"momentum": "momentum_buffer"},
     "rmsprop": {"square": "square_avg"},
@@ -35,9 +37,10 @@ def make_optimizer(
         for held, decay in ((kernels, spec.weight_decay), (others, 0.0))
         if held
     ]
-    if spec.kind in ("adam", "lazy_adam"):
+    if spec.counts_steps:
+        kind = optim.AdamW if spec.kind == "adamw" else optim.Adam
         betas = (spec.beta1, spec.beta2)
-        return optim.Adam(groups, rate, betas=betas, eps=spec.epsilon, fused=True, capturable=captured)
+        return kind(groups, rate, betas=betas, eps=spec.epsilon, fused=True, capturable=captured)
     if spec.kind == "sgd":
         return optim.SGD(groups, rate, momentum=spec.momentum, fused=True)
     forms = {"alpha": spec.decay, "eps": spec.epsilon, "capturable": captured}
@@ -58,6 +61,9 @@ class Optimizers:
         captured_on: torch.device | None = None,
     ) -> None:
         self._spec = spec
+        self._clipped = dense if spec.clip_norm else []
+        if self._clipped and sparse:
+            raise Unsupported("[clip_norm] PyTorch's clip_grad_norm_ takes no row-sparse gradient")
         self._rate = None if captured_on is None else torch.zeros((), device=captured_on)
         self._all = [make_optimizer(spec, dense, 0.0 if self._rate is None else self._rate)]
         if not sparse:
@@ -87,7 +93,9 @@ class Optimizers:
                     state["step"] = step - 1  # exact, as a Python number
 
     def update(self) -> None:
-        """Update the parameters and clear the gradients."""
+        """Clip the gradients, update the parameters and clear the gradients."""
+        if self._clipped:
+            nn.utils.clip_grad_norm_(self._clipped, self._spec.clip_norm)
         for optimizer in self._all:
             optimizer.step()
         self.clear_gradients()

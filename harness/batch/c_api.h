@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define ASSAY_BATCH_API 2 /* assay_api_version() must equal it */
+#define ASSAY_BATCH_API 3 /* assay_api_version() must equal it */
 
 typedef struct assay_session assay_session;
 
@@ -47,6 +47,8 @@ typedef struct {
   int64_t resident_batches;
   int64_t schedule_rows; /* steps that the schedule has */
   int64_t input_type; /* type of a sample's elements: ASSAY_F32, or ASSAY_I32 for tokens. Both have 4 bytes */
+  /* 0: a sample has one label. T > 0: it has T labels; then labels are i32 (B, T) and logits f32 (B, T, classes) */
+  int64_t positions;
 } assay_layout;
 
 int assay_get_layout(assay_session* session, assay_layout* layout);
@@ -54,7 +56,8 @@ int assay_get_layout(assay_session* session, assay_layout* layout);
  * step i. */
 const double* assay_schedule(assay_session* session);
 
-/* Fills inputs f32 or i32 (B, sample_shape...) and labels i32 (B). */
+/* Fills inputs f32 or i32 (B, sample_shape...) and labels i32 (B) or (B, T). At a position, the label -1 does
+ * not count. */
 int assay_read_resident(assay_session* session, int64_t slot, void* inputs, int32_t* labels);
 /* The next batch of the current block. Returns its number of true samples: fewer than B only in an
  * evaluation, where the rest of inputs is zero and the rest of labels is -1. The time spent waiting here counts
@@ -81,8 +84,9 @@ int assay_end_block(assay_session* session, double loss);
 /* Task infer: call after each step, when its result is complete; records one latency. */
 int assay_lap(assay_session* session);
 
-/* Within an evaluation block: logits f32 (B, classes) of the current batch; rows after the true samples are
- * ignored. Accumulates mean cross-entropy and accuracy (arg max, lowest index wins a tie) in double. */
+/* Within an evaluation block: logits f32 (B, classes) or (B, T, classes) of the current batch; rows after the
+ * true samples are ignored. Accumulates mean cross-entropy and accuracy (arg max, lowest index wins a tie) in
+ * double, over all labels that count. */
 int assay_add_logits(assay_session* session, const float* logits);
 
 /* Steps done and steps planned, warm-up included: for a progress message between blocks. */

@@ -6,17 +6,17 @@
 
 namespace assay {
 
-std::int64_t BatchList::fill(std::int64_t index, void* target, std::int32_t* labels) const {
+std::int64_t BatchList::fill(std::int64_t index, void* target, std::int32_t* targets) const {
   auto* inputs = static_cast<std::uint32_t*>(target);
   if (plans.empty()) {
     const std::int64_t first = index * batch;
     const std::int64_t samples = std::clamp<std::int64_t>(source->samples() - first, 0, batch);
     for (std::int64_t i = 0; i < samples; ++i) {
       source->read({static_cast<std::int32_t>(first + i)}, inputs + i * elements);
-      labels[i] = source->label(first + i);
+      source->labels(first + i, targets + i * labels);
     }
     std::fill(inputs + samples * elements, inputs + batch * elements, 0u);
-    std::fill(labels + samples, labels + batch, -1);
+    std::fill(targets + samples * labels, targets + batch * labels, -1);
     return samples;
   }
   const std::int64_t per = static_cast<std::int64_t>(plans.front().size()) / batch;
@@ -25,18 +25,19 @@ std::int64_t BatchList::fill(std::int64_t index, void* target, std::int32_t* lab
       plan.subspan(static_cast<std::size_t>(index % per * batch), static_cast<std::size_t>(batch));
   for (const PlanRow& row : rows) {
     source->read(row, inputs);
-    *labels++ = source->label(row.sample);
+    source->labels(row.sample, targets);
+    targets += labels;
     inputs += elements;
   }
   return batch;
 }
 
-Loader::Loader(int workers, int prefetch, std::int64_t batch, std::int64_t elements) {
+Loader::Loader(int workers, int prefetch, std::int64_t batch, std::int64_t elements, std::int64_t labels) {
   if (workers == 0) return;
   slots_.resize(static_cast<std::size_t>(std::max(prefetch, 1)));
   for (Slot& slot : slots_) {
     slot.inputs.resize(static_cast<std::size_t>(batch * elements));
-    slot.labels.resize(static_cast<std::size_t>(batch));
+    slot.labels.resize(static_cast<std::size_t>(batch * labels));
   }
   try {
     for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });

@@ -24,16 +24,18 @@ struct BatchList {
   // a plan is dropped. Empty: every sample in order, the last batch padded with zeros and labels -1
   // (evaluation).
   std::vector<std::span<const PlanRow>> plans;
+  std::int64_t labels = 1;  // of a sample
 
   // Returns the number of true samples. Thread-safe.
-  std::int64_t fill(std::int64_t index, void* inputs, std::int32_t* labels) const;
+  std::int64_t fill(std::int64_t index, void* inputs, std::int32_t* targets) const;
 };
 
 // One thread reads; `workers` threads fill up to `prefetch` batches ahead. Without workers, next() fills the
 // batch on the reader's thread.
 class Loader {
  public:
-  Loader(int workers, int prefetch, std::int64_t batch, std::int64_t elements);
+  // elements, labels: of a sample.
+  Loader(int workers, int prefetch, std::int64_t batch, std::int64_t elements, std::int64_t labels = 1);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
   ~Loader();

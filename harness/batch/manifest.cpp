@@ -30,6 +30,7 @@ void check(const Manifest& manifest, const std::filesystem::path& path) {
     if ((elements *= extent) > Manifest::max_elements)
       reject("sample_shape", fmt::format("has more than {} elements", Manifest::max_elements));
   if (manifest.kind == StorageKind::encoded) {
+    if (manifest.positions > 0) reject("positions", "an image of the kind encoded has one label");
     if (manifest.resize == 0) reject("resize", "is missing: the kind encoded needs it");
     if (sample.size() != 3 || sample[0] != 3 || std::max(sample[1], sample[2]) > Manifest::max_side)
       reject("sample_shape",

@@ -9,7 +9,7 @@
 //
 //   inputs         u8 or f32 (N, sample_shape...); with "vocabulary": i32 (N, sample_shape...), tokens in
 //                  [0, vocabulary), which are fed unchanged
-//   labels         i32 or u8 (N), in [0, classes)
+//   labels         i32 or u8 (N), in [0, classes); with "positions": i32 (N, positions), where -1 does not count
 //   first, count   the split is the samples [first, first + count) of its arrays; plans count from `first`
 //   normalisation  x = raw * scale[c] + shift[c] in f32, where c is the index in the first dimension of a
 //                  sample; a list of one value applies to every c
@@ -73,11 +73,13 @@ struct Manifest {
   Shape sample_shape{};  // (C, H, W)
   std::int64_t classes = 0;
   std::int64_t vocabulary = 0;  // above 0: samples are i32 tokens below it, not normalised
+  std::int64_t positions = 0;   // above 0: a sample has that many labels; 0: one label
   std::int64_t resize = 0;      // for "encoded": pixels of the shorter side
   Normalisation normalisation{};
   std::map<std::string, Split> splits{};  // "train", "validation", "test"
 
   bool tokens() const { return vocabulary > 0; }
+  std::int64_t labels_of_sample() const { return positions > 0 ? positions : 1; }
 };
 constexpr auto describe(Of<Manifest>) {
   constexpr double max_tokens = std::numeric_limits<std::int32_t>::max();
@@ -92,6 +94,10 @@ constexpr auto describe(Of<Manifest>) {
       field("classes", &Manifest::classes, "Number of classes.").between(1, 1 << 24),
       field("vocabulary", &Manifest::vocabulary, "For sets of tokens: the number of different tokens.")
           .between(1, max_tokens)
+          .left_out_by_default(),
+      field("positions", &Manifest::positions,
+            "For sets with several labels for each sample: how many. Absent: one label.")
+          .between(1, static_cast<double>(Manifest::max_elements))
           .left_out_by_default(),
       field("resize", &Manifest::resize, "For kind encoded: pixels of the shorter side.")
           .between(1, static_cast<double>(Manifest::max_side))

@@ -49,6 +49,8 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
   std::copy(manifest.sample_shape.begin(), manifest.sample_shape.end(), layout_.sample_shape);
   layout_.sample_elements = element_count(manifest.sample_shape);
   layout_.classes = manifest.classes;
+  layout_.positions = manifest.positions;
+  labels_of_sample_ = manifest.labels_of_sample();
   layout_.input_type = manifest.tokens() ? ASSAY_I32 : ASSAY_F32;
   layout_.resident_batches = request_.loader.resident_batches;
 
@@ -92,7 +94,7 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
   results_.blocks.reserve(std::max<std::size_t>(blocks, 1024));
   const bool no_loader = resident && evaluated_.empty();
   loader_ = std::make_unique<Loader>(no_loader ? 0 : request_.loader.workers, request_.loader.prefetch,
-                                     request_.batch, layout_.sample_elements);
+                                     request_.batch, layout_.sample_elements, labels_of_sample_);
 }
 
 BatchSession::~BatchSession() = default;
@@ -128,7 +130,8 @@ void BatchSession::open_schedule(std::int64_t needed) {
 
 BatchList BatchSession::batches_of_plans(std::vector<std::span<const PlanRow>> plans,
                                          std::int64_t batches) const {
-  return {train_.get(), request_.batch, layout_.sample_elements, batches, std::move(plans)};
+  return {train_.get(), request_.batch,   layout_.sample_elements,
+          batches,      std::move(plans), labels_of_sample_};
 }
 
 void BatchSession::read_resident(std::int64_t slot, void* inputs, std::int32_t* labels) const {
@@ -143,7 +146,7 @@ void BatchSession::read_resident(std::int64_t slot, void* inputs, std::int32_t* 
       out_of_turn("assay_read_resident", fmt::format("the plan names sample {}, but the split has {}",
                                                      row.sample, train_->samples()));
     train_->read(row, static_cast<std::uint32_t*>(inputs) + i * layout_.sample_elements);
-    labels[i] = train_->label(row.sample);
+    train_->labels(row.sample, labels + i * labels_of_sample_);
   }
 }
 
@@ -184,8 +187,9 @@ void BatchSession::start_block(const PlannedBlock& block) {
     const auto index =
         static_cast<std::size_t>(std::find(splits.begin(), splits.end(), block.split) - splits.begin());
     evaluator_.reset();
-    labels_.reserve(static_cast<std::size_t>(request_.batch));
-    loader_->start({evaluated_[index].get(), request_.batch, layout_.sample_elements, block.steps, {}});
+    labels_.reserve(static_cast<std::size_t>(request_.batch * labels_of_sample_));
+    loader_->start(
+        {evaluated_[index].get(), request_.batch, layout_.sample_elements, block.steps, {}, labels_of_sample_});
   } else if (request_.loader.kind == LoaderKind::harness && block.epoch > 0) {
     const MappedPlan& plan = plans_[static_cast<std::size_t>(block.epoch - 1)];
     plan.require_valid(train_->samples(), opener_->manifest().sample_shape);
@@ -216,7 +220,7 @@ std::int64_t BatchSession::next_batch(void* inputs, std::int32_t* labels) {
   // Copying a filled batch is part of a step, for every backend.
   wait_ns_ += (ahead ? there : now_()) - begin;
   ++batches_read_;
-  if (evaluating) labels_.assign(labels, labels + request_.batch);
+  if (evaluating) labels_.assign(labels, labels + request_.batch * labels_of_sample_);
   return samples;
 }
 

@@ -72,6 +72,7 @@ class BatchSession {
   std::vector<MappedPlan> plans_;                   // by epoch, from 1
   std::vector<double> schedule_;
   assay_layout layout_ = {};
+  std::int64_t labels_of_sample_ = 1;
   std::optional<BlockPlan> plan_;
   CounterReader counter_reader_;
   Evaluator evaluator_;

@@ -32,6 +32,7 @@ class ArraySource : public Source {
               .shift[manifest.normalisation.shift.size() == 1 ? 0 : static_cast<std::size_t>(c)]);
     }
     as_is_ = manifest.normalisation == Normalisation{};
+    positions_ = manifest.positions;
   }
 
   std::int64_t samples() const override { return count_; }
@@ -40,6 +41,15 @@ class ArraySource : public Source {
     const auto row = static_cast<std::size_t>(first_ + sample);
     return labels_->type().dtype == DType::u8 ? labels_->as<std::uint8_t>()[row]
                                               : labels_->as<std::int32_t>()[row];
+  }
+
+  void labels(std::int64_t sample, std::int32_t* out) const override {
+    if (positions_ == 0) {
+      *out = label(sample);
+      return;
+    }
+    const std::span<const std::int32_t> all = labels_->as<std::int32_t>();
+    std::copy_n(all.begin() + (first_ + sample) * positions_, positions_, out);
   }
 
   void read(const PlanRow& row, void* inputs) const override {
@@ -98,6 +108,7 @@ class ArraySource : public Source {
   std::int64_t first_, count_;
   std::int64_t channels_ = 0, per_channel_ = 0;
   std::int64_t height_ = 1, width_ = 1;  // for images
+  std::int64_t positions_ = 0;           // labels of a sample; 0: one
   std::vector<float> scale_, shift_;
   bool as_is_ = false;
 };
@@ -120,6 +131,34 @@ void check_tokens(const MappedNpy& inputs, const Manifest& manifest, const Split
                 fmt::format("sample {} has token {} at place {}, but the vocabulary has {}",
                             split.first + static_cast<std::int64_t>(place / row), *bad, place % row,
                             manifest.vocabulary));
+}
+
+void check_labels(const TensorType& type, const Manifest& manifest, const Split& split) {
+  const auto reject = [&](std::string_view wanted) {
+    throw IoError("source", split.labels, fmt::format("is {}, wanted {}", to_string(type), wanted));
+  };
+  const std::size_t rank = type.shape.size();
+  if (manifest.positions > 0) {
+    if (type.dtype != DType::i32 || rank != 2 || type.shape[1] != manifest.positions)
+      reject(fmt::format("i32 (N, {})", manifest.positions));
+  } else if ((type.dtype != DType::u8 && type.dtype != DType::i32) || rank != 1) {
+    reject("u8 or i32 (N)");
+  }
+}
+
+// Every label is a class; at a position it may be -1, which does not count.
+void check_classes(const Source& source, const Manifest& manifest, const Split& split) {
+  const std::int32_t lowest = manifest.positions > 0 ? -1 : 0;
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(manifest.labels_of_sample()));
+  for (std::int64_t i = 0; i < source.samples(); ++i) {
+    source.labels(i, labels.data());
+    const auto bad = std::ranges::find_if(
+        labels, [&](std::int32_t label) { return label < lowest || label >= manifest.classes; });
+    if (bad != labels.end())
+      throw IoError("source", split.labels,
+                    fmt::format("sample {} has label {}, but there are {} classes", split.first + i, *bad,
+                                manifest.classes));
+  }
 }
 
 }  // namespace
@@ -154,10 +193,7 @@ std::unique_ptr<Source> SourceOpener::open(const std::string& name) {
                   fmt::format("data set {} has no split '{}'", manifest_.name, name));
   const Split& split = found->second;
   const auto labels = map(split.labels);
-  if ((labels->type().dtype != DType::u8 && labels->type().dtype != DType::i32) ||
-      labels->type().shape.size() != 1)
-    throw IoError("source", split.labels,
-                  fmt::format("is {}, wanted u8 or i32 (N)", to_string(labels->type())));
+  check_labels(labels->type(), manifest_, split);
   if (split.first + split.count > labels->type().shape[0])
     throw IoError("source", split.labels,
                   fmt::format("split '{}' is samples {} to {}, but there are {} labels", name, split.first,
@@ -165,11 +201,7 @@ std::unique_ptr<Source> SourceOpener::open(const std::string& name) {
   std::unique_ptr<Source> source = manifest_.kind == StorageKind::encoded
                                        ? open_encoded(manifest_, split, labels)
                                        : open_array(name, split, labels);
-  for (std::int64_t i = 0; i < source->samples(); ++i)
-    if (source->label(i) < 0 || source->label(i) >= manifest_.classes)
-      throw IoError("source", split.labels,
-                    fmt::format("sample {} has label {}, but there are {} classes", split.first + i,
-                                source->label(i), manifest_.classes));
+  check_classes(*source, manifest_, split);
   return source;
 }
 

@@ -18,7 +18,10 @@ class Source {
   virtual ~Source() = default;
 
   virtual std::int64_t samples() const = 0;
+  // Its only label. Not allowed if the manifest has positions.
   virtual std::int32_t label(std::int64_t sample) const = 0;
+  // Writes all labels of the sample: one, or one for each position.
+  virtual void labels(std::int64_t sample, std::int32_t* out) const { *out = label(sample); }
   // Writes the elements of the row's sample: f32, normalised, cropped and mirrored as the row says
   // (plan_file.hpp), or i32 tokens, as the manifest says. The row must pass MappedPlan::require_valid.
   virtual void read(const PlanRow& row, void* inputs) const = 0;

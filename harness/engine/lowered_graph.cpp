@@ -88,7 +88,8 @@ class Formats {
            graph_.value(v).type.shape == graph_.value(parameter).type.shape) {
       like_[index(v)] = parameter;
       const Node& producer = graph_.node(graph_.value(v).producer);
-      v = producer.op->name() == "cast" ? producer.inputs[0] : none;
+      const bool passes = producer.op->name() == "cast" || producer.op->name() == "clip";
+      v = passes ? producer.inputs[0] : none;
     }
   }
 
@@ -164,6 +165,7 @@ class Assembly {
     LoweredStep step{
         node.name, std::string(node.op->name()), std::move(lowered.kernel),   {},
         {},        lowered.scratch_bytes,        std::move(lowered.in_place), std::move(lowered.overwritten)};
+    remove_unequal(step.in_place, graph_, node);
     for ([[maybe_unused]] const std::size_t i : step.overwritten) {
       assert(graph_.value(node.inputs[i]).opaque && last_reader_[index(node.inputs[i])] == id);
     }

@@ -21,6 +21,13 @@ const Shape& shape_of(const Graph& graph, ValueId x, std::size_t rank, std::stri
   return shape;
 }
 
+std::int64_t last_of(const Graph& graph, ValueId x, std::string_view layer) {
+  const Shape& shape = graph.value(x).type.shape;
+  if (shape.empty())
+    throw GraphError(fmt::format("[{}] got x {}: a scalar has no last dimension", layer, to_string(shape)));
+  return shape.back();
+}
+
 }  // namespace
 
 ValueId GraphBuilder::input(std::string name, Shape shape) {
@@ -57,7 +64,11 @@ ValueId GraphBuilder::convolution(std::string name, ValueId x, std::int64_t chan
 
 ValueId GraphBuilder::linear(std::string name, ValueId x, std::int64_t features, bool bias,
                              std::string initializer) {
-  const std::int64_t in = shape_of(graph_, x, 2, "linear")[1];
+  const Shape& shape = graph_.value(x).type.shape;
+  if (shape.size() < 2) {
+    throw GraphError(fmt::format("[linear] got x {}: it must have two dimensions or more", to_string(shape)));
+  }
+  const std::int64_t in = shape.back();
   const ValueId w = parameter(name + ".weight", {features, in}, std::move(initializer));
   const ValueId b = bias ? parameter(name + ".bias", {features}, "zeros") : none;
   return apply("linear", {x, w, b}, {}, name).front();
@@ -79,8 +90,21 @@ ValueId GraphBuilder::batch_norm(std::string name, ValueId x, double momentum, d
   return results.front();
 }
 
-ValueId GraphBuilder::embedding(std::string name, ValueId indices, std::int64_t rows, std::int64_t width) {
-  const ValueId w = parameter(name + ".weight", {rows, width}, "uniform_fan_in");
+ValueId GraphBuilder::layer_norm(std::string name, ValueId x, double epsilon) {
+  const std::int64_t width = last_of(graph_, x, "layer_norm");
+  const ValueId scale = parameter(name + ".weight", {width}, "ones");
+  const ValueId shift = parameter(name + ".bias", {width}, "zeros");
+  return apply("layer_norm", {x, scale, shift}, {{"epsilon", epsilon}}, name).front();
+}
+
+ValueId GraphBuilder::rms_norm(std::string name, ValueId x, double epsilon) {
+  const ValueId scale = parameter(name + ".weight", {last_of(graph_, x, "rms_norm")}, "ones");
+  return apply("rms_norm", {x, scale}, {{"epsilon", epsilon}}, name).front();
+}
+
+ValueId GraphBuilder::embedding(std::string name, ValueId indices, std::int64_t rows, std::int64_t width,
+                                std::string initializer) {
+  const ValueId w = parameter(name + ".weight", {rows, width}, std::move(initializer));
   Attributes attributes;
   if (sparse_embeddings_) attributes.set("sparse_gradient", true);
   return apply("embedding", {indices, w}, std::move(attributes), name).front();
@@ -96,6 +120,14 @@ ValueId GraphBuilder::lstm(std::string name, ValueId x, std::int64_t units, bool
 
 ValueId GraphBuilder::relu(ValueId x, std::string name) {
   return apply("relu", {x}, {}, std::move(name)).front();
+}
+
+ValueId GraphBuilder::gelu(ValueId x, std::string name, std::string approximate) {
+  return apply("gelu", {x}, {{"approximate", std::move(approximate)}}, std::move(name)).front();
+}
+
+ValueId GraphBuilder::silu(ValueId x, std::string name) {
+  return apply("silu", {x}, {}, std::move(name)).front();
 }
 
 ValueId GraphBuilder::average_pool(ValueId x, Window window, std::string name) {
@@ -121,6 +153,34 @@ ValueId GraphBuilder::add(ValueId a, ValueId b, std::string name) {
   return apply("add", {a, b}, {}, std::move(name)).front();
 }
 
+ValueId GraphBuilder::reshape(ValueId x, Shape shape, std::string name) {
+  return apply("reshape", {x}, {{"shape", std::move(shape)}}, std::move(name)).front();
+}
+
+ValueId GraphBuilder::slice(ValueId x, std::int64_t axis, std::int64_t begin, std::int64_t end,
+                            std::string name) {
+  return apply("slice", {x}, {{"axis", axis}, {"begin", begin}, {"end", end}}, std::move(name)).front();
+}
+
+ValueId GraphBuilder::attention(ValueId q, ValueId k, ValueId v, const AttentionOptions& options,
+                                std::string name) {
+  return apply("attention", {q, k, v, options.mask}, {{"causal", options.causal}, {"scale", options.scale}},
+               std::move(name))
+      .front();
+}
+
+ValueId GraphBuilder::rotary(ValueId x, double base, bool interleaved, std::string name) {
+  return apply("rotary", {x}, {{"base", base}, {"interleaved", interleaved}}, std::move(name)).front();
+}
+
+ValueId GraphBuilder::padding_mask(ValueId tokens, std::int64_t padding, std::string name) {
+  return apply("padding_mask", {tokens}, {{"padding", padding}}, std::move(name)).front();
+}
+
+ValueId GraphBuilder::mean_pool(ValueId x, ValueId mask, std::string name) {
+  return apply("mean_pool", {x, mask}, {}, std::move(name)).front();
+}
+
 ValueId GraphBuilder::concat(std::span<const ValueId> values, std::int64_t axis, std::string name) {
   return apply("concat", values, {{"axis", axis}}, std::move(name)).front();
 }
@@ -132,8 +192,11 @@ ValueId GraphBuilder::global_average_pool(ValueId x, std::string name) {
       .front();
 }
 
-ValueId GraphBuilder::softmax_cross_entropy(ValueId logits, ValueId labels, std::string name) {
-  return apply("softmax_cross_entropy", {logits, labels}, {}, std::move(name)).front();
+ValueId GraphBuilder::softmax_cross_entropy(ValueId logits, ValueId labels, std::string name,
+                                            std::optional<std::int64_t> ignored) {
+  Attributes attributes;
+  if (ignored) attributes.set("ignored", *ignored);
+  return apply("softmax_cross_entropy", {logits, labels}, std::move(attributes), std::move(name)).front();
 }
 
 std::vector<ValueId> GraphBuilder::apply(std::string_view op_name, std::span<const ValueId> inputs,

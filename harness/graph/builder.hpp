@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,12 @@ struct Window {
   std::int64_t kernel = 1;
   std::int64_t stride = 1;
   std::int64_t padding = 0;  // the same on all four sides
+};
+
+struct AttentionOptions {
+  bool causal = false;
+  double scale = 0;     // 0: 1 / sqrt(D)
+  ValueId mask = none;  // f32 (N or 1, H or 1, S or 1, T), added before the softmax
 };
 
 // Borrows the graph; it must outlive the builder.
@@ -39,28 +46,51 @@ class GraphBuilder {
   // `initializer` is that of the weight (harness/conductor/data/initial_values.hpp); biases start from zero.
   ValueId convolution(std::string name, ValueId x, std::int64_t channels, Window window, bool bias = true,
                       std::string initializer = "glorot_uniform");
+  // x: (..., I), with one leading dimension or more.
   ValueId linear(std::string name, ValueId x, std::int64_t features, bool bias = true,
                  std::string initializer = "glorot_uniform");
   ValueId batch_norm(std::string name, ValueId x, double momentum = 0.9, double epsilon = 1e-5);
+  // Over the last dimension of x. The scale is "<name>.weight", the shift is "<name>.bias".
+  ValueId layer_norm(std::string name, ValueId x, double epsilon = 1e-5);
+  // Over the last dimension of x. The scale is "<name>.weight"; there is no shift.
+  ValueId rms_norm(std::string name, ValueId x, double epsilon = 1e-6);
 
   // tokens: i32 of any shape; a table of `rows` rows of `width`.
-  ValueId embedding(std::string name, ValueId tokens, std::int64_t rows, std::int64_t width);
+  ValueId embedding(std::string name, ValueId tokens, std::int64_t rows, std::int64_t width,
+                    std::string initializer = "uniform_fan_in");
   // x: (N, T, I). Returns all steps (N, T, units), or the last one (N, units). Also adds
   // "<name>.recurrent_weight".
   ValueId lstm(std::string name, ValueId x, std::int64_t units, bool last);
 
   ValueId relu(ValueId x, std::string name = {});
+  // approximate: "none" (with erf) or "tanh".
+  ValueId gelu(ValueId x, std::string name = {}, std::string approximate = "none");
+  ValueId silu(ValueId x, std::string name = {});
   ValueId average_pool(ValueId x, Window window, std::string name = {});
   ValueId max_pool(ValueId x, Window window, std::string name = {});
   ValueId flatten(ValueId x, std::string name = {});
   // In training it adds the mask "<name>.mask"; in inference it returns x.
   ValueId dropout(ValueId x, double rate, std::string name = {});
+  // b has the shape of a, or that of its last dimensions (positions, biases).
   ValueId add(ValueId a, ValueId b, std::string name = {});
+  ValueId reshape(ValueId x, Shape shape, std::string name = {});
+  // The elements from `begin` to `end` (excluded) along a dimension.
+  ValueId slice(ValueId x, std::int64_t axis, std::int64_t begin, std::int64_t end, std::string name = {});
+  // q (N, S, H, D), k and v (N, T, G, D); returns (N, S, H, D).
+  ValueId attention(ValueId q, ValueId k, ValueId v, const AttentionOptions& options = {},
+                    std::string name = {});
+  // x (N, S, H, D), D even: rotary position embedding.
+  ValueId rotary(ValueId x, double base = 10000, bool interleaved = false, std::string name = {});
+  // tokens i32 (N, T). Returns (N, 1, 1, T): -inf where the token is `padding`, else 0.
+  ValueId padding_mask(ValueId tokens, std::int64_t padding, std::string name = {});
+  // x (N, T, D). Mean over T, without positions where the mask (N, 1, 1, T) is -inf; returns (N, D).
+  ValueId mean_pool(ValueId x, ValueId mask = none, std::string name = {});
   ValueId concat(std::span<const ValueId> values, std::int64_t axis, std::string name = {});
   // Average over all of H and W: (N, C).
   ValueId global_average_pool(ValueId x, std::string name = {});
-  // Mean loss over the batch, a scalar.
-  ValueId softmax_cross_entropy(ValueId logits, ValueId labels, std::string name = {});
+  // logits (..., C), labels i32 (...): mean loss over all labels but those that are `ignored`, a scalar.
+  ValueId softmax_cross_entropy(ValueId logits, ValueId labels, std::string name = {},
+                                std::optional<std::int64_t> ignored = {});
 
   // Adds any op by name and returns its outputs. An empty name becomes "<op>", "<op>_2", ... An empty
   // `wanted` means all results, but without the optional ones if not training.

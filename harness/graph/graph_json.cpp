@@ -249,6 +249,7 @@ OptimizerSpec read_optimizer(const Json& json, const std::string& path) {
   spec.beta2 = number(json, "beta2", path);
   spec.epsilon = number(json, "epsilon", path);
   spec.weight_decay = number(json, "weight_decay", path);
+  if (json.contains("clip_norm")) spec.clip_norm = number(json, "clip_norm", path);
   at(path, [&] { check_optimizer(spec); });
   return spec;
 }
@@ -305,7 +306,8 @@ nlohmann::json to_json(const OptimizerSpec& optimizer) {
           {"beta1", optimizer.beta1},
           {"beta2", optimizer.beta2},
           {"epsilon", optimizer.epsilon},
-          {"weight_decay", optimizer.weight_decay}};
+          {"weight_decay", optimizer.weight_decay},
+          {"clip_norm", optimizer.clip_norm}};
 }
 
 nlohmann::json to_json(const Program& program) {

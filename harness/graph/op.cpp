@@ -53,6 +53,18 @@ std::vector<InPlace> in_place(const Node& node) {
   return all;
 }
 
+void remove_unequal(std::vector<InPlace>& pairs, const Graph& graph, const Node& node) {
+  const auto value_at = [&](const std::vector<ValueId>& ids, int i) {
+    const auto place = static_cast<std::size_t>(i);
+    return place < ids.size() ? ids[place] : none;
+  };
+  std::erase_if(pairs, [&](const InPlace& pair) {
+    const ValueId output = value_at(node.outputs, pair.output), input = value_at(node.inputs, pair.input);
+    if (output == none || input == none) return false;
+    return graph.value(output).type.elements() != graph.value(input).type.elements();
+  });
+}
+
 Cost cost(const Graph& graph, const Node& node) {
   const std::vector<TensorType> inputs = input_types(graph, node);
   const std::vector<TensorType> outputs = output_types(graph, node);

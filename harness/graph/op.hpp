@@ -95,8 +95,11 @@ std::size_t result_count(const Op& op, std::size_t inputs);
 // The description of operand i of a node, from operands(), or of result i, from results(), across groups.
 const Operand& operand_at(const Op& op, const std::vector<Operand>& operands, std::size_t i);
 const Result& result_at(const std::vector<Result>& results, std::size_t i);
-// in_place() for all groups of a node.
+// in_place() for all groups of a node. Some pairs may differ in size (add with a smaller b).
 std::vector<InPlace> in_place(const Node& node);
+// Removes the pairs whose result has another number of elements than the operand: it would overwrite elements
+// that are still read.
+void remove_unequal(std::vector<InPlace>& pairs, const Graph& graph, const Node& node);
 
 // Every op of this build, in the order of ops/registry.cpp.
 std::span<const Op* const> all_ops();

@@ -92,11 +92,21 @@ std::vector<ValueId> differentiated_inputs(const Program& program) {
 
 std::vector<std::string> OptimizerSpec::moments() const {
   if (kind.empty()) return {};
-  if (kind == "adam" || kind == "lazy_adam") return {"m", "v"};
+  if (kind == "adam" || kind == "adamw" || kind == "lazy_adam") return {"m", "v"};
   if (kind == "rmsprop") return {"square"};
   if (kind == "sgd") return momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"momentum"};
-  throw GraphError(
-      fmt::format("unknown optimizer '{}'; known are sgd, rmsprop, adam, lazy_adam", kind.substr(0, 40)));
+  throw GraphError(fmt::format("unknown optimizer '{}'; known are sgd, rmsprop, adam, adamw, lazy_adam",
+                               kind.substr(0, 40)));
+}
+
+std::vector<std::string> OptimizerSpec::constants() const {
+  std::vector<std::string> names{"weight_decay"};
+  if (kind == "sgd") names.emplace_back("momentum");
+  if (kind == "rmsprop") names.emplace_back("decay");
+  if (kind == "adam" || kind == "adamw" || kind == "lazy_adam") names.insert(names.end(), {"beta1", "beta2"});
+  if (kind != "sgd") names.emplace_back("epsilon");
+  if (clip_norm > 0) names.emplace_back("clip_norm");
+  return names;
 }
 
 void check_optimizer(const OptimizerSpec& optimizer) {
@@ -112,6 +122,7 @@ void check_optimizer(const OptimizerSpec& optimizer) {
   check("beta2", optimizer.beta2, 1);
   check("epsilon", optimizer.epsilon, 1);
   check("weight_decay", optimizer.weight_decay, 1e6);
+  check("clip_norm", optimizer.clip_norm, 1e6);
 }
 
 void check_program(const Program& program) {
@@ -135,14 +146,17 @@ void check_program(const Program& program) {
   const auto logits = [](const Graph& graph) {
     const Value& value = graph.value(graph.output("logits"));
     const std::int64_t batch = feed(graph, "inputs", Role::input);
-    if (value.type.shape.size() != 2 || value.type.shape[0] != batch) {
-      throw GraphError(fmt::format("graph '{}': logits {} must be ({}, classes)", graph.name(),
-                                   to_string(value.type), batch));
+    if (value.type.shape.size() < 2 || value.type.shape[0] != batch) {
+      throw GraphError(
+          fmt::format("graph '{}': logits {} must be ({}, classes), or with positions between them",
+                      graph.name(), to_string(value.type), batch));
     }
-    return batch;
+    return Shape(value.type.shape.begin(), value.type.shape.end() - 1);
   };
   logits(program.inference);
-  if (feed(program.training, "labels", Role::label) != logits(program.training)) {
+  feed(program.training, "labels", Role::label);
+  const Shape& labels = program.training.value(program.training.find("labels")).type.shape;
+  if (labels != logits(program.training)) {
     throw GraphError(
         fmt::format("graph '{}': labels and logits differ in the batch", program.training.name()));
   }

@@ -17,31 +17,38 @@ namespace assay {
 // schedule. The normative text is docs/reference/protocol.md, "Optimizers"; this is its summary, for each
 // element p of a parameter:
 //
-//   every kind  g = gradient + decay_of(parameter) p
+//   every kind  g = gradient + decay_of(parameter) p (adamw: g = gradient)
 //   sgd         v = momentum v + g;  p -= lr v
 //   rmsprop     s = decay s + (1 - decay) g^2;  p -= lr g / (sqrt(s) + epsilon)
 //   adam        m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
 //               p -= lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
+//   adamw       adam without decay in g; p also loses lr decay_of(parameter) p (the p before the step)
 //   lazy_adam   a parameter with a row-sparse gradient: adam on the touched rows, the other rows keep
 //               parameter and moments; a parameter with a dense gradient: adam
 //
-// sgd: lr is outside the velocity; no dampening, no Nesterov. adam: Kingma & Ba 2015, algorithm 1. For every
-// kind but lazy_adam a row-sparse gradient is expanded to a dense one first, so the result is the same.
+// sgd: lr is outside the velocity; no dampening, no Nesterov. adam: Kingma & Ba 2015, algorithm 1. adamw:
+// Loshchilov & Hutter 2019, with the decay times the learning rate, as torch.optim.AdamW and optax.adamw. For
+// every kind but lazy_adam a row-sparse gradient is expanded to a dense one first, so the result is the same.
+// With clip_norm, every gradient is first scaled by min(1, clip_norm / (norm + 1e-6)), where norm is the L2
+// norm of all gradients together (torch.nn.utils.clip_grad_norm_).
 struct OptimizerSpec {
-  std::string kind = "adam";  // "sgd", "rmsprop", "adam", "lazy_adam"; empty: none (a single op)
+  std::string kind = "adam";  // "sgd", "rmsprop", "adam", "adamw", "lazy_adam"; empty: none (a single op)
   double momentum = 0.9;
   double decay = 0.9;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0;
+  double clip_norm = 0;  // 0: gradients are not clipped
 
   // weight_decay for kernels (parameters of two dimensions or more), 0 for biases and for the scale and shift
-  // of a batch norm, as with Keras's kernel_regularizer. It is the coupled L2 form, not the decoupled one of
-  // AdamW. Keras's l2(x) adds x p^2 to the loss, which is a weight_decay of 2 x.
+  // of a norm, as with Keras's kernel_regularizer. It is the coupled L2 form, except for adamw. Keras's l2(x)
+  // adds x p^2 to the loss, which is a weight_decay of 2 x.
   double decay_of(const Shape& parameter) const { return parameter.size() >= 2 ? weight_decay : 0; }
 
-  // Names of the moments of each parameter: adam and lazy_adam {"m", "v"}, sgd {"momentum"} (none at momentum
+  // Names of the constants that the kind uses; clip_norm only if it clips.
+  std::vector<std::string> constants() const;
+  // Names of the moments of each parameter: adam, adamw and lazy_adam {"m", "v"}, sgd {"momentum"} (none at momentum
   // 0), rmsprop {"square"}. The state value is called "<parameter>.<moment>".
   std::vector<std::string> moments() const;
   // Whether a moment is a mean of squared gradients. The update uses its root, which changes in proportion to

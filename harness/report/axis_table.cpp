@@ -8,7 +8,7 @@
 namespace assay {
 namespace {
 
-constexpr std::array<std::string_view, 4> optimizers{"sgd", "rmsprop", "adam", "lazy_adam"};
+constexpr std::array<std::string_view, 5> optimizers{"sgd", "rmsprop", "adam", "adamw", "lazy_adam"};
 constexpr std::array<std::string_view, 2> gradients{"dense", "sparse"};
 // Without fp64, which only the oracle uses.
 constexpr std::array precisions{to_string(PrecisionKind::fp32), to_string(PrecisionKind::tf32),
@@ -147,8 +147,8 @@ std::deque<Axis> make_table() {
        .title = "{0} cache",
        .part = operands},
       {.option = {"optimizer", axis, text, "NAME,...", "",
-                  "sgd, rmsprop, adam, or lazy_adam, which updates only the touched rows of sparse gradients "
-                  "(default: the workload's own)",
+                  "sgd, rmsprop, adam, adamw (decoupled weight decay), or lazy_adam, which updates only the "
+                  "touched rows of sparse gradients (default: the workload's own)",
                   0, 0, optimizers},
        .applies = network,
        .field = &Axes::optimizer,
@@ -195,9 +195,17 @@ std::deque<Axis> make_table() {
        .matters = trains},
       {.option =
            {"weight-decay", axis, number, "X,...", "",
-            "L2 penalty in the gradient of kernels (not of biases and batch norm): g + X p, which is Keras's "
-            "l2(X / 2) (default: the workload's own)",
+            "L2 penalty in the gradient of kernels (not of biases and norms): g + X p, which is Keras's "
+            "l2(X / 2); adamw subtracts X p times the learning rate instead (default: the workload's own)",
             0, 1e3},
+       .applies = network,
+       .depends_on = "task",
+       .matters = trains},
+      {.option =
+           {"clip-norm", axis, number, "X,...", "",
+            "Scales the gradients down so that the L2 norm of all of them together is at most X; 0: does not "
+            "(default: the workload's own)",
+            0, 1e5},
        .applies = network,
        .depends_on = "task",
        .matters = trains},
@@ -222,6 +230,11 @@ std::deque<Axis> make_table() {
                   "Pixels on each side of the images of synthetic sets and of JPEG folders (default: the "
                   "workload's own)",
                   1, 16384},
+       .applies = network},
+      {.option = {"sequence-length", axis, integer, "N,...", "",
+                  "Tokens of a sequence, for networks that take sequences, from synthetic sets and text "
+                  "(default: the workload's own)",
+                  1, 1 << 20},
        .applies = network},
       {.option = {"classes", axis, integer, "N,...", "",
                   "Classes of synthetic sets (default: the workload's own)", 2, 1e6},

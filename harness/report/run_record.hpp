@@ -29,8 +29,8 @@ struct FileDigest {
   std::string sha256{};
 };
 constexpr auto describe(Of<FileDigest>) {
-  return fields("dataset_file", "A file of a data set.",
-                field("name", &FileDigest::name, "Path relative to the folder."),
+  return fields("dataset_file", "A file of a data set, or of weights.",
+                field("name", &FileDigest::name, "Path, of a data set relative to its folder."),
                 field("bytes", &FileDigest::bytes, "Its length.").at_least(0),
                 field("sha256", &FileDigest::sha256, "SHA-256 of its content."));
 }
@@ -127,6 +127,7 @@ struct RunRecord {
   BuildRecord build{};
   std::vector<SessionRecord> sessions{};
   std::vector<DatasetRecord> datasets{};
+  std::optional<FileDigest> weights{};
 };
 constexpr auto describe(Of<RunRecord>) {
   return fields(
@@ -161,7 +162,8 @@ constexpr auto describe(Of<RunRecord>) {
             "For a quick run: the part of each backend's two minutes that was used.")
           .optional(),
       field("datasets", &RunRecord::datasets, "The data sets that were read, one entry for each shape.")
-          .optional());
+          .optional(),
+      field("weights", &RunRecord::weights, "The file of `--weights`, if there is one.").left_out_by_default());
 }
 
 }  // namespace assay

@@ -67,8 +67,8 @@ struct CompileOptions {
   bool profile = false;         // operator_times() will be called
 };
 
-// One batch in host memory. inputs: f32 (B, ...), or i32 if the program's inputs are tokens; labels: i32 (B),
-// may be null for evaluation. For a single op (Program::is_op) inputs are the operands one after the other,
+// One batch in host memory. inputs: f32 (B, ...), or i32 if the program's inputs are tokens; labels: i32 (B), or
+// (B, T) if every position has a label; may be null for evaluation. For a single op (Program::is_op) inputs are the operands one after the other,
 // in the order of the graph's values (input_offsets()), all f32: an i32 operand is stored as floats with
 // whole values. Labels then have no meaning.
 struct HostBatch {
@@ -102,7 +102,8 @@ class Executable {
   // single op returns results by the names of the graph's outputs, for task train with "gradient/<input>" for
   // each of differentiated_inputs(). Synchronises.
   virtual std::vector<HostTensor> results() = 0;
-  // Inference-mode logits f32 (B, classes) of a batch with the current state; does not change state.
+  // Inference-mode logits f32 (B, classes), or (B, T, classes), of a batch with the current state; does not
+  // change state.
   virtual void evaluate(const HostBatch& batch, float* logits) = 0;
 
   // Dropout: from the next step on each mask of the program (role mask) is the u8 tensor of its name, 1 kept

@@ -19,7 +19,7 @@ namespace assay {
 // A batch of the exam in host memory.
 struct FedBatch {
   HostTensor inputs;  // F32 (B, ...), I32 for tokens
-  HostTensor labels;  // I32 (B)
+  HostTensor labels;  // I32 (B) or (B, T)
 
   HostBatch host() const { return {inputs.bytes.data(), labels.as<std::int32_t>().data()}; }
 };

@@ -129,8 +129,9 @@ class NetworkAnswers : public Answers {
 
   HostTensor evaluated(Executable& executable, const ExamFeeds& feeds, std::string name) const {
     const Graph& graph = program_.training;
-    const std::int64_t classes = graph.value(graph.output("logits")).type.shape.back();
-    HostTensor logits = HostTensor::zeros(std::move(name), {DType::f32, {feeds.batches.batch, classes}});
+    Shape shape = graph.value(graph.output("logits")).type.shape;
+    shape.front() = feeds.batches.batch;
+    HostTensor logits = HostTensor::zeros(std::move(name), {DType::f32, shape});
     executable.evaluate(feeds.batch(0).host(), logits.as<float>().data());
     return logits;
   }

@@ -26,7 +26,7 @@ HostTensor as_f64(const HostTensor& tensor) {
 }
 
 bool corrects_bias(const OptimizerSpec& optimizer) {
-  return optimizer.kind == "adam" || optimizer.kind == "lazy_adam";
+  return optimizer.kind == "adam" || optimizer.kind == "adamw" || optimizer.kind == "lazy_adam";
 }
 
 // The most unit roundoffs that a value is moved by: a neighbouring number is then as likely as the value itself.

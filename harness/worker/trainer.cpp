@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
@@ -12,6 +13,10 @@
 namespace assay {
 namespace {
 
+std::int64_t labels_of_batch(const assay_layout& layout) {
+  return layout.batch * std::max<std::int64_t>(1, layout.positions);
+}
+
 class Trainer {
  public:
   Trainer(Executable& executable, Session& session, Timed timed, const ReportProgress& progress)
@@ -21,8 +26,7 @@ class Trainer {
         timed_(timed),
         resident_(session.layout().resident_batches),
         inputs_(static_cast<std::size_t>(session.layout().batch * session.layout().sample_elements)),
-        labels_(static_cast<std::size_t>(session.layout().batch)),
-        logits_(static_cast<std::size_t>(session.layout().batch * session.layout().classes)) {}
+        labels_(static_cast<std::size_t>(labels_of_batch(session.layout()))) {}
 
   std::int64_t run() {
     stage_resident(executable_, session_);
@@ -76,6 +80,7 @@ class Trainer {
   }
 
   void evaluate(const assay_block& block) {
+    logits_.resize(labels_.size() * static_cast<std::size_t>(session_.layout().classes));
     for (std::int64_t i = 0; i < block.steps; ++i) {
       session_.next_batch(inputs_.data(), labels_.data());
       executable_.evaluate({inputs_.data(), nullptr}, logits_.data());
@@ -106,7 +111,7 @@ class Trainer {
 void stage_resident(Executable& executable, Session& session) {
   const assay_layout& layout = session.layout();
   std::vector<std::uint32_t> inputs(static_cast<std::size_t>(layout.batch * layout.sample_elements));
-  std::vector<std::int32_t> labels(static_cast<std::size_t>(layout.batch));
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(labels_of_batch(layout)));
   for (std::int64_t slot = 0; slot < layout.resident_batches; ++slot) {
     session.read_resident(slot, inputs.data(), labels.data());
     executable.stage(slot, {inputs.data(), labels.data()});

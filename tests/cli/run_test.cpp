@@ -226,6 +226,42 @@ TEST(CliRun, checks_times_and_shows_a_single_op) {
   EXPECT_EQ(report["cells"][1]["work"]["flops"], 3 * 2 * 16 * 16 * 16);
 }
 
+TEST(CliRun, TrainsOnTheCharactersOfATextFile) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += static_cast<char>('a' + i * i % 7);
+  const std::string file = folder.file("poem.txt", text);
+  const Outcome outcome = test::assay(
+      {.arguments = {"run",        "--workload",        "nanogpt", "--dataset", "text",      "--data",
+                     file,         "--backend",         "reference", "--mode",  "graph",     "--threads",
+                     "1",          "--sequence-length", "8",       "--batch",   "2",         "--samples",
+                     "3",          "--epochs",          "1",       "--forks",   "1",         "--check=false",
+                     "--out",      "r.json"}},
+      folder.path());
+  ASSERT_EQ(outcome.code, 0) << outcome.err << outcome.out;
+  const json report = json::parse(read_text(folder.path() / "r.json"));
+  const json& cell = report["cells"][0];
+  EXPECT_EQ(cell["status"], "ok") << cell["reason"];
+  EXPECT_EQ(report["run"]["datasets"][0]["classes"], 4);
+  EXPECT_EQ(report["run"]["datasets"][0]["sample_shape"], json::array({8}));
+  // Each split has three samples of eight characters, and every character counts.
+  const json samples = cell["forks"][0]["evaluations"]["samples"];
+  EXPECT_EQ(samples.is_array() ? samples[0] : samples, 24);
+  const Outcome valid = test::assay({.arguments = {"validate", (folder.path() / "r.json").string()}});
+  EXPECT_EQ(valid.code, 0) << valid.err;
+}
+
+TEST(CliRun, RefusesWeightsThatDoNotFit) {
+  expect_refused({.arguments = {"run", "--workload", "lenet5", "--backend", "reference", "--weights", "w"}},
+                 "[weights] lenet5 has no published weights: --weights applies to minilm, bert-base");
+  const TemporaryFolder folder;
+  std::string file(8, '\0');
+  file[0] = 2;
+  const std::string empty = folder.file("empty.safetensors", file + "{}");
+  expect_refused({.arguments = {"run", "--workload", "minilm", "--backend", "reference", "--weights", empty}},
+                 "has no tensor 'embeddings.word_embeddings.weight' f32 (30522, 384), which minilm needs");
+}
+
 TEST(CliRun, writes_only_the_report_to_stdout_on_request) {
   const Outcome outcome = test::assay({.arguments = with({"run", "--out", "-"}, small)});
   ASSERT_EQ(outcome.code, 0) << outcome.err;

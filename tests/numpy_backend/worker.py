@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "backends" / "pytho
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from assay_worker import (
+    CLIP_EPSILON,
     Adapter,
     Cell,
     Graph,
@@ -83,8 +84,13 @@ class NumpyAdapter(Adapter):
             return
         found = self.gradients(inputs, labels)
         self._loss = float(found["loss"])
-        for value in self._program.parameters:
-            self._update(value.name, found[f"gradient/{value.name}"], learning_rate, step)
+        gradients = {value.name: found[f"gradient/{value.name}"] for value in self._program.parameters}
+        scale = 1.0
+        if limit := self._optimizer.clip_norm:
+            norm = np.sqrt(sum(float((g * g).sum(dtype=np.float64)) for g in gradients.values()))
+            scale = min(1.0, limit / (norm + CLIP_EPSILON))
+        for name, gradient in gradients.items():
+            self._update(name, gradient * np.float32(scale), learning_rate, step)
 
     def synchronize(self) -> None:
         pass
@@ -115,6 +121,8 @@ class NumpyAdapter(Adapter):
         loss = graph.outputs["loss"]
         found: Tensors = {loss: np.ones((), np.float32)}
         for node, backward in zip(reversed(graph.nodes), reversed(backwards), strict=True):
+            if node.outputs[0] not in found:  # such as a mask: the loss does not depend on it smoothly
+                continue
             for name, gradient in zip(node.inputs, backward(found[str(node.outputs[0])]), strict=False):
                 if name is not None and gradient is not None:
                     found[name] = found[name] + gradient if name in found else gradient
@@ -135,8 +143,11 @@ class NumpyAdapter(Adapter):
 
     def _update(self, name: str, g: np.ndarray, learning_rate: float, step: int) -> None:
         o, p = self._optimizer, self._state[name]
-        g = g + o.decay_of(p.shape) * p
-        if o.kind == "adam":
+        if o.decay_is_coupled:
+            g = g + o.decay_of(p.shape) * p
+        else:
+            p *= 1 - learning_rate * o.decay_of(p.shape)
+        if o.counts_steps:
             m, v = self._state[f"{name}.m"], self._state[f"{name}.v"]
             m += (1 - o.beta1) * (g - m)
             v += (1 - o.beta2) * (g * g - v)

@@ -7,6 +7,7 @@
 #include "backends/reference/reference_library.hpp"
 #include "harness/engine/executor.hpp"
 #include "harness/graph/builder.hpp"
+#include "harness/graph/op.hpp"
 #include "harness/graph/passes/autodiff.hpp"
 #include "tests/ops/op_case.hpp"
 
@@ -44,12 +45,14 @@ Problem problem_of(const OpCase& row) {
     const ValueId sum = builder.apply("linear", {flat, weights, none}, {}, "sum")[0];
     problem.scalar = builder.apply("reshape", {sum}, {{"shape", Shape{}}}, "scalar")[0];
   }
+  const Op& op = find_op(row.op);
+  const std::vector<Operand> operands = op.operands();
   std::vector<ValueId> with_respect_to;
   for (std::size_t i = 0; i < row.operands.size(); ++i) {
     const ValueId operand = graph.find(fmt::format("operand{}", i));
-    // Running statistics have no gradient in training.
-    const bool statistics = row.op == "batch_norm" && i >= 3;
-    if (operand == none || statistics || graph.value(operand).type.dtype != DType::f64) continue;
+    // Running statistics have no gradient in training, and masks of attention never have one.
+    const bool fixed = (row.op == "batch_norm" && i >= 3) || operand_at(op, operands, i).name == "mask";
+    if (operand == none || fixed || graph.value(operand).type.dtype != DType::f64) continue;
     problem.operands.push_back(i);
     with_respect_to.push_back(operand);
   }

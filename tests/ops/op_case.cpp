@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "harness/graph/builder.hpp"
 #include "harness/graph/op.hpp"
@@ -50,12 +51,19 @@ Graph graph_of(const OpCase& row, const Precision& precision) {
   GraphBuilder builder(graph);
   const Op& op = find_op(row.op);
   const std::vector<Operand> operands = op.operands();
-  std::vector<ValueId> inputs;
+  std::vector<ValueId> inputs, attended;
   for (std::size_t i = 0; i < row.operands.size(); ++i) {
     const OpCase::Operand& given = row.operands[i];
     const Operand& operand = operand_at(op, operands, i);
     if (given.fill == Fill::absent) {
       inputs.push_back(none);
+      continue;
+    }
+    if (given.fill == Fill::attended) {
+      if (attended.empty())
+        attended = builder.apply("attention", {inputs[0], inputs[1], inputs[2], inputs[3]}, row.attributes,
+                                 "forward");
+      inputs.push_back(attended[operand.name == "y" ? 0 : 1]);
       continue;
     }
     const bool argmax = given.fill == Fill::argmax, reserve = given.fill == Fill::reserve;
@@ -74,7 +82,8 @@ Graph graph_of(const OpCase& row, const Precision& precision) {
     inputs.push_back(value);
   }
   Attributes attributes = row.attributes;
-  if (precision.master == DType::f64 && attributes.has("dtype")) attributes.set("dtype", std::string("f64"));
+  const bool typed = attributes.has("dtype") || row.op == "padding_mask";
+  if (precision.master == DType::f64 && typed) attributes.set("dtype", std::string("f64"));
   std::vector<bool> wanted;
   if (row.op == "sgd" && inputs.back() == none) wanted = {true, false};
   const NodeId node = graph.add_node(op, "node", inputs, attributes, wanted);
@@ -108,6 +117,19 @@ std::vector<double> values_of(const OpCase& row, std::size_t operand) {
       case Fill::wide:
         values[i] = (static_cast<double>((i * 37 + operand * 11) % 64) - 31.5) * 3;
         break;
+      case Fill::far:
+        values[i] = 512 + 4 * static_cast<double>(mix(seed) % 4);
+        break;
+      case Fill::hiding: {
+        const std::size_t row_of = i / static_cast<std::size_t>(given.shape.back());
+        const bool hidden = row_of % 3 == 1 || mix(seed) % 4 == 0;
+        values[i] = hidden ? -std::numeric_limits<double>::infinity()
+                           : (static_cast<double>((i * 37 + operand * 11) % 64) - 31.5) / 16;
+        break;
+      }
+      case Fill::tokens:
+        values[i] = static_cast<double>(mix(seed) % 4);
+        break;
       case Fill::top:
         values[i] = 2;
         break;
@@ -115,7 +137,9 @@ std::vector<double> values_of(const OpCase& row, std::size_t operand) {
         values[i] = 0.25 + static_cast<double>(mix(seed) % 13) / 8;
         break;
       case Fill::labels:
+      case Fill::labels_or_ignored:
         values[i] = static_cast<double>(mix(seed) % static_cast<std::uint64_t>(row.operands[0].shape.back()));
+        if (given.fill == Fill::labels_or_ignored && mix(seed + 77) % 4 == 0) values[i] = -100;
         break;
       case Fill::touched: {
         const auto next = static_cast<std::int64_t>(2 * i);
@@ -137,6 +161,7 @@ std::vector<double> values_of(const OpCase& row, std::size_t operand) {
       case Fill::kept:
         values[i] = mix(seed) % 4 != 0 ? 1 : 0;
         break;
+      case Fill::attended:
       case Fill::no_seed:
       case Fill::absent:
         break;

@@ -24,9 +24,14 @@ enum class Fill : std::uint8_t {
   positive,  // 0.25 to 1.75
   wide,      // the ramp from -94.5 to 94.5: where an exponential over- or underflows
   top,       // 2, the largest that integers has
-  labels,    // class indices below the last dimension of operand 0
-  softmax,   // rows that sum to 1
-  argmax,    // what max_pool saves for an image of this shape
+  far,       // 512 to 524 in steps of 4: where the mean takes most digits
+  hiding,  // the mask of an attention: every third row is -inf, and one in four of the others; else the ramp
+  tokens,  // 0 to 3
+  attended,           // y and logsumexp, as attention saves them for operands 0 to 3; the shape is not given
+  labels_or_ignored,  // labels, but one in four is -100
+  labels,             // class indices below the last dimension of operand 0
+  softmax,            // rows that sum to 1
+  argmax,             // what max_pool saves for an image of this shape
   indices,   // rows of a table: attribute rows, or else of operand 1; one in nine is -1, some come twice
   touched,   // every other row of a table of attribute rows, then -1
   reserve,   // what lstm saves for operands 0 to 2 and a bias of this shape

@@ -286,6 +286,9 @@ void optimizers(std::vector<OpCase>& rows) {
   // parameter.
   rows.push_back({"adam", "one_tensor", {schedule, {R, a}, {I, a}, {R, a}, {P, a}}, adam, 16});
   rows.push_back({"adam", "weight_decay", {schedule, {R, a}, {I, a}, {R, a}, {P, a}}, decayed, 16});
+  Attributes decoupled = decayed;
+  decoupled.set("decoupled", true);
+  rows.push_back({"adam", "decoupled", {schedule, {R, a}, {I, a}, {R, a}, {P, a}}, decoupled, 16});
   rows.push_back({"adam",
                   "two_tensors",
                   {schedule, {R, a}, {I, a}, {R, a}, {P, a}, {R, b}, {I, b}, {R, b}, {P, b}},
@@ -337,6 +340,7 @@ std::span<const OpCase> all_cases() {
     add_product_cases(all);
     add_reduce_cases(all);
     add_move_cases(all);
+    add_transformer_cases(all);
     return all;
   }();
   return rows;

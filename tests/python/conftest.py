@@ -20,13 +20,14 @@ from assay_worker.tensors import write_tensors  # noqa: E402
 class GraphWriter:
     """Builds graph.json node by node; it ignores the shapes of intermediates."""
 
-    def __init__(self, inputs: tuple[int, ...], training: bool) -> None:
+    def __init__(self, inputs: tuple[int, ...], training: bool, dtype: str = "f32") -> None:
         self.values: list[dict[str, Any]] = []
         self.nodes: list[dict[str, Any]] = []
         self.outputs: dict[str, str] = {}
         self.updates: dict[str, str] = {}
         self.training = training
         self.value("inputs", inputs, "input")
+        self.values[0]["dtype"] = dtype
 
     def value(self, name: str, shape: tuple[int, ...], role: str, initializer: str = "") -> str:
         value = {
@@ -56,6 +57,35 @@ class GraphWriter:
         bias = self.value(f"{name}.bias", channels[1:], "parameter", "zeros")
         return self.node("convolution", name, [x, weight, bias], **({"stride": 1, "padding": 0} | window))
 
+    def parameter(self, name: str, *shape: int) -> str:
+        return self.value(name, shape, "parameter", "uniform_fan_in")
+
+    def norm(self, op: str, name: str, x: str, features: int, epsilon: float) -> str:
+        operands = [self.parameter(f"{name}.weight", features)]
+        operands += [self.parameter(f"{name}.bias", features)] if op == "layer_norm" else []
+        saved = ["mean", "inverse_deviation"] if op == "layer_norm" else ["inverse_root"]
+        return self.node(op, name, [x, *operands], [name, *(f"{name}.{s}" for s in saved)], epsilon=epsilon)
+
+    def made(self, name: str, *shape: int) -> str:
+        """Say the shape of an intermediate, as the conductor does."""
+        return self.value(name, shape, "intermediate")
+
+    def rows(self, name: str, length: int) -> str:
+        return self.made(name, BATCH, length, WIDTH)
+
+    def heads(self, name: str, x: str, length: int, heads: int, width: int) -> str:
+        """Make queries, keys or values from rows."""
+        projected = self.linear(name, x, (WIDTH, heads * width))
+        split = self.node("reshape", f"{name}.heads", [projected], shape=[-1, length, heads, width])
+        return self.made(split, BATCH, length, heads, width)
+
+    def mix(self, heads: list[str | None], length: int, sizes: tuple[int, int], **a: Any) -> str:
+        """Attention and the linear layer after it."""
+        y = self.node("attention", "mix", heads, ["mix", "mix.logsumexp"], **({"scale": 0.0} | a))
+        y = self.made(y, BATCH, length, *sizes)
+        joined = self.node("reshape", "joined", [y], shape=[-1, length, WIDTH])
+        return self.rows(self.linear("output", joined, (WIDTH, WIDTH)), length)
+
     def batch_norm(self, name: str, x: str, channels: int) -> str:
         roles = [("weight", "parameter", "ones"), ("bias", "parameter", "zeros")]
         roles += [("running_mean", "state", "zeros"), ("running_variance", "state", "ones")]
@@ -69,15 +99,15 @@ class GraphWriter:
         a = {"epsilon": 1e-5, "momentum": 0.9, "training": self.training}
         return self.node("batch_norm", name, [x, *operands], outputs, **a)
 
-    def finish(self, logits: str, batch: int, classes: int) -> dict[str, Any]:
+    def finish(
+        self, logits: str, batch: int, classes: int, positions: tuple[int, ...] = (), **loss: int
+    ) -> dict[str, Any]:
         self.outputs["logits"] = logits
-        self.values.append(
-            {"name": logits, "dtype": "f32", "shape": [batch, classes], "role": "intermediate"}
-        )
+        self.made(logits, batch, *positions, classes)
         if self.training:
-            labels = self.value("labels", (batch,), "label")
+            labels = self.value("labels", (batch, *positions), "label")
             self.outputs["loss"] = self.node(
-                "softmax_cross_entropy", "loss", [logits, labels], ["loss", "loss.p"]
+                "softmax_cross_entropy", "loss", [logits, labels], ["loss", "loss.p"], **loss
             )
         return {
             "name": "test",
@@ -89,6 +119,8 @@ class GraphWriter:
 
 
 BATCH, CLASSES = 6, 5
+LENGTH, WIDTH, TOKENS = 4, 8, 9
+IGNORED = 0  # a label that the decoder does not count
 
 
 def mlp(training: bool) -> dict[str, Any]:
@@ -127,7 +159,64 @@ def dropping(training: bool) -> dict[str, Any]:
     return g.finish(g.linear("fc2", x, (256, CLASSES)), BATCH, CLASSES)
 
 
-MOMENTS = {"adam": ("m", "v"), "lazy_adam": ("m", "v"), "sgd": ("momentum",), "rmsprop": ("square",)}
+def encoder(training: bool) -> dict[str, Any]:
+    """A layer of BERT: sums of embeddings, a padding mask, one pooled vector."""
+    g = GraphWriter((BATCH, LENGTH), training, "i32")
+    words = g.node("embedding", "words", ["inputs", g.parameter("words.weight", TOKENS, WIDTH)])
+    places = g.node("slice", "places", [g.parameter("places.weight", 6, WIDTH)], axis=0, begin=0, end=LENGTH)
+    x = g.node("add", "sum1", [g.rows(words, LENGTH), g.made(places, LENGTH, WIDTH)])
+    x = g.rows(g.node("add", "sum2", [g.rows(x, LENGTH), g.parameter("kind.weight", WIDTH)]), LENGTH)
+    x = g.rows(g.norm("layer_norm", "norm1", x, WIDTH, 1e-5), LENGTH)
+    mask = g.made(g.node("padding_mask", "mask", ["inputs"], padding=0), BATCH, 1, 1, LENGTH)
+    heads: list[str | None] = [g.heads(name, x, LENGTH, 2, 4) for name in ("query", "key", "value")]
+    y = g.mix([*heads, mask], LENGTH, (2, 4), causal=False)
+    x = g.rows(g.node("add", "sum3", [x, y]), LENGTH)
+    x = g.rows(g.norm("layer_norm", "norm2", x, WIDTH, 1e-5), LENGTH)
+    y = g.node("gelu", "gelu1", [g.linear("up", x, (WIDTH, 12))], approximate="none")
+    x = g.node("add", "sum4", [x, g.rows(g.linear("down", y, (12, WIDTH)), LENGTH)])
+    x = g.made(g.node("mean_pool", "pool", [g.rows(x, LENGTH), mask]), BATCH, WIDTH)
+    return g.finish(g.linear("head", x, (WIDTH, CLASSES)), BATCH, CLASSES)
+
+
+def decoder(training: bool) -> dict[str, Any]:
+    """A layer of a language model: rotary positions, grouped heads, a tied head, a label of each position."""
+    g = GraphWriter((BATCH, LENGTH), training, "i32")
+    table = g.parameter("words.weight", CLASSES, WIDTH)
+    x = g.rows(g.node("embedding", "words", ["inputs", table]), LENGTH)
+    normal = g.norm("rms_norm", "norm1", x, WIDTH, 1e-5)
+    turned = []
+    for name, number in (("query", 4), ("key", 2)):
+        split = g.heads(name, normal, LENGTH, number, 2)
+        y = g.node("rotary", f"{name}.turned", [split], base=100.0, interleaved=False)
+        turned.append(g.made(y, BATCH, LENGTH, number, 2))
+    y = g.mix([*turned, g.heads("value", normal, LENGTH, 2, 2), None], LENGTH, (4, 2), causal=True)
+    x = g.rows(g.node("add", "sum1", [x, y]), LENGTH)
+    x = g.node("silu", "silu1", [g.norm("rms_norm", "norm2", x, WIDTH, 1e-5)])
+    logits = g.node("linear", "head", [x, table, g.parameter("head.bias", CLASSES)])
+    return g.finish(logits, BATCH, CLASSES, (LENGTH,), ignored=IGNORED)
+
+
+def patches(training: bool) -> dict[str, Any]:
+    """A vision transformer: a convolution makes patches, learned positions are added to them."""
+    g = GraphWriter((BATCH, 3, 4, 6), training)
+    x = g.convolution("patch", "inputs", (3, WIDTH), 2, stride=2)
+    x = g.node("reshape", "flat", [g.made(x, BATCH, WIDTH, 2, 3)], shape=[-1, WIDTH, 6])
+    x = g.rows(g.node("transpose", "rows", [x], permutation=[0, 2, 1]), 6)
+    x = g.rows(g.node("add", "placed", [x, g.parameter("places.weight", 6, WIDTH)]), 6)
+    normal = g.norm("layer_norm", "norm1", x, WIDTH, 1e-5)
+    heads: list[str | None] = [g.heads(name, normal, 6, 2, 4) for name in ("query", "key", "value")]
+    x = g.node("add", "sum1", [x, g.mix(heads, 6, (2, 4), causal=False)])
+    x = g.node("mean_pool", "pool", [g.rows(x, 6)])
+    return g.finish(g.linear("head", x, (WIDTH, CLASSES)), BATCH, CLASSES)
+
+
+MOMENTS = {
+    "adam": ("m", "v"),
+    "adamw": ("m", "v"),
+    "lazy_adam": ("m", "v"),
+    "sgd": ("momentum",),
+    "rmsprop": ("square",),
+}
 
 
 def write_exam(
@@ -147,8 +236,14 @@ def write_exam(
     extreme[0] = 120
     write_tensors(folder / "extreme.safetensors", {last: extreme})
     shape = values[0]["shape"]
-    np.save(folder / "inputs.npy", random.normal(size=shape).astype("f4"))
-    np.save(folder / "labels.npy", random.integers(0, CLASSES, shape[0]).astype("i4"))
+    labels = next((v["shape"] for v in values if v["role"] == "label"), shape[:1])
+    if values[0]["dtype"] == "i32":
+        tokens = random.integers(0, CLASSES, shape)
+        tokens[1] = 0  # only padding
+        np.save(folder / "inputs.npy", tokens.astype("i4"))
+    else:
+        np.save(folder / "inputs.npy", random.normal(size=shape).astype("f4"))
+    np.save(folder / "labels.npy", random.integers(0, CLASSES, labels).astype("i4"))
     masks = {
         value["name"]: random.integers(0, 2, (3, *value["shape"][1:])).astype("u1")
         for value in values
@@ -164,7 +259,15 @@ def write_exam(
         (folder / "continuation.json").write_text(json.dumps(continuation))
 
 
-NETWORKS = {"mlp": mlp, "convolutional": convolutional, "normalised": normalised, "dropping": dropping}
+NETWORKS = {
+    "mlp": mlp,
+    "convolutional": convolutional,
+    "normalised": normalised,
+    "dropping": dropping,
+    "encoder": encoder,
+    "decoder": decoder,
+    "patches": patches,
+}
 
 
 @pytest.fixture

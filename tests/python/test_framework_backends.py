@@ -45,6 +45,26 @@ def test_answers_as_numpy_does(
     assert_same(framework.ask(folder)[0], ask_numpy(folder), 2e-5, 2e-6)
 
 
+TRANSFORMERS = [
+    ("encoder", {"kind": "adamw", "epsilon": 1e-3, "weight_decay": 0.1}),
+    ("decoder", {"kind": "adamw", "epsilon": 1e-3, "weight_decay": 0.1, "clip_norm": 0.01}),
+    ("patches", {"kind": "sgd", "momentum": 0.9, "weight_decay": 0.1, "clip_norm": 0.02}),
+]
+
+
+@pytest.mark.parametrize(("network", "optimizer"), TRANSFORMERS, ids=[network for network, _ in TRANSFORMERS])
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_transformers_answer_as_numpy_does(
+    framework: Framework, make_cell: Any, network: str, optimizer: dict[str, Any], compiled: bool
+) -> None:
+    if compiled and framework.compiled_ops and network != "encoder":
+        pytest.skip(f"{framework.name} compiles for a minute; the encoder has the most ops")
+    folder = make_cell(network, optimizer, mode=framework.compiled if compiled else "eager")
+    answers, heard = framework.ask(folder)
+    assert heard[1]["settings"].get("compiled_graphs", "1") == "1" or not compiled
+    assert_same(answers, ask_numpy(folder), 5e-5, 5e-6)
+
+
 def test_compiled_steps_are_those_of_eager(framework: Framework, make_cell: Any) -> None:
     folder = make_cell("convolutional", mode=framework.compiled)
     answers, heard = framework.ask(folder)

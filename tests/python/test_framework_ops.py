@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ class Case:
     operands: dict[str, Array]
     attributes: dict[str, Any]
     contract: Callable[..., Array]
-    whole: dict[str, Array] = field(default_factory=dict)  # operands of integers, after the others
+    whole: dict[str, Array] = field(default_factory=dict)  # operands without a gradient, after the others
 
     @property
     def name(self) -> str:
@@ -78,8 +79,80 @@ def normalise(a: Array, *, axes: list[int], epsilon: float) -> Array:
     return a / np.maximum(np.sqrt((a * a).sum(tuple(axes), keepdims=True)), epsilon)
 
 
-def cross_entropy(logits: Array, labels: Array) -> Array:
-    return -np.log(softmax(logits))[np.arange(len(labels)), labels].mean()
+def cross_entropy(logits: Array, labels: Array, *, ignored: int | None = None) -> Array:
+    losses = [
+        -np.log(softmax(row)[label])
+        for row, label in zip(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1), strict=True)
+        if label != ignored
+    ]
+    return np.array(sum(losses) / max(len(losses), 1))
+
+
+erf = np.vectorize(math.erf, otypes=["f8"])
+
+
+def gelu(a: Array, *, approximate: str) -> Array:
+    if approximate == "tanh":
+        return a * (1 + np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a**3))) / 2
+    return a * (1 + erf(a / math.sqrt(2))) / 2
+
+
+def layer_norm(a: Array, scale: Array, shift: Array, *, epsilon: float) -> Array:
+    return (a - a.mean(-1, keepdims=True)) / np.sqrt(a.var(-1, keepdims=True) + epsilon) * scale + shift
+
+
+def rms_norm(a: Array, scale: Array, *, epsilon: float) -> Array:
+    return a / np.sqrt((a * a).mean(-1, keepdims=True) + epsilon) * scale
+
+
+def attention(
+    q: Array, k: Array, v: Array, mask: Array | None = None, *, causal: bool, scale: float
+) -> Array:
+    """One query at a time over the keys that it sees."""
+    y = np.zeros(q.shape)
+    for n, i, h in np.ndindex(q.shape[:3]):
+        group = h * k.shape[2] // q.shape[2]
+        scores = k[n, :, group] @ q[n, i, h] * (scale or q.shape[3] ** -0.5)
+        if mask is not None:
+            scores = scores + np.broadcast_to(mask, (q.shape[0], q.shape[2], q.shape[1], k.shape[1]))[n, h, i]
+        seen = [
+            j
+            for j in range(k.shape[1])
+            if scores[j] > -np.inf and (not causal or j <= i + k.shape[1] - q.shape[1])
+        ]
+        if seen:
+            y[n, i, h] = softmax(scores[seen]) @ v[n, seen, group]
+    return y
+
+
+def rotary(a: Array, *, base: float, interleaved: bool, inverse: bool = False) -> Array:
+    """Each pair of numbers as one complex number, turned by an angle."""
+    half = a.shape[3] // 2
+    pairs = [(2 * i, 2 * i + 1) if interleaved else (i, i + half) for i in range(half)]
+    y = np.zeros(a.shape)
+    for s in range(a.shape[1]):
+        for i, (first, second) in enumerate(pairs):
+            turn = np.exp((-1j if inverse else 1j) * s * base ** (-2 * i / a.shape[3]))
+            turned = (a[:, s, :, first] + 1j * a[:, s, :, second]) * turn
+            y[:, s, :, first], y[:, s, :, second] = turned.real, turned.imag
+    return y
+
+
+def mean_pool(a: Array, mask: Array | None = None) -> Array:
+    if mask is None:
+        return a.mean(1)
+    counted = [of_sample[0, 0] > -np.inf for of_sample in mask]
+    return np.stack(
+        [of[kept].mean(0) if kept.any() else 0 * of[0] for of, kept in zip(a, counted, strict=True)]
+    )
+
+
+def hidden(*shape: int, keys: Iterable[tuple[int, ...]]) -> Array:
+    """A mask that hides some keys; the others have a bias."""
+    mask = (x(*shape) / 4).astype("f4")
+    for key in keys:
+        mask[key] = -np.inf
+    return mask
 
 
 def reduce(a: Array, *, kind: str, axes: list[int]) -> Array:
@@ -88,8 +161,28 @@ def reduce(a: Array, *, kind: str, axes: list[int]) -> Array:
 
 A, B, C, IMAGE = x(2, 3, 4), x(2, 5, 4), x(3, 7), x(2, 2, 6, 5)
 PLAIN = {"transpose_a": False, "transpose_b": False}
+Q, K, V = x(2, 3, 4, 2), x(2, 3, 4, 2)[::-1], x(2, 3, 4, 2)[:, ::-1]
+GROUPS, LONGER = (x(2, 3, 2, 2), x(2, 3, 2, 2) + 1), (x(2, 5, 1, 2), x(2, 5, 1, 2) + 1)
+OPEN, CAUSAL = {"causal": False, "scale": 0.0}, {"causal": True, "scale": 0.0}
+PADDED = hidden(2, 1, 1, 3, keys=[(0, 0, 0, 2), (1,)])  # of the second sample every key
+LABELS = np.array([[1, 3, 0], [2, 1, 1]], "i4")
+EACH_HEAD = hidden(1, 4, 3, 3, keys=[(0, 0, 0, 1), (0, 2, 1), (0, 3, 0, 0)])
 CASES = [
     Case("add", {"a": A, "b": A + 1}, {}, lambda a, b: a + b),
+    Case("add", {"a": A, "b": x(3, 4) + 1}, {}, lambda a, b: a + b),
+    Case("add", {"a": IMAGE, "b": x(5)}, {}, lambda a, b: a + b),
+    Case("attention", {"q": Q, "k": K, "v": V}, OPEN, attention),
+    Case("attention", {"q": Q, "k": K, "v": V}, {"causal": False, "scale": 1.5}, attention),
+    Case("attention", {"q": Q, "k": K, "v": V}, CAUSAL, attention),
+    Case("attention", {"q": Q, "k": GROUPS[0], "v": GROUPS[1]}, CAUSAL, attention),
+    Case("attention", {"q": Q, "k": LONGER[0], "v": LONGER[1]}, OPEN, attention),
+    Case("attention", {"q": Q, "k": LONGER[0], "v": LONGER[1]}, CAUSAL, attention),
+    Case("attention", {"q": Q, "k": GROUPS[0][:, :2], "v": GROUPS[1][:, :2]}, CAUSAL, attention),
+    Case("attention", {"q": Q, "k": K, "v": V}, OPEN, attention, {"mask": PADDED}),
+    Case("attention", {"q": Q, "k": K, "v": V}, CAUSAL, attention, {"mask": PADDED}),
+    Case("attention", {"q": Q, "k": GROUPS[0], "v": GROUPS[1]}, OPEN, attention, {"mask": EACH_HEAD}),
+    Case("attention", {"q": Q, "k": K, "v": V}, CAUSAL, attention, {"mask": EACH_HEAD}),
+    Case("attention", {"q": x(1, 1, 1, 1), "k": x(1, 4, 1, 1), "v": x(1, 4, 1, 1)}, OPEN, attention),
     Case(
         "average_pool",
         {"x": IMAGE},
@@ -113,6 +206,11 @@ CASES = [
         {"mask": (np.arange(21).reshape(3, 7) % 3 > 0).astype("u1")},
     ),
     Case("flatten", {"x": A}, {}, lambda a: a.reshape(2, 12)),
+    Case("gelu", {"x": C * 2}, {"approximate": "none"}, gelu),
+    Case("gelu", {"x": C * 2}, {"approximate": "tanh"}, gelu),
+    Case("layer_norm", {"x": C, "scale": x(7), "shift": x(7) + 1}, {"epsilon": 1e-12}, layer_norm),
+    Case("layer_norm", {"x": A, "scale": x(4), "shift": x(4) + 1}, {"epsilon": 0.5}, layer_norm),
+    Case("linear", {"x": A, "w": x(5, 4), "b": x(5)}, {}, lambda a, w, b: a @ w.T + b),
     Case("linear", {"x": C, "w": x(4, 7), "b": x(4)}, {}, lambda a, w, b: a @ w.T + b),
     Case("linear", {"x": C, "w": x(5, 7)}, {}, lambda a, w: a @ w.T),
     Case("lstm", {"x": A, "w": x(8, 4), "r": x(8, 2), "b": x(8)}, {"last": True}, lstm),
@@ -136,21 +234,46 @@ CASES = [
         {"kernel": 3, "stride": 2, "padding": 1},
         lambda a, kernel, stride, padding: windows(a, kernel, stride, padding, -np.inf).max((4, 5)),
     ),
+    Case("mean_pool", {"x": A}, {}, mean_pool),
+    Case("mean_pool", {"x": A}, {}, mean_pool, {"mask": PADDED}),
     Case("multiply", {"a": A, "b": A + 1}, {}, lambda a, b: a * b),
     Case("multiply", {"a": A, "b": np.array(2.5, "f4")}, {}, lambda a, b: a * b),
     Case("normalise", {"x": C}, {"axes": [0, 1], "epsilon": 1e-12}, normalise),
     Case("normalise", {"x": C}, {"axes": [1], "epsilon": 3.0}, normalise),
+    Case(
+        "padding_mask",
+        {},
+        {"padding": 3},
+        lambda tokens, padding: np.where(tokens == padding, -np.inf, 0)[:, None, None],
+        {"tokens": np.array([[3, 1, 0], [2, 3, 3]], "i4")},
+    ),
     Case("reduce", {"x": A}, {"kind": "sum", "axes": [0, 2]}, reduce),
     Case("reduce", {"x": IMAGE}, {"kind": "mean", "axes": [2, 3]}, reduce),
     Case("reduce", {"x": A}, {"kind": "max", "axes": [1, 2]}, reduce),
     Case("relu", {"x": C}, {}, lambda a: np.maximum(a, 0)),
     Case("reshape", {"x": IMAGE}, {"shape": [4, 30]}, lambda a, shape: a.reshape(shape)),
+    Case("rms_norm", {"x": C, "scale": x(7)}, {"epsilon": 1e-6}, rms_norm),
+    Case("rms_norm", {"x": A, "scale": x(4)}, {"epsilon": 0.5}, rms_norm),
+    Case("rotary", {"x": x(2, 3, 1, 4)}, {"base": 10000.0, "interleaved": False}, rotary),
+    Case("rotary", {"x": x(2, 3, 2, 4)}, {"base": 100.0, "interleaved": True}, rotary),
+    Case("rotary", {"x": x(2, 3, 2, 6)}, {"base": 100.0, "interleaved": False, "inverse": True}, rotary),
     Case("sigmoid", {"x": C}, {}, sigmoid),
+    Case("silu", {"x": C * 2}, {}, lambda a: a * sigmoid(a)),
     Case(
         "slice", {"x": IMAGE}, {"axis": 1, "begin": 1, "end": 2}, lambda a, axis, begin, end: a[:, begin:end]
     ),
     Case("softmax", {"x": A}, {}, softmax),
     Case("softmax_cross_entropy", {"logits": C}, {}, cross_entropy, {"labels": np.array([6, 0, 2], "i4")}),
+    Case("softmax_cross_entropy", {"logits": A}, {}, cross_entropy, {"labels": LABELS}),
+    Case("softmax_cross_entropy", {"logits": A}, {"ignored": -100}, cross_entropy, {"labels": LABELS}),
+    Case("softmax_cross_entropy", {"logits": A}, {"ignored": 1}, cross_entropy, {"labels": LABELS}),
+    Case(
+        "softmax_cross_entropy",
+        {"logits": A},
+        {"ignored": -1},
+        cross_entropy,
+        {"labels": np.full((2, 3), -1, "i4")},
+    ),
     Case("softplus", {"x": C * 20}, {}, lambda a: np.logaddexp(0, a)),
     Case("softsign", {"x": C}, {}, lambda a: a / (1 + np.abs(a))),
     Case("tanh", {"x": C}, {}, np.tanh),
@@ -263,7 +386,7 @@ def answers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     framework: Framework = request.param
     root = tmp_path_factory.mktemp(framework.name)
     cells = {
-        (number, mode): lay_out(root / f"{mode}{number}", case, mode, "train")
+        (number, mode): lay_out(root / f"{mode}{number}", case, mode, "train" if case.operands else "infer")
         for mode in ("eager", framework.compiled)
         for number, case in enumerate(ALL)
         if mode == "eager" or not framework.compiled_ops or case.op in framework.compiled_ops

@@ -59,7 +59,8 @@ void run_as_if_timed(Executable& executable, const Program& program, Task task) 
       inputs.as<float>()[i] = static_cast<float>(value) / 50.0f - 1;
     }
   }
-  const std::vector<std::int32_t> labels(static_cast<std::size_t>(type.shape.front()), 1);
+  const TensorType& labelled = program.training.value(program.training.find("labels")).type;
+  const std::vector<std::int32_t> labels(static_cast<std::size_t>(labelled.elements()), 1);
   for (const std::int64_t slot : {0, 1}) executable.stage(slot, {inputs.bytes.data(), labels.data()});
   for (int step = 1; step <= 3; ++step) executable.step(step % 2, 1e-3, step);
   executable.synchronize();

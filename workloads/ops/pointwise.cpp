@@ -4,16 +4,16 @@
 namespace assay {
 namespace {
 
-OpWorkload unary(std::string op, std::string formula) {
+OpWorkload unary(std::string op, std::string formula, const Attributes& attributes = {}) {
   OpWorkload row;
   row.name = "op/" + op;
   row.description = std::move(formula) + ", x (N)";
   row.dimensions = {{.name = ""}};
   row.sizes = element_sweep();
   row.default_size = "65536";
-  row.build = [op](OperandBuilder& b, const Dimensions& d) {
+  row.build = [op, attributes](OperandBuilder& b, const Dimensions& d) {
     const ValueId x = b.input("x", {1, d.at("")}, "signal");
-    b.result("y", b.graph().apply(op, {x}, {}, "y")[0]);
+    b.result("y", b.graph().apply(op, {x}, attributes, "y")[0]);
   };
   return row;
 }
@@ -48,6 +48,8 @@ std::vector<OpWorkload> pointwise_op_workloads() {
           unary("tanh", "y = tanh(x)"),
           unary("softplus", "y = log(1 + e^x), also called softrelu"),
           unary("softsign", "y = x / (1 + |x|)"),
+          unary("gelu", "y = x (1 + erf(x / sqrt(2))) / 2", {{"approximate", std::string("none")}}),
+          unary("silu", "y = x / (1 + e^-x), also called swish"),
           add,
           dropout};
 }

@@ -49,6 +49,40 @@ OpWorkload softmax() {
   return row;
 }
 
+// Of BERT-base and GPT-2 small (768 wide) and of MiniLM (384), over the tokens of one text and of a batch.
+OpWorkload row_norm() {
+  OpWorkload row;
+  row.dimensions = {{.name = "n"}, {.name = "d", .fallback = 768}};
+  row.sizes = {"n1d8", "n128d384", "n4096d384", "n128", "n1024", "n8192"};
+  row.default_size = "n1024";
+  return row;
+}
+
+OpWorkload layer_norm() {
+  OpWorkload row = row_norm();
+  row.name = "op/layer_norm";
+  row.description = "each row of x (N, D) with its own mean and variance, then scale and shift (D); d is 768";
+  row.build = [](OperandBuilder& b, const Dimensions& d) {
+    const ValueId x = b.input("x", {d.at("n"), d.at("d")}, "signal");
+    const ValueId scale = b.input("scale", {d.at("d")}, "positive");
+    const ValueId shift = b.input("shift", {d.at("d")}, "signal");
+    b.result("y", b.graph().apply("layer_norm", {x, scale, shift}, {{"epsilon", 1e-5}}, "y")[0]);
+  };
+  return row;
+}
+
+OpWorkload rms_norm() {
+  OpWorkload row = row_norm();
+  row.name = "op/rms_norm";
+  row.description = "each row of x (N, D) over the root of its mean square, then scale (D); d is 768";
+  row.build = [](OperandBuilder& b, const Dimensions& d) {
+    const ValueId x = b.input("x", {d.at("n"), d.at("d")}, "signal");
+    const ValueId scale = b.input("scale", {d.at("d")}, "positive");
+    b.result("y", b.graph().apply("rms_norm", {x, scale}, {{"epsilon", 1e-6}}, "y")[0]);
+  };
+  return row;
+}
+
 OpWorkload loss() {
   OpWorkload row;
   row.name = "op/softmax_cross_entropy";
@@ -68,7 +102,8 @@ OpWorkload loss() {
 }  // namespace
 
 std::vector<OpWorkload> row_op_workloads() {
-  return {normalise(), reduce("sum"), reduce("mean"), reduce("max"), softmax(), loss()};
+  return {normalise(), reduce("sum"), reduce("mean"), reduce("max"),
+          softmax(),   layer_norm(),  rms_norm(),     loss()};
 }
 
 }  // namespace assay

@@ -44,8 +44,53 @@ OpWorkload lstm() {
   return row;
 }
 
+// In the order of the sweep: a tiny one, MiniLM with one text and with 32, ViT-Tiny for 32 x 32 images, nanoGPT at
+// character level, BERT-base, and GPT-2 small with its whole context.
+OpWorkload attention() {
+  OpWorkload row;
+  row.name = "op/attention";
+  row.description =
+      "q (N, S, H, D), k and v (N, T, G, D), without a mask, c 1: causal; t is 128, h is 12, d is 64, s is t and g "
+      "is h where they are not given";
+  row.dimensions = {{.name = "n"},
+                    {.name = "t", .fallback = 128},
+                    {.name = "h", .fallback = 12},
+                    {.name = "d", .fallback = 64},
+                    {.name = "s", .like = "t"},
+                    {.name = "g", .like = "h"},
+                    {.name = "c", .least = 0}};
+  row.sizes = {"n1t8h2d4", "n1d32", "n32d32", "n64t64h3", "n12t64h4d32c1", "n8", "n1t1024c1"};
+  row.default_size = "n8";
+  row.build = [](OperandBuilder& b, const Dimensions& d) {
+    const ValueId q = b.input("q", {d.at("n"), d.at("s"), d.at("h"), d.at("d")}, "signal");
+    const ValueId k = b.input("k", {d.at("n"), d.at("t"), d.at("g"), d.at("d")}, "signal");
+    const ValueId v = b.input("v", {d.at("n"), d.at("t"), d.at("g"), d.at("d")}, "signal");
+    b.result("y", b.graph().attention(q, k, v, {.causal = d.at("c") > 0}, "y"));
+  };
+  return row;
+}
+
+OpWorkload rotary() {
+  OpWorkload row;
+  row.name = "op/rotary";
+  row.description =
+      "rotary positions of x (N, T, H, D), pairs of halves, base 10000; t is 128, h is 12 and d is 64 where they "
+      "are not given";
+  row.dimensions = {{.name = "n"},
+                    {.name = "t", .fallback = 128},
+                    {.name = "h", .fallback = 12},
+                    {.name = "d", .fallback = 64, .least = 2}};
+  row.sizes = {"n1t8h2d4", "n1", "n8", "n1t1024", "n8t1024"};
+  row.default_size = "n8";
+  row.build = [](OperandBuilder& b, const Dimensions& d) {
+    const ValueId x = b.input("x", {d.at("n"), d.at("t"), d.at("h"), d.at("d")}, "signal");
+    b.result("y", b.graph().rotary(x, 10000, false, "y"));
+  };
+  return row;
+}
+
 }  // namespace
 
-std::vector<OpWorkload> sequence_op_workloads() { return {embedding(), lstm()}; }
+std::vector<OpWorkload> sequence_op_workloads() { return {embedding(), lstm(), attention(), rotary()}; }
 
 }  // namespace assay

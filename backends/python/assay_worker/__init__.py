@@ -4,19 +4,20 @@ The contract is docs/reference/protocol.md; harness/worker/backend.hpp is the sa
 """
 
 from .adapter import Adapter, Cell, Info
-from .channels_last import ChannelsLast, images_to_ours, images_to_theirs
+from .channels_last import ChannelsLast, images_to_ours, images_to_theirs, values_of_heads
 from .environment import variables
 from .errors import Unavailable, Unsupported
 from .libraries import Library, loaded_libraries
 from .loop import Loop
 from .memory import memory_share, total_gpu_memory
 from .op_adapter import OpAdapter
-from .program import Graph, Node, Optimizer, Program, Value, required
+from .program import CLIP_EPSILON, Graph, Node, Optimizer, Program, Value, required
 from .refusals import refuse
 from .samples import Samples
 from .serve import worker_main
 
 __all__ = [
+    "CLIP_EPSILON",
     "Adapter",
     "Cell",
     "ChannelsLast",
@@ -39,6 +40,7 @@ __all__ = [
     "refuse",
     "required",
     "total_gpu_memory",
+    "values_of_heads",
     "variables",
     "worker_main",
 ]

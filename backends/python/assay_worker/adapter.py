@@ -141,7 +141,10 @@ class Adapter(ABC):
 
     @abstractmethod
     def evaluate(self, inputs: np.ndarray) -> np.ndarray:
-        """Return inference-mode logits (B, classes) for the present state, without changing it."""
+        """Return inference-mode logits (B, classes) for the present state, without changing it.
+
+        (B, T, classes) if every position of a sample has a label.
+        """
 
     def supply_masks(self, masks: Tensors) -> None:
         """Use these masks (u8, 1 kept, by name) for dropout from the next step on; empty: draw again."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-API = 2
+API = 3
 DONE, WARM_UP, TIMED, EVALUATE = range(4)
 INPUT_TYPES = (np.float32, np.int32)  # ASSAY_F32, ASSAY_I32: images, tokens
 
@@ -27,6 +27,7 @@ class Layout(ctypes.Structure):
         ("resident_batches", c_int64),
         ("schedule_rows", c_int64),
         ("input_type", c_int64),
+        ("positions", c_int64),
     )
 
 
@@ -109,7 +110,9 @@ class Session:
             )
         shape = tuple(self.layout.sample_shape[: self.layout.rank])
         self.inputs = np.zeros((self.layout.batch, *shape), INPUT_TYPES[self.layout.input_type])
-        self.labels = np.zeros(self.layout.batch, np.int32)
+        # One label for each sample, or one for each position of a sample.
+        positions = (self.layout.positions,) if self.layout.positions else ()
+        self.labels = np.zeros((self.layout.batch, *positions), np.int32)
         self._buffers = (self.inputs.ctypes.data, self.labels.ctypes.data_as(POINTER(c_int32)))
 
     def _fail(self) -> None:
@@ -143,8 +146,8 @@ class Session:
 
     def add_logits(self, logits: np.ndarray) -> None:
         logits = np.ascontiguousarray(logits, np.float32)
-        if logits.shape != (self.layout.batch, self.layout.classes):
-            raise ValueError(f"logits {logits.shape}: expected {(self.layout.batch, self.layout.classes)}")
+        if logits.shape != (expected := (*self.labels.shape, self.layout.classes)):
+            raise ValueError(f"logits {logits.shape}: expected {expected}")
         self._must(self._lib.assay_add_logits(self._handle, _floats(logits)))
 
     def progress(self) -> tuple[int, int]:

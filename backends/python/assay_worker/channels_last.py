@@ -6,6 +6,32 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .program import Graph
+
+# Their arrays of four dimensions are sequences by heads, (N, S, H, D), or masks of them.
+HEAD_OPS = {"attention", "mean_pool", "padding_mask", "rotary"}
+# The result has other dimensions than the operand.
+RESHAPING_OPS = {"flatten", "matmul", "reduce", "reshape", "transpose"}
+
+
+def values_of_heads(graph: Graph) -> set[str]:
+    """Return the names of the values that are no images although they may have four dimensions."""
+    found = {
+        name for node in graph.nodes if node.op in HEAD_OPS for name in (*node.inputs, *node.outputs) if name
+    }
+    joined = [
+        {name for name in (*node.inputs, *node.outputs) if name}
+        for node in graph.nodes
+        if node.op not in RESHAPING_OPS
+    ]
+    before = -1
+    while before != len(found):
+        before = len(found)
+        for names in joined:
+            if not names.isdisjoint(found):
+                found |= names
+    return found
+
 
 def images_to_theirs(batch: np.ndarray) -> np.ndarray:
     """Change NCHW to NHWC; return any other array unchanged."""

@@ -13,7 +13,17 @@ import numpy as np
 
 SCHEMA = "assay-program/1"
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "u8": np.uint8}
-MOMENTS = {"adam": ("m", "v"), "lazy_adam": ("m", "v"), "rmsprop": ("square",), "sgd": ("momentum",)}
+MOMENTS = {
+    "adam": ("m", "v"),
+    "adamw": ("m", "v"),
+    "lazy_adam": ("m", "v"),
+    "rmsprop": ("square",),
+    "sgd": ("momentum",),
+}
+CLIP_EPSILON = 1e-6  # added to the norm of all gradients where they are clipped
+LOSS = "softmax_cross_entropy"
+# From these operands on, the operands of the op are masks: they have no gradient.
+MASK_OPERANDS = {"attention": 3, "mean_pool": 1}
 SQUARES = ("v", "square")  # moments that are means of squares
 
 
@@ -80,6 +90,10 @@ class Graph:
     def with_role(self, role: str) -> list[Value]:
         return [value for value in self.values.values() if value.role == role]
 
+    def reads_of(self, name: str) -> int:
+        """Return how often nodes read a value."""
+        return sum(node.inputs.count(name) for node in self.nodes)
+
     def readers(self, node: Node) -> list[Node]:
         """Return the nodes that read the node's first result."""
         return [reader for reader in self.nodes if node.outputs[0] in reader.inputs]
@@ -101,6 +115,17 @@ class Optimizer:
     beta2: float
     epsilon: float
     weight_decay: float
+    clip_norm: float = 0.0  # 0: gradients are not clipped
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether the update corrects the moments by the step count."""
+        return self.kind in ("adam", "adamw", "lazy_adam")
+
+    @property
+    def decay_is_coupled(self) -> bool:
+        """Whether weight decay is added to the gradients."""
+        return self.kind != "adamw"
 
     @property
     def moments(self) -> tuple[str, ...]:
@@ -125,6 +150,7 @@ class Optimizer:
             beta2=json.get("beta2", 0.999),
             epsilon=json.get("epsilon", 1e-8),
             weight_decay=json.get("weight_decay", 0.0),
+            clip_norm=json.get("clip_norm", 0.0),
         )
 
 
@@ -156,7 +182,12 @@ class Program:
     @property
     def differentiated(self) -> list[str]:
         """For an op: the inputs whose gradients a training step computes."""
-        given = set(self.cotangents.values())
+        given = set(self.cotangents.values()) | {
+            str(name)
+            for node in self.training.nodes
+            if node.op in MASK_OPERANDS
+            for name in node.inputs[MASK_OPERANDS[node.op] :]
+        }
         return [v.name for v in self.training.with_role("input") if v.dtype == "f32" and v.name not in given]
 
     @property
@@ -178,8 +209,18 @@ class Program:
         return 1 if self.is_op else self.training.values["inputs"].shape[0]
 
     @property
+    def labels(self) -> tuple[int, ...]:
+        """The shape of the labels of a batch."""
+        return (1,) if self.is_op else self.training.values["labels"].shape
+
+    @property
     def classes(self) -> int:
-        return self.inference.values[self.inference.outputs["logits"]].shape[1]
+        return self.inference.values[self.inference.outputs["logits"]].shape[-1]
+
+    @property
+    def ignored_label(self) -> int | None:
+        """The label that the loss does not count."""
+        return next((node.attributes.get("ignored") for node in self.training.nodes if node.op == LOSS), None)
 
 
 def required(operand: Value | None) -> Value:

@@ -16,7 +16,10 @@ from .errors import Unsupported
 
 
 class Samples:
-    """The rows of one epoch's plan: f32 (C, H, W) or i32 tokens, and the label as a whole number."""
+    """The rows of one epoch's plan: f32 (C, H, W) or i32 tokens, and the label as a whole number.
+
+    If every position of a sample has a label, they are an array of i64 (T).
+    """
 
     def __init__(self, cell_folder: Path) -> None:
         manifest = json.loads((cell_folder / "data/manifest.json").read_text())
@@ -60,16 +63,20 @@ class Samples:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, index: int) -> tuple[np.ndarray, int]:
+    def _label(self, sample: int) -> int | np.ndarray:
+        found = self.labels[sample]
+        return np.array(found, np.int64) if found.ndim else int(found)
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, int | np.ndarray]:
         sample, dx, dy, flip = self.rows[index].tolist()
         raw = self.raw[sample]
         if self.tokens:
-            return np.array(raw), int(self.labels[sample])
+            return np.array(raw), self._label(sample)
         if dx or dy:
             raw = _shifted(raw, dx, dy)
         if flip:
             raw = raw[:, :, ::-1]
-        return raw.astype(np.float32) * self.scale + self.shift, int(self.labels[sample])
+        return raw.astype(np.float32) * self.scale + self.shift, self._label(sample)
 
 
 def _shifted(raw: np.ndarray, dx: int, dy: int) -> np.ndarray:

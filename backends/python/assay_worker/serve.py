@@ -121,7 +121,7 @@ class Server:
         else:
             fed = program.training.values["inputs"]
             inputs = np.zeros(fed.shape, np.int32 if fed.dtype == "i32" else np.float32)
-        adapter.stage(0, inputs, np.zeros(program.batch, np.int32))
+        adapter.stage(0, inputs, np.zeros(program.labels, np.int32))
         adapter.step(0, 0.0, 1)
         adapter.synchronize()
         if self._cell.task == "train" and not program.is_op:

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 
 #include "harness/conductor/check/exam.hpp"
@@ -53,9 +54,12 @@ float draw(Philox& random, const Range& range) {
 // The parameters of the linear layer that computes the logits; none if another op computes them.
 std::vector<ValueId> parameters_of_last(const Graph& graph) {
   const ValueId logits = graph.output("logits");
-  for (const Node& node : graph.nodes())
-    if (node.op->name() == "linear" && node.outputs[0] == logits)
-      return {node.inputs.begin() + 1, node.inputs.end()};
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name() != "linear" || node.outputs[0] != logits) continue;
+    std::vector<ValueId> parameters{node.inputs.begin() + 1, node.inputs.end()};
+    std::erase(parameters, none);  // an absent bias
+    return parameters;
+  }
   return {};
 }
 
@@ -164,6 +168,33 @@ HostTensor tokens_of(Shape shape, std::int64_t vocabulary, std::int64_t samples,
   return inputs;
 }
 
+// The token that fills up short samples at their end; nullopt without one.
+std::optional<std::int32_t> padding_of(const Graph& graph, ValueId inputs) {
+  for (const Node& node : graph.nodes())
+    if (node.op->name() == "padding_mask" && node.inputs[0] == inputs)
+      return static_cast<std::int32_t>(node.attributes.get<std::int64_t>("padding"));
+  return std::nullopt;
+}
+
+// Gives the samples different lengths, from one token to all: the first sample is full, the second has one
+// token, and the others have any number. Only the places after the last token of a sample are padding.
+void cut_texts(HostTensor& inputs, std::int32_t padding, std::int64_t vocabulary, std::uint64_t seed) {
+  const std::span<std::int32_t> tokens = inputs.as<std::int32_t>();
+  const auto samples = static_cast<std::size_t>(inputs.type.shape.front());
+  const std::size_t length = tokens.size() / samples;
+  Philox random(seed, "exam/lengths");
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    const std::span<std::int32_t> row = tokens.subspan(sample * length, length);
+    const std::size_t kept = sample == 0   ? length
+                             : sample == 1 ? 1
+                                           : 1 + static_cast<std::size_t>(random.below(length));
+    for (std::int32_t& token : row.first(kept))
+      while (token == padding)
+        token = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(vocabulary)));
+    std::ranges::fill(row.subspan(kept), padding);
+  }
+}
+
 // The number of rows of the table that the inputs look up.
 std::int64_t vocabulary_of(const Graph& graph, ValueId inputs) {
   for (const Node& node : graph.nodes()) {
@@ -172,6 +203,28 @@ std::int64_t vocabulary_of(const Graph& graph, ValueId inputs) {
   }
   throw GraphError(fmt::format(
       "[check] graph '{}': the vocabulary is unknown, because no embedding reads the tokens", graph.name()));
+}
+
+HostTensor inputs_of(const Graph& graph, const ExamBatches& batches, std::uint64_t seed) {
+  const std::int64_t samples = batches.count() * batches.distinct;
+  const ValueId inputs = graph.find("inputs");
+  const TensorType& type = graph.value(inputs).type;
+  if (type.dtype != DType::i32) return images_of(type.shape, samples, seed);
+  const std::int64_t vocabulary = vocabulary_of(graph, inputs);
+  HostTensor tokens = tokens_of(type.shape, vocabulary, samples, seed);
+  if (const std::optional<std::int32_t> padding = padding_of(graph, inputs); padding && vocabulary > 1)
+    cut_texts(tokens, *padding, vocabulary, seed);
+  return tokens;
+}
+
+// A label for each position, drawn from all classes.
+HostTensor labels_of_positions(Shape shape, std::int64_t classes, std::int64_t samples, std::uint64_t seed) {
+  shape.front() = samples;
+  HostTensor labels = HostTensor::zeros("labels", {DType::i32, shape});
+  Philox random(seed, "exam/labels");
+  for (std::int32_t& label : labels.as<std::int32_t>())
+    label = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(classes)));
+  return labels;
 }
 
 // Labels of a batch are spread over the classes, and no two batches begin with the same label.
@@ -295,13 +348,11 @@ void write_exam(const fs::path& folder, const Program& program, const ExamPlan& 
     write_npy(folder / "inputs.npy", operands);
     write_npy(folder / "labels.npy", HostTensor::zeros("labels", {DType::i32, {samples}}));
   } else {
-    const ValueId inputs = graph.find("inputs");
-    const TensorType& type = graph.value(inputs).type;
-    write_npy(folder / "inputs.npy", type.dtype == DType::i32
-                                         ? tokens_of(type.shape, vocabulary_of(graph, inputs), samples, seed)
-                                         : images_of(type.shape, samples, seed));
-    write_npy(folder / "labels.npy",
-              labels_of(graph.value(graph.output("logits")).type.shape.back(), batches));
+    write_npy(folder / "inputs.npy", inputs_of(graph, batches, seed));
+    const Shape& labels = graph.value(graph.find("labels")).type.shape;
+    const std::int64_t classes = graph.value(graph.output("logits")).type.shape.back();
+    write_npy(folder / "labels.npy", labels.size() > 1 ? labels_of_positions(labels, classes, samples, seed)
+                                                       : labels_of(classes, batches));
     const std::vector<HostTensor> extreme = extreme_of(program, state);
     if (!extreme.empty() && plan.task == Task::train)
       write_safetensors(folder / "extreme.safetensors", extreme);

@@ -58,7 +58,7 @@ RunRequest RunOptions::request(const std::vector<std::string>& command_line) con
     request.config = config_of(given);
   }
   for (const std::string& folder : list_of(request.config.values, "data"))
-    if (!std::filesystem::is_directory(folder))
+    if (!std::filesystem::is_directory(folder) && !std::filesystem::is_regular_file(folder))
       throw UsageError(fmt::format("[data] got '{}': the folder does not exist", folder));
   request.command_line = command_line;
   request.environment = environment();

@@ -41,12 +41,21 @@ Program NetworkCell::program(const Axes& axes) const {
     workload.optimizer = other;
   }
   workload.optimizer.weight_decay = weight_decay;
+  workload.optimizer.clip_norm = clip_norm;
   const Dataset& dataset = find_dataset(axes.dataset);
+  if (!dataset.made_here() && dataset.next_token != workload.next_token) {
+    const auto kind = [](bool next) {
+      return next ? "the next token at every position" : "one label a sample";
+    };
+    throw GraphError(fmt::format("[{}] got the data set {}, which has {}; use one that has {}", axes.workload,
+                                 axes.dataset, kind(dataset.next_token), kind(workload.next_token)));
+  }
   if (dataset.made_here() || dataset.classes == 0) {
     // Use the sample shape of the workload if nothing else is known (the files of the data set are missing,
     // so the cell will not run).
     Shape sample = own_sample_shape.empty() ? workload.sample_shape : own_sample_shape;
     if (image_size > 0) sample = {sample.front(), image_size, image_size};
+    if (sequence_length > 0) sample = {sequence_length};
     const std::int64_t said = dataset.made_here() ? classes : own_classes;
     return workload.build(axes.batch, sample, said > 0 ? said : workload.classes);
   }
@@ -66,10 +75,10 @@ nlohmann::json NetworkCell::hyper_parameters(const Axes& axes) const {
   found["learning_rate"] = learning_rate;
   found["schedule"] = schedule.text();
   found["augmentation"] = augmentation.text();
-  const nlohmann::json all = to_json(program(axes).optimizer);
+  const OptimizerSpec optimizer = program(axes).optimizer;
+  const nlohmann::json all = to_json(optimizer);
   found["optimizer"] = {{"kind", axes.optimizer}};
-  for (const std::string& name : find_op(axes.optimizer).attributes())
-    found["optimizer"][name] = all.at(name);
+  for (const std::string& name : optimizer.constants()) found["optimizer"][name] = all.at(name);
   return found;
 }
 

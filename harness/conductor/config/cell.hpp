@@ -34,6 +34,7 @@ void set_fields(Axes& axes, const OptionValues& point);
 // The fields that only the cell of a network has: how it is trained, and on which samples.
 struct NetworkCell {
   double weight_decay = 0;
+  double clip_norm = 0;
   double learning_rate = 0;  // the base rate of the schedule
   RateSchedule schedule;
   Augmentation augmentation;      // of the training images
@@ -41,8 +42,9 @@ struct NetworkCell {
   // Read from the files of a data set that has no fixed shape, if they are present; else empty and 0.
   Shape own_sample_shape;
   std::int64_t own_classes = 0;
-  // Above 0: pixels per side of the images, and number of classes, if the data set does not fix them.
-  std::int64_t image_size = 0, classes = 0;
+  // Above 0: pixels per side of the images, tokens of a sequence, and number of classes, if the data set does
+  // not fix them.
+  std::int64_t image_size = 0, sequence_length = 0, classes = 0;
 
   static constexpr bool reads_dataset = true;
   static constexpr bool has_roofline = false;

@@ -465,6 +465,7 @@ RunSettings settings_of(const RunConfig& config) {
   settings.profile = flag_of(config.values, "profile");
   settings.roofline = text_of(config.values, "roofline");
   for (const std::string& folder : list_of(config.values, "data")) settings.data.emplace_back(folder);
+  settings.weights = text_of(config.values, "weights");
   if (settings.quick) {
     settings.until = Until::forks;
     settings.spare_rounds = 0;

@@ -35,6 +35,7 @@ struct RunSettings {
   bool profile = false;
   std::string roofline = "auto";
   std::vector<std::filesystem::path> data;
+  std::filesystem::path weights;  // published ones; empty: parameters are drawn
 
   // The seed of the parameters and plans of that round.
   std::uint64_t seed_of(int round) const {

@@ -62,6 +62,23 @@ std::string set_image_size(Cell& cell, const std::string& value) {
   return std::to_string(cell.network().image_size);
 }
 
+std::string set_sequence_length(Cell& cell, const std::string& value) {
+  const Workload& workload = find_workload(cell.axes.workload);
+  cell.network().sequence_length = static_cast<std::int64_t>(number(value));
+  if (cell.network().sequence_length == 0) return "0";
+  const Dataset& dataset = find_dataset(cell.axes.dataset);
+  if (!workload.is_sequence())
+    throw ConfigError(
+        fmt::format("[sequence-length] got {}: applies only to sequences, and {} takes samples {}", value,
+                    cell.axes.workload, to_string(workload.sample_shape)));
+  if (!dataset.any_sequence_length())
+    throw ConfigError(
+        fmt::format("[sequence-length] got {}: the samples of {} have a fixed length; use synthetic{}", value,
+                    dataset.name, workload.next_token ? " or text" : ""));
+  if (cell.network().sequence_length == workload.sample_shape.front()) cell.network().sequence_length = 0;
+  return std::to_string(cell.network().sequence_length);
+}
+
 std::string set_classes(Cell& cell, const std::string& value) {
   const Dataset& dataset = find_dataset(cell.axes.dataset);
   cell.network().classes = static_cast<std::int64_t>(number(value));
@@ -75,8 +92,9 @@ std::string set_classes(Cell& cell, const std::string& value) {
 
 std::string nothing_own(const Workload&) { return "0"; }
 
-// Only workloads that read tokens have an embedding.
-bool has_embedding(const Workload& workload) { return workload.vocabulary > 0; }
+// Only workloads that read tokens have an embedding. The table of one that predicts the next token is also the
+// weight of its last layer, so that its gradient is dense.
+bool has_embedding(const Workload& workload) { return workload.vocabulary > 0 && !workload.next_token; }
 
 std::string set_embedding_gradient(Cell& cell, const std::string& value) {
   cell.network().sparse_embedding = value == "sparse" && has_embedding(find_workload(cell.axes.workload));
@@ -96,7 +114,13 @@ constexpr std::array rules{
            cell.network().weight_decay = number(value);
            return text_of_number(cell.network().weight_decay);
          }},
+    Rule{"clip-norm", [](const Workload& workload) { return text_of_number(workload.optimizer.clip_norm); },
+         [](Cell& cell, const std::string& value) {
+           cell.network().clip_norm = number(value);
+           return text_of_number(cell.network().clip_norm);
+         }},
     Rule{"image-size", nothing_own, set_image_size},
+    Rule{"sequence-length", nothing_own, set_sequence_length},
     Rule{"classes", nothing_own, set_classes},
     Rule{"schedule", [](const Workload& workload) { return workload.schedule; }, set_schedule},
     Rule{"augmentation", [](const Workload& workload) { return workload.augmentation; }, set_augmentation},

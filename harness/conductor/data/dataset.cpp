@@ -15,6 +15,13 @@ namespace {
 
 constexpr std::int64_t train_samples = 48'000, validation_samples = 12'000, test_samples = 10'000;
 
+// The place of a set under one of the searched folders, or the named file itself.
+std::filesystem::path place_in(const Dataset& dataset, const std::filesystem::path& parent) {
+  std::error_code ignored;
+  const bool file = dataset.format->one_file() && std::filesystem::is_regular_file(parent, ignored);
+  return file ? parent : parent / dataset.name;
+}
+
 }  // namespace
 
 std::span<const Dataset> datasets() {
@@ -93,6 +100,17 @@ std::span<const Dataset> datasets() {
        0,
        "put inputs.npy and labels.npy into DIR/npy and name it with --data DIR",
        &own_arrays_format()},
+      {"text",
+       "A text of your own: its characters, cut into sequences; the label of each is the next character",
+       {},
+       0,
+       0,
+       0,
+       0,
+       "name a text file with --data FILE, or put input.txt into DIR/text and name it with --data DIR",
+       &text_format(),
+       0,
+       true},
       {"synthetic",
        "Synthetic: a pattern for each class under noise, which a network can learn",
        {1, 28, 28},
@@ -116,6 +134,7 @@ std::span<const Dataset> datasets() {
 }
 
 bool Dataset::any_image_size() const { return made_here() || format->any_image_size(); }
+bool Dataset::any_sequence_length() const { return made_here() || format->any_sequence_length(); }
 
 const Dataset& find_dataset(std::string_view name) {
   std::vector<std::string> names;
@@ -140,10 +159,12 @@ std::optional<DatasetFiles> find_dataset_files(const Dataset& dataset,
                                                std::span<const std::filesystem::path> folders,
                                                std::vector<std::filesystem::path>* looked_in) {
   for (const std::filesystem::path& parent : folders) {
-    DatasetFiles found{parent / dataset.name, {}};
-    if (looked_in != nullptr) looked_in->push_back(found.folder);
-    found.files = dataset.format->find(found.folder);
-    if (!found.files.empty()) return found;
+    const std::filesystem::path place = place_in(dataset, parent);
+    if (looked_in != nullptr) looked_in->push_back(place);
+    DatasetFiles found{place, dataset.format->find(place)};
+    if (found.files.empty()) continue;
+    if (found.files.front() == place) found.folder = place.parent_path();
+    return found;
   }
   return std::nullopt;
 }
@@ -151,7 +172,8 @@ std::optional<DatasetFiles> find_dataset_files(const Dataset& dataset,
 DatasetPlace locate_dataset(const Dataset& dataset, std::span<const std::filesystem::path> folders) {
   if (dataset.made_here()) return {true, "", ""};
   for (const std::filesystem::path& parent : folders)
-    if (dataset.format->here(parent / dataset.name)) return {true, (parent / dataset.name).string(), ""};
+    if (const std::filesystem::path place = place_in(dataset, parent); dataset.format->here(place))
+      return {true, place.string(), ""};
   return {false, "", dataset.remedy};
 }
 

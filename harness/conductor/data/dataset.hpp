@@ -31,10 +31,13 @@ struct Dataset {
   std::string remedy;                                // how to get it; empty for synthetic sets
   const DatasetFormat* format = nullptr;             // of its files; null for synthetic sets
   std::int64_t vocabulary = 0;                       // above 0: samples are i32 tokens below it
+  bool next_token = false;  // each position of a sample has a label: the next token; classes are tokens
 
   bool made_here() const { return format == nullptr; }
   // Whether images can have any requested size, because they are synthetic, or decoded and scaled.
   bool any_image_size() const;
+  // Whether texts can have any requested length, because they are synthetic, or cut out of a longer text.
+  bool any_sequence_length() const;
 };
 
 // In the order of dataset.cpp.
@@ -42,7 +45,7 @@ std::span<const Dataset> datasets();
 // Throws DataError with the nearest name and all names.
 const Dataset& find_dataset(std::string_view name);
 
-// `given` (the --data folders, in order), $ASSAY_DATA (folders with colons), ~/.local/share/datasets,
+// `given` (the folders of --data, or a text file, in order), $ASSAY_DATA (folders with colons), ~/.local/share/datasets,
 // /usr/local/share/datasets, /usr/share/datasets.
 std::vector<std::filesystem::path> dataset_folders(std::span<const std::filesystem::path> given);
 

@@ -24,10 +24,10 @@ SampleKind DatasetFormat::describe(const std::filesystem::path&) const {
 }
 
 void LoadedDataset::set_splits(LoadedArrays train, std::int64_t validation, LoadedArrays test) {
-  const auto all = static_cast<std::int64_t>(train.labels.size());
+  const std::int64_t all = train.samples();
   splits["train"] = {"train", 0, all - validation};
   splits["validation"] = {"train", all - validation, validation};
-  splits["test"] = {"test", 0, static_cast<std::int64_t>(test.labels.size())};
+  splits["test"] = {"test", 0, test.samples()};
   arrays["train"] = std::move(train);
   arrays["test"] = std::move(test);
 }

@@ -20,10 +20,15 @@ struct Dataset;
 struct LoadedArrays {
   TensorType type;
   std::vector<std::byte> inputs;
-  std::vector<std::int32_t> labels;
+  std::vector<std::int32_t> labels;  // (N), or (N, positions)
+  std::int64_t positions = 0;        // labels of a sample; 0: one
   // Instead of `inputs`, images that are decoded when they are read; relative to `folder`.
   std::filesystem::path folder = {};
   std::vector<std::filesystem::path> files = {};
+
+  std::int64_t samples() const {
+    return static_cast<std::int64_t>(labels.size()) / (positions > 0 ? positions : 1);
+  }
 
   template <typename T>
   void set_inputs(TensorType of, std::span<const T> values) {
@@ -75,8 +80,12 @@ class DatasetFormat {
   // Whether the set's checksum is that of its files' contents; otherwise (too many files) of names and
   // lengths.
   virtual bool sums_contents() const { return true; }
+  // Whether the set is one file, which may be named itself instead of a folder: then find() gets the file.
+  virtual bool one_file() const { return false; }
   // Whether its images are scaled to the requested size.
   virtual bool any_image_size() const { return false; }
+  // Whether its texts are cut into sequences of the requested length.
+  virtual bool any_sequence_length() const { return false; }
   // For a set whose samples and classes are known only from its files (Dataset::classes is 0). Throws
   // IoError.
   virtual SampleKind describe(const std::filesystem::path& folder) const;
@@ -95,5 +104,6 @@ const DatasetFormat& cifar10_format();
 const DatasetFormat& aclimdb_format();
 const DatasetFormat& own_arrays_format();
 const DatasetFormat& jpeg_folder_format();
+const DatasetFormat& text_format();
 
 }  // namespace assay

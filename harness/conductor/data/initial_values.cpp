@@ -1,7 +1,9 @@
 #include "harness/conductor/data/initial_values.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -10,6 +12,20 @@
 #include "harness/core/io/philox.hpp"
 
 namespace assay {
+namespace {
+
+// The X of normal:X, above 0; nullopt for any other text.
+std::optional<double> deviation_of(std::string_view initializer) {
+  constexpr std::string_view prefix = "normal:";
+  if (!initializer.starts_with(prefix)) return std::nullopt;
+  const std::string_view number = initializer.substr(prefix.size());
+  double value = 0;
+  const auto parsed = std::from_chars(number.data(), number.data() + number.size(), value);
+  const bool whole = parsed.ec == std::errc() && parsed.ptr == number.data() + number.size();
+  return whole && std::isfinite(value) && value > 0 ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
 
 Fans fans(const Shape& shape) {
   if (shape.empty()) return {1, 1};
@@ -40,10 +56,12 @@ HostTensor initial_value(std::string_view name, const Shape& shape, std::string_
     for (float& value : values) value = static_cast<float>(deviation * random.normal());
   } else if (initializer == "uniform_fan_in") {
     uniform(1 / std::sqrt(fan_in));
+  } else if (const std::optional<double> deviation = deviation_of(initializer)) {
+    for (float& value : values) value = static_cast<float>(*deviation * random.normal());
   } else {
     throw DataError(
-        fmt::format("[initial_value] got '{}' for {}: must be zeros, ones, glorot_uniform, he_normal or "
-                    "uniform_fan_in",
+        fmt::format("[initial_value] got '{}' for {}: must be zeros, ones, glorot_uniform, he_normal, "
+                    "uniform_fan_in or normal:X",
                     initializer, name));
   }
   return tensor;

@@ -22,6 +22,7 @@ Fans fans(const Shape& shape);
 //   glorot_uniform   U(-a, a), a = sqrt(6 / (fan_in + fan_out))        (Glorot & Bengio 2010)
 //   he_normal        N(0, 2 / fan_in), not truncated                   (He et al. 2015)
 //   uniform_fan_in   U(-a, a), a = 1 / sqrt(fan_in)
+//   normal:X         N(0, X^2), not truncated
 // Throws DataError for another initializer, naming the value.
 HostTensor initial_value(std::string_view name, const Shape& shape, std::string_view initializer,
                          std::uint64_t seed);

@@ -64,7 +64,9 @@ void write_arrays(const std::filesystem::path& folder, const std::string& name, 
     write_npy(folder / (name + "-inputs.npy"), arrays.type, arrays.inputs, true);
   else
     write_list(folder / (name + "-inputs.txt"), arrays);
-  write_npy(folder / (name + "-labels.npy"), {DType::i32, {static_cast<std::int64_t>(arrays.labels.size())}},
+  Shape labels = {arrays.samples()};
+  if (arrays.positions > 0) labels.push_back(arrays.positions);
+  write_npy(folder / (name + "-labels.npy"), {DType::i32, labels},
             std::span<const std::int32_t>(arrays.labels), true);
 }
 
@@ -78,6 +80,7 @@ void keep(const std::filesystem::path& folder, const std::string& name, const Lo
   manifest.sample_shape = loaded.sample_shape;
   manifest.classes = loaded.classes;
   manifest.vocabulary = loaded.vocabulary;
+  manifest.positions = loaded.arrays.begin()->second.positions;
   manifest.normalisation = {loaded.scale, loaded.shift};
   const bool encoded = !loaded.arrays.begin()->second.files.empty();
   if (encoded) {
@@ -107,20 +110,25 @@ PreparedDataset prepare(const std::string& name, const PrepareOptions& options, 
 }
 
 // Texts if the set has a vocabulary, otherwise images.
-LoadedArrays synthetic_arrays(const Dataset& dataset, const std::string& stream, std::int64_t samples) {
+LoadedArrays synthetic_arrays(const Dataset& dataset, const std::string& stream, std::int64_t samples,
+                              std::int64_t padding) {
   const bool learnable = dataset.name == "synthetic";
   Shape shape = {samples};
   shape.insert(shape.end(), dataset.sample_shape.begin(), dataset.sample_shape.end());
   const auto loaded = [&](DType dtype, const auto& data) -> LoadedArrays {
     const auto bytes = std::as_bytes(std::span(data.inputs));
-    return {{dtype, std::move(shape)}, {bytes.begin(), bytes.end()}, data.labels};
+    LoadedArrays arrays{{dtype, std::move(shape)}, {bytes.begin(), bytes.end()}, data.labels};
+    if (dataset.next_token) arrays.positions = element_count(dataset.sample_shape);
+    return arrays;
   };
   if (dataset.vocabulary == 0)
     return loaded(DType::u8,
                   make_synthetic({learnable, dataset.sample_shape, dataset.classes, samples}, stream));
   const std::int64_t length = element_count(dataset.sample_shape);
-  return loaded(DType::i32, make_synthetic_tokens(
-                                {learnable, length, dataset.vocabulary, dataset.classes, samples}, stream));
+  const SyntheticTokensSpec spec{learnable,       length,  dataset.vocabulary,
+                                 dataset.classes, samples, padding};
+  return loaded(DType::i32, dataset.next_token ? make_synthetic_chains(spec, stream)
+                                               : make_synthetic_tokens(spec, stream));
 }
 
 PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options) {
@@ -128,7 +136,9 @@ PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options
   if (options.classes > 0) dataset.classes = options.classes;
   // Fewer samples if they are large, so that nobody waits for gigabytes of noise.
   dataset.vocabulary = options.vocabulary;
-  const std::int64_t bytes = element_count(dataset.sample_shape) * (dataset.vocabulary > 0 ? 4 : 1);
+  dataset.next_token = options.next_token;
+  const std::int64_t bytes = element_count(dataset.sample_shape) *
+                             (dataset.next_token ? 8 : dataset.vocabulary > 0 ? 4 : 1);
   const std::int64_t wanted = dataset.train + dataset.validation + dataset.test;
   const std::int64_t max_samples =
       std::max<std::int64_t>(max_synthetic_bytes / std::max<std::int64_t>(bytes, 1), min_synthetic);
@@ -139,10 +149,15 @@ PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options
       fmt::format("{} {} {} classes {} samples {} {} {}", version, dataset.name, dataset.classes,
                   to_string(dataset.sample_shape), dataset.train, dataset.validation, dataset.test);
   if (dataset.vocabulary > 0) description += fmt::format(" vocabulary {}", dataset.vocabulary);
+  if (options.padding >= 0) description += fmt::format(" padding {} at the end", options.padding);
+  if (dataset.next_token) description += " next token";
   PreparedDataset prepared = prepare(dataset.name, options, description, [&] {
     LoadedDataset loaded;
-    LoadedArrays train = synthetic_arrays(dataset, "train", dataset.train + dataset.validation);
-    loaded.set_splits(std::move(train), dataset.validation, synthetic_arrays(dataset, "test", dataset.test));
+    const auto arrays = [&](const std::string& stream, std::int64_t samples) {
+      return synthetic_arrays(dataset, stream, samples, options.padding);
+    };
+    loaded.set_splits(arrays("train", dataset.train + dataset.validation), dataset.validation,
+                      arrays("test", dataset.test));
     loaded.sample_shape = dataset.sample_shape;
     loaded.classes = dataset.classes;
     loaded.vocabulary = dataset.vocabulary;

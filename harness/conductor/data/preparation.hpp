@@ -34,6 +34,8 @@ struct PrepareOptions {
   Shape sample_shape;
   std::int64_t classes = 0;
   std::int64_t vocabulary = 0;  // above 0: texts with a vocabulary of that size instead of images
+  std::int64_t padding = -1;    // the token that follows a short text; -1: padding is in front
+  bool next_token = false;      // a label for each position: the next token
 };
 
 // Reads, checks and converts the set unless it is in the cache. The key is the checksum of its source files;

@@ -13,6 +13,7 @@ struct SyntheticTokensSpec {
   std::int64_t vocabulary = 0;
   std::int64_t classes = 0;
   std::int64_t samples = 0;
+  std::int64_t padding = -1;  // 0: a text is followed by padding; -1: padding is in front of it
 };
 
 struct SyntheticTokens {
@@ -27,5 +28,12 @@ struct SyntheticTokens {
 // of these by the label's class. The other words belong to no class. Throws DataError if the vocabulary is
 // too small for that.
 SyntheticTokens make_synthetic_tokens(const SyntheticTokensSpec& spec, const std::string& stream);
+
+// Sequences in which every position has a label: the next token. labels: (samples, length). `classes` and
+// `padding` are not used.
+//
+// The rule, if learnable: each token has four successors of its own, and four in five times one of them follows
+// it. Otherwise every token is as likely as any other. Throws DataError without two tokens.
+SyntheticTokens make_synthetic_chains(const SyntheticTokensSpec& spec, const std::string& stream);
 
 }  // namespace assay

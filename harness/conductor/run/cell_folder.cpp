@@ -117,7 +117,10 @@ const PreparedDataset& DatasetShelf::get(const Cell& cell, const Program& progra
     const Shape& inputs = graph.value(graph.find("inputs")).type.shape;
     options.sample_shape.assign(inputs.begin() + 1, inputs.end());
     options.classes = graph.value(graph.output("logits")).type.shape.back();
-    options.vocabulary = find_workload(cell.axes.workload).vocabulary;
+    const Workload& workload = find_workload(cell.axes.workload);
+    options.next_token = workload.next_token;
+    options.vocabulary = workload.next_token ? options.classes : workload.vocabulary;
+    options.padding = workload.padding;
     key += fmt::format("{} {} {}", to_string(options.sample_shape), options.classes, options.vocabulary);
   }
   auto found = sets_.find(key);
@@ -167,11 +170,13 @@ Json settings_in_force(const Cell& cell) {
 
 void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
                        FolderPurpose purpose, std::uint64_t seed, const std::filesystem::path& exam,
-                       DatasetShelf& data) {
+                       DatasetShelf& data, const PublishedWeights* weights) {
   std::filesystem::create_directories(folder / "results");
   write_text(folder / "request.json", request_json(cell, seed).dump(1));
   write_text(folder / "graph.json", to_json(program).dump());
-  write_safetensors(folder / "parameters.safetensors", initial_values(program.training, seed));
+  std::vector<HostTensor> parameters = initial_values(program.training, seed);
+  if (weights != nullptr) weights->put_into(parameters, find_workload(cell.axes.workload).published);
+  write_safetensors(folder / "parameters.safetensors", parameters);
   if (!exam.empty()) std::filesystem::copy(exam, folder / "check", std::filesystem::copy_options::recursive);
   if (purpose != FolderPurpose::run) return;
   std::visit([&](const auto& subject) { write_data(folder, subject, cell, program, seed, data); },

@@ -11,6 +11,7 @@
 #include "harness/batch/manifest.hpp"
 #include "harness/conductor/config/cell.hpp"
 #include "harness/conductor/data/preparation.hpp"
+#include "harness/conductor/run/published_weights.hpp"
 #include "harness/report/report.hpp"
 
 namespace assay {
@@ -41,10 +42,10 @@ enum class FolderPurpose { check, run };
 
 // Writes the folder of a cell. Files that are the same for all backends depend only on (program of the cell,
 // seed), and on the exam's folder, which is copied (empty: none). Makes the folder; it must be empty if it
-// exists. Throws IoError and the errors of the data set.
+// exists. `weights`: published initial parameters, or null. Throws IoError and the errors of the data set.
 void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
                        FolderPurpose purpose, std::uint64_t seed, const std::filesystem::path& exam,
-                       DatasetShelf& data);
+                       DatasetShelf& data, const PublishedWeights* weights = nullptr);
 
 // results/clock.json: the measurements of the batch library in the worker.
 

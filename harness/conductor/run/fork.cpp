@@ -326,7 +326,7 @@ ForkOutcome run_fork(const Cell& cell, const Program& program, FolderPurpose pur
     const fs::path folder = used ? used->folder->path() : own->path();
     begin = Clock::now();
     write_cell_folder(folder, used ? already_warm(cell) : cell, program, purpose, fork.seed,
-                      set ? set->exam.folder : "", context.data);
+                      set ? set->exam.folder : "", context.data, context.weights);
     std::optional<GivenFiles> given;
     if (set) given.emplace(folder, *set);
     spent.folder = seconds_since(begin);

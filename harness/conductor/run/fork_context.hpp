@@ -22,6 +22,7 @@ struct ForkContext {
   DatasetShelf& data;
   Exams& exams;
   bool keep_folders = false;
+  const PublishedWeights* weights = nullptr;  // null: parameters are drawn
   ConversationWatch watch{};
   // Latest end of the conversations of a fork; absent: only the phases have limits.
   std::optional<std::chrono::steady_clock::time_point> deadline{};

@@ -16,6 +16,7 @@
 #include "harness/conductor/run/first_losses.hpp"
 #include "harness/conductor/run/fork.hpp"
 #include "harness/conductor/run/progress.hpp"
+#include "harness/conductor/run/published_weights.hpp"
 #include "harness/conductor/run/quick_budget.hpp"
 #include "harness/conductor/run/roofline.hpp"
 #include "harness/core/clock.hpp"
@@ -49,7 +50,9 @@ nlohmann::json settings_json(const RunSettings& settings) {
           {"quick", settings.quick},
           {"profile", settings.profile},
           {"roofline", settings.roofline},
-          {"data", std::move(folders)}};
+          {"data", std::move(folders)},
+          {"weights", settings.weights.empty() ? nlohmann::json(nullptr)
+                                               : nlohmann::json(settings.weights.string())}};
 }
 
 // The config without the settings that may change when a report is resumed.
@@ -96,6 +99,12 @@ void reject_other_machine_or_build(const RunRequest& request) {
         commit->dump(), build.commit, build.dirty ? " with local changes" : ""));
 }
 
+// The file of --weights; absent without it.
+std::optional<PublishedWeights> weights_of(const RunSettings& settings, const std::vector<Cell>& cells) {
+  if (settings.weights.empty()) return std::nullopt;
+  return PublishedWeights(settings.weights, published_networks(cells));
+}
+
 }  // namespace
 
 struct Measurement::Parts {
@@ -107,12 +116,16 @@ struct Measurement::Parts {
         settings_(settings_of(request.config)),
         expansion_(cells_of(request, registry)),
         cells_(expansion_.cells),
+        weights_(weights_of(settings_, cells_)),
         journal_(request.out),
         scratch_(request.keep_folders),
         data_(settings_.data),
         budget_(settings_.quick ? std::optional(quick_seconds) : std::nullopt),
         exams_(scratch_.path() / "exams"),
-        context_{scratch_.path(), registry, settings_, data_, exams_, request.keep_folders},
+        context_{scratch_.path(), registry,
+                 settings_,       data_,
+                 exams_,          request.keep_folders,
+                 weights_ ? &*weights_ : nullptr},
         rooflines_(context_, progress),
         checks_(
             {cells_, report_.cells, names_, context_, budget_, progress_, interrupts_, request.check_only},
@@ -168,6 +181,7 @@ struct Measurement::Parts {
                    {"quick", settings_.quick},
                    {"datasets", nlohmann::json::array()}};
     report_.run["settings"] = settings_json(settings_);
+    if (weights_) report_.run["weights"] = encode(weights_->file());
     report_.run["programs"] = programs_of(cells_, context_.registry);
     if (!expansion_.left_out.empty()) report_.run["left_out"] = expansion_.left_out;
     if (!request_.best.empty()) report_.run["best"] = encode(request_.best);
@@ -406,6 +420,7 @@ struct Measurement::Parts {
   RunSettings settings_;
   Expansion expansion_;
   std::vector<Cell>& cells_;
+  std::optional<PublishedWeights> weights_;
   std::map<std::string, std::vector<std::size_t>> groups_;  // cells that are compared with each other
   Journal journal_;
   ScratchRoot scratch_;

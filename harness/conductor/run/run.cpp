@@ -11,6 +11,7 @@
 #include "harness/conductor/process/survivors.hpp"
 #include "harness/conductor/run/best_mode.hpp"
 #include "harness/conductor/run/measurement.hpp"
+#include "harness/conductor/run/published_weights.hpp"
 #include "harness/conductor/run/rounds.hpp"
 #include "harness/core/clock.hpp"
 #include "harness/core/error.hpp"
@@ -48,6 +49,7 @@ Expansion cells_of(const RunRequest& request, const BackendRegistry& registry) {
   Expansion expansion = expand(request.config, registry);
   if (!request.filter.empty()) keep_wanted(expansion.cells, request);
   const RunSettings settings = settings_of(request.config);
+  if (!settings.weights.empty()) published_networks(expansion.cells);
   if (!request.check_only && settings.forks > 0) mark_missing_data(expansion.cells, settings);
   return expansion;
 }

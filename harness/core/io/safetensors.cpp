@@ -68,8 +68,12 @@ std::uint64_t unsigned_number(const Json& value, const IoError& error) {
   return value.get<std::uint64_t>();
 }
 
+// Names of the tensors to read; null: all.
+using Selection = const std::set<std::string, std::less<>>*;
+
+// The place of a tensor in the data; its type only if it is selected.
 Entry parse_entry(const std::string& name, const Json& json, std::uint64_t size,
-                  const std::filesystem::path& path) {
+                  const std::filesystem::path& path, bool selected) {
   const auto fail = [&](std::string_view what) {
     return IoError("safetensors", path, fmt::format("tensor '{}': {}", name, what));
   };
@@ -78,6 +82,14 @@ Entry parse_entry(const std::string& name, const Json& json, std::uint64_t size,
     throw fail("does not have exactly dtype, shape and data_offsets");
   Entry entry;
   entry.name = name;
+  const Json& offsets = json.at("data_offsets");
+  if (!offsets.is_array() || offsets.size() != 2) throw fail("data_offsets is not a pair");
+  entry.begin = unsigned_number(offsets[0], fail("data_offsets are not sizes"));
+  entry.end = unsigned_number(offsets[1], fail("data_offsets are not sizes"));
+  if (entry.begin > entry.end || entry.end > size)
+    throw fail(fmt::format("data_offsets [{}, {}] are outside of the {} bytes of data", entry.begin,
+                           entry.end, size));
+  if (!selected) return entry;
   const Json& dtype = json.at("dtype");
   const auto* known =
       std::find_if(std::begin(names), std::end(names), [&](const Name& n) { return dtype == n.text; });
@@ -99,13 +111,6 @@ Entry parse_entry(const std::string& name, const Json& json, std::uint64_t size,
     entry.type.shape.push_back(static_cast<std::int64_t>(value));
   }
   if (empty) bytes = 0;
-  const Json& offsets = json.at("data_offsets");
-  if (!offsets.is_array() || offsets.size() != 2) throw fail("data_offsets is not a pair");
-  entry.begin = unsigned_number(offsets[0], fail("data_offsets are not sizes"));
-  entry.end = unsigned_number(offsets[1], fail("data_offsets are not sizes"));
-  if (entry.begin > entry.end || entry.end > size)
-    throw fail(fmt::format("data_offsets [{}, {}] are outside of the {} bytes of data", entry.begin,
-                           entry.end, size));
   if (entry.end - entry.begin != bytes)
     throw fail(fmt::format("{} needs {} bytes, data_offsets give {}", to_string(entry.type), bytes,
                            entry.end - entry.begin));
@@ -152,7 +157,10 @@ void write_safetensors(const std::filesystem::path& path, std::span<const HostTe
 namespace {
 
 std::vector<HostTensor> parse_safetensors(std::span<const std::byte> bytes, const std::filesystem::path& path,
-                                          SafetensorsMetadata* metadata) {
+                                          SafetensorsMetadata* metadata, Selection wanted = nullptr) {
+  const auto is_selected = [&](const std::string& name) {
+    return wanted == nullptr || wanted->contains(name);
+  };
   if (bytes.size() < 8)
     throw IoError("safetensors", path,
                   fmt::format("is truncated: {} bytes are too few for a header", bytes.size()));
@@ -170,7 +178,7 @@ std::vector<HostTensor> parse_safetensors(std::span<const std::byte> bytes, cons
   std::vector<Entry> entries;
   for (const auto& [name, json] : header.items()) {
     if (name != "__metadata__") {
-      entries.push_back(parse_entry(name, json, data.size(), path));
+      entries.push_back(parse_entry(name, json, data.size(), path, is_selected(name)));
       continue;
     }
     if (!json.is_object() ||
@@ -196,6 +204,7 @@ std::vector<HostTensor> parse_safetensors(std::span<const std::byte> bytes, cons
 
   std::vector<HostTensor> tensors;
   for (Entry& entry : entries) {
+    if (!is_selected(entry.name)) continue;
     const auto part = data.subspan(static_cast<std::size_t>(entry.begin),
                                    static_cast<std::size_t>(entry.end - entry.begin));
     tensors.push_back({std::move(entry.name), std::move(entry.type), {part.begin(), part.end()}});
@@ -211,6 +220,11 @@ std::vector<HostTensor> read_safetensors(const std::filesystem::path& path, Safe
 
 std::vector<HostTensor> read_foreign_safetensors(const std::filesystem::path& path, std::uint64_t limit) {
   return parse_safetensors(read_foreign_file(path, limit), path, nullptr);
+}
+
+std::vector<HostTensor> read_named_safetensors(const std::filesystem::path& path,
+                                               const std::set<std::string, std::less<>>& wanted) {
+  return parse_safetensors(MappedFile(path).bytes(), path, nullptr, &wanted);
 }
 
 }  // namespace assay

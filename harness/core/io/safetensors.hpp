@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,5 +27,8 @@ std::vector<HostTensor> read_safetensors(const std::filesystem::path& path,
                                          SafetensorsMetadata* metadata = nullptr);
 // The same for a file that another program wrote, of at most `limit` bytes: see read_foreign_file().
 std::vector<HostTensor> read_foreign_safetensors(const std::filesystem::path& path, std::uint64_t limit);
+// Only the tensors with these names. The others may have types that are not listed above.
+std::vector<HostTensor> read_named_safetensors(const std::filesystem::path& path,
+                                               const std::set<std::string, std::less<>>& names);
 
 }  // namespace assay

@@ -59,6 +59,7 @@ class Planner {
  private:
   std::vector<InPlace> allowed(const Node& node) const {
     std::vector<InPlace> pairs = in_place(node);
+    remove_unequal(pairs, graph_, node);
     if (options_.allows)
       std::erase_if(pairs, [&](const InPlace& pair) { return !options_.allows(node, pair); });
     return pairs;

@@ -1,4 +1,6 @@
 // Changes of shape that do not move data: the elements keep their row-major order.
+#include <algorithm>
+
 #include "harness/graph/builder.hpp"
 #include "harness/graph/ops/registry.hpp"
 #include "harness/graph/ops/rules.hpp"
@@ -35,12 +37,23 @@ class Flatten final : public Op {
   }
 };
 
+// The shape with an extent of -1 replaced by the one that makes the count `elements`; unchanged if there is
+// none.
+Shape completed(Shape shape, std::int64_t elements) {
+  const auto open = std::ranges::find(shape, std::int64_t{-1});
+  if (open == shape.end()) return shape;
+  *open = 1;
+  check_shape(shape);
+  *open = elements / element_count(shape);
+  return shape;
+}
+
 class Reshape final : public Op {
  public:
   std::string_view name() const override { return "reshape"; }
   std::string_view contract() const override {
-    return "y of the attribute shape with the elements of x in row-major order; the counts are equal. y has "
-           "the type of x.";
+    return "y of the attribute shape with the elements of x in row-major order; the counts are equal. One "
+           "extent of the attribute may be -1: it follows from the count. y has the type of x.";
   }
   std::vector<Operand> operands() const override { return {{"x", false, Kind::any}}; }
   std::vector<std::string> attributes() const override { return {"shape"}; }
@@ -48,7 +61,7 @@ class Reshape final : public Op {
   std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
     const Operands in(*this, inputs, present);
-    const auto& shape = attributes.get<std::vector<std::int64_t>>("shape");
+    const Shape shape = completed(attributes.get<std::vector<std::int64_t>>("shape"), inputs[0].elements());
     check_shape(shape);
     in.require(element_count(shape) == inputs[0].elements(),
                "shape " + to_string(shape) + " has a different number of elements");

@@ -6,17 +6,30 @@
 namespace assay {
 namespace {
 
-double product(std::int64_t a, std::int64_t b, std::int64_t c) {
-  return 2.0 * static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(c);
+// One product of all elements of `rows` (..., K) with a matrix of `columns` columns or rows.
+double product(const TensorType& rows, std::int64_t columns) {
+  return 2.0 * static_cast<double>(rows.elements()) * static_cast<double>(columns);
+}
+
+// Operand i is (..., K) with one leading dimension or more.
+void check_rows(const Operands& in, std::size_t i, const Op& op) {
+  if (in.shape(i).size() >= 2) return;
+  in.reject(op.operands()[i].name + " must have two dimensions or more");
+}
+
+// The shape of `rows` with another last dimension.
+Shape with_last(Shape rows, std::int64_t last) {
+  rows.back() = last;
+  return rows;
 }
 
 class Linear final : public Op {
  public:
   std::string_view name() const override { return "linear"; }
   std::string_view contract() const override {
-    return "y = x weight^T + bias. x (N, I), weight (O, I), bias (O); y (N, O). x, weight and y have one "
-           "type; the bias and the sums are f32 for bf16 data. Attribute activation \"relu\" (written by "
-           "fusion): y is max(y, 0).";
+    return "y = x weight^T + bias. x (..., I) with one leading dimension or more, weight (O, I), bias (O); y "
+           "(..., O). x, weight and y have one type; the bias and the sums are f32 for bf16 data. Attribute "
+           "activation \"relu\" (written by fusion): y is max(y, 0).";
   }
   std::vector<Operand> operands() const override { return {{"x"}, {"weight"}, {"bias", true, Kind::master}}; }
   std::vector<std::string> attributes() const override { return {"activation"}; }
@@ -24,21 +37,21 @@ class Linear final : public Op {
   std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
     const Operands in(*this, inputs, present);
-    in.rank(0, 2);
+    check_rows(in, 0, *this);
     in.rank(1, 2);
     in.floating(0);
     in.same_dtype(1, 0);
-    in.require(in.shape(0)[1] == in.shape(1)[1], "inner dimensions differ");
+    in.require(in.shape(0).back() == in.shape(1)[1], "inner dimensions differ");
     if (in.has(2)) {
       in.shaped(2, {in.shape(1)[0]});
       in.accumulates(2, 0);
     }
     check_activation(in, attributes);
-    return {{in.dtype(0), {in.shape(0)[0], in.shape(1)[0]}}};
+    return {{in.dtype(0), with_last(in.shape(0), in.shape(1)[0])}};
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    return product(inputs[0].shape[0], inputs[0].shape[1], inputs[1].shape[0]);
+    return product(inputs[0], inputs[1].shape[0]);
   }
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {
@@ -57,8 +70,8 @@ class LinearInputGradient final : public Op {
  public:
   std::string_view name() const override { return "linear_input_gradient"; }
   std::string_view contract() const override {
-    return "dx = dy weight. dy (N, O), weight (O, I); dx (N, I). All have one type; sums are f32 for bf16 "
-           "data. The optional operand mask (written by fusion, of the shape and type of dx) is the output "
+    return "dx = dy weight. dy (..., O), weight (O, I); dx (..., I). All have one type; sums are f32 for "
+           "bf16 data. The optional operand mask (written by fusion, of the shape and type of dx) is the output "
            "of the ReLU before it: dx is 0 where mask <= 0.";
   }
   std::vector<Operand> operands() const override { return {{"dy"}, {"weight"}, {"mask", true}}; }
@@ -66,18 +79,18 @@ class LinearInputGradient final : public Op {
   std::vector<TensorType> infer(const Attributes&, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
     const Operands in(*this, inputs, present);
-    in.rank(0, 2);
+    check_rows(in, 0, *this);
     in.rank(1, 2);
     in.floating(0);
     in.same_dtype(1, 0);
-    in.require(in.shape(0)[1] == in.shape(1)[0], "inner dimensions differ");
-    const Shape dx{in.shape(0)[0], in.shape(1)[1]};
+    in.require(in.shape(0).back() == in.shape(1)[0], "inner dimensions differ");
+    const Shape dx = with_last(in.shape(0), in.shape(1)[1]);
     in.mask(2, dx);
     return {{in.dtype(0), dx}};
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    return product(inputs[0].shape[0], inputs[0].shape[1], inputs[1].shape[1]);
+    return product(inputs[0], inputs[1].shape[1]);
   }
 };
 
@@ -85,25 +98,26 @@ class LinearWeightGradient final : public Op {
  public:
   std::string_view name() const override { return "linear_weight_gradient"; }
   std::string_view contract() const override {
-    return "dweight = dy^T x; bias_gradient[o] = sum over n of dy[n,o]. x (N, I), dy (N, O); dweight (O, "
-           "I). x and dy have one type; the results have the type of the sums, f32 for bf16 data.";
+    return "dweight = dy^T x; bias_gradient[o] = the sum of dy[...,o], both over all leading dimensions. x "
+           "(..., I), dy (..., O); dweight (O, I). x and dy have one type; the results have the type of the sums, f32 for bf16 data.";
   }
   std::vector<Operand> operands() const override { return {{"x"}, {"dy"}}; }
   std::vector<Result> results() const override { return {{"dweight"}, {"bias_gradient", true}}; }
   std::vector<TensorType> infer(const Attributes&, std::span<const TensorType> inputs,
                                 const std::vector<bool>& present) const override {
     const Operands in(*this, inputs, present);
-    in.rank(0, 2);
-    in.rank(1, 2);
+    check_rows(in, 0, *this);
+    check_rows(in, 1, *this);
     in.floating(0);
     in.same_dtype(1, 0);
-    in.require(in.shape(0)[0] == in.shape(1)[0], "batches differ");
+    in.require(leading(in.shape(0)) == leading(in.shape(1)), "leading dimensions differ");
     const DType sum = accumulation(in.dtype(0));
-    return {{sum, {in.shape(1)[1], in.shape(0)[1]}}, {sum, {in.shape(1)[1]}}};
+    const std::int64_t inner = in.shape(0).back(), outer = in.shape(1).back();
+    return {{sum, {outer, inner}}, {sum, {outer}}};
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
-    return product(inputs[0].shape[0], inputs[0].shape[1], inputs[1].shape[1]);
+    return product(inputs[0], inputs[1].shape.back());
   }
 };
 

@@ -9,7 +9,8 @@ namespace assay {
 std::string optimizer_text(std::string_view formulas) {
   return fmt::format(
       "{} schedule (2) holds the learning rate lr and the step t (1 for the first) and is read from memory "
-      "at each step. weight_decay is the coupled L2 form: g = gradient + weight_decay * parameter. The "
+      "at each step. weight_decay is the coupled L2 form, g = gradient + weight_decay * parameter, unless "
+      "the text above says otherwise. The "
       "operands after the schedule and the results may repeat: one node may update many tensors. All "
       "tensors of a group have one shape and the type of the schedule.",
       formulas);

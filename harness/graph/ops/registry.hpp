@@ -21,6 +21,10 @@
   X(softplus_gradient)              \
   X(softsign)                       \
   X(softsign_gradient)              \
+  X(gelu)                           \
+  X(gelu_gradient)                  \
+  X(silu)                           \
+  X(silu_gradient)                  \
   X(average_pool)                   \
   X(average_pool_gradient)          \
   X(max_pool)                       \
@@ -41,8 +45,18 @@
   X(reduce_gradient)                \
   X(softmax)                        \
   X(softmax_gradient)               \
+  X(attention)                      \
+  X(attention_gradient)             \
+  X(rotary)                         \
+  X(padding_mask)                   \
+  X(mean_pool)                      \
+  X(mean_pool_gradient)             \
   X(batch_norm)                     \
   X(batch_norm_gradient)            \
+  X(layer_norm)                     \
+  X(layer_norm_gradient)            \
+  X(rms_norm)                       \
+  X(rms_norm_gradient)              \
   X(softmax_cross_entropy)          \
   X(softmax_cross_entropy_gradient) \
   X(dropout)                        \
@@ -57,6 +71,8 @@
   X(lstm_gradient)                  \
   X(from_array)                     \
   X(from_list)                      \
+  X(global_norm)                    \
+  X(clip)                           \
   X(sgd)                            \
   X(rmsprop)                        \
   X(adam)                           \

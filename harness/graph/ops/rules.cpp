@@ -143,6 +143,8 @@ Shape without(const Shape& shape, std::span<const std::int64_t> axes) {
   return rest;
 }
 
+Shape leading(const Shape& shape) { return {shape.begin(), shape.end() - 1}; }
+
 double bounded_attribute(const Operands& operands, const Attributes& attributes, std::string_view name,
                          double lowest, double highest) {
   const double value = attributes.number(name);

@@ -71,6 +71,8 @@ std::vector<std::int64_t> axes_attribute(const Operands& operands, const Attribu
 std::size_t axis_attribute(const Operands& operands, const Attributes& attributes, std::size_t rank);
 // The shape without these dimensions.
 Shape without(const Shape& shape, std::span<const std::int64_t> axes);
+// (..., D): the dimensions before the last one, which a shape must have.
+Shape leading(const Shape& shape);
 // A finite attribute with lowest <= value < highest.
 double bounded_attribute(const Operands& operands, const Attributes& attributes, std::string_view name,
                          double lowest, double highest);

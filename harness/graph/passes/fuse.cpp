@@ -113,6 +113,7 @@ void take_relu(Rewrite& rewrite, NodeId id, NodeId relu_id) {
   if (shared) node.outputs[result_dy_total] = dy;
   const Node* sum = producer(graph, before, add_op());
   if (sum == nullptr || sum->attributes.has("activation") || !rewrite.only_read_by(before, relu_id)) return;
+  if (graph.value(sum->inputs[1]).type != graph.value(before).type) return;
   node.inputs[gradient_dy] = sum->inputs[0];
   node.inputs[gradient_addend] = sum->inputs[1];
   rewrite.drop(graph.value(before).producer);
@@ -141,7 +142,7 @@ Graph fuse_norm_residuals(const Graph& graph) {
       const NodeId norm = graph.value(y).producer;
       Node& node = rewrite.node(norm);
       if (node.attributes.has("activation") || node.inputs[norm_residual] != none) continue;
-      if (graph.value(other).producer >= norm) continue;
+      if (graph.value(other).producer >= norm || graph.value(other).type != graph.value(y).type) continue;
       node.inputs[norm_residual] = other;
       if (add.attributes.has("activation")) node.attributes.set("activation", std::string("relu"));
       rewrite.replace(id, add.outputs[0], y);
@@ -216,7 +217,8 @@ bool is_fused(const Node& node) {
   const std::vector<Operand> operands = node.op->operands();
   const bool pool = node.op == &max_pool_gradient_op();  // whose x and y change nothing of what it computes
   for (std::size_t i = 0; i < std::min(operands.size(), node.inputs.size()); ++i) {
-    const bool mask = operands[i].optional && operands[i].name == "mask";
+    // The mask of a ReLU; that of an attention, of Kind::master, is the network's own.
+    const bool mask = operands[i].optional && operands[i].name == "mask" && operands[i].kind == Kind::storage;
     if (node.inputs[i] != none && (mask || (operands[i].fused && !pool))) return true;
   }
   constexpr std::size_t unfused_results = 3;

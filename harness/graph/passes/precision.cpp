@@ -85,10 +85,12 @@ class Conversion {
           break;
       }
     }
-    if (node.op != &constant_op()) return copy_.add_node(node, inputs);
-    Node constant = node;
-    constant.attributes.set("dtype", std::string(to_string(precision_.master)));
-    copy_.add_node(constant, inputs);
+    const bool typed =
+        node.op == &constant_op() || (node.op == &padding_mask_op() && precision_.master != DType::f32);
+    if (!typed) return copy_.add_node(node, inputs);
+    Node changed = node;
+    changed.attributes.set("dtype", std::string(to_string(precision_.master)));
+    copy_.add_node(changed, inputs);
   }
 
   const Graph& from_;

@@ -79,10 +79,11 @@ Attributes optimizer_attributes(const OptimizerSpec& spec, const Shape& paramete
   Attributes attributes{{"weight_decay", spec.decay_of(parameter)}};
   if (spec.kind == "sgd") attributes.set("momentum", spec.momentum);
   if (spec.kind == "rmsprop") attributes.set("decay", spec.decay);
-  if (spec.kind == "adam" || spec.kind == "lazy_adam") {
+  if (spec.kind == "adam" || spec.kind == "adamw" || spec.kind == "lazy_adam") {
     attributes.set("beta1", spec.beta1);
     attributes.set("beta2", spec.beta2);
   }
+  if (spec.kind == "adamw") attributes.set("decoupled", true);
   if (spec.kind != "sgd") attributes.set("epsilon", spec.epsilon);
   return attributes;
 }
@@ -102,16 +103,33 @@ Gradient gradient_of(const Graph& graph, ValueId value) {
 // The same gradient in the parameter's shape.
 ValueId dense(Graph& graph, const Gradient& gradient, ValueId parameter) {
   if (gradient.touched == none) return gradient.value;
-  const std::string name = graph.value(parameter).name + ".dense_gradient";
+  const bool clipped = graph.node(graph.value(gradient.value).producer).op == &clip_op();
+  const std::string name =
+      graph.value(parameter).name + (clipped ? ".dense_clipped_gradient" : ".dense_gradient");
   if (const ValueId there = graph.find(name); there != none) return there;
   const std::array inputs{gradient.value, gradient.touched};
   const std::int64_t rows = graph.value(parameter).type.shape.front();
   return graph.node(graph.add_node(dense_rows_op(), name, inputs, {{"rows", rows}})).outputs[0];
 }
 
+// Scales all gradients down to the norm `limit`. The norm of a row-sparse gradient is that of its values, since
+// each row occurs once, so it stays row-sparse.
+void clip(Graph& graph, double limit, const std::vector<ValueId>& parameters,
+          std::vector<Gradient>& gradients) {
+  std::vector<ValueId> all;
+  for (const Gradient& gradient : gradients) all.push_back(gradient.value);
+  const ValueId norm = graph.node(graph.add_node(global_norm_op(), "gradient_norm", all)).outputs[0];
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const std::string name = graph.value(parameters[i]).name + ".clipped_gradient";
+    const std::array inputs{gradients[i].value, norm};
+    gradients[i].value = graph.node(graph.add_node(clip_op(), name, inputs, {{"limit", limit}})).outputs[0];
+  }
+}
+
 // The op that updates a parameter with such a gradient: for a dense gradient lazy_adam becomes adam, and all
 // other optimizers need dense gradients.
 const Op& optimizer_op(const OptimizerSpec& spec, const Gradient& gradient) {
+  if (spec.kind == "adamw") return adam_op();
   if (spec.kind != "lazy_adam") return find_op(spec.kind);
   return gradient.touched == none ? adam_op() : lazy_adam_op();
 }
@@ -173,17 +191,20 @@ Graph training_step(const Program& program, const TrainingStepOptions& options) 
   for (const ValueId id : graph.with_role(Role::parameter)) {
     if (reaching[static_cast<std::size_t>(id)]) parameters.push_back(id);
   }
-  const std::vector<ValueId> gradients = differentiate(graph, loss, parameters);
+  std::vector<Gradient> gradients;
+  for (const ValueId value : differentiate(graph, loss, parameters))
+    gradients.push_back(gradient_of(graph, value));
+  if (options.gradients_as_outputs) {
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      graph.add_output("gradient/" + graph.value(parameters[i]).name,
+                       dense(graph, gradients[i], parameters[i]));
+  }
+  if (program.optimizer.clip_norm > 0) clip(graph, program.optimizer.clip_norm, parameters, gradients);
   const ValueId drawn_by = graph.find("schedule");
   const ValueId schedule =
       drawn_by != none ? drawn_by : graph.add_value("schedule", {DType::f32, {2}}, Role::schedule);
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const Gradient gradient = gradient_of(graph, gradients[i]);
-    add_optimizer(graph, program.optimizer, schedule, parameters[i], gradient);
-    if (options.gradients_as_outputs) {
-      graph.add_output("gradient/" + graph.value(parameters[i]).name, dense(graph, gradient, parameters[i]));
-    }
-  }
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    add_optimizer(graph, program.optimizer, schedule, parameters[i], gradients[i]);
   if (!options.network_outputs) {
     for (const Graph::Output& output : program.training.outputs())
       if (output.name != "loss") graph.remove_output(output.name);

@@ -14,7 +14,7 @@ from assay_plots.text import clean
 # Keys of a row that tell no cell of a config from another: a report may cut them, and says so.
 _NOT_OF_A_CELL = frozenset(
     {"published", "samples", "forks", "blocks", "time-limit", "max-time", "until", "learning-rate"}
-    | {"weight-decay", "image-size", "classes", "layout"}
+    | {"weight-decay", "clip-norm", "image-size", "classes", "layout"}
 )
 # Every cell of a report has these; of other axes it names only what is not the default.
 _FIELDS = frozenset(

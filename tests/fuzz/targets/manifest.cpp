@@ -45,9 +45,15 @@ void read_samples(const Manifest& manifest, const Source& source) {
   require(source.samples() >= 1, "a split has samples");
   if (elements > max_elements) return;
   std::vector<float> values(static_cast<std::size_t>(elements));
+  if (manifest.positions > max_elements) return;
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(manifest.labels_of_sample()));
   for (std::int32_t i = 0; i < source.samples() && i < samples; ++i) {
     source.read({i, 0, 0, 0}, values.data());
-    require(source.label(i) >= 0 && source.label(i) < manifest.classes, "a label is a class");
+    source.labels(i, labels.data());
+    for (const std::int32_t label : labels) {
+      const bool counts = label >= 0 || manifest.positions == 0;
+      require(!counts || (label >= 0 && label < manifest.classes), "a label is a class");
+    }
   }
 }
 

@@ -80,6 +80,22 @@ struct Cell {
     write_manifest(folder.path(), manifest);
   }
 
+  // The same tokens with a label for each position. The last position of every second sample does not count.
+  void write_positions() const {
+    write_tokens();
+    std::vector<std::int32_t> labels(static_cast<std::size_t>((train + validation) * elements));
+    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = label_at(static_cast<std::int64_t>(i));
+    write_npy(folder / "data" / "labels.npy", {DType::i32, {train + validation, elements}},
+              std::span<const std::int32_t>(labels));
+    Manifest manifest = read_manifest(folder.path());
+    manifest.positions = elements;
+    write_manifest(folder.path(), manifest);
+  }
+  static std::int32_t label_at(std::int64_t i) {
+    const bool last = i % elements == elements - 1;
+    return last && i / elements % 2 == 1 ? -1 : label(i);
+  }
+
   void write_schedule(std::int64_t rows) const {
     std::vector<double> schedule;
     for (std::int64_t i = 0; i < rows; ++i)

@@ -429,6 +429,84 @@ TEST(Session, feeds_tokens_as_they_are_and_pads_an_evaluation_with_zeros) {
   }
 }
 
+TEST(Session, FeedsALabelForEachPosition) {
+  for (const int workers : {0, 2}) {
+    Cell cell;
+    cell.write_positions();
+    cell.request["loader"]["workers"] = workers;
+    cell.save_request();
+    BatchSession session(cell.path());
+    ASSERT_EQ(session.layout().positions, Cell::elements);
+    std::vector<std::int32_t> inputs(4 * Cell::elements), labels(4 * Cell::elements);
+    const std::vector<float> logits(4 * Cell::elements * Cell::classes);
+    for (assay_block block = session.next_block(); block.kind != ASSAY_DONE; block = session.next_block()) {
+      for (std::int64_t i = 0; i < block.steps; ++i) {
+        const std::int64_t samples = session.next_batch(inputs.data(), labels.data());
+        for (std::int64_t r = 0; r < 4; ++r) {
+          const bool evaluated = block.kind == ASSAY_EVALUATE;
+          const std::int64_t sample =
+              evaluated ? Cell::train + i * 4 + r
+                        : Cell::plan(block.epoch)[static_cast<std::size_t>(i * 4 + r)].sample;
+          for (std::int64_t t = 0; t < Cell::elements; ++t)
+            ASSERT_EQ(labels[static_cast<std::size_t>(r * Cell::elements + t)],
+                      r < samples ? Cell::label_at(sample * Cell::elements + t) : -1);
+        }
+        if (block.kind == ASSAY_EVALUATE) session.add_logits(logits.data());
+      }
+      session.end_block(0.5);
+    }
+  }
+}
+
+TEST(Session, EvaluatesOverThePositionsThatCount) {
+  Cell cell;
+  cell.write_positions();
+  BatchSession session(cell.path());
+  std::vector<std::int32_t> inputs(4 * Cell::elements), labels(4 * Cell::elements);
+  for (assay_block block = session.next_block(); block.kind != ASSAY_DONE; block = session.next_block()) {
+    for (std::int64_t i = 0; i < block.steps; ++i) {
+      session.next_batch(inputs.data(), labels.data());
+      if (block.kind != ASSAY_EVALUATE) continue;
+      // Right at every even position that counts.
+      std::vector<float> logits(labels.size() * Cell::classes);
+      for (std::size_t p = 0; p < labels.size(); ++p) {
+        const std::size_t right = labels[p] < 0 ? 0 : static_cast<std::size_t>(labels[p]);
+        logits[p * Cell::classes + (p % 2 == 0 ? right : (right + 1) % Cell::classes)] = 9;
+      }
+      session.add_logits(logits.data());
+    }
+    session.end_block(0.5);
+  }
+  session.save();
+  const nlohmann::json evaluation = cell.results()["evaluations"][0];
+  // 10 samples of 12 positions, of which 5 samples have one that does not count.
+  EXPECT_EQ(evaluation["samples"], 10 * Cell::elements - 5);
+  EXPECT_DOUBLE_EQ(evaluation["accuracy"].get<double>(), 60.0 / 115);
+}
+
+TEST(Session, RefusesLabelsThatDoNotFitThePositions) {
+  Cell one;
+  one.write_positions();
+  Manifest manifest = read_manifest(one.path());
+  manifest.positions = Cell::elements - 1;
+  write_manifest(one.path(), manifest);
+  EXPECT_THAT(refusal(one), HasSubstr("wanted i32 (N, 11)"));
+
+  Cell beyond;
+  beyond.write_positions();
+  manifest = read_manifest(beyond.path());
+  manifest.classes = Cell::classes - 1;
+  write_manifest(beyond.path(), manifest);
+  EXPECT_THAT(refusal(beyond), HasSubstr("has label 4, but there are 4 classes"));
+
+  Cell single;
+  single.write_tokens();
+  manifest = read_manifest(single.path());
+  manifest.positions = Cell::elements;
+  write_manifest(single.path(), manifest);
+  EXPECT_THAT(refusal(single), HasSubstr("is i32 (33), wanted i32 (N, 12)"));
+}
+
 TEST(Session, refuses_a_token_beyond_the_vocabulary_naming_its_place) {
   Cell cell;
   cell.write_tokens();

@@ -88,10 +88,23 @@ TEST(GraphJson, refuses_with_the_place_of_the_error) {
       reading([](json& p) { p["training"]["outputs"]["loss"] = "nothing"; }),
       ThrowsMessage<GraphError>(AllOf(HasSubstr("/training/outputs"), HasSubstr("unknown value 'nothing'"))));
   EXPECT_THAT(
-      reading([](json& p) { p["optimizer"]["kind"] = "adamw"; }),
-      ThrowsMessage<GraphError>(AllOf(HasSubstr("/optimizer"), HasSubstr("unknown optimizer 'adamw'"))));
+      reading([](json& p) { p["optimizer"]["kind"] = "adamax"; }),
+      ThrowsMessage<GraphError>(AllOf(HasSubstr("/optimizer"), HasSubstr("unknown optimizer 'adamax'"))));
   EXPECT_THAT(reading([](json& p) { p["optimizer"]["beta1"] = 1.0; }),
               ThrowsMessage<GraphError>(AllOf(HasSubstr("/optimizer"), HasSubstr("beta1 is 1"))));
+}
+
+TEST(GraphJson, KeepsTheClippingOfGradients) {
+  Program program = find_workload("mlp").build(4);
+  program.optimizer = {.kind = "adamw", .weight_decay = 0.05, .clip_norm = 1.5};
+  const OptimizerSpec read = program_from_json(to_json(program)).optimizer;
+  EXPECT_EQ(read.kind, "adamw");
+  EXPECT_EQ(read.clip_norm, 1.5);
+  json older = mlp();
+  older["optimizer"].erase("clip_norm");
+  EXPECT_EQ(program_from_json(older).optimizer.clip_norm, 0);
+  EXPECT_THAT(reading([](json& p) { p["optimizer"]["clip_norm"] = -1; }),
+              ThrowsMessage<GraphError>(HasSubstr("clip_norm is -1")));
 }
 
 TEST(GraphJson, refuses_names_given_twice) {

@@ -129,6 +129,23 @@ TEST(Linear, bias_is_f32_for_bf16_data) {
               ThrowsMessage<GraphError>(HasSubstr("bias must be f32 for bf16 x")));
 }
 
+TEST(Linear, keeps_all_leading_dimensions) {
+  Bench b;
+  const ValueId x = b.value({2, 5, 4});
+  const ValueId y = b.builder.linear("fc", x, 3);
+  EXPECT_EQ(b.type(y).shape, (Shape{2, 5, 3}));
+  const Node node = b.graph.node(b.graph.find_node("fc"));
+  EXPECT_EQ(cost(b.graph, node).flops, 2.0 * 10 * 4 * 3);
+  const std::vector<ValueId> gradients = node.op->gradient(b.builder, node, std::array{y});
+  EXPECT_EQ(b.type(gradients[0]).shape, (Shape{2, 5, 4}));
+  EXPECT_EQ(b.type(gradients[1]).shape, (Shape{3, 4}));
+  EXPECT_EQ(b.type(gradients[2]).shape, (Shape{3}));
+  for (const char* name : {"fc.input_gradient", "fc.weight_gradient"})
+    EXPECT_EQ(cost(b.graph, b.graph.node(b.graph.find_node(name))).flops, 2.0 * 10 * 4 * 3) << name;
+  EXPECT_THROW(b.builder.linear("vector", b.value({4}), 3), GraphError);
+  EXPECT_THROW(b.builder.apply("linear_weight_gradient", {x, b.value({5, 2, 3})}), GraphError);
+}
+
 TEST(Pool, drops_the_last_window_that_does_not_fit) {
   Bench b;
   const ValueId x = b.value({1, 1, 7, 7});
@@ -156,10 +173,38 @@ TEST(MaxPool, nothing_but_its_gradient_may_read_the_argmax) {
               ThrowsMessage<GraphError>(HasSubstr("opaque")));
 }
 
-TEST(Add, does_not_broadcast) {
+TEST(Add, takes_a_b_of_the_last_dimensions_and_no_other_broadcast) {
   Bench b;
-  EXPECT_THAT([&] { b.builder.add(b.value({2, 3}), b.value({3})); },
-              ThrowsMessage<GraphError>(HasSubstr("[add] got a f32 (2, 3), b f32 (3)")));
+  EXPECT_EQ(b.type(b.builder.add(b.value({4, 2, 3}), b.value({2, 3}))).shape, (Shape{4, 2, 3}));
+  EXPECT_EQ(b.type(b.builder.add(b.value({4, 2, 3}), b.value({3}))).shape, (Shape{4, 2, 3}));
+  EXPECT_THAT([&] { b.builder.add(b.value({2, 3}), b.value({2})); },
+              ThrowsMessage<GraphError>(HasSubstr("[add] got a f32 (2, 3), b f32 (2)")));
+  EXPECT_THROW(b.builder.add(b.value({3}), b.value({2, 3})), GraphError);
+  EXPECT_THROW(b.builder.add(b.value({2, 3}), b.value({1, 3})), GraphError);
+  EXPECT_THROW(b.builder.add(b.value({2, 3}), b.value({})), GraphError);
+}
+
+TEST(Add, a_gradient_of_a_smaller_b_is_a_sum) {
+  Bench b;
+  const ValueId y = b.builder.add(b.value({4, 2, 3}), b.value({2, 3}), "sum");
+  const Node node = b.graph.node(b.graph.find_node("sum"));
+  const std::vector<ValueId> gradients = node.op->gradient(b.builder, node, std::array{y});
+  EXPECT_EQ(gradients[0], y);
+  EXPECT_EQ(b.type(gradients[1]).shape, (Shape{2, 3}));
+}
+
+TEST(Add, only_an_operand_of_the_same_size_is_overwritten) {
+  Bench b;
+  b.builder.add(b.value({2, 3}), b.value({3}), "small");
+  b.builder.add(b.value({2, 3}), b.value({2, 3}), "equal");
+  const auto pairs = [&](const char* name) {
+    const Node& node = b.graph.node(b.graph.find_node(name));
+    std::vector<InPlace> all = in_place(node);
+    remove_unequal(all, b.graph, node);
+    return all.size();
+  };
+  EXPECT_EQ(pairs("small"), 1u);
+  EXPECT_EQ(pairs("equal"), 2u);
 }
 
 TEST(SoftmaxCrossEntropy, takes_integer_labels_one_a_row) {
@@ -170,6 +215,20 @@ TEST(SoftmaxCrossEntropy, takes_integer_labels_one_a_row) {
   EXPECT_THROW(b.builder.softmax_cross_entropy(b.value({4, 10}, DType::bf16), b.value({4}, DType::i32)),
                GraphError);
   EXPECT_TRUE(b.type(b.builder.softmax_cross_entropy(logits, b.value({4}, DType::i32))).shape.empty());
+}
+
+TEST(SoftmaxCrossEntropy, takes_a_label_at_each_position) {
+  Bench b;
+  const ValueId logits = b.value({4, 7, 10}), labels = b.value({4, 7}, DType::i32);
+  const ValueId loss = b.builder.softmax_cross_entropy(logits, labels, "loss", -100);
+  EXPECT_TRUE(b.type(loss).shape.empty());
+  EXPECT_EQ(b.type(b.graph.find("loss.probabilities")).shape, (Shape{4, 7, 10}));
+  const Node node = b.graph.node(b.graph.find_node("loss"));
+  const ValueId dlogits = node.op->gradient(b.builder, node, std::array{loss, none})[0];
+  EXPECT_EQ(b.type(dlogits).shape, (Shape{4, 7, 10}));
+  EXPECT_EQ(b.graph.node(b.graph.value(dlogits).producer).attributes, node.attributes);
+  EXPECT_THROW(b.builder.softmax_cross_entropy(logits, b.value({4, 6}, DType::i32)), GraphError);
+  EXPECT_THROW(b.builder.softmax_cross_entropy(logits, labels, {}, INT64_MAX), GraphError);
 }
 
 TEST(BatchNorm, saves_statistics_in_training_and_has_one_result_otherwise) {

@@ -45,6 +45,15 @@ Attributes over(const char* kind, Sizes axes) {
 }
 Attributes transposed(bool a, bool b) { return {{"transpose_a", a}, {"transpose_b", b}}; }
 
+TEST_F(ShapeOps, ReshapeTakesOneExtentFromTheCount) {
+  const ValueId x = value({6, 4, 5});
+  EXPECT_EQ(apply("reshape", {x}, {{"shape", Shape{-1, 2, 10}}}).shape, (Shape{6, 2, 10}));
+  EXPECT_EQ(apply("reshape", {x}, {{"shape", Shape{3, -1}}}).shape, (Shape{3, 40}));
+  refuses("reshape", {x}, {{"shape", Shape{-1, 7}}}, "different number of elements");
+  refuses("reshape", {x}, {{"shape", Shape{-1, 240}}}, "at least 1");
+  refuses("reshape", {x}, {{"shape", Shape{-1, -1, 5}}}, "at least 1");
+}
+
 TEST_F(ShapeOps, concat_adds_up_one_dimension_of_any_number_of_operands) {
   const ValueId a = value({2, 3, 4, 4}), b = value({2, 5, 4, 4}), c = value({2, 1, 4, 4});
   EXPECT_EQ(apply("concat", {a}, {{"axis", i(1)}}).shape, (Shape{2, 3, 4, 4}));

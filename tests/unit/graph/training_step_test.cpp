@@ -94,13 +94,64 @@ TEST(TrainingStep, decays_only_kernels) {
   }
 }
 
+TEST(TrainingStep, AdamwIsAdamWithADecoupledDecayOfKernels) {
+  Program program = normalised();
+  program.optimizer = {.kind = "adamw", .weight_decay = 0.25};
+  const Graph graph = training_step(program, {});
+  int kernels = 0;
+  for (const Node& node : graph.nodes()) {
+    if (!node.name.ends_with(".update")) continue;
+    EXPECT_EQ(node.op->name(), "adam");
+    EXPECT_TRUE(node.attributes.get<bool>("decoupled")) << node.name;
+    kernels += node.attributes.number("weight_decay") == 0.25 ? 1 : 0;
+  }
+  EXPECT_EQ(kernels, 3);
+}
+
+TEST(TrainingStep, ClipsEveryGradientByTheNormOfAll) {
+  Program program = find_workload("mlp").build(8);
+  program.optimizer.clip_norm = 1.5;
+  const Graph graph = training_step(program, {.gradients_as_outputs = true});
+  const Node& norm = graph.node(graph.find_node("gradient_norm"));
+  EXPECT_EQ(norm.inputs.size(), 4u);
+  for (const char* parameter : {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"}) {
+    const std::string name(parameter);
+    const Node& update = graph.node(graph.find_node(name + ".update"));
+    const Node& clip = graph.node(graph.value(update.inputs[2]).producer);
+    EXPECT_EQ(clip.op->name(), "clip");
+    EXPECT_EQ(clip.attributes.number("limit"), 1.5);
+    EXPECT_EQ(clip.inputs[0], graph.output("gradient/" + name)) << "the check sees the gradient before it";
+    EXPECT_EQ(clip.inputs[1], norm.outputs[0]);
+  }
+  program.optimizer.clip_norm = 0;
+  EXPECT_EQ(training_step(program, {}).find_node("gradient_norm"), none);
+}
+
+TEST(TrainingStep, ClipsRowSparseGradientsBeforeTheyAreDense) {
+  Program sparse = sparse_embedding("sgd");
+  sparse.optimizer.clip_norm = 1;
+  const Graph graph = training_step(sparse, {.gradients_as_outputs = true});
+  const Node& update = graph.node(graph.find_node("embedding.weight.update"));
+  const Node& dense = graph.node(graph.value(update.inputs[2]).producer);
+  EXPECT_EQ(dense.op->name(), "dense_rows");
+  EXPECT_EQ(graph.node(graph.value(dense.inputs[0]).producer).op->name(), "clip");
+  EXPECT_NE(graph.output("gradient/embedding.weight"), update.inputs[2]);
+  Program lazy = sparse_embedding("lazy_adam");
+  lazy.optimizer.clip_norm = 1;
+  const Graph step = training_step(lazy, {});
+  const Node& touched = step.node(step.find_node("embedding.weight.update"));
+  EXPECT_EQ(touched.op->name(), "lazy_adam");
+  EXPECT_EQ(step.node(step.value(touched.inputs[2]).producer).op->name(), "clip");
+}
+
 TEST(TrainingStep, each_optimizer_keeps_the_moments_that_it_names) {
   Program program = find_workload("mlp").build(8);
   for (const auto& [kind, momentum, moments] :
        {std::tuple{"sgd", 0.9, std::set<std::string>{"fc1.bias.momentum"}},
         std::tuple{"sgd", 0.0, std::set<std::string>{}},
         std::tuple{"rmsprop", 0.9, std::set<std::string>{"fc1.bias.square"}},
-        std::tuple{"adam", 0.9, std::set<std::string>{"fc1.bias.m", "fc1.bias.v"}}}) {
+        std::tuple{"adam", 0.9, std::set<std::string>{"fc1.bias.m", "fc1.bias.v"}},
+        std::tuple{"adamw", 0.9, std::set<std::string>{"fc1.bias.m", "fc1.bias.v"}}}) {
     program.optimizer = {.kind = kind, .momentum = momentum};
     const Graph graph = training_step(program, {});
     std::set<std::string> found;
@@ -110,7 +161,7 @@ TEST(TrainingStep, each_optimizer_keeps_the_moments_that_it_names) {
     EXPECT_EQ(found, moments) << kind;
     EXPECT_EQ(updates(graph).size(), 4 * (1 + moments.size())) << kind;
   }
-  program.optimizer.kind = "adamw";
+  program.optimizer.kind = "adamax";
   EXPECT_THROW(training_step(program, {}), GraphError);
 }
 
@@ -150,6 +201,35 @@ TEST(Precision, fp64_leaves_no_f32_anywhere) {
       EXPECT_EQ(value.type.dtype, DType::f64) << value.name;
     }
   }
+}
+
+TEST(Precision, MasksOfPaddingHaveTheMasterType) {
+  Graph graph("masks");
+  GraphBuilder b(graph);
+  graph.add_output("mask", b.padding_mask(b.tokens("inputs", {2, 3}), 0));
+  for (const auto& [kind, type] :
+       {std::pair{PrecisionKind::fp32, DType::f32}, std::pair{PrecisionKind::bf16, DType::f32},
+        std::pair{PrecisionKind::fp64, DType::f64}}) {
+    const Graph typed = apply_precision(graph, precision_of(kind));
+    EXPECT_EQ(typed.value(typed.output("mask")).type, (TensorType{type, {2, 1, 1, 3}}));
+    EXPECT_EQ(typed.nodes().size(), 1u);
+  }
+}
+
+TEST(Precision, NormsAndAttentionKeepStatisticsInF32) {
+  Graph graph("block");
+  GraphBuilder b(graph);
+  const ValueId x = b.input("inputs", {2, 4, 8});
+  const ValueId q = b.reshape(b.linear("query", b.rms_norm("rms", b.layer_norm("norm", x)), 8), {2, 4, 2, 4});
+  graph.add_output("y", b.mean_pool(b.reshape(b.attention(q, q, q, {}, "attention"), {2, 4, 8})));
+  const Graph typed = apply_precision(graph, precision_of(PrecisionKind::bf16));
+  const auto dtype = [&](std::string_view name) { return typed.value(typed.find(name)).type.dtype; };
+  for (const char* narrow : {"norm", "rms", "query", "attention"})
+    EXPECT_EQ(dtype(narrow), DType::bf16) << narrow;
+  for (const char* wide : {"norm.mean", "norm.inverse_deviation", "rms.inverse_root", "attention.logsumexp"})
+    EXPECT_EQ(dtype(wide), DType::f32) << wide;
+  EXPECT_EQ(typed.find("norm.weight.bf16"), none);
+  EXPECT_NE(typed.find("query.weight.bf16"), none);
 }
 
 TEST(Precision, fp32_and_tf32_change_nothing) {

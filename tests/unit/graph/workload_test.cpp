@@ -123,6 +123,82 @@ TEST(Workload, googlenet_has_the_layers_of_the_table_in_convnet_benchmarks) {
   EXPECT_EQ(parameter_count(graph), 6998552);
 }
 
+std::int64_t layers_of(std::string_view workload, std::string_view op) {
+  return layers(find_workload(workload).build(2).training, op);
+}
+
+TEST(Workload, VitTinyHasTheParametersOfTwelveLayersAndSixtyFourTokens) {
+  const Graph graph = find_workload("vit-tiny").build(2).training;
+  EXPECT_EQ(graph.value(graph.find("tokens")).type.shape, (Shape{2, 64, 192}));
+  EXPECT_EQ(graph.value(graph.find("positions.weight")).type.shape, (Shape{64, 192}));
+  EXPECT_EQ(layers(graph, "attention"), 12);
+  EXPECT_EQ(layers(graph, "layer_norm"), 2 * 12 + 1);
+  EXPECT_EQ(parameter_count(graph), 5362378);
+  EXPECT_THROW(find_workload("vit-tiny").build(2, {3, 30, 30}, 10), GraphError);
+}
+
+TEST(Workload, MinilmHasTheParametersOfItsPublishedFileAndAHead) {
+  const Graph graph = find_workload("minilm").build(2).training;
+  // BertModel with 6 layers of width 384 has 22713216 parameters, its pooler included.
+  constexpr std::int64_t pooler = 384 * 384 + 384, head = 2 * 384 + 2;
+  EXPECT_EQ(parameter_count(graph), 22713216 - pooler + head);
+  EXPECT_EQ(layers_of("minilm", "attention"), 6);
+  EXPECT_EQ(layers_of("minilm", "layer_norm"), 2 * 6 + 1);
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name() == "layer_norm") {
+      EXPECT_DOUBLE_EQ(node.attributes.number("epsilon"), 1e-12) << node.name;
+    }
+    if (node.op->name() == "gelu") {
+      EXPECT_EQ(node.attributes.get<std::string>("approximate"), "none") << node.name;
+    }
+    if (node.op->name() == "attention") {
+      EXPECT_EQ(node.inputs.at(3), graph.find("mask")) << node.name;
+    }
+  }
+}
+
+TEST(Workload, BertBaseHasThePapersParametersWithoutThePooler) {
+  constexpr std::int64_t pooler = 768 * 768 + 768, head = 2 * 768 + 2;
+  EXPECT_EQ(parameter_count(find_workload("bert-base").build(2).training), 109482240 - pooler + head);
+}
+
+TEST(Workload, EncodersTakeShorterTextsAndRefuseLongerOnesThanTheirTable) {
+  for (const char* name : {"minilm", "bert-base"}) {
+    const Workload& workload = find_workload(name);
+    const Graph graph = workload.build(2, {512}, 2).training;
+    EXPECT_EQ(graph.value(graph.find("embeddings.sum2")).type.shape[1], 512);
+    EXPECT_EQ(parameter_count(graph), parameter_count(workload.build(2, {16}, 2).training));
+    EXPECT_THROW(workload.build(2, {513}, 2), GraphError);
+  }
+}
+
+TEST(Workload, GptTiesItsHeadToTheTableAndHasALabelAtEveryPosition) {
+  for (const char* name : {"nanogpt", "gpt2-small"}) {
+    const Workload& workload = find_workload(name);
+    const Graph graph = workload.build(2).training;
+    const Shape logits = {2, workload.sample_shape[0], workload.classes};
+    EXPECT_EQ(graph.value(graph.output("logits")).type.shape, logits);
+    EXPECT_EQ(graph.value(graph.find("labels")).type.shape, (Shape{2, workload.sample_shape[0]}));
+    const Node& head = graph.node(graph.find_node("lm_head"));
+    EXPECT_EQ(head.inputs.at(1), graph.find("wte.weight"));
+    for (const Node& node : graph.nodes()) {
+      if (node.op->name() != "attention") continue;
+      EXPECT_TRUE(node.attributes.get<bool>("causal")) << node.name;
+    }
+  }
+  EXPECT_EQ(layers_of("nanogpt", "attention"), 4);
+  EXPECT_EQ(layers_of("gpt2-small", "attention"), 12);
+}
+
+TEST(Workload, NanogptHasNoBiasInItsLinearLayersAndGpt2HasThePapersParameters) {
+  const Graph nanogpt = find_workload("nanogpt").build(2).training;
+  for (const Node& node : nanogpt.nodes()) {
+    if (node.op->name() != "linear") continue;
+    EXPECT_EQ(node.inputs.at(2), none) << node.name;
+  }
+  EXPECT_EQ(parameter_count(find_workload("gpt2-small").build(2).training), 124439808);
+}
+
 TEST(Workload, every_program_is_complete) {
   for (const Workload& workload : all_workloads())
     EXPECT_NO_THROW(check_program(workload.build(2))) << workload.name;

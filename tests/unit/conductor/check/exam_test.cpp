@@ -92,6 +92,71 @@ TEST_F(WrittenExam, HasABatchOfItsOwnForEverySlot) {
   EXPECT_EQ(classes, (std::set<std::int32_t>{0, 1, 2}));
 }
 
+// Texts of 9 tokens with the padding token 3; a label for each text.
+Program padded_program() {
+  Program program{Graph("padded"), Graph("padded"), {}};
+  for (const bool training : {true, false}) {
+    Graph& graph = training ? program.training : program.inference;
+    GraphBuilder b(graph, training);
+    const ValueId tokens = b.tokens("inputs", {8, 9});
+    const ValueId x = b.embedding("table", tokens, 11, 4);
+    const ValueId logits = b.linear("fc", b.mean_pool(x, b.padding_mask(tokens, 3)), 2);
+    graph.add_output("logits", logits);
+    if (training) graph.add_output("loss", b.softmax_cross_entropy(logits, b.label("labels", {8}), "loss"));
+  }
+  return program;
+}
+
+TEST(PaddedExam, HasTextsOfAllLengthsWithThePaddingAtTheEnd) {
+  const TemporaryFolder folder;
+  write_exam(folder.path(), padded_program(), {.seed = 5, .distinct = 4, .resident = 3});
+  const HostTensor inputs = read_npy(folder.path() / "inputs.npy");
+  ASSERT_EQ(inputs.type, (TensorType{DType::i32, {12, 9}}));
+  std::set<std::ptrdiff_t> lengths;
+  for (std::size_t sample = 0; sample < 12; ++sample) {
+    const std::span<const std::int32_t> row = inputs.as<std::int32_t>().subspan(9 * sample, 9);
+    const auto end = std::ranges::find(row, 3);
+    EXPECT_TRUE(std::all_of(end, row.end(), [](std::int32_t token) { return token == 3; })) << sample;
+    for (const std::int32_t token : row) EXPECT_TRUE(token >= 0 && token < 11) << sample;
+    lengths.insert(end - row.begin());
+    if (sample == 0) {
+      EXPECT_EQ(end - row.begin(), 9) << "the first is full";
+    }
+    if (sample == 1) {
+      EXPECT_EQ(end - row.begin(), 1) << "the second has one token";
+    }
+  }
+  EXPECT_GE(lengths.size(), 4U);
+  EXPECT_GE(*lengths.begin(), 1) << "no sample is only padding";
+}
+
+// A label for each of 6 positions, and a tied head without a bias.
+Program next_token_program() {
+  Program program{Graph("next"), Graph("next"), {}};
+  for (const bool training : {true, false}) {
+    Graph& graph = training ? program.training : program.inference;
+    GraphBuilder b(graph, training);
+    const ValueId x = b.embedding("table", b.tokens("inputs", {8, 6}), 11, 4);
+    const ValueId logits = b.apply("linear", {x, graph.find("table.weight"), none}, {}, "head").front();
+    graph.add_output("logits", logits);
+    if (training)
+      graph.add_output("loss", b.softmax_cross_entropy(logits, b.label("labels", {8, 6}), "loss"));
+  }
+  return program;
+}
+
+TEST(NextTokenExam, HasALabelForEachPosition) {
+  const TemporaryFolder folder;
+  const Program program = next_token_program();
+  EXPECT_NO_THROW(check_program(program));
+  write_exam(folder.path(), program, {.seed = 5, .distinct = 4, .resident = 3});
+  const HostTensor labels = read_npy(folder.path() / "labels.npy");
+  ASSERT_EQ(labels.type, (TensorType{DType::i32, {12, 6}}));
+  const std::set<std::int32_t> classes(labels.as<std::int32_t>().begin(), labels.as<std::int32_t>().end());
+  EXPECT_EQ(classes.size(), 11U);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "extreme.safetensors")) << "the head has no bias";
+}
+
 TEST_F(WrittenExam, StagesEveryBatchInTheOneSlotOfACellThatLoads) {
   plan_.resident = 0;
   TemporaryFolder loads;

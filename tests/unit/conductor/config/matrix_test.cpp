@@ -409,6 +409,22 @@ TEST_F(MatrixTest, weight_decay_is_part_of_the_identity_and_of_the_program) {
   EXPECT_THAT(made[3].id, HasSubstr("/weight-decay=0.0002/"));
 }
 
+TEST_F(MatrixTest, ClippingIsPartOfTheIdentityAndOfTheProgram) {
+  const auto made = cells(
+      R"({"workload": "mlp", "backend": "fast", "mode": "graph", "clip-norm": [0, 1.5], "optimizer": ["adamw", "sgd"]})");
+  ASSERT_EQ(made.size(), 4U);
+  for (const Cell& cell : made) {
+    const OptimizerSpec optimizer = cell.program().optimizer;
+    const nlohmann::json reported = cell.hyper_parameters()["optimizer"];
+    const bool clips = cell.axes.variant.contains("clip-norm");
+    EXPECT_EQ(optimizer.kind, cell.axes.optimizer);
+    EXPECT_EQ(optimizer.clip_norm, clips ? 1.5 : 0);
+    EXPECT_EQ(reported.contains("clip_norm"), clips) << reported;
+    EXPECT_EQ(reported.contains("beta2"), optimizer.kind == "adamw") << reported;
+  }
+  EXPECT_THAT(made[3].id, HasSubstr("/clip-norm=1.5/"));
+}
+
 TEST_F(MatrixTest, ALoaderWithABudgetLeavesTheThreadsToTheComputation) {
   struct Expected {
     const char* axes;
@@ -612,6 +628,44 @@ TEST_F(MatrixTest, made_images_have_any_size_and_number_of_classes) {
   const Graph& graph = made[1].program().inference;
   EXPECT_EQ(graph.value(graph.find("inputs")).type.shape, (Shape{32, 3, 64, 64}));
   EXPECT_EQ(graph.value(graph.output("logits")).type.shape, (Shape{32, 10}));
+}
+
+TEST_F(MatrixTest, SequencesHaveAnyLength) {
+  const auto made = cells(R"({"workload": "lstm", "dataset": "synthetic", "backend": "fast", "mode": "graph",
+                              "sequence-length": [500, 64]})");
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[0].id.find("sequence-length"), std::string::npos) << "its own length is no variant";
+  EXPECT_THAT(made[1].id, HasSubstr("/sequence-length=64/"));
+  EXPECT_THAT(made[1].reproduce(1), HasSubstr(" --sequence-length 64 "));
+  const Graph& graph = made[1].program().training;
+  EXPECT_EQ(graph.value(graph.find("inputs")).type.shape, (Shape{32, 64}));
+
+  const auto gpt =
+      cells(R"({"workload": "nanogpt", "dataset": "synthetic", "backend": "fast", "mode": "graph",
+                             "sequence-length": 32})");
+  ASSERT_EQ(gpt.size(), 1U);
+  const Graph& training = gpt[0].program().training;
+  EXPECT_EQ(training.value(training.find("labels")).type.shape, (Shape{12, 32}));
+}
+
+TEST_F(MatrixTest, RefusesASequenceLengthThatTheNetworkOrTheDataSetDoesNotHave) {
+  EXPECT_THAT(
+      error_of(R"({"workload": "lenet5", "dataset": "synthetic", "backend": "fast", "sequence-length": 32})"),
+      AllOf(HasSubstr("[sequence-length] got 32"), HasSubstr("applies only to sequences")));
+  EXPECT_THAT(
+      error_of(R"({"workload": "lstm", "dataset": "imdb", "backend": "fast", "sequence-length": 32})"),
+      AllOf(HasSubstr("[sequence-length] got 32"), HasSubstr("imdb")));
+  EXPECT_THAT(
+      error_of(
+          R"({"workload": "minilm", "dataset": "synthetic", "backend": "fast", "sequence-length": 513})"),
+      AllOf(HasSubstr("513"), HasSubstr("512 positions")));
+}
+
+TEST_F(MatrixTest, RefusesADataSetWithOtherLabelsThanTheNetworkPredicts) {
+  EXPECT_THAT(error_of(R"({"workload": "nanogpt", "dataset": "npy", "backend": "fast"})"),
+              AllOf(HasSubstr("[nanogpt] got the data set npy"), HasSubstr("next token")));
+  EXPECT_THAT(error_of(R"({"workload": "lstm", "dataset": "text", "backend": "fast"})"),
+              HasSubstr("[lstm] got the data set text"));
 }
 
 TEST_F(MatrixTest, refuses_size_and_classes_that_the_data_set_fixes) {

@@ -56,7 +56,9 @@ TEST(InitialValues, have_the_bounds_and_the_variance_of_their_distribution) {
   EXPECT_NEAR(mean_square(initial_value("a", shape, "uniform_fan_in", 1)), 1.0 / 900, 0.02 / 900);
   EXPECT_EQ(mean_square(initial_value("a", shape, "zeros", 1)), 0);
   EXPECT_EQ(mean_square(initial_value("a", shape, "ones", 1)), 1);
-  EXPECT_THROW(initial_value("a", shape, "magic", 1), DataError);
+  EXPECT_NEAR(mean_square(initial_value("a", shape, "normal:0.02", 1)), 4e-4, 0.02 * 4e-4);
+  for (const char* unknown : {"magic", "normal:", "normal:0", "normal:-1", "normal:1x", "normal:nan"})
+    EXPECT_THROW(initial_value("a", shape, unknown, 1), DataError) << unknown;
 }
 
 TEST(EpochPlan, is_a_permutation_that_the_epoch_and_the_seed_determine) {

@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <map>
+#include <set>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -323,6 +325,64 @@ double word_count_accuracy(bool learnable) {
 TEST(SyntheticTokens, can_be_learnt_or_not_as_their_kind_says) {
   EXPECT_GT(word_count_accuracy(true), 0.9);
   EXPECT_LT(word_count_accuracy(false), 0.6);
+}
+
+TEST(SyntheticTokens, ArePaddedAtTheEndIfThePaddingIsNamed) {
+  SyntheticTokensSpec spec{true, 40, 500, 4, 400};
+  const SyntheticTokens in_front = make_synthetic_tokens(spec, "train");
+  spec.padding = 0;
+  const SyntheticTokens data = make_synthetic_tokens(spec, "train");
+  EXPECT_EQ(data.labels, in_front.labels);
+  std::set<std::ptrdiff_t> lengths;
+  for (std::size_t i = 0; i < 400; ++i) {
+    const std::span<const std::int32_t> row(data.inputs.data() + i * 40, 40);
+    const auto end = std::find(row.begin(), row.end(), 0);
+    EXPECT_EQ(row[0], 1);
+    EXPECT_TRUE(std::all_of(end, row.end(), [](std::int32_t token) { return token == 0; }));
+    lengths.insert(end - row.begin());
+  }
+  EXPECT_GE(*lengths.begin(), 10);
+  EXPECT_EQ(*lengths.rbegin(), 40);
+  EXPECT_GT(lengths.size(), 20U);
+  spec.padding = 7;
+  EXPECT_THROW(make_synthetic_tokens(spec, "train"), DataError);
+}
+
+TEST(SyntheticChains, HaveTheNextTokenAsLabelAndFollowTheirRule) {
+  for (const bool learnable : {true, false}) {
+    const SyntheticTokensSpec spec{learnable, 30, 65, 65, 500};
+    const SyntheticTokens data = make_synthetic_chains(spec, "train");
+    EXPECT_EQ(data.inputs, make_synthetic_chains(spec, "train").inputs);
+    EXPECT_NE(data.inputs, make_synthetic_chains(spec, "test").inputs);
+    ASSERT_EQ(data.labels.size(), data.inputs.size());
+    std::map<std::pair<std::int32_t, std::int32_t>, int> pairs;
+    for (std::size_t i = 0; i < data.inputs.size(); ++i) {
+      ASSERT_TRUE(data.inputs[i] >= 0 && data.inputs[i] < 65);
+      if (i % 30 != 29) {
+        ASSERT_EQ(data.labels[i], data.inputs[i + 1]);
+      }
+      ++pairs[{data.inputs[i], data.labels[i]}];
+    }
+    // Of 15000 pairs, four in five are among 4 * 65 if there is a rule; else 65 * 65 are equally likely.
+    int frequent = 0;
+    for (const auto& [pair, count] : pairs) frequent += count > 20 ? count : 0;
+    EXPECT_EQ(frequent > 10000, learnable) << frequent;
+  }
+}
+
+TEST(SyntheticChains, ArePreparedWithALabelForEachPosition) {
+  TemporaryFolder cache;
+  PrepareOptions options;
+  options.cache = cache.path();
+  options.sample_shape = {16};
+  options.classes = options.vocabulary = 65;
+  options.next_token = true;
+  const PreparedDataset prepared = prepare_dataset("synthetic", options);
+  EXPECT_EQ(prepared.manifest.positions, 16);
+  const Split& split = prepared.manifest.splits.at("validation");
+  const MappedNpy labels(split.labels);
+  EXPECT_EQ(labels.type().shape[1], 16);
+  EXPECT_EQ(split.count, 12000);
 }
 
 TEST(SyntheticTokens, refuse_a_vocabulary_that_is_too_small_for_the_classes) {

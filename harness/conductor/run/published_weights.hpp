@@ -1,0 +1,45 @@
+// Published weights (--weights): initial parameters from a file instead of drawn ones.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/conductor/config/cell.hpp"
+#include "harness/core/tensor.hpp"
+#include "harness/graph/graph.hpp"
+#include "harness/report/run_record.hpp"
+#include "workloads/workload.hpp"
+
+namespace assay {
+
+// A network for which there are published weights.
+struct PublishedNetwork {
+  std::string name;
+  PublishedTensors tensors;
+  Graph graph;
+};
+// Those of the cells, each once. Throws ConfigError for a cell of another workload.
+std::vector<PublishedNetwork> published_networks(const std::vector<Cell>& cells);
+
+// A safetensors file, read and checked once.
+class PublishedWeights {
+ public:
+  // Throws IoError with the file, the tensor and its types if a parameter of a network is missing or if its
+  // tensor has another type or shape.
+  PublishedWeights(const std::filesystem::path& file, std::span<const PublishedNetwork> networks);
+
+  // Replaces the values of the parameters that the file has. Tensors of the file without a parameter are not
+  // used.
+  void put_into(std::vector<HostTensor>& parameters, const PublishedTensors& published) const;
+  // The file's path, length and digest.
+  const FileDigest& file() const { return file_; }
+
+ private:
+  FileDigest file_;
+  std::map<std::string, HostTensor> tensors_;  // by the name in the file
+};
+
+}  // namespace assay

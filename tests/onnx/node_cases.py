@@ -1,0 +1,57 @@
+"""Writes ONNX's own test cases of some operators to a file: python node_cases.py OUT.npz.
+
+It runs in the environment of tests/onnx/requirements.txt. The array "cases" is a JSON list of the name, operator,
+attributes and the names of operands and results of each case. "<case>/in/<i>" and "<case>/out/<i>" are arrays;
+those of types that numpy does not have are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import helper
+from onnx.backend.test.case.node import collect_testcases
+
+OPERATORS = {"Attention", "Gelu", "LayerNormalization", "RMSNormalization", "RotaryEmbedding"}
+KINDS = "bfiu"
+
+
+def plain(value: Any) -> Any:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def main() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of cases of other operators
+        collected = collect_testcases(None)
+    cases, arrays = [], {}
+    for case in collected:
+        nodes = case.model.graph.node
+        if len(nodes) != 1 or nodes[0].op_type not in OPERATORS:
+            continue  # "_expanded" cases have the operator written out in others
+        inputs, outputs = case.data_sets[0]
+        names = [name for name in nodes[0].input if name]
+        results = [name for name in nodes[0].output if name]
+        cases.append(
+            {
+                "name": case.name,
+                "op": nodes[0].op_type,
+                "attributes": {a.name: plain(helper.get_attribute_value(a)) for a in nodes[0].attribute},
+                "inputs": names,
+                "outputs": results,
+                "types": [np.asarray(array).dtype.name for array in inputs],
+            }
+        )
+        for kind, given in (("in", inputs), ("out", outputs)):
+            for i, array in enumerate(map(np.asarray, given)):
+                if array.dtype.kind in KINDS:
+                    arrays[f"{case.name}/{kind}/{i}"] = array
+    np.savez(Path(sys.argv[1]), cases=np.array(json.dumps(cases)), **arrays)
+
+
+main()

@@ -1,0 +1,216 @@
+#include "tests/ops/case_lists.hpp"
+
+namespace assay::ops {
+namespace {
+
+constexpr Fill I = Fill::integers, R = Fill::ramp, P = Fill::positive, S = Fill::small, W = Fill::wide;
+constexpr OpCase::Operand absent{Fill::absent, {}};
+
+void activations(std::vector<OpCase>& rows) {
+  for (const char* approximate : {"none", "tanh"}) {
+    const Attributes attributes{{"approximate", std::string(approximate)}};
+    const auto named = [&](const char* name) { return std::string(name) + "_" + approximate; };
+    rows.push_back({"gelu", named("images"), {{R, {2, 6, 5, 5}}}, attributes, 4, true});
+    rows.push_back({"gelu", named("one"), {{P, {1}}}, attributes, 4, true});
+    rows.push_back({"gelu", named("long"), {{R, {5, 1021}}}, attributes, 4});
+    rows.push_back({"gelu", named("far_from_zero"), {{W, {2, 129}}}, attributes, 4});
+    rows.push_back({"gelu_gradient", named("images"), {{R, {2, 6, 5, 5}}, {I, {2, 6, 5, 5}}}, attributes, 8});
+    rows.push_back({"gelu_gradient", named("one"), {{R, {1}}, {P, {1}}}, attributes, 8});
+    rows.push_back({"gelu_gradient", named("long"), {{R, {5, 1021}}, {R, {5, 1021}}}, attributes, 8});
+    rows.push_back({"gelu_gradient", named("far_from_zero"), {{W, {2, 129}}, {I, {2, 129}}}, attributes, 8});
+  }
+  rows.push_back({"silu", "images", {{R, {2, 6, 5, 5}}}, {}, 4, true});
+  rows.push_back({"silu", "one", {{P, {1}}}, {}, 4, true});
+  rows.push_back({"silu", "long", {{R, {5, 1021}}}, {}, 4});
+  rows.push_back({"silu", "far_from_zero", {{W, {2, 129}}}, {}, 4});
+  rows.push_back({"silu_gradient", "images", {{R, {2, 6, 5, 5}}, {I, {2, 6, 5, 5}}}, {}, 8});
+  rows.push_back({"silu_gradient", "long", {{R, {5, 1021}}, {R, {5, 1021}}}, {}, 8});
+  rows.push_back({"silu_gradient", "far_from_zero", {{W, {2, 129}}, {I, {2, 129}}}, {}, 8});
+}
+
+void row_norms(std::vector<OpCase>& rows) {
+  struct Form {
+    const char* name;
+    Shape x;
+    double epsilon;
+    bool differentiable;
+    Fill fill = R;
+  };
+  const Form forms[] = {{"sequence", {3, 5, 8}, 1e-5, true},
+                        {"odd", {7, 37}, 1e-12, true},
+                        {"vector", {65}, 1e-5, true},
+                        {"large_epsilon", {4, 16}, 0.5, true},
+                        {"one_wide", {5, 1}, 1e-5, false},
+                        {"bert", {2, 9, 384}, 1e-12, false},
+                        {"long_row", {3, 4099}, 1e-5, false},
+                        {"many_rows", {1031, 6}, 1e-5, false},
+                        {"far_from_zero", {5, 64}, 1e-5, false, Fill::far}};
+  for (const Form& form : forms) {
+    const Shape width{form.x.back()}, leading(form.x.begin(), form.x.end() - 1);
+    const Attributes epsilon{{"epsilon", form.epsilon}};
+    const OpCase::Operand x{form.fill, form.x};
+    rows.push_back({"layer_norm", form.name, {x, {P, width}, {I, width}}, epsilon, 32, form.differentiable});
+    rows.push_back({"rms_norm", form.name, {x, {P, width}}, epsilon, 32, form.differentiable});
+    // Of a row that is far from zero, the mean takes all digits; its gradient is as that of any other row.
+    if (form.fill != R) continue;
+    rows.push_back(
+        {"layer_norm_gradient", form.name, {x, {P, width}, {I, form.x}, {I, leading}, {P, leading}}, {}, 64});
+    rows.push_back({"rms_norm_gradient", form.name, {x, {P, width}, {I, form.x}, {P, leading}}, {}, 64});
+  }
+}
+
+// A form of attention; its rows are one of the op and one of its gradient.
+struct Form {
+  const char* name;
+  std::int64_t samples, queries, heads, width, keys, groups;
+  bool causal = false;
+  Shape mask = {};
+  bool differentiable = true;
+  double scale = 0;
+  Fill mask_fill = R;
+};
+
+void attention(std::vector<OpCase>& rows, const Form& f) {
+  const Shape q{f.samples, f.queries, f.heads, f.width}, k{f.samples, f.keys, f.groups, f.width};
+  const OpCase::Operand mask = f.mask.empty() ? absent : OpCase::Operand{f.mask_fill, f.mask};
+  const Attributes attributes{{"causal", f.causal}, {"scale", f.scale}};
+  rows.push_back({"attention", f.name, {{R, q}, {S, k}, {R, k}, mask}, attributes, 32, f.differentiable});
+  rows.push_back({"attention_gradient",
+                  f.name,
+                  {{R, q}, {S, k}, {R, k}, mask, {Fill::attended, {}}, {Fill::attended, {}}, {R, q}},
+                  attributes,
+                  64});
+}
+
+void attentions(std::vector<OpCase>& rows) {
+  constexpr bool causal = true, large = false;
+  attention(rows, {"heads", 2, 5, 3, 4, 5, 3});
+  attention(rows, {"one_head", 1, 7, 1, 8, 7, 1});
+  attention(rows, {"width_one", 2, 4, 2, 1, 4, 2});
+  attention(rows, {"grouped", 2, 5, 6, 4, 5, 2});
+  attention(rows, {"one_group", 1, 5, 4, 8, 6, 1});
+  attention(rows, {"fewer_keys", 2, 8, 2, 4, 3, 2});
+  attention(rows, {"scaled", 1, 6, 2, 4, 6, 2, false, {}, true, 1.25});
+  attention(rows, {"causal", 2, 9, 2, 4, 9, 2, causal});
+  attention(rows, {"causal_fewer_queries", 1, 3, 2, 4, 8, 2, causal});
+  attention(rows, {"causal_fewer_keys", 1, 7, 2, 4, 4, 2, causal});  // the first queries see none
+  attention(rows, {"causal_grouped", 1, 6, 4, 4, 6, 2, causal});
+  attention(rows, {"mask_of_keys", 3, 5, 2, 4, 6, 2, false, {3, 1, 1, 6}});
+  attention(rows, {"mask_of_all", 2, 5, 2, 4, 6, 2, false, {2, 2, 5, 6}});
+  attention(rows, {"mask_of_heads", 2, 5, 2, 4, 6, 2, false, {1, 2, 1, 6}});
+  attention(rows, {"mask_of_queries_causal", 2, 6, 2, 4, 6, 1, causal, {1, 1, 6, 6}});
+  attention(rows, {"hidden_samples", 3, 5, 2, 4, 6, 2, false, {3, 1, 1, 6}, true, 0, Fill::hiding});
+  attention(rows, {"hidden_queries", 2, 7, 2, 4, 6, 2, false, {1, 1, 7, 6}, true, 0, Fill::hiding});
+  attention(rows, {"hidden_causal", 2, 7, 2, 4, 7, 2, causal, {1, 2, 7, 7}, true, 0, Fill::hiding});
+  attention(rows, {"one_query", 3, 1, 4, 16, 33, 4, causal, {}, large});
+  attention(rows, {"odd_lengths", 2, 37, 2, 16, 65, 2, false, {}, large});
+  attention(rows, {"odd_lengths_causal", 1, 65, 3, 24, 65, 3, causal, {}, large});
+  attention(rows, {"odd_lengths_hidden", 3, 65, 2, 16, 37, 2, false, {3, 1, 1, 37}, large, 0, Fill::hiding});
+  attention(rows, {"blocks", 1, 130, 2, 64, 257, 1, causal, {}, large});
+  attention(rows, {"minilm", 2, 128, 3, 32, 128, 3, false, {2, 1, 1, 128}, large});
+  // Their gradients of q and k are zero, or only rounding. Scores up to hundreds, exact in every precision: their
+  // exponentials overflow.
+  const Attributes plain{{"causal", false}, {"scale", 0.0}}, scaled{{"causal", false}, {"scale", 8.0}};
+  rows.push_back(
+      {"attention", "one_key", {{R, {2, 3, 2, 4}}, {S, {2, 1, 2, 4}}, {R, {2, 1, 2, 4}}}, plain, 8});
+  rows.push_back({"attention",
+                  "large_scores",
+                  {{I, {1, 9, 2, 16}}, {I, {1, 9, 2, 16}}, {R, {1, 9, 2, 16}}},
+                  scaled,
+                  16});
+}
+
+void sequences(std::vector<OpCase>& rows) {
+  for (const bool interleaved : {false, true}) {
+    const auto named = [&](const char* name) {
+      return std::string(name) + (interleaved ? "_interleaved" : "_halves");
+    };
+    const Attributes plain{{"base", 10000.0}, {"interleaved", interleaved}};
+    Attributes inverse = plain;
+    inverse.set("inverse", true);
+    rows.push_back({"rotary", named("heads"), {{R, {2, 7, 3, 8}}}, plain, 8, true});
+    rows.push_back({"rotary", named("inverse"), {{R, {1, 5, 2, 6}}}, inverse, 8, true});
+    rows.push_back({"rotary", named("width_two"), {{R, {2, 9, 1, 2}}}, plain, 8, true});
+    rows.push_back({"rotary",
+                    named("other_base"),
+                    {{R, {1, 6, 2, 4}}},
+                    {{"base", 500.0}, {"interleaved", interleaved}},
+                    8});
+    // The angle of the last position is rounded by f32.
+    rows.push_back({"rotary", named("long"), {{R, {1, 513, 2, 64}}}, plain, 1024});
+  }
+  rows.push_back({"padding_mask", "texts", {{Fill::tokens, {3, 37}}}, {{"padding", std::int64_t{0}}}, 0});
+  rows.push_back(
+      {"padding_mask", "other_token", {{Fill::tokens, {4, 16}}}, {{"padding", std::int64_t{2}}}, 0});
+  rows.push_back({"mean_pool", "all", {{R, {3, 5, 8}}, absent}, {}, 4, true});
+  rows.push_back({"mean_pool", "one_step", {{R, {3, 1, 7}}, absent}, {}, 4, true});
+  rows.push_back({"mean_pool", "hidden", {{R, {5, 7, 6}}, {Fill::hiding, {5, 1, 1, 7}}}, {}, 4, true});
+  rows.push_back({"mean_pool", "bert", {{R, {3, 128, 384}}, {Fill::hiding, {3, 1, 1, 128}}}, {}, 16});
+  const auto length = [](std::int64_t steps) { return Attributes{{"length", steps}}; };
+  rows.push_back({"mean_pool_gradient", "all", {{R, {3, 8}}, absent}, length(5), 4});
+  rows.push_back({"mean_pool_gradient", "hidden", {{R, {5, 6}}, {Fill::hiding, {5, 1, 1, 7}}}, length(7), 4});
+  rows.push_back(
+      {"mean_pool_gradient", "bert", {{R, {3, 384}}, {Fill::hiding, {3, 1, 1, 128}}}, length(128), 4});
+}
+
+// The ops of other networks over more dimensions than those have.
+void more_dimensions(std::vector<OpCase>& rows) {
+  rows.push_back({"linear", "sequence", {{I, {2, 5, 19}}, {I, {10, 19}}, {I, {10}}}, {}, 0, true});
+  rows.push_back({"linear", "heads", {{I, {2, 3, 2, 8}}, {I, {5, 8}}, absent}, {}, 0, true});
+  rows.push_back({"linear_input_gradient", "sequence", {{I, {2, 5, 10}}, {I, {10, 19}}, absent}, {}});
+  rows.push_back({"linear_weight_gradient", "sequence", {{I, {2, 5, 19}}, {I, {2, 5, 10}}}, {}});
+  rows.push_back({"add", "vector_to_each", {{I, {3, 5, 7}}, {I, {7}}}, {}, 0, true});
+  rows.push_back({"add", "positions", {{I, {3, 5, 8}}, {I, {5, 8}}}, {}, 0, true});
+  rows.push_back(
+      {"add", "positions_relu", {{I, {3, 5, 8}}, {I, {5, 8}}}, {{"activation", std::string("relu")}}, 0});
+  rows.push_back({"add", "small_matrix", {{R, {2, 4}}, {R, {4}}}, {}, 1, true});
+  rows.push_back({"add", "positions_wide", {{R, {4, 65, 192}}, {R, {65, 192}}}, {}, 1});
+  const Attributes ignored{{"ignored", std::int64_t{-100}}};
+  rows.push_back(
+      {"softmax_cross_entropy", "sequence", {{R, {2, 7, 5}}, {Fill::labels, {2, 7}}}, {}, 8, true});
+  rows.push_back({"softmax_cross_entropy",
+                  "ignored",
+                  {{R, {2, 7, 5}}, {Fill::labels_or_ignored, {2, 7}}},
+                  ignored,
+                  8,
+                  true});
+  rows.push_back({"softmax_cross_entropy",
+                  "ignored_rows",
+                  {{R, {33, 10}}, {Fill::labels_or_ignored, {33}}},
+                  ignored,
+                  8,
+                  true});
+  rows.push_back({"softmax_cross_entropy_gradient",
+                  "sequence",
+                  {{Fill::softmax, {2, 7, 5}}, {Fill::labels, {2, 7}}, absent},
+                  {},
+                  8});
+  rows.push_back({"softmax_cross_entropy_gradient",
+                  "ignored",
+                  {{Fill::softmax, {2, 7, 5}}, {Fill::labels_or_ignored, {2, 7}}, {P, {}}},
+                  ignored,
+                  8});
+}
+
+void clipping(std::vector<OpCase>& rows) {
+  rows.push_back({"global_norm", "one", {{I, {37}}}, {}, 2});
+  rows.push_back({"global_norm", "scalar", {{P, {}}}, {}, 2});
+  rows.push_back({"global_norm", "three", {{I, {5, 3}}, {R, {7}}, {I, {2, 3, 4}}}, {}, 8});
+  rows.push_back({"global_norm", "many", {{R, {300, 257}}, {I, {1000}}, {P, {3}}}, {}, 64});
+  rows.push_back({"clip", "down", {{R, {5, 3, 3}}, {P, {}}}, {{"limit", 0.125}}, 4});
+  rows.push_back({"clip", "nothing", {{R, {37}}, {P, {}}}, {{"limit", 100.0}}, 0});
+  rows.push_back({"clip", "long", {{R, {41, 1021}}, {P, {}}}, {{"limit", 0.25}}, 4});
+}
+
+}  // namespace
+
+void add_transformer_cases(std::vector<OpCase>& rows) {
+  activations(rows);
+  row_norms(rows);
+  attentions(rows);
+  sequences(rows);
+  more_dimensions(rows);
+  clipping(rows);
+}
+
+}  // namespace assay::ops

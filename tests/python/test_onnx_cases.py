@@ -1,0 +1,239 @@
+"""ONNX's own test cases of attention, the norms and GELU, through the protocol, on our own backends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from assay_worker.tensors import Tensors, read_tensors, write_tensors
+from framework import ENVIRONMENTS
+from program import BUILD
+from test_protocol import talk
+from worker_under_test import ROOT
+
+Array = np.ndarray
+PYTHON = ENVIRONMENTS / "onnx/bin/python"
+FOLDER = ROOT / "tests/onnx"
+WORKERS = {name: BUILD / f"assay-worker-{name}" for name in ("reference", "onednn")}
+
+pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="ONNX is not set up: scripts/setup --onnx")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One of ONNX's cases: the arrays of its operands and its results, by their names in ONNX."""
+
+    name: str
+    op: str
+    attributes: dict[str, Any]
+    inputs: dict[str, Array]
+    outputs: dict[str, Array]
+    types: list[str]
+
+
+@dataclass(frozen=True)
+class Ours:
+    """The same as a single op of ours."""
+
+    op: str
+    operands: dict[str, Array]
+    attributes: dict[str, Any]
+    results: dict[str, Array]
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
+    out = tmp_path_factory.mktemp("onnx") / "cases.npz"
+    subprocess.run([PYTHON, FOLDER / "node_cases.py", out], check=True)
+    with np.load(out) as arrays:
+        found = []
+        for case in json.loads(str(arrays["cases"])):
+            named = {
+                kind: {
+                    name: arrays[key]
+                    for i, name in enumerate(case[names])
+                    if (key := f"{case['name']}/{kind}/{i}") in arrays
+                }
+                for kind, names in (("in", "inputs"), ("out", "outputs"))
+            }
+            fields = (case["name"], case["op"], case["attributes"], named["in"], named["out"], case["types"])
+            found.append(Case(*fields))
+        return found
+
+
+def outside(case: Case) -> str:
+    """Say why a case is not in our contract; empty if it is."""
+    a = case.attributes
+    if case.types[0] != "float32":
+        return f"operands of {case.types[0]}"
+    if case.op == "RotaryEmbedding":
+        return "its cosines and sines are operands, and drawn"
+    if case.op != "Attention":
+        return ""
+    if a.get("softcap"):
+        return "softcap"
+    if max(a.get("left_window_size", -1), a.get("right_window_size", -1)) >= 0:
+        return "a window"
+    if {"past_key", "nonpad_kv_seqlen"} & set(case.inputs):
+        return "a cache of keys and values"
+    if len(case.outputs) > 1:
+        return "the scores are a result"
+    q, k, v = (heads(case, name) for name in "QKV")
+    if v.shape[3] != q.shape[3]:
+        return "values of another width than queries"
+    if a.get("is_causal") and q.shape[1] != k.shape[1]:
+        return "causal with the first query at the first key"
+    return ""
+
+
+def heads(case: Case, name: str) -> Array:
+    """Return queries, keys or values as (N, S, H, D)."""
+    array = case.inputs[name]
+    if array.ndim == 4:
+        return array.swapaxes(1, 2)
+    count = case.attributes["q_num_heads" if name == "Q" else "kv_num_heads"]
+    return array.reshape(*array.shape[:2], count, -1)
+
+
+def ours(case: Case) -> Ours:
+    return {
+        "Attention": attention,
+        "Gelu": gelu,
+        "LayerNormalization": layer_norm,
+        "RMSNormalization": rms_norm,
+    }[case.op](case)
+
+
+def attention(case: Case) -> Ours:
+    operands = {name: heads(case, name.upper()) for name in "qkv"}
+    if (mask := case.inputs.get("attn_mask")) is not None:
+        if mask.dtype == np.bool_:
+            mask = np.where(mask, np.float32(0), np.float32(-np.inf))
+        operands["mask"] = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
+    y = case.outputs["Y"]
+    y = y.swapaxes(1, 2) if y.ndim == 4 else y.reshape(operands["q"].shape)
+    attributes = {
+        "causal": bool(case.attributes.get("is_causal", 0)),
+        "scale": float(case.attributes.get("scale", 0)),
+    }
+    return Ours("attention", operands, attributes, {"y": y})
+
+
+def gelu(case: Case) -> Ours:
+    approximate = case.attributes.get("approximate", "none")
+    return Ours("gelu", {"x": case.inputs["x"]}, {"approximate": approximate}, {"y": case.outputs["y"]})
+
+
+def rows_of(case: Case) -> tuple[int, ...]:
+    """Return the dimensions before those that are normalised, which we have as the last one."""
+    shape = case.inputs["X"].shape
+    return shape[: case.attributes.get("axis", -1) % len(shape)] or (1,)
+
+
+def layer_norm(case: Case) -> Ours:
+    rows = rows_of(case)
+    operands = {
+        "x": case.inputs["X"].reshape(*rows, -1),
+        "scale": case.inputs["W"].reshape(-1),
+        "shift": case.inputs["B"].reshape(-1),
+    }
+    results = {"y": case.outputs["Y"].reshape(*rows, -1)}
+    results["mean"] = case.outputs["Mean"].reshape(rows)
+    results["inverse_deviation"] = case.outputs["InvStdDev"].reshape(rows)
+    return Ours("layer_norm", operands, {"epsilon": case.attributes.get("epsilon", 1e-5)}, results)
+
+
+def rms_norm(case: Case) -> Ours:
+    rows = rows_of(case)
+    operands = {"x": case.inputs["X"].reshape(*rows, -1), "scale": case.inputs["W"].reshape(-1)}
+    y = case.outputs["Y"].reshape(*rows, -1)
+    return Ours("rms_norm", operands, {"epsilon": case.attributes.get("epsilon", 1e-5)}, {"y": y})
+
+
+def lay_out(folder: Path, op: Ours, backend: str) -> Path:
+    """Write the cell folder of the op, with its exam, as the conductor does."""
+    graph = {
+        "name": f"op/{op.op}",
+        "values": [
+            {"name": name, "dtype": "f32", "shape": list(operand.shape), "role": "input"}
+            for name, operand in op.operands.items()
+        ],
+        "nodes": [
+            {
+                "name": "op",
+                "op": op.op,
+                "inputs": list(op.operands),
+                "outputs": list(op.results),
+                "attributes": op.attributes,
+            }
+        ],
+        "outputs": {name: name for name in op.results},
+        "updates": {},
+    }
+    program = {
+        "schema": "assay-program/1",
+        "training": graph,
+        "inference": graph,
+        "optimizer": None,
+        "cotangents": {},
+    }
+    request = {
+        "protocol": 1,
+        "backend": backend,
+        "workload": f"op/{op.op}",
+        "task": "infer",
+        "mode": "graph",
+        "precision": "fp32",
+        "batch": 1,
+        "threads": 1,
+        "op": {"size": "1", "cache": "warm"},
+        "clock": {"kind": "steps"},
+    }
+    (folder / "check").mkdir(parents=True)
+    (folder / "results").mkdir()
+    (folder / "request.json").write_text(json.dumps(request))
+    (folder / "graph.json").write_text(json.dumps(program))
+    flat = np.concatenate([np.asarray(operand, "f4").reshape(-1) for operand in op.operands.values()])
+    np.save(folder / "check/inputs.npy", flat[None])
+    np.save(folder / "check/labels.npy", np.zeros(1, "i4"))
+    np.save(folder / "check/schedule.npy", np.array([[0.0, 1], [0.0, 1]]))
+    write_tensors(folder / "parameters.safetensors", {})
+    write_tensors(folder / "check/state.safetensors", {})
+    batches = {"batch": 1, "distinct": 1, "row_of": [0], "slots": [0]}
+    (folder / "check/batches.json").write_text(json.dumps(batches))
+    return folder
+
+
+def answers(folder: Path, worker: Path) -> Tensors:
+    heard, _ = talk(folder, ["compile", "verify", "quit"], worker, "/usr/bin/env")
+    assert [event["event"] for event in heard] == ["hello", "compiled", "verified", "bye"], heard
+    found = read_tensors(folder / "results/verify.safetensors")
+    return {name.removeprefix("result/"): tensor[0] for name, tensor in found.items()}
+
+
+@pytest.mark.parametrize("backend", WORKERS)
+def test_the_cases_of_our_contract_agree(cases: list[Case], backend: str, tmp_path: Path) -> None:
+    worker = WORKERS[backend]
+    if not worker.exists():
+        pytest.skip(f"{worker} is not there: cmake --build {BUILD}")
+    agreed = 0
+    for case in cases:
+        if outside(case):
+            continue
+        op = ours(case)
+        found = answers(lay_out(tmp_path / case.name, op, backend), worker)
+        for name, expected in op.results.items():
+            assert found[name].shape == expected.shape, case.name
+            np.testing.assert_allclose(found[name], expected, rtol=1e-5, atol=1e-6, err_msg=case.name)
+        agreed += 1
+    assert agreed == 62
+
+
+def test_the_cases_outside_of_our_contract_are_listed_by_name(cases: list[Case]) -> None:
+    listed = (FOLDER / "outside.txt").read_text().splitlines()
+    assert [f"{case.name}: {reason}" for case in cases if (reason := outside(case))] == listed
