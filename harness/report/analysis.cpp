@@ -344,7 +344,10 @@ Analysis analyze_all(std::vector<const Report*> reports, std::span<const std::st
   Analysis all{.reports = std::move(reports), .labels = {labels.begin(), labels.end()}};
   all.labels.resize(all.reports.size());
   for (std::size_t report = 0; report < all.reports.size(); ++report)
-    for (const CellReport& cell : all.reports[report]->cells) all.cells.push_back(analyze_cell(cell, report));
+    for (const CellReport& cell : all.reports[report]->cells) {
+      if (cell.reason_code == ReasonCode::other_shard) continue;
+      all.cells.push_back(analyze_cell(cell, report));
+    }
   add_groups(all);
   add_report_names(all);
   for (AnalyzedFamily& family : all.families) family.leader = leader_of(all, family);

@@ -35,6 +35,7 @@ std::vector<std::string> examples_of(const CLI::App& command);
 void add_list(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
+void add_merge(CLI::App& app, Context& context);
 void add_show(CLI::App& app, Context& context);
 void add_compare(CLI::App& app, Context& context);
 void add_ab(CLI::App& app, Context& context);
