@@ -163,7 +163,8 @@ constexpr auto describe(Of<RunRecord>) {
           .optional(),
       field("datasets", &RunRecord::datasets, "The data sets that were read, one entry for each shape.")
           .optional(),
-      field("weights", &RunRecord::weights, "The file of `--weights`, if there is one.").left_out_by_default());
+      field("weights", &RunRecord::weights, "The file of `--weights`, if there is one.")
+          .left_out_by_default());
 }
 
 }  // namespace assay
