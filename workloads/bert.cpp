@@ -30,8 +30,8 @@ transformer::LayerNames names_of(std::int64_t layer) {
 ValueId embeddings(GraphBuilder& b, const Form& form, ValueId tokens, std::int64_t words) {
   const std::int64_t length = b.graph().value(tokens).type.shape[1];
   ValueId x = b.embedding("embeddings.word_embeddings", tokens, words, form.width, form.initializer);
-  const ValueId types = b.parameter("embeddings.token_type_embeddings.weight", {token_types, form.width},
-                                    form.initializer);
+  const ValueId types =
+      b.parameter("embeddings.token_type_embeddings.weight", {token_types, form.width}, form.initializer);
   const ValueId type = b.reshape(b.slice(types, 0, 0, 1, "embeddings.token_type_embeddings"), {form.width},
                                  "embeddings.token_type");
   x = b.add(x, type, "embeddings.sum1");
@@ -49,9 +49,8 @@ ValueId network(GraphBuilder& b, const Form& form, ValueId tokens, std::int64_t 
 }
 
 NetworkFunction network_of(const Form& form, std::int64_t words) {
-  return [=](GraphBuilder& b, ValueId x, std::int64_t classes) {
-    return network(b, form, x, words, classes);
-  };
+  return
+      [=](GraphBuilder& b, ValueId x, std::int64_t classes) { return network(b, form, x, words, classes); };
 }
 
 Form form_of(std::int64_t layers, std::int64_t width) {
@@ -86,12 +85,14 @@ PublishedTensors published_form() {
 Workload minilm() {
   constexpr std::int64_t layers = 6, width = 384;
   return {.name = "minilm",
-          .description = "BERT encoder: 6 layers of width 384, 12 heads, MLP 1536, on 128 tokens; the mean "
-                         "over the tokens of a text, FC2",
-          .source = "Wang et al. 2020 (MiniLM) in the sizes of sentence-transformers/all-MiniLM-L6-v2: erf "
-                    "GELU, layer norm with epsilon 1e-12 after each sum, no dropout, mean pooling over the "
-                    "tokens that are not padding. The head of two classes, AdamW 5e-5 with decay 0.01 and "
-                    "batch 32 are those of fine-tuning (Devlin et al. 2019)",
+          .description =
+              "BERT encoder: 6 layers of width 384, 12 heads, MLP 1536, on 128 tokens; the mean "
+              "over the tokens of a text, FC2",
+          .source =
+              "Wang et al. 2020 (MiniLM) in the sizes of sentence-transformers/all-MiniLM-L6-v2: erf "
+              "GELU, layer norm with epsilon 1e-12 after each sum, no dropout, mean pooling over the "
+              "tokens that are not padding. The head of two classes, AdamW 5e-5 with decay 0.01 and "
+              "batch 32 are those of fine-tuning (Devlin et al. 2019)",
           .dataset = "synthetic",
           .sample_shape = {128},
           .vocabulary = vocabulary,
@@ -109,12 +110,14 @@ Workload minilm() {
 Workload bert_base() {
   constexpr std::int64_t layers = 12, width = 768;
   return {.name = "bert-base",
-          .description = "BERT encoder: 12 layers of width 768, 12 heads, MLP 3072, on 128 tokens; the mean "
-                         "over the tokens of a text, FC2",
-          .source = "Devlin et al. 2019, BERT-base uncased: erf GELU, layer norm with epsilon 1e-12 after "
-                    "each sum. Not taken over: dropout, and the pooler of the first token (here the mean over "
-                    "the tokens that are not padding). AdamW 5e-5 with decay 0.01 and batch 32 are those of "
-                    "fine-tuning",
+          .description =
+              "BERT encoder: 12 layers of width 768, 12 heads, MLP 3072, on 128 tokens; the mean "
+              "over the tokens of a text, FC2",
+          .source =
+              "Devlin et al. 2019, BERT-base uncased: erf GELU, layer norm with epsilon 1e-12 after "
+              "each sum. Not taken over: dropout, and the pooler of the first token (here the mean over "
+              "the tokens that are not padding). AdamW 5e-5 with decay 0.01 and batch 32 are those of "
+              "fine-tuning",
           .dataset = "synthetic",
           .sample_shape = {128},
           .vocabulary = vocabulary,

@@ -46,12 +46,13 @@ NetworkFunction network_of(const Form& form, std::int64_t rows) {
 // Weights start from N(0, 0.02), those that end a branch from N(0, 0.02 / sqrt(2 layers)) (Radford et al.
 // 2019).
 Form form_of(std::int64_t layers, std::int64_t width, std::int64_t heads) {
-  return {.layers = layers,
-          .width = width,
-          .heads = heads,
-          .hidden = 4 * width,
-          .causal = true,
-          .last_initializer = fmt::format("normal:{:.6g}", 0.02 / std::sqrt(2.0 * static_cast<double>(layers)))};
+  return {
+      .layers = layers,
+      .width = width,
+      .heads = heads,
+      .hidden = 4 * width,
+      .causal = true,
+      .last_initializer = fmt::format("normal:{:.6g}", 0.02 / std::sqrt(2.0 * static_cast<double>(layers)))};
 }
 
 Form form_of_nanogpt() {
@@ -71,14 +72,16 @@ Form form_of_gpt2(std::int64_t layers, std::int64_t width) {
 Workload nanogpt() {
   constexpr std::int64_t layers = 4, width = 128, block = 64, characters = 65;
   return {.name = "nanogpt",
-          .description = "GPT of characters: 4 layers of width 128, 4 heads, on 64 characters; the next "
-                         "character at every position",
-          .source = "Karpathy's nanoGPT, config train_shakespeare_char for a CPU: erf GELU, no biases, tied "
-                    "head, no dropout, batch 12, AdamW 1e-3 with beta2 0.99 and decay 0.1, gradients clipped "
-                    "at 1. Not taken over: one layer for queries, keys and values (here three), layer norm "
-                    "without a shift (here it has one, which starts from zero), windows at random places "
-                    "(here the file is cut into blocks), and the course of the learning rate (an option: "
-                    "--schedule)",
+          .description =
+              "GPT of characters: 4 layers of width 128, 4 heads, on 64 characters; the next "
+              "character at every position",
+          .source =
+              "Karpathy's nanoGPT, config train_shakespeare_char for a CPU: erf GELU, no biases, tied "
+              "head, no dropout, batch 12, AdamW 1e-3 with beta2 0.99 and decay 0.1, gradients clipped "
+              "at 1. Not taken over: one layer for queries, keys and values (here three), layer norm "
+              "without a shift (here it has one, which starts from zero), windows at random places "
+              "(here the file is cut into blocks), and the course of the learning rate (an option: "
+              "--schedule)",
           .dataset = "synthetic",
           .sample_shape = {block},
           .vocabulary = characters,
@@ -96,11 +99,13 @@ Workload gpt2_small() {
   constexpr std::int64_t layers = 12, width = 768, longest = 1024, words = 50257;
   constexpr std::int64_t few_words = 200, few_layers = 2, small_width = 96;
   return {.name = "gpt2-small",
-          .description = "GPT-2 small: 12 layers of width 768, 12 heads, on 1024 tokens; the next token at "
-                         "every position",
-          .source = "Radford et al. 2019: tanh GELU, layer norm before each branch, tied head. AdamW 6e-4 "
-                    "with beta2 0.95 and decay 0.1 and gradients clipped at 1 are those of nanoGPT. Not taken "
-                    "over: dropout, and one layer for queries, keys and values (here three). Batch 2 is ours",
+          .description =
+              "GPT-2 small: 12 layers of width 768, 12 heads, on 1024 tokens; the next token at "
+              "every position",
+          .source =
+              "Radford et al. 2019: tanh GELU, layer norm before each branch, tied head. AdamW 6e-4 "
+              "with beta2 0.95 and decay 0.1 and gradients clipped at 1 are those of nanoGPT. Not taken "
+              "over: dropout, and one layer for queries, keys and values (here three). Batch 2 is ours",
           .dataset = "synthetic",
           .sample_shape = {longest},
           .vocabulary = words,

@@ -40,9 +40,10 @@ ValueId linear(GraphBuilder& b, const Form& form, const std::string& name, Value
 ValueId positions(GraphBuilder& b, const Form& form, const std::string& name, std::int64_t length,
                   std::int64_t rows) {
   if (length > rows)
-    throw GraphError(fmt::format("[{}] got sequences of {}: it has {} positions; use a shorter "
-                                 "--sequence-length",
-                                 b.graph().name(), length, rows));
+    throw GraphError(
+        fmt::format("[{}] got sequences of {}: it has {} positions; use a shorter "
+                    "--sequence-length",
+                    b.graph().name(), length, rows));
   const ValueId table = b.parameter(name + ".weight", {rows, form.width}, form.initializer);
   if (length == rows) return table;
   return b.slice(table, 0, 0, length, name);

@@ -15,8 +15,8 @@ struct Form {
   std::string gelu = "none";                                  // the attribute `approximate`
   bool bias = true;                                           // in linear layers
   bool causal = false;
-  std::string initializer = "normal:0.02";           // of weights
-  std::string last_initializer = "normal:0.02";      // of the layers whose results are added to x
+  std::string initializer = "normal:0.02";       // of weights
+  std::string last_initializer = "normal:0.02";  // of the layers whose results are added to x
 };
 
 // Names of the linear layers and norms of one layer, with their prefix.

@@ -58,12 +58,14 @@ NetworkFunction network_of(std::int64_t layers) {
 Workload vit_tiny() {
   constexpr std::int64_t layers = 12, width = 192, tokens = 64;
   return {.name = "vit-tiny",
-          .description = "ViT-Tiny with patches of 4 x 4: 12 layers of width 192, 3 heads, MLP 768; the mean "
-                         "over the tokens, FC",
-          .source = "Dosovitskiy et al. 2021 with the width of Touvron et al. 2021 (DeiT-Ti), for images of 32 "
-                    "x 32: erf GELU, layer norm with epsilon 1e-6 before each branch and at the end, learned "
-                    "positions, no class token but the mean over the tokens (Beyer et al. 2022), no dropout. "
-                    "AdamW 1e-3 with decay 0.05 and batch 64 are ours",
+          .description =
+              "ViT-Tiny with patches of 4 x 4: 12 layers of width 192, 3 heads, MLP 768; the mean "
+              "over the tokens, FC",
+          .source =
+              "Dosovitskiy et al. 2021 with the width of Touvron et al. 2021 (DeiT-Ti), for images of 32 "
+              "x 32: erf GELU, layer norm with epsilon 1e-6 before each branch and at the end, learned "
+              "positions, no class token but the mean over the tokens (Beyer et al. 2022), no dropout. "
+              "AdamW 1e-3 with decay 0.05 and batch 64 are ours",
           .dataset = "cifar10",
           .sample_shape = {3, 32, 32},
           .classes = 10,

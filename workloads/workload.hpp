@@ -23,14 +23,14 @@ struct SmallForm {
   std::int64_t batch = 0;   // 0: the network itself
   Shape sample_shape = {};  // empty: the default one
   std::int64_t classes = 0;
-  NetworkFunction network = {};         // with fewer of the same layers; empty: the network itself
-  std::int64_t vocabulary = 0;  // of that network; 0: the default one
+  NetworkFunction network = {};  // with fewer of the same layers; empty: the network itself
+  std::int64_t vocabulary = 0;   // of that network; 0: the default one
 };
 
 // The tensors of a published file of weights (--weights) that are the parameters of a network. A tensor has
 // the name of its parameter, in some files after a prefix.
 struct PublishedTensors {
-  std::string prefix = {};                // "bert."; a file without it is taken, too
+  std::string prefix = {};  // "bert."; a file without it is taken, too
   // Ends of names that some files spell differently, and how.
   std::vector<std::pair<std::string, std::string>> renamed = {};
   std::vector<std::string> without = {};  // parameters that no file has: beginnings of their names

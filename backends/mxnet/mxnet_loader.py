@@ -16,7 +16,7 @@ class SampleDataset(gluon.data.Dataset):
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, float | np.ndarray]:
         inputs, label = self._samples[index]
-        return inputs, np.float32(label) if isinstance(label, np.ndarray) else float(label)
+        return inputs, label.astype(np.float32) if isinstance(label, np.ndarray) else float(label)
 
 
 def make_loader(samples: Samples, batch: int, cell: Cell) -> gluon.data.DataLoader:

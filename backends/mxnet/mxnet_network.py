@@ -389,7 +389,8 @@ class Network(gluon.HybridBlock):
                     self._keep(graph.values[name])
 
     def hybrid_forward(self, F: Any, inputs: Any, *masks: Any, **own: Any) -> Any:
-        values = {"inputs": inputs, **dict(zip(self._masks, masks, strict=False))}
+        values: dict[str | None, Any] = {"inputs": inputs}
+        values.update(zip(self._masks, masks, strict=False))
         values.update((self._own[attribute], parameter) for attribute, parameter in own.items())
         for run, operands, result in self._plan:
             values[result] = run(F, [values.get(name) for name in operands])

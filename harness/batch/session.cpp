@@ -188,8 +188,12 @@ void BatchSession::start_block(const PlannedBlock& block) {
         static_cast<std::size_t>(std::find(splits.begin(), splits.end(), block.split) - splits.begin());
     evaluator_.reset();
     labels_.reserve(static_cast<std::size_t>(request_.batch * labels_of_sample_));
-    loader_->start(
-        {evaluated_[index].get(), request_.batch, layout_.sample_elements, block.steps, {}, labels_of_sample_});
+    loader_->start({evaluated_[index].get(),
+                    request_.batch,
+                    layout_.sample_elements,
+                    block.steps,
+                    {},
+                    labels_of_sample_});
   } else if (request_.loader.kind == LoaderKind::harness && block.epoch > 0) {
     const MappedPlan& plan = plans_[static_cast<std::size_t>(block.epoch - 1)];
     plan.require_valid(train_->samples(), opener_->manifest().sample_shape);

@@ -1,8 +1,10 @@
 """Writes the embeddings of drawn texts by transformers' BertModel: python embeddings.py OUT.npz TEXTS LENGTH.
 
-It runs in the environment of tests/bert/requirements.txt. "tokens" are i32 (TEXTS, LENGTH): a text begins with [CLS],
-ends with [SEP] and is followed by [PAD]; its other tokens are drawn. "embeddings" are f32 (TEXTS, 384): the mean of
-the last hidden states over the tokens of a text. "weights" is the path of the published weights.
+It runs in the environment of tests/bert/requirements.txt.
+"tokens" are i32 (TEXTS, LENGTH): a text begins with [CLS], ends with [SEP] and is followed by [PAD]; its
+other tokens are drawn. "embeddings" are f32 (TEXTS, 384): the mean of the last hidden states over the
+tokens of a text.
+"weights" is the path of the published weights.
 """
 
 from __future__ import annotations

@@ -231,13 +231,20 @@ TEST(CliRun, TrainsOnTheCharactersOfATextFile) {
   std::string text;
   for (int i = 0; i < 400; ++i) text += static_cast<char>('a' + i * i % 7);
   const std::string file = folder.file("poem.txt", text);
-  const Outcome outcome = test::assay(
-      {.arguments = {"run",        "--workload",        "nanogpt", "--dataset", "text",      "--data",
-                     file,         "--backend",         "reference", "--mode",  "graph",     "--threads",
-                     "1",          "--sequence-length", "8",       "--batch",   "2",         "--samples",
-                     "3",          "--epochs",          "1",       "--forks",   "1",         "--check=false",
-                     "--out",      "r.json"}},
-      folder.path());
+  const Outcome outcome = test::assay({.arguments = {"run",       "--workload",
+                                                     "nanogpt",   "--dataset",
+                                                     "text",      "--data",
+                                                     file,        "--backend",
+                                                     "reference", "--mode",
+                                                     "graph",     "--threads",
+                                                     "1",         "--sequence-length",
+                                                     "8",         "--batch",
+                                                     "2",         "--samples",
+                                                     "3",         "--epochs",
+                                                     "1",         "--forks",
+                                                     "1",         "--check=false",
+                                                     "--out",     "r.json"}},
+                                      folder.path());
   ASSERT_EQ(outcome.code, 0) << outcome.err << outcome.out;
   const json report = json::parse(read_text(folder.path() / "r.json"));
   const json& cell = report["cells"][0];

@@ -213,8 +213,8 @@ def attention(
     shares = shares / np.where(total == 0, 1, total)  # a query that sees no key gets zeros
 
     def of_groups(x: Array) -> Array:
-        x = x.transpose(0, 2, 1, 3)
-        return x.reshape(batch, keys, groups, heads // groups, width).sum(3)
+        summed: Array = x.transpose(0, 2, 1, 3).reshape(batch, keys, groups, -1, width).sum(3)
+        return summed
 
     def backward(dy: Array) -> tuple[Array | None, ...]:
         dy_ = dy.transpose(0, 2, 1, 3)

@@ -1,8 +1,8 @@
 """Writes ONNX's own test cases of some operators to a file: python node_cases.py OUT.npz.
 
-It runs in the environment of tests/onnx/requirements.txt. The array "cases" is a JSON list of the name, operator,
-attributes and the names of operands and results of each case. "<case>/in/<i>" and "<case>/out/<i>" are arrays;
-those of types that numpy does not have are left out.
+It runs in the environment of tests/onnx/requirements.txt. The array "cases" is a JSON list of the name,
+operator, attributes and the names of operands and results of each case. "<case>/in/<i>" and "<case>/out/<i>"
+are arrays; those of types that numpy does not have are left out.
 """
 
 from __future__ import annotations

@@ -48,7 +48,15 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
     command = [PROGRAM, "run", "--workload", "minilm", "--backend", "reference", "--task", "infer"]
     command += ["--weights", weights, "--batch", BATCH, "--sequence-length", LENGTH, "--classes", WIDTH]
     command += ["--dataset", "synthetic", "--check=false", "--forks", 1, "--steps", 1, "--warm-up-steps", 1]
-    command += ["--warm-up-seconds", 0, "--resident-batches", 1, "--keep-folders", "--out", root / "report.json"]
+    command += [
+        "--warm-up-seconds",
+        0,
+        "--resident-batches",
+        1,
+        "--keep-folders",
+        "--out",
+        root / "report.json",
+    ]
     environment = os.environ | {"TMPDIR": str(root), "ASSAY_CACHE": str(root / "cache")}
     subprocess.run([str(part) for part in command], check=True, env=environment)
     (graph,) = root.glob("assay-*/*/graph.json")

@@ -1,4 +1,4 @@
-"""Labels of several positions: the batch library through ctypes, and the samples for a framework's own loader."""
+"""Labels of several positions: the batch library through ctypes, and the samples of an own loader."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def test_an_evaluation_counts_positions(cell: Path) -> None:
     session.end_block(0.5)
     for _ in range(session.next_block().steps):
         session.next_batch()
-        logits = np.eye(CLASSES, dtype="f4")[session.labels]  # of padding the last class, which does not count
+        logits = np.eye(CLASSES, dtype="f4")[
+            session.labels
+        ]  # of padding the last class, which does not count
         logits[:, 0] = 0  # a tie, which class 0 wins
         session.add_logits(logits)
     session.end_block(0.0)

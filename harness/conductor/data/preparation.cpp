@@ -125,8 +125,7 @@ LoadedArrays synthetic_arrays(const Dataset& dataset, const std::string& stream,
     return loaded(DType::u8,
                   make_synthetic({learnable, dataset.sample_shape, dataset.classes, samples}, stream));
   const std::int64_t length = element_count(dataset.sample_shape);
-  const SyntheticTokensSpec spec{learnable,       length,  dataset.vocabulary,
-                                 dataset.classes, samples, padding};
+  const SyntheticTokensSpec spec{learnable, length, dataset.vocabulary, dataset.classes, samples, padding};
   return loaded(DType::i32, dataset.next_token ? make_synthetic_chains(spec, stream)
                                                : make_synthetic_tokens(spec, stream));
 }
@@ -137,8 +136,9 @@ PreparedDataset prepare_synthetic(Dataset dataset, const PrepareOptions& options
   // Fewer samples if they are large, so that nobody waits for gigabytes of noise.
   dataset.vocabulary = options.vocabulary;
   dataset.next_token = options.next_token;
-  const std::int64_t bytes = element_count(dataset.sample_shape) *
-                             (dataset.next_token ? 8 : dataset.vocabulary > 0 ? 4 : 1);
+  const std::int64_t bytes = element_count(dataset.sample_shape) * (dataset.next_token       ? 8
+                                                                    : dataset.vocabulary > 0 ? 4
+                                                                                             : 1);
   const std::int64_t wanted = dataset.train + dataset.validation + dataset.test;
   const std::int64_t max_samples =
       std::max<std::int64_t>(max_synthetic_bytes / std::max<std::int64_t>(bytes, 1), min_synthetic);

@@ -54,17 +54,19 @@ std::vector<std::int32_t> read_characters(const fs::path& file) {
 std::vector<std::int32_t> vocabulary_of(const std::vector<std::int32_t>& characters, const fs::path& file) {
   const std::set<std::int32_t> different(characters.begin(), characters.end());
   if (different.size() < 2)
-    throw IoError("text", file, fmt::format("has {} different characters; at least 2 are needed", different.size()));
+    throw IoError("text", file,
+                  fmt::format("has {} different characters; at least 2 are needed", different.size()));
   return {different.begin(), different.end()};
 }
 
 LoadedArrays sequences_of(std::span<const std::int32_t> tokens, std::int64_t length, const fs::path& file) {
   const auto count = (static_cast<std::int64_t>(tokens.size()) - 1) / length;
   if (count < 1)
-    throw IoError("text", file,
-                  fmt::format("is too short: a tenth of it has {} characters, fewer than a sequence of {} and "
-                              "the next one; use a longer text or a shorter --sequence-length",
-                              tokens.size(), length));
+    throw IoError(
+        "text", file,
+        fmt::format("is too short: a tenth of it has {} characters, fewer than a sequence of {} and "
+                    "the next one; use a longer text or a shorter --sequence-length",
+                    tokens.size(), length));
   const auto kept = static_cast<std::size_t>(count * length);
   LoadedArrays arrays;
   arrays.set_inputs({DType::i32, {count, length}}, tokens.first(kept));

@@ -52,8 +52,8 @@ nlohmann::json settings_json(const RunSettings& settings) {
           {"profile", settings.profile},
           {"roofline", settings.roofline},
           {"data", std::move(folders)},
-          {"weights", settings.weights.empty() ? nlohmann::json(nullptr)
-                                               : nlohmann::json(settings.weights.string())}};
+          {"weights",
+           settings.weights.empty() ? nlohmann::json(nullptr) : nlohmann::json(settings.weights.string())}};
 }
 
 // The file of --weights; absent without it.
@@ -79,9 +79,12 @@ struct Measurement::Parts {
         data_(settings_.data),
         budget_(settings_.quick ? std::optional(quick_seconds) : std::nullopt),
         exams_(scratch_.path() / "exams"),
-        context_{scratch_.path(), registry,
-                 settings_,       data_,
-                 exams_,          request.keep_folders,
+        context_{scratch_.path(),
+                 registry,
+                 settings_,
+                 data_,
+                 exams_,
+                 request.keep_folders,
                  weights_ ? &*weights_ : nullptr},
         rooflines_(context_, progress),
         checks_(

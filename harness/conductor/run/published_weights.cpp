@@ -25,7 +25,8 @@ std::vector<std::string> names_of(const PublishedTensors& published, const std::
     if (parameter.ends_with(now))
       names.push_back(parameter.substr(0, parameter.size() - now.size()) + before);
   if (!published.prefix.empty())
-    for (std::size_t i = 0, count = names.size(); i < count; ++i) names.push_back(published.prefix + names[i]);
+    for (std::size_t i = 0, count = names.size(); i < count; ++i)
+      names.push_back(published.prefix + names[i]);
   return names;
 }
 

@@ -58,7 +58,8 @@ struct File {
 };
 
 TEST(PublishedWeights, ReplaceTheParametersThatTheFileHas) {
-  const File file({tensor("fc.weight", {4, 3}, 10), tensor("norm.weight", {4}, 50), tensor("pooler", {7}, 0)});
+  const File file(
+      {tensor("fc.weight", {4, 3}, 10), tensor("norm.weight", {4}, 50), tensor("pooler", {7}, 0)});
   const PublishedWeights weights = file.read();
   std::vector<HostTensor> parameters{tensor("fc.weight", {4, 3}, 0), tensor("norm.weight", {4}, 0),
                                      tensor("head.weight", {2, 4}, 3)};
@@ -99,8 +100,7 @@ Cell cell_of(const std::string& workload) {
 }
 
 TEST(PublishedNetworks, AreThoseOfTheCellsEachOnce) {
-  const auto networks =
-      published_networks({cell_of("minilm"), cell_of("bert-base"), cell_of("minilm")});
+  const auto networks = published_networks({cell_of("minilm"), cell_of("bert-base"), cell_of("minilm")});
   ASSERT_EQ(networks.size(), 2U);
   EXPECT_EQ(networks[0].name, "minilm");
   EXPECT_EQ(networks[1].name, "bert-base");
