@@ -280,7 +280,7 @@ INSTANTIATE_TEST_SUITE_P(
                 [](auto& parts) { run_of(parts)["datasets"][0]["checksum"] = "cd"; }},
         Refused{"another_seed_of_a_round", MergeRefusal::contradiction,
                 [](auto& parts) { parts[1].report.cells[2].forks[1].seed = 7; }}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& refused) { return refused.param.name; });
 
 TEST(MergeRefusals, AreAllInTheReference) {
   const std::string table = merge_refusal_reference();
