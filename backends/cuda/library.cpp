@@ -18,6 +18,7 @@ Graph fused(const Graph& graph) {
                 "max_pool_gradient"};
   rules.norm_residual = rules.norm_gradient = true;
   rules.grouped_optimizer = true;
+  rules.cast_after_embedding = true;
   return assay::fuse(graph, rules);
 }
 
@@ -28,6 +29,14 @@ std::string reason_against(const Graph& graph, const Node& node) {
 std::string reason_against(const Graph& graph, const Node& node, const OpEntry* entry) {
   if (entry == nullptr) {
     return fmt::format("[{}] {}: this backend has no kernel for the op", node.op->name(), node.name);
+  }
+  if (const auto activation = node.attributes.get_or("activation", std::string("relu"));
+      activation != "relu") {
+    return fmt::format("[{}] {}: got the fused activation {}, and this backend fuses relu", node.op->name(),
+                       node.name, activation);
+  }
+  if (node.op->name() == "linear" && node.inputs.size() > 3 && node.inputs[3] != none) {
+    return fmt::format("[linear] {}: got a fused residual, and this backend adds it by itself", node.name);
   }
   for (const auto values : {std::span<const ValueId>(node.inputs), std::span<const ValueId>(node.outputs)}) {
     for (const ValueId v : values) {

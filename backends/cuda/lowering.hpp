@@ -116,6 +116,13 @@ Lowered lower_elementwise(const Request& request, Layout layout, const Body& bod
   return lowered;
 }
 
+// A tensor of two or more dimensions in row-major order, seen as a matrix of its rows.
+struct RowsOfTensor {
+  explicit RowsOfTensor(const Shape& shape)
+      : rows(element_count(shape) / shape.back()), columns(shape.back()) {}
+  std::int64_t rows, columns;
+};
+
 // What the node of a product asks for, with the types of operand 0 and result 0: one of many products that
 // lie one after the other, or the only one.
 MatmulSpec dense_product(const Request& request, std::int64_t m, std::int64_t n, std::int64_t k, bool ta,
@@ -129,6 +136,8 @@ struct OpEntry {
 };
 
 std::span<const OpEntry> activation_ops();
+std::span<const OpEntry> attention_ops();
+std::span<const OpEntry> clip_ops();
 std::span<const OpEntry> convolution_ops();
 std::span<const OpEntry> creation_ops();
 std::span<const OpEntry> dropout_ops();
@@ -142,6 +151,8 @@ std::span<const OpEntry> optimizer_ops();
 std::span<const OpEntry> pointwise_ops();
 std::span<const OpEntry> pool_ops();
 std::span<const OpEntry> reduce_ops();
+std::span<const OpEntry> row_norm_ops();
+std::span<const OpEntry> sequence_ops();
 std::span<const OpEntry> softmax_ops();
 // Null if this backend does not have the op.
 const OpEntry* find_entry(std::string_view op);

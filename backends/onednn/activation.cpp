@@ -1,4 +1,5 @@
-// Activations and their gradients: oneDNN's eltwise, and softsign, which oneDNN does not have.
+// Activations and their gradients: oneDNN's eltwise; and our own loops for softsign, which oneDNN does not
+// have, and for gelu and silu, whose gradients need only one exponential.
 #include "backends/onednn/blocks.hpp"
 #include "backends/onednn/lowering.hpp"
 
@@ -53,11 +54,22 @@ Lowered lower_gradient(const Request& request) {
   return lowered;
 }
 
+Curve softsign_of(const Node&) { return {loops().folds.softsign, loops().folds.softsign_gradient}; }
+Curve gelu_of(const Node& node) {
+  const bool erf = node.attributes.get<std::string>("approximate") == "none";
+  return erf ? loops().curves.gelu : loops().curves.gelu_tanh;
+}
+Curve silu_of(const Node&) { return loops().curves.silu; }
+
 // One of our own loops from one or two operands to the result, block by block.
-class SoftsignKernel final : public Kernel {
+class CurveKernel final : public Kernel {
  public:
-  SoftsignKernel(int threads, const TensorType& type, bool gradient)
-      : threads_(threads), elements_(type.elements()), dtype_(type.dtype), gradient_(gradient) {}
+  CurveKernel(int threads, const TensorType& type, const Curve& curve, bool gradient)
+      : threads_(threads),
+        elements_(type.elements()),
+        dtype_(type.dtype),
+        curve_(curve),
+        gradient_(gradient) {}
 
   void bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
     x_ = inputs[0];
@@ -70,9 +82,9 @@ class SoftsignKernel final : public Kernel {
       const float* from = x.read(x_, dtype_, i, n);
       float* result = to.target(to_, dtype_, i);
       if (gradient_) {
-        loops().folds.softsign_gradient(from, dy.read(dy_, dtype_, i, n), result, n);
+        curve_.gradient(from, dy.read(dy_, dtype_, i, n), result, n);
       } else {
-        loops().folds.softsign(from, result, n);
+        curve_.value(from, result, n);
       }
       to.write(to_, dtype_, i, n);
     });
@@ -82,12 +94,14 @@ class SoftsignKernel final : public Kernel {
   int threads_;
   std::int64_t elements_;
   DType dtype_;
+  Curve curve_;
   bool gradient_;
   const void *x_ = nullptr, *dy_ = nullptr;
   void* to_ = nullptr;
 };
 
-Lowered lower_softsign(const Request& request) {
+template <Curve (*Of)(const Node&)>
+Lowered lower_curve(const Request& request) {
   const bool gradient = request.node.inputs.size() > 1;
   const Format format = dense_format(request, 0);
   Lowered lowered = draft(request);
@@ -95,7 +109,8 @@ Lowered lower_softsign(const Request& request) {
   lowered.outputs[0] = format;
   lowered.in_place = {{0, 0}};
   if (gradient) lowered.in_place.push_back({0, 1});
-  lowered.kernel = std::make_unique<SoftsignKernel>(request.context.threads, request.outputs[0], gradient);
+  lowered.kernel =
+      std::make_unique<CurveKernel>(request.context.threads, request.outputs[0], Of(request.node), gradient);
   return lowered;
 }
 
@@ -109,8 +124,12 @@ std::span<const OpEntry> activation_ops() {
       OpEntry{"tanh_gradient", lower_gradient<algorithm::eltwise_tanh_use_dst_for_bwd>},
       OpEntry{"softplus", lower_forward<algorithm::eltwise_soft_relu>},
       OpEntry{"softplus_gradient", lower_gradient<algorithm::eltwise_soft_relu>},
-      OpEntry{"softsign", lower_softsign},
-      OpEntry{"softsign_gradient", lower_softsign}};
+      OpEntry{"softsign", lower_curve<softsign_of>},
+      OpEntry{"softsign_gradient", lower_curve<softsign_of>},
+      OpEntry{"gelu", lower_curve<gelu_of>},
+      OpEntry{"gelu_gradient", lower_curve<gelu_of>},
+      OpEntry{"silu", lower_curve<silu_of>},
+      OpEntry{"silu_gradient", lower_curve<silu_of>}};
   return entries;
 }
 

@@ -21,10 +21,13 @@ OnednnLibrary::OnednnLibrary(int threads) {
 Graph OnednnLibrary::fuse(Graph graph) const {
   FusionRules rules;
   rules.activation = {"convolution", "linear", "batch_norm", "add"};
+  rules.gelu = {"linear"};
+  rules.linear_residual = true;
   rules.mask = {"convolution_input_gradient", "linear_input_gradient", "average_pool_gradient",
                 "max_pool_gradient"};
   rules.norm_residual = rules.norm_gradient = true;
   rules.grouped_optimizer = true;
+  rules.cast_after_embedding = true;
   return assay::fuse(graph, rules);
 }
 

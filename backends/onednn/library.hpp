@@ -22,6 +22,7 @@ class OnednnLibrary : public KernelLibrary {
   Lowered lower(const Graph& graph, NodeId node, const Offer& offer) override;
   std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override;
   void compact(std::vector<Scheduled>& kernels) override;
+  bool keeps_constants() const override { return true; }
 
  protected:
   // Null if the mode does not have the op.
@@ -40,6 +41,7 @@ class PrimitivesLibrary final : public OnednnLibrary {
   Graph fuse(Graph graph) const override { return graph; }
   std::string unsupported(const Graph& graph, const Node& node) const override;
   void compact(std::vector<Scheduled>&) override {}
+  bool keeps_constants() const override { return false; }
   Sharing sharing() const override { return Sharing::naive; }
 
  protected:

@@ -1,5 +1,6 @@
 // The fully connected layer. A flattened image keeps its order in memory: these kernels see a plain matrix,
-// and the weights are kept in the same order of features.
+// and the weights are kept in the same order of features. A tensor of more dimensions is seen as the matrix
+// of its rows.
 #include "backends/onednn/masked_kernel.hpp"
 
 namespace assay::onednn {
@@ -11,17 +12,37 @@ std::vector<Desc> weight_candidates(const Request& request, const TensorType& we
   return {offered, any_of(weight), row_major(weight)};
 }
 
+// What follows the product. residual: row-major, or empty.
+struct Epilogue {
+  std::string activation;
+  Desc residual;
+
+  dnnl::primitive_attr attributes() const {
+    dnnl::primitive_attr attr = onednn::attributes(std::string_view(activation));
+    if (residual.is_zero()) return attr;
+    dnnl::post_ops after;
+    after.append_binary(dnnl::algorithm::binary_add, residual);
+    attr.set_post_ops(after);
+    return attr;
+  }
+};
+
 dnnl::inner_product_forward::primitive_desc forward(const Request& request, const TensorType& x,
                                                     const Desc& weight, const Desc& bias, const TensorType& y,
-                                                    bool relu) {
+                                                    const Epilogue& epilogue) {
   return ASSAY_ONEDNN(dnnl::inner_product_forward::primitive_desc(
       request.context.engine, dnnl::prop_kind::forward_training, row_major(x), weight, bias, row_major(y),
-      attributes(relu), true));
+      epilogue.attributes(), true));
 }
 
 // The order of features of the operand's offered format; row-major if none is offered.
 Image features(const Request& request, std::size_t input) {
   return request.offer.plain ? Image{} : request.input_image(input);
+}
+
+// The format of a value that the primitive sees as the matrix `desc`.
+Format rows_format(const TensorType& type, const Desc& desc, const Image& image = {}) {
+  return type.shape.size() == 2 ? to_format(desc, image) : to_format(row_major(type));
 }
 
 // The offered weight, if its features have this order.
@@ -32,41 +53,44 @@ Desc same_features(const Image& wanted, const Desc& offered, const Image& image)
 Lowered lower_forward(const Request& request) {
   const Image image = features(request, 0);
   const Desc bias = request.has_input(2) ? row_major(request.inputs[2]) : Desc();
+  const TensorType x = as_matrix(request.inputs[0]), y = as_matrix(request.outputs[0]);
+  const Epilogue epilogue{request.node.attributes.get_or("activation", std::string()),
+                          request.has_input(3) ? row_major(y) : Desc()};
   const Desc offered = same_features(image, request.input_desc(1), request.input_image(1));
   const auto chosen =
-      choose(request.node, weight_candidates(request, request.inputs[1], offered), [&](const Desc& weight) {
-        return forward(request, request.inputs[0], weight, bias, request.outputs[0], request.relu());
-      });
+      choose(request.node, weight_candidates(request, request.inputs[1], offered),
+             [&](const Desc& weight) { return forward(request, x, weight, bias, y, epilogue); });
   Lowered lowered = draft(request);
-  lowered.inputs[0] = to_format(chosen.src_desc(), image);
+  lowered.inputs[0] = rows_format(request.inputs[0], chosen.src_desc(), image);
   lowered.inputs[1] = to_format(chosen.weights_desc(), image);
   if (request.has_input(2)) lowered.inputs[2] = to_format(bias);
-  lowered.outputs[0] = to_format(chosen.dst_desc());
+  if (request.has_input(3)) lowered.inputs[3] = to_format(row_major(request.inputs[3]));
+  lowered.outputs[0] = rows_format(request.outputs[0], chosen.dst_desc());
   auto kernel =
       std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::inner_product_forward(chosen)));
   kernel->input(DNNL_ARG_SRC, chosen.src_desc(), 0).input(DNNL_ARG_WEIGHTS, chosen.weights_desc(), 1);
   kernel->input(DNNL_ARG_BIAS, bias, 2).output(DNNL_ARG_DST, chosen.dst_desc(), 0);
+  kernel->input(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, epilogue.residual, 3);
   finish(lowered, std::move(kernel), chosen.scratchpad_desc());
   return lowered;
 }
 
 Lowered lower_input_gradient(const Request& request) {
   const Image image = features(request, 1);
-  const TensorType& x = request.outputs[0];
+  const TensorType x = as_matrix(request.outputs[0]), dy = as_matrix(request.inputs[0]);
   const auto hint =
       choose(request.node, std::vector<Desc>{any_of(request.inputs[1]), row_major(request.inputs[1])},
-             [&](const Desc& weight) { return forward(request, x, weight, {}, request.inputs[0], false); });
+             [&](const Desc& weight) { return forward(request, x, weight, {}, dy, {}); });
   const auto chosen =
       choose(request.node, weight_candidates(request, request.inputs[1], request.input_desc(1)),
              [&](const Desc& weight) {
                return ASSAY_ONEDNN(dnnl::inner_product_backward_data::primitive_desc(
-                   request.context.engine, row_major(x), weight, row_major(request.inputs[0]), hint,
-                   attributes(), true));
+                   request.context.engine, row_major(x), weight, row_major(dy), hint, attributes(), true));
              });
   Lowered lowered = draft(request);
-  lowered.inputs[0] = to_format(chosen.diff_dst_desc());
+  lowered.inputs[0] = rows_format(request.inputs[0], chosen.diff_dst_desc());
   lowered.inputs[1] = to_format(chosen.weights_desc(), image);
-  lowered.outputs[0] = to_format(chosen.diff_src_desc(), image);
+  lowered.outputs[0] = rows_format(request.outputs[0], chosen.diff_src_desc(), image);
   auto kernel = std::make_unique<PrimitiveKernel>(request.context,
                                                   ASSAY_ONEDNN(dnnl::inner_product_backward_data(chosen)));
   kernel->input(DNNL_ARG_DIFF_DST, chosen.diff_dst_desc(), 0)
@@ -83,19 +107,17 @@ Lowered lower_input_gradient(const Request& request) {
 Lowered lower_weight_gradient(const Request& request) {
   const Image image = features(request, 0);
   const TensorType& weight = request.outputs[0];
+  const TensorType x = as_matrix(request.inputs[0]), dy = as_matrix(request.inputs[1]);
   TensorType forward_weight = weight;
   forward_weight.dtype = request.inputs[0].dtype;
   const Desc bias = request.has_output(1) ? row_major(request.outputs[1]) : Desc();
   const auto hint = choose(request.node, std::vector<Desc>{any_of(forward_weight), row_major(forward_weight)},
-                           [&](const Desc& desc) {
-                             return forward(request, request.inputs[0], desc, {}, request.inputs[1], false);
-                           });
+                           [&](const Desc& desc) { return forward(request, x, desc, {}, dy, {}); });
   const Desc offered = same_features(image, request.output_desc(0), request.output_image(0));
   const auto chosen =
       choose(request.node, weight_candidates(request, weight, offered), [&](const Desc& desc) {
         return ASSAY_ONEDNN(dnnl::inner_product_backward_weights::primitive_desc(
-            request.context.engine, row_major(request.inputs[0]), desc, bias, row_major(request.inputs[1]),
-            hint, attributes(), true));
+            request.context.engine, row_major(x), desc, bias, row_major(dy), hint, attributes(), true));
       });
   return weight_gradient<dnnl::inner_product_backward_weights>(request, chosen, bias, image);
 }

@@ -35,6 +35,23 @@ Lowered draft(const Request& request) {
   return lowered;
 }
 
+Lowered row_major_draft(const Request& request) {
+  Lowered lowered = draft(request);
+  const auto is_tensor = [&](ValueId v) { return v != none && !request.graph.value(v).opaque; };
+  for (std::size_t i = 0; i < request.node.inputs.size(); ++i) {
+    if (is_tensor(request.node.inputs[i])) lowered.inputs[i] = to_format(row_major(request.inputs[i]));
+  }
+  for (std::size_t o = 0; o < request.node.outputs.size(); ++o) {
+    if (is_tensor(request.node.outputs[o])) lowered.outputs[o] = to_format(row_major(request.outputs[o]));
+  }
+  return lowered;
+}
+
+TensorType as_matrix(const TensorType& type) {
+  const std::int64_t last = type.shape.back();
+  return {type.dtype, {type.elements() / last, last}};
+}
+
 void finish(Lowered& lowered, std::unique_ptr<PrimitiveKernel> kernel, const Desc& scratchpad) {
   kernel->scratch(DNNL_ARG_SCRATCHPAD, scratchpad, 0);
   lowered.scratch_bytes = static_cast<std::int64_t>(scratchpad.get_size());
@@ -59,9 +76,10 @@ Format group_format(const Request& request, std::size_t parameter) {
 
 const OpEntry* find_entry(std::string_view op) {
   for (const auto list :
-       {convolution_ops(), linear_ops(), pool_ops(), pointwise_ops(), dropout_ops(), norm_ops(), loss_ops(),
-        embedding_ops(), lstm_ops(), lazy_adam_ops(), optimizer_ops(), activation_ops(), move_ops(),
-        product_ops(), reduce_ops(), softmax_ops()}) {
+       {convolution_ops(), linear_ops(),     pool_ops(),      pointwise_ops(), dropout_ops(),
+        norm_ops(),        loss_ops(),       embedding_ops(), lstm_ops(),      lazy_adam_ops(),
+        optimizer_ops(),   activation_ops(), move_ops(),      product_ops(),   reduce_ops(),
+        softmax_ops(),     attention_ops(),  clip_ops(),      row_norm_ops(),  sequence_ops()}) {
     for (const OpEntry& entry : list) {
       if (entry.op == op) return &entry;
     }

@@ -24,7 +24,7 @@ struct Request {
   Desc output_desc(std::size_t i) const;
   Image input_image(std::size_t i) const;
   Image output_image(std::size_t i) const;
-  // The fused activation.
+  // The fused activation of an op whose only one is this.
   bool relu() const { return node.attributes.has("activation"); }
 
   Context& context;
@@ -37,6 +37,12 @@ struct Request {
 // A Lowered with every entry undecided.
 Lowered draft(const Request& request);
 
+// A lowering whose operands and results are all row-major, except opaque ones.
+Lowered row_major_draft(const Request& request);
+
+// (rows, last dimension): how a matrix op sees a tensor of two or more dimensions in row-major order.
+TensorType as_matrix(const TensorType& type);
+
 // Puts the primitive's scratchpad at the start of the node's scratch, and makes it the kernel of the
 // lowering.
 void finish(Lowered& lowered, std::unique_ptr<PrimitiveKernel> kernel, const Desc& scratchpad);
@@ -47,8 +53,13 @@ template <typename Primitive>
 Lowered weight_gradient(const Request& request, const typename Primitive::primitive_desc& chosen,
                         const Desc& bias, const Image& image = {}) {
   Lowered lowered = draft(request);
-  lowered.inputs[0] = to_format(chosen.src_desc(), image);
-  lowered.inputs[1] = to_format(chosen.diff_dst_desc());
+  const auto plain_or = [&](std::size_t i, const Format& format) {
+    return request.inputs[i].shape.size() == static_cast<std::size_t>(chosen.src_desc().get_ndims())
+               ? format
+               : to_format(row_major(request.inputs[i]));  // seen as a matrix
+  };
+  lowered.inputs[0] = plain_or(0, to_format(chosen.src_desc(), image));
+  lowered.inputs[1] = plain_or(1, to_format(chosen.diff_dst_desc()));
   lowered.outputs[0] = to_format(chosen.diff_weights_desc(), image);
   if (request.has_output(1)) lowered.outputs[1] = to_format(bias);
   auto kernel = std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(Primitive(chosen)));
@@ -74,6 +85,8 @@ struct OpEntry {
 };
 
 std::span<const OpEntry> activation_ops();
+std::span<const OpEntry> attention_ops();
+std::span<const OpEntry> clip_ops();
 std::span<const OpEntry> convolution_ops();
 std::span<const OpEntry> linear_ops();
 std::span<const OpEntry> pool_ops();
@@ -87,6 +100,8 @@ std::span<const OpEntry> lazy_adam_ops();
 std::span<const OpEntry> move_ops();
 std::span<const OpEntry> product_ops();
 std::span<const OpEntry> reduce_ops();
+std::span<const OpEntry> row_norm_ops();
+std::span<const OpEntry> sequence_ops();
 std::span<const OpEntry> softmax_ops();
 std::span<const OpEntry> optimizer_ops();
 // Null if this backend does not have the op.

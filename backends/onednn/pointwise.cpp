@@ -57,7 +57,23 @@ Lowered lower_relu_gradient(const Request& request) {
   return lowered;
 }
 
+// b has the shape of the last dimensions of a: one row that is added to all rows of a.
+Lowered lower_add_row(const Request& request) {
+  const std::int64_t row = request.inputs[1].elements(), rows = request.inputs[0].elements() / row;
+  const DType dtype = request.inputs[0].dtype;
+  const Desc a = row_major({dtype, {rows, row}}), b = row_major({dtype, {1, row}});
+  const auto chosen = ASSAY_ONEDNN(dnnl::binary::primitive_desc(request.context.engine, algorithm::binary_add,
+                                                                a, b, a, attributes(request.relu())));
+  Lowered lowered = row_major_draft(request);
+  lowered.in_place = {{0, 0}};
+  auto kernel = std::make_unique<PrimitiveKernel>(request.context, ASSAY_ONEDNN(dnnl::binary(chosen)));
+  kernel->input(DNNL_ARG_SRC_0, a, 0).input(DNNL_ARG_SRC_1, b, 1).output(DNNL_ARG_DST, a, 0);
+  finish(lowered, std::move(kernel), chosen.scratchpad_desc());
+  return lowered;
+}
+
 Lowered lower_add(const Request& request) {
+  if (request.inputs[0].shape != request.inputs[1].shape) return lower_add_row(request);
   const Format format = request.settled(0) ? follow(request, 0) : follow(request, 1);
   const Desc desc = layout_of(format).desc;
   const auto chosen = ASSAY_ONEDNN(dnnl::binary::primitive_desc(

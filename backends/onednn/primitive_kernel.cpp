@@ -75,11 +75,16 @@ dnnl::primitive_attr attributes() {
   return attr;
 }
 
-dnnl::primitive_attr attributes(bool relu) {
+dnnl::primitive_attr attributes(bool relu) { return attributes(std::string_view(relu ? "relu" : "")); }
+
+dnnl::primitive_attr attributes(std::string_view activation) {
   dnnl::primitive_attr attr = attributes();
-  if (relu) {
+  if (!activation.empty()) {
+    const auto kind = activation == "gelu"        ? dnnl::algorithm::eltwise_gelu_erf
+                      : activation == "gelu_tanh" ? dnnl::algorithm::eltwise_gelu_tanh
+                                                  : dnnl::algorithm::eltwise_relu;
     dnnl::post_ops after;
-    after.append_eltwise(dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
+    after.append_eltwise(kind, 0.0F, 0.0F);
     attr.set_post_ops(after);
   }
   return attr;

@@ -59,5 +59,7 @@ class PrimitiveKernel final : public Kernel {
 dnnl::primitive_attr attributes();
 // As above, followed by max(y, 0) if `relu`.
 dnnl::primitive_attr attributes(bool relu);
+// As above, followed by an activation of the contract: "relu", "gelu", "gelu_tanh"; none if it is empty.
+dnnl::primitive_attr attributes(std::string_view activation);
 
 }  // namespace assay::onednn

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backends/reference/body.hpp"
+#include "backends/reference/gelu.hpp"
 
 namespace assay::reference {
 namespace {
@@ -33,23 +34,10 @@ Body<T> slope(const Context& context) {
   }};
 }
 
-constexpr double root_half = 0.70710678118654752440;       // sqrt(1 / 2)
-constexpr double root_two_by_pi = 0.79788456080286535588;  // sqrt(2 / pi)
-constexpr double cubic = 0.044715;
-
-// The complement keeps the digits of the small values far below zero.
-template <typename T>
-T gelu(T x) {
-  return T(0.5) * x * std::erfc(-x * T(root_half));
-}
 template <typename T>
 T gelu_slope(T x) {
   const T density = T(0.5 * root_two_by_pi) * std::exp(T(-0.5) * x * x);
   return T(0.5) * std::erfc(-x * T(root_half)) + x * density;
-}
-template <typename T>
-T gelu_tanh(T x) {
-  return T(0.5) * x * (T(1) + std::tanh(T(root_two_by_pi) * (x + T(cubic) * x * x * x)));
 }
 template <typename T>
 T gelu_tanh_slope(T x) {

@@ -48,7 +48,7 @@ struct Context {
   const Shape& in(std::size_t i) const { return inputs[i].shape; }
   const Shape& out(std::size_t i) const { return outputs[i].shape; }
   bool has_input(std::size_t i) const { return i < node.inputs.size() && node.inputs[i] != none; }
-  // Whether a ReLU was fused into the op.
+  // Whether an activation was fused into the op: a ReLU, unless its contract has others.
   bool activation() const { return node.attributes.has("activation"); }
   bool wants(std::size_t i) const { return i < node.outputs.size() && node.outputs[i] != none; }
 };

@@ -1,8 +1,10 @@
 // Matrix products: matmul, and the three of a fully connected layer.
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "backends/reference/body.hpp"
+#include "backends/reference/gelu.hpp"
 #include "backends/reference/gemm.hpp"
 
 namespace assay::reference {
@@ -22,12 +24,21 @@ void product(ThreadPool& pool, std::int64_t m, std::int64_t n, std::int64_t k, V
   });
 }
 
+// The fused activation of n elements.
+template <typename T>
+void activate(const std::string& activation, T* y, std::int64_t n) {
+  if (activation == "relu") clip(y, n);
+  if (activation == "gelu") std::transform(y, y + n, y, gelu<T>);
+  if (activation == "gelu_tanh") std::transform(y, y + n, y, gelu_tanh<T>);
+}
+
 template <typename T>
 Body<T> linear(const Context& context) {
   const std::int64_t inner = context.in(1)[1], outer = context.in(1)[0];
   const std::int64_t batch = element_count(context.in(0)) / inner;
   const bool bias = context.has_input(2);
-  const bool relu = context.activation();
+  const bool residual = context.has_input(3);
+  const auto activation = context.node.attributes.get_or("activation", std::string());
   ThreadPool& pool = context.pool;
   const auto run = [=, &pool](const Call<T>& call) {
     T* y = call.out(0);
@@ -40,7 +51,8 @@ Body<T> linear(const Context& context) {
     }
     product<T>(pool, batch, outer, inner, {call.in(0), inner, 1}, {call.in(1), 1, inner}, y, true,
                call.scratch);
-    if (relu) clip(y, batch * outer);
+    if (residual) std::transform(y, y + batch * outer, call.in(3), y, std::plus<>());
+    activate(activation, y, batch * outer);
   };
   return {run, packed_elements(outer, inner)};
 }

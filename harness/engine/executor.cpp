@@ -140,12 +140,40 @@ struct Arena {
   std::vector<std::int64_t> scratch;  // offset by step; -1 if it needs none
 };
 
+// What depends only on persistent values.
+struct Constants {
+  std::vector<bool> buffers;  // made by such steps
+  std::vector<bool> steps;
+};
+
+Constants find_constants(const LoweredGraph& lowered) {
+  Constants found{std::vector<bool>(lowered.buffers.size()), std::vector<bool>(lowered.steps.size())};
+  if (!lowered.graph.updates().empty()) return found;
+  const auto constant = [&](int b) {
+    const auto at = static_cast<std::size_t>(b);
+    return b == none || found.buffers[at] || lowered.buffers[at].kind == Buffer::Kind::persistent;
+  };
+  for (std::size_t s = 0; s < lowered.steps.size(); ++s) {
+    const LoweredStep& step = lowered.steps[s];
+    if (step.inputs.empty() || !step.overwritten.empty() || !std::ranges::all_of(step.inputs, constant))
+      continue;
+    found.steps[s] = true;
+    for (const int b : step.outputs) {
+      if (b != none) found.buffers[static_cast<std::size_t>(b)] = true;
+    }
+  }
+  return found;
+}
+
 // With in-place and co-share, a result may overwrite an operand whose last reader is its kernel, if the
-// kernel allows it, and any buffer that is no longer needed. Outputs stay to the end of the step.
-Arena plan_arena(const LoweredGraph& lowered, Sharing sharing) {
+// kernel allows it, and any buffer that is no longer needed. Outputs stay to the end of the step. Constants
+// have memory of their own.
+Arena plan_arena(const LoweredGraph& lowered, Sharing sharing, const std::vector<bool>& constant) {
   std::vector<PlannedBuffer> buffers;
-  for (const Buffer& buffer : lowered.buffers) {
-    buffers.push_back({buffer.bytes, buffer.kind == Buffer::Kind::transient, buffer.output});
+  for (std::size_t b = 0; b < lowered.buffers.size(); ++b) {
+    const Buffer& buffer = lowered.buffers[b];
+    const bool planned = buffer.kind == Buffer::Kind::transient && !constant[b];
+    buffers.push_back({buffer.bytes, planned, buffer.output});
   }
   std::vector<PlannedStep> steps;
   for (const LoweredStep& step : lowered.steps) {
@@ -160,14 +188,21 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 GraphExecutor::GraphExecutor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store,
-                             bool profile, const Packing& packing)
+                             bool profile, const Packing& packing, bool frozen)
     : Executor(std::move(lowered), library, store, profile, packing), scratch_(lowered_.steps.size()) {
-  const Arena arena = plan_arena(lowered_, library_.sharing());
+  const Constants constants =
+      frozen && library_.keeps_constants()
+          ? find_constants(lowered_)
+          : Constants{std::vector<bool>(lowered_.buffers.size()), std::vector<bool>(lowered_.steps.size())};
+  const Arena arena = plan_arena(lowered_, library_.sharing(), constants.buffers);
   arena_ = Storage(library_.memory(), arena.bytes, "the planned arena");
   arena_.clear();
   auto* const base = static_cast<std::byte*>(arena_.data());
   for (std::size_t b = 0; b < pointers_.size(); ++b) {
     if (arena.buffers[b] >= 0) pointers_[b] = base + arena.buffers[b];
+    if (!constants.buffers[b]) continue;
+    constants_.emplace_back(library_.memory(), lowered_.buffers[b].bytes, "what depends only on parameters");
+    pointers_[b] = constants_.back().data();
   }
   for (std::size_t s = 0; s < lowered_.steps.size(); ++s) {
     LoweredStep& step = lowered_.steps[s];
@@ -180,7 +215,11 @@ GraphExecutor::GraphExecutor(LoweredGraph lowered, KernelLibrary& library, Persi
     } else {
       bind(step, scratch_[s]);
     }
-    scheduled_.push_back({step.kernel.get(), step.node, step.op});
+    if (constants.steps[s]) {
+      prologue_.push_back(step.kernel.get());
+    } else {
+      scheduled_.push_back({step.kernel.get(), step.node, step.op});
+    }
   }
   library_.compact(scheduled_);
   for (const Scheduled& entry : scheduled_) kernels_.push_back(entry.kernel);
@@ -192,6 +231,8 @@ GraphExecutor::GraphExecutor(LoweredGraph lowered, KernelLibrary& library, Persi
 }
 
 void GraphExecutor::run(std::int64_t slot) {
+  if (stale_) library_.run(prologue_);
+  stale_ = false;
   // A recording keeps the pointers of its slot, even if the kernels are bound to other pointers.
   const auto recording = recordings_.find(slot);
   if (recording != recordings_.end()) {
@@ -228,6 +269,9 @@ void GraphExecutor::run_whole(std::int64_t slot) {
 std::map<std::string, std::int64_t> GraphExecutor::memory() const {
   auto memory = Executor::memory();
   memory["planned_arena"] = arena_.bytes();
+  std::int64_t constants = 0;
+  for (const Storage& storage : constants_) constants += storage.bytes();
+  if (constants > 0) memory["constants"] = constants;
   std::int64_t scratch = 0;
   for (const LoweredStep& step : lowered_.steps) scratch = std::max(scratch, step.scratch_bytes);
   memory["scratch"] = scratch;  // of the largest kernel; in the arena

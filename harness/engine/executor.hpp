@@ -37,6 +37,8 @@ class Executor {
   // Sets the seed of dropout masks, from the next run on; 0: no masks are drawn, those in the store are kept.
   // The kernels read the seed from memory, like the schedule.
   void set_seed(std::uint64_t seed);
+  // The persistent values were written from outside.
+  virtual void state_changed() {}
   // Enqueues one pass over a staged batch.
   virtual void run(std::int64_t slot) = 0;
 
@@ -80,8 +82,11 @@ class Executor {
 // The constructor plans, allocates and binds everything; a step runs a flat list of kernels.
 class GraphExecutor final : public Executor {
  public:
+  // frozen: nothing else writes the persistent values without a call of state_changed(). Then, if the library
+  // keeps constants, what depends only on them is computed in the first run after such a call.
   GraphExecutor(LoweredGraph lowered, KernelLibrary& library, PersistentStore& store, bool profile,
-                const Packing& packing = {});
+                const Packing& packing = {}, bool frozen = false);
+  void state_changed() override { stale_ = true; }
   void run(std::int64_t slot) override;
   std::map<std::string, std::int64_t> memory() const override;
 
@@ -89,6 +94,9 @@ class GraphExecutor final : public Executor {
   void run_whole(std::int64_t slot);
 
   Storage arena_;
+  std::vector<Storage> constants_;      // what the steps of prologue_ make
+  std::vector<Kernel*> prologue_;       // run once for each state
+  bool stale_ = true;                   // prologue_ has not seen the state
   std::vector<void*> scratch_;          // by step
   std::int64_t slot_ = spare_slot - 1;  // the bound slot; none yet
   std::vector<std::size_t> readers_;    // steps that read the batch

@@ -55,7 +55,10 @@ std::unique_ptr<Executor> KernelExecutable::make(const Graph& graph, bool profil
   if (eager) {
     executor = std::make_unique<EagerExecutor>(std::move(lowered), *library_, store_, profile, packing_);
   } else {
-    executor = std::make_unique<GraphExecutor>(std::move(lowered), *library_, store_, profile, packing_);
+    // Only in training are parameters written by another graph.
+    const bool frozen = options_.task == Task::infer;
+    executor =
+        std::make_unique<GraphExecutor>(std::move(lowered), *library_, store_, profile, packing_, frozen);
   }
   executor->set_seed(seed());
   return executor;
@@ -73,6 +76,7 @@ void KernelExecutable::set_state(std::span<const HostTensor> tensors) {
     if (std::ranges::find(tensors, name, &HostTensor::name) == tensors.end()) store_.restart(name);
   }
   for (const HostTensor& tensor : tensors) store_.write(tensor);
+  main_->state_changed();
 }
 
 std::vector<HostTensor> KernelExecutable::state() {

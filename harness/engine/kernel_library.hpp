@@ -116,6 +116,10 @@ class KernelLibrary {
   // Graph mode: which buffers of a step may have the same bytes.
   virtual Sharing sharing() const { return Sharing::co_share; }
 
+  // Graph mode of inference: whether a kernel that depends only on parameters (a bf16 copy, the slice of a
+  // table) runs once for each state instead of in each step.
+  virtual bool keeps_constants() const { return false; }
+
   // Graph mode, called once, after all kernels are bound: `kernels` is the final list. The library may
   // replace neighbours by one kernel of its own (which it owns), for instance all optimizer updates behind
   // one barrier. It must not change the order.

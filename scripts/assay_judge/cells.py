@@ -15,7 +15,10 @@ MODES: dict[str, tuple[str, ...]] = {
 INFERENCE_MODES = {"torch": ("freeze",), "mxnet": ("mkldnn",)}
 OTHER_MODES = {"tensorflow": ("xla",)}  # judged only on request
 PUBLISHED = ("mlp", "lenet5", "cnn", "resnet56", "lstm")
-OTHER_NETWORKS = ("cifar10-cnn", "resnet50", "alexnet", "overfeat", "vgg_a", "googlenet")
+OTHER_NETWORKS = (
+    *("cifar10-cnn", "resnet50", "alexnet", "overfeat", "vgg_a", "googlenet"),
+    *("vit-tiny", "minilm", "nanogpt"),
+)
 TASKS = ("train", "infer")
 LOADERS = ("resident", "harness", "native")
 LOADED = "lenet5"  # the network that is also trained through loaders

@@ -28,7 +28,7 @@ from networks import NETWORKS, Network
 WARM_UP_SECONDS = 0.5
 LONG_ENOUGH = 0.05  # seconds of a block for which reading the loss does not matter
 RESIDENT_BATCHES = 8
-WORDS_OF_A_CLASS = 8  # at the end of each text, which an LSTM learns first
+WORDS_OF_A_CLASS = 8  # at the end of each text, which an LSTM learns first; at the start of a padded one
 SAMPLES = 48000  # of the data set that a loader reads
 
 Batch = tuple[np.ndarray, np.ndarray]
@@ -81,15 +81,30 @@ class Stop:
 
 
 def images_of(network: Network, count: int, random: np.random.Generator) -> Batch:
-    """Make a set that a network can learn: a pattern for each class, under noise."""
+    """Make a set that a network can learn: a pattern or words for each class, under noise."""
+    if network.next_token:
+        return texts_that_count(network, count, random)
     labels = random.integers(0, network.classes, count).astype(np.int32)
     if network.vocabulary:
-        texts = random.integers(0, network.vocabulary, (count, *network.shape)).astype(np.int32)
-        texts[:, -WORDS_OF_A_CLASS:] = labels[:, None]
+        first = 1 if network.padded else 0
+        texts = random.integers(first, network.vocabulary, (count, *network.shape)).astype(np.int32)
+        if network.padded:
+            texts[:, :WORDS_OF_A_CLASS] = 1 + labels[:, None]
+            lengths = random.integers(network.shape[0] // 4, network.shape[0] + 1, (count, 1))
+            texts[np.arange(network.shape[0]) >= lengths] = 0
+        else:
+            texts[:, -WORDS_OF_A_CLASS:] = labels[:, None]
         return texts, labels
     patterns = random.standard_normal((min(network.classes, 10), *network.shape), np.float32)
     noise = random.standard_normal((count, *network.shape), np.float32)
     return patterns[labels % len(patterns)] + np.float32(0.5) * noise, labels
+
+
+def texts_that_count(network: Network, count: int, random: np.random.Generator) -> Batch:
+    """Make texts in which each token is the one before plus 1, and the next token of each position."""
+    first = random.integers(0, network.vocabulary, (count, 1))
+    texts = ((first + np.arange(network.shape[0] + 1)) % network.vocabulary).astype(np.int32)
+    return texts[:, :-1], texts[:, 1:]
 
 
 def resident_batches(network: Network) -> list[Batch]:

@@ -24,6 +24,15 @@ def optimizer_of(network: Network) -> optax.GradientTransformation:
         return optax.sgd(network.learning_rate, network.momentum or None)
     if network.optimizer == "rmsprop":
         return optax.rmsprop(network.learning_rate, 0.9, 1e-7)
+    if network.optimizer == "adamw":
+        adamw = optax.adamw(
+            network.learning_rate,
+            b2=network.beta2,
+            weight_decay=network.weight_decay,
+            mask=lambda parameters: jax.tree.map(lambda p: p.ndim >= 2, parameters),
+        )
+        clip = optax.clip_by_global_norm(network.clip_norm)
+        return optax.chain(clip, adamw) if network.clip_norm else adamw
     return optax.adam(network.learning_rate)
 
 

@@ -12,7 +12,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from networks import GOOGLENET, POOL, RESNET50, RESNET56, VGG_A, Inception, Network
+from networks import (
+    GOOGLENET,
+    LONGEST,
+    MINILM,
+    NANOGPT,
+    PATCH,
+    POOL,
+    RESNET50,
+    RESNET56,
+    TOKEN_TYPES,
+    VGG_A,
+    VIT_TINY,
+    Inception,
+    Network,
+    Transformer,
+)
 
 Parameters = dict[str, dict[str, Array]]
 Padding = list[tuple[int, int]]
@@ -45,9 +60,12 @@ class Module:
             self.parameters[name] = {"kernel": kernel, "bias": jnp.zeros(shape[-1])}
         return self.parameters[name]
 
-    def dense(self, name: str, x: Array, features: int) -> Array:
+    def dense(self, name: str, x: Array, features: int, bias: bool = True) -> Array:
         p = self.weights(name, (x.shape[-1], features), x.shape[-1])
-        return x @ p["kernel"] + p["bias"]
+        if self.making and not bias:
+            del p["bias"]
+        y = x @ p["kernel"]
+        return y + p["bias"] if bias else y
 
     def conv(
         self,
@@ -83,6 +101,51 @@ class Module:
                 "var": momentum * running["var"] + (1 - momentum) * var,
             }
         return (x - mean) * (lax.rsqrt(var + epsilon) * p["scale"]) + p["bias"]
+
+    def layer_norm(self, name: str, x: Array, epsilon: float) -> Array:
+        if self.making:
+            self.parameters[name] = {"scale": jnp.ones(x.shape[-1]), "bias": jnp.zeros(x.shape[-1])}
+        p = self.parameters[name]
+        mean = x.mean(-1, keepdims=True)
+        # The fast variance of Flax.
+        var = jnp.maximum(0, (x * x).mean(-1, keepdims=True) - mean * mean)
+        return (x - mean) * (lax.rsqrt(var + epsilon) * p["scale"]) + p["bias"]
+
+    def attention(
+        self,
+        name: str,
+        x: Array,
+        heads: int,
+        mask: Array | None = None,
+        causal: bool = False,
+        bias: bool = True,
+    ) -> Array:
+        """Multi-head attention of x (N, T, C) to itself."""
+        *leading, width = x.shape
+        q, k, v = (
+            self.dense(f"{name}.{part}", x, width, bias).reshape(*leading, heads, width // heads)
+            for part in ("query", "key", "value")
+        )
+        y = jax.nn.dot_product_attention(q, k, v, mask=mask, is_causal=causal)
+        return self.dense(f"{name}.out", y.reshape(x.shape), width, bias)
+
+    def mlp(self, name: str, x: Array, hidden: int, bias: bool = True) -> Array:
+        y = jax.nn.gelu(self.dense(f"{name}.fc1", x, hidden, bias), approximate=False)
+        return self.dense(f"{name}.fc2", y, x.shape[-1], bias)
+
+    def pre_norm_layer(
+        self, name: str, x: Array, of: Transformer, causal: bool = False, bias: bool = True
+    ) -> Array:
+        normal = self.layer_norm(f"{name}.ln1", x, of.epsilon)
+        x = x + self.attention(f"{name}.attn", normal, of.heads, causal=causal, bias=bias)
+        return x + self.mlp(f"{name}.mlp", self.layer_norm(f"{name}.ln2", x, of.epsilon), of.hidden, bias)
+
+    def table(self, name: str, rows: int, features: int) -> Array:
+        if self.making:
+            self.key, key = jax.random.split(self.key)
+            table = jax.random.normal(key, (rows, features)) * np.float32(0.02)
+            self.parameters[name] = {"embedding": table}
+        return self.parameters[name]["embedding"]
 
     def dropout(self, x: Array, rate: float) -> Array:
         if not self.training:
@@ -241,6 +304,38 @@ def googlenet(m: Module, x: Array, classes: int) -> Array:
     return relu(m.dense("fc", flatten(avg_pool(x, 7)), classes))
 
 
+def vit_tiny(m: Module, x: Array, classes: int) -> Array:
+    x = m.conv("patches", x, VIT_TINY.width, PATCH, PATCH).reshape(len(x), -1, VIT_TINY.width)
+    x = x + m.table("positions", x.shape[1], VIT_TINY.width)
+    for i in range(VIT_TINY.layers):
+        x = m.pre_norm_layer(f"layer{i}", x, VIT_TINY)
+    return m.dense("head", m.layer_norm("norm", x, VIT_TINY.epsilon).mean(1), classes)
+
+
+def minilm(m: Module, tokens: Array, classes: int) -> Array:
+    width, epsilon = MINILM.width, MINILM.epsilon
+    attended = tokens != 0
+    x = m.table("words", 30522, width)[tokens]
+    x = x + m.table("types", TOKEN_TYPES, width)[0]
+    x = m.layer_norm("norm", x + m.table("positions", LONGEST, width)[: tokens.shape[1]], epsilon)
+    for i in range(MINILM.layers):
+        name = f"layer{i}"
+        y = m.attention(f"{name}.attn", x, MINILM.heads, attended[:, None, None, :])
+        x = m.layer_norm(f"{name}.ln1", x + y, epsilon)
+        x = m.layer_norm(f"{name}.ln2", x + m.mlp(f"{name}.mlp", x, MINILM.hidden), epsilon)
+    weights = attended[..., None].astype(x.dtype)
+    return m.dense("classifier", (x * weights).sum(1) / jnp.maximum(weights.sum(1), 1e-9), classes)
+
+
+def nanogpt(m: Module, tokens: Array, classes: int) -> Array:
+    width = NANOGPT.width
+    table = m.table("wte", classes, width)
+    x = table[tokens] + m.table("wpe", tokens.shape[1], width)
+    for i in range(NANOGPT.layers):
+        x = m.pre_norm_layer(f"layer{i}", x, NANOGPT, causal=True, bias=False)
+    return m.layer_norm("ln_f", x, NANOGPT.epsilon) @ table.T
+
+
 MODELS: dict[str, Callable[[Module, Array, int], Array]] = {
     "mlp": mlp,
     "lenet5": lenet5,
@@ -253,6 +348,9 @@ MODELS: dict[str, Callable[[Module, Array, int], Array]] = {
     "overfeat": overfeat,
     "vgg_a": vgg_a,
     "googlenet": googlenet,
+    "vit-tiny": vit_tiny,
+    "minilm": minilm,
+    "nanogpt": nanogpt,
 }
 
 

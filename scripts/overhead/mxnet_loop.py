@@ -29,8 +29,35 @@ STATIC = {"static_alloc": True, "static_shape": True}  # as in GluonCV's trainin
 HYBRIDIZE: dict[str, dict[str, Any]] = {"hybridize": STATIC, "mkldnn": STATIC | {"backend": "MKLDNN"}}
 
 
+class AdamW(mx.optimizer.Optimizer):
+    """As the BERTAdam of GluonNLP, with bias correction."""
+
+    def __init__(self, beta2: float, **options: Any) -> None:
+        super().__init__(**options)
+        self.beta2 = beta2
+
+    def create_state(self, index: int, weight: nd.NDArray) -> tuple[nd.NDArray, nd.NDArray]:
+        return nd.zeros(weight.shape), nd.zeros(weight.shape)
+
+    def update(self, index: int, weight: nd.NDArray, grad: nd.NDArray, state: Any) -> None:
+        self._update_count(index)
+        t = self._index_update_count[index]
+        nd.contrib.adamw_update(
+            *(weight, grad, *state, self.rescale_grad),
+            out=weight,
+            lr=math.sqrt(1 - self.beta2**t) / (1 - 0.9**t),
+            eta=self._get_lr(index),
+            wd=self._get_wd(index),
+            beta2=self.beta2,
+        )
+
+
 def trainer_of(network: Network, net: gluon.HybridBlock) -> gluon.Trainer:
     options = {"learning_rate": network.learning_rate}
+    if network.optimizer == "adamw":
+        net.collect_params(".*(bias|gamma|beta)").setattr("wd_mult", 0.0)
+        adamw = AdamW(network.beta2, wd=network.weight_decay, **options)
+        return gluon.Trainer(net.collect_params(), adamw, kvstore=None)
     if network.optimizer == "sgd" and network.momentum:
         options["momentum"] = network.momentum
     if network.optimizer == "rmsprop":
@@ -64,12 +91,16 @@ class Training(MxnetLoop):
         super().__init__(name, network, mode, batches)
         self.loss_fn = gluon.loss.SoftmaxCrossEntropyLoss()
         self.trainer = trainer_of(network, self.net)
+        self.clip_norm = network.clip_norm
 
     def run(self, steps: int) -> float:
         for inputs, labels in islice(self.batches, steps):
             with autograd.record():
                 loss = self.loss_fn(self.net(inputs), labels)
             loss.backward()
+            if self.clip_norm:
+                gradients = [p.grad() for p in self.net.collect_params().values() if p.grad_req != "null"]
+                gluon.utils.clip_global_norm(gradients, self.clip_norm * self.batch)
             self.trainer.step(self.batch)
         nd.waitall()
         return float(loss.mean().asscalar())

@@ -7,7 +7,22 @@ from typing import Any
 from mxnet import gluon
 from mxnet.gluon import nn
 from mxnet.gluon.contrib.nn import HybridConcurrent
-from networks import GOOGLENET, POOL, RESNET50, RESNET56, VGG_A, Inception, Network
+from networks import (
+    GOOGLENET,
+    LONGEST,
+    MINILM,
+    NANOGPT,
+    PATCH,
+    POOL,
+    RESNET50,
+    RESNET56,
+    TOKEN_TYPES,
+    VGG_A,
+    VIT_TINY,
+    Inception,
+    Network,
+    Transformer,
+)
 
 
 def sequence(*layers: gluon.HybridBlock) -> nn.HybridSequential:
@@ -162,6 +177,129 @@ def googlenet(classes: int) -> gluon.HybridBlock:
     return net
 
 
+class SelfAttention(gluon.HybridBlock):
+    """As the BERT of GluonNLP: sequences come first, (T, N, C), and one layer makes queries, keys and values.
+
+    `lengths` says for each row of the products, of (N heads) x T, how many keys count.
+    """
+
+    def __init__(self, of: Transformer, use_bias: bool = True) -> None:
+        super().__init__()
+        self._heads = of.heads
+        self.projection = nn.Dense(3 * of.width, use_bias=use_bias, flatten=False)
+        self.output = nn.Dense(of.width, use_bias=use_bias, flatten=False)
+
+    def hybrid_forward(self, F: Any, x: Any, lengths: Any = None) -> Any:
+        projected = self.projection(x)
+        scores = F.contrib.interleaved_matmul_selfatt_qk(projected, heads=self._heads)
+        if lengths is None:
+            shares = F.softmax(scores, axis=-1)
+        else:
+            shares = F.softmax(scores, lengths, use_length=True, axis=-1)
+        context = F.contrib.interleaved_matmul_selfatt_valatt(projected, shares, heads=self._heads)
+        return self.output(context)
+
+
+def feed_forward(of: Transformer, use_bias: bool = True) -> gluon.HybridBlock:
+    return sequence(
+        nn.Dense(of.hidden, use_bias=use_bias, flatten=False),
+        nn.GELU(),
+        nn.Dense(of.width, use_bias=use_bias, flatten=False),
+    )
+
+
+class PreNormLayer(gluon.HybridBlock):
+    def __init__(self, of: Transformer, use_bias: bool = True) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = (nn.LayerNorm(epsilon=of.epsilon) for _ in range(2))
+        self.attention, self.mlp = SelfAttention(of, use_bias), feed_forward(of, use_bias)
+
+    def hybrid_forward(self, F: Any, x: Any, lengths: Any = None) -> Any:
+        normal = self.norm1(x)
+        x = x + (self.attention(normal) if lengths is None else self.attention(normal, lengths))
+        return x + self.mlp(self.norm2(x))
+
+
+class PostNormLayer(gluon.HybridBlock):
+    def __init__(self, of: Transformer) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = (nn.LayerNorm(epsilon=of.epsilon) for _ in range(2))
+        self.attention, self.mlp = SelfAttention(of), feed_forward(of)
+
+    def hybrid_forward(self, F: Any, x: Any, lengths: Any) -> Any:
+        x = self.norm1(x + self.attention(x, lengths))
+        return self.norm2(x + self.mlp(x))
+
+
+class VisionTransformer(gluon.HybridBlock):
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        width, length = VIT_TINY.width, (32 // PATCH) ** 2
+        self.patches = nn.Conv2D(width, PATCH, PATCH)
+        self.positions = self.params.get("positions", shape=(length, 1, width))
+        self.layers = sequence(*(PreNormLayer(VIT_TINY) for _ in range(VIT_TINY.layers)))
+        self.norm = nn.LayerNorm(epsilon=VIT_TINY.epsilon)
+        self.head = nn.Dense(classes)
+
+    def hybrid_forward(self, F: Any, x: Any, positions: Any) -> Any:
+        x = F.transpose(F.reshape(self.patches(x), shape=(0, 0, -1)), axes=(2, 0, 1))
+        x = self.layers(F.broadcast_add(x, positions))
+        return self.head(F.mean(self.norm(x), axis=0))
+
+
+class MiniLM(gluon.HybridBlock):
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        width = MINILM.width
+        self.words = nn.Embedding(30522, width)
+        self.types = nn.Embedding(TOKEN_TYPES, width)
+        self.positions = nn.Embedding(LONGEST, width)
+        self.norm = nn.LayerNorm(epsilon=MINILM.epsilon)
+        self.layers = nn.HybridSequential()
+        self.layers.add(*(PostNormLayer(MINILM) for _ in range(MINILM.layers)))
+        self.classifier = nn.Dense(classes)
+
+    def hybrid_forward(self, F: Any, tokens: Any) -> Any:
+        attended = tokens != 0
+        count = F.sum(attended, axis=1)
+        # One length for each row of the scores (N heads, T, T).
+        lengths = F.broadcast_mul(F.ones_like(tokens), F.expand_dims(count, 1))
+        lengths = F.cast(F.repeat(lengths, MINILM.heads, axis=0), "int32")
+        tokens = F.transpose(tokens)
+        places = F.contrib.arange_like(tokens, axis=0)
+        x = self.words(tokens) + self.types(F.zeros_like(tokens))
+        x = self.norm(F.broadcast_add(x, F.expand_dims(self.positions(places), 1)))
+        for layer in self.layers:
+            x = layer(x, lengths)
+        weights = F.expand_dims(F.transpose(attended), 2)
+        pooled = F.sum(F.broadcast_mul(x, weights), axis=0)
+        return self.classifier(F.broadcast_div(pooled, F.expand_dims(F.maximum(count, 1), 1)))
+
+
+class NanoGPT(gluon.HybridBlock):
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        width = NANOGPT.width
+        self.wte = nn.Embedding(classes, width)
+        self.wpe = nn.Embedding(64, width)
+        self.layers = nn.HybridSequential()
+        self.layers.add(*(PreNormLayer(NANOGPT, use_bias=False) for _ in range(NANOGPT.layers)))
+        self.norm = nn.LayerNorm(epsilon=NANOGPT.epsilon)
+        # The table of the tokens is its weight.
+        self.head = nn.Dense(classes, use_bias=False, flatten=False, in_units=width, params=self.wte.params)
+
+    def hybrid_forward(self, F: Any, tokens: Any) -> Any:
+        places = F.contrib.arange_like(tokens, axis=1)
+        # Row t of the scores (N heads, T, T) has t + 1 keys.
+        lengths = F.broadcast_add(F.zeros_like(tokens), F.expand_dims(places + 1, 0))
+        lengths = F.cast(F.repeat(lengths, NANOGPT.heads, axis=0), "int32")
+        x = self.wte(F.transpose(tokens))
+        x = F.broadcast_add(x, F.expand_dims(self.wpe(places), 1))
+        for layer in self.layers:
+            x = layer(x, lengths)
+        return self.head(F.transpose(self.norm(x), axes=(1, 0, 2)))
+
+
 MODELS = {
     "mlp": mlp,
     "lenet5": lenet5,
@@ -174,6 +312,9 @@ MODELS = {
     "overfeat": overfeat,
     "vgg_a": vgg_a,
     "googlenet": googlenet,
+    "vit-tiny": VisionTransformer,
+    "minilm": MiniLM,
+    "nanogpt": NanoGPT,
 }
 
 

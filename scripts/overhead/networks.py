@@ -16,6 +16,11 @@ class Network:
     learning_rate: float = 1e-3
     momentum: float = 0.0  # of SGD
     vocabulary: int = 0  # tokens instead of images, if not 0
+    beta2: float = 0.999  # of AdamW
+    weight_decay: float = 0.0  # of AdamW, for matrices only
+    clip_norm: float = 0.0  # the largest norm of all gradients together, if not 0
+    padded: bool = False  # texts end with tokens 0, which do not count
+    next_token: bool = False  # the class of each position is its next token
     learns_within: int | None = 20  # steps until its loss has fallen; None: not within a short run
 
 
@@ -31,6 +36,22 @@ NETWORKS = {
     "overfeat": Network(128, (3, 231, 231), 1000, "sgd", learns_within=None),
     "vgg_a": Network(64, (3, 224, 224), 1000, "sgd", learns_within=None),
     "googlenet": Network(128, (3, 224, 224), 1000, learns_within=None),
+    "vit-tiny": Network(64, (3, 32, 32), 10, "adamw", weight_decay=0.05, learns_within=None),
+    "minilm": Network(
+        *(32, (128,), 2, "adamw", 5e-5),
+        vocabulary=30522,
+        weight_decay=0.01,
+        padded=True,
+        learns_within=None,
+    ),
+    "nanogpt": Network(
+        *(12, (64,), 65, "adamw"),
+        vocabulary=65,
+        beta2=0.99,
+        weight_decay=0.1,
+        clip_norm=1.0,
+        next_token=True,
+    ),
 }
 
 # Channels of the convolutions of AlexNet and its kind; `POOL` is a max pool.
@@ -40,6 +61,24 @@ VGG_A = (64, POOL, 128, POOL, 256, 256, POOL, 512, 512, POOL, 512, 512, POOL)
 # Stages of the two ResNets: blocks and channels.
 RESNET56 = ((9, 16), (9, 32), (9, 64))
 RESNET50 = ((3, 64), (4, 128), (6, 256), (3, 512))
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """Sizes of its layers: their number, the width of a token, heads, the width inside an MLP."""
+
+    layers: int
+    width: int
+    heads: int
+    hidden: int
+    epsilon: float  # of layer norm
+
+
+VIT_TINY = Transformer(12, 192, 3, 768, 1e-6)
+PATCH = 4  # pixels of a side
+MINILM = Transformer(6, 384, 12, 1536, 1e-12)
+LONGEST, TOKEN_TYPES = 512, 2  # rows of MiniLM's other embeddings
+NANOGPT = Transformer(4, 128, 4, 512, 1e-5)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,15 @@ def optimizer_of(network: Network) -> keras.optimizers.Optimizer:
         return keras.optimizers.SGD(network.learning_rate, network.momentum)
     if network.optimizer == "rmsprop":
         return keras.optimizers.RMSprop(network.learning_rate)
+    if network.optimizer == "adamw":
+        adamw = keras.optimizers.AdamW(
+            network.learning_rate,
+            network.weight_decay,
+            beta_2=network.beta2,
+            global_clipnorm=network.clip_norm or None,
+        )
+        adamw.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
+        return adamw
     return keras.optimizers.Adam(network.learning_rate)
 
 

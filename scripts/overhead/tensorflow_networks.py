@@ -5,8 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-from keras import layers
-from networks import GOOGLENET, POOL, RESNET50, RESNET56, VGG_A, Inception, Network
+from keras import layers, ops
+from networks import (
+    GOOGLENET,
+    LONGEST,
+    MINILM,
+    NANOGPT,
+    PATCH,
+    POOL,
+    RESNET50,
+    RESNET56,
+    TOKEN_TYPES,
+    VGG_A,
+    VIT_TINY,
+    Inception,
+    Network,
+    Transformer,
+)
 
 
 def mlp(classes: int) -> keras.Model:
@@ -184,6 +199,67 @@ def googlenet(classes: int) -> keras.Model:
     return keras.Model(inputs, layers.Dense(classes, activation="relu")(x))
 
 
+def attention(x: Any, of: Transformer, use_bias: bool = True, **masks: Any) -> Any:
+    return layers.MultiHeadAttention(of.heads, of.width // of.heads, use_bias=use_bias)(x, x, **masks)
+
+
+def feed_forward(x: Any, of: Transformer, use_bias: bool = True) -> Any:
+    x = layers.Dense(of.hidden, use_bias=use_bias)(x)
+    return layers.Dense(of.width, use_bias=use_bias)(keras.activations.gelu(x))
+
+
+def norm(x: Any, of: Transformer) -> Any:
+    return layers.LayerNormalization(epsilon=of.epsilon)(x)
+
+
+class Positions(layers.Layer):
+    """Add learned positions, as TokenAndPositionEmbedding and PatchEncoder of Keras's examples do."""
+
+    def __init__(self, rows: int, width: int) -> None:
+        super().__init__()
+        self.position_embedding = layers.Embedding(rows, width)
+
+    def call(self, x: Any) -> Any:
+        return x + self.position_embedding(ops.arange(x.shape[1]))
+
+
+def vit_tiny(classes: int) -> keras.Model:
+    inputs = keras.Input((32, 32, 3))
+    length, width = (32 // PATCH) ** 2, VIT_TINY.width
+    x = layers.Reshape((length, width))(layers.Conv2D(width, PATCH, PATCH)(inputs))
+    x = Positions(length, width)(x)
+    for _ in range(VIT_TINY.layers):
+        x = layers.add([x, attention(norm(x, VIT_TINY), VIT_TINY)])
+        x = layers.add([x, feed_forward(norm(x, VIT_TINY), VIT_TINY)])
+    x = layers.GlobalAveragePooling1D()(norm(x, VIT_TINY))
+    return keras.Model(inputs, layers.Dense(classes)(x))
+
+
+def minilm(classes: int) -> keras.Model:
+    tokens = keras.Input((128,), dtype="int32")
+    width = MINILM.width
+    attended = ops.not_equal(tokens, 0)
+    x = layers.Embedding(30522, width)(tokens) + layers.Embedding(TOKEN_TYPES, width)(ops.zeros_like(tokens))
+    x = norm(Positions(LONGEST, width)(x), MINILM)
+    for _ in range(MINILM.layers):
+        y = attention(x, MINILM, attention_mask=ops.expand_dims(attended, 1))
+        x = norm(layers.add([x, y]), MINILM)
+        x = norm(layers.add([x, feed_forward(x, MINILM)]), MINILM)
+    x = layers.GlobalAveragePooling1D()(x, mask=attended)
+    return keras.Model(tokens, layers.Dense(classes)(x))
+
+
+def nanogpt(classes: int) -> keras.Model:
+    tokens = keras.Input((64,), dtype="int32")
+    embedding = layers.ReversibleEmbedding(classes, NANOGPT.width)
+    x = Positions(64, NANOGPT.width)(embedding(tokens))
+    for _ in range(NANOGPT.layers):
+        y = attention(norm(x, NANOGPT), NANOGPT, use_bias=False, use_causal_mask=True)
+        x = layers.add([x, y])
+        x = layers.add([x, feed_forward(norm(x, NANOGPT), NANOGPT, use_bias=False)])
+    return keras.Model(tokens, embedding(norm(x, NANOGPT), reverse=True))
+
+
 MODELS = {
     "mlp": mlp,
     "lenet5": lenet5,
@@ -196,6 +272,9 @@ MODELS = {
     "overfeat": overfeat,
     "vgg_a": vgg_a,
     "googlenet": googlenet,
+    "vit-tiny": vit_tiny,
+    "minilm": minilm,
+    "nanogpt": nanogpt,
 }
 
 

@@ -7,6 +7,7 @@ from itertools import cycle, islice
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from clock import Batch, Framework, Loop, main
 from networks import Network
 from torch import Tensor, nn
@@ -20,11 +21,22 @@ def optimizer_of(network: Network, model: nn.Module) -> torch.optim.Optimizer:
         return torch.optim.SGD(parameters, network.learning_rate, momentum=network.momentum)
     if network.optimizer == "rmsprop":
         return torch.optim.RMSprop(parameters, network.learning_rate, alpha=0.9, eps=1e-7)
+    if network.optimizer == "adamw":
+        # As in nanoGPT.
+        groups = [
+            {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": network.weight_decay},
+            {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
+        ]
+        return torch.optim.AdamW(groups, network.learning_rate, betas=(0.9, network.beta2))
     return torch.optim.Adam(parameters, network.learning_rate)
 
 
 def trained(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+def loss_of_positions(logits: Tensor, targets: Tensor) -> Tensor:
+    return F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1))
 
 
 class TorchLoop(Loop):
@@ -50,7 +62,8 @@ class Training(TorchLoop):
     ) -> None:
         super().__init__(model, batches)
         self.optimizer = optimizer_of(network, model)
-        self.loss_fn = nn.CrossEntropyLoss()
+        self.loss_fn = loss_of_positions if network.next_token else nn.CrossEntropyLoss()
+        self.clip_norm = network.clip_norm
         self.forward = torch.compile(model) if mode == "compile" else model
 
     def run(self, steps: int) -> float:
@@ -58,6 +71,8 @@ class Training(TorchLoop):
             self.optimizer.zero_grad()
             loss = self.loss_fn(self.forward(inputs), labels)
             loss.backward()
+            if self.clip_norm:
+                nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
             self.optimizer.step()
         return float(loss.item())
 

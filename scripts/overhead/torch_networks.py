@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 import torch
-from networks import GOOGLENET, POOL, RESNET50, RESNET56, VGG_A, Inception, Network
+import torch.nn.functional as F
+from networks import (
+    GOOGLENET,
+    LONGEST,
+    MINILM,
+    NANOGPT,
+    PATCH,
+    POOL,
+    RESNET50,
+    RESNET56,
+    TOKEN_TYPES,
+    VGG_A,
+    VIT_TINY,
+    Inception,
+    Network,
+)
 from torch import Tensor, nn
 
 
@@ -198,6 +213,126 @@ def googlenet(classes: int) -> nn.Module:
     return nn.Sequential(*layers, nn.AvgPool2d(7), nn.Flatten(), nn.Linear(before, classes), nn.ReLU())
 
 
+class EncoderBlock(nn.Module):
+    """As in torchvision's VisionTransformer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        width, epsilon = VIT_TINY.width, VIT_TINY.epsilon
+        self.ln_1 = nn.LayerNorm(width, epsilon)
+        self.self_attention = nn.MultiheadAttention(width, VIT_TINY.heads, batch_first=True)
+        self.ln_2 = nn.LayerNorm(width, epsilon)
+        self.mlp = nn.Sequential(
+            nn.Linear(width, VIT_TINY.hidden), nn.GELU(), nn.Linear(VIT_TINY.hidden, width)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.ln_1(x)
+        y, _ = self.self_attention(y, y, y, need_weights=False)
+        x = x + y
+        return x + self.mlp(self.ln_2(x))
+
+
+class VisionTransformer(nn.Module):
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        width = VIT_TINY.width
+        self.conv_proj = nn.Conv2d(3, width, PATCH, PATCH)
+        self.pos_embedding = nn.Parameter(torch.empty(1, (32 // PATCH) ** 2, width).normal_(std=0.02))
+        self.layers = nn.Sequential(*(EncoderBlock() for _ in range(VIT_TINY.layers)))
+        self.ln = nn.LayerNorm(width, VIT_TINY.epsilon)
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.conv_proj(x).flatten(2).transpose(1, 2)
+        x = self.ln(self.layers(x + self.pos_embedding))
+        return self.head(x.mean(1))
+
+
+class BertLayer(nn.Module):
+    """As in the BertModel of Hugging Face, with its attention by scaled_dot_product_attention."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        width = MINILM.width
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+        self.attention_output = nn.Linear(width, width)
+        self.attention_norm = nn.LayerNorm(width, MINILM.epsilon)
+        self.intermediate = nn.Linear(width, MINILM.hidden)
+        self.output = nn.Linear(MINILM.hidden, width)
+        self.output_norm = nn.LayerNorm(width, MINILM.epsilon)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        batch, length, width = x.shape
+        split = (batch, length, MINILM.heads, width // MINILM.heads)
+        q, k, v = (layer(x).view(split).transpose(1, 2) for layer in (self.query, self.key, self.value))
+        context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        context = context.transpose(1, 2).reshape(batch, length, width)
+        x = self.attention_norm(x + self.attention_output(context))
+        return self.output_norm(x + self.output(F.gelu(self.intermediate(x))))
+
+
+class MiniLM(nn.Module):
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        width = MINILM.width
+        self.word_embeddings = nn.Embedding(30522, width)
+        self.position_embeddings = nn.Embedding(LONGEST, width)
+        self.token_type_embeddings = nn.Embedding(TOKEN_TYPES, width)
+        self.norm = nn.LayerNorm(width, MINILM.epsilon)
+        self.layers = nn.ModuleList(BertLayer() for _ in range(MINILM.layers))
+        self.classifier = nn.Linear(width, classes)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        attended = tokens != 0
+        places = torch.arange(tokens.shape[1])
+        x = self.word_embeddings(tokens) + self.token_type_embeddings(torch.zeros_like(tokens))
+        x = self.norm(x + self.position_embeddings(places))
+        for layer in self.layers:
+            x = layer(x, attended[:, None, None, :])
+        # The mean pooling of sentence-transformers.
+        weights = attended.unsqueeze(-1).float()
+        return self.classifier((x * weights).sum(1) / weights.sum(1).clamp(min=1e-9))
+
+
+class Block(nn.Module):
+    """As in nanoGPT, but for the bias of its layer norms."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        width, hidden = NANOGPT.width, NANOGPT.hidden
+        self.ln_1 = nn.LayerNorm(width)
+        self.c_attn = nn.Linear(width, 3 * width, bias=False)
+        self.c_proj = nn.Linear(width, width, bias=False)
+        self.ln_2 = nn.LayerNorm(width)
+        self.mlp = nn.Sequential(
+            nn.Linear(width, hidden, bias=False), nn.GELU(), nn.Linear(hidden, width, bias=False)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, length, width = x.shape
+        split = (batch, length, NANOGPT.heads, width // NANOGPT.heads)
+        q, k, v = (y.view(split).transpose(1, 2) for y in self.c_attn(self.ln_1(x)).split(width, dim=2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.c_proj(y.transpose(1, 2).contiguous().view(batch, length, width))
+        return x + self.mlp(self.ln_2(x))
+
+
+class NanoGPT(nn.Module):
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.wte = nn.Embedding(classes, NANOGPT.width)
+        self.wpe = nn.Embedding(64, NANOGPT.width)
+        self.h = nn.Sequential(*(Block() for _ in range(NANOGPT.layers)))
+        self.ln_f = nn.LayerNorm(NANOGPT.width)
+        self.lm_head = nn.Linear(NANOGPT.width, classes, bias=False)
+        self.wte.weight = self.lm_head.weight
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1]))
+        return self.lm_head(self.ln_f(self.h(x)))
+
+
 MODELS = {
     "mlp": mlp,
     "lenet5": LeNet5,
@@ -210,6 +345,9 @@ MODELS = {
     "overfeat": overfeat,
     "vgg_a": vgg_a,
     "googlenet": googlenet,
+    "vit-tiny": VisionTransformer,
+    "minilm": MiniLM,
+    "nanogpt": NanoGPT,
 }
 
 

@@ -41,7 +41,7 @@ void row_norms(std::vector<OpCase>& rows) {
                         {"vector", {65}, 1e-5, true},
                         {"large_epsilon", {4, 16}, 0.5, true},
                         {"one_wide", {5, 1}, 1e-5, false},
-                        {"bert", {2, 9, 384}, 1e-12, false},
+                        {"bert", {2, 9, 384}, 1e-12, false, P},
                         {"long_row", {3, 4099}, 1e-5, false},
                         {"many_rows", {1031, 6}, 1e-5, false},
                         {"far_from_zero", {5, 64}, 1e-5, false, Fill::far}};
@@ -52,10 +52,10 @@ void row_norms(std::vector<OpCase>& rows) {
     rows.push_back({"layer_norm", form.name, {x, {P, width}, {I, width}}, epsilon, 32, form.differentiable});
     rows.push_back({"rms_norm", form.name, {x, {P, width}}, epsilon, 32, form.differentiable});
     // Of a row that is far from zero, the mean takes all digits; its gradient is as that of any other row.
-    if (form.fill != R) continue;
+    if (form.fill == Fill::far) continue;
     rows.push_back(
-        {"layer_norm_gradient", form.name, {x, {P, width}, {I, form.x}, {I, leading}, {P, leading}}, {}, 64});
-    rows.push_back({"rms_norm_gradient", form.name, {x, {P, width}, {I, form.x}, {P, leading}}, {}, 64});
+        {"layer_norm_gradient", form.name, {x, {P, width}, {R, form.x}, {I, leading}, {P, leading}}, {}, 64});
+    rows.push_back({"rms_norm_gradient", form.name, {x, {P, width}, {R, form.x}, {P, leading}}, {}, 64});
   }
 }
 
@@ -70,14 +70,15 @@ struct Form {
   Fill mask_fill = R;
 };
 
+// Without the ramp: where its period divides a row, all keys would be equal, and the gradients zero.
 void attention(std::vector<OpCase>& rows, const Form& f) {
   const Shape q{f.samples, f.queries, f.heads, f.width}, k{f.samples, f.keys, f.groups, f.width};
   const OpCase::Operand mask = f.mask.empty() ? absent : OpCase::Operand{f.mask_fill, f.mask};
   const Attributes attributes{{"causal", f.causal}, {"scale", f.scale}};
-  rows.push_back({"attention", f.name, {{R, q}, {S, k}, {R, k}, mask}, attributes, 32, f.differentiable});
+  rows.push_back({"attention", f.name, {{I, q}, {S, k}, {I, k}, mask}, attributes, 32, f.differentiable});
   rows.push_back({"attention_gradient",
                   f.name,
-                  {{R, q}, {S, k}, {R, k}, mask, {Fill::attended, {}}, {Fill::attended, {}}, {R, q}},
+                  {{I, q}, {S, k}, {I, k}, mask, {Fill::attended, {}}, {Fill::attended, {}}, {I, q}},
                   attributes,
                   64});
 }
@@ -157,6 +158,13 @@ void sequences(std::vector<OpCase>& rows) {
 void more_dimensions(std::vector<OpCase>& rows) {
   rows.push_back({"linear", "sequence", {{I, {2, 5, 19}}, {I, {10, 19}}, {I, {10}}}, {}, 0, true});
   rows.push_back({"linear", "heads", {{I, {2, 3, 2, 8}}, {I, {5, 8}}, absent}, {}, 0, true});
+  rows.push_back({"linear", "residual", {{I, {2, 5, 19}}, {I, {10, 19}}, {I, {10}}, {I, {2, 5, 10}}}, {}, 0});
+  rows.push_back({"linear", "residual_wide", {{R, {9, 64}}, {S, {96, 64}}, absent, {R, {9, 96}}}, {}, 16});
+  for (const char* gelu : {"gelu", "gelu_tanh"}) {
+    const Attributes fused{{"activation", std::string(gelu)}};
+    rows.push_back({"linear", gelu, {{R, {2, 5, 19}}, {S, {33, 19}}, {R, {33}}}, fused, 16});
+    rows.push_back({"linear", std::string(gelu) + "_wide", {{R, {9, 64}}, {S, {96, 64}}, absent}, fused, 32});
+  }
   rows.push_back({"linear_input_gradient", "sequence", {{I, {2, 5, 10}}, {I, {10, 19}}, absent}, {}});
   rows.push_back({"linear_weight_gradient", "sequence", {{I, {2, 5, 19}}, {I, {2, 5, 10}}}, {}});
   rows.push_back({"add", "vector_to_each", {{I, {3, 5, 7}}, {I, {7}}}, {}, 0, true});

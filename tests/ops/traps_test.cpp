@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <tuple>
 
 #include "tests/backend_under_test.hpp"
 #include "tests/ops/training_run.hpp"
@@ -137,10 +138,143 @@ TEST_P(BatchNormTraps, momentum_is_the_old_share_and_the_variance_is_biased) {
   EXPECT_EQ(seen, expected.size());
 }
 
+// The ops of transformers, as a network from "inputs" whose logits are the flattened result.
+class TransformerTraps : public Traps {
+ protected:
+  // Skips the test if the backend under test lacks an op.
+  static bool has(const Program& program) {
+    const CompileOptions wanted = options();
+    const auto library = under_test::make_kernel_library(wanted);
+    return first_unsupported(program, wanted, *library).empty();
+  }
+};
+
+TEST_P(TransformerTraps, layer_norm_adds_epsilon_to_the_biased_variance) {
+  const Program network =
+      program({1, 2}, [](GraphBuilder& b, ValueId x) { return b.layer_norm("norm", x, 0.5); });
+  if (!has(network)) GTEST_SKIP() << "no layer_norm";
+  const float step = 2 / std::sqrt(1.5F);
+  EXPECT_THAT(answer(network, {vector("norm.weight", {2}, 2), vector("norm.bias", {2}, 10)}, {1, 3}),
+              ElementsAre(FloatNear(10 - step, 1e-5F), FloatNear(10 + step, 1e-5F)));
+}
+
+TEST_P(TransformerTraps, rms_norm_subtracts_no_mean) {
+  const Program network =
+      program({1, 2}, [](GraphBuilder& b, ValueId x) { return b.rms_norm("norm", x, 0.5); });
+  if (!has(network)) GTEST_SKIP() << "no rms_norm";
+  const float root = std::sqrt(5.5F);
+  EXPECT_THAT(answer(network, {vector("norm.weight", {2}, 2)}, {1, 3}),
+              ElementsAre(FloatNear(2 / root, 1e-5F), FloatNear(6 / root, 1e-5F)));
+}
+
+TEST_P(TransformerTraps, gelu_has_two_formulas) {
+  for (const auto& [approximate, below, above] :
+       {std::tuple{"none", -0.158655254F, 0.841344746F}, std::tuple{"tanh", -0.158808009F, 0.841191991F}}) {
+    const Program network = program(
+        {1, 2}, [&](GraphBuilder& b, ValueId x) { return b.gelu(x, "gelu", std::string(approximate)); });
+    if (!has(network)) GTEST_SKIP() << "no gelu";
+    EXPECT_THAT(answer(network, {}, {-1, 1}), ElementsAre(FloatNear(below, 1e-6F), FloatNear(above, 1e-6F)))
+        << approximate;
+  }
+}
+
+// Two positions (1, 1, 1, 1) and (2, 2, 2, 2): q k is 4, 8 and 16, halved by 1 / sqrt(4).
+TEST_P(TransformerTraps, attention_is_scaled_by_the_root_of_the_width) {
+  for (const bool causal : {false, true}) {
+    const Program network = program(
+        {1, 2, 1, 4}, [&](GraphBuilder& b, ValueId x) { return b.attention(x, x, x, {.causal = causal}); });
+    if (!has(network)) GTEST_SKIP() << "no attention";
+    const std::vector<float> y = answer(network, {}, {1, 1, 1, 1, 2, 2, 2, 2});
+    EXPECT_NEAR(y[0], causal ? 1 : 1.880797078F, 1e-5);
+    EXPECT_NEAR(y[7], 1.982013790F, 1e-5);
+  }
+}
+
+TEST_P(TransformerTraps, rotary_pairs_halves_or_neighbours) {
+  const float cosine = std::cos(1.0F), sine = std::sin(1.0F);
+  for (const bool interleaved : {false, true}) {
+    const Program network =
+        program({1, 2, 1, 4}, [&](GraphBuilder& b, ValueId x) { return b.rotary(x, 10000, interleaved); });
+    if (!has(network)) GTEST_SKIP() << "no rotary";
+    const std::vector<float> y = answer(network, {}, {5, 6, 7, 8, 1, 0, 0, 0});
+    EXPECT_THAT(std::vector<float>(y.begin(), y.begin() + 4), ElementsAre(5, 6, 7, 8)) << "position 0";
+    EXPECT_NEAR(y[4], cosine, 1e-6);
+    EXPECT_NEAR(y[interleaved ? 5 : 6], sine, 1e-6);
+    EXPECT_NEAR(y[interleaved ? 6 : 5], 0, 1e-6);
+  }
+}
+
+// Equal logits of four classes: each label costs log(4).
+TEST_P(TransformerTraps, a_loss_is_the_mean_of_the_labels_that_count) {
+  Program network{Graph("trap"), Graph("trap"), {.kind = "sgd", .momentum = 0}};
+  for (const bool training : {true, false}) {
+    Graph& graph = training ? network.training : network.inference;
+    GraphBuilder b(graph, training);
+    const ValueId logits = b.linear("fc", b.input("inputs", {2, 3}), 4, false);
+    graph.add_output("logits", logits);
+    if (training)
+      graph.add_output("loss", b.softmax_cross_entropy(logits, b.label("labels", {2}), "loss", -1));
+  }
+  if (!has(network)) GTEST_SKIP() << "no ignored labels";
+  KernelExecutable executable = compile(network);
+  const std::vector<HostTensor> zeros{vector("fc.weight", {4, 3}, 0)};
+  executable.set_state(zeros);
+  const std::vector<float> inputs(6, 1);
+  for (const auto& [first, loss, gradient] : {std::tuple{-1, 0.0F, 0.0F}, std::tuple{2, std::log(4.0F), 0.25F}}) {
+    const std::vector<std::int32_t> labels{first, -1};
+    for (const HostTensor& tensor : executable.gradients({inputs.data(), labels.data()})) {
+      if (tensor.name == "loss") EXPECT_NEAR(tensor.as<float>()[0], loss, 1e-5);
+      if (tensor.name == "gradient/fc.weight") EXPECT_NEAR(tensor.as<float>()[0], gradient, 1e-5);
+    }
+  }
+}
+
+// One sample of one feature 1, two classes with equal weights 1: both are as likely, so that the gradient of the
+// weights is -0.5 for the label, and 0.5 for the other.
+class UpdateTraps : public TransformerTraps {
+ protected:
+  // The weights after one step with learning rate `rate`; empty if the backend lacks an op.
+  static std::vector<float> updated(const OptimizerSpec& optimizer, double rate) {
+    Program network = program({1, 1}, [](GraphBuilder& b, ValueId x) { return b.linear("fc", x, 2, false); });
+    network.optimizer = optimizer;
+    if (!has(network)) return {};
+    KernelExecutable executable = compile(network);
+    const std::vector<HostTensor> ones{vector("fc.weight", {2, 1}, 1)};
+    executable.set_state(ones);
+    const std::vector<float> input{1};
+    const std::vector<std::int32_t> labels{0};
+    executable.stage(0, {input.data(), labels.data()});
+    executable.step(0, rate, 1);
+    for (const HostTensor& tensor : executable.state()) {
+      if (tensor.name == "fc.weight") return {tensor.as<float>().begin(), tensor.as<float>().end()};
+    }
+    return {};
+  }
+};
+
+// The first step of Adam is lr in the direction of the gradient. With a coupled decay of 0.5 the gradients would
+// be 0 and 1.
+TEST_P(UpdateTraps, adamw_decays_beside_the_gradient) {
+  const std::vector<float> weights = updated({.kind = "adamw", .weight_decay = 0.5}, 0.1);
+  if (weights.empty()) GTEST_SKIP() << "no decoupled decay";
+  EXPECT_THAT(weights, ElementsAre(FloatNear(1 + 0.1F - 0.05F, 1e-5F), FloatNear(1 - 0.1F - 0.05F, 1e-5F)));
+}
+
+TEST_P(UpdateTraps, clipping_scales_all_gradients_to_the_limit) {
+  const std::vector<float> weights = updated({.kind = "sgd", .momentum = 0, .clip_norm = 0.5}, 1);
+  if (weights.empty()) GTEST_SKIP() << "no clipping";
+  const float clipped = 0.5F * 0.5F / (std::sqrt(0.5F) + 1e-6F);
+  EXPECT_THAT(weights, ElementsAre(FloatNear(1 + clipped, 1e-6F), FloatNear(1 - clipped, 1e-6F)));
+  EXPECT_THAT(updated({.kind = "sgd", .momentum = 0, .clip_norm = 1}, 1), ElementsAre(FloatNear(1.5F, 1e-6F), FloatNear(0.5F, 1e-6F)))
+      << "the norm is below the limit";
+}
+
 const auto modes = ::testing::ValuesIn(under_test::all_modes());
 const auto name = [](const auto& mode) { return mode.param; };
 INSTANTIATE_TEST_SUITE_P(Modes, Traps, modes, name);
 INSTANTIATE_TEST_SUITE_P(Modes, BatchNormTraps, modes, name);
+INSTANTIATE_TEST_SUITE_P(Modes, TransformerTraps, modes, name);
+INSTANTIATE_TEST_SUITE_P(Modes, UpdateTraps, modes, name);
 
 }  // namespace
 }  // namespace assay::ops

@@ -56,7 +56,8 @@ struct AdamRule {
         log1(static_cast<float>(std::log(a.number("beta1")))),
         log2(static_cast<float>(std::log(a.number("beta2")))),
         epsilon(static_cast<float>(a.number("epsilon"))),
-        weight_decay(static_cast<float>(a.number("weight_decay"))) {}
+        weight_decay(static_cast<float>(a.number("weight_decay"))),
+        decoupled(a.get_or("decoupled", false)) {}
   // 1 - beta^t as -(e^(t log beta) - 1): in floats, and accurate for beta near 1.
   ASSAY_HD AdamRule at(float learning_rate, float step) const {
     AdamRule now = *this;
@@ -66,12 +67,14 @@ struct AdamRule {
     return now;
   }
   ASSAY_HD void update(Element& e) const {
-    const float gradient = e.gradient + weight_decay * e.parameter;
+    const float decay = weight_decay * e.parameter, gradient = e.gradient + (decoupled ? 0.0F : decay);
     e.first = keep1 * e.first + take1 * gradient;
     e.second = keep2 * e.second + take2 * gradient * gradient;
     e.parameter -= rate * (e.first / correction1) / (sqrtf(e.second / correction2) + epsilon);
+    if (decoupled) e.parameter -= rate * decay;
   }
   float keep1, keep2, take1, take2, log1, log2, epsilon, weight_decay;
+  bool decoupled;
   float rate = 0, correction1 = 1, correction2 = 1;
 };
 

@@ -4,6 +4,12 @@
 namespace assay::cuda {
 namespace {
 
+// The normal distribution up to x.
+ASSAY_HD inline float normal_below(float x) { return 0.5F * erfcf(-0.70710678F * x); }
+
+// Without the difference 1 - sigmoid(x), which would cost digits.
+ASSAY_HD inline float sigmoid_slope(float x) { return sigmoid(x) * sigmoid(-x); }
+
 struct Sigmoid {
   ASSAY_HD float operator()(float x) const { return sigmoid(x); }
 };
@@ -27,6 +33,34 @@ struct SoftsignSlope {  // of x
     const float down = 1.0F + fabsf(x);
     return 1.0F / (down * down);
   }
+};
+
+struct Gelu {
+  ASSAY_HD float operator()(float x) const { return x * normal_below(x); }
+};
+struct GeluSlope {  // of x
+  ASSAY_HD float operator()(float x) const {
+    constexpr float inverse_root_of_two_pi = 0.3989422804F;
+    return normal_below(x) + x * expf(-0.5F * x * x) * inverse_root_of_two_pi;
+  }
+};
+// 0.5 (1 + tanh(u)) is sigmoid(2 u), with 2 u = x (1.5957691 + 0.0713548 x^2).
+struct GeluTanh {
+  ASSAY_HD float operator()(float x) const {
+    return x * sigmoid(x * (1.5957691216F + 0.0713548163F * x * x));
+  }
+};
+struct GeluTanhSlope {  // of x
+  ASSAY_HD float operator()(float x) const {
+    const float square = x * x, twice = x * (1.5957691216F + 0.0713548163F * square);
+    return sigmoid(twice) + x * sigmoid_slope(twice) * (1.5957691216F + 3.0F * 0.0713548163F * square);
+  }
+};
+struct Silu {
+  ASSAY_HD float operator()(float x) const { return x * sigmoid(x); }
+};
+struct SiluSlope {  // of x
+  ASSAY_HD float operator()(float x) const { return sigmoid(x) + x * sigmoid_slope(x); }
 };
 
 // y = F(x)
@@ -59,14 +93,30 @@ Lowered lower_slope(const Request& request) {
   });
 }
 
+Lowered lower_gelu(const Request& request) {
+  const bool erf = request.node.attributes.get<std::string>("approximate") == "none";
+  return erf ? lower_map<Gelu>(request) : lower_map<GeluTanh>(request);
+}
+Lowered lower_gelu_gradient(const Request& request) {
+  const bool erf = request.node.attributes.get<std::string>("approximate") == "none";
+  return erf ? lower_slope<GeluSlope>(request) : lower_slope<GeluTanhSlope>(request);
+}
+
 }  // namespace
 
 std::span<const OpEntry> activation_ops() {
-  static constexpr std::array entries{
-      OpEntry{"sigmoid", lower_map<Sigmoid>},   OpEntry{"sigmoid_gradient", lower_slope<SigmoidSlope>},
-      OpEntry{"tanh", lower_map<Tanh>},         OpEntry{"tanh_gradient", lower_slope<TanhSlope>},
-      OpEntry{"softplus", lower_map<Softplus>}, OpEntry{"softplus_gradient", lower_slope<Sigmoid>},
-      OpEntry{"softsign", lower_map<Softsign>}, OpEntry{"softsign_gradient", lower_slope<SoftsignSlope>}};
+  static constexpr std::array entries{OpEntry{"sigmoid", lower_map<Sigmoid>},
+                                      OpEntry{"sigmoid_gradient", lower_slope<SigmoidSlope>},
+                                      OpEntry{"tanh", lower_map<Tanh>},
+                                      OpEntry{"tanh_gradient", lower_slope<TanhSlope>},
+                                      OpEntry{"softplus", lower_map<Softplus>},
+                                      OpEntry{"softplus_gradient", lower_slope<Sigmoid>},
+                                      OpEntry{"softsign", lower_map<Softsign>},
+                                      OpEntry{"softsign_gradient", lower_slope<SoftsignSlope>},
+                                      OpEntry{"gelu", lower_gelu},
+                                      OpEntry{"gelu_gradient", lower_gelu_gradient},
+                                      OpEntry{"silu", lower_map<Silu>},
+                                      OpEntry{"silu_gradient", lower_slope<SiluSlope>}};
   return entries;
 }
 

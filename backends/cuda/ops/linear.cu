@@ -8,7 +8,8 @@ namespace {
 
 Lowered lower_linear(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
-  MatmulSpec spec = dense_product(request, request.in(0)[0], request.in(1)[0], request.in(0)[1], false, true);
+  const RowsOfTensor x(request.in(0));
+  MatmulSpec spec = dense_product(request, x.rows, request.in(1)[0], x.columns, false, true);
   spec.bias = request.has_input(2);
   spec.relu = request.relu();
   std::shared_ptr<Matmul> product = request.context.device.matmul(spec);
@@ -23,8 +24,8 @@ Lowered lower_linear(const Request& request) {
 
 Lowered lower_input_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
-  const MatmulSpec spec =
-      dense_product(request, request.in(0)[0], request.in(1)[1], request.in(0)[1], false, false);
+  const RowsOfTensor dy(request.in(0));
+  const MatmulSpec spec = dense_product(request, dy.rows, request.in(1)[1], dy.columns, false, false);
   std::shared_ptr<Matmul> product = request.context.device.matmul(spec);
   lowered.scratch_bytes = product->workspace_bytes();
   const Stream stream = request.context.device.stream();
@@ -39,7 +40,8 @@ Lowered lower_input_gradient(const Request& request) {
 
 Lowered lower_weight_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
-  const std::int64_t batch = request.in(0)[0], inner = request.in(0)[1], outer = request.in(1)[1];
+  const RowsOfTensor x(request.in(0));
+  const std::int64_t batch = x.rows, inner = x.columns, outer = request.in(1).back();
   MatmulSpec spec = dense_product(request, outer, inner, batch, true, false);
   std::shared_ptr<Matmul> product = request.context.device.matmul(spec);
   const Matrix rows = matrix_of_rows(batch, outer);

@@ -29,6 +29,19 @@ struct Add {
   }
 };
 
+// b has the last dimensions of a.
+template <typename T>
+struct AddRow {
+  const T *a, *b;
+  T* y;
+  std::int64_t row;
+  bool clipped;
+  ASSAY_HD void operator()(std::int64_t i) const {
+    const float sum = widen(a[i]) + widen(b[i % row]);
+    y[i] = narrow<T>(clipped ? relu(sum) : sum);
+  }
+};
+
 template <typename T>
 struct Multiply {
   const T *a, *b;
@@ -57,6 +70,15 @@ Lowered lower_relu_gradient(const Request& request) {
 }
 
 Lowered lower_add(const Request& request) {
+  if (request.in(0) != request.in(1)) {
+    Lowered lowered = lower_elementwise(
+        request, Layout::plain,
+        [clipped = request.relu(), row = request.inputs[1].elements()]<typename T>(T, const Operands& at) {
+          return AddRow<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0), row, clipped};
+        });
+    lowered.in_place = {{0, 0}};
+    return lowered;
+  }
   return lower_elementwise(request, request.follow_all(),
                            [clipped = request.relu()]<typename T>(T, const Operands& at) {
                              return Add<T>{at.in<T>(0), at.in<T>(1), at.out<T>(0), clipped};

@@ -42,6 +42,19 @@ Lowered lower_binary(const Request& request) {
   return lowered;
 }
 
+// b may have the last dimensions of a: a row that is added to all rows.
+Lowered lower_add(const Request& request) {
+  if (request.in(0) == request.in(1)) return lower_binary<Binary::add>(request);
+  const std::int64_t row = request.inputs[1].elements();
+  const TensorSpec rows = packed(request.inputs[0].dtype, {request.inputs[0].elements() / row, row});
+  Lowered lowered = draft(request, Layout::plain);
+  Composition steps(request);
+  steps.binary(Binary::add, 1, steps.input(0, rows), 1,
+               steps.input(1, packed(request.inputs[1].dtype, {1, row})), steps.output(0, rows));
+  steps.finish(lowered);
+  return lowered;
+}
+
 Lowered lower_convert(const Request& request) {
   Lowered lowered = draft(request, request.follow({0}));
   Composition steps(request);
@@ -72,7 +85,7 @@ std::span<const OpEntry> elementwise_ops() {
                                       OpEntry{"softplus_gradient", lower_activation_gradient<softplus>},
                                       OpEntry{"softsign", lower_activation<softsign>},
                                       OpEntry{"softsign_gradient", lower_activation_gradient<softsign>},
-                                      OpEntry{"add", lower_binary<Binary::add>},
+                                      OpEntry{"add", lower_add},
                                       OpEntry{"multiply", lower_binary<Binary::multiply>},
                                       OpEntry{"cast", lower_convert},
                                       OpEntry{"from_array", lower_convert},

@@ -21,8 +21,11 @@ constexpr std::array shared{"convolution_input_gradient",
                             "reshape"};
 
 // Ops that the libraries have no call for: plain kernels. Of softmax_cross_entropy only the choice of a row's
-// label; see loss.cu.
+// label; see loss.cu. Of attention and its gradient all but the products.
 constexpr std::array outside{"adam",
+                             "attention",
+                             "attention_gradient",
+                             "clip",
                              "dense_rows",
                              "dropout",
                              "dropout_mask",
@@ -30,11 +33,24 @@ constexpr std::array outside{"adam",
                              "embedding_gradient",
                              "embedding_row_gradient",
                              "from_list",
+                             "gelu",
+                             "gelu_gradient",
+                             "global_norm",
+                             "layer_norm",
+                             "layer_norm_gradient",
                              "lazy_adam",
+                             "mean_pool",
+                             "mean_pool_gradient",
                              "normalise",
                              "normalise_gradient",
+                             "padding_mask",
+                             "rms_norm",
+                             "rms_norm_gradient",
                              "rmsprop",
+                             "rotary",
                              "sgd",
+                             "silu",
+                             "silu_gradient",
                              "softmax_cross_entropy",
                              "softmax_cross_entropy_gradient"};
 

@@ -81,7 +81,8 @@ Lowered lower_convolution_weight_gradient(const Request& request) {
 Lowered lower_linear(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   Composition steps(request);
-  MatmulSpec spec = dense_product(request, request.in(0)[0], request.in(1)[0], request.in(0)[1], false, true);
+  const RowsOfTensor rows(request.in(0));
+  MatmulSpec spec = dense_product(request, rows.rows, request.in(1)[0], rows.columns, false, true);
   const Term x = steps.input(0, dense(request.inputs[0])), weight = steps.input(1, dense(request.inputs[1]));
   const Term y = steps.output(0, dense(request.outputs[0]));
   spec.bias = request.has_input(2);
@@ -102,8 +103,10 @@ Lowered lower_linear(const Request& request) {
 Lowered lower_linear_weight_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   Composition steps(request);
-  const std::int64_t batch = request.in(0)[0], inner = request.in(0)[1], outer = request.in(1)[1];
-  const Term x = steps.input(0, dense(request.inputs[0])), dy = steps.input(1, dense(request.inputs[1]));
+  const RowsOfTensor rows(request.in(0));
+  const std::int64_t batch = rows.rows, inner = rows.columns, outer = request.in(1).back();
+  const Term x = steps.input(0, dense(request.inputs[0]));
+  const Term dy = steps.input(1, packed(request.inputs[1].dtype, {batch, outer}));
   steps.run(call_of(request.context.device.matmul(dense_product(request, outer, inner, batch, true, false))),
             {dy, x}, {steps.output(0, dense(request.outputs[0]))});
   if (request.has_output(1))

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 
+#include "backends/onednn/loops/curves.hpp"
 #include "backends/onednn/loops/folds.hpp"
+#include "backends/onednn/loops/row_norms.hpp"
 
 namespace assay::onednn {
 
@@ -14,6 +16,7 @@ struct AdamStep {
   float epsilon, weight_decay;
   float step_size;     // lr / (1 - beta1^t)
   float inverse_root;  // 1 / sqrt(1 - beta2^t)
+  float shrink;        // lr * weight decay if that is decoupled; then weight_decay is 0
 };
 struct SgdStep {
   float momentum, weight_decay, learning_rate;
@@ -64,9 +67,9 @@ struct Loops {
   // mask may be null.
   void (*average_pool_gradient_row)(const PoolRow&, const float* dy, const float* mask, float* dx);
   // probabilities = softmax(logits) of rows x classes; the sum of -log(probability of the label). A row whose
-  // label is out of range adds nothing. scratch: 16 * classes floats.
-  double (*cross_entropy)(const float* logits, const std::int32_t* labels, std::int64_t rows,
-                          std::int64_t classes, float* probabilities, float* scratch);
+  // label is out of range or `ignored` adds nothing. scratch: 16 * classes floats.
+  double (*cross_entropy)(const float* logits, const std::int32_t* labels, std::int64_t ignored,
+                          std::int64_t rows, std::int64_t classes, float* probabilities, float* scratch);
   // Null if the instruction set has no kernel. x: (x_rows, x_columns); spread: (x_rows, x_pitch).
   void (*spread)(const FirstLayer&, const float* x, float* spread);
   // y (rows, dy_pitch) = the convolution with taps (kernel_rows, kernel_columns, 16 * phases) plus a bias
@@ -76,6 +79,8 @@ struct Loops {
   void (*first_layer_gradient)(const FirstLayer&, const float* spread, const float* dy, float* sums,
                                float* bias_sums);
   Folds folds;
+  Curves curves;
+  RowNorms row_norms;
 };
 
 // The loops of the best instruction set of this CPU.

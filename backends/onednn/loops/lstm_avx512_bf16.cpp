@@ -1,3 +1,3 @@
 #define ASSAY_LSTM lstm_avx512_bf16
-#define ASSAY_LSTM_PAIRS
+#define ASSAY_LOOPS_PAIRS
 #include "backends/onednn/loops/lstm.inc"

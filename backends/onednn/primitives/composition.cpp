@@ -161,18 +161,6 @@ void Composition::finish(Lowered& lowered) {
   }
 }
 
-Lowered row_major_draft(const Request& request) {
-  Lowered lowered = draft(request);
-  const auto is_tensor = [&](ValueId v) { return v != none && !request.graph.value(v).opaque; };
-  for (std::size_t i = 0; i < request.node.inputs.size(); ++i) {
-    if (is_tensor(request.node.inputs[i])) lowered.inputs[i] = to_format(row_major(request.inputs[i]));
-  }
-  for (std::size_t o = 0; o < request.node.outputs.size(); ++o) {
-    if (is_tensor(request.node.outputs[o])) lowered.outputs[o] = to_format(row_major(request.outputs[o]));
-  }
-  return lowered;
-}
-
 Desc with_ones(const TensorType& type, std::span<const std::int64_t> axes) {
   Shape shape = type.shape;
   for (const std::int64_t axis : axes) shape[static_cast<std::size_t>(axis)] = 1;

@@ -81,8 +81,6 @@ class Composition {
   std::vector<std::unique_ptr<Kernel>> parts_;
 };
 
-// A lowering whose operands and results are all row-major, except opaque ones.
-Lowered row_major_draft(const Request& request);
 // `shape` with 1 instead of each of `axes`, row-major.
 Desc with_ones(const TensorType& type, std::span<const std::int64_t> axes);
 

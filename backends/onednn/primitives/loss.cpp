@@ -13,12 +13,27 @@ namespace {
 
 using dnnl::algorithm;
 
+// The rows of logits, and which labels count.
+struct Labelled {
+  explicit Labelled(const Request& request)
+      : classes(request.inputs[0].shape.back()),
+        rows(request.inputs[0].elements() / classes),
+        ignored(request.node.attributes.get_or("ignored", std::numeric_limits<std::int64_t>::min())) {}
+
+  bool has(std::int32_t label) const { return label >= 0 && label < classes && label != ignored; }
+  std::int64_t counted(const std::int32_t* labels) const {
+    return rows - std::count(labels, labels + rows, ignored);
+  }
+
+  std::int64_t classes, rows, ignored;
+};
+
 // The mean of -log(probability of the label). A row whose label is out of range adds nothing.
 class MeanOfLabels final : public Kernel {
  public:
   // probabilities: the result 1, or a part of the scratch.
-  MeanOfLabels(const Shape& shape, const Term& probabilities)
-      : rows_(shape[0]), classes_(shape[1]), place_(probabilities) {}
+  MeanOfLabels(const Request& request, const Term& probabilities)
+      : labelled_(request), place_(probabilities) {}
 
   void bind(std::span<void* const> inputs, std::span<void* const> outputs, void* scratch) override {
     logits_ = static_cast<const float*>(inputs[0]);
@@ -31,10 +46,11 @@ class MeanOfLabels final : public Kernel {
   }
   void run() override {
     double sum = 0;
-    for (std::int64_t n = 0; n < rows_; ++n) {
-      if (labels_[n] >= 0 && labels_[n] < classes_) sum -= logarithm(n * classes_, labels_[n]);
+    for (std::int64_t n = 0; n < labelled_.rows; ++n) {
+      if (labelled_.has(labels_[n])) sum -= logarithm(n * labelled_.classes, labels_[n]);
     }
-    *loss_ = static_cast<float>(sum / static_cast<double>(rows_));
+    const std::int64_t counted = labelled_.counted(labels_);
+    *loss_ = counted == 0 ? 0.0F : static_cast<float>(sum / static_cast<double>(counted));
   }
 
  private:
@@ -42,12 +58,13 @@ class MeanOfLabels final : public Kernel {
   double logarithm(std::int64_t row, std::int64_t label) const {
     const auto probability = static_cast<double>(probabilities_[row + label]);
     if (probability >= static_cast<double>(std::numeric_limits<float>::min())) return std::log(probability);
-    const std::int64_t largest = std::max_element(logits_ + row, logits_ + row + classes_) - (logits_ + row);
+    const std::int64_t largest =
+        std::max_element(logits_ + row, logits_ + row + labelled_.classes) - (logits_ + row);
     return static_cast<double>(logits_[row + label]) - static_cast<double>(logits_[row + largest]) +
            std::log(static_cast<double>(probabilities_[row + largest]));
   }
 
-  std::int64_t rows_, classes_;
+  Labelled labelled_;
   Term place_;
   const float* logits_ = nullptr;
   const std::int32_t* labels_ = nullptr;
@@ -57,7 +74,7 @@ class MeanOfLabels final : public Kernel {
 
 // Operands logits, labels; results loss, probabilities (optional).
 Lowered lower_forward(const Request& request) {
-  const Desc rows = row_major(request.inputs[0]);
+  const Desc rows = row_major(as_matrix(request.inputs[0]));
   Lowered lowered = row_major_draft(request);
   Composition steps(request);
   const Term probabilities = request.has_output(1) ? steps.output(1, rows) : steps.temporary(rows);
@@ -66,15 +83,16 @@ Lowered lower_forward(const Request& request) {
                                             dnnl::algorithm::softmax_accurate, rows, rows, 1, attributes()));
   steps.run<dnnl::softmax_forward>(chosen,
                                    {{DNNL_ARG_SRC, steps.input(0, rows)}, {DNNL_ARG_DST, probabilities}});
-  steps.run(std::make_unique<MeanOfLabels>(request.inputs[0].shape, probabilities));
+  steps.run(std::make_unique<MeanOfLabels>(request, probabilities));
   steps.finish(lowered);
   return lowered;
 }
 
-// Subtracts the share of a row from the element of its label.
+// Subtracts the share of a row from the element of its label. If some labels are ignored, their number is
+// known only now: then the rows are also scaled here, and those of ignored labels become zeros.
 class TakeFromLabels final : public Kernel {
  public:
-  explicit TakeFromLabels(const Shape& shape) : rows_(shape[0]), classes_(shape[1]) {}
+  TakeFromLabels(const Request& request, bool scales) : labelled_(request), scales_(scales) {}
 
   void bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
     labels_ = static_cast<const std::int32_t*>(inputs[1]);
@@ -82,15 +100,20 @@ class TakeFromLabels final : public Kernel {
     dlogits_ = static_cast<float*>(outputs[0]);
   }
   void run() override {
-    const float share = (dloss_ == nullptr ? 1.0F : *dloss_) / static_cast<float>(rows_);
-    for (std::int64_t n = 0; n < rows_; ++n) {
-      const std::int32_t label = labels_[n];
-      if (label >= 0 && label < classes_) dlogits_[n * classes_ + label] -= share;
+    const std::int64_t classes = labelled_.classes;
+    const auto counted = static_cast<float>(std::max<std::int64_t>(1, labelled_.counted(labels_)));
+    const float share = (dloss_ == nullptr ? 1.0F : *dloss_) / counted;
+    for (std::int64_t n = 0; n < labelled_.rows; ++n) {
+      float* const row = dlogits_ + n * classes;
+      const float factor = labels_[n] == labelled_.ignored ? 0.0F : 1 / counted;
+      if (scales_) std::transform(row, row + classes, row, [factor](float x) { return x * factor; });
+      if (labelled_.has(labels_[n])) row[labels_[n]] -= share;
     }
   }
 
  private:
-  std::int64_t rows_, classes_;
+  Labelled labelled_;
+  bool scales_;
   const std::int32_t* labels_ = nullptr;
   const float* dloss_ = nullptr;
   float* dlogits_ = nullptr;
@@ -98,15 +121,17 @@ class TakeFromLabels final : public Kernel {
 
 // Operands probabilities, labels, dloss (optional).
 Lowered lower_gradient(const Request& request) {
-  const Shape& shape = request.inputs[0].shape;
-  const Desc rows = row_major(request.inputs[0]);
+  const TensorType matrix = as_matrix(request.inputs[0]);
+  const bool ignores = request.node.attributes.has("ignored");
+  const Desc rows = row_major(matrix);
   Lowered lowered = row_major_draft(request);
   Composition steps(request);
   const Term dlogits = steps.output(0, rows);
-  steps.eltwise(algorithm::eltwise_linear, steps.input(0, rows), dlogits, 1 / static_cast<float>(shape[0]));
+  steps.eltwise(algorithm::eltwise_linear, steps.input(0, rows), dlogits,
+                ignores ? 1.0F : 1 / static_cast<float>(matrix.shape[0]));
   if (request.has_input(2))
     steps.binary(algorithm::binary_mul, dlogits, steps.input(2, row_major({DType::f32, {1, 1}})), dlogits);
-  steps.run(std::make_unique<TakeFromLabels>(shape));
+  steps.run(std::make_unique<TakeFromLabels>(request, ignores));
   steps.finish(lowered);
   return lowered;
 }

@@ -31,14 +31,23 @@ constexpr std::array shared{"add",
                             "transpose"};
 
 // Ops for which oneDNN has no primitive: the loops of the other modes. In softmax_cross_entropy and its
-// gradient, only the choice of a row's label is a loop; see loss.cpp.
-constexpr std::array outside{"dense_rows",
+// gradient, only the choice of a row's label is a loop; see loss.cpp. In attention and its gradient, only a
+// pass over the rows of scores is; see attention.cpp.
+constexpr std::array outside{"attention",
+                             "attention_gradient",
+                             "clip",
+                             "dense_rows",
                              "dropout_mask",
                              "embedding",
                              "embedding_gradient",
                              "embedding_row_gradient",
                              "from_list",
+                             "global_norm",
                              "lazy_adam",
+                             "mean_pool",
+                             "mean_pool_gradient",
+                             "padding_mask",
+                             "rotary",
                              "slice_gradient",
                              "softmax_cross_entropy",
                              "softmax_cross_entropy_gradient"};
@@ -46,8 +55,8 @@ constexpr std::array outside{"dense_rows",
 }  // namespace
 
 const OpEntry* find_entry(std::string_view op) {
-  for (const auto list : {convolution_ops(), pool_ops(), pointwise_ops(), norm_ops(), reduce_ops(),
-                          loss_ops(), lstm_ops(), optimizer_ops()}) {
+  for (const auto list : {attention_ops(), convolution_ops(), pool_ops(), pointwise_ops(), norm_ops(),
+                          reduce_ops(), row_norm_ops(), loss_ops(), lstm_ops(), optimizer_ops()}) {
     for (const OpEntry& entry : list) {
       if (entry.op == op) return &entry;
     }

@@ -8,11 +8,13 @@
 
 namespace assay::onednn::primitives {
 
+std::span<const OpEntry> attention_ops();
 std::span<const OpEntry> convolution_ops();
 std::span<const OpEntry> pool_ops();
 std::span<const OpEntry> pointwise_ops();
 std::span<const OpEntry> norm_ops();
 std::span<const OpEntry> reduce_ops();
+std::span<const OpEntry> row_norm_ops();
 std::span<const OpEntry> loss_ops();
 std::span<const OpEntry> lstm_ops();
 std::span<const OpEntry> optimizer_ops();

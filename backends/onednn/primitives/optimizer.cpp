@@ -89,6 +89,10 @@ struct Adam {
     steps.eltwise(algorithm::eltwise_linear, divisor, divisor, 1, rule.epsilon);
     steps.binary(algorithm::binary_div, g.new_moments[0], divisor, delta);
     steps.binary(algorithm::binary_mul, delta, step_size, delta);
+    if (const auto decay = static_cast<float>(AdamRule(request.node.attributes).decoupled); decay != 0) {
+      steps.binary(algorithm::binary_mul, g.parameter, learning_rate(steps), divisor);
+      steps.sum(1, delta, decay, divisor, delta);
+    }
     steps.binary(algorithm::binary_sub, g.parameter, delta, g.new_parameter);
   }
 };
@@ -98,7 +102,8 @@ template <typename Rule>
 Lowered lower(const Request& request) {
   const auto operands = static_cast<std::size_t>(request.node.op->repeats());
   const std::size_t results = operands - 1;
-  const auto decay = static_cast<float>(request.node.attributes.number("weight_decay"));
+  const bool decoupled = request.node.attributes.get_or("decoupled", false);
+  const auto decay = static_cast<float>(decoupled ? 0 : request.node.attributes.number("weight_decay"));
   Lowered lowered = draft(request);
   lowered.inputs[0] = to_format(row_major(request.inputs[0]));
   lowered.in_place = in_place(request.node);

@@ -35,6 +35,46 @@ Lowered lower_softsign_gradient(const Request& request) {
   return lowered;
 }
 
+struct Eltwise {
+  algorithm kind;
+  float alpha;
+};
+Eltwise gelu_of(const Node& node) {
+  const bool erf = node.attributes.get<std::string>("approximate") == "none";
+  return {erf ? algorithm::eltwise_gelu_erf : algorithm::eltwise_gelu_tanh, 0};
+}
+Eltwise silu_of(const Node&) { return {algorithm::eltwise_swish, 1}; }
+
+template <Eltwise (*Of)(const Node&)>
+Lowered lower_eltwise(const Request& request) {
+  const Eltwise eltwise = Of(request.node);
+  const Desc desc = row_major(request.inputs[0]);
+  Lowered lowered = row_major_draft(request);
+  Composition steps(request);
+  steps.eltwise(eltwise.kind, steps.input(0, desc), steps.output(0, desc), eltwise.alpha);
+  steps.finish(lowered);
+  return lowered;
+}
+
+// Operands x, dy.
+template <Eltwise (*Of)(const Node&)>
+Lowered lower_eltwise_gradient(const Request& request) {
+  const Eltwise eltwise = Of(request.node);
+  const Desc desc = row_major(request.inputs[0]);
+  Lowered lowered = row_major_draft(request);
+  Composition steps(request);
+  const auto hint = ASSAY_ONEDNN(
+      dnnl::eltwise_forward::primitive_desc(steps.engine(), dnnl::prop_kind::forward_training, eltwise.kind,
+                                            desc, desc, eltwise.alpha, 0.0F, attributes()));
+  const auto chosen = ASSAY_ONEDNN(dnnl::eltwise_backward::primitive_desc(
+      steps.engine(), eltwise.kind, desc, desc, desc, eltwise.alpha, 0.0F, hint, attributes()));
+  steps.run<dnnl::eltwise_backward>(chosen, {{DNNL_ARG_SRC, steps.input(0, desc)},
+                                             {DNNL_ARG_DIFF_DST, steps.input(1, desc)},
+                                             {DNNL_ARG_DIFF_SRC, steps.output(0, desc)}});
+  steps.finish(lowered);
+  return lowered;
+}
+
 // Operands x, mask: multiplies by the mask, in the order of x if x is an image.
 Lowered lower_dropout(const Request& request) {
   const Tag tag = request.settled(0) ? image_tag(request.input_desc(0)) : Tag::undef;
@@ -83,9 +123,11 @@ Lowered lower_reshape(const Request& request) {
 
 std::span<const OpEntry> pointwise_ops() {
   static constexpr std::array entries{
-      OpEntry{"softsign", lower_softsign}, OpEntry{"softsign_gradient", lower_softsign_gradient},
-      OpEntry{"dropout", lower_dropout},   OpEntry{"constant", lower_constant},
-      OpEntry{"flatten", lower_reshape},   OpEntry{"reshape", lower_reshape},
+      OpEntry{"softsign", lower_softsign},     OpEntry{"softsign_gradient", lower_softsign_gradient},
+      OpEntry{"gelu", lower_eltwise<gelu_of>}, OpEntry{"gelu_gradient", lower_eltwise_gradient<gelu_of>},
+      OpEntry{"silu", lower_eltwise<silu_of>}, OpEntry{"silu_gradient", lower_eltwise_gradient<silu_of>},
+      OpEntry{"dropout", lower_dropout},       OpEntry{"constant", lower_constant},
+      OpEntry{"flatten", lower_reshape},       OpEntry{"reshape", lower_reshape},
       OpEntry{"from_array", lower_copy}};
   return entries;
 }

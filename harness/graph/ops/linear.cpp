@@ -29,9 +29,13 @@ class Linear final : public Op {
   std::string_view contract() const override {
     return "y = x weight^T + bias. x (..., I) with one leading dimension or more, weight (O, I), bias (O); y "
            "(..., O). x, weight and y have one type; the bias and the sums are f32 for bf16 data. Attribute "
-           "activation \"relu\" (written by fusion): y is max(y, 0).";
+           "activation (written by fusion): y is max(y, 0) with \"relu\", or the gelu of y with \"gelu\" "
+           "(approximate none) or \"gelu_tanh\". The optional operand residual (written by fusion, of the shape "
+           "and type of y) is added to y; it excludes an activation.";
   }
-  std::vector<Operand> operands() const override { return {{"x"}, {"weight"}, {"bias", true, Kind::master}}; }
+  std::vector<Operand> operands() const override {
+    return {{"x"}, {"weight"}, {"bias", true, Kind::master}, {"residual", true, Kind::storage, true}};
+  }
   std::vector<std::string> attributes() const override { return {"activation"}; }
   std::vector<Result> results() const override { return {{"y"}}; }
   std::vector<TensorType> infer(const Attributes& attributes, std::span<const TensorType> inputs,
@@ -46,8 +50,14 @@ class Linear final : public Op {
       in.shaped(2, {in.shape(1)[0]});
       in.accumulates(2, 0);
     }
-    check_activation(in, attributes);
-    return {{in.dtype(0), with_last(in.shape(0), in.shape(1)[0])}};
+    check_activation(in, attributes, {"relu", "gelu", "gelu_tanh"});
+    const Shape y = with_last(in.shape(0), in.shape(1)[0]);
+    if (in.has(3)) {
+      in.same_dtype(3, 0);
+      in.shaped(3, y);
+      in.require(!attributes.has("activation"), "an activation and a residual exclude each other");
+    }
+    return {{in.dtype(0), y}};
   }
   double flops(const Attributes&, std::span<const TensorType> inputs,
                std::span<const TensorType>) const override {
@@ -56,6 +66,8 @@ class Linear final : public Op {
   std::vector<ValueId> gradient(GraphBuilder& builder, const Node& node,
                                 std::span<const ValueId> output_gradients) const override {
     reject_fused_gradient(*this, node);
+    if (node.inputs.size() > 3 && node.inputs[3] != none)
+      throw GraphError("[linear] a residual is fused into node '" + node.name + "': it has no gradient");
     const ValueId dy = output_gradients[0];
     const ValueId dx = builder.apply("linear_input_gradient", {dy, node.inputs[1], none}, {},
                                      node.name + ".input_gradient")[0];

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace assay {
@@ -154,11 +155,14 @@ double bounded_attribute(const Operands& operands, const Attributes& attributes,
   return value;
 }
 
-void check_activation(const Operands& operands, const Attributes& attributes) {
+void check_activation(const Operands& operands, const Attributes& attributes,
+                      std::initializer_list<std::string_view> known) {
   if (!attributes.has("activation")) return;
   const auto& activation = attributes.get<std::string>("activation");
-  if (activation != "relu")
-    operands.reject(fmt::format("unknown activation '{}'; known is relu", activation.substr(0, 40)));
+  if (std::ranges::find(known, activation) == known.end()) {
+    operands.reject(fmt::format("unknown activation '{}'; known is {}", activation.substr(0, 40),
+                                fmt::join(known, ", ")));
+  }
 }
 
 void reject_fused_gradient(const Op& op, const Node& node) {

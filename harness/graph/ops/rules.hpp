@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,8 +77,9 @@ Shape leading(const Shape& shape);
 // A finite attribute with lowest <= value < highest.
 double bounded_attribute(const Operands& operands, const Attributes& attributes, std::string_view name,
                          double lowest, double highest);
-// The attribute "activation" is absent or "relu".
-void check_activation(const Operands& operands, const Attributes& attributes);
+// The attribute "activation" is absent or one of `known`.
+void check_activation(const Operands& operands, const Attributes& attributes,
+                      std::initializer_list<std::string_view> known = {"relu"});
 // Fusion comes after differentiation; a fused op has no gradient.
 void reject_fused_gradient(const Op& op, const Node& node);
 

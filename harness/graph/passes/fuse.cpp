@@ -1,6 +1,7 @@
 #include "harness/graph/passes/fuse.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "harness/graph/op.hpp"
 #include "harness/graph/ops/registry.hpp"
@@ -9,20 +10,29 @@
 namespace assay {
 namespace {
 
-Graph fuse_activations(const Graph& graph, const std::set<std::string>& ops) {
+// The attribute activation that the node becomes; empty if it is no such op.
+std::string activation_of(const Node& node) {
+  if (node.op == &relu_op()) return "relu";
+  if (node.op != &gelu_op()) return {};
+  return node.attributes.get<std::string>("approximate") == "none" ? "gelu" : "gelu_tanh";
+}
+
+Graph fuse_activations(const Graph& graph, const FusionRules& rules) {
   Rewrite rewrite(graph);
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
-    const Node& relu = graph.node(id);
-    if (relu.op != &relu_op()) continue;
-    const ValueId x = relu.inputs[0];
+    const Node& function = graph.node(id);
+    const std::string activation = activation_of(function);
+    if (activation.empty()) continue;
+    const std::set<std::string>& ops = activation == "relu" ? rules.activation : rules.gelu;
+    const ValueId x = function.inputs[0];
     const NodeId producer = graph.value(x).producer;
     if (producer == none || !rewrite.only_read_by(x, id)) continue;
     Node& node = rewrite.node(producer);
     if (node.outputs[0] != x || node.attributes.has("activation") ||
         !ops.contains(std::string(node.op->name())))
       continue;
-    node.attributes.set("activation", std::string("relu"));
-    rewrite.replace(id, relu.outputs[0], x);
+    node.attributes.set("activation", activation);
+    rewrite.replace(id, function.outputs[0], x);
   }
   return rewrite.result();
 }
@@ -152,6 +162,47 @@ Graph fuse_norm_residuals(const Graph& graph) {
   return rewrite.result();
 }
 
+Graph fuse_linear_residuals(const Graph& graph) {
+  constexpr std::size_t residual = 3;
+  Rewrite rewrite(graph);
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    const Node& add = graph.node(id);
+    if (add.op != &add_op() || add.attributes.has("activation")) continue;
+    for (const std::size_t i : {1U, 0U}) {
+      const ValueId y = add.inputs[i], other = add.inputs[1 - i];
+      if (producer(graph, y, linear_op()) == nullptr || !rewrite.only_read_by(y, id)) continue;
+      const NodeId linear = graph.value(y).producer;
+      Node& node = rewrite.node(linear);
+      node.inputs.resize(residual + 1, none);
+      if (node.attributes.has("activation") || node.inputs[residual] != none) continue;
+      if (graph.value(other).producer >= linear || graph.value(other).type != graph.value(y).type) continue;
+      node.inputs[residual] = other;
+      rewrite.replace(id, add.outputs[0], y);
+      break;
+    }
+  }
+  return rewrite.result();
+}
+
+Graph cast_after_embeddings(const Graph& graph) {
+  Rewrite rewrite(graph);
+  for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
+    const Node& embedding = graph.node(id);
+    if (embedding.op != &embedding_op()) continue;
+    const ValueId indices = embedding.inputs[0], table = embedding.inputs[1];
+    if (producer(graph, table, cast_op()) == nullptr || !rewrite.only_read_by(table, id)) continue;
+    const NodeId cast = graph.value(table).producer;
+    if (graph.value(indices).producer >= cast) continue;
+    // The two nodes change places: the value between them becomes the rows before the cast.
+    Node &first = rewrite.node(cast), &second = rewrite.node(id);
+    std::swap(first.op, second.op);
+    std::swap(first.attributes, second.attributes);
+    first.inputs.insert(first.inputs.begin(), indices);
+    second.inputs = {table};
+  }
+  return rewrite.result();
+}
+
 Graph fuse_norm_gradients(const Graph& graph) {
   Rewrite rewrite(graph);
   for (NodeId id = 0; id < static_cast<NodeId>(graph.nodes().size()); ++id) {
@@ -205,8 +256,9 @@ Graph give_pool_operands(const Graph& graph) {
 }  // namespace
 
 Graph fuse(const Graph& graph, const FusionRules& rules) {
-  Graph fused = fuse_activations(graph, rules.activation);
+  Graph fused = fuse_activations(rules.cast_after_embedding ? cast_after_embeddings(graph) : graph, rules);
   if (rules.norm_residual) fused = fuse_norm_residuals(fused);
+  if (rules.linear_residual) fused = fuse_linear_residuals(fused);
   if (rules.norm_gradient) fused = fuse_norm_gradients(fused);
   fused = fuse_masks(fused, rules.mask);
   if (rules.pool_operands) fused = give_pool_operands(fused);

@@ -13,6 +13,15 @@ struct FusionRules {
   // Ops whose kernels accept the attribute activation "relu": if a relu is the only reader of such an op's y,
   // it becomes the attribute. Any of "convolution", "linear", "batch_norm", "add".
   std::set<std::string> activation = {};
+  // Ops whose kernels accept the attribute activation "gelu" or "gelu_tanh": if a gelu is the only reader of
+  // such an op's y, which it is in inference, it becomes the attribute. "linear".
+  std::set<std::string> gelu = {};
+  // If an add is the only reader of a linear's y, its other value becomes the operand residual, if that value
+  // exists before.
+  bool linear_residual = false;
+  // If only one embedding reads the cast of a table, it reads the table itself, and its rows are cast: the
+  // same bits, from the rows that are looked up instead of all.
+  bool cast_after_embedding = false;
   // Gradient ops whose kernels accept the operand mask: if a relu_gradient is the only reader of such an op's
   // dx, it becomes that operand, also across the reshape of a flatten. Any of "convolution_input_gradient",
   // "linear_input_gradient", "average_pool_gradient", "max_pool_gradient".

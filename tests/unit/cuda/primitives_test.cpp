@@ -116,7 +116,8 @@ TEST_P(Primitives, RunOurKernelsOnlyForTheNodesThatAreNamed) {
 
 std::vector<Subject> subjects() {
   std::vector<Subject> all;
-  for (const char* workload : {"mlp", "lenet5", "cnn", "cifar10-cnn", "lstm", "resnet56"}) {
+  for (const char* workload :
+       {"mlp", "lenet5", "cnn", "cifar10-cnn", "lstm", "resnet56", "minilm", "nanogpt", "vit-tiny"}) {
     for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::tf32, PrecisionKind::bf16})
       all.push_back({workload, precision});
   }

@@ -47,6 +47,62 @@ TEST(Fuse, leaves_no_relu_of_its_own_in_a_training_step_of_lenet5) {
                   "convolution_weight_gradient", "adam"));
 }
 
+TEST(Fuse, AGeluThatAloneReadsALinearBecomesItsActivation) {
+  for (const bool read_twice : {false, true}) {
+    Graph graph("g");
+    GraphBuilder b(graph);
+    const ValueId h = b.linear("fc", b.input("inputs", {2, 3, 8}), 4);
+    graph.add_output("y", b.gelu(h, "gelu", "tanh"));
+    if (read_twice) graph.add_output("h", h);
+    FusionRules rules;
+    EXPECT_EQ(fuse(graph, rules).nodes().size(), 2U);
+    rules.gelu = {"linear"};
+    const Graph fused = fuse(graph, rules);
+    ASSERT_EQ(fused.nodes().size(), read_twice ? 2U : 1U);
+    if (!read_twice) {
+      EXPECT_EQ(fused.nodes()[0].attributes.get<std::string>("activation"), "gelu_tanh");
+      EXPECT_TRUE(is_fused(fused.nodes()[0]));
+    }
+  }
+}
+
+TEST(Fuse, ASumThatAloneReadsALinearBecomesItsResidual) {
+  Graph graph("g");
+  GraphBuilder b(graph);
+  const ValueId x = b.input("inputs", {2, 3, 8});
+  const ValueId sum = b.add(x, b.linear("fc1", x, 8));
+  const ValueId late = b.linear("fc2", sum, 8);  // fc3 comes after it
+  graph.add_output("y", b.add(b.add(late, b.linear("fc3", sum, 8)), b.parameter("row", {8}, "ones")));
+  FusionRules rules;
+  rules.linear_residual = true;
+  const Graph fused = fuse(graph, rules);
+  EXPECT_THAT(ops(fused), ElementsAre("linear", "linear", "linear", "add"));
+  for (const auto& [name, residual] : {std::pair{"fc1", "inputs"}, std::pair{"fc3", "fc2"}}) {
+    const Node& linear = fused.node(fused.find_node(name));
+    ASSERT_EQ(linear.inputs.size(), 4U);
+    EXPECT_EQ(fused.value(linear.inputs[3]).name, residual);
+    EXPECT_TRUE(is_fused(linear));
+  }
+}
+
+TEST(Fuse, RowsOfATableAreCastAfterTheyAreLookedUp) {
+  const Program program = find_workload("lstm").build(2);
+  const Graph step = inference_step(program, precision_of(PrecisionKind::bf16));
+  FusionRules rules;
+  rules.cast_after_embedding = true;
+  const Graph fused = fuse(step, rules);
+  EXPECT_EQ(fused.nodes().size(), step.nodes().size());
+  int lookups = 0;
+  for (const Node& node : fused.nodes()) {
+    if (node.op->name() != "embedding") continue;
+    ++lookups;
+    EXPECT_EQ(fused.value(node.inputs[1]).role, Role::parameter);
+    EXPECT_EQ(fused.value(node.outputs[0]).type.dtype, DType::f32);
+  }
+  EXPECT_EQ(lookups, 1);
+  EXPECT_EQ(fused.value(fused.output("logits")).type, step.value(step.output("logits")).type);
+}
+
 TEST(Fuse, a_mask_reaches_across_the_flatten_of_cnn) {
   for (PrecisionKind precision : {PrecisionKind::fp32, PrecisionKind::bf16}) {
     const Graph graph = fuse(
@@ -167,6 +223,15 @@ TEST(Fuse, a_residual_that_is_computed_later_stays_an_addition) {
   const ValueId y = b.batch_norm("bn", b.convolution("conv1", x, 4, {.kernel = 1}));
   graph.add_output("y", b.add(y, b.convolution("conv2", x, 4, {.kernel = 1})));
   EXPECT_THAT(ops(fuse(graph, all_rules())), ElementsAre("convolution", "batch_norm", "convolution", "add"));
+}
+
+TEST(Fuse, AVectorForEachPositionIsNoResidual) {
+  Graph graph("g");
+  GraphBuilder b(graph);
+  const ValueId y =
+      b.batch_norm("bn", b.convolution("conv", b.input("inputs", {2, 3, 8, 8}), 4, {.kernel = 1}));
+  graph.add_output("y", b.relu(b.add(y, b.parameter("positions", {8, 8}, "ones"))));
+  EXPECT_THAT(ops(fuse(graph, all_rules())), ElementsAre("convolution", "batch_norm", "add+relu"));
 }
 
 TEST(Fuse, leaves_only_matrix_ops_and_batch_norms_of_a_resnet) {

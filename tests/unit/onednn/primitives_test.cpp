@@ -49,7 +49,8 @@ TEST_P(Primitives, RunOurLoopsOnlyForTheOpsThatAreNamed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Workloads, Primitives,
-                         ::testing::Values("mlp", "lenet5", "cnn", "cifar10-cnn", "lstm", "resnet56"),
+                         ::testing::Values("mlp", "lenet5", "cnn", "cifar10-cnn", "lstm", "resnet56",
+                                           "minilm", "nanogpt", "vit-tiny"),
                          [](const auto& workload) {
                            std::string name = workload.param;
                            std::ranges::replace(name, '-', '_');

@@ -53,6 +53,7 @@ Listing list_workloads(const OptionValues&, bool only) {
                          {"batch", workload.batch},
                          {"classes", workload.classes},
                          {"sample_shape", workload.sample_shape},
+                         {"parameters", workload.parameters},
                          {"optimizer", workload.optimizer.kind},
                          {"learning_rate", workload.learning_rate}});
     out.table.rows.push_back({{workload.name},

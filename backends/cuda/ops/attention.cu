@@ -1,0 +1,252 @@
+// Attention as two stacks of products around a softmax, with every score in memory, and its gradient. Heads
+// are moved next to each other first, so that one call computes the products of all of them.
+#include "backends/cuda/lowering.hpp"
+
+namespace assay::cuda {
+namespace {
+
+struct Sizes {
+  std::int64_t samples, queries, keys, heads, groups, depth;
+  std::int64_t mask_sample, mask_head, mask_query;  // elements between; 0 where the mask has only one
+  float scale;
+  bool causal;
+
+  explicit Sizes(const Request& request)
+      : samples(request.in(0)[0]),
+        queries(request.in(0)[1]),
+        keys(request.in(1)[1]),
+        heads(request.in(0)[2]),
+        groups(request.in(1)[2]),
+        depth(request.in(0)[3]),
+        mask_sample(0),
+        mask_head(0),
+        mask_query(0),
+        scale(request.number("scale")),
+        causal(request.node.attributes.get<bool>("causal")) {
+    if (scale == 0) scale = static_cast<float>(1 / std::sqrt(static_cast<double>(depth)));
+    if (!request.has_input(3)) return;
+    const Shape& mask = request.in(3);
+    if (mask[2] > 1) mask_query = keys;
+    if (mask[1] > 1) mask_head = keys * mask[2];
+    if (mask[0] > 1) mask_sample = keys * mask[2] * mask[1];
+  }
+  std::int64_t stacks() const { return samples * heads; }
+  std::int64_t of_queries() const { return stacks() * queries * depth; }
+  std::int64_t of_keys() const { return stacks() * keys * depth; }
+  std::int64_t of_scores() const { return stacks() * queries * keys; }
+};
+
+// y (samples, heads, positions, depth) from x (samples, positions, groups, depth).
+template <typename T>
+struct SplitHeads {
+  const T* x;
+  T* y;
+  std::int64_t positions, heads, groups, depth;
+  ASSAY_HD void operator()(std::int64_t i) const {
+    const std::int64_t d = i % depth, position = i / depth % positions;
+    const std::int64_t head = i / (depth * positions) % heads, sample = i / (depth * positions * heads);
+    const std::int64_t group = head / (heads / groups);
+    y[i] = x[((sample * positions + position) * groups + group) * depth + d];
+  }
+};
+
+// y (samples, positions, groups, depth) from x (samples, heads, positions, depth), summed over the heads of a
+// group in their order.
+template <typename T>
+struct JoinHeads {
+  const float* x;
+  T* y;
+  std::int64_t positions, heads, groups, depth;
+  ASSAY_HD void operator()(std::int64_t i) const {
+    const std::int64_t d = i % depth, group = i / depth % groups;
+    const std::int64_t position = i / (depth * groups) % positions, sample = i / (depth * groups * positions);
+    const std::int64_t shared = heads / groups;
+    float sum = 0;
+    for (std::int64_t h = group * shared; h < (group + 1) * shared; ++h)
+      sum += x[((sample * heads + h) * positions + position) * depth + d];
+    y[i] = narrow<T>(sum);
+  }
+};
+
+// The score of a key for the query of row (sample, head, query).
+struct Scores {
+  Sizes s;
+  const float *products, *mask;  // mask may be null
+  ASSAY_HD float at(std::int64_t row, std::int64_t key) const {
+    const std::int64_t query = row % s.queries;
+    if (s.causal && key > query + s.keys - s.queries) return -INFINITY;
+    const float score = s.scale * products[row * s.keys + key];
+    if (mask == nullptr) return score;
+    const std::int64_t head = row / s.queries % s.heads, sample = row / (s.queries * s.heads);
+    return score + mask[sample * s.mask_sample + head * s.mask_head + query * s.mask_query + key];
+  }
+};
+
+template <typename T>
+struct SoftmaxRow {
+  Scores scores;
+  T* weights;
+  float* logsumexp;  // may be null
+  ASSAY_TEAM void operator()(const Team& team, std::int64_t row) const {
+    const std::int64_t keys = scores.s.keys;
+    float largest = -INFINITY, sum = 0;
+    for (std::int64_t j = team.rank(); j < keys; j += team.size())
+      largest = fmaxf(largest, scores.at(row, j));
+    largest = team.max(largest);
+    const bool hidden = largest == -INFINITY;  // every key
+    const float base = hidden ? 0.0F : largest;
+    for (std::int64_t j = team.rank(); j < keys; j += team.size()) sum += expf(scores.at(row, j) - base);
+    sum = team.sum(sum);
+    for (std::int64_t j = team.rank(); j < keys; j += team.size())
+      weights[row * keys + j] = narrow<T>(hidden ? 0.0F : expf(scores.at(row, j) - base) / sum);
+    if (team.rank() == 0 && logsumexp != nullptr) logsumexp[row] = hidden ? -INFINITY : base + logf(sum);
+  }
+};
+
+// The weights of a row again, and scale times the gradients of its scores.
+template <typename T>
+struct SlopeRow {
+  Scores scores;
+  const float *logsumexp, *dweights;
+  T *weights, *slopes;
+  ASSAY_HD float weight(std::int64_t row, std::int64_t key) const {
+    return logsumexp[row] == -INFINITY ? 0.0F : expf(scores.at(row, key) - logsumexp[row]);
+  }
+  ASSAY_TEAM void operator()(const Team& team, std::int64_t row) const {
+    const std::int64_t keys = scores.s.keys, first = row * keys;
+    float product = 0;
+    for (std::int64_t j = team.rank(); j < keys; j += team.size())
+      product += weight(row, j) * dweights[first + j];
+    product = team.sum(product);
+    for (std::int64_t j = team.rank(); j < keys; j += team.size()) {
+      const float p = weight(row, j);
+      weights[first + j] = narrow<T>(p);
+      slopes[first + j] = narrow<T>(scores.s.scale * p * (dweights[first + j] - product));
+    }
+  }
+};
+
+// For each sample and head: (m, n) in f32.
+std::shared_ptr<Matmul> stacked(const Request& request, const Sizes& s, std::int64_t m, std::int64_t n,
+                                std::int64_t k, bool ta, bool tb) {
+  MatmulSpec spec = dense_product(request, m, n, k, ta, tb);
+  spec.result = DType::f32;
+  spec.batch = s.stacks();
+  return request.context.device.matmul(spec);
+}
+
+constexpr std::int64_t float_bytes = sizeof(float);
+
+// Operands q, k, v, mask; results y, logsumexp.
+Lowered lower_forward(const Request& request) {
+  Lowered lowered = draft(request, Layout::plain);
+  const Stream stream = request.context.device.stream();
+  const Sizes s(request);
+  const std::int64_t size = size_of(request.inputs[0].dtype);
+  const auto by_keys = stacked(request, s, s.queries, s.keys, s.depth, false, true);
+  const auto by_values = stacked(request, s, s.queries, s.depth, s.keys, false, false);
+  Scratch scratch;
+  const std::int64_t q = scratch.add(s.of_queries() * size), k = scratch.add(s.of_keys() * size);
+  const std::int64_t v = scratch.add(s.of_keys() * size), products = scratch.add(s.of_scores() * float_bytes);
+  const std::int64_t weights = scratch.add(s.of_scores() * size),
+                     y = scratch.add(s.of_queries() * float_bytes);
+  const std::int64_t workspace =
+      scratch.add(larger(by_keys->workspace_bytes(), by_values->workspace_bytes()));
+  lowered.scratch_bytes = scratch.bytes();
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [=](const Operands& at) {
+          const auto split = [&](std::size_t i, std::int64_t to, std::int64_t positions,
+                                 std::int64_t groups) {
+            for_each(stream, s.stacks() * positions * s.depth,
+                     SplitHeads<T>{at.in<T>(i), at.scratch_at<T>(to), positions, s.heads, groups, s.depth});
+          };
+          split(0, q, s.queries, s.heads);
+          split(1, k, s.keys, s.groups);
+          split(2, v, s.keys, s.groups);
+          auto* const work = at.scratch_at<std::byte>(workspace);
+          by_keys->run(at.scratch_at<T>(q), at.scratch_at<T>(k), nullptr, at.scratch_at<float>(products),
+                       work);
+          for_each_row(stream, s.stacks() * s.queries, s.keys,
+                       SoftmaxRow<T>{{s, at.scratch_at<float>(products), at.in<float>(3)},
+                                     at.scratch_at<T>(weights),
+                                     at.out<float>(1)});
+          by_values->run(at.scratch_at<T>(weights), at.scratch_at<T>(v), nullptr, at.scratch_at<float>(y),
+                         work);
+          for_each(stream, s.of_queries(),
+                   JoinHeads<T>{at.scratch_at<float>(y), at.out<T>(0), s.queries, s.heads, s.heads, s.depth});
+        },
+        "own:rows + " + by_keys->name());
+  });
+  return lowered;
+}
+
+// Operands q, k, v, mask, y, logsumexp, dy; results dq, dk, dv.
+Lowered lower_gradient(const Request& request) {
+  Lowered lowered = draft(request, Layout::plain);
+  const Stream stream = request.context.device.stream();
+  const Sizes s(request);
+  const std::int64_t size = size_of(request.inputs[0].dtype);
+  const auto to_scores = stacked(request, s, s.queries, s.keys, s.depth, false, true);
+  const auto over_keys = stacked(request, s, s.queries, s.depth, s.keys, false, false);
+  const auto over_queries = stacked(request, s, s.keys, s.depth, s.queries, true, false);
+  Scratch scratch;
+  const std::int64_t q = scratch.add(s.of_queries() * size), k = scratch.add(s.of_keys() * size);
+  const std::int64_t v = scratch.add(s.of_keys() * size), dy = scratch.add(s.of_queries() * size);
+  const std::int64_t products = scratch.add(s.of_scores() * float_bytes);
+  const std::int64_t dweights = scratch.add(s.of_scores() * float_bytes);
+  const std::int64_t weights = scratch.add(s.of_scores() * size), slopes = scratch.add(s.of_scores() * size);
+  const std::int64_t result = scratch.add(larger(s.of_queries(), s.of_keys()) * float_bytes);
+  const std::int64_t workspace = scratch.add(larger(
+      to_scores->workspace_bytes(), larger(over_keys->workspace_bytes(), over_queries->workspace_bytes())));
+  lowered.scratch_bytes = scratch.bytes();
+  lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
+    return make_kernel(
+        [=](const Operands& at) {
+          const auto split = [&](std::size_t i, std::int64_t to, std::int64_t positions,
+                                 std::int64_t groups) {
+            for_each(stream, s.stacks() * positions * s.depth,
+                     SplitHeads<T>{at.in<T>(i), at.scratch_at<T>(to), positions, s.heads, groups, s.depth});
+          };
+          split(0, q, s.queries, s.heads);
+          split(1, k, s.keys, s.groups);
+          split(2, v, s.keys, s.groups);
+          split(6, dy, s.queries, s.heads);
+          auto* const work = at.scratch_at<std::byte>(workspace);
+          to_scores->run(at.scratch_at<T>(q), at.scratch_at<T>(k), nullptr, at.scratch_at<float>(products),
+                         work);
+          to_scores->run(at.scratch_at<T>(dy), at.scratch_at<T>(v), nullptr, at.scratch_at<float>(dweights),
+                         work);
+          for_each_row(stream, s.stacks() * s.queries, s.keys,
+                       SlopeRow<T>{{s, at.scratch_at<float>(products), at.in<float>(3)},
+                                   at.in<float>(5),
+                                   at.scratch_at<float>(dweights),
+                                   at.scratch_at<T>(weights),
+                                   at.scratch_at<T>(slopes)});
+          const auto join = [&](std::size_t o, std::int64_t positions, std::int64_t groups) {
+            for_each(stream, s.samples * positions * groups * s.depth,
+                     JoinHeads<T>{at.scratch_at<float>(result), at.out<T>(o), positions, s.heads, groups,
+                                  s.depth});
+          };
+          auto* const sums = at.scratch_at<float>(result);
+          over_keys->run(at.scratch_at<T>(slopes), at.scratch_at<T>(k), nullptr, sums, work);
+          join(0, s.queries, s.heads);
+          over_queries->run(at.scratch_at<T>(slopes), at.scratch_at<T>(q), nullptr, sums, work);
+          join(1, s.keys, s.groups);
+          over_queries->run(at.scratch_at<T>(weights), at.scratch_at<T>(dy), nullptr, sums, work);
+          join(2, s.keys, s.groups);
+        },
+        "own:rows + " + to_scores->name());
+  });
+  return lowered;
+}
+
+}  // namespace
+
+std::span<const OpEntry> attention_ops() {
+  static constexpr std::array entries{OpEntry{"attention", lower_forward},
+                                      OpEntry{"attention_gradient", lower_gradient}};
+  return entries;
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,93 @@
+// The norm of all gradients together, and their clipping by it. No sum uses atomics: each tensor is summed in
+// parts, and then one team adds the parts of all tensors.
+#include "backends/cuda/lowering.hpp"
+
+namespace assay::cuda {
+namespace {
+
+constexpr std::int64_t part_elements = 1 << 14;
+
+struct SumSquares {
+  const float* x;
+  float* sums;  // of this tensor's parts
+  std::int64_t elements;
+  ASSAY_TEAM void operator()(const Team& team, std::int64_t part) const {
+    const std::int64_t first = part * part_elements, end = smaller(first + part_elements, elements);
+    float sum = 0;
+    for (std::int64_t i = first + team.rank(); i < end; i += team.size()) sum += x[i] * x[i];
+    sum = team.sum(sum);
+    if (team.rank() == 0) sums[part] = sum;
+  }
+};
+
+struct Root {
+  const float* sums;
+  float* norm;
+  std::int64_t count;
+  ASSAY_TEAM void operator()(const Team& team, std::int64_t) const {
+    float sum = 0;
+    for (std::int64_t i = team.rank(); i < count; i += team.size()) sum += sums[i];
+    sum = team.sum(sum);
+    if (team.rank() == 0) *norm = sqrtf(sum);
+  }
+};
+
+// Each tensor keeps its layout: the order of the elements has no meaning here.
+Lowered lower_norm(const Request& request) {
+  Lowered lowered = draft(request, Layout::plain);
+  std::vector<std::int64_t> elements;
+  std::int64_t parts = 0;
+  for (std::size_t i = 0; i < request.node.inputs.size(); ++i) {
+    if (request.offer.inputs[i].decided()) lowered.inputs[i] = request.offer.inputs[i];
+    elements.push_back(request.inputs[i].elements());
+    parts += ceil_div(elements.back(), part_elements);
+  }
+  lowered.scratch_bytes = parts * static_cast<std::int64_t>(sizeof(float));
+  const Stream stream = request.context.device.stream();
+  lowered.kernel = make_kernel(
+      [=](const Operands& at) {
+        auto* sums = at.scratch_at<float>(0);
+        for (std::size_t i = 0; i < elements.size(); ++i) {
+          const std::int64_t count = ceil_div(elements[i], part_elements);
+          for_each_row(stream, count, smaller(elements[i], part_elements),
+                       SumSquares{at.in<float>(i), sums, elements[i]});
+          sums += count;
+        }
+        for_each_row(stream, 1, parts, Root{at.scratch_at<float>(0), at.out<float>(0), parts});
+      },
+      "own:reduction");
+  return lowered;
+}
+
+struct Clip {
+  const float *gradient, *norm;
+  float* clipped;
+  float limit;
+  ASSAY_HD void operator()(std::int64_t i) const {
+    // A NaN is not below 1, but it must reach the result.
+    const float share = limit / (*norm + 1e-6F);
+    clipped[i] = gradient[i] * (share >= 1.0F ? 1.0F : share);
+  }
+};
+
+Lowered lower_clip(const Request& request) {
+  const Layout layout = request.follow({0});
+  Lowered lowered = draft(request, layout);
+  lowered.in_place = in_place(request.node);
+  const Stream stream = request.context.device.stream();
+  lowered.kernel = make_kernel(
+      [=, n = request.inputs[0].elements(), limit = request.number("limit")](const Operands& at) {
+        for_each(stream, n, Clip{at.in<float>(0), at.in<float>(1), at.out<float>(0), limit});
+      },
+      "own:pointwise");
+  return lowered;
+}
+
+}  // namespace
+
+std::span<const OpEntry> clip_ops() {
+  static constexpr std::array entries{OpEntry{"global_norm", lower_norm}, OpEntry{"clip", lower_clip}};
+  return entries;
+}
+
+}  // namespace assay::cuda

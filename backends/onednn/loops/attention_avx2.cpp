@@ -1,0 +1,2 @@
+#define ASSAY_ATTENTION attention_avx2
+#include "backends/onednn/loops/attention.inc"
