@@ -177,7 +177,7 @@ TEST(Summary, ShowsMemoryPlansOnlyOfCellsThatWereNotRun) {
     cell.forks.clear();
     cell.equivalence = {};
   }
-  EXPECT_THAT(text_of(report), AllOf(HasSubstr("Memory plans"), HasSubstr("2 KiB")));
+  EXPECT_THAT(text_of(report), AllOf(HasSubstr("Memory plans"), HasSubstr("2.00 KiB")));
 }
 
 TEST(Summary, shows_the_curve_of_the_training_loss_of_five_epochs_or_more) {
