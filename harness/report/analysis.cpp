@@ -331,6 +331,7 @@ Analysis analyze_all(std::vector<const Report*> reports, std::span<const std::st
   all.labels.resize(all.reports.size());
   for (std::size_t report = 0; report < all.reports.size(); ++report)
     for (const CellReport& cell : all.reports[report]->cells) {
+      if (cell.reason_code == ReasonCode::other_shard) continue;
       all.cells.push_back(analyze_cell(cell, report));
       if (all.reports.size() > 1) all.cells.back().series += " @ " + all.labels[report];
     }

@@ -46,10 +46,11 @@ struct PairedRatio {
   bool above_one() const { return (lower ? *lower : least) > 1; }
   bool below_one() const { return (upper ? *upper : greatest) < 1; }
 };
-// Step time of `a` over that of `b`; nothing if no round is shared or a cell is not clean.
+// Step time of `a` over that of `b`, both of one report; nothing if no round is shared, a cell is not clean, or
+// they ran on two machines of a merged report.
 std::optional<PairedRatio> time_ratio(const CellReport& a, const CellReport& b);
 // A metric of `a` over that of `b`, for the forks of both metrics, so that flags do not matter; nothing if no
-// round has both.
+// round has both, or they ran on two machines of a merged report.
 std::optional<PairedRatio> metric_ratio(const CellReport& a, const CellReport& b, std::string_view metric);
 // The same with a metric of its own for each cell, which may be one cell: first_epoch_time over epoch_time.
 std::optional<PairedRatio> metric_ratio(const CellReport& a, std::string_view metric, const CellReport& b,
@@ -180,8 +181,9 @@ struct Analysis {
   const CellReport& report_cell(std::size_t i) const { return *cells[i].cell; }
 };
 
-// Cells of several reports were not run in the same rounds: they share groups, but are not paired. `labels`
-// has one name for each report; a single report needs none. The reports must outlive the result.
+// Cells of several reports were not run in the same rounds: they share groups, but are not paired. Leaves out
+// the cells of other shards. `labels` has one name for each report; a single report needs none. The reports
+// must outlive the result.
 Analysis analyze(std::span<const Report> reports, std::span<const std::string> labels = {});
 Analysis analyze(const Report& report);
 

@@ -56,6 +56,9 @@ std::optional<PairedRatio> paired(const ByRound& a, const ByRound& b) {
   return out;
 }
 
+// Two machines of a merged report have rounds of the same numbers, which were not adjacent in time.
+bool ran_together(const CellReport& a, const CellReport& b) { return a.environment == b.environment; }
+
 // Values for the forks of the metric.
 ByRound values_by_round(const CellReport& cell, std::string_view metric) {
   ByRound values;
@@ -67,6 +70,7 @@ ByRound values_by_round(const CellReport& cell, std::string_view metric) {
 }  // namespace
 
 std::optional<PairedRatio> time_ratio(const CellReport& a, const CellReport& b) {
+  if (!ran_together(a, b)) return std::nullopt;
   return paired(counted_times(a), counted_times(b));
 }
 
@@ -76,6 +80,7 @@ std::optional<PairedRatio> metric_ratio(const CellReport& a, const CellReport& b
 
 std::optional<PairedRatio> metric_ratio(const CellReport& a, std::string_view metric, const CellReport& b,
                                         std::string_view other_metric) {
+  if (!ran_together(a, b)) return std::nullopt;
   return paired(values_by_round(a, metric), values_by_round(b, other_metric));
 }
 

@@ -42,6 +42,30 @@ std::optional<std::string> machine_fingerprint(const Json& environment) {
   return sha256(key.dump(-1, ' ', true, Json::error_handler_t::replace)).substr(0, 12);
 }
 
+const Json& machine_of(const Report& report, const CellReport& cell) {
+  const std::vector<Json>& all = report.environments;
+  const int index = cell.environment.value_or(-1);
+  return index >= 0 && static_cast<std::size_t>(index) < all.size() ? all[static_cast<std::size_t>(index)]
+                                                                    : report.environment;
+}
+
+std::vector<const Json*> machines_of(const Report& report) {
+  if (report.environments.empty()) return {&report.environment};
+  std::vector<const Json*> machines;
+  for (const Json& machine : report.environments) machines.push_back(&machine);
+  return machines;
+}
+
+std::optional<std::string> shared_fingerprint(const Report& report) {
+  std::optional<std::string> shared;
+  for (const Json* machine : machines_of(report)) {
+    const auto one = machine_fingerprint(*machine);
+    if (!one || (shared && *shared != *one)) return std::nullopt;
+    shared = one;
+  }
+  return shared;
+}
+
 std::string machine_text(const Json& environment) {
   const Json model = field_at(environment, "/cpu/model"), allowed = field_at(environment, "/cpu/allowed");
   std::string text = fmt::format("{} logical CPUs of {}", allowed.is_number() ? allowed.dump() : "some",
@@ -123,6 +147,26 @@ std::set<std::string> shared_ids(const Report& base, const Report& current) {
   return shared;
 }
 
+// The differences between the machines of every two cells with the same id, each once.
+std::vector<EnvironmentDifference> differences_of_cells(const Report& base, const Report& current) {
+  if (base.environments.empty() && current.environments.empty())
+    return machine_differences(base.environment, current.environment);
+  std::map<std::string_view, const CellReport*> there;
+  for (const CellReport& cell : base.cells) there.emplace(cell.id, &cell);
+  std::vector<std::pair<const Json*, const Json*>> pairs;
+  for (const CellReport& cell : current.cells) {
+    const auto other = there.find(cell.id);
+    if (other == there.end()) continue;
+    const std::pair pair(&machine_of(base, *other->second), &machine_of(current, cell));
+    if (std::find(pairs.begin(), pairs.end(), pair) == pairs.end()) pairs.push_back(pair);
+  }
+  std::vector<EnvironmentDifference> found;
+  for (const auto& [was, is] : pairs)
+    for (EnvironmentDifference& one : machine_differences(*was, *is))
+      if (std::find(found.begin(), found.end(), one) == found.end()) found.push_back(std::move(one));
+  return found;
+}
+
 }  // namespace
 
 std::vector<std::string> compared_fields() {
@@ -155,7 +199,7 @@ std::map<std::string, std::string> identity_of(const Report& report) {
 }
 
 std::vector<EnvironmentDifference> environment_differences(const Report& base, const Report& current) {
-  std::vector<EnvironmentDifference> found = machine_differences(base.environment, current.environment);
+  std::vector<EnvironmentDifference> found = differences_of_cells(base, current);
   const auto shared = shared_ids(base, current);
   if (any_on_cuda(current, shared)) {
     for (EnvironmentDifference& difference : found)

@@ -19,6 +19,13 @@ namespace assay {
 // unknown: two unknown machines are not the same one.
 std::optional<std::string> machine_fingerprint(const nlohmann::json& environment);
 
+// The machine that the cell ran on: the report's, or of a merged report the one that the cell names.
+const nlohmann::json& machine_of(const Report& report, const CellReport& cell);
+// All machines of the report: one, or those of a merged report.
+std::vector<const nlohmann::json*> machines_of(const Report& report);
+// The fingerprint that all machines of the report share; nothing if they differ or one is unknown.
+std::optional<std::string> shared_fingerprint(const Report& report);
+
 // The value in a JSON document at a JSON pointer; null if there is none.
 nlohmann::json field_at(const nlohmann::json& document, const char* pointer);
 
@@ -29,12 +36,13 @@ struct EnvironmentDifference {
   std::string what;  // "cpu.model", "onednn: oneDNN"
   std::string base, current;
   bool hard = false;  // true: the times are not comparable; false: a warning
+  bool operator==(const EnvironmentDifference&) const = default;
 };
 
 // Hard: the models of CPU and GPU, the processors that may be used, the version of a backend or of a library
 // that a cell of both reports loaded, the fork style, and the GPUs' driver if a cell of both ran on cuda. A
 // value that is missing in both reports is equal; one that is missing in one report is "not known" and
-// differs. Soft: kernel, governor, and whether the build was dirty. Threads and precision are axes: cells
+// differs. For a merged report the machines of every two cells with the same id are compared. Soft: kernel, governor, and whether the build was dirty. Threads and precision are axes: cells
 // that differ in them have different ids and are never paired.
 std::vector<EnvironmentDifference> environment_differences(const Report& base, const Report& current);
 

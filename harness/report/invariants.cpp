@@ -22,7 +22,7 @@ void judge_run(Violations& violations, const Report& report) {
     violations.add("the run is complete but has no end");
   if (complete)
     for (const CellReport& cell : report.cells)
-      if (cell.status == Status::interrupted)
+      if (cell.status == Status::interrupted && cell.reason_code != ReasonCode::other_shard)
         violations.add(fmt::format("the run is complete, but {} is interrupted", cell.id));
 }
 
@@ -51,6 +51,42 @@ void judge_order(Violations& violations, const Report& report) {
     }
 }
 
+// In a merged report each comparison group ran on one machine, which all of its cells name.
+void judge_environments(Violations& violations, const Report& report) {
+  const std::size_t count = report.environments.size();
+  if (count > 0 && report.environments.front() != report.environment)
+    violations.add("its environment is not the first of its environments");
+  for (std::size_t i = 0; i < count; ++i)
+    if (!report.environments[i].is_object())
+      violations.add(fmt::format("environment {} is not an object", i));
+  std::map<std::string, int> machines;
+  for (const CellReport& cell : report.cells) {
+    if (cell.environment && !(*cell.environment >= 0 && static_cast<std::size_t>(*cell.environment) < count))
+      violations.add(
+          fmt::format("{} ran in environment {}, but the report has {}", cell.id, *cell.environment, count));
+    if (count == 0 || cell.forks.empty()) continue;
+    if (!cell.environment) {
+      violations.add(fmt::format("{} has forks, but no environment", cell.id));
+      continue;
+    }
+    const auto [found, added] = machines.emplace(group_title(cell.axes), *cell.environment);
+    if (found->second != *cell.environment)
+      violations.add(fmt::format("{} ran in environment {}, and a cell that it is compared with in {}",
+                                 cell.id, *cell.environment, found->second));
+  }
+}
+
+void judge_shard(Violations& violations, const Report& report) {
+  const bool is_shard = report.run.contains("shard");
+  for (const CellReport& cell : report.cells) {
+    if (cell.reason_code != ReasonCode::other_shard) continue;
+    if (!is_shard)
+      violations.add(fmt::format("{} belongs to another shard, but the run was not cut", cell.id));
+    if (!cell.forks.empty())
+      violations.add(fmt::format("{} belongs to another shard, but has forks", cell.id));
+  }
+}
+
 // Two correct measurements of the peak may differ by a tenth.
 void judge_peak(Violations& violations, const CellReport& cell) {
   constexpr double over_peak = 1.1;
@@ -74,6 +110,8 @@ std::vector<std::string> invariant_violations(const Report& report) {
   judge_run(all, report);
   judge_rounds(all, report);
   judge_order(all, report);
+  judge_environments(all, report);
+  judge_shard(all, report);
   std::set<std::string> ids;
   for (const CellReport& cell : report.cells) {
     Violations one(cell.id.substr(0, 200));

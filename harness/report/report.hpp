@@ -167,6 +167,7 @@ struct CellReport {
   Equivalence equivalence{};
   std::optional<TimeSpent> check_spent{};  // time of the check before timing
   std::optional<BetterSetting> better{};   // if a trial on this machine found one
+  std::optional<int> environment{};        // index into the report's environments, if it has several
   std::vector<Published> published{};
   Metrics metrics{};
   std::vector<Fork> forks{};
@@ -181,6 +182,9 @@ struct Report {
   int rules = derivation_rules;
   nlohmann::json run;          // command line, config, start, end, commit, dirty flag, version, complete
   nlohmann::json environment;  // from machine/environment
+  // Of a merged report: the machine of each part; `environment` is the first. Empty: all cells ran in
+  // `environment`. Numbers of two of these machines are never paired.
+  std::vector<nlohmann::json> environments{};
   std::vector<CellReport> cells{};
 };
 

@@ -363,6 +363,11 @@ constexpr auto describe(Of<CellReport>) {
           "better", &CellReport::better,
           "A faster mode and layout of the same backend for the same work, if `--mode best` found one here.")
           .left_out_by_default(),
+      field("environment", &CellReport::environment,
+            "For a merged report: index of the cell's machine in the report's `environments`, from 0; absent "
+            "if it has not run.")
+          .at_least(0)
+          .left_out_by_default(),
       field("published", &CellReport::published, "Published results.").left_out_by_default(),
       field("metrics", &CellReport::metrics, "By name."),
       field("forks", &CellReport::forks, "Raw data, in the order of the rounds."));
@@ -389,6 +394,11 @@ constexpr auto describe(Of<Report>) {
             "randomisation, load, the GPUs and their driver (by NVML), and the properties that make numbers "
             "unsteady.")
           .object(),
+      field("environments", &Report::environments,
+            "For a merged report: the machine of each shard, then that of each `--resume`, all as "
+            "`environment` describes it, which is the first of them. Cells of unlike entries did not run in "
+            "the same rounds and are never paired.")
+          .left_out_by_default(),
       field("cells", &Report::cells, "In the order of the plan."));
 }
 

@@ -112,6 +112,44 @@ constexpr auto describe(Of<BestRecord>) {
                       "The fastest first, which was measured. Those without a time come last."));
 }
 
+// A part of a run: `--shard index/count` measures only its cells.
+struct Shard {
+  int index = 1, count = 1;  // index: from 1 to count
+  bool operator==(const Shard&) const = default;
+};
+constexpr auto describe(Of<Shard>) {
+  return fields("shard", "The part of a run that `--shard` measured.",
+                field("index", &Shard::index, "Its number, from 1.").at_least(1),
+                field("count", &Shard::count, "Number of all shards of the run.").at_least(1));
+}
+// One of the reports that were merged.
+struct MergedShard {
+  int index = 1;
+  std::string start{};
+  std::optional<std::string> end{};
+  bool complete = false;
+  std::vector<std::string> command_line{};
+};
+constexpr auto describe(Of<MergedShard>) {
+  return fields("merged_shard", "A report that was merged.",
+                field("index", &MergedShard::index, "Number of its shard, from 1.").at_least(1),
+                field("start", &MergedShard::start, "ISO 8601, UTC."),
+                field("end", &MergedShard::end, "ISO 8601, UTC; null if it was cut off."),
+                field("complete", &MergedShard::complete, "True if it had every planned fork."),
+                field("command_line", &MergedShard::command_line, "The arguments of the program."));
+}
+struct Merged {
+  int count = 1;
+  std::vector<MergedShard> shards{};
+};
+constexpr auto describe(Of<Merged>) {
+  return fields(
+      "merged", "How `assay merge` made the report.",
+      field("count", &Merged::count, "Number of all shards of the run.").at_least(1),
+      field("shards", &Merged::shards,
+            "The shards whose reports were merged: entry n ran in entry n of the report's `environments`."));
+}
+
 // The known fields: reports keep the run as JSON, with any further fields.
 struct RunRecord {
   std::vector<std::string> command_line{};
@@ -127,6 +165,8 @@ struct RunRecord {
   BuildRecord build{};
   std::vector<SessionRecord> sessions{};
   std::vector<DatasetRecord> datasets{};
+  std::optional<Shard> shard{};
+  std::optional<Merged> merged{};
 };
 constexpr auto describe(Of<RunRecord>) {
   return fields(
@@ -161,7 +201,11 @@ constexpr auto describe(Of<RunRecord>) {
             "For a quick run: the part of each backend's two minutes that was used.")
           .optional(),
       field("datasets", &RunRecord::datasets, "The data sets that were read, one entry for each shape.")
-          .optional());
+          .optional(),
+      field("shard", &RunRecord::shard, "For `--shard`: the part of the run that this report measured.")
+          .left_out_by_default(),
+      field("merged", &RunRecord::merged, "For a report of `assay merge`: the reports that it joins.")
+          .left_out_by_default());
 }
 
 }  // namespace assay

@@ -76,7 +76,9 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(interrupted_by_signal, interrupted, "SIGINT, SIGTERM or SIGHUP")                                        \
   X(quick_time_spent, interrupted, "the time limit of --quick for a backend was reached")                   \
   X(not_reached, interrupted, "the run ended before its turn")                                              \
-  X(forks_missing, interrupted, "fewer forks than requested; --resume runs the others")
+  X(forks_missing, interrupted, "fewer forks than requested; --resume runs the others")                     \
+  X(other_shard, interrupted, "the cell belongs to another shard of the run; assay merge joins them")       \
+  X(shard_missing, interrupted, "the report of its shard was not merged; --resume runs the cell")
 
 enum class ReasonCode {
   absent,

@@ -7,6 +7,7 @@
 #include "harness/conductor/docs/field_tables.hpp"
 #include "harness/graph/op_reference.hpp"
 #include "harness/report/axes.hpp"
+#include "harness/report/merge.hpp"
 #include "harness/report/metric_table.hpp"
 #include "harness/report/report_json.hpp"
 #include "harness/report/status.hpp"
@@ -37,7 +38,7 @@ std::vector<Page> reference_pages() {
       {"protocol",
        "The worker protocol",
        {{"request", request_tables}, {"events", event_tables}, {"backend", backend_tables}}},
-      {"reason-codes", "Reason codes", {{"codes", reason_reference}}},
+      {"reason-codes", "Reason codes", {{"codes", reason_reference}, {"merge", merge_refusal_reference}}},
       {"report", "The report", {{"fields", report_tables}}},
   };
 }

@@ -113,6 +113,29 @@ INSTANTIATE_TEST_SUITE_P(
         Spoilt{"negative_loss", [](Report& r) { fork(r).evaluations[0].loss = -0.1; }, "is negative"},
         Spoilt{"session_of_another_run", [](Report& r) { fork(r).session = 0; }, "is of session 0, but the run has 0 sessions"},
         Spoilt{"order_twice", [](Report& r) { fork(r).order = r.cells[1].forks[0].order = 3; }, "two forks have the order 3"},
+        Spoilt{"machine_of_no_entry", [](Report& r) { r.cells[0].environment = 0; }, "ran in environment 0, but the report has 0"},
+        Spoilt{"first_machine_is_another",
+               [](Report& r) {
+                 r.environments = {{{"cpu", {{"model", "another"}}}}};
+                 for (CellReport& cell : r.cells) cell.environment = 0;
+               },
+               "its environment is not the first of its environments"},
+        Spoilt{"forks_of_no_machine", [](Report& r) { r.environments = {r.environment}; }, "has forks, but no environment"},
+        Spoilt{"group_on_two_machines",
+               [](Report& r) {
+                 r.environments = {r.environment, r.environment};
+                 r.cells[0].environment = 0;
+                 r.cells[1].environment = 1;
+               },
+               "a cell that it is compared with in 0"},
+        Spoilt{"shard_of_no_cut", [](Report& r) { end_with(r.cells[0], ReasonCode::other_shard, "belongs to shard 2 of 2"); },
+               "the run was not cut"},
+        Spoilt{"forks_of_another_shard",
+               [](Report& r) {
+                 r.run["shard"] = {{"index", 1}, {"count", 2}};
+                 end_with(r.cells[0], ReasonCode::other_shard, "belongs to shard 2 of 2");
+               },
+               "belongs to another shard, but has forks"},
         Spoilt{"no_samples", [](Report& r) { fork(r).evaluations[0].samples = 0; }, "0 samples"},
         Spoilt{"samples_unordered", [](Report& r) { fork(r).samples[0].time_ns = 99; }, "comes after a later one"},
         Spoilt{"negative_latency", [](Report& r) { fork(r).latencies_ns = {1, -1}; }, "a latency of -1 ns"},

@@ -51,6 +51,16 @@ Json full_report() {
                              {"boot_id", "b"},
                              {"variables", {{"OMP_DYNAMIC", "FALSE"}}}}};
   report.run["settings"] = {{"forks", 3}};
+  report.environments = {report.environment};
+  cell.environment = 0;
+  report.run["shard"] = {{"index", 1}, {"count", 2}};
+  report.run["merged"] = {{"count", 2},
+                          {"shards",
+                           {{{"index", 1},
+                             {"start", "2026-01-02T03:04:05Z"},
+                             {"end", nullptr},
+                             {"complete", false},
+                             {"command_line", {"assay", "run"}}}}}};
   report.cells.resize(1);
   return to_json(report);
 }

@@ -1,0 +1,347 @@
+#include "harness/report/merge.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/core/json/decode.hpp"
+#include "harness/core/json/encode.hpp"
+#include "harness/core/text.hpp"
+#include "harness/report/invariants.hpp"
+#include "harness/report/metrics.hpp"
+#include "harness/report/report_json.hpp"
+#include "harness/report/run_record.hpp"
+
+namespace assay {
+
+MergeError::MergeError(MergeRefusal code, const std::string& text)
+    : Error(fmt::format("[merge] {}: {}", to_string(code), text)), code_(code) {}
+
+namespace {
+
+using Json = nlohmann::json;
+
+template <typename... Arguments>
+[[noreturn]] void refuse(MergeRefusal code, fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+  throw MergeError(code, fmt::format(text, std::forward<Arguments>(arguments)...));
+}
+
+Json value_at(const Json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return found == object.end() ? Json(nullptr) : *found;
+}
+
+std::string text_at(const Json& object, const char* key) {
+  const Json value = value_at(object, key);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+// A part of the merge with its shard.
+struct Part {
+  Shard shard;
+  std::string name;
+  Report report;
+};
+
+Part part_of(MergePart given) {
+  Report& report = given.report;
+  if (!report.environments.empty())
+    refuse(
+        MergeRefusal::already_merged,
+        "{} is a merged report; merge all of its shards and the others in one call, or complete it with assay "
+        "run --resume",
+        given.name);
+  if (report.schema != report_schema)
+    refuse(MergeRefusal::other_schema, "{} has the schema {}, and shards have {}", given.name, report.schema,
+           report_schema);
+  const Json shard = value_at(report.run, "shard");
+  if (!shard.is_object())
+    refuse(MergeRefusal::not_a_shard,
+           "{} is the report of a whole run; only reports of assay run --shard can be merged", given.name);
+  Part part{decoded<Shard>(shard, given.name + ": run.shard"), std::move(given.name), std::move(report)};
+  if (part.shard.index > part.shard.count)
+    refuse(MergeRefusal::not_a_shard, "{} is shard {} of {}", part.name, part.shard.index, part.shard.count);
+  return part;
+}
+
+// The config without the paths of a machine.
+Json portable_config(const Report& report) {
+  Json config = value_at(report.run, "config");
+  if (config.is_object())
+    for (const char* key : {"data", "interpreter"}) config.erase(key);
+  return config;
+}
+
+void require_same_build(const Part& first, const Part& other) {
+  for (const char* key : {"commit", "dirty", "version", "build"}) {
+    const Json a = value_at(first.report.run, key), b = value_at(other.report.run, key);
+    if (a != b)
+      refuse(MergeRefusal::other_build,
+             "{} was made with the {} {}, and {} with {}: measure all shards with one build", first.name, key,
+             one_line(a.dump(), 200), other.name, one_line(b.dump(), 200));
+  }
+}
+
+void require_same_plan(const Part& first, const Part& other) {
+  if (first.shard.count != other.shard.count)
+    refuse(MergeRefusal::other_shards, "{} is one of {} shards, and {} one of {}: they are cut differently",
+           first.name, first.shard.count, other.name, other.shard.count);
+  if (portable_config(first.report) != portable_config(other.report))
+    refuse(MergeRefusal::other_config, "{} and {} were made from different configs or options", first.name,
+           other.name);
+  const auto &a = first.report.cells, &b = other.report.cells;
+  const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin(), b.end(),
+                                    [](const auto& one, const auto& two) { return one.id == two.id; });
+  if (x == a.end() && y == b.end()) return;
+  refuse(
+      MergeRefusal::other_cells,
+      "the config means other cells on the two machines: {} has {}, and {} has {}; name what differs between "
+      "them, such as --backend and --threads",
+      first.name, x == a.end() ? "no further cell" : x->id, other.name,
+      y == b.end() ? "no further cell" : y->id);
+}
+
+bool is_own(const CellReport& cell) { return cell.reason_code != ReasonCode::other_shard; }
+
+// Whether a fork is in both: the same round with the same raw times.
+bool share_a_fork(const CellReport& a, const CellReport& b) {
+  const auto begins = [](const Fork& fork) { return fork.blocks.empty() ? 0 : fork.blocks.front().begin_ns; };
+  for (const Fork& one : a.forks)
+    for (const Fork& other : b.forks)
+      if (one.round == other.round && one.start == other.start && begins(one) == begins(other)) return true;
+  return false;
+}
+
+// Each cell belongs to one of the parts at most.
+void reject_overlap(const std::vector<Part>& parts) {
+  for (std::size_t i = 0; i < parts.front().report.cells.size(); ++i) {
+    const Part* owner = nullptr;
+    for (const Part& part : parts) {
+      const CellReport& cell = part.report.cells[i];
+      if (!is_own(cell)) continue;
+      if (!owner) {
+        owner = &part;
+        continue;
+      }
+      if (share_a_fork(owner->report.cells[i], cell))
+        refuse(MergeRefusal::duplicate_forks, "{} and {} have the same forks of {}: give each report once",
+               owner->name, part.name, cell.id);
+      refuse(MergeRefusal::overlapping_cells, "{} and {} both measured {}: keep one report of each shard",
+             owner->name, part.name, cell.id);
+    }
+  }
+}
+
+// The versions of the backends and of the libraries that its cells loaded: "torch", "torch: libtorch".
+std::map<std::string, std::string> versions_of(const Report& report) {
+  std::map<std::string, std::string> found;
+  for (const CellReport& cell : report.cells) {
+    if (cell.forks.empty()) continue;
+    if (!cell.backend_version.empty()) found.emplace(cell.axes.backend, cell.backend_version);
+    if (!cell.libraries.is_array()) continue;
+    for (const Json& library : cell.libraries)
+      found.emplace(fmt::format("{}: {}", cell.axes.backend, text_at(library, "name")),
+                    text_at(library, "version"));
+  }
+  return found;
+}
+
+void require_same_libraries(const std::vector<Part>& parts) {
+  std::map<std::string, std::pair<std::string, const Part*>> known;
+  for (const Part& part : parts)
+    for (const auto& [name, version] : versions_of(part.report)) {
+      const auto [found, added] = known.try_emplace(name, version, &part);
+      if (found->second.first != version)
+        refuse(MergeRefusal::other_libraries, "{} is {} in {}, and {} in {}: install the same versions", name,
+               found->second.first, found->second.second->name, version, part.name);
+    }
+}
+
+// The data sets of all parts, each once. Their folders may differ between machines, their content may not.
+Json datasets_of(const std::vector<Part>& parts) {
+  struct Known {
+    Json entry;
+    const Part* part;
+  };
+  std::vector<Known> known;
+  for (const Part& part : parts)
+    for (const Json& entry : value_at(part.report.run, "datasets")) {
+      const auto same = std::find_if(known.begin(), known.end(), [&](const Known& one) {
+        return value_at(one.entry, "name") == value_at(entry, "name") &&
+               value_at(one.entry, "sample_shape") == value_at(entry, "sample_shape");
+      });
+      if (same == known.end()) {
+        known.push_back({entry, &part});
+        continue;
+      }
+      for (const char* key : {"checksum", "checksum_of", "splits"})
+        if (value_at(same->entry, key) != value_at(entry, key))
+          refuse(MergeRefusal::other_data, "the {} of the data set {} differs between {} and {}", key,
+                 text_at(entry, "name"), same->part->name, part.name);
+    }
+  Json all = Json::array();
+  for (const Known& one : known) all.push_back(one.entry);
+  return all;
+}
+
+// The texts of a list of each part, each once.
+Json union_of(const std::vector<Part>& parts, const char* key) {
+  Json all = Json::array();
+  for (const Part& part : parts)
+    for (const Json& text : value_at(part.report.run, key))
+      if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(text);
+  return all;
+}
+
+MergedShard merged_shard(const Part& part) {
+  const Json& run = part.report.run;
+  MergedShard shard{.index = part.shard.index, .start = text_at(run, "start")};
+  if (const std::string end = text_at(run, "end"); !end.empty()) shard.end = end;
+  shard.complete = value_at(run, "complete") == true;
+  for (const Json& word : value_at(run, "command_line"))
+    if (word.is_string()) shard.command_line.push_back(word.get<std::string>());
+  return shard;
+}
+
+Json run_of(const std::vector<Part>& parts, const std::vector<std::string>& command_line) {
+  Json run = parts.front().report.run;
+  // How much of its two minutes each backend used differs between shards.
+  for (const char* key : {"shard", "resumed", "quick_seconds"}) run.erase(key);
+  run["command_line"] = command_line;
+  run["datasets"] = datasets_of(parts);
+  for (const char* key : {"programs", "left_out"})
+    if (const Json all = union_of(parts, key); !all.empty()) run[key] = all;
+  Merged merged{.count = parts.front().shard.count};
+  Json sessions = Json::array();
+  for (const Part& part : parts) {
+    merged.shards.push_back(merged_shard(part));
+    for (const Json& session : value_at(part.report.run, "sessions")) sessions.push_back(session);
+  }
+  run["sessions"] = sessions;
+  const auto& shards = merged.shards;
+  // ISO 8601 in UTC sorts as text.
+  run["start"] = std::min_element(shards.begin(), shards.end(), [](const auto& a, const auto& b) {
+                   return a.start < b.start;
+                 })->start;
+  run["end"] = nullptr;
+  if (std::all_of(shards.begin(), shards.end(),
+                  [](const MergedShard& shard) { return shard.end.has_value(); }))
+    run["end"] = *std::max_element(shards.begin(), shards.end(), [](const auto& a, const auto& b) {
+                    return *a.end < *b.end;
+                  })->end;
+  run["complete"] =
+      std::ssize(shards) == merged.count &&
+      std::all_of(shards.begin(), shards.end(), [](const MergedShard& shard) { return shard.complete; });
+  run["merged"] = encode(merged);
+  return run;
+}
+
+CellReport missing_cell(CellReport cell) {
+  end_with(cell, ReasonCode::shard_missing,
+           fmt::format("{}, whose report was not merged; measure it with --resume", cell.reason));
+  derive_from_forks(cell);
+  return cell;
+}
+
+// Moves the row of the part that measured the cell.
+CellReport take_cell(std::vector<Part>& parts, std::size_t i) {
+  int sessions = 0;
+  for (std::size_t machine = 0; machine < parts.size(); ++machine) {
+    Report& report = parts[machine].report;
+    if (is_own(report.cells[i])) {
+      CellReport cell = std::move(report.cells[i]);
+      cell.environment = static_cast<int>(machine);
+      for (Fork& fork : cell.forks)
+        if (fork.session) *fork.session += sessions;
+      return cell;
+    }
+    sessions += static_cast<int>(value_at(report.run, "sessions").size());
+  }
+  return missing_cell(std::move(parts.front().report.cells[i]));
+}
+
+// Numbers the forks of all shards by time. A shard keeps its own order, even if its clock was set back.
+void number_forks(Report& report) {
+  std::map<int, std::vector<Fork*>> by_machine;
+  for (CellReport& cell : report.cells)
+    for (Fork& fork : cell.forks)
+      if (fork.order) by_machine[*cell.environment].push_back(&fork);
+  std::vector<std::tuple<std::string, int, int, Fork*>> all;
+  for (auto& [machine, forks] : by_machine) {
+    std::sort(forks.begin(), forks.end(), [](const Fork* a, const Fork* b) { return *a->order < *b->order; });
+    std::string latest;
+    for (Fork* fork : forks) {
+      latest = std::max(latest, fork->start);
+      all.emplace_back(latest, machine, *fork->order, fork);
+    }
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::tie(std::get<0>(a), std::get<1>(a), std::get<2>(a)) <
+           std::tie(std::get<0>(b), std::get<1>(b), std::get<2>(b));
+  });
+  int next = 0;
+  for (auto& entry : all) std::get<Fork*>(entry)->order = next++;
+}
+
+}  // namespace
+
+Report merge(std::vector<MergePart> given, const std::vector<std::string>& command_line) {
+  std::vector<Part> parts;
+  for (MergePart& part : given) parts.push_back(part_of(std::move(part)));
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Part& a, const Part& b) { return a.shard.index < b.shard.index; });
+  for (const Part& part : parts) {
+    require_same_build(parts.front(), part);
+    require_same_plan(parts.front(), part);
+  }
+  reject_overlap(parts);
+  require_same_libraries(parts);
+  Report report;
+  report.schema = report_schema;
+  report.run = run_of(parts, command_line);
+  for (const Part& part : parts) report.environments.push_back(part.report.environment);
+  report.environment = report.environments.front();
+  for (std::size_t i = 0; i < parts.front().report.cells.size(); ++i)
+    report.cells.push_back(take_cell(parts, i));
+  number_forks(report);
+  if (const std::vector<std::string> faults = invariant_violations(report); !faults.empty())
+    refuse(MergeRefusal::contradiction, "the reports contradict each other: {}",
+           one_line(faults.front(), 400));
+  return report;
+}
+
+std::string merge_refusal_reference() {
+  struct Meaning {
+    MergeRefusal code;
+    std::string_view text;
+  };
+  static constexpr std::array meanings{
+      Meaning{MergeRefusal::not_a_shard, "the report is of a whole run, not of `assay run --shard`"},
+      Meaning{MergeRefusal::already_merged, "the report is a merged one"},
+      Meaning{MergeRefusal::other_schema, "the report has the schema of another version"},
+      Meaning{MergeRefusal::other_build, "commit, local changes, version or compiler of the program differ"},
+      Meaning{MergeRefusal::other_config,
+              "the configs or the options differ (folders of data and interpreters may)"},
+      Meaning{MergeRefusal::other_shards, "the runs were cut into different numbers of shards"},
+      Meaning{MergeRefusal::other_cells,
+              "the same config made other cells, because backends or processors differ"},
+      Meaning{MergeRefusal::duplicate_forks, "two reports have the same forks: one is a copy"},
+      Meaning{MergeRefusal::overlapping_cells, "two reports measured the same cell"},
+      Meaning{MergeRefusal::other_libraries, "a backend or a library has two versions"},
+      Meaning{MergeRefusal::other_data, "a data set has two contents"},
+      Meaning{MergeRefusal::contradiction,
+              "the joined report would break an invariant, such as one seed for each round"}};
+  static_assert(meanings.size() == words<MergeRefusal>.size());
+  std::string table = "| code | why the reports are not merged |\n|---|---|\n";
+  for (const Meaning& meaning : meanings)
+    table += fmt::format("| `{}` | {} |\n", to_string(meaning.code), meaning.text);
+  return table;
+}
+
+}  // namespace assay
