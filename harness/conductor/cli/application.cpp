@@ -112,6 +112,7 @@ int run_application(int argc, char** argv) {
   add_list(app, context);
   add_run(app, context);
   add_check(app, context);
+  add_merge(app, context);
   add_show(app, context);
   add_validate(app, context);
   add_compare(app, context);

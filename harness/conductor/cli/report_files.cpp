@@ -19,10 +19,12 @@ namespace fs = std::filesystem;
 TwoReports from_folder(const fs::path& folder, const std::string& current) {
   TwoReports two;
   two.current = load_report(current);
-  const auto fingerprint = machine_fingerprint(two.current.environment);
+  const auto fingerprint = shared_fingerprint(two.current);
   if (!fingerprint) {
-    two.why = fmt::format("{}: does not say on which processor it ran, so no baseline in {} can match it",
-                          current, folder.string());
+    two.why = fmt::format("{}: {}, so no baseline in {} can match it", current,
+                          two.current.environments.size() > 1 ? "ran on unlike machines"
+                                                              : "does not say on which processor it ran",
+                          folder.string());
     return two;
   }
   const fs::path file = folder / (*fingerprint + ".json");

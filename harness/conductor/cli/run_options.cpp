@@ -93,12 +93,13 @@ double min_seconds(const MeasurePlan& plan) {
   return plan.warm_up_seconds + static_cast<double>(plan.blocks) * plan.block_seconds;
 }
 
-std::string forks_text(const std::vector<Cell>& cells, std::size_t runnable, const RunSettings& settings) {
+std::string forks_text(const std::vector<Cell>& cells, std::size_t planned, std::size_t runnable,
+                       const RunSettings& settings) {
   const std::size_t forks = runnable * static_cast<std::size_t>(settings.forks);
   double seconds = 0;
   for (const Cell& cell : cells)
     if (cell.runnable()) seconds += settings.forks * min_seconds(cell.measure);
-  return fmt::format("{} of {} cells can be run, {} fork{} each: {} forks.{}", runnable, cells.size(),
+  return fmt::format("{} of {} cells can be run, {} fork{} each: {} forks.{}", runnable, planned,
                      settings.forks, settings.forks == 1 ? "" : "s", forks,
                      seconds > 0
                          ? fmt::format(" Warm-up and timed blocks take at least {}; starting, compiling and "
@@ -125,8 +126,12 @@ int print_plan(const Expansion& expansion, const BackendRegistry& registry, cons
                bool check_only) {
   const std::vector<Cell>& cells = expansion.cells;
   Table table{.title = {}, .columns = {{"cell"}, {"status"}}, .rows = {}, .notes = {}};
-  std::size_t runnable = 0;
+  std::size_t runnable = 0, others = 0;
   for (const Cell& cell : cells) {
+    if (cell.reason_code == ReasonCode::other_shard) {
+      ++others;
+      continue;
+    }
     runnable += cell.runnable();
     table.rows.push_back({{cell.id}, {cell.runnable() ? "to run" : std::string(to_string(cell.status))}});
     if (!cell.runnable()) table.notes.push_back(fmt::format("{}: {}", cell.id, cell.reason));
@@ -134,8 +139,10 @@ int print_plan(const Expansion& expansion, const BackendRegistry& registry, cons
   for (const std::string& program : programs_of(cells, registry)) table.notes.push_back("starts " + program);
   for (const std::string& left_out : expansion.left_out) table.notes.push_back(left_out + ".");
   for (std::string& doubt : doubts_about(cells)) table.notes.push_back(std::move(doubt));
+  if (others > 0)
+    table.notes.push_back(fmt::format("{} of all {} cells belong to other shards.", others, cells.size()));
   table.notes.push_back(check_only ? fmt::format("{} of {} cells can be checked.", runnable, cells.size())
-                                   : forks_text(cells, runnable, settings));
+                                   : forks_text(cells, cells.size() - others, runnable, settings));
   print({table});
   return runnable > 0 ? fine : incomplete;
 }

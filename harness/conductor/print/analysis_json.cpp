@@ -182,6 +182,7 @@ Json cell_json(const AnalyzedCell& analyzed) {
       {"id", cell.id},
       {"report", analyzed.report},
       {"group", analyzed.group},
+      {"environment", known(cell.environment)},
       {"series", analyzed.series},
       {"axes", axes_json(cell.axes)},
       {"variant", cell.axes.variant},
@@ -258,10 +259,13 @@ Json family_json(const AnalyzedFamily& family) {
 
 Json report_json(const Analysis& all, std::size_t i) {
   const Report& report = *all.reports[i];
+  const auto cells = std::count_if(all.cells.begin(), all.cells.end(),
+                                   [&](const AnalyzedCell& cell) { return cell.report == i; });
   return {{"label", all.labels[i]},
-          {"cells", report.cells.size()},
+          {"cells", cells},
           {"run", report.run},
           {"environment", report.environment},
+          {"environments", report.environments},
           {"time_spent", list(time_spent(report), [](const TimeShare& share) {
              return Json{{"name", share.name}, {"seconds", share.seconds}};
            })}};

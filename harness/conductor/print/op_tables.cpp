@@ -38,6 +38,8 @@ void add_size(Table& table, const Analysis& all, const AnalyzedGroup& group) {
   Table notes;
   add_status_notes(notes, all, group);
   add_warning_notes(notes, all, group);
+  if (std::string machine = environment_note(all, group); !machine.empty())
+    notes.notes.push_back(std::move(machine));
   for (std::string& note : notes.notes) {
     if (std::find(table.notes.begin(), table.notes.end(), note) == table.notes.end())
       table.notes.push_back(std::move(note));

@@ -30,6 +30,15 @@ Table loss_curves(const Analysis& all, const AnalyzedGroup& group);
 // In the order of the cells; empty if no cell is a single op.
 std::vector<Table> op_tables(const Analysis& all);
 
+// A report of several machines.
+
+// Sentences for the end of `assay merge`: how many shards were joined and on which machines, how many cells are
+// ok, and what is missing.
+std::vector<std::string> merge_notes(const Report& report);
+// "Measured in environment 2 of 4: node7, 64 logical CPUs of …" for a group of a merged report; empty for other
+// reports, and for a group that has not run.
+std::string environment_note(const Analysis& all, const AnalyzedGroup& group);
+
 // Measured results next to published ones.
 
 // Whether the run was made with --quick: its numbers are not measurements.

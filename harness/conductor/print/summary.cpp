@@ -104,6 +104,19 @@ std::vector<std::string> best_texts(const nlohmann::json& run) {
   return texts;
 }
 
+// "This is shard 2 of 4: …"; empty for a whole run.
+std::string other_shards_text(const Report& report) {
+  const auto found = report.run.find("shard");
+  if (found == report.run.end()) return {};
+  const auto shard = decoded<Shard>(*found, "run.shard");
+  const auto others = std::count_if(report.cells.begin(), report.cells.end(), [](const CellReport& cell) {
+    return cell.reason_code == ReasonCode::other_shard;
+  });
+  return fmt::format(
+      "This is shard {} of {}: {} of its {} cells belong to other shards; join the reports with: assay merge",
+      shard.index, shard.count, others, report.cells.size());
+}
+
 // The columns of a section, in the order of the metric table.
 std::vector<const MetricRow*> section_metrics(Section section) {
   std::vector<const MetricRow*> rows;
@@ -160,6 +173,8 @@ Table times(const Analysis& all, const AnalyzedGroup& group) {
   add_status_notes(table, all, group);
   add_warning_notes(table, all, group);
   if (std::string answer = answer_of(all, group); !answer.empty()) table.notes.push_back(std::move(answer));
+  if (std::string machine = environment_note(all, group); !machine.empty())
+    table.notes.push_back(std::move(machine));
   return without_empty_columns(std::move(table));
 }
 
@@ -249,6 +264,8 @@ std::vector<Table> summary(const Report& report) {
     for (const auto& left_out : run["left_out"])
       if (left_out.is_string())
         tables.back().notes.push_back(one_line(left_out.get<std::string>(), 300) + ".");
+  if (const std::string others = other_shards_text(report); !others.empty())
+    tables.back().notes.push_back(others);
   if (run.contains("complete") && run["complete"] == false)
     tables.back().notes.push_back(
         "The run is not complete; measure the missing cells with: assay run --resume REPORT");

@@ -17,6 +17,7 @@
 #include "harness/conductor/run/fork.hpp"
 #include "harness/conductor/run/progress.hpp"
 #include "harness/conductor/run/quick_budget.hpp"
+#include "harness/conductor/run/resume.hpp"
 #include "harness/conductor/run/roofline.hpp"
 #include "harness/core/clock.hpp"
 #include "harness/core/io/scratch_root.hpp"
@@ -51,50 +52,6 @@ nlohmann::json settings_json(const RunSettings& settings) {
           {"data", std::move(folders)}};
 }
 
-// The config without the settings that may change when a report is resumed.
-nlohmann::json comparable(const RunConfig& config) {
-  nlohmann::json json = to_json(config);
-  for (const char* key : {"forks", "spare-rounds", "until", "max-time", "time-limit", "roofline", "data",
-                          "interpreter", "title", "name", "source", "overridden"})
-    json.erase(key);
-  return json;
-}
-
-void reject_other_config(const RunRequest& request) {
-  const auto& run = request.resume->run;
-  const auto before = run.find("config");
-  if (before == run.end() || !before->is_object()) {
-    throw ConfigError(
-        "[resume] the earlier report cannot be continued: it does not contain its config; measure into a new report");
-  }
-  const auto then = comparable(config_from_json(*before, "config of the earlier report"));
-  const auto now = comparable(request.config);
-  if (then != now) {
-    throw ConfigError(fmt::format(
-        "[resume] the earlier report has another config ({}; now {}): use the same config, or measure into another "
-        "report",
-        then.dump(), now.dump()));
-  }
-}
-
-void reject_other_machine_or_build(const RunRequest& request) {
-  const Report& earlier = *request.resume;
-  for (const EnvironmentDifference& one : machine_differences(earlier.environment, request.environment))
-    if (one.hard)
-      throw ConfigError(fmt::format(
-          "[resume] {} was {} and is {} now: the earlier report is from another machine; measure into another report",
-          one.what, one.base, one.current));
-  const BuildInfo& build = build_info();
-  const auto commit = earlier.run.find("commit"), dirty = earlier.run.find("dirty");
-  const bool same = commit == earlier.run.end() ||
-                    (*commit == build.commit && (dirty == earlier.run.end() || *dirty == build.dirty));
-  if (!same)
-    throw ConfigError(fmt::format(
-        "[resume] the earlier report was made by commit {}, this program is commit {}{}: forks of two builds must "
-        "not be mixed; measure into another report",
-        commit->dump(), build.commit, build.dirty ? " with local changes" : ""));
-}
-
 }  // namespace
 
 struct Measurement::Parts {
@@ -118,11 +75,11 @@ struct Measurement::Parts {
             [this](std::size_t cell, const ForkOutcome& outcome, const std::string& start) {
               take_check(cell, outcome, start);
             }) {
-    if (request.resume) {
-      reject_other_config(request);
-      reject_other_machine_or_build(request);
-    }
     for (std::size_t i = 0; i < cells_.size(); ++i) groups_[cells_[i].group()].push_back(i);
+    if (request.resume) {
+      reject_other_run(request);
+      resumed_.emplace(request, groups_, cells_, planned_forks());
+    }
     std::vector<const Axes*> axes;
     for (const Cell& cell : cells_) axes.push_back(&cell.axes);
     names_ = short_ids(axes);
@@ -143,7 +100,9 @@ struct Measurement::Parts {
     bool left_out = false;
     for (std::size_t i = 0; i < cells_.size(); ++i) {
       CellReport& row = report_.cells[i];
-      if (row.status != Status::interrupted || !budget_.spent(cells_[i].axes.backend)) continue;
+      if (!cells_[i].runnable() || row.status != Status::interrupted ||
+          !budget_.spent(cells_[i].axes.backend))
+        continue;
       left_out = true;
       end_with(row, ReasonCode::quick_time_spent,
                fmt::format("the {:g} s that --quick allows for a backend were used up before this cell",
@@ -176,12 +135,42 @@ struct Measurement::Parts {
       report_.run["resumed"] = report_.run["start"];
       report_.run["start"] = request_.resume->run["start"];
     }
-    for (const Cell& cell : cells_) {
-      report_.cells.push_back(planned_report(cell, settings_.seed));
-      if (request_.resume) take_earlier(report_.cells.back(), *request_.resume);
-    }
+    if (request_.shard) report_.run["shard"] = encode(*request_.shard);
+    for (const Cell& cell : cells_) report_.cells.push_back(planned_report(cell, settings_.seed));
+    if (resumed_) take_earlier_cells();
     // From here on every saved report is complete, even if the program is killed.
     for (std::size_t i = 0; request_.resume && i < cells_.size(); ++i) resolve(i);
+  }
+
+  void take_earlier_cells() {
+    const Report& earlier = *request_.resume;
+    if (!earlier.environments.empty()) {
+      report_.environments = earlier.environments;
+      report_.environments.push_back(request_.environment);
+      report_.environment = report_.environments.front();
+      for (const char* key : {"merged", "datasets"})
+        if (const auto found = earlier.run.find(key); found != earlier.run.end()) report_.run[key] = *found;
+    }
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      const ResumedCell& cell = resumed_->of(i);
+      CellReport& row = report_.cells[i];
+      if (is_elsewhere(i)) {
+        row = *cell.earlier;
+        end_with(cells_[i], ReasonCode::not_reached, "measured on another machine");  // never runs here
+      } else if (cell.place == ResumedPlace::continued) {
+        take_earlier(row, earlier);
+      }
+      row.environment = cell.environment;
+    }
+  }
+
+  // Whether another machine has measured the cell, for a merged report that is resumed.
+  bool is_elsewhere(std::size_t cell) const {
+    return resumed_ && resumed_->of(cell).place == ResumedPlace::elsewhere;
+  }
+  // The part of the report about this machine.
+  nlohmann::json& this_machine() {
+    return report_.environments.empty() ? report_.environment : report_.environments.back();
   }
 
   // Adds this start of the program to those of the earlier report.
@@ -288,8 +277,9 @@ struct Measurement::Parts {
   }
 
   void draw_rooflines() {
-    for (CellReport& row : report_.cells) rooflines_.apply(row.axes, row.work);
-    rooflines_.write(report_.environment);
+    for (std::size_t i = 0; i < cells_.size(); ++i)
+      if (!is_elsewhere(i)) rooflines_.apply(report_.cells[i].axes, report_.cells[i].work);
+    rooflines_.write(this_machine());
   }
 
   // A cell above the roofline is wrong, or the roofline is too low: measures it again before judging the
@@ -392,7 +382,10 @@ struct Measurement::Parts {
     report_.run["end"] = utc_now();
     for (std::size_t i = 0; i < cells_.size(); ++i) resolve(i);
     const BestMemory memory;
-    for (CellReport& row : report_.cells) row.better = memory.better(row, report_.environment);
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      CellReport& row = report_.cells[i];
+      if (!is_elsewhere(i)) row.better = memory.better(row, machine_of(report_, row));
+    }
     report_.run["complete"] = !cut_short && !out_of_budget();
     if (settings_.quick) report_.run["quick_seconds"] = budget_.used();
     journal_.finish(report_);
@@ -405,7 +398,8 @@ struct Measurement::Parts {
   RunSettings settings_;
   Expansion expansion_;
   std::vector<Cell>& cells_;
-  std::map<std::string, std::vector<std::size_t>> groups_;  // cells that are compared with each other
+  CellGroups groups_;  // cells that are compared with each other
+  std::optional<ResumedCells> resumed_;
   Journal journal_;
   ScratchRoot scratch_;
   DatasetShelf data_;

@@ -12,6 +12,7 @@
 #include "harness/conductor/run/best_mode.hpp"
 #include "harness/conductor/run/measurement.hpp"
 #include "harness/conductor/run/rounds.hpp"
+#include "harness/conductor/run/shard.hpp"
 #include "harness/core/clock.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/paths.hpp"
@@ -20,8 +21,9 @@
 namespace assay {
 
 bool RunOutcome::complete() const {
-  return std::all_of(report.cells.begin(), report.cells.end(),
-                     [](const CellReport& cell) { return cell.status == Status::ok; });
+  return std::all_of(report.cells.begin(), report.cells.end(), [](const CellReport& cell) {
+    return cell.status == Status::ok || cell.reason_code == ReasonCode::other_shard;
+  });
 }
 
 namespace {
@@ -45,6 +47,15 @@ void keep_wanted(std::vector<Cell>& cells, const RunRequest& request) {
   }
 }
 
+// The search of --mode best makes other cells on each machine.
+void cut(std::vector<Cell>& cells, const RunRequest& request) {
+  if (seeks_best(request.config))
+    throw ConfigError(
+        "[shard] --mode best chooses modes on each machine by itself, so its shards could not be merged; name the "
+        "modes with --mode");
+  keep_shard(cells, *request.shard);
+}
+
 }  // namespace
 
 Expansion cells_of(const RunRequest& request, const BackendRegistry& registry) {
@@ -52,6 +63,7 @@ Expansion cells_of(const RunRequest& request, const BackendRegistry& registry) {
   if (!request.filter.empty()) keep_wanted(expansion.cells, request);
   const RunSettings settings = settings_of(request.config);
   if (!request.check_only && settings.forks > 0) mark_missing_data(expansion.cells, settings);
+  if (request.shard) cut(expansion.cells, request);
   return expansion;
 }
 

@@ -35,7 +35,8 @@ struct RunRequest {
   std::optional<Report> resume;           // its finished cells are kept, the rest is run
   std::vector<std::string> command_line;  // for the report
   nlohmann::json environment = nlohmann::json::object();
-  std::string filter;  // see is_wanted()
+  std::string filter;            // see is_wanted()
+  std::optional<Shard> shard{};  // measure only the cells of this part
   bool keep_folders = false;
   bool check_only = false;         // do not time: `assay check`
   std::vector<BestRecord> best{};  // trials of --mode best, for the report
@@ -44,10 +45,11 @@ struct RunRequest {
 struct RunOutcome {
   Report report;
   int signal = 0;         // that interrupted it; 0: none
-  bool complete() const;  // every cell is ok
+  bool complete() const;  // every cell of the shard is ok
 };
 
-// The cells of the request after the filter. Throws ConfigError, also if no cell is left.
+// The cells of the request after the filter; those of other shards are not runnable. Throws ConfigError, also if
+// no cell is left.
 Expansion cells_of(const RunRequest& request, const BackendRegistry& registry);
 
 // The command lines that a run of the cells starts, each once, without the cell folder; includes the oracle

@@ -135,7 +135,13 @@ int calibrate_machine(const CalibrateOptions& options, const Context& context) {
   settings.metric = options.metric;
   if (!options.reports.empty()) {
     std::vector<Report> reports;
-    for (const std::string& file : options.reports) reports.push_back(load_report(file));
+    for (const std::string& file : options.reports) {
+      reports.push_back(load_report(file));
+      if (!reports.back().environments.empty())
+        throw UsageError(fmt::format(
+            "calibrate: {} is a merged report, and a calibration is of one machine; give it reports of assay run",
+            file));
+    }
     const Calibration calibration = judge(options, settings, reports);
     return write_calibration(options, calibration, place_of(options, reports.front().environment));
   }

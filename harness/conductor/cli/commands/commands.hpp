@@ -30,6 +30,7 @@ bool takes_several(const CLI::Option& option);
 void add_list(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
+void add_merge(CLI::App& app, Context& context);
 void add_show(CLI::App& app, Context& context);
 void add_compare(CLI::App& app, Context& context);
 void add_ab(CLI::App& app, Context& context);

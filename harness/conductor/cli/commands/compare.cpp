@@ -75,7 +75,7 @@ std::string not_calibrated(const CompareSettings& settings, const Report& curren
 // for the reader.
 std::string take_calibration(CompareSettings& settings, const CompareOptions& options,
                              const Report& current) {
-  const std::string fingerprint = machine_fingerprint(current.environment).value_or("");
+  const std::string fingerprint = shared_fingerprint(current).value_or("");
   const auto file = calibration_of(options, fingerprint);
   if (!file)
     return "This machine is not calibrated: the intervals do not include the difference between runs (run assay "
@@ -84,8 +84,12 @@ std::string take_calibration(CompareSettings& settings, const CompareOptions& op
   if (calibration.fingerprint != fingerprint)
     throw UsageError(
         fmt::format("compare: {} is the calibration of another machine ({}, {}); the new report is from {}",
-                    file->string(), calibration.fingerprint, calibration.machine, fingerprint));
-  const InForce now = in_force(calibration, current.environment, utc_now());
+                    file->string(), calibration.fingerprint, calibration.machine,
+                    fingerprint.empty() ? "unlike or unknown machines" : fingerprint));
+  const std::string date = utc_now();
+  InForce now = in_force(calibration, current.environment, date);
+  for (const nlohmann::json& machine : current.environments)
+    if (now.calibration) now = in_force(calibration, machine, date);
   if (!now.calibration) {
     const std::string& why = now.left_out.front();
     if (!options.calibration.empty())

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -21,6 +22,7 @@
 #include "harness/conductor/print/report_tables.hpp"
 #include "harness/conductor/run/report_copy.hpp"
 #include "harness/conductor/run/run.hpp"
+#include "harness/conductor/run/shard.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/io/atomic_file.hpp"
 #include "harness/core/text.hpp"
@@ -33,11 +35,12 @@ namespace fs = std::filesystem;
 
 struct RunCommandOptions {
   RunOptions run;
+  std::string shard;
   bool dry_run = false;
 };
 
-// reports/NAME-TIME.json, in the working directory.
-fs::path default_report(const RunConfig& config) {
+// reports/NAME-TIME.json, in the working directory; of a shard reports/NAME-shard-2-of-4-TIME.json.
+fs::path default_report(const RunConfig& config, const std::optional<Shard>& shard) {
   std::string name = config.name;
   if (name.empty()) {
     const auto workloads = list_of(config.values, "workload");
@@ -45,6 +48,7 @@ fs::path default_report(const RunConfig& config) {
   }
   for (char& c : name)
     if (c == '/') c = '-';
+  if (shard) name += fmt::format("-shard-{}-of-{}", shard->index, shard->count);
   fs::create_directories("reports");
   return fs::path("reports") / fmt::format("{}-{}.json", name, utc_now_for_file());
 }
@@ -63,8 +67,9 @@ void require_room(const fs::path& out) {
 
 // Warns before the run if the report would have too few forks for a verdict.
 std::string too_few_forks(const Expansion& expansion, const RunSettings& settings) {
-  const auto cells = std::count_if(expansion.cells.begin(), expansion.cells.end(),
-                                   [](const Cell& cell) { return cell.runnable(); });
+  const auto cells = std::count_if(expansion.cells.begin(), expansion.cells.end(), [](const Cell& cell) {
+    return cell.runnable() || cell.reason_code == ReasonCode::other_shard;
+  });
   if (settings.quick || settings.until == Until::clear || settings.forks == 0 || cells == 0) return {};
   const int needed = min_forks_for(1 - (1 - usual_confidence) / static_cast<double>(cells));
   if (settings.forks >= needed) return {};
@@ -88,6 +93,10 @@ void print_report(const std::string& text) {
 
 int run_cells(const RunCommandOptions& options, const Context& context) {
   RunRequest request = options.run.request(context.command_line);
+  if (!options.shard.empty())
+    request.shard = parse_shard(options.shard);
+  else if (request.resume)
+    request.shard = shard_of(*request.resume);
   const BackendRegistry registry = options.run.registry(request.config);
   const Expansion expansion = cells_of(request, registry);  // rejects bad input before a folder is made
   const bool to_stdout = options.run.out == "-";
@@ -99,7 +108,7 @@ int run_cells(const RunCommandOptions& options, const Context& context) {
   if (!to_stdout) {
     request.out = !options.run.out.empty()      ? fs::path(options.run.out)
                   : !options.run.resume.empty() ? fs::path(options.run.resume)
-                                                : default_report(request.config);
+                                                : default_report(request.config, request.shard);
     require_room(request.out);
   }
   if (const std::string few = too_few_forks(expansion, settings_of(request.config)); !few.empty()) warn(few);
@@ -132,6 +141,11 @@ void add_run(CLI::App& app, Context& context) {
       ->type_name("REPORT");
   command->get_option("--out")->check(
       [](const std::string& path) { return path.empty() ? "the file name of the report is empty" : ""; });
+  CLI::Option* shard = command->add_option(
+      "--shard", options->shard,
+      "Only part I of N of the run, for assay merge; slurm: the task of the job array [the whole run]");
+  shard->type_name("I/N|slurm");
+  context.choices[shard] = {"slurm"};
   command->add_flag("--dry-run", options->dry_run, "List the cells and the programs to start; run nothing");
   options->run.add(*command);
   command->callback(

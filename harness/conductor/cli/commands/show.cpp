@@ -84,6 +84,9 @@ int show(const ShowOptions& options) {
   std::vector<Report> reports;
   for (const std::string& file : options.files) {
     reports.push_back(load_report(file, Contradictions::shown));
+    if (options.format == "gbench" && reports.back().environments.size() > 1)
+      throw UsageError(
+          "show: --format gbench takes only the report of one machine, because the format has one context");
     std::erase_if(reports.back().cells,
                   [&](const CellReport& cell) { return !is_wanted(cell.id, options.filter); });
   }

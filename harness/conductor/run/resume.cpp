@@ -1,0 +1,148 @@
+#include "harness/conductor/run/resume.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/conductor/backends/build_info.hpp"
+#include "harness/conductor/run/shard.hpp"
+#include "harness/core/error.hpp"
+#include "harness/core/json/decode.hpp"
+#include "harness/report/environment_difference.hpp"
+
+namespace assay {
+namespace {
+
+// The config without the settings that may change when a report is resumed.
+nlohmann::json comparable(const RunConfig& config) {
+  nlohmann::json json = to_json(config);
+  for (const char* key : {"forks", "spare-rounds", "until", "max-time", "time-limit", "roofline", "data",
+                          "interpreter", "title", "name", "source", "overridden"})
+    json.erase(key);
+  return json;
+}
+
+void reject_other_config(const RunRequest& request) {
+  const auto& run = request.resume->run;
+  const auto before = run.find("config");
+  if (before == run.end() || !before->is_object()) {
+    throw ConfigError(
+        "[resume] the earlier report cannot be continued: it does not contain its config; measure into a new report");
+  }
+  const auto then = comparable(config_from_json(*before, "config of the earlier report"));
+  const auto now = comparable(request.config);
+  if (then != now) {
+    throw ConfigError(fmt::format(
+        "[resume] the earlier report has another config ({}; now {}): use the same config, or measure into another "
+        "report",
+        then.dump(), now.dump()));
+  }
+}
+
+void reject_other_shard(const RunRequest& request) {
+  const std::optional<Shard> earlier = shard_of(*request.resume);
+  if (earlier == request.shard) return;
+  const auto text = [](const std::optional<Shard>& shard) {
+    return shard ? fmt::format("shard {} of {}", shard->index, shard->count) : std::string("the whole run");
+  };
+  throw ConfigError(fmt::format("[resume] the earlier report is of {}, not of {}: omit --shard",
+                                text(earlier), text(request.shard)));
+}
+
+void reject_other_build(const RunRequest& request) {
+  const Report& earlier = *request.resume;
+  const BuildInfo& build = build_info();
+  const auto commit = earlier.run.find("commit"), dirty = earlier.run.find("dirty");
+  const bool same = commit == earlier.run.end() ||
+                    (*commit == build.commit && (dirty == earlier.run.end() || *dirty == build.dirty));
+  if (!same)
+    throw ConfigError(fmt::format(
+        "[resume] the earlier report was made by commit {}, this program is commit {}{}: forks of two builds must "
+        "not be mixed; measure into another report",
+        commit->dump(), build.commit, build.dirty ? " with local changes" : ""));
+}
+
+std::optional<EnvironmentDifference> hard_difference(const nlohmann::json& then, const nlohmann::json& now) {
+  for (EnvironmentDifference& one : machine_differences(then, now))
+    if (one.hard) return std::move(one);
+  return std::nullopt;
+}
+
+[[noreturn]] void reject_machine(const EnvironmentDifference& one, std::string_view what,
+                                 std::string_view remedy) {
+  throw ConfigError(
+      fmt::format("[resume] {} was {} and is {} now: {}; {}", one.what, one.base, one.current, what, remedy));
+}
+
+// Other cells would be cut differently.
+void reject_other_cells(const Report& earlier, const std::vector<Cell>& cells) {
+  const bool same = std::equal(cells.begin(), cells.end(), earlier.cells.begin(), earlier.cells.end(),
+                               [](const Cell& cell, const CellReport& row) { return cell.id == row.id; });
+  if (!same)
+    throw ConfigError(fmt::format(
+        "[resume] the earlier report has {} cells, and the config has {} or others: use the same --filter and the "
+        "same backends",
+        earlier.cells.size(), cells.size()));
+}
+
+bool misses_forks(const CellReport& row, int forks) {
+  if (row.status == Status::interrupted) return true;
+  const auto ok = std::count_if(row.forks.begin(), row.forks.end(),
+                                [](const Fork& fork) { return fork.status == Status::ok; });
+  return row.status == Status::ok && ok < forks;
+}
+
+}  // namespace
+
+void reject_other_run(const RunRequest& request) {
+  reject_other_config(request);
+  reject_other_shard(request);
+  reject_other_build(request);
+}
+
+ResumedCells::ResumedCells(const RunRequest& request, const CellGroups& groups,
+                           const std::vector<Cell>& cells, int forks)
+    : cells_(cells.size()) {
+  const Report& earlier = *request.resume;
+  if (request.shard || !earlier.environments.empty()) reject_other_cells(earlier, cells);
+  std::map<std::string_view, const CellReport*> rows;
+  for (const CellReport& row : earlier.cells) rows.emplace(row.id, &row);
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    if (const auto row = rows.find(cells[i].id); row != rows.end()) cells_[i].earlier = row->second;
+  if (!earlier.environments.empty()) {
+    for (const auto& [name, group] : groups) place_group(group, name, request, forks);
+    return;
+  }
+  if (const auto difference = hard_difference(earlier.environment, request.environment))
+    reject_machine(*difference, "the earlier report is from another machine", "measure into another report");
+  for (ResumedCell& cell : cells_) cell.place = ResumedPlace::continued;
+}
+
+void ResumedCells::place_group(const std::vector<std::size_t>& group, const std::string& name,
+                               const RunRequest& request, int forks) {
+  const Report& earlier = *request.resume;
+  const auto begun = std::find_if(group.begin(), group.end(), [&](std::size_t i) {
+    return cells_[i].earlier && !cells_[i].earlier->forks.empty();
+  });
+  if (begun == group.end()) {
+    const int here = static_cast<int>(earlier.environments.size());
+    for (const std::size_t i : group) cells_[i].environment = here;
+    return;
+  }
+  const CellReport& first = *cells_[*begun].earlier;
+  const auto difference = hard_difference(machine_of(earlier, first), request.environment);
+  const bool incomplete = std::any_of(group.begin(), group.end(), [&](std::size_t i) {
+    return !cells_[i].earlier || misses_forks(*cells_[i].earlier, forks);
+  });
+  if (difference && incomplete)
+    reject_machine(*difference, fmt::format("another machine began {} and did not end it", name),
+                   "resume the report of its shard there, and merge again");
+  for (const std::size_t i : group) {
+    cells_[i].place = difference ? ResumedPlace::elsewhere : ResumedPlace::continued;
+    cells_[i].environment = first.environment;
+  }
+}
+
+}  // namespace assay
