@@ -286,7 +286,10 @@ def _study(head: Json, cells: list[Cell]) -> Study:
         for of in head["metrics"]
     ]
     return Study(
-        [Report(clean(of["label"]), of["run"], of["environment"], of["cells"]) for of in head["reports"]],
+        [
+            Report(clean(of["label"]), of["run"], of["environment"], of["cells"], of["environments"])
+            for of in head["reports"]
+        ],
         cells,
         groups,
         families,
@@ -331,6 +334,8 @@ def read_study(paths: Sequence[Path], filter_text: str = "", program: Path | Non
         for name in ("run", "environment"):
             if not isinstance(report[name], dict):
                 raise ReportError(f"{path}: {name} is missing, or is not an object")
+        if not all(isinstance(machine, dict) for machine in report["environments"]):
+            raise ReportError(f"{path}: an entry of environments is not an object")
     ids: set[tuple[int, str]] = set()
     for i, cell in enumerate(cells):
         if (cell.report, cell.id) in ids:

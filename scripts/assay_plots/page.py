@@ -237,11 +237,19 @@ def environment_section(study: Study) -> str:
     parts: list[str] = []
     for report in study.reports:
         title = f"<h3>{escape(report.label)}</h3>" if len(study.reports) > 1 else ""
-        machine = tables.environment({k: v for k, v in report.environment.items() if k != "unsteady"})
+        machines = [
+            tables.environment({k: v for k, v in machine.items() if k != "unsteady"})
+            for machine in report.machines
+        ]
+        names = ["Machine"] if len(machines) == 1 else [f"Machine {i + 1}" for i in range(len(machines))]
         run = tables.environment({k: v for k, v in report.run.items() if k != "config"})
         parts.append(
-            f"{title}<details><summary>Machine</summary>{plain_table(('what', 'value'), machine)}</details>"
-            "<details><summary>Run: command, build, data sets</summary>"
+            title
+            + "".join(
+                f"<details><summary>{name}</summary>{plain_table(('what', 'value'), machine)}</details>"
+                for name, machine in zip(names, machines, strict=True)
+            )
+            + "<details><summary>Run: command, build, data sets</summary>"
             f"{plain_table(('what', 'value'), run)}</details>"
         )
     return section("environment", "Environment", "".join(parts))
@@ -264,19 +272,24 @@ def _duration(report: Report) -> str:
         return ""
 
 
-def about(report: Report) -> str:
-    """Return a line that says where and when a report was made."""
-    cpu = report.environment.get("cpu")
+def _machine(environment: dict[str, Any]) -> str:
+    cpu = environment.get("cpu")
     cores = cpu.get("cores") if isinstance(cpu, dict) else None
-    machine = _text_at(report.environment, "cpu", "model") or "an unnamed machine"
+    machine = _text_at(environment, "cpu", "model") or "an unnamed machine"
     if isinstance(cores, int) and not isinstance(cores, bool) and 0 < cores < 2**31:
         machine += f" ({plural(cores, 'core')})"
-    gpus = report.environment.get("gpus")
+    gpus = environment.get("gpus")
     names = (
         [_text_at(gpu, "model") for gpu in gpus if isinstance(gpu, dict)] if isinstance(gpus, list) else []
     )
     if any(names):
         machine += ", " + ", ".join(dict.fromkeys(name for name in names if name))
+    return machine
+
+
+def about(report: Report) -> str:
+    """Return a line that says where and when a report was made."""
+    machine = " and on ".join(dict.fromkeys(_machine(environment) for environment in report.machines))
     version = _text_at(report.run, "version")
     day = _text_at(report.run, "start")[:10]
     when = (f" on {day}" if day else "") + _duration(report)

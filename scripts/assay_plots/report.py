@@ -171,6 +171,12 @@ class Report:
     run: dict[str, Any]
     environment: dict[str, Any]
     cells: int
+    environments: list[dict[str, Any]] = field(default_factory=list)  # of a merged report
+
+    @property
+    def machines(self) -> list[dict[str, Any]]:
+        """The machines on which its cells ran."""
+        return self.environments or [self.environment]
 
 
 @dataclass(slots=True)

@@ -79,7 +79,7 @@ def _about_report(report: Report) -> list[Warned]:
         out.append(
             Warned(f"not the protocol as published: the command line set {options}", "leave the options out")
         )
-    for entry in _entries(report.environment.get("unsteady"))[:50]:
+    for entry in [e for machine in report.machines for e in _entries(machine.get("unsteady"))][:50]:
         out.append(Warned(clean(str(entry.get("what", ""))), clean(str(entry.get("remedy", "")))))
     return out
 

@@ -588,6 +588,27 @@ def test_a_gpu_is_drawn_beside_the_cores(study_of: Callable[[Json], Study]) -> N
     assert (len(shares), max(shares)) == (12, 1.0)
 
 
+def test_each_machine_of_a_joined_report_is_named(study_of: Callable[[Json], Study]) -> None:
+    m = made_report.Maker()
+    cells = [
+        m.cell("onednn", "graph", "engine", m.steps_forks(1e-3, 6, 5), workload="mlp", batch=batch)
+        for batch in (32, 64)
+    ]
+    report = made_report.report(cells)
+    remedy = {"what": "a neighbor is loud", "remedy": "ask"}
+    other = report["environment"] | {"cpu": {"model": "another one", "cores": 4}, "unsteady": [remedy]}
+    report["environments"] = [report["environment"], other]
+    for index, cell in enumerate(report["cells"]):
+        cell["environment"] = index
+    study = study_of(report)
+    (one,) = study.reports
+    assert "2 cells measured on a processor (2 cores) and on another one (4 cores) on 2026" in about(one)
+    page = make_page(study, [])
+    assert "<summary>Machine 1</summary>" in page
+    assert "<summary>Machine 2</summary>" in page
+    assert "ask" in [warned.remedy for warned in warnings(study)]
+
+
 def test_what_a_fork_was_warned_of_stands_among_the_warnings(study_of: Callable[[Json], Study]) -> None:
     m = made_report.Maker()
     cell = m.cell("torch", "eager", "framework", m.epoch_forks(1e-3, 2, 2), measure="epochs:2", device="cuda")
