@@ -56,7 +56,8 @@ void settle(Json& metric) {
 }
 
 int minor_of(const Report& report) {
-  const bool later = report.run.contains("shard") || report.run.contains("weights") || !report.environments.empty();
+  const bool later =
+      report.run.contains("shard") || report.run.contains("weights") || !report.environments.empty();
   return later ? report_schema_minor : 1;
 }
 

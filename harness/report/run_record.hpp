@@ -203,7 +203,8 @@ constexpr auto describe(Of<RunRecord>) {
           .optional(),
       field("datasets", &RunRecord::datasets, "The data sets that were read, one entry for each shape.")
           .optional(),
-      field("weights", &RunRecord::weights, "The file of `--weights`, if there is one.").left_out_by_default(),
+      field("weights", &RunRecord::weights, "The file of `--weights`, if there is one.")
+          .left_out_by_default(),
       field("shard", &RunRecord::shard, "For `--shard`: the part of the run that this report measured.")
           .left_out_by_default(),
       field("merged", &RunRecord::merged, "For a report of `assay merge`: the reports that it joins.")
