@@ -56,7 +56,7 @@ class MxnetAdapter(Adapter):
         self._logits: nd.NDArray | None = None  # of the last inference
         self._fused: Tensors = {}
         self._loader: gluon.data.DataLoader | None = None
-        self._rate: float | None = None  # the rate inside SGD's velocity; None if there is none
+        self._rate: float | None = None  # the rate inside SGD's velocity, or None
         self._restarted = True
 
     def set_state(self, tensors: Tensors) -> None:

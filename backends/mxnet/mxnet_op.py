@@ -26,7 +26,7 @@ class OpBlock(gluon.HybridBlock):
         self._batch = {value.name: value.shape[0] for value in graph.values.values() if value.shape}
 
     def hybrid_forward(self, F: Any, *operands: Any) -> Any:
-        # Masks come last. If dropout draws, there are none.
+        # Masks come last. A dropout that draws has no mask.
         values: dict[str | None, Any] = dict.fromkeys([None, *self._names])
         values.update(zip(self._names, operands, strict=False))
         for node, block in self._plan:

@@ -63,7 +63,7 @@ class Rule:
     def __init__(self, spec: Optimizer, variables: dict[str, keras.Variable]) -> None:
         self._spec = spec
         self._set_rate: float | None = None  # the value of Keras's variable
-        self._rate: float | None = None  # the rate inside SGD's velocity; None if there is none
+        self._rate: float | None = None  # the rate inside SGD's velocity, or None
         betas = {"beta_1": spec.beta1, "beta_2": spec.beta2}
         if spec.kind == "adam":
             self.keras = of_contract(keras.optimizers.Adam, spec)(epsilon=spec.epsilon, **betas)

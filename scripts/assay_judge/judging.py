@@ -12,7 +12,7 @@ from assay_judge.results import Results
 
 @dataclass(frozen=True)
 class Wanted:
-    """What makes a cell complete."""
+    """The conditions under which a cell is complete."""
 
     conditions: Conditions
     pairs: int

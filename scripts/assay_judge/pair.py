@@ -49,7 +49,7 @@ class Conditions:
 
     @property
     def blocks(self) -> int:
-        """Of the adapter: a turn more, because its warm-up may last into its first turn."""
+        """The blocks of the adapter: a turn more, because its warm-up may last into its first turn."""
         return (self.turns + 1) * BLOCKS_A_TURN
 
     def as_json(self) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if listed.returncode != 0:
-        pytest.skip("this tree is no git checkout, so it is not known which files belong to it")
+        pytest.skip("this tree is not a git checkout, so it is not known which files belong to it")
     for name in filter(None, listed.stdout.split("\0")):
         if (ROOT / name).is_file():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
