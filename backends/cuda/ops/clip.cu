@@ -1,5 +1,6 @@
 // The norm of all gradients together, and their clipping by it. No sum uses atomics: each tensor is summed in
 // parts, and then one team adds the parts of all tensors.
+#include "backends/cuda/kernels/long_sum.hpp"
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {
@@ -13,9 +14,7 @@ struct SumSquares {
   std::int64_t elements;
   ASSAY_TEAM void operator()(const Team& team, std::int64_t part) const {
     const std::int64_t first = part * part_elements, end = smaller(first + part_elements, elements);
-    float sum = 0;
-    for (std::int64_t i = first + team.rank(); i < end; i += team.size()) sum += x[i] * x[i];
-    sum = team.sum(sum);
+    const float sum = team.sum(long_sum(team, first, end, [&](std::int64_t i) { return x[i] * x[i]; }));
     if (team.rank() == 0) sums[part] = sum;
   }
 };
@@ -25,9 +24,7 @@ struct Root {
   float* norm;
   std::int64_t count;
   ASSAY_TEAM void operator()(const Team& team, std::int64_t) const {
-    float sum = 0;
-    for (std::int64_t i = team.rank(); i < count; i += team.size()) sum += sums[i];
-    sum = team.sum(sum);
+    const float sum = team.sum(long_sum(team, 0, count, [&](std::int64_t i) { return sums[i]; }));
     if (team.rank() == 0) *norm = sqrtf(sum);
   }
 };

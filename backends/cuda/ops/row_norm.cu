@@ -1,6 +1,7 @@
 // Layer norm and RMS norm over the last dimension, and their gradients: one team of threads per row, and the
 // gradients of scale and shift as sums over the rows in two rounds with a fixed order.
 #include "backends/cuda/kernels/columns.hpp"
+#include "backends/cuda/kernels/long_sum.hpp"
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {
@@ -19,13 +20,13 @@ struct LayerNorm {
     const auto count = static_cast<float>(columns);
     // Relative to the first element, so that a mean far from zero costs no digits.
     const float pivot = widen(x[first]);
-    float sum = 0, squares = 0;
-    for (std::int64_t c = team.rank(); c < columns; c += team.size()) sum += widen(x[first + c]) - pivot;
+    const float sum =
+        long_sum(team, 0, columns, [&](std::int64_t c) { return widen(x[first + c]) - pivot; });
     const float middle = team.sum(sum) / count;
-    for (std::int64_t c = team.rank(); c < columns; c += team.size()) {
+    const float squares = long_sum(team, 0, columns, [&](std::int64_t c) {
       const float away = widen(x[first + c]) - pivot - middle;
-      squares += away * away;
-    }
+      return away * away;
+    });
     const float factor = 1.0F / sqrtf(team.sum(squares) / count + epsilon);
     for (std::int64_t c = team.rank(); c < columns; c += team.size())
       y[first + c] = narrow<T>((widen(x[first + c]) - pivot - middle) * factor * scale[c] + shift[c]);
