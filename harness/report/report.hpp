@@ -182,7 +182,7 @@ struct Report {
   int rules = derivation_rules;
   nlohmann::json run;          // command line, config, start, end, commit, dirty flag, version, complete
   nlohmann::json environment;  // from machine/environment
-  // Of a merged report: the machine of each part; `environment` is the first. Empty: all cells ran in
+  // For a merged report: the machine of each part; `environment` is the first. Empty: all cells ran in
   // `environment`. Numbers of two of these machines are never paired.
   std::vector<nlohmann::json> environments{};
   std::vector<CellReport> cells{};

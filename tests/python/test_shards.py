@@ -60,7 +60,7 @@ def steps_of(fork: Json) -> int:
 
 
 def without_times(cell: Json) -> Json:
-    """What the cut must not change."""
+    """Return the parts of a cell that the cut must not change."""
     kept = ("id", "axes", "kind", "status", "reason", "reproduce", "settings", "backend_version")
     of_check = ("checked", "passed", "worst", "tensors")
     of_fork = ("round", "seed", "status", "parameters_digest", "settings")
