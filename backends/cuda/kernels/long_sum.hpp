@@ -5,16 +5,16 @@
 
 namespace assay::cuda {
 
-// The sum of term(i) for i = first + rank, first + rank + size, ... below `end`, in runs of 64 terms, so that the
-// rounding of thousands of terms does not add up (Higham 2002, section 4.2: a blocked sum).
+// The sum of term(i) for i = first + rank, first + rank + size, ... below `end`, with the rounding of each addition
+// added to the next term (Kahan's summation; Higham 2002, section 4.3), so that thousands of terms cost no digits.
 template <typename Term>
 ASSAY_TEAM float long_sum(const Team& team, std::int64_t first, std::int64_t end, Term term) {
-  constexpr int run = 64;
-  float sum = 0;
-  for (std::int64_t i = first + team.rank(); i < end;) {
-    float part = 0;
-    for (int n = 0; n < run && i < end; ++n, i += team.size()) part += term(i);
-    sum += part;
+  float sum = 0, lost = 0;
+  for (std::int64_t i = first + team.rank(); i < end; i += team.size()) {
+    const float more = term(i) - lost;
+    const float next = sum + more;
+    lost = (next - sum) - more;
+    sum = next;
   }
   return sum;
 }

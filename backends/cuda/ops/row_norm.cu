@@ -18,20 +18,22 @@ struct LayerNorm {
   ASSAY_TEAM void operator()(const Team& team, std::int64_t row) const {
     const std::int64_t first = row * columns;
     const auto count = static_cast<float>(columns);
-    // Relative to the first element, so that a mean far from zero costs no digits.
+    // Relative to the first element, and then to that mean: a mean far from zero costs no digits, and neither
+    // does a mean near zero.
     const float pivot = widen(x[first]);
-    const float sum =
-        long_sum(team, 0, columns, [&](std::int64_t c) { return widen(x[first + c]) - pivot; });
-    const float middle = team.sum(sum) / count;
-    const float squares = long_sum(team, 0, columns, [&](std::int64_t c) {
-      const float away = widen(x[first + c]) - pivot - middle;
-      return away * away;
-    });
+    const auto average = [&](float from) {
+      return team.sum(long_sum(team, 0, columns, [&](std::int64_t c) { return widen(x[first + c]) - from; })) /
+             count;
+    };
+    const float near = pivot + average(pivot);
+    const float rest = average(near);
+    const auto away = [&](std::int64_t c) { return widen(x[first + c]) - near - rest; };
+    const float squares = long_sum(team, 0, columns, [&](std::int64_t c) { return away(c) * away(c); });
     const float factor = 1.0F / sqrtf(team.sum(squares) / count + epsilon);
     for (std::int64_t c = team.rank(); c < columns; c += team.size())
-      y[first + c] = narrow<T>((widen(x[first + c]) - pivot - middle) * factor * scale[c] + shift[c]);
+      y[first + c] = narrow<T>(away(c) * factor * scale[c] + shift[c]);
     if (team.rank() != 0) return;
-    if (mean != nullptr) mean[row] = pivot + middle;
+    if (mean != nullptr) mean[row] = near + rest;
     if (inverse != nullptr) inverse[row] = factor;
   }
 };
