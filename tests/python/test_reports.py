@@ -137,7 +137,7 @@ def change_block(key: str, value: int) -> Any:
     def change(report: dict[str, Any]) -> None:
         fork = report["cells"][0]["forks"][0]
         first, *others = rows(fork["blocks"])
-        fork["blocks"] = columns([first | {key: value}, *others])
+        fork["blocks"] = columns([first | {key: value}, *({key: 0} | other for other in others)])
 
     return change
 
