@@ -165,7 +165,9 @@ def encoder(training: bool) -> dict[str, Any]:
     words = g.node("embedding", "words", ["inputs", g.parameter("words.weight", TOKENS, WIDTH)])
     places = g.node("slice", "places", [g.parameter("places.weight", 6, WIDTH)], axis=0, begin=0, end=LENGTH)
     x = g.node("add", "sum1", [g.rows(words, LENGTH), g.made(places, LENGTH, WIDTH)])
-    x = g.rows(g.node("add", "sum2", [g.rows(x, LENGTH), g.parameter("kind.weight", WIDTH)]), LENGTH)
+    kinds = g.node("slice", "kinds", [g.parameter("kinds.weight", 2, WIDTH)], axis=0, begin=0, end=1)
+    kind = g.made(g.node("reshape", "kind", [g.made(kinds, 1, WIDTH)], shape=[WIDTH]), WIDTH)
+    x = g.rows(g.node("add", "sum2", [g.rows(x, LENGTH), kind]), LENGTH)
     x = g.rows(g.norm("layer_norm", "norm1", x, WIDTH, 1e-5), LENGTH)
     mask = g.made(g.node("padding_mask", "mask", ["inputs"], padding=0), BATCH, 1, 1, LENGTH)
     heads: list[str | None] = [g.heads(name, x, LENGTH, 2, 4) for name in ("query", "key", "value")]
