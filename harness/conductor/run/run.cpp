@@ -60,7 +60,8 @@ Expansion cells_of(const RunRequest& request, const BackendRegistry& registry) {
   Expansion expansion = expand(request.config, registry);
   if (!request.filter.empty()) keep_wanted(expansion.cells, request);
   const RunSettings settings = settings_of(request.config);
-  if (!settings.weights.empty()) published_networks(expansion.cells);
+  // Before a folder is made. The measurement reads them again.
+  if (!settings.weights.empty()) PublishedWeights(settings.weights, published_networks(expansion.cells));
   if (!request.check_only && settings.forks > 0) mark_missing_data(expansion.cells, settings);
   if (request.shard) cut(expansion.cells, request);
   return expansion;

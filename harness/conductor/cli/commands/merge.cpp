@@ -62,6 +62,7 @@ void add_merge(CLI::App& app, Context& context) {
   command->add_option("--out", options->out, "File for the joined report; - is stdout")
       ->type_name("REPORT")
       ->required();
+  add_examples(*command, {"assay merge shard-1.json shard-2.json --out reports/whole.json"});
   command->callback([options, &context] {
     context.action = [options, &context] { return merge_reports(*options, context); };
   });
