@@ -22,8 +22,9 @@ struct LayerNorm {
     // does a mean near zero.
     const float pivot = widen(x[first]);
     const auto average = [&](float from) {
-      return team.sum(long_sum(team, 0, columns, [&](std::int64_t c) { return widen(x[first + c]) - from; })) /
-             count;
+      return team.sum(long_sum(team, 0, columns, [&](std::int64_t c) {
+        return widen(x[first + c]) - from;
+      })) / count;
     };
     const float near = pivot + average(pivot);
     const float rest = average(near);
