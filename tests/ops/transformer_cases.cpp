@@ -51,7 +51,7 @@ void row_norms(std::vector<OpCase>& rows) {
     const OpCase::Operand x{form.fill, form.x};
     rows.push_back({"layer_norm", form.name, {x, {P, width}, {I, width}}, epsilon, 32, form.differentiable});
     rows.push_back({"rms_norm", form.name, {x, {P, width}}, epsilon, 32, form.differentiable});
-    // Of a row that is far from zero, the mean takes all digits; its gradient is as that of any other row.
+    // The mean of a row that is far from zero takes all digits; its gradient is as that of any other row.
     if (form.fill == Fill::far) continue;
     rows.push_back(
         {"layer_norm_gradient", form.name, {x, {P, width}, {R, form.x}, {I, leading}, {P, leading}}, {}, 64});

@@ -42,7 +42,7 @@ struct Stacks {
             to_dnnl(type),
             {rows_of, head * (of_group == 1 ? 1 : shared), head, row, column}};
   }
-  // Of a tensor like q, and of one like k, seen as (positions, depth) or (depth, positions).
+  // The descriptors of a tensor like q and of one like k, seen as (positions, depth) or (depth, positions).
   Desc like_q(bool transposed = false) const { return stacked(shared, queries, heads, transposed); }
   Desc like_k(bool transposed = false) const { return stacked(1, keys, groups, transposed); }
   Desc stacked(std::int64_t of_group, std::int64_t positions, std::int64_t all, bool transposed) const {
@@ -55,7 +55,7 @@ struct Stacks {
     return transposed ? desc(type, shared, {keys, queries}, {heads * head, head, 1, keys})
                       : desc(type, shared, {queries, keys}, {heads * head, head, keys, 1});
   }
-  // Of the gradient of k or v for each head, in f32.
+  // The descriptor of the gradient of k or v for each head, in f32.
   Desc of_heads() const {
     const std::int64_t head = keys * depth;
     return desc(DType::f32, shared, {keys, depth}, {heads * head, head, depth, 1});

@@ -31,7 +31,7 @@ void shift_mask(PlantedCall& call) {
   call.run();
 }
 
-// Of a mask that is operand i.
+// For a mask that is operand i.
 void unmask(PlantedCall& call, std::size_t i) {
   std::vector<float> mask(call.in(i).size(), 0.0f);
   call.replace(i, mask);
