@@ -38,7 +38,7 @@ def test_a_first_word_is_a_command() -> None:
 def test_every_option_of_every_command_is_a_candidate() -> None:
     for command in commands():
         assert set(candidates(command, "--")) == options_of(command), command
-    assert candidates("run", "--weight") == ["--weight-decay"]
+    assert candidates("run", "--weight") == ["--weight-decay", "--weights"]
 
 
 def test_a_value_comes_from_the_option_table() -> None:

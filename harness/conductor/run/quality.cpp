@@ -112,22 +112,6 @@ void warn_of_stolen_time(Fork& fork) {
         "and wake loses more to it than one whose threads spin");
 }
 
-// Why the times of the blocks cannot be believed, if the worker was busy with something else between them.
-std::string spent_between_blocks(const Fork& fork) {
-  constexpr double max_share = 0.5, min_seconds = 1;
-  if (fork.blocks.empty()) return {};
-  const double span = 1e-9 * static_cast<double>(fork.blocks.back().end_ns - fork.blocks.front().begin_ns);
-  double inside = 0;
-  for (const Block& block : fork.blocks) inside += block_seconds(block);
-  for (const Evaluation& evaluation : fork.evaluations) inside += evaluation.seconds;
-  const double between = span - inside;
-  if (between < min_seconds || between < max_share * span) return {};
-  return fmt::format(
-      "{:.1f} s of the {:.1f} s from the first block in clock.json to the end of the last are in no block and no "
-      "evaluation",
-      between, span);
-}
-
 }  // namespace
 
 void add_quality_flags(Fork& fork, const Cell& cell) {
@@ -175,7 +159,7 @@ std::string outside_of_window(const Fork& fork, const RunWindow& window) {
     if (const Block& block = fork.blocks[i]; block.steps > block.end_ns - block.begin_ns)
       return fmt::format("block {} in clock.json has {} steps in {} ns", i + 1, block.steps,
                          block.end_ns - block.begin_ns);
-  return spent_between_blocks(fork);
+  return {};
 }
 
 }  // namespace assay

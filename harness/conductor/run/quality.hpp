@@ -25,9 +25,8 @@ struct RunWindow {
   std::int64_t begin_ns = 0, end_ns = 0;
 };
 // Describes the first block that contradicts the conductor's clock or the previous block, or has more steps than
-// nanoseconds; or that most of the time between the blocks, and over a second, is in no block and no evaluation. Empty
-// if there is nothing to describe. A worker measures its own steps, but they must lie within the time in which it ran,
-// and it cannot run them between blocks.
+// nanoseconds; empty if there is nothing to describe. A worker measures its own steps, but they must lie within the
+// time in which it ran.
 std::string outside_of_window(const Fork& fork, const RunWindow& window);
 
 // Adds other possible disturbances to fork.warnings, each as "observation: remedy"; they do not affect the

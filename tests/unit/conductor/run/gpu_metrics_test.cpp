@@ -105,22 +105,6 @@ TEST(Window, RefusesABlockWithMoreStepsThanNanoseconds) {
   EXPECT_THAT(outside_of_window(fork, window), HasSubstr("steps in 1000 ns"));
 }
 
-TEST(Window, RefusesAWorkerThatIsBusyBetweenItsBlocks) {
-  const auto blocks_of = [](std::int64_t nanoseconds) {
-    Fork fork;
-    for (std::int64_t begin = 0; begin < 4'000'000'000; begin += 1'000'000'000)
-      fork.blocks.push_back({.steps = 10, .begin_ns = begin, .end_ns = begin + nanoseconds});
-    return fork;
-  };
-  const RunWindow window{0, 5'000'000'000};
-  EXPECT_EQ(outside_of_window(blocks_of(900'000'000), window), "");
-  EXPECT_THAT(outside_of_window(blocks_of(90'000'000), window), HasSubstr("in no block"));
-  Fork evaluates = blocks_of(90'000'000);
-  evaluates.evaluations.resize(3);
-  for (Evaluation& evaluation : evaluates.evaluations) evaluation.seconds = 0.9;
-  EXPECT_EQ(outside_of_window(evaluates, window), "");
-}
-
 TEST(GpuMetrics, peaks_are_those_of_the_worker_and_of_the_device) {
   const Fork fork = fork_of_steps();
   EXPECT_EQ(device_peak_memory(fork).value, 300.0);
