@@ -196,15 +196,23 @@ class Started:
         The side that is ready first waits. Return the loop's time of a step.
         """
         adapter, loop = self.sides[ADAPTER], self.sides[LOOP]
-        step = self._wait_for_loop()
-        loop.stop()
-        begin = time.monotonic()
-        while not adapter.ended() and not adapter.children_map(RUNNING):
+        start = time.monotonic()
+        step: float | None = None
+        began: float | None = None  # the adapter's run
+        waits = False  # the adapter
+        while step is None or not (waits or adapter.ended()):
+            now = time.monotonic()
+            if now - start > SECONDS_A_PROCESS:
+                raise PairError(f"the sides were not warm within {SECONDS_A_PROCESS:.0f} s")
+            if step is None and (step := self._step_of_loop()) is not None:
+                loop.stop()
+            if began is None and adapter.children_map(RUNNING):
+                began = now
+            if not waits and began is not None:
+                waits = now - began > WARM_UP_SECONDS + self._steps * (step or 0)
+                if waits:
+                    adapter.stop()
             time.sleep(0.02)
-            if time.monotonic() - begin > SECONDS_A_PROCESS:
-                raise PairError(f"assay run did not begin within {SECONDS_A_PROCESS:.0f} s")
-        adapter.wait_until_ended(WARM_UP_SECONDS + self._steps * step)
-        adapter.stop()
         return step
 
     def finish(self) -> dict[str, Side]:
@@ -228,20 +236,19 @@ class Started:
         with out.open("wb") as out_file, err.open("wb") as err_file:
             return Running(command, environment, out_file, err_file)
 
-    def _wait_for_loop(self) -> float:
+    def _step_of_loop(self) -> float | None:
+        """Return the loop's time of a step; None if it is not warm yet. Raise PairError if it has ended."""
         out, err = self._files[LOOP]
-        loop, begin = self.sides[LOOP], time.monotonic()
-        while True:
-            ended = loop.ended()
-            for line in out.read_text(errors="replace").splitlines(keepends=True):
-                if line.startswith(WARM) and line.endswith("\n"):
-                    return float(line.removeprefix(WARM))
-            if ended:
-                read_loop(out.read_text(errors="replace"), err.read_text(errors="replace"), loop.exit_code())
-                raise PairError("the loop ended before its timed blocks")
-            if time.monotonic() - begin > SECONDS_A_PROCESS:
-                raise PairError(f"the loop was not warm within {SECONDS_A_PROCESS:.0f} s")
-            time.sleep(0.02)
+        ended = self.sides[LOOP].ended()
+        for line in out.read_text(errors="replace").splitlines(keepends=True):
+            if line.startswith(WARM) and line.endswith("\n"):
+                return float(line.removeprefix(WARM))
+        if not ended:
+            return None
+        read_loop(
+            out.read_text(errors="replace"), err.read_text(errors="replace"), self.sides[LOOP].exit_code()
+        )
+        raise PairError("the loop ended before its timed blocks")
 
 
 @contextmanager

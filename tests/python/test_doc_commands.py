@@ -50,7 +50,6 @@ ELSEWHERE = {
     r"scripts/new-backend .*": ("tests/python/test_recipes.py", '"scripts/new-backend"'),
     r"scripts/claims .*": ("tests/python/test_claims.py", "scripts/claims"),
     r"scripts/campaign .*": ("tests/python/campaigns.py", "scripts/campaign"),
-    r"scripts/fuzz .*": ("tests/python/test_fuzz.py", "scripts/fuzz"),
     r"scripts/verify-overhead .*": ("tests/python/test_verify_overhead.py", "scripts/verify-overhead"),
     r"source <\(assay completion bash\)": ("tests/python/test_completion.py", "source <(assay completion"),
     r"build/dev/backends/reference/.*|echo '\{.*": (
