@@ -50,6 +50,16 @@ ASSAY_HD inline Bf16 narrow<Bf16>(float value) {
   return {static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16)};
 }
 
+// A running sum that also keeps what each addition rounds off (Kahan 1965).
+struct Compensated {
+  float sum = 0, rest = 0;
+  ASSAY_HD void add(float value) {
+    const float more = value - rest, next = sum + more;
+    rest = (next - sum) - more;
+    sum = next;
+  }
+};
+
 ASSAY_HD inline float relu(float value) { return value < 0 ? 0.0F : value; }
 ASSAY_HD inline float sigmoid(float value) { return 1.0F / (1.0F + expf(-value)); }
 ASSAY_HD inline std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }

@@ -13,9 +13,9 @@ struct SumSquares {
   std::int64_t elements;
   ASSAY_TEAM void operator()(const Team& team, std::int64_t part) const {
     const std::int64_t first = part * part_elements, end = smaller(first + part_elements, elements);
-    float sum = 0;
-    for (std::int64_t i = first + team.rank(); i < end; i += team.size()) sum += x[i] * x[i];
-    sum = team.sum(sum);
+    Compensated own;
+    for (std::int64_t i = first + team.rank(); i < end; i += team.size()) own.add(x[i] * x[i]);
+    const float sum = team.sum(own.sum);
     if (team.rank() == 0) sums[part] = sum;
   }
 };
@@ -25,9 +25,9 @@ struct Root {
   float* norm;
   std::int64_t count;
   ASSAY_TEAM void operator()(const Team& team, std::int64_t) const {
-    float sum = 0;
-    for (std::int64_t i = team.rank(); i < count; i += team.size()) sum += sums[i];
-    sum = team.sum(sum);
+    Compensated own;
+    for (std::int64_t i = team.rank(); i < count; i += team.size()) own.add(sums[i]);
+    const float sum = team.sum(own.sum);
     if (team.rank() == 0) *norm = sqrtf(sum);
   }
 };

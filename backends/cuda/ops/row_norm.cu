@@ -17,11 +17,13 @@ struct LayerNorm {
   ASSAY_TEAM void operator()(const Team& team, std::int64_t row) const {
     const std::int64_t first = row * columns;
     const auto count = static_cast<float>(columns);
-    // Relative to the first element, so that a mean far from zero costs no digits.
-    const float pivot = widen(x[first]);
-    float sum = 0, squares = 0;
-    for (std::int64_t c = team.rank(); c < columns; c += team.size()) sum += widen(x[first + c]) - pivot;
-    const float middle = team.sum(sum) / count;
+    // The rest that a float cannot hold of the mean is subtracted, too: a row may be far from zero.
+    Compensated all, rest;
+    for (std::int64_t c = team.rank(); c < columns; c += team.size()) all.add(widen(x[first + c]));
+    const float pivot = team.sum(all.sum) / count;
+    for (std::int64_t c = team.rank(); c < columns; c += team.size()) rest.add(widen(x[first + c]) - pivot);
+    const float middle = team.sum(rest.sum) / count;
+    float squares = 0;
     for (std::int64_t c = team.rank(); c < columns; c += team.size()) {
       const float away = widen(x[first + c]) - pivot - middle;
       squares += away * away;
@@ -30,7 +32,7 @@ struct LayerNorm {
     for (std::int64_t c = team.rank(); c < columns; c += team.size())
       y[first + c] = narrow<T>((widen(x[first + c]) - pivot - middle) * factor * scale[c] + shift[c]);
     if (team.rank() != 0) return;
-    if (mean != nullptr) mean[row] = pivot + middle;
+    if (mean != nullptr) mean[row] = pivot;
     if (inverse != nullptr) inverse[row] = factor;
   }
 };

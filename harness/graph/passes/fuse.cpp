@@ -270,7 +270,7 @@ bool is_fused(const Node& node) {
   const bool pool = node.op == &max_pool_gradient_op();  // whose x and y change nothing of what it computes
   for (std::size_t i = 0; i < std::min(operands.size(), node.inputs.size()); ++i) {
     // The mask of a ReLU; that of an attention, of Kind::master, is the network's own.
-    const bool mask = operands[i].optional && operands[i].name == "mask" && operands[i].kind == Kind::storage;
+    const bool mask = operands[i].optional && operands[i].name == "mask" && operands[i].kind != Kind::master;
     if (node.inputs[i] != none && (mask || (operands[i].fused && !pool))) return true;
   }
   constexpr std::size_t unfused_results = 3;
