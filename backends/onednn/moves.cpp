@@ -125,6 +125,9 @@ class PartKernel final : public Kernel {
     });
     copy_->run();
   }
+  std::string_view implementation() const override {
+    return zeros_ > 0 ? "own:zeros" : copy_->implementation();
+  }
 
  private:
   int threads_;
