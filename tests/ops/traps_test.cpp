@@ -220,7 +220,8 @@ TEST_P(TransformerTraps, a_loss_is_the_mean_of_the_labels_that_count) {
   const std::vector<HostTensor> zeros{vector("fc.weight", {4, 3}, 0)};
   executable.set_state(zeros);
   const std::vector<float> inputs(6, 1);
-  for (const auto& [first, loss, gradient] : {std::tuple{-1, 0.0F, 0.0F}, std::tuple{2, std::log(4.0F), 0.25F}}) {
+  for (const auto& [first, loss, gradient] :
+       {std::tuple{-1, 0.0F, 0.0F}, std::tuple{2, std::log(4.0F), 0.25F}}) {
     const std::vector<std::int32_t> labels{first, -1};
     for (const HostTensor& tensor : executable.gradients({inputs.data(), labels.data()})) {
       if (tensor.name != "loss" && tensor.name != "gradient/fc.weight") continue;
@@ -265,7 +266,8 @@ TEST_P(UpdateTraps, clipping_scales_all_gradients_to_the_limit) {
   if (weights.empty()) GTEST_SKIP() << "no clipping";
   const float clipped = 0.5F * 0.5F / (std::sqrt(0.5F) + 1e-6F);
   EXPECT_THAT(weights, ElementsAre(FloatNear(1 + clipped, 1e-6F), FloatNear(1 - clipped, 1e-6F)));
-  EXPECT_THAT(updated({.kind = "sgd", .momentum = 0, .clip_norm = 1}, 1), ElementsAre(FloatNear(1.5F, 1e-6F), FloatNear(0.5F, 1e-6F)))
+  EXPECT_THAT(updated({.kind = "sgd", .momentum = 0, .clip_norm = 1}, 1),
+              ElementsAre(FloatNear(1.5F, 1e-6F), FloatNear(0.5F, 1e-6F)))
       << "the norm is below the limit";
 }
 

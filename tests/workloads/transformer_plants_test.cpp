@@ -46,8 +46,8 @@ TEST(TransformerPlants, AreAllThatIsWrongWithTheNetwork) {
 
 // Those that are larger than its rounding.
 TEST(TransformerPlants, AreCaughtUnderTheWideBoundsOfBf16) {
-  for (const char* name : {"mask_off_by_one", "unmasked", "padding_counts", "dropped_shift",
-                           "coupled_decay", "unclipped"}) {
+  for (const char* name :
+       {"mask_off_by_one", "unmasked", "padding_counts", "dropped_shift", "coupled_decay", "unclipped"}) {
     const Plant& plant = *std::ranges::find(transformer_plants(), name, &Plant::name);
     PlantedBackend backend(plant);
     const Judged judged =
