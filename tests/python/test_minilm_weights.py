@@ -113,7 +113,7 @@ def test_the_published_file_is_the_known_one(published: Published) -> None:
 def test_embeddings_are_those_of_bert_model(
     published: Published, backend: str, mode: str, tmp_path: Path
 ) -> None:
-    python, worker = Path("/usr/bin/env"), BUILD / f"assay-worker-{backend}"
+    python, worker = Path("/usr/bin/env"), BUILD / f"backends/{backend}/assay-worker-{backend}"
     if backend not in ("reference", "onednn"):
         python, worker = ENVIRONMENTS / backend / "bin/python", ROOT / "backends" / backend / "worker.py"
     for needed in (python, worker):

@@ -19,7 +19,7 @@ from worker_under_test import ROOT
 Array = np.ndarray
 PYTHON = ENVIRONMENTS / "onnx/bin/python"
 FOLDER = ROOT / "tests/onnx"
-WORKERS = {name: BUILD / f"assay-worker-{name}" for name in ("reference", "onednn")}
+WORKERS = {name: BUILD / f"backends/{name}/assay-worker-{name}" for name in ("reference", "onednn")}
 
 pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="ONNX is not set up: scripts/setup --onnx")
 
@@ -155,24 +155,34 @@ def rms_norm(case: Case) -> Ours:
     return Ours("rms_norm", operands, {"epsilon": case.attributes.get("epsilon", 1e-5)}, {"y": y})
 
 
+# How many results an op has, with those that it saves for its gradient.
+RESULTS = {"attention": 2, "gelu": 1, "layer_norm": 3, "rms_norm": 2}
+
+
 def lay_out(folder: Path, op: Ours, backend: str) -> Path:
     """Write the cell folder of the op, with its exam, as the conductor does."""
+    made = {name: name if name == "y" else f"y.{name}" for name in op.results}
+    absent = [None] * (RESULTS[op.op] - len(made))
     graph = {
         "name": f"op/{op.op}",
         "values": [
-            {"name": name, "dtype": "f32", "shape": list(operand.shape), "role": "input"}
-            for name, operand in op.operands.items()
+            {"name": name, "dtype": "f32", "shape": list(array.shape), "role": role}
+            for role, arrays in (
+                ("input", op.operands),
+                ("intermediate", {made[name]: array for name, array in op.results.items()}),
+            )
+            for name, array in arrays.items()
         ],
         "nodes": [
             {
-                "name": "op",
+                "name": "y",
                 "op": op.op,
                 "inputs": list(op.operands),
-                "outputs": list(op.results),
+                "outputs": [*made.values(), *absent],
                 "attributes": op.attributes,
             }
         ],
-        "outputs": {name: name for name in op.results},
+        "outputs": made,
         "updates": {},
     }
     program = {
