@@ -212,7 +212,7 @@ MergedShard merged_shard(const Part& part) {
 Json run_of(const std::vector<Part>& parts, const std::vector<std::string>& command_line) {
   Json run = parts.front().report.run;
   // How much of its two minutes each backend used differs between shards.
-  for (const char* key : {"shard", "resumed", "quick_seconds"}) run.erase(key);
+  for (const char* key : {"shard", "quick_seconds"}) run.erase(key);
   run["command_line"] = command_line;
   run["datasets"] = datasets_of(parts);
   for (const char* key : {"programs", "left_out"})

@@ -177,6 +177,8 @@ TEST(CliRun, prints_the_table_and_the_path_of_a_valid_report) {
   EXPECT_EQ(again.code, 0) << again.err;
   const json resumed = json::parse(read_text(file));
   EXPECT_EQ(resumed["cells"], report["cells"]);
+  const Outcome strict = test::assay({.arguments = {"validate", "--strict", file}});
+  EXPECT_EQ(strict.code, 0) << strict.err;
 }
 
 TEST(CliRun, SaysBeforehandThatItsForksDecideNothing) {

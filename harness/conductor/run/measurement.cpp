@@ -149,10 +149,8 @@ struct Measurement::Parts {
     if (!request_.best.empty()) report_.run["best"] = encode(request_.best);
     report_.environment = request_.environment;
     note_session();
-    if (request_.resume && request_.resume->run.contains("start")) {
-      report_.run["resumed"] = report_.run["start"];
+    if (request_.resume && request_.resume->run.contains("start"))
       report_.run["start"] = request_.resume->run["start"];
-    }
     if (request_.shard) report_.run["shard"] = encode(*request_.shard);
     for (const Cell& cell : cells_) report_.cells.push_back(planned_report(cell, settings_.seed));
     if (resumed_) take_earlier_cells();
