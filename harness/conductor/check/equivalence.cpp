@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
 
 #include "harness/conductor/check/dropout_judge.hpp"
@@ -104,6 +105,19 @@ void conclude(Equivalence& result) {
   result.reason += fmt::format(" ({} of {} tensors are wrong)", wrong, result.tensors.size());
 }
 
+// The parameters whose gradient is zero except for rounding, such as a bias before a batch norm.
+std::set<std::string> noisy_parameters(const TensorFile& oracle, const Program& program,
+                                       const Precision& precision) {
+  std::set<std::string> noisy;
+  for (const ValueId id : program.training.with_role(Role::parameter)) {
+    const std::string& name = program.training.value(id).name;
+    const std::vector<double> seen = oracle.required("bound/gradient/" + name);
+    if (is_only_rounding({seen.at(0), seen.at(1)}, oracle.required("gradient/" + name), precision))
+      noisy.insert(name);
+  }
+  return noisy;
+}
+
 }  // namespace
 
 Equivalence judge(const Exam& exam, const Program& program, const fs::path& worker_file,
@@ -154,7 +168,9 @@ Equivalence judge(const Exam& exam, const Program& program, const fs::path& work
     std::ranges::move(judge_timed_dropout(worker, oracle, program, exam.task, precision, batches.repeats()),
                       std::back_inserter(result.tensors));
     if (fs::exists(exam.folder / "continuation.json"))
-      std::ranges::move(judge_continuation(worker, program, precision), std::back_inserter(result.tensors));
+      std::ranges::move(judge_continuation(worker, program, precision,
+                                           noisy_parameters(oracle, program, precision)),
+                        std::back_inserter(result.tensors));
     std::ranges::move(judge_audit(worker, audit, precision), std::back_inserter(result.tensors));
   }
   result.ties = ties_of(oracle);
@@ -168,11 +184,11 @@ Looseness looseness(const Exam& exam, const Program& program) {
   const TensorFile oracle = TensorFile::read(exam.answers);
   const Precision precision = precision_of(exam.precision);
   const double repeats = read_exam_batches(exam.folder / "batches.json").repeats();
+  const std::set<std::string> noisy = noisy_parameters(oracle, program, precision);
   for (const ValueId id : program.training.with_role(Role::parameter)) {
     const std::string& name = program.training.value(id).name;
+    if (noisy.contains(name)) continue;
     const std::vector<double> exact = oracle.required("gradient/" + name);
-    const std::vector<double> seen = oracle.required("bound/gradient/" + name);
-    if (is_only_rounding({seen.at(0), seen.at(1)}, exact, precision)) continue;
     const double bound = bound_of_answer(oracle, "gradient/" + name, exact, precision, repeats).l2;
     if (bound > loosest.bound) loosest = {bound, name};
   }

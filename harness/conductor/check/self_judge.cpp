@@ -11,6 +11,7 @@ namespace {
 
 constexpr double max_deviations = 6;    // exceeded by one correct draw in 5e8
 constexpr double coarseness = 0x1p-14;  // of a generator's rate, and of counts kept in f32
+constexpr double share_of_noise = 3;    // two runs that move a tensor at random are apart by more than either moves
 
 TensorVerdict judge(const std::string& name, const std::vector<double>& counts, double rate) {
   TensorVerdict verdict = beyond_all_measure(name);
@@ -67,19 +68,21 @@ TensorVerdict apart(const std::string& name, const TensorFile& worker, double sh
 }  // namespace
 
 std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Program& program,
-                                              const Precision& precision) {
+                                              const Precision& precision, const std::set<std::string>& noisy) {
   const Graph& graph = program.training;
   std::vector<TensorVerdict> verdicts;
-  const double share = is_narrow(precision) ? 0.1 : 1e-2;
+  const double usual = is_narrow(precision) ? 0.1 : 1e-2;
   const double roundoff = unit_roundoff(precision.master);
-  const auto add = [&](const std::string& name) {
+  const auto add = [&](const std::string& name, double share) {
     verdicts.push_back(apart("continuation/" + name, worker, share, roundoff));
   };
   for (const ValueId id : graph.with_role(Role::parameter)) {
-    add(graph.value(id).name);
-    for (const std::string& moment : program.optimizer.moments()) add(graph.value(id).name + "." + moment);
+    const std::string& name = graph.value(id).name;
+    const double share = noisy.contains(name) ? share_of_noise : usual;
+    add(name, share);
+    for (const std::string& moment : program.optimizer.moments()) add(name + "." + moment, share);
   }
-  for (const ValueId id : graph.with_role(Role::state)) add(graph.value(id).name);
+  for (const ValueId id : graph.with_role(Role::state)) add(graph.value(id).name, usual);
   return verdicts;
 }
 

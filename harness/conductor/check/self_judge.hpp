@@ -2,6 +2,8 @@
 // run with a pause after each step have the same result.
 #pragma once
 
+#include <set>
+#include <string>
 #include <vector>
 
 #include "harness/conductor/check/tensor_file.hpp"
@@ -21,8 +23,10 @@ std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& 
 // that the timed steps left; one runs without a pause, and one starts from a copy of that state and waits for
 // each step. Allowed is a share of the change by these steps, 1e-2 in fp32 and 0.1 for narrower storage, plus
 // eight roundings of the tensor: runs with another order of summation drift apart, but a lost, doubled or
-// late update differs more.
+// late update differs more. `noisy` names the parameters whose gradient is zero except for rounding. If a
+// program does not sum in a fixed order, all that moves them and their moments is different in each run, so
+// three times the change is allowed.
 std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Program& program,
-                                              const Precision& precision);
+                                              const Precision& precision, const std::set<std::string>& noisy);
 
 }  // namespace assay

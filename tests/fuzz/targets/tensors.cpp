@@ -59,7 +59,7 @@ const Registration here("tensors", [](Input input) {
   }
   require_verdicts(judge_audit(tensors, {.reported = {{3, 0.5}, {7, 0.25}}, .own_loader = true}, precision));
   require_verdicts(judge_draws(tensors, program, Task::train));
-  require_verdicts(judge_continuation(tensors, program, precision));
+  require_verdicts(judge_continuation(tensors, program, precision, {}));
 });
 
 }  // namespace

@@ -70,7 +70,7 @@ TEST(DrawJudge, SaysNoErrorBeyondMeasure) {
 }
 
 // One parameter and no moments; a worker's report of its continuation.
-double continuation_ratio(const std::vector<float>& numbers) {
+double continuation_ratio(const std::vector<float>& numbers, const std::set<std::string>& noisy = {}) {
   Graph graph("continued");
   GraphBuilder b(graph);
   b.parameter("w", {2}, "zeros");
@@ -82,7 +82,8 @@ double continuation_ratio(const std::vector<float>& numbers) {
   sgd.kind = "sgd";
   sgd.momentum = 0;
   const auto verdicts = judge_continuation(TensorFile::read(folder.path() / "verify.safetensors"),
-                                           {graph, Graph("none"), sgd}, precision_of(PrecisionKind::fp32));
+                                           {graph, Graph("none"), sgd}, precision_of(PrecisionKind::fp32),
+                                           noisy);
   EXPECT_EQ(verdicts.size(), 1u);
   return verdicts.front().ratio;
 }
@@ -93,6 +94,12 @@ TEST(ContinuationJudge, FindsDistancesThatNobodyHas) {
   EXPECT_EQ(continuation_ratio({1, 1, -1e30f, 1}), beyond_measure);
   EXPECT_EQ(continuation_ratio({1, -1, 1, 1}), beyond_measure);
   EXPECT_EQ(continuation_ratio({1, 1, INFINITY, 1}), beyond_measure);
+}
+
+TEST(ContinuationJudge, a_parameter_that_only_rounding_moves_may_end_elsewhere_after_each_run) {
+  EXPECT_GT(continuation_ratio({2e-6f, 2e-6f, 1e-6f, 1}), 1);
+  EXPECT_LT(continuation_ratio({2e-6f, 2e-6f, 1e-6f, 1}, {"w"}), 1);
+  EXPECT_GT(continuation_ratio({1e-5f, 1e-5f, 1e-6f, 1}, {"w"}), 1);
 }
 
 }  // namespace
