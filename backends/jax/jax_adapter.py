@@ -186,7 +186,7 @@ class JaxAdapter(Adapter):
         if self._train:
             jax.block_until_ready((self._parameters, self._states, self._optimizer_state, self._last))
         else:
-            jax.block_until_ready(self._last)
+            self._last.block_until_ready()  # jax.block_until_ready() takes 20 us more, to look for arrays in a tree
 
     def loss(self) -> float:
         return float("nan") if self._last is None else float(self._last)

@@ -387,8 +387,13 @@ class Network(gluon.HybridBlock):
             for name in fed:
                 if name in graph.values and graph.values[name].role == "parameter":
                     self._keep(graph.values[name])
+        self._chain = self._blocks_in_a_row()
 
     def hybrid_forward(self, F: Any, inputs: Any, *masks: Any, **own: Any) -> Any:
+        if self._chain:
+            for block in self._chain:
+                inputs = block(inputs)
+            return inputs
         values: dict[str | None, Any] = {"inputs": inputs}
         values.update(zip(self._masks, masks, strict=False))
         values.update((self._own[attribute], parameter) for attribute, parameter in own.items())
@@ -401,6 +406,19 @@ class Network(gluon.HybridBlock):
     def tensor(self, name: str) -> gluon.Parameter:
         """A parameter or running statistic by its name in the graph."""
         return self._named[name]
+
+    def _blocks_in_a_row(self) -> list[gluon.Block]:
+        """The blocks if each takes only the result of the one before, as in a HybridSequential; else none.
+
+        A dictionary of values costs 4 % of a small network's inference.
+        """
+        before, blocks = "inputs", []
+        for run, operands, result in self._plan:
+            if not isinstance(run, _Called) or operands != [before]:
+                return []
+            before = result
+            blocks.append(run.block)
+        return blocks if before == self._logits else []
 
     def _keep(self, value: Value) -> None:
         if value.name in self._named:
@@ -415,12 +433,12 @@ class _Called:
     """A node whose block keeps its parameters."""
 
     def __init__(self, block: gluon.Block) -> None:
-        self._block = block
+        self.block = block
 
     def __call__(self, F: Any, operands: list[Any]) -> Any:
         while operands and operands[-1] is None:
             operands = operands[:-1]
-        return self._block(*operands)
+        return self.block(*operands)
 
 
 class _Applied:

@@ -58,7 +58,7 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(killed_out_of_memory, out_of_memory, "the kernel's out-of-memory killer ended the worker")              \
   X(killed_by_signal, crashed, "the worker crashed")                                                        \
   X(killed_from_outside, crashed, "SIGKILL or SIGTERM that this program did not send")                      \
-  X(time_limit, timed_out, "no answer within --time-limit, or no end within 10 s of the last answer")         \
+  X(time_limit, timed_out, "no answer within --time-limit, or no end within 10 s of the last answer")       \
   X(commands_not_read, timed_out, "the worker left its pipe full")                                          \
   X(worker_failed, failed, "the worker reported an error")                                                  \
   X(worker_exited, failed, "the worker ended with an exit code before its answer")                          \

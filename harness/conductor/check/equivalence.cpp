@@ -168,9 +168,9 @@ Equivalence judge(const Exam& exam, const Program& program, const fs::path& work
     std::ranges::move(judge_timed_dropout(worker, oracle, program, exam.task, precision, batches.repeats()),
                       std::back_inserter(result.tensors));
     if (fs::exists(exam.folder / "continuation.json"))
-      std::ranges::move(judge_continuation(worker, program, precision,
-                                           noisy_parameters(oracle, program, precision)),
-                        std::back_inserter(result.tensors));
+      std::ranges::move(
+          judge_continuation(worker, program, precision, noisy_parameters(oracle, program, precision)),
+          std::back_inserter(result.tensors));
     std::ranges::move(judge_audit(worker, audit, precision), std::back_inserter(result.tensors));
   }
   result.ties = ties_of(oracle);

@@ -11,7 +11,8 @@ namespace {
 
 constexpr double max_deviations = 6;    // exceeded by one correct draw in 5e8
 constexpr double coarseness = 0x1p-14;  // of a generator's rate, and of counts kept in f32
-constexpr double share_of_noise = 3;    // two runs that move a tensor at random are apart by more than either moves
+constexpr double share_of_noise =
+    3;  // two runs that move a tensor at random are apart by more than either moves
 
 TensorVerdict judge(const std::string& name, const std::vector<double>& counts, double rate) {
   TensorVerdict verdict = beyond_all_measure(name);
@@ -68,7 +69,8 @@ TensorVerdict apart(const std::string& name, const TensorFile& worker, double sh
 }  // namespace
 
 std::vector<TensorVerdict> judge_continuation(const TensorFile& worker, const Program& program,
-                                              const Precision& precision, const std::set<std::string>& noisy) {
+                                              const Precision& precision,
+                                              const std::set<std::string>& noisy) {
   const Graph& graph = program.training;
   std::vector<TensorVerdict> verdicts;
   const double usual = is_narrow(precision) ? 0.1 : 1e-2;

@@ -81,9 +81,9 @@ double continuation_ratio(const std::vector<float>& numbers, const std::set<std:
   OptimizerSpec sgd;
   sgd.kind = "sgd";
   sgd.momentum = 0;
-  const auto verdicts = judge_continuation(TensorFile::read(folder.path() / "verify.safetensors"),
-                                           {graph, Graph("none"), sgd}, precision_of(PrecisionKind::fp32),
-                                           noisy);
+  const auto verdicts =
+      judge_continuation(TensorFile::read(folder.path() / "verify.safetensors"), {graph, Graph("none"), sgd},
+                         precision_of(PrecisionKind::fp32), noisy);
   EXPECT_EQ(verdicts.size(), 1u);
   return verdicts.front().ratio;
 }
