@@ -186,7 +186,7 @@ class JaxAdapter(Adapter):
         if self._train:
             jax.block_until_ready((self._parameters, self._states, self._optimizer_state, self._last))
         else:
-            self._last.block_until_ready()  # jax.block_until_ready() takes 20 us more, to look for arrays in a tree
+            self._last.block_until_ready()  # jax.block_until_ready() needs 20 us to search a tree for arrays
 
     def loss(self) -> float:
         return float("nan") if self._last is None else float(self._last)
