@@ -99,6 +99,7 @@ class Session:
             self._fail()
         self.layout = Layout()
         self._must(self._lib.assay_get_layout(self._handle, byref(self.layout)))
+        self._lap = self._lib.assay_lap
         rows = self._lib.assay_schedule(self._handle)
         count = self.layout.schedule_rows
         # Converted to Python floats once, so that a step only reads a list element.
@@ -142,7 +143,8 @@ class Session:
         self._must(self._lib.assay_end_block(self._handle, loss))
 
     def lap(self) -> None:
-        self._must(self._lib.assay_lap(self._handle))
+        if self._lap(self._handle) < 0:
+            self._fail()
 
     def add_logits(self, logits: np.ndarray) -> None:
         logits = np.ascontiguousarray(logits, np.float32)
