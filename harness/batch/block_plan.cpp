@@ -80,7 +80,7 @@ bool BlockPlan::warm_up_is_over() {
 
 std::int64_t BlockPlan::block_size(std::int64_t max_steps) const {
   // A block that took no measurable time gives no estimate: make the next one ten times as large.
-  const double wanted = step_seconds_ > 0 ? std::round(request_.block_seconds / step_seconds_)
+  const double wanted = step_seconds_ > 0 ? std::round(request_.block_seconds / fastest_step_seconds_)
                                           : static_cast<double>(done_) * 10;
   return static_cast<std::int64_t>(
       std::clamp(wanted, 1.0, static_cast<double>(std::max<std::int64_t>(max_steps, 1))));
@@ -99,6 +99,7 @@ void BlockPlan::ended(std::int64_t nanoseconds) {
   warm_up_seconds_ += seconds;
   step_seconds_before_ = step_seconds_;
   step_seconds_ = seconds / static_cast<double>(current_.steps);
+  if (step_seconds_ > 0) fastest_step_seconds_ = std::min(fastest_step_seconds_, step_seconds_);
 }
 
 std::int64_t BlockPlan::planned() const {

@@ -9,7 +9,7 @@
 //                agree within 10 % in time per step;
 //              - 4 `min_seconds` were spent;
 //              - half of the rows of the schedule are used.
-//   timed    `blocks` blocks of equal size, which is chosen once, from the last warm-up block, so that each
+//   timed    `blocks` blocks of equal size, which is chosen once, from the fastest warm-up block, so that each
 //            takes `block_seconds`. With `steps`: exactly that many timed steps in blocks of that size; the
 //            last block may be shorter.
 //   No block goes past the rows of the schedule: timed blocks are made smaller to fit.
@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -73,6 +74,8 @@ class BlockPlan {
   std::int64_t warm_up_blocks_ = 0, warm_up_steps_ = 0;
   double warm_up_seconds_ = 0;
   double step_seconds_ = 0, step_seconds_before_ = 0;  // of the last two warm-up blocks
+  // Decides the size of a block: one disturbed warm-up block must not make all timed blocks short.
+  double fastest_step_seconds_ = std::numeric_limits<double>::infinity();
   std::optional<bool> steady_;
   std::int64_t timed_size_ = 0, timed_left_ = 0;  // steps
   // epochs

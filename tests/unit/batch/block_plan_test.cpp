@@ -69,6 +69,13 @@ int warm_up(BlockPlan& plan, const std::function<double(int)>& seconds) {
   }
 }
 
+TEST(BlockPlan, a_disturbed_end_of_the_warm_up_does_not_make_timed_blocks_short) {
+  BlockPlan plan(steps_request(), 1'000'000);
+  const auto blocks = run(plan, [](std::int64_t step) { return step == 400 ? 5 : 0.001; });
+  EXPECT_EQ(blocks.back().kind, Kind::timed);
+  EXPECT_EQ(blocks.back().steps, 100);
+}
+
 TEST(BlockPlan, warms_up_longer_while_steps_still_get_faster) {
   BlockPlan plan(steps_request(), 1'000'000);
   const int blocks =
