@@ -62,6 +62,18 @@ std::string substitute(std::string text, const Placeholders& values, const std::
   return text;
 }
 
+// Names become parts of paths, command lines and logs.
+void require_word(const char* field, const std::string& word, const std::string& where) {
+  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.+";
+  constexpr std::size_t longest = 40;
+  if (!word.empty() && word.size() <= longest && word.front() != '.' &&
+      word.find_first_not_of(allowed) == std::string::npos)
+    return;
+  throw ConfigError(
+      fmt::format("{}: the {} '{}' must be at most {} letters, digits and _ - . +, and not begin with a dot",
+                  where, field, printable(word, 80), longest));
+}
+
 // Quick: only checks whether files exist; starts nothing.
 void check_requirements(BackendDescription& backend, const Placeholders& values, const std::string& where) {
   if (!backend.framework.empty() && values.interpreter.empty()) {
@@ -171,13 +183,9 @@ BackendDescription backend_from_json(const Json& json, const fs::path& file,
   const std::string where = file.string();
   auto backend =
       decoded<BackendDescription>(json, where, {.reject_unknown = true, .allow_extensions = false});
-  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.+";
-  constexpr std::size_t longest = 40;
-  if (backend.name.empty() || backend.name.size() > longest ||
-      backend.name.find_first_not_of(allowed) != std::string::npos) {
-    throw ConfigError(fmt::format("{}: the name '{}' must be at most {} letters, digits and _ - . +", where,
-                                  printable(backend.name, 80), longest));
-  }
+  require_word("name", backend.name, where);
+  // A folder of environments has its name.
+  if (!backend.framework.empty()) require_word("framework", backend.framework, where);
   backend.folder = file.parent_path();
   const Placeholders values = placeholders_for(backend.folder, backend.framework, interpreters);
   for (std::string& part : backend.command) part = substitute(part, values, where);

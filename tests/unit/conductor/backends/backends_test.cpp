@@ -152,6 +152,14 @@ TEST_F(BackendsTest, a_name_that_a_shell_or_a_log_would_obey_is_refused) {
   }
 }
 
+TEST_F(BackendsTest, a_framework_that_is_not_the_name_of_a_folder_is_refused) {
+  for (const char* framework : {"..", "../..", "/tmp", "a/b", "${here}", ".hidden"}) {
+    nlohmann::json json = description();
+    json["framework"] = framework;
+    EXPECT_THROW(backend_from_json(json, root_ / "fake/backend.json", {}), ConfigError) << framework;
+  }
+}
+
 TEST_F(BackendsTest, a_bad_description_is_a_fault_and_no_obstacle) {
   write(root_ / "a/backend.json", "{\"name\": ");
   auto misspelt = description();
