@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -15,10 +16,22 @@ namespace assay::cuda {
 
 class Calls;  // backends/cuda/primitives/calls.hpp
 
+// What runs on our own slow kernels because the vendor's library has nothing for it: how many specs, by kind.
+class Fallbacks {
+ public:
+  void add(const std::string& kind) { ++counts_[kind]; }
+  // "lstm 1, matmul 2"; "none".
+  std::string text() const;
+
+ private:
+  std::map<std::string, int> counts_;
+};
+
 struct DeviceOptions {
   double memory_fraction = 0;   // of the device's memory; 0: all of it
   std::int64_t memory_cap = 0;  // bytes; 0: no cap
   bool deterministic = false;   // only algorithms that give the same bits in each run
+  std::shared_ptr<Fallbacks> fallbacks = std::make_shared<Fallbacks>();
 };
 
 // Used from one thread.
@@ -31,11 +44,14 @@ class Device {
   virtual std::unique_ptr<Matmul> matmul(const MatmulSpec& spec) = 0;
   // Equal specs may share one object.
   virtual std::shared_ptr<Convolution> convolution(const ConvolutionSpec& spec) = 0;
-  virtual std::unique_ptr<Lstm> lstm(const LstmSpec& spec) = 0;
+  // Equal specs share one object: the gradient reads the reserve of the forward pass.
+  virtual std::shared_ptr<Lstm> lstm(const LstmSpec& spec) = 0;
   // For mode primitives. Lives as long as the device.
   virtual Calls& calls() = 0;
-  // Captures the work that `enqueue` enqueues. Null if the device cannot capture.
-  virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue) = 0;
+  // Captures the work that `enqueue` enqueues. Null if the device cannot capture, or if there are fewer than
+  // `min_nodes` kernels and copies.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& enqueue,
+                                            std::size_t min_nodes = 0) = 0;
   virtual void synchronize() = 0;
 };
 

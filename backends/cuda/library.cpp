@@ -1,15 +1,41 @@
 #include "backends/cuda/library.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "backends/cuda/casts.hpp"
 #include "backends/cuda/primitives/ops.hpp"
 #include "harness/graph/passes/fuse.hpp"
+#include "harness/graph/passes/walk.hpp"
 #include "harness/worker/backend.hpp"
 
 namespace assay::cuda {
 
 CudaLibrary::CudaLibrary(std::unique_ptr<Device> device, bool tf32)
     : device_(std::move(device)), context_{*device_, tf32} {}
+
+namespace {
+
+// The narrow copies of all parameters come first: neighbours, which compact() joins.
+Graph with_casts_first(const Graph& graph) {
+  const auto is_first = [&](const Node& node) {
+    return node.op->name() == "cast" && graph.value(node.inputs[0]).role == Role::parameter;
+  };
+  GraphCopy copy(graph);
+  for (std::size_t v = 0; v < graph.values().size(); ++v) {
+    if (graph.values()[v].producer == none) copy.add_value(static_cast<ValueId>(v));
+  }
+  for (const bool first : {true, false}) {
+    for (const Node& node : graph.nodes()) {
+      if (is_first(node) == first) copy.add_node(node);
+    }
+  }
+  copy.add_outputs();
+  copy.add_updates();
+  return copy.take();
+}
+
+}  // namespace
 
 Graph fused(const Graph& graph) {
   FusionRules rules;
@@ -19,7 +45,7 @@ Graph fused(const Graph& graph) {
   rules.norm_residual = rules.norm_gradient = true;
   rules.grouped_optimizer = true;
   rules.cast_after_embedding = true;
-  return assay::fuse(graph, rules);
+  return with_casts_first(assay::fuse(graph, rules));
 }
 
 std::string reason_against(const Graph& graph, const Node& node) {
@@ -74,10 +100,18 @@ std::unique_ptr<Kernel> CudaLibrary::reorder(const TensorType& type, const Forma
   return make_reorder(context_, type, layout_of(from), layout_of(to));
 }
 
+void CudaLibrary::compact(std::vector<Scheduled>& kernels) {
+  join_narrowings(device_->stream(), kernels, joined_);
+}
+
 std::unique_ptr<Recording> CudaLibrary::record(std::span<Kernel* const> kernels) {
-  return device_->record([kernels] {
-    for (Kernel* kernel : kernels) kernel->run();
-  });
+  // The launch of a graph takes the host about as long as a few launches of kernels.
+  constexpr std::size_t min_nodes = 5;
+  return device_->record(
+      [kernels] {
+        for (Kernel* kernel : kernels) kernel->run();
+      },
+      min_nodes);
 }
 
 const OpEntry* CudaLibrary::entry(std::string_view op) const { return find_entry(op); }
@@ -100,8 +134,27 @@ std::unique_ptr<Kernel> PrimitivesLibrary::reorder(const TensorType& type, const
 
 const OpEntry* PrimitivesLibrary::entry(std::string_view op) const { return primitives::find_entry(op); }
 
+std::string Fallbacks::text() const {
+  std::vector<std::string> parts;
+  for (const auto& [kind, count] : counts_) parts.push_back(fmt::format("{} {}", kind, count));
+  return parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string reason_against(PrecisionKind precision, int major, int minor) {
+  const bool tensor_cores = precision == PrecisionKind::bf16 || precision == PrecisionKind::tf32;
+  if (!tensor_cores || major >= 8) return {};
+  return fmt::format("precision '{}': this GPU has compute capability {}.{}, and {} needs 8.0",
+                     to_string(precision), major, minor, to_string(precision));
+}
+
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options) {
-  auto device = open_device({options.memory_fraction, options.memory_cap, options.deterministic});
+  return make_kernel_library(options, std::make_shared<Fallbacks>());
+}
+
+std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options,
+                                                   std::shared_ptr<Fallbacks> fallbacks) {
+  auto device =
+      open_device({options.memory_fraction, options.memory_cap, options.deterministic, std::move(fallbacks)});
   if (options.mode == primitives_mode)
     return std::make_unique<PrimitivesLibrary>(std::move(device), options.precision.tf32);
   return std::make_unique<CudaLibrary>(std::move(device), options.precision.tf32);

@@ -22,6 +22,7 @@ class CudaLibrary : public KernelLibrary {
   bool leads(const Graph& graph, const Node& node) const override;
   Lowered lower(const Graph& graph, NodeId node, const Offer& offer) override;
   std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override;
+  void compact(std::vector<Scheduled>& kernels) override;
   std::unique_ptr<Recording> record(std::span<Kernel* const> kernels) override;
   void synchronize() override { device_->synchronize(); }
 
@@ -33,6 +34,7 @@ class CudaLibrary : public KernelLibrary {
  private:
   std::unique_ptr<Device> device_;
   Context context_;
+  std::vector<std::unique_ptr<Kernel>> joined_;  // made by compact()
 };
 
 // Mode primitives: NVIDIA's libraries as their documentation shows them. One op after another, no fusion, no
@@ -44,6 +46,7 @@ class PrimitivesLibrary final : public CudaLibrary {
   Graph fuse(Graph graph) const override;
   std::string unsupported(const Graph& graph, const Node& node) const override;
   std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override;
+  void compact(std::vector<Scheduled>&) override {}
   std::unique_ptr<Recording> record(std::span<Kernel* const>) override { return nullptr; }
   Sharing sharing() const override { return Sharing::naive; }
 
@@ -61,5 +64,11 @@ std::string reason_against(const Graph& graph, const Node& node, const OpEntry* 
 // The library of options.mode, also used by the conformance suite and the benchmarks of the ops. Throws
 // Unavailable if there is no device.
 std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options);
+// `fallbacks` is filled while nodes are lowered.
+std::unique_ptr<KernelLibrary> make_kernel_library(const CompileOptions& options,
+                                                   std::shared_ptr<Fallbacks> fallbacks);
+
+// Why a GPU of this compute capability cannot run a precision; empty if it can.
+std::string reason_against(PrecisionKind precision, int major, int minor);
 
 }  // namespace assay::cuda

@@ -22,6 +22,9 @@ struct LstmPacking {
   std::int64_t parameters() const { return 4 * units * (features + units + 1); }
 };
 
+// Throws std::runtime_error if a part is not within the buffer's `elements`, or two parts overlap.
+void check_packing(const LstmPacking& packing, std::int64_t elements);
+
 // Packs all parameters into `packed`, with type `dtype`: the bias is narrowed.
 void pack_lstm(Stream stream, DType dtype, const LstmPacking& packing, const LstmOperands& from,
                void* packed);

@@ -87,7 +87,9 @@ struct LstmSpec {
   bool training = false;        // the reserve is kept for the gradient
   DType operands = DType::f32;  // of x, weight, recurrent, y, and the gradients of x and y
   bool tf32 = false;
+  bool deterministic = false;
   bool bare = false;  // by the library only
+  auto operator<=>(const LstmSpec&) const = default;
   std::int64_t gates() const { return 4 * units; }
   std::int64_t places() const { return samples * steps; }
 };

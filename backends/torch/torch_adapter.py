@@ -28,6 +28,7 @@ from torch_network import Network
 from torch_op import TorchOp
 from torch_optimizer import MOMENTS, Optimizers
 from torch_settings import as_array, autocast, configure, observed, refuse_cell
+from torch_upload import Upload
 
 Tensors = dict[str, np.ndarray]
 
@@ -63,6 +64,7 @@ class TorchAdapter(Adapter):
         )
         self._captured: CapturedStep | None = None
         self._slots: dict[int, tuple[Tensor, Tensor]] = {}
+        self._uploads: dict[int, tuple[Upload, Upload]] = {}  # by slot; on a GPU
         self._loss: Tensor | None = None
         self._logits: Tensor | None = None  # of the last inference
         self._frozen: Tensors = {}
@@ -124,12 +126,18 @@ class TorchAdapter(Adapter):
         return found
 
     def stage(self, slot: int, inputs: np.ndarray, labels: np.ndarray) -> None:
-        if slot in self._slots:
-            kept, kept_labels = self._slots[slot]
+        if slot not in self._slots:
+            self._slots[slot] = self._images(inputs), self._classes(labels)
+            return
+        kept, kept_labels = self._slots[slot]
+        if self._device.type == "cuda":
+            if slot not in self._uploads:
+                self._uploads[slot] = Upload(kept), Upload(kept_labels)
+            for upload, array in zip(self._uploads[slot], (inputs, labels), strict=True):
+                upload.send(array)
+        else:
             kept.copy_(torch.from_numpy(inputs))
             kept_labels.copy_(torch.from_numpy(labels))
-        else:
-            self._slots[slot] = self._images(inputs), self._classes(labels)
 
     def step(self, slot: int, learning_rate: float, step: int) -> None:
         inputs, labels = self._slots[slot]
@@ -155,7 +163,8 @@ class TorchAdapter(Adapter):
     def take(self, batch: list[Tensor]) -> None:
         inputs, labels = batch
         shape = {"memory_format": self._format} if inputs.dim() == 4 else {}
-        self._slots[0] = inputs.to(self._device, **shape), labels.to(self._device)
+        waits = {"non_blocking": True} if self._device.type == "cuda" else {}  # the loader pins its batches
+        self._slots[0] = inputs.to(self._device, **waits, **shape), labels.to(self._device, **waits)
 
     def synchronize(self) -> None:
         if self._device.type == "cuda":

@@ -23,7 +23,8 @@ class CapturedStep:
                 step(self._inputs, self._labels)
         torch.cuda.current_stream().wait_stream(aside)
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
+        # Other threads, such as the one of a loader that pins memory, may call CUDA meanwhile.
+        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
             self._loss = step(self._inputs, self._labels)
 
     def replay(self, inputs: Tensor, labels: Tensor) -> Tensor:

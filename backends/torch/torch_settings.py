@@ -53,6 +53,7 @@ def observed(cell: Cell) -> dict[str, str]:
         "denormals": "kept" if float(torch.tensor(1e-40) * 1) else "flushed",
         "python": platform.python_version(),
         **variables("TORCH", "OMP_", "GOMP_", "KMP_", "MKL_", "DNNL_", "ONEDNN_", "MALLOC_", "LD_PRELOAD"),
+        **variables("CUBLAS_"),
     }
     if cell.mode in ("compile", "freeze"):
         from torch._dynamo.utils import counters

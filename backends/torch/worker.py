@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -18,6 +19,10 @@ def adapter() -> type[Adapter]:
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache / "inductor"))
     os.environ.setdefault("TRITON_CACHE_DIR", str(cache / "triton"))
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
+    request = json.loads((Path(sys.argv[1]) / "request.json").read_text())
+    if request.get("deterministic") and request.get("device") == "cuda":
+        # Read when cuBLAS starts. Without it PyTorch refuses products in deterministic mode.
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     from torch_adapter import TorchAdapter
 
     return TorchAdapter

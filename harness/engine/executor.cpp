@@ -86,9 +86,14 @@ void Executor::set_seed(std::uint64_t seed) {
   }
 }
 
+bool Executor::is_staged(std::int64_t slot) const {
+  return slot >= spare_slot && slot < end_of_slots() &&
+         slots_[static_cast<std::size_t>(slot - spare_slot)].size() == feeds_.size();
+}
+
 void Executor::point_at(std::int64_t slot) {
   const auto index = static_cast<std::size_t>(slot - spare_slot);
-  if (slot < spare_slot || index >= slots_.size() || slots_[index].size() != feeds_.size()) {
+  if (!is_staged(slot)) {
     throw std::logic_error(fmt::format("[step] got slot {}: no batch is staged there", slot));
   }
   for (std::size_t f = 0; f < feeds_.size(); ++f) {
@@ -136,7 +141,7 @@ namespace {
 
 struct Arena {
   std::int64_t bytes = 0;
-  std::vector<std::int64_t> buffers;  // offset by buffer; -1 if it is not transient. Multiples of 64
+  std::vector<std::int64_t> buffers;  // offset by buffer; -1 if it is not transient
   std::vector<std::int64_t> scratch;  // offset by step; -1 if it needs none
 };
 
@@ -168,7 +173,8 @@ Constants find_constants(const LoweredGraph& lowered) {
 // With in-place and co-share, a result may overwrite an operand whose last reader is its kernel, if the
 // kernel allows it, and any buffer that is no longer needed. Outputs stay to the end of the step. Constants
 // have memory of their own.
-Arena plan_arena(const LoweredGraph& lowered, Sharing sharing, const std::vector<bool>& constant) {
+Arena plan_arena(const LoweredGraph& lowered, const KernelLibrary& library,
+                 const std::vector<bool>& constant) {
   std::vector<PlannedBuffer> buffers;
   for (std::size_t b = 0; b < lowered.buffers.size(); ++b) {
     const Buffer& buffer = lowered.buffers[b];
@@ -179,7 +185,7 @@ Arena plan_arena(const LoweredGraph& lowered, Sharing sharing, const std::vector
   for (const LoweredStep& step : lowered.steps) {
     steps.push_back({step.inputs, step.outputs, step.in_place, step.scratch_bytes});
   }
-  Placement placement = place(buffers, steps, sharing);
+  Placement placement = place(buffers, steps, library.sharing(), library.memory().alignment());
   return {placement.bytes, std::move(placement.offset), std::move(placement.scratch_offset)};
 }
 
@@ -194,7 +200,7 @@ GraphExecutor::GraphExecutor(LoweredGraph lowered, KernelLibrary& library, Persi
       frozen && library_.keeps_constants()
           ? find_constants(lowered_)
           : Constants{std::vector<bool>(lowered_.buffers.size()), std::vector<bool>(lowered_.steps.size())};
-  const Arena arena = plan_arena(lowered_, library_.sharing(), constants.buffers);
+  const Arena arena = plan_arena(lowered_, library_, constants.buffers);
   arena_ = Storage(library_.memory(), arena.bytes, "the planned arena");
   arena_.clear();
   auto* const base = static_cast<std::byte*>(arena_.data());
@@ -239,11 +245,7 @@ void GraphExecutor::run(std::int64_t slot) {
     point_at(slot);
     return recording->second->run();
   }
-  if (slot != slot_) {
-    point_at(slot);
-    for (const std::size_t s : readers_) bind(lowered_.steps[s], scratch_[s]);
-    slot_ = slot;
-  }
+  bind_readers(slot);
   if (!profile_) return run_whole(slot);
   for (std::size_t k = 0; k < kernels_.size(); ++k) {
     const auto start = Clock::now();
@@ -255,15 +257,35 @@ void GraphExecutor::run(std::int64_t slot) {
 }
 
 void GraphExecutor::run_whole(std::int64_t slot) {
-  if (has_run_) {
-    if (auto recording = library_.record(kernels_)) {
-      recording->run();
-      recordings_[slot] = std::move(recording);
-      return;
-    }
-  }
+  if (has_run_ && records_) record_staged(slot);
+  if (const auto recording = recordings_.find(slot); recording != recordings_.end())
+    return recording->second->run();
   library_.run(kernels_);
   has_run_ = true;
+}
+
+// Every staged slot, so that none is recorded later, while steps are timed. The kernels stay bound to `slot`.
+void GraphExecutor::record_staged(std::int64_t slot) {
+  for (std::int64_t other = spare_slot; other < end_of_slots(); ++other) {
+    if (other == slot || !is_staged(other) || recordings_.contains(other)) continue;
+    bind_readers(other);
+    auto recording = library_.record(kernels_);
+    records_ = recording != nullptr;
+    if (!records_) break;
+    recordings_[other] = std::move(recording);
+  }
+  bind_readers(slot);
+  if (!records_) return;
+  auto recording = library_.record(kernels_);
+  records_ = recording != nullptr;
+  if (records_) recordings_[slot] = std::move(recording);
+}
+
+void GraphExecutor::bind_readers(std::int64_t slot) {
+  if (slot == slot_) return;
+  point_at(slot);
+  for (const std::size_t s : readers_) bind(lowered_.steps[s], scratch_[s]);
+  slot_ = slot;
 }
 
 std::map<std::string, std::int64_t> GraphExecutor::memory() const {

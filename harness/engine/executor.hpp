@@ -52,6 +52,9 @@ class Executor {
   std::vector<OperatorTime> operator_times() const { return times_; }
 
  protected:
+  bool is_staged(std::int64_t slot) const;
+  // One more than the last slot that may be staged.
+  std::int64_t end_of_slots() const { return spare_slot + static_cast<std::int64_t>(slots_.size()); }
   // Sets the pointers_ of the slot's feeds.
   void point_at(std::int64_t slot);
   void bind(LoweredStep& step, void* scratch);
@@ -92,6 +95,8 @@ class GraphExecutor final : public Executor {
 
  private:
   void run_whole(std::int64_t slot);
+  void record_staged(std::int64_t slot);
+  void bind_readers(std::int64_t slot);
 
   Storage arena_;
   std::vector<Storage> constants_;      // what the steps of prologue_ make
@@ -103,6 +108,7 @@ class GraphExecutor final : public Executor {
   std::vector<Scheduled> scheduled_;
   std::vector<Kernel*> kernels_;
   bool has_run_ = false;                                           // the library has done its first-use work
+  bool records_ = true;                                            // until the library does not
   std::map<std::int64_t, std::unique_ptr<Recording>> recordings_;  // by slot
 };
 

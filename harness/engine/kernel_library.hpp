@@ -30,8 +30,8 @@ class Kernel {
   virtual ~Kernel() = default;
 
   // Sets the pointers of the operands: one for each operand and each result of the node, null if it is
-  // absent. Every pointer is 64-byte aligned. `scratch` has the bytes that the lowering requested and keeps
-  // nothing between runs. Called once in graph mode (again for kernels that read the batch, when the slot
+  // absent. Every pointer has the memory's alignment(). `scratch` has the bytes that the lowering requested and
+  // keeps nothing between runs. Called once in graph mode (again for kernels that read the batch, when the slot
   // changes), and before every run in eager mode: so it must be cheap, a few stores. Results may overlap
   // operands if Lowered::in_place says so.
   virtual void bind(std::span<void* const> inputs, std::span<void* const> outputs, void* scratch) = 0;

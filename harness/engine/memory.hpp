@@ -15,7 +15,11 @@ class Memory {
  public:
   virtual ~Memory() = default;
 
-  // 64-byte aligned, never null, contents undefined. Throws OutOfMemory naming the bytes and `purpose`.
+  // Of every allocation, and of every buffer and scratch that an executor places within one: a power of two,
+  // at least 64.
+  virtual std::int64_t alignment() const { return 64; }
+
+  // Aligned, never null, contents undefined. Throws OutOfMemory naming the bytes and `purpose`.
   virtual void* allocate(std::int64_t bytes, const char* purpose) = 0;
   // Work that was enqueued before may still use the memory.
   virtual void release(void* pointer) noexcept = 0;
@@ -42,7 +46,7 @@ Memory& host_memory();
 
 class Memory;
 
-// 64-byte aligned, never empty, contents undefined until written. Throws OutOfMemory naming the bytes and
+// Aligned as its memory says, never empty, contents undefined until written. Throws OutOfMemory naming the bytes and
 // `purpose`.
 class Storage {
  public:

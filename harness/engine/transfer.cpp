@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <stdexcept>
@@ -75,11 +76,13 @@ void Inlet::push(const void* host, void* target) {
     convert(host, from_, converted_.data(), type_.dtype, elements);
     host = converted_.data();
   }
-  const void* const landed = memory_->land(host, type_.bytes());
-  if (reorder_) {
-    apply(*reorder_, landed, target);
-  } else {
-    memory_->copy(target, landed, type_.bytes());
+  if (reorder_) return apply(*reorder_, memory_->land(host, type_.bytes()), target);
+  // In pieces: what a memory keeps for landing stays as large as the largest of them.
+  constexpr std::int64_t piece = std::int64_t{32} << 20;
+  for (std::int64_t done = 0; done < type_.bytes(); done += piece) {
+    const std::int64_t bytes = std::min(piece, type_.bytes() - done);
+    const void* const landed = memory_->land(static_cast<const std::byte*>(host) + done, bytes);
+    memory_->copy(static_cast<std::byte*>(target) + done, landed, bytes);
   }
 }
 

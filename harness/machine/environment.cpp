@@ -9,6 +9,8 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -240,6 +242,25 @@ std::int64_t last_level_cache(const Json& environment) {
     bytes += cache.value("bytes", std::int64_t{0}) * cache.value("count", std::int64_t{1});
   }
   return bytes > 0 ? bytes : unknown;
+}
+
+std::int64_t gpu_cache(const Json& environment) {
+  // The L2 cache in bytes: NVML does not report it.
+  static constexpr std::pair<std::string_view, std::int64_t> known[] = {{"A100", 41943040},
+                                                                        {"H100", 52428800},
+                                                                        {"H200", 52428800},
+                                                                        {"RTX 4090", 75497472},
+                                                                        {"B200", 132644864}};
+  constexpr std::int64_t largest = known[std::size(known) - 1].second;
+  const auto gpus = environment.find("gpus");
+  if (gpus == environment.end() || !gpus->is_array() || gpus->empty()) return largest;
+  const Json& first = gpus->front();
+  const auto name = first.find("model");
+  if (name == first.end() || !name->is_string()) return largest;
+  for (const auto& [part, size] : known) {
+    if (name->get<std::string>().find(part) != std::string::npos) return size;
+  }
+  return largest;
 }
 
 }  // namespace assay

@@ -25,6 +25,8 @@ nlohmann::json environment(const std::filesystem::path& root = "/");
 // Total bytes of the highest-level caches in `environment`: operands must be larger to come from memory. 32
 // MiB if the machine does not report it.
 std::int64_t last_level_cache(const nlohmann::json& environment);
+// Of the first GPU, by its name; of one that is not known, as much as the largest has.
+std::int64_t gpu_cache(const nlohmann::json& environment);
 
 // {"version": 1 | 2 | null, "cpu_quota": cores | null, "memory_limit": bytes | null} of the control group of
 // this process: the tightest of its own limits and those of the groups around it. null: no limit, or

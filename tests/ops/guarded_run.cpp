@@ -37,6 +37,10 @@ class Guarded {
     return hurt(data() + bytes_) ? "after" : "";
   }
   std::vector<unsigned char> copy() const { return read(data(), bytes_); }
+  void restore(const std::vector<unsigned char>& bytes) {
+    memory_.copy(data(), memory_.land(bytes.data(), static_cast<std::int64_t>(bytes.size())),
+                 static_cast<std::int64_t>(bytes.size()));
+  }
 
  private:
   std::vector<unsigned char> read(const unsigned char* from, std::size_t bytes) const {
@@ -111,6 +115,9 @@ class Run {
     step.kernel->bind(inputs, outputs, scratch.data());
     std::vector<std::vector<unsigned char>> first(step.outputs.size());
     for (int time = 0; time < 2; ++time) {
+      // What the first run used up.
+      for (const std::size_t i : step.overwritten)
+        memory_[static_cast<std::size_t>(step.inputs[i])].restore(before[i]);
       Kernel* const kernel = step.kernel.get();
       library_.run({&kernel, 1});
       library_.synchronize();

@@ -108,6 +108,7 @@ void linears(std::vector<OpCase>& rows) {
   rows.push_back({"linear_input_gradient", "plain", {{I, {7, 10}}, {I, {10, 19}}, absent}, {}});
   rows.push_back({"linear_input_gradient", "masked", {{I, {7, 10}}, {I, {10, 19}}, {I, {7, 19}}}, {}});
   rows.push_back({"linear_weight_gradient", "plain", {{I, {7, 19}}, {I, {7, 10}}}, {}});
+  rows.push_back({"linear_weight_gradient", "many_rows", {{I, {1500, 5}}, {I, {1500, 3}}}, {}});
   rows.push_back({"linear_weight_gradient", "wide", {{I, {32, 784}}, {I, {32, 128}}}, {}});
 }
 
@@ -189,6 +190,22 @@ void norms(std::vector<OpCase>& rows) {
   rows.push_back({"batch_norm", "training", operands, training, 64, true});
   rows.push_back({"batch_norm", "inference", operands, inference, 16});
   rows.push_back({"batch_norm", "training_relu", operands, relu(training), 64});
+  // Many pixels: the sums of a channel are in several parts, in each layout, and are added up by a team.
+  for (const std::int64_t c : {6, 16}) {
+    const Shape image{64, c, 12, 12}, channel{c};
+    const std::string name = "many_parts_" + std::to_string(c);
+    rows.push_back({"batch_norm",
+                    name,
+                    {{R, image}, {P, channel}, {I, channel}, {I, channel}, {P, channel}},
+                    training,
+                    64});
+    rows.push_back(
+        {"batch_norm_gradient",
+         name,
+         {{R, image}, {P, channel}, {I, channel}, {P, channel}, {I, image}, absent, absent, absent},
+         {},
+         64});
+  }
   // The nodes that fusion writes, and 32 channels for kernels that work in blocks of channels.
   for (const std::int64_t c : {6, 32}) {
     const Shape image{4, c, 5, 5}, channel{c};
@@ -230,6 +247,10 @@ void embeddings(std::vector<OpCase>& rows) {
       {"embedding_row_gradient", "fewer_rows_than_indices", {few, {I, {3, 7, 5}}}, {{"rows", 11}}});
   rows.push_back(
       {"embedding_row_gradient", "fewer_indices_than_rows", {few, {I, {3, 7, 5}}}, {{"rows", 40}}});
+  // Fewer rows than positions in a run: most sums are long.
+  const OpCase::Operand often{Fill::indices, {40, 50}};
+  rows.push_back({"embedding_gradient", "long_runs", {often, {I, {40, 50, 6}}}, {{"rows", 3}}});
+  rows.push_back({"embedding_row_gradient", "long_runs", {often, {I, {40, 50, 6}}}, {{"rows", 3}}});
   rows.push_back({"dense_rows", "few", {{I, {9, 5}}, {Fill::touched, {9}}}, {{"rows", 13}}});
   rows.push_back({"embedding_row_gradient", "wide", {many, {I, {4, 50, 128}}}, {{"rows", 60}}});
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from framework import FRAMEWORKS, assert_computes_with_changed_weights
 
 TORCH = FRAMEWORKS[0]
@@ -22,6 +23,21 @@ def test_a_captured_step_needs_a_gpu(make_cell: Any) -> None:
     assert [event["event"] for event in heard] == ["hello", "error", "bye"]
     assert heard[1]["kind"] == "unsupported"
     assert "CUDA device" in heard[1]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("axes", "setting"),
+    [
+        ({"device": "cuda", "deterministic": True}, ":4096:8"),
+        ({"device": "cuda", "deterministic": False}, None),
+        ({"device": "cpu", "deterministic": True}, None),
+    ],
+)
+def test_deterministic_cells_on_a_gpu_configure_cublas(
+    make_cell: Any, axes: dict[str, Any], setting: str | None
+) -> None:
+    hello = TORCH.hear(make_cell("mlp", **axes), "quit")[0]
+    assert hello["settings"].get("CUBLAS_WORKSPACE_CONFIG") == setting
 
 
 def test_frozen_weights_are_those_that_were_set_last(make_cell: Any) -> None:

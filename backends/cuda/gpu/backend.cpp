@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "backends/cuda/gpu/check.hpp"
 #include "backends/cuda/library.hpp"
 #include "backends/cuda/primitives/ops.hpp"
 #include "harness/engine/kernel_executable.hpp"
@@ -38,9 +39,11 @@ BackendInfo CudaBackend::info() const {
       {"cuDNN", fmt::format("{}.{}.{}", dnn / 10000, dnn / 100 % 100, dnn % 100),
        path_of(reinterpret_cast<const void*>(&cudnnGetVersion))},
       {"cuBLASLt", fmt::format("{}", blas), path_of(reinterpret_cast<const void*>(&cublasLtGetVersion))}};
-  info.settings = {{"algorithm_search", bare_ ? "none: the first engine of the heuristic"
-                                              : "convolutions measured, heuristic if deterministic"}};
+  info.settings = {{"algorithm_search",
+                    bare_ ? "none: the first engine of the heuristic"
+                          : "convolutions measured, heuristic if deterministic; workspaces up to 1 GiB"}};
   if (bare_) info.settings["outside_of_library"] = outside_of_library_;
+  if (fallbacks_ != nullptr) info.settings["own_kernels_for_missing_engines"] = fallbacks_->text();
   cudaDeviceProp device{};
   if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0 &&
       cudaGetDeviceProperties(&device, 0) == cudaSuccess) {
@@ -79,7 +82,14 @@ std::string CudaBackend::unsupported(const Program& program, const CompileOption
 std::unique_ptr<Executable> CudaBackend::compile(const Program& program, const CompileOptions& options) {
   bare_ = options.mode == primitives_mode;
   outside_of_library_ = bare_ ? ops_of_step(program, options, primitives::is_outside_of_library) : "";
-  return std::make_unique<KernelExecutable>(program, options, make_kernel_library(options));
+  fallbacks_ = std::make_shared<Fallbacks>();
+  auto library = make_kernel_library(options, fallbacks_);
+  cudaDeviceProp device{};
+  ASSAY_CUDA(cudaGetDeviceProperties(&device, 0));
+  if (const std::string reason = reason_against(options.precision.kind, device.major, device.minor);
+      !reason.empty())
+    throw Unsupported(reason);
+  return std::make_unique<KernelExecutable>(program, options, std::move(library));
 }
 
 }  // namespace assay::cuda

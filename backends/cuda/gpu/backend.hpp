@@ -3,6 +3,7 @@
 // primitives (only NVIDIA's libraries, as their documentation shows them: the base of the tax).
 #pragma once
 
+#include "backends/cuda/device.hpp"
 #include "harness/worker/backend.hpp"
 
 namespace assay::cuda {
@@ -17,6 +18,7 @@ class CudaBackend final : public Backend {
   // True if the program that was compiled last is in mode primitives.
   bool bare_ = false;
   std::string outside_of_library_;
+  std::shared_ptr<Fallbacks> fallbacks_;  // of that program; null before the first
 };
 
 }  // namespace assay::cuda

@@ -5,21 +5,52 @@
 #include <stdexcept>
 
 #include "backends/cuda/gpu/cudnn.hpp"
+#include "backends/cuda/gpu/matmul.hpp"
 #include "harness/worker/backend.hpp"
 
 namespace assay::cuda {
 
 void fail(const char* call, cudaError_t status) {
   cudaGetLastError();  // clears an error that is not sticky
-  throw std::runtime_error(
-      fmt::format("[cuda] {}: {} ({})", call, cudaGetErrorString(status), cudaGetErrorName(status)));
+  const std::string text =
+      fmt::format("[cuda] {}: {} ({})", call, cudaGetErrorString(status), cudaGetErrorName(status));
+  switch (status) {
+    case cudaErrorMemoryAllocation:
+      throw OutOfMemory(text);
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+      throw Unavailable(text +
+                        "; add the architecture of this GPU to ASSAY_CUDA_ARCHITECTURES and build again");
+    case cudaErrorInsufficientDriver:
+    case cudaErrorNoDevice:
+      throw Unavailable(text + "; check the driver with nvidia-smi");
+    default:
+      throw std::runtime_error(text);
+  }
 }
 
 void check_cudnn(const char* call, cudnnStatus_t status) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   const std::string text = fmt::format("[cudnn] {}: {}", call, cudnnGetErrorString(status));
+  if (status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+      status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED)
+    throw OutOfMemory(text);
   if (CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED) throw Unsupported(text);
   throw std::runtime_error(text);
+}
+
+void check_cublas(const char* call, cublasStatus_t status) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  const std::string text = fmt::format("[cublasLt] {}: {}", call, cublasLtGetStatusString(status));
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) throw OutOfMemory(text);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) throw Unsupported(text);
+  throw std::runtime_error(text);
+}
+
+bool has_algorithm(cublasStatus_t status, int found) {
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
+  check_cublas("cublasLtMatmulAlgoGetHeuristic", status);
+  return found > 0;
 }
 
 cudnnDataType_t cudnn_type(DType dtype) {

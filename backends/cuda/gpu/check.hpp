@@ -5,7 +5,8 @@
 
 namespace assay::cuda {
 
-// Throws std::runtime_error ("[cuda] cudaStreamCreate(&stream): invalid device (cudaErrorInvalidDevice)").
+// Throws OutOfMemory; Unavailable if the driver is too old or the kernels were built for other GPUs; else
+// std::runtime_error ("[cuda] cudaStreamCreate(&stream): invalid device (cudaErrorInvalidDevice)").
 [[noreturn]] void fail(const char* call, cudaError_t status);
 
 inline void check(const char* call, cudaError_t status) {

@@ -1,15 +1,20 @@
 #include "backends/cuda/gpu/convolution.hpp"
 
-#include <cudnn_frontend.h>
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
+#include <chrono>
+#include <exception>
 #include <stdexcept>
 #include <unordered_map>
 #include <vector>
 
+#include "backends/cuda/engine_search.hpp"
+#include "backends/cuda/gpu/frontend.hpp"
 #include "backends/cuda/layout.hpp"
 #include "backends/cuda/own_products.hpp"
+#include "backends/cuda/workspace.hpp"
+#include "harness/core/clock.hpp"
 #include "harness/worker/backend.hpp"
 
 namespace assay::cuda {
@@ -19,8 +24,8 @@ namespace fe = cudnn_frontend;
 using Kind = ConvolutionSpec::Kind;
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
-// How many engines are tried. The heuristic sorts them by expected speed; those far down the list do not win.
-constexpr int max_tried = 8;
+// A larger workspace is refused: it would be part of the planned memory of the whole step.
+constexpr std::int64_t max_workspace = std::int64_t{1} << 30;
 
 // Ids of the tensors, the same in every graph.
 enum Uid : std::int64_t { first = 1, second, bias_uid, result_uid };
@@ -34,117 +39,180 @@ std::vector<std::int64_t> strides(const Shape& shape, bool channels_last) {
   return {s.n, s.c, s.h, s.w};
 }
 
-class CudnnConvolution final : public Convolution {
- public:
-  CudnnConvolution(const ConvolutionSpec& spec, cudnnHandle_t handle, cudaStream_t stream)
-      : spec_(spec), handle_(handle), stream_(stream) {}
+// How a convolution is composed of cuDNN's graph and of kernels of ours.
+struct Variant {
+  bool fused = false;   // bias and ReLU are in cuDNN's graph
+  bool narrow = false;  // the result has the type of the operands and is widened after it
+};
 
-  // fused: bias and ReLU are in cuDNN's graph. narrow: the result has the type of the operands and is widened
-  // after it. Returns an empty string, or the reason why there is no engine.
-  std::string build(bool fused, bool narrow = false) {
-    narrow_ = narrow;
+// In the order of preference where nothing is measured.
+std::vector<Variant> variants_of(const ConvolutionSpec& spec) {
+  if (spec.bare) return {{true, false}};
+  std::vector<Variant> variants{{true, false}};
+  // Engines with tensor cores have the epilogue, most of them generated; the others do not.
+  if (spec.bias || spec.relu) variants.push_back({false, false});
+  if (spec.result != spec.operands) variants.push_back({false, true});
+  return variants;
+}
+
+class CudnnConvolution final : public Convolution, private Engines {
+ public:
+  CudnnConvolution(const ConvolutionSpec& spec, Variant variant, const Target& target)
+      : spec_(spec), variant_(variant), target_(target) {}
+
+  // Returns an empty string, or the reason why there is no engine.
+  std::string build() {
     graph_ = std::make_unique<fe::graph::Graph>();
-    fused_ = fused;
     graph_->set_io_data_type(type_of(spec_.operands))
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
+    if (target_.properties != nullptr)
+      graph_->set_device_properties(target_.properties).set_sm_version(target_.architecture);
     Tensor y = add();
-    if (fused) y = add_epilogue(y);
-    y->set_output(true).set_uid(result_uid).set_data_type(type_of(narrow ? spec_.operands : spec_.result));
+    if (variant_.fused) y = add_epilogue(y);
+    y->set_output(true)
+        .set_uid(result_uid)
+        .set_data_type(type_of(variant_.narrow ? spec_.operands : spec_.result));
     const Shape shape = shape_of_result();
     y->set_dim(shape).set_stride(strides(shape, spec_.channels_last));
 
-    if (const auto status = graph_->validate(); status.is_bad()) return status.err_msg;
-    if (const auto status = graph_->build_operation_graph(handle_); status.is_bad()) return status.err_msg;
-    if (const auto status = graph_->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
-        status.is_bad())
-      return status.err_msg;
-    std::vector<fe::NumericalNote_t> refused{fe::NumericalNote_t::DOWN_CONVERT_INPUTS,
-                                             fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION};
-    // With f32 operands the tensor cores round them to TF32.
-    if (spec_.operands == DType::f32 && !spec_.tf32) refused.push_back(fe::NumericalNote_t::TENSOR_CORE);
-    if (spec_.deterministic) refused.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
-    graph_->deselect_numeric_notes(refused);
-    if (const auto status = graph_->check_support(); status.is_bad()) return status.err_msg;
-    if (const auto status = graph_->build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE); status.is_bad())
-      return status.err_msg;
-    return take_plan();
+    if (auto reason = reason_of("validate a graph", graph_->validate()); !reason.empty()) return reason;
+    auto answer = target_.properties != nullptr ? graph_->build_operation_graph()
+                                                : graph_->build_operation_graph(target_.handle);
+    if (auto reason = reason_of("build an operation graph", answer); !reason.empty()) return reason;
+    answer = graph_->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
+    if (auto reason = reason_of("ask for engines", answer); !reason.empty()) return reason;
+    graph_->deselect_numeric_notes(refused_notes());
+    graph_->deselect_workspace_greater_than(max_workspace);
+    if (auto reason = reason_of("check engines", graph_->check_support()); !reason.empty()) return reason;
+    // The first that can be built is the heuristic's choice.
+    std::string reason = "no engine can be built";
+    std::exception_ptr failure;
+    for (engine_ = 0; engine_ < count(); ++engine_) {
+      try {
+        const auto built = graph_->build_plan_at_index(engine_);
+        if (built.is_good()) return {};
+        reason = reason_of("build an engine", built);
+      } catch (const std::runtime_error&) {
+        failure = std::current_exception();  // another engine may do
+      }
+    }
+    if (failure) std::rethrow_exception(failure);
+    return reason;
   }
 
-  // Replaces the heuristic's choice by the fastest engine, after it is built.
-  void search(Memory& trial) {
-    int built = 0;
-    for (std::int64_t i = 0; i < graph_->get_execution_plan_count() && built < max_tried; ++i) {
-      if (graph_->build_plan_at_index(handle_, i).is_good()) ++built;
-    }
+  // Replaces the heuristic's choice by the fastest engine, after it is built. Returns the seconds of a run, or
+  // nothing if no run succeeded: then the choice stays. Throws OutOfMemory, and the choice stays, too.
+  std::optional<double> search(Memory& trial) {
     const auto bytes = [](const Shape& shape, DType dtype) { return element_count(shape) * size_of(dtype); };
     const bool forward = spec_.kind == Kind::forward, of_input = spec_.kind == Kind::input_gradient;
-    TrialBuffers buffers(trial);
-    std::unordered_map<std::int64_t, void*> pointers{
-        {first, buffers.add(bytes(of_input ? shape_of_y() : shape_of_x(), spec_.operands))},
-        {second, buffers.add(bytes(forward || of_input ? shape_of_weight() : shape_of_y(), spec_.operands))},
-        {result_uid, buffers.add(bytes(shape_of_result(), narrow_ ? spec_.operands : spec_.result))}};
-    if (fused_ && spec_.bias) pointers[bias_uid] = buffers.add(spec_.k * size_of(DType::f32));
-    void* const workspace = buffers.add(graph_->get_autotune_workspace_size());
-    if (const auto status = graph_->autotune(handle_, pointers, workspace); status.is_bad())
-      throw std::runtime_error(fmt::format("[cudnn] autotune {}: {}", name_, status.err_msg));
-    if (const std::string reason = take_plan(); !reason.empty())
-      throw std::runtime_error(fmt::format("[cudnn] the fastest engine for {}: {}", name_, reason));
-    name_ += ":measured";
+    const auto buffer = [&](std::int64_t size, DType dtype) {
+      Storage storage(trial, size, "the search of a convolution's engine");
+      fill_with_noise(trial, storage.data(), size, dtype);
+      return storage;
+    };
+    const Storage a = buffer(bytes(of_input ? shape_of_y() : shape_of_x(), spec_.operands), spec_.operands);
+    const Storage b =
+        buffer(bytes(forward || of_input ? shape_of_weight() : shape_of_y(), spec_.operands), spec_.operands);
+    const Storage bias = buffer(spec_.k * size_of(DType::f32), DType::f32);
+    const Storage result = buffer(bytes(shape_of_result(), spec_.result), spec_.result);
+    trial_ = {a.data(), b.data(), static_cast<const float*>(bias.data()), result.data()};
+    const auto found = fastest_engine(*this, trial);
+    if (!found) return {};
+    engine_ = found->engine;
+    measured_ = true;
+    return found->seconds;
   }
 
-  std::int64_t workspace_bytes() const override { return workspace_; }
-  std::string name() const override { return name_; }
+  std::int64_t workspace_bytes() const override { return workspace_bytes(engine_); }
+  std::string name() const override {
+    std::string plan;
+    if (graph_->get_plan_name_at_index(engine_, plan).is_bad()) plan = "?";
+    const bool epilogue = variant_.fused && (spec_.bias || spec_.relu);
+    return fmt::format("cudnn:{}{}{}:workspace{}{}", plan, epilogue ? "+epilogue" : "",
+                       variant_.narrow ? "+widened" : "", of_plan(engine_), measured_ ? ":measured" : "");
+  }
 
   void run(const void* a, const void* b, const float* bias, void* result, void* workspace) override {
+    run(engine_, a, b, bias, result, workspace);
+  }
+
+  std::int64_t count() const override { return graph_->get_execution_plan_count(); }
+  bool is_generated(std::int64_t engine) const override {
+    std::vector<fe::BehaviorNote_t> notes;
+    return graph_->get_behavior_notes_for_plan_at_index(engine, notes).is_good() &&
+           std::ranges::find(notes, fe::BehaviorNote_t::RUNTIME_COMPILATION) != notes.end();
+  }
+  std::int64_t engine() const { return engine_; }
+
+ private:
+  bool build(std::int64_t engine) override {
+    try {
+      return reason_of("build an engine", graph_->build_plan_at_index(engine)).empty();
+    } catch (const std::runtime_error& error) {
+      fmt::print(stderr, "[convolution] an engine is left out: {}\n", error.what());
+      return false;
+    }
+  }
+
+  std::int64_t workspace_bytes(std::int64_t engine) const override {
+    if (!variant_.narrow) return of_plan(engine);
+    return narrow_at(engine) + element_count(shape_of_result()) * size_of(spec_.operands);
+  }
+
+  std::optional<double> measure(std::int64_t engine, void* workspace) override {
+    constexpr int calls = 10;
+    try {
+      return captured_seconds(
+          target_, [&] { run(engine, trial_.a, trial_.b, trial_.bias, trial_.result, workspace); }, calls);
+    } catch (const std::runtime_error& error) {
+      fmt::print(stderr, "[convolution] an engine is left out: {}\n", error.what());
+      return {};
+    }
+  }
+
+  void run(std::int64_t engine, const void* a, const void* b, const float* bias, void* result,
+           void* workspace) {
+    check_workspace("cudnn", workspace, workspace_bytes(engine));
     pointers_[first] = const_cast<void*>(a);
     pointers_[second] = const_cast<void*>(b);
-    void* const narrow = static_cast<std::byte*>(workspace) + narrow_at_;
-    pointers_[result_uid] = narrow_ ? narrow : result;
-    if (fused_ && spec_.bias) pointers_[bias_uid] = const_cast<float*>(bias);
-    if (const auto status = graph_->execute(handle_, pointers_, workspace); status.is_bad())
-      throw std::runtime_error(fmt::format("[cudnn] execute {}: {}", name_, status.err_msg));
-    if (narrow_) widen_to_f32(Stream{stream_}, narrow, result, element_count(shape_of_result()));
-    if (!fused_ && (spec_.bias || spec_.relu)) {
+    void* const narrow = static_cast<std::byte*>(workspace) + narrow_at(engine);
+    pointers_[result_uid] = variant_.narrow ? narrow : result;
+    if (variant_.fused && spec_.bias) pointers_[bias_uid] = const_cast<float*>(bias);
+    check_frontend("execute a convolution",
+                   graph_->execute_plan_at_index(target_.handle, pointers_, workspace, engine));
+    if (variant_.narrow)
+      widen_to_f32(Stream{target_.stream}, narrow, result, element_count(shape_of_result()));
+    if (!variant_.fused && (spec_.bias || spec_.relu)) {
       const std::int64_t step = spec_.channels_last ? 1 : spec_.p * spec_.q;
-      add_bias(Stream{stream_}, spec_.result, result, spec_.n * spec_.k * spec_.p * spec_.q,
+      add_bias(Stream{target_.stream}, spec_.result, result, spec_.n * spec_.k * spec_.p * spec_.q,
                spec_.bias ? bias : nullptr, spec_.k, step, spec_.relu);
     }
   }
 
- private:
-  // Released in the order of the stream.
-  class TrialBuffers {
-   public:
-    explicit TrialBuffers(Memory& memory) : memory_(memory) {}
-    ~TrialBuffers() {
-      for (void* pointer : pointers_) memory_.release(pointer);
-    }
-    TrialBuffers(const TrialBuffers&) = delete;
-    TrialBuffers& operator=(const TrialBuffers&) = delete;
-    void* add(std::int64_t bytes) {
-      pointers_.push_back(memory_.allocate(larger(bytes, 1), "the search of a convolution's algorithm"));
-      memory_.clear(pointers_.back(), bytes);
-      return pointers_.back();
-    }
-
-   private:
-    Memory& memory_;
-    std::vector<void*> pointers_;
-  };
-
-  // Sets the name and the workspace of the chosen plan. Returns an empty string, or an error.
-  std::string take_plan() {
-    std::string plan;
-    if (graph_->get_plan_name(plan).is_bad()) plan = "?";
+  // Of cuDNN's plan.
+  std::int64_t of_plan(std::int64_t engine) const {
     std::int64_t bytes = 0;
-    if (const auto status = graph_->get_workspace_size(bytes); status.is_bad()) return status.err_msg;
-    narrow_at_ = (bytes + 255) / 256 * 256;
-    workspace_ = narrow_ ? narrow_at_ + element_count(shape_of_result()) * size_of(spec_.operands) : bytes;
-    const bool epilogue = fused_ && (spec_.bias || spec_.relu);
-    name_ = fmt::format("cudnn:{}{}{}:workspace{}", plan, epilogue ? "+epilogue" : "",
-                        narrow_ ? "+widened" : "", bytes);
-    return {};
+    check_frontend("ask for a workspace", graph_->get_workspace_size_plan_at_index(engine, bytes));
+    return bytes;
+  }
+  // The place of the narrow result in the workspace, in bytes.
+  std::int64_t narrow_at(std::int64_t engine) const {
+    return ceil_div(of_plan(engine), workspace_alignment) * workspace_alignment;
+  }
+
+  std::vector<fe::NumericalNote_t> refused_notes() const {
+    std::vector<fe::NumericalNote_t> refused{fe::NumericalNote_t::DOWN_CONVERT_INPUTS,
+                                             fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION};
+    // With f32 operands the tensor cores round them to TF32.
+    if (spec_.operands == DType::f32 && !spec_.tf32) refused.push_back(fe::NumericalNote_t::TENSOR_CORE);
+    // A test of whole numbers is deterministic and demands exact sums, which these transforms do not give.
+    if (spec_.deterministic)
+      refused.insert(refused.end(),
+                     {fe::NumericalNote_t::NONDETERMINISTIC, fe::NumericalNote_t::FFT,
+                      fe::NumericalNote_t::WINOGRAD_TILE_4x4, fe::NumericalNote_t::WINOGRAD_TILE_6x6,
+                      fe::NumericalNote_t::WINOGRAD_TILE_13x13});
+    return refused;
   }
 
   Shape shape_of_x() const { return {spec_.n, spec_.c, spec_.h, spec_.w}; }
@@ -203,13 +271,16 @@ class CudnnConvolution final : public Convolution {
   }
 
   ConvolutionSpec spec_;
-  cudnnHandle_t handle_;
-  cudaStream_t stream_;
+  Variant variant_;
+  Target target_;
   std::unique_ptr<fe::graph::Graph> graph_;
-  bool fused_ = false, narrow_ = false;
-  std::int64_t narrow_at_ = 0;  // bytes into the workspace
-  std::int64_t workspace_ = 0;
-  std::string name_;
+  std::int64_t engine_ = 0;  // the chosen plan
+  bool measured_ = false;
+  struct {
+    const void *a = nullptr, *b = nullptr;
+    const float* bias = nullptr;
+    void* result = nullptr;
+  } trial_;  // while engines are measured
   std::unordered_map<std::int64_t, void*> pointers_;
 };
 
@@ -220,36 +291,60 @@ std::string describe(const ConvolutionSpec& spec) {
 }
 
 // The search is optional: without memory for it, the heuristic's choice is used.
-void try_to_search(CudnnConvolution& convolution, Memory& trial) {
+std::optional<double> try_to_search(CudnnConvolution& convolution, Memory& trial) {
   try {
-    convolution.search(trial);
+    return convolution.search(trial);
   } catch (const OutOfMemory& error) {
     fmt::print(stderr, "[convolution] {} is the heuristic's choice: {}\n", convolution.name(), error.what());
+    return {};
   }
 }
 
 }  // namespace
 
-std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec, cudnnHandle_t handle,
-                                                    cudaStream_t stream, Memory& trial) {
-  auto convolution = std::make_unique<CudnnConvolution>(spec, handle, stream);
-  if (spec.bare) {
-    if (const std::string reason = convolution->build(true); !reason.empty())
-      throw Unsupported(fmt::format("[convolution] cuDNN has no engine for {}: {}", describe(spec), reason));
-    return convolution;
+std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec, const Target& target,
+                                                    Memory& trial) {
+  std::unique_ptr<CudnnConvolution> best;
+  std::optional<double> seconds;
+  std::string missing;
+  for (const Variant& variant : variants_of(spec)) {
+    auto convolution = std::make_unique<CudnnConvolution>(spec, variant, target);
+    if (std::string reason = convolution->build(); !reason.empty()) {
+      if (missing.empty()) missing = std::move(reason);
+      continue;
+    }
+    if (spec.deterministic || spec.bare) return convolution;
+    const std::optional<double> measured = try_to_search(*convolution, trial);
+    if (best != nullptr && (!measured || (seconds && *seconds <= *measured))) continue;
+    seconds = measured;
+    best = std::move(convolution);
   }
-  // Engines that are compiled for tensor cores include the epilogue; for the others it follows.
-  std::string reason = convolution->build(true);
-  if (!reason.empty() && (spec.bias || spec.relu)) reason = convolution->build(false);
-  if (!reason.empty() && spec.result != spec.operands) reason = convolution->build(false, true);
-  if (reason.empty()) {
-    if (!spec.deterministic) try_to_search(*convolution, trial);
-    return convolution;
-  }
-  fmt::print(stderr,
-             "[convolution] cuDNN has no engine for {}: {}. Our own direct convolution runs, which is slow\n",
-             describe(spec), reason);
+  if (best != nullptr) return best;
+  const std::string reason =
+      fmt::format("[convolution] cuDNN has no engine for {}: {}", describe(spec), missing);
+  if (spec.bare) throw Unsupported(reason);
+  fmt::print(stderr, "{}. Our own direct convolution runs, which is slow\n", reason);
   return nullptr;
+}
+
+PlannedConvolution plan_convolution(const ConvolutionSpec& spec, const Target& target) {
+  PlannedConvolution planned;
+  for (const Variant& variant : variants_of(spec)) {
+    const auto start = std::chrono::steady_clock::now();
+    CudnnConvolution convolution(spec, variant, target);
+    if (std::string reason = convolution.build(); !reason.empty()) {
+      if (planned.missing.empty()) planned.missing = std::move(reason);
+      continue;
+    }
+    planned.engine = convolution.name();
+    planned.engines = convolution.count();
+    planned.workspace_bytes = convolution.workspace_bytes();
+    planned.is_generated = convolution.is_generated(convolution.engine());
+    planned.seconds = seconds_since(start);
+    planned.missing.clear();
+    return planned;
+  }
+  return planned;
 }
 
 }  // namespace assay::cuda

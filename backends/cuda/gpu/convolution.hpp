@@ -1,21 +1,32 @@
 // Convolutions by cuDNN's graph API.
 #pragma once
 
-#include <cuda_runtime_api.h>
-#include <cudnn.h>
-
+#include <cstdint>
 #include <memory>
+#include <string>
 
+#include "backends/cuda/gpu/target.hpp"
 #include "backends/cuda/products.hpp"
 #include "harness/engine/memory.hpp"
 
 namespace assay::cuda {
 
-// The fastest of the first engines of cuDNN's heuristic, tried on buffers from `trial`. If the spec asks for
-// the same bits in each run, or there is no memory for the trial: the first engine. Null if cuDNN has no
+// The fastest of the first engines of cuDNN's heuristic, tried on buffers from `trial`: with bias and ReLU in
+// cuDNN's graph or in a kernel after it, a gradient of another type directly or converted. If the spec asks
+// for the same bits in each run, or there is no memory for the trial: the first engine. Null if cuDNN has no
 // engine for the convolution. For a bare spec: the first engine, bias included, or Unsupported is thrown.
-// Borrows handle and stream.
-std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec, cudnnHandle_t handle,
-                                                    cudaStream_t stream, Memory& trial);
+std::unique_ptr<Convolution> make_cudnn_convolution(const ConvolutionSpec& spec, const Target& target,
+                                                    Memory& trial);
+
+// What make_cudnn_convolution() takes where nothing is measured.
+struct PlannedConvolution {
+  std::string engine;        // empty if there is none
+  std::string missing;       // then the reason
+  std::int64_t engines = 0;  // how many the heuristic names
+  std::int64_t workspace_bytes = 0;
+  bool is_generated = false;  // its code is compiled when it is built
+  double seconds = 0;         // to ask the heuristic and to build it
+};
+PlannedConvolution plan_convolution(const ConvolutionSpec& spec, const Target& target);
 
 }  // namespace assay::cuda

@@ -8,7 +8,8 @@
 
 namespace assay::cuda {
 
-// Throw Unsupported for what this cuDNN or this GPU does not have, std::runtime_error for a failure.
+// Throws Unsupported for what this cuDNN or this GPU does not have, OutOfMemory, std::runtime_error for other
+// failures.
 void check_cudnn(const char* call, cudnnStatus_t status);
 
 cudnnDataType_t cudnn_type(DType dtype);

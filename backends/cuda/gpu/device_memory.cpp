@@ -18,11 +18,10 @@ DeviceMemory::DeviceMemory(cudaStream_t stream, std::int64_t limit) : stream_(st
   }
   // Freed memory stays in the pool: eager mode uses it again for the next op.
   int device = 0;
-  cudaMemPool_t pool = nullptr;
   std::uint64_t keep = UINT64_MAX;
   ASSAY_CUDA(cudaGetDevice(&device));
-  ASSAY_CUDA(cudaDeviceGetDefaultMemPool(&pool, device));
-  ASSAY_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
+  ASSAY_CUDA(cudaDeviceGetDefaultMemPool(&pool_, device));
+  ASSAY_CUDA(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep));
 }
 
 DeviceMemory::~DeviceMemory() {
@@ -120,7 +119,13 @@ void DeviceMemory::fetch(void* host, const void* from, std::int64_t bytes) {
 }
 
 std::map<std::string, std::int64_t> DeviceMemory::usage() const {
-  return {{"device_allocated", allocated_}, {"device_allocated_peak", peak_}};
+  return {{"device_allocated", allocated_}, {"framework_peak", peak_}};
+}
+
+void DeviceMemory::forget_trial() {
+  ASSAY_CUDA(cudaStreamSynchronize(stream_));  // what was freed in its order is free now
+  ASSAY_CUDA(cudaMemPoolTrimTo(pool_, 0));
+  peak_ = allocated_;
 }
 
 }  // namespace assay::cuda

@@ -1,5 +1,5 @@
 // Memory of the GPU, allocated in the order of a stream, and the transfer of batches to it: from pinned host
-// memory, on a separate stream, with two buffers each, so that a copy overlaps with the previous step.
+// memory, on a separate stream, so that a copy overlaps with the previous step.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 
+#include "backends/cuda/workspace.hpp"
 #include "harness/engine/memory.hpp"
 
 namespace assay::cuda {
@@ -19,6 +20,8 @@ class DeviceMemory final : public Memory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
+  // As cudaMalloc aligns; cuBLASLt and cuDNN ask for it.
+  std::int64_t alignment() const override { return workspace_alignment; }
   void* allocate(std::int64_t bytes, const char* purpose) override;
   void release(void* pointer) noexcept override;
   void clear(void* pointer, std::int64_t bytes) override;
@@ -27,6 +30,8 @@ class DeviceMemory final : public Memory {
   const void* land(const void* host, std::int64_t bytes) override;
   void fetch(void* host, const void* from, std::int64_t bytes) override;
   std::map<std::string, std::int64_t> usage() const override;
+  // Gives free memory back to the device, and counts the peak from here: after a search on trial buffers.
+  void forget_trial();
 
  private:
   struct Landing {
@@ -39,9 +44,11 @@ class DeviceMemory final : public Memory {
   void grow(Landing& place, std::int64_t bytes);
 
   cudaStream_t stream_, copies_ = nullptr;
+  cudaMemPool_t pool_ = nullptr;
   std::int64_t limit_, allocated_ = 0, peak_ = 0;
   std::map<void*, std::int64_t> sizes_;
-  std::array<Landing, 2> landings_{};
+  // For the inputs and the labels of two steps: a copy waits only for the step before the last one.
+  std::array<Landing, 4> landings_{};
   std::size_t next_ = 0;
   Landing* last_ = nullptr;
 };

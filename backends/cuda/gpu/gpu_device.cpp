@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <stdexcept>
 
 #include "backends/cuda/device.hpp"
 #include "backends/cuda/gpu/calls.hpp"
 #include "backends/cuda/gpu/check.hpp"
 #include "backends/cuda/gpu/convolution.hpp"
+#include "backends/cuda/gpu/cudnn.hpp"
 #include "backends/cuda/gpu/device_memory.hpp"
 #include "backends/cuda/gpu/lstm.hpp"
 #include "backends/cuda/gpu/matmul.hpp"
@@ -59,6 +59,20 @@ void check_there(const char* what, bool there, const std::string& reason) {
   if (!there) throw Unavailable(fmt::format("[cuda] {}: {}", what, reason));
 }
 
+// A library that cannot be initialised is missing, or the device has no memory left for it: some libraries call
+// both "not initialized".
+void check_created(const char* library, bool created, bool no_memory, const char* reason) {
+  if (created) return;
+  constexpr std::size_t needed = std::size_t{256} << 20;
+  std::size_t free = needed, total = 0;
+  cudaMemGetInfo(&free, &total);
+  if (no_memory || free < needed) {
+    throw OutOfMemory(
+        fmt::format("[cuda] {}: {}; {} of the device's {} bytes are free", library, reason, free, total));
+  }
+  check_there(library, false, reason);
+}
+
 std::int64_t granted(const DeviceOptions& options) {
   std::size_t free = 0, total = 0;
   ASSAY_CUDA(cudaMemGetInfo(&free, &total));
@@ -74,12 +88,14 @@ class GpuDevice final : public Device {
   explicit GpuDevice(const DeviceOptions& options) : options_(options) {
     ASSAY_CUDA(cudaStreamCreateWithFlags(&handles_.stream, cudaStreamNonBlocking));
     const cublasStatus_t blas = cublasLtCreate(&handles_.blas);
-    check_there("cuBLASLt", blas == CUBLAS_STATUS_SUCCESS, cublasLtGetStatusString(blas));
+    check_created("cuBLASLt", blas == CUBLAS_STATUS_SUCCESS, blas == CUBLAS_STATUS_ALLOC_FAILED,
+                  cublasLtGetStatusString(blas));
     const cudnnStatus_t dnn = cudnnCreate(&handles_.dnn);
-    check_there("cuDNN", dnn == CUDNN_STATUS_SUCCESS, cudnnGetErrorString(dnn));
-    if (const cudnnStatus_t status = cudnnSetStream(handles_.dnn, handles_.stream);
-        status != CUDNN_STATUS_SUCCESS)
-      throw std::runtime_error(fmt::format("[cudnn] cudnnSetStream: {}", cudnnGetErrorString(status)));
+    check_created("cuDNN", dnn == CUDNN_STATUS_SUCCESS,
+                  dnn == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+                      dnn == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
+                  cudnnGetErrorString(dnn));
+    ASSAY_CUDNN(cudnnSetStream(handles_.dnn, handles_.stream));
     memory_ = std::make_unique<DeviceMemory>(handles_.stream, granted(options));
     calls_ = make_cudnn_calls(handles_.dnn, handles_.stream, options.deterministic);
   }
@@ -93,6 +109,7 @@ class GpuDevice final : public Device {
                                             spec.m, spec.k, spec.k, spec.n);
     if (spec.bare) throw Unsupported(missing);
     fmt::print(stderr, "{}: our own slow kernel runs\n", missing);
+    options_.fallbacks->add("matmul");
     return make_own_matmul(spec, stream());
   }
 
@@ -101,21 +118,34 @@ class GpuDevice final : public Device {
     spec.deterministic = options_.deterministic;
     std::shared_ptr<Convolution>& known = convolutions_[spec];  // a network has many equal convolutions
     if (known == nullptr) {
-      DeviceMemory trial(handles_.stream, granted(options_));
-      known = make_cudnn_convolution(spec, handles_.dnn, handles_.stream, trial);
+      known = make_cudnn_convolution(spec, target(), *memory_);
+      memory_->forget_trial();
     }
-    if (known == nullptr) known = make_own_convolution(spec, stream());
+    if (known == nullptr) {
+      options_.fallbacks->add("convolution");
+      known = make_own_convolution(spec, stream());
+    }
     return known;
   }
 
-  std::unique_ptr<Lstm> lstm(const LstmSpec& spec) override {
-    if (auto lstm = make_cudnn_lstm(spec, handles_.dnn, handles_.stream, *calls_)) return lstm;
-    return make_own_lstm(spec, *this);
+  std::shared_ptr<Lstm> lstm(const LstmSpec& given) override {
+    LstmSpec spec = given;
+    spec.deterministic = options_.deterministic;
+    std::shared_ptr<Lstm>& known = lstms_[spec];
+    if (known == nullptr) {
+      known = make_cudnn_lstm(spec, target(), *memory_, *calls_);
+      memory_->forget_trial();
+    }
+    if (known == nullptr) {
+      options_.fallbacks->add("lstm");
+      known = make_own_lstm(spec, *this);
+    }
+    return known;
   }
 
   Calls& calls() override { return *calls_; }
 
-  std::unique_ptr<Recording> record(const std::function<void()>& enqueue) override {
+  std::unique_ptr<Recording> record(const std::function<void()>& enqueue, std::size_t min_nodes) override {
     ASSAY_CUDA(cudaStreamBeginCapture(handles_.stream, cudaStreamCaptureModeThreadLocal));
     cudaGraph_t graph = nullptr;
     try {
@@ -126,17 +156,29 @@ class GpuDevice final : public Device {
       throw;
     }
     ASSAY_CUDA(cudaStreamEndCapture(handles_.stream, &graph));
+    std::size_t nodes = 0;
+    const cudaError_t counted = cudaGraphGetNodes(graph, nullptr, &nodes);
+    if (counted != cudaSuccess || nodes < min_nodes) {
+      cudaGraphDestroy(graph);
+      check("cudaGraphGetNodes(graph, nullptr, &nodes)", counted);
+      return nullptr;
+    }
     return std::make_unique<CapturedGraph>(graph, handles_.stream);
   }
 
   void synchronize() override { ASSAY_CUDA(cudaStreamSynchronize(handles_.stream)); }
 
  private:
+  Target target() {
+    return {handles_.dnn, handles_.stream, [this](const auto& work) { return record(work, 0); }};
+  }
+
   DeviceOptions options_;
   Handles handles_;
   std::unique_ptr<DeviceMemory> memory_;
   std::unique_ptr<Calls> calls_;
   std::map<ConvolutionSpec, std::shared_ptr<Convolution>> convolutions_;
+  std::map<LstmSpec, std::shared_ptr<Lstm>> lstms_;
 };
 
 }  // namespace

@@ -2,36 +2,40 @@
 
 #include <fmt/format.h>
 
+#include <stdexcept>
 #include <vector>
 
+#include "backends/cuda/engine_search.hpp"
 #include "backends/cuda/gpu/check.hpp"
 #include "backends/cuda/gpu/cudnn.hpp"
 #include "backends/cuda/lowering.hpp"
 #include "backends/cuda/own_lstm.hpp"
+#include "backends/cuda/workspace.hpp"
 #include "harness/worker/backend.hpp"
 
 namespace assay::cuda {
 namespace {
 
-// Statuses that mean "not supported" and not "failed".
-struct NotSupported {
-  std::string reason;
-};
-
-void check_supported(const char* call, cudnnStatus_t status) {
-  if (status != CUDNN_STATUS_SUCCESS)
-    throw NotSupported{fmt::format("{}: {}", call, cudnnGetErrorString(status))};
-}
-
 using Network = Descriptor<cudnnRNNDescriptor_t, cudnnCreateRNNDescriptor, cudnnDestroyRNNDescriptor>;
 using Sequences =
     Descriptor<cudnnRNNDataDescriptor_t, cudnnCreateRNNDataDescriptor, cudnnDestroyRNNDataDescriptor>;
 
+struct Algorithm {
+  cudnnRNNAlgo_t kind;
+  const char* name;
+};
+constexpr Algorithm standard{CUDNN_RNN_ALGO_STANDARD, "standard"};
+// All steps in one kernel, with the recurrent weights in registers.
+constexpr Algorithm persistent{CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H, "persistent"};
+// Up to as many units PyTorch takes it for both passes (use_rnn_persist_small_h).
+constexpr std::int64_t max_persistent_units = 128;
+
 // The reserve: cuDNN's own, the packed parameters, and y of all steps, which the gradients read.
 class CudnnLstm final : public Lstm {
  public:
-  CudnnLstm(const LstmSpec& spec, cudnnHandle_t handle, cudaStream_t stream, Calls& calls)
-      : s_(spec), handle_(handle), stream_(stream), element_(size_of(spec.operands)) {
+  CudnnLstm(const LstmSpec& spec, const Algorithm& algorithm, cudnnHandle_t handle, cudaStream_t stream,
+            Calls& calls)
+      : s_(spec), algorithm_(algorithm), handle_(handle), stream_(stream), element_(size_of(spec.operands)) {
     describe();
     lay_out();
     find_parameters();
@@ -44,10 +48,12 @@ class CudnnLstm final : public Lstm {
   }
   std::int64_t gradient_workspace_bytes() const override { return gradient_.bytes(); }
   std::string name() const override {
-    return fmt::format("cudnn:lstm:standard:workspace{}", workspace_bytes_);
+    return fmt::format("cudnn:lstm:{}:workspace{}", algorithm_.name, workspace_bytes_);
   }
 
   void forward(const LstmOperands& in, void* y, void* reserve, void* workspace) override {
+    check_workspace("cudnn", reserve, reserve_bytes());
+    check_workspace("cudnn", workspace, forward_workspace_bytes());
     void *const packed = at(reserve, packed_), *const all = at(reserve, y_);
     if (s_.bare)
       copy_parameters(in, packed, at(reserve, bias_));
@@ -66,6 +72,8 @@ class CudnnLstm final : public Lstm {
 
   void gradient(const LstmOperands& in, const void* dy, void* reserve, const LstmGradients& to,
                 void* workspace) override {
+    check_workspace("cudnn", reserve, reserve_bytes());
+    check_workspace("cudnn", workspace, gradient_workspace_bytes());
     void *const packed = at(reserve, packed_), *const all = at(reserve, y_), *const own = at(reserve, own_);
     void *const space = at(workspace, space_), *const dparameters = at(workspace, dparameters_);
     if (s_.last) {
@@ -175,12 +183,14 @@ class CudnnLstm final : public Lstm {
     const cudnnMathType_t math = narrow    ? CUDNN_TENSOR_OP_MATH
                                  : s_.tf32 ? CUDNN_DEFAULT_MATH
                                            : CUDNN_FMA_MATH;
-    check_supported("cudnnSetRNNDescriptor_v8",
-                    cudnnSetRNNDescriptor_v8(
-                        network_.get(), CUDNN_RNN_ALGO_STANDARD, CUDNN_LSTM, CUDNN_RNN_SINGLE_INP_BIAS,
-                        CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, type, CUDNN_DATA_FLOAT, math,
-                        static_cast<std::int32_t>(s_.features), static_cast<std::int32_t>(s_.units),
-                        static_cast<std::int32_t>(s_.units), 1, nullptr, CUDNN_RNN_PADDED_IO_ENABLED));
+    constexpr std::size_t first_with_bf16 = 91300;
+    if (narrow && cudnnGetVersion() < first_with_bf16)
+      throw Unsupported(fmt::format("[lstm] bf16 needs cuDNN 9.13, and this is {}", cudnnGetVersion()));
+    ASSAY_CUDNN(cudnnSetRNNDescriptor_v8(
+        network_.get(), algorithm_.kind, CUDNN_LSTM, CUDNN_RNN_SINGLE_INP_BIAS, CUDNN_UNIDIRECTIONAL,
+        CUDNN_LINEAR_INPUT, type, CUDNN_DATA_FLOAT, math, static_cast<std::int32_t>(s_.features),
+        static_cast<std::int32_t>(s_.units), static_cast<std::int32_t>(s_.units), 1, nullptr,
+        CUDNN_RNN_PADDED_IO_ENABLED));
     describe(x_, type, s_.features);
     describe(y_desc_, type, s_.units);
     const int size[] = {1, static_cast<int>(s_.samples), static_cast<int>(s_.units)};
@@ -190,19 +200,15 @@ class CudnnLstm final : public Lstm {
 
   void describe(const Sequences& sequences, cudnnDataType_t type, std::int64_t width) const {
     const std::vector<int> lengths(static_cast<std::size_t>(s_.samples), static_cast<int>(s_.steps));
-    check_supported(
-        "cudnnSetRNNDataDescriptor",
-        cudnnSetRNNDataDescriptor(sequences.get(), type, CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED,
-                                  static_cast<int>(s_.steps), static_cast<int>(s_.samples),
-                                  static_cast<int>(width), lengths.data(), nullptr));
+    ASSAY_CUDNN(cudnnSetRNNDataDescriptor(sequences.get(), type, CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED,
+                                          static_cast<int>(s_.steps), static_cast<int>(s_.samples),
+                                          static_cast<int>(width), lengths.data(), nullptr));
   }
 
   void lay_out() {
-    check_supported("cudnnGetRNNTempSpaceSizes",
-                    cudnnGetRNNTempSpaceSizes(handle_, network_.get(), mode(), x_.get(), &workspace_bytes_,
-                                              &reserve_bytes_));
-    check_supported("cudnnGetRNNWeightSpaceSize",
-                    cudnnGetRNNWeightSpaceSize(handle_, network_.get(), &parameter_bytes_));
+    ASSAY_CUDNN(cudnnGetRNNTempSpaceSizes(handle_, network_.get(), mode(), x_.get(), &workspace_bytes_,
+                                          &reserve_bytes_));
+    ASSAY_CUDNN(cudnnGetRNNWeightSpaceSize(handle_, network_.get(), &parameter_bytes_));
     own_ = reserve_.add(static_cast<std::int64_t>(reserve_bytes_));
     packed_ = reserve_.add(static_cast<std::int64_t>(parameter_bytes_));
     y_ = reserve_.add(static_cast<std::int64_t>(bytes_of_y()));
@@ -214,32 +220,37 @@ class CudnnLstm final : public Lstm {
   }
 
   // cuDNN's "linear layers": 0 to 3 read x, 4 to 7 the state. Each four are in the order input, forget, new
-  // memory, output, as ours. In a buffer at address 0 the addresses are offsets.
+  // memory, output, as ours. It only computes addresses: those in a buffer that is not there give the offsets.
+  // The buffer does not begin at 0, because a null address means that there is no such part.
   void find_parameters() {
     packing_.units = s_.units;
     packing_.features = s_.features;
+    auto* const base = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 40);
     const TensorDescriptor matrix, vector;
     for (std::size_t gate = 0; gate < 4; ++gate) {
-      void *weight = nullptr, *recurrent = nullptr, *bias = nullptr, *none_there = nullptr;
-      ASSAY_CUDNN(cudnnGetRNNWeightParams(handle_, network_.get(), 0, parameter_bytes_, nullptr,
+      void *weight = nullptr, *recurrent = nullptr, *bias = nullptr, *second_bias = nullptr;
+      ASSAY_CUDNN(cudnnGetRNNWeightParams(handle_, network_.get(), 0, parameter_bytes_, base,
                                           static_cast<std::int32_t>(gate), matrix.get(), &weight,
                                           vector.get(), &bias));
-      ASSAY_CUDNN(cudnnGetRNNWeightParams(handle_, network_.get(), 0, parameter_bytes_, nullptr,
+      ASSAY_CUDNN(cudnnGetRNNWeightParams(handle_, network_.get(), 0, parameter_bytes_, base,
                                           static_cast<std::int32_t>(gate) + 4, matrix.get(), &recurrent,
-                                          vector.get(), &none_there));
+                                          vector.get(), &second_bias));
+      if (second_bias != nullptr)
+        throw std::runtime_error("[lstm] cuDNN has a second bias where a single one was asked for");
+      const auto elements_at = [&](const void* address) {
+        return (static_cast<const std::byte*>(address) - base) / element_;
+      };
       packing_.weight[gate] = elements_at(weight);
       packing_.recurrent[gate] = elements_at(recurrent);
       packing_.bias[gate] = elements_at(bias);
     }
-  }
-
-  std::int64_t elements_at(const void* address) const {
-    return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address)) / element_;
+    check_packing(packing_, static_cast<std::int64_t>(parameter_bytes_) / element_);
   }
 
   enum class Part : std::uint8_t { weight, recurrent, bias };
 
   LstmSpec s_;
+  Algorithm algorithm_;
   cudnnHandle_t handle_;
   cudaStream_t stream_;
   std::int64_t element_;  // bytes
@@ -254,21 +265,74 @@ class CudnnLstm final : public Lstm {
   Call narrow_call_, widen_call_;  // of a bare LSTM in bf16, else empty
 };
 
+// Seconds of both passes, or of the first where there is no second, on buffers from `trial`.
+double measure(CudnnLstm& lstm, const LstmSpec& s, const Target& target, Memory& trial) {
+  std::vector<Storage> kept;
+  const auto buffer = [&](std::int64_t elements, DType dtype) {
+    kept.emplace_back(trial, elements * size_of(dtype), "the search of an LSTM's algorithm");
+    fill_with_noise(trial, kept.back().data(), kept.back().bytes(), dtype);
+    return kept.back().data();
+  };
+  const auto floats = [&](std::int64_t elements) {
+    return static_cast<float*>(buffer(elements, DType::f32));
+  };
+  const auto bytes = [&](std::int64_t count) {
+    kept.emplace_back(trial, count, "the search of an LSTM's algorithm");
+    return kept.back().data();
+  };
+  const std::int64_t of_y = (s.last ? s.samples : s.places()) * s.units;
+  const LstmOperands operands{buffer(s.places() * s.features, s.operands),
+                              buffer(s.gates() * s.features, s.operands),
+                              buffer(s.gates() * s.units, s.operands), floats(s.gates())};
+  void *const y = buffer(of_y, s.operands), *const reserve = bytes(lstm.reserve_bytes());
+  void* const forward = bytes(lstm.forward_workspace_bytes());
+  if (!s.training) return captured_seconds(target, [&] { lstm.forward(operands, y, reserve, forward); }, 1);
+  void *const dy = buffer(of_y, s.operands), *const backward = bytes(lstm.gradient_workspace_bytes());
+  const LstmGradients gradients{buffer(s.places() * s.features, s.operands), floats(s.gates() * s.features),
+                                floats(s.gates() * s.units), floats(s.gates())};
+  return captured_seconds(
+      target,
+      [&] {
+        lstm.forward(operands, y, reserve, forward);
+        lstm.gradient(operands, dy, reserve, gradients, backward);
+      },
+      1);
+}
+
+// The persistent algorithm if this cuDNN runs it here, and in less time than the standard one.
+std::unique_ptr<CudnnLstm> faster_than(CudnnLstm& usual, const LstmSpec& spec, const Target& target,
+                                       Memory& trial, Calls& calls) {
+  try {
+    auto lstm = std::make_unique<CudnnLstm>(spec, persistent, target.handle, target.stream, calls);
+    if (measure(*lstm, spec, target, trial) < measure(usual, spec, target, trial)) return lstm;
+  } catch (const Unsupported&) {
+  } catch (const std::runtime_error& error) {
+    fmt::print(stderr, "[lstm] the {} algorithm is left out: {}\n", persistent.name, error.what());
+  } catch (const OutOfMemory& error) {
+    fmt::print(stderr, "[lstm] {} is taken without a measurement: {}\n", usual.name(), error.what());
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, cudnnHandle_t handle, cudaStream_t stream,
+std::unique_ptr<Lstm> make_cudnn_lstm(const LstmSpec& spec, const Target& target, Memory& trial,
                                       Calls& calls) {
+  std::unique_ptr<CudnnLstm> usual;
   try {
-    return std::make_unique<CudnnLstm>(spec, handle, stream, calls);
-  } catch (const NotSupported& missing) {
-    if (spec.bare) throw Unsupported(fmt::format("[lstm] {}", missing.reason));
+    usual = std::make_unique<CudnnLstm>(spec, standard, target.handle, target.stream, calls);
+  } catch (const Unsupported& missing) {
+    if (spec.bare) throw;
     fmt::print(stderr,
                "[lstm] cuDNN {} has no LSTM for {} samples, {} steps, {} features, {} units, {}: {}. Our own "
                "runs, with one launch per step\n",
                cudnnGetVersion(), spec.samples, spec.steps, spec.features, spec.units,
-               to_string(spec.operands), missing.reason);
+               to_string(spec.operands), missing.what());
     return nullptr;
   }
+  if (spec.bare || spec.deterministic || spec.units > max_persistent_units) return usual;
+  if (auto faster = faster_than(*usual, spec, target, trial, calls)) return faster;
+  return usual;
 }
 
 }  // namespace assay::cuda

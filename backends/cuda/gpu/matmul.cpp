@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <stdexcept>
-
 #include "backends/cuda/own_products.hpp"
+#include "backends/cuda/workspace.hpp"
 
 #define ASSAY_CUBLAS(call) ::assay::cuda::check_cublas(#call, call)
 
@@ -12,11 +11,6 @@ namespace assay::cuda {
 namespace {
 
 constexpr std::size_t max_workspace = std::size_t{32} << 20;
-
-void check_cublas(const char* call, cublasStatus_t status) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw std::runtime_error(fmt::format("[cublasLt] {}: {}", call, cublasLtGetStatusString(status)));
-}
 
 // One template for the descriptors: made by cublasLt...Create, destroyed by cublasLt...Destroy.
 template <typename T, cublasStatus_t (*Destroy)(T)>
@@ -91,8 +85,7 @@ class LtMatmul final : public Matmul {
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle_, operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(),
                                        preference.get(), 1, &chosen_, &found);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED || found == 0) return false;
-    ASSAY_CUBLAS(status);
+    if (!has_algorithm(status, found)) return false;
     int id = 0;
     std::size_t written = 0;
     ASSAY_CUBLAS(cublasLtMatmulAlgoConfigGetAttribute(&chosen_.algo, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof id,
@@ -105,6 +98,7 @@ class LtMatmul final : public Matmul {
   std::string name() const override { return name_; }
 
   void run(const void* a, const void* b, const float* bias, void* c, void* workspace) override {
+    check_workspace("cublasLt", workspace, workspace_bytes());
     if (fused_bias_) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(bias));
     const float one = 1, keep = spec_.accumulate ? 1.0F : 0.0F;
     ASSAY_CUBLAS(cublasLtMatmul(handle_, operation_.get(), &one, b, b_.get(), a, a_.get(), &keep, c, c_.get(),

@@ -10,6 +10,11 @@
 
 namespace assay::cuda {
 
+// Throws OutOfMemory, Unsupported, std::runtime_error for other failures.
+void check_cublas(const char* call, cublasStatus_t status);
+// Of the answer of cuBLASLt's heuristic. Throws as check_cublas(), except for "not supported".
+bool has_algorithm(cublasStatus_t status, int found);
+
 // Null if cuBLASLt has no algorithm for the product. Borrows handle and stream.
 std::unique_ptr<Matmul> make_lt_matmul(const MatmulSpec& spec, cublasLtHandle_t handle, cudaStream_t stream);
 

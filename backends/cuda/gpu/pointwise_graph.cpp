@@ -1,12 +1,8 @@
 #include "backends/cuda/gpu/pointwise_graph.hpp"
 
-#include <cudnn_frontend.h>
-#include <fmt/format.h>
-
-#include <stdexcept>
 #include <unordered_map>
 
-#include "harness/worker/backend.hpp"
+#include "backends/cuda/gpu/frontend.hpp"
 
 namespace assay::cuda {
 namespace {
@@ -36,12 +32,6 @@ Tensor add(fe::graph::Graph& graph, Activation kind, const Tensor& x, const Tens
   return graph.pointwise(dy, graph.pointwise(divisor, divisor, how(Mode::MUL)), how(Mode::DIV));
 }
 
-void check(const fe::error_t& status) {
-  if (status.is_bad())
-    throw Unsupported(
-        fmt::format("[cudnn] no engine for a graph of element-by-element operations: {}", status.err_msg));
-}
-
 }  // namespace
 
 Call make_pointwise_graph(cudnnHandle_t handle, Activation kind, bool gradient, const TensorSpec& spec) {
@@ -67,19 +57,19 @@ Call make_pointwise_graph(cudnnHandle_t handle, Activation kind, bool gradient, 
       .set_data_type(type)
       .set_dim(shape)
       .set_stride(strides);
-  check(graph->validate());
-  check(graph->build_operation_graph(handle));
-  check(graph->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}));
-  check(graph->check_support());
-  check(graph->build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE));
+  constexpr const char* what = "an engine for a graph of element-by-element operations";
+  check_frontend(what, graph->validate());
+  check_frontend(what, graph->build_operation_graph(handle));
+  check_frontend(what, graph->create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}));
+  check_frontend(what, graph->check_support());
+  check_frontend(what, graph->build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE));
   std::int64_t bytes = 0;
-  check(graph->get_workspace_size(bytes));
+  check_frontend(what, graph->get_workspace_size(bytes));
   return {"cudnn:pointwise_graph",
           [graph, handle, gradient](Places from, Places to, void* workspace) {
             std::unordered_map<std::int64_t, void*> pointers{{x_uid, from[0]}, {result_uid, to[0]}};
             if (gradient) pointers[dy_uid] = from[1];
-            if (const auto status = graph->execute(handle, pointers, workspace); status.is_bad())
-              throw std::runtime_error(fmt::format("[cudnn] execute a pointwise graph: {}", status.err_msg));
+            check_frontend("execute a pointwise graph", graph->execute(handle, pointers, workspace));
           },
           bytes};
 }

@@ -12,7 +12,7 @@
 
 namespace assay::cuda {
 
-// A cudaStream_t; unused on the host.
+// A cudaStream_t; on the host, the address of a std::int64_t that counts launches, or null.
 struct Stream {
   void* handle = nullptr;
 };
@@ -34,6 +34,12 @@ __global__ void each_row(std::int64_t rows, const __grid_constant__ Body body) {
 }
 #endif
 
+#if !defined(__CUDACC__)
+inline void count_launch(Stream stream) {
+  if (stream.handle != nullptr) ++*static_cast<std::int64_t*>(stream.handle);
+}
+#endif
+
 // body(i) for i in [0, elements), in any order.
 template <typename Body>
 void for_each(Stream stream, std::int64_t elements, const Body& body) {
@@ -44,7 +50,7 @@ void for_each(Stream stream, std::int64_t elements, const Body& body) {
                  static_cast<cudaStream_t>(stream.handle)>>>(elements, body);
   ASSAY_CUDA(cudaGetLastError());
 #else
-  (void)stream;
+  count_launch(stream);
   for (std::int64_t i = 0; i < elements; ++i) body(i);
 #endif
 }
@@ -59,9 +65,28 @@ void for_each_row(Stream stream, std::int64_t rows, std::int64_t width, const Bo
       rows, body);
   ASSAY_CUDA(cudaGetLastError());
 #else
-  (void)stream, (void)width;
+  (void)width;
+  count_launch(stream);
   for (std::int64_t row = 0; row < rows; ++row) body(Team(), row);
 #endif
+}
+
+template <typename Body>
+struct ByOneThread {
+  Body body;
+  ASSAY_TEAM void operator()(std::int64_t row) const { body(Alone(), row); }
+};
+
+// As for_each_row(), but a row of a few elements is the work of one thread: the last round of a reduction,
+// over its parts. The body takes a Team and an Alone.
+template <typename Body>
+void for_each_total(Stream stream, std::int64_t rows, std::int64_t parts, const Body& body) {
+  constexpr std::int64_t few = 16;
+  if (parts > few) {
+    for_each_row(stream, rows, parts, body);
+  } else {
+    for_each(stream, rows, ByOneThread<Body>{body});
+  }
 }
 
 }  // namespace assay::cuda

@@ -71,4 +71,13 @@ class Team {
 #define ASSAY_TEAM
 #endif
 
+// A team of one thread, on the device, too.
+class Alone {
+ public:
+  ASSAY_TEAM int rank() const { return 0; }
+  ASSAY_TEAM int size() const { return 1; }
+  ASSAY_TEAM float sum(float value) const { return value; }
+  ASSAY_TEAM float max(float value) const { return value; }
+};
+
 }  // namespace assay::cuda

@@ -18,36 +18,88 @@ struct Lookup {
   }
 };
 
+// The sorted positions are cut into chunks. One that has positions of only one row is added up beforehand, all
+// of them at once: half of a batch of texts may be the row of the padding.
+constexpr std::int64_t chunk = 256;
+
 template <typename T>
-struct SumBucket {
-  const std::int32_t *first, *order;  // of the buckets
+struct SortedRows {
+  const std::int32_t *indices, *first, *order;  // the last two of the buckets
   const T* dy;
-  float* sums;
+  float* chunks;  // (positions / chunk, width)
   std::int64_t width;
-  ASSAY_HD void operator()(std::int64_t i) const {
-    const std::int64_t row = i / width, column = i % width;
+
+  ASSAY_HD float at(std::int64_t place, std::int64_t column) const {
+    return widen(dy[order[place] * width + column]);
+  }
+  ASSAY_HD float sum(std::int64_t row, std::int64_t column) const {
     float sum = 0;
-    for (std::int32_t at = first[row]; at < first[row + 1]; ++at)
-      sum += widen(dy[order[at] * width + column]);
-    sums[i] = sum;
+    const std::int64_t end = first[row + 1];
+    for (std::int64_t place = first[row]; place < end;) {
+      const bool whole = place % chunk == 0 && end - place >= chunk;
+      sum += whole ? chunks[place / chunk * width + column] : at(place, column);
+      place += whole ? chunk : 1;
+    }
+    return sum;
   }
 };
 
 template <typename T>
-struct SumTouched {
-  const std::int32_t *first, *order, *touched;
-  const T* dy;
-  float* values;
-  std::int64_t width;
+struct SumChunk {
+  SortedRows<T> sorted;
+  std::int64_t rows;
   ASSAY_HD void operator()(std::int64_t i) const {
-    const std::int64_t row = touched[i / width], column = i % width;
+    const std::int64_t begin = i / sorted.width * chunk, last = begin + chunk - 1, column = i % sorted.width;
+    // Positions without a row are not in the order.
+    if (last >= sorted.first[rows]) return;
+    if (sorted.indices[sorted.order[begin]] != sorted.indices[sorted.order[last]]) return;
     float sum = 0;
-    if (row >= 0) {
-      for (std::int32_t at = first[row]; at < first[row + 1]; ++at)
-        sum += widen(dy[order[at] * width + column]);
-    }
-    values[i] = sum;
+    for (std::int64_t place = begin; place <= last; ++place) sum += sorted.at(place, column);
+    sorted.chunks[i] = sum;
   }
+};
+
+template <typename T>
+struct SumBucket {
+  SortedRows<T> sorted;
+  float* sums;
+  ASSAY_HD void operator()(std::int64_t i) const { sums[i] = sorted.sum(i / sorted.width, i % sorted.width); }
+};
+
+template <typename T>
+struct SumTouched {
+  SortedRows<T> sorted;
+  const std::int32_t* touched;
+  float* values;
+  ASSAY_HD void operator()(std::int64_t i) const {
+    const std::int64_t row = touched[i / sorted.width];
+    values[i] = row >= 0 ? sorted.sum(row, i % sorted.width) : 0.0F;
+  }
+};
+
+// The sort and the sums of chunks, in a node's scratch.
+class RowSums {
+ public:
+  RowSums(std::int64_t positions, std::int64_t rows, std::int64_t width)
+      : buckets_(positions, rows), rows_(rows), width_(width), chunks_(positions / chunk) {
+    sort_ = scratch_.add(buckets_.bytes());
+    sums_ = scratch_.add(chunks_ * width * static_cast<std::int64_t>(sizeof(float)));
+  }
+  std::int64_t bytes() const { return scratch_.bytes(); }
+
+  template <typename T>
+  SortedRows<T> enqueue(Stream stream, const std::int32_t* indices, const T* dy, const Operands& at) const {
+    const Buckets::Sorted order = buckets_.sort(stream, indices, at.scratch_at<std::byte>(sort_));
+    const SortedRows<T> sorted{indices, order.first, order.order, dy, at.scratch_at<float>(sums_), width_};
+    for_each(stream, chunks_ * width_, SumChunk<T>{sorted, rows_});
+    return sorted;
+  }
+
+ private:
+  Buckets buckets_;
+  std::int64_t rows_, width_, chunks_;
+  Scratch scratch_;
+  std::int64_t sort_ = 0, sums_ = 0;
 };
 
 struct ZeroFloats {
@@ -84,14 +136,13 @@ Lowered lower_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   const Stream stream = request.context.device.stream();
   const std::int64_t rows = request.out(0)[0], width = request.out(0)[1];
-  const Buckets buckets(request.inputs[0].elements(), rows);
-  lowered.scratch_bytes = buckets.bytes();
+  const RowSums sums(request.inputs[0].elements(), rows, width);
+  lowered.scratch_bytes = sums.bytes();
   lowered.kernel = with_type(request.inputs[1].dtype, [&]<typename T>(T) {
     return make_kernel(
         [=](const Operands& at) {
-          const Buckets::Sorted sorted = buckets.sort(stream, at.in<std::int32_t>(0), at.scratch);
-          for_each(stream, rows * width,
-                   SumBucket<T>{sorted.first, sorted.order, at.in<T>(1), at.out<float>(0), width});
+          const SortedRows<T> sorted = sums.enqueue(stream, at.in<std::int32_t>(0), at.in<T>(1), at);
+          for_each(stream, rows * width, SumBucket<T>{sorted, at.out<float>(0)});
         },
         "own:counting_sort");
   });
@@ -102,16 +153,15 @@ Lowered lower_row_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   const Stream stream = request.context.device.stream();
   const std::int64_t rows = request.integer("rows"), kept = request.out(0)[0], width = request.out(0)[1];
-  const Buckets buckets(request.inputs[0].elements(), rows);
-  lowered.scratch_bytes = buckets.bytes();
+  const RowSums sums(request.inputs[0].elements(), rows, width);
+  lowered.scratch_bytes = sums.bytes();
   lowered.kernel = with_type(request.inputs[1].dtype, [&]<typename T>(T) {
     return make_kernel(
         [=](const Operands& at) {
-          const Buckets::Sorted sorted = buckets.sort(stream, at.in<std::int32_t>(0), at.scratch);
+          const SortedRows<T> sorted = sums.enqueue(stream, at.in<std::int32_t>(0), at.in<T>(1), at);
           auto* const touched = at.out<std::int32_t>(1);
           for_each_row(stream, 1, rows, ListTouched{sorted.first, touched, rows, kept});
-          for_each(stream, kept * width,
-                   SumTouched<T>{sorted.first, sorted.order, touched, at.in<T>(1), at.out<float>(0), width});
+          for_each(stream, kept * width, SumTouched<T>{sorted, touched, at.out<float>(0)});
         },
         "own:counting_sort");
   });

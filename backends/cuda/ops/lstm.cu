@@ -45,6 +45,7 @@ Lowered lower_gradient(const Request& request) {
   Lowered lowered = draft(request, Layout::plain);
   lowered.inputs[3] = request.offer.inputs[3];
   std::shared_ptr<Lstm> lstm = request.context.device.lstm(spec_of(request, true));
+  lowered.overwritten = {3};
   lowered.scratch_bytes = lstm->gradient_workspace_bytes();
   lowered.kernel = make_kernel(
       [lstm, dx = request.has_output(3)](const Operands& at) {

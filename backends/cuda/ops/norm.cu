@@ -1,6 +1,8 @@
 // Batch normalisation. The statistics of a channel are combined from parts of its pixels with the formulas of
 // Chan, Golub and LeVeque (1979), so that x is read once and no square of a mean is subtracted.
 #include "backends/cuda/kernels/columns.hpp"
+#include "backends/cuda/kernels/divisor.hpp"
+#include "backends/cuda/kernels/vector.hpp"
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {
@@ -11,9 +13,49 @@ Matrix channels_of(const Shape& x, Layout layout) {
   return {x[0] * x[2] * x[3], x[1], x[2] * x[3], strides.n, strides.w, strides.c};
 }
 
-// The channel of element i in memory order.
-ASSAY_HD std::int64_t channel_of(const Matrix& matrix, std::int64_t i) {
-  return i / matrix.column % matrix.columns;
+// The channels of elements in memory order.
+class Channels {
+ public:
+  explicit Channels(const Matrix& matrix)
+      : column_(matrix.column),
+        columns_(matrix.columns),
+        by_column_(matrix.column),
+        by_columns_(matrix.columns),
+        small_(matrix.rows * matrix.columns < end_of_dividends) {}
+
+  ASSAY_HD std::int64_t of(std::int64_t i) const {
+    if (!small_) return i / column_ % columns_;
+    return by_columns_.remainder(by_column_.quotient(static_cast<std::uint32_t>(i)));
+  }
+  // Whether vectors of `width` elements lie in one channel, or in neighbouring ones, each with as many.
+  bool hold(std::int64_t width) const { return (column_ == 1 ? columns_ : column_) % width == 0; }
+  // From the channel of an element to that of the next in a vector.
+  ASSAY_HD std::int64_t step() const { return column_ == 1 ? 1 : 0; }
+
+ private:
+  std::int64_t column_, columns_;
+  Divisor by_column_, by_columns_;
+  bool small_;
+};
+
+// Enqueues body over n elements: body.one(i), or body.vector(i) from each multiple i of a vector's size.
+template <typename T, typename Body>
+struct ByVector {
+  Body body;
+  ASSAY_HD void operator()(std::int64_t i) const { body.vector(i * Vector<T>::size); }
+};
+template <typename Body>
+struct ByElement {
+  Body body;
+  ASSAY_HD void operator()(std::int64_t i) const { body.one(i); }
+};
+template <typename T, typename Body>
+void for_each_of_channels(Stream stream, std::int64_t n, bool aligned, const Body& body) {
+  if (aligned && body.channels.hold(Vector<T>::size)) {
+    for_each(stream, n / Vector<T>::size, ByVector<T, Body>{body});
+  } else {
+    for_each(stream, n, ByElement<Body>{body});
+  }
 }
 
 template <typename T>
@@ -22,15 +64,23 @@ struct PartialMoments {
   const T* x;
   float *means, *squares;  // (parts, channels): a part's mean and sum of squared differences from it
   std::int64_t rows_each;
-  ASSAY_HD void operator()(std::int64_t i) const {
+  template <typename Threads>
+  ASSAY_TEAM void operator()(const Threads& team, std::int64_t i) const {
     const std::int64_t part = i / matrix.columns, channel = i % matrix.columns;
     const std::int64_t first = part * rows_each, end = smaller(first + rows_each, matrix.rows);
-    float mean = 0, sum = 0;
-    for (std::int64_t row = first; row < end; ++row) {
+    float mean = 0, sum = 0, count = 0;
+    for (std::int64_t row = first + team.rank(); row < end; row += team.size()) {
       const float value = widen(x[matrix.at(row, channel)]), away = value - mean;
-      mean += away / static_cast<float>(row - first + 1);
+      count += 1;
+      mean += away / count;
       sum += away * (value - mean);
     }
+    if (team.size() > 1) {
+      const float middle = team.sum(count * mean) / static_cast<float>(end - first), away = mean - middle;
+      sum = team.sum(sum + count * away * away);
+      mean = middle;
+    }
+    if (team.rank() != 0) return;
     means[i] = mean;
     squares[i] = sum;
   }
@@ -42,16 +92,20 @@ struct Moments {
   const float *running_mean, *running_variance;
   float *mean, *inverse_std, *new_mean, *new_variance;  // the last two may be null
   float epsilon, momentum;
-  ASSAY_HD void operator()(std::int64_t channel) const {
-    float count = 0, middle = 0, sum = 0;
-    for (std::int64_t part = 0; part < parts; ++part) {
-      const auto more = static_cast<float>(smaller(rows_each, rows - part * rows_each));
-      const float all = count + more, away = means[part * channels + channel] - middle;
-      middle += away * (more / all);
-      sum += squares[part * channels + channel] + away * away * (count * (more / all));
-      count = all;
-    }
-    const float variance = sum / static_cast<float>(rows);
+  template <typename Threads>
+  ASSAY_TEAM void operator()(const Threads& team, std::int64_t channel) const {
+    const auto count = static_cast<float>(rows);
+    const auto in_part = [&](std::int64_t part) {
+      return static_cast<float>(smaller(rows_each, rows - part * rows_each));
+    };
+    const float middle = team.sum(long_sum(team, 0, parts, [&](std::int64_t part) {
+      return in_part(part) * means[part * channels + channel];
+    })) / count;
+    const float variance = team.sum(long_sum(team, 0, parts, [&](std::int64_t part) {
+      const float away = means[part * channels + channel] - middle;
+      return squares[part * channels + channel] + in_part(part) * away * away;
+    })) / count;
+    if (team.rank() != 0) return;
     // Last: the new running statistics may share memory with the old ones.
     const float old_mean = running_mean[channel], old_variance = running_variance[channel];
     mean[channel] = middle;
@@ -64,19 +118,29 @@ struct Moments {
 
 template <typename T>
 struct Apply {
-  Matrix matrix;
+  Channels channels;
   const T *x, *residual;  // residual may be null
   const float *mean, *inverse_std, *weight, *bias;
   const float* variance;  // in inference, instead of inverse_std
   T* y;
   float epsilon;
   bool clipped;
-  ASSAY_HD void operator()(std::int64_t i) const {
-    const std::int64_t c = channel_of(matrix, i);
+  ASSAY_HD T at(std::int64_t c, T of_x, float addend) const {
     const float inverse = variance != nullptr ? 1.0F / sqrtf(variance[c] + epsilon) : inverse_std[c];
-    float value = (widen(x[i]) - mean[c]) * inverse * weight[c] + bias[c];
-    if (residual != nullptr) value += widen(residual[i]);
-    y[i] = narrow<T>(clipped ? relu(value) : value);
+    const float value = (widen(of_x) - mean[c]) * inverse * weight[c] + bias[c] + addend;
+    return narrow<T>(clipped ? relu(value) : value);
+  }
+  ASSAY_HD void one(std::int64_t i) const {
+    y[i] = at(channels.of(i), x[i], residual != nullptr ? widen(residual[i]) : 0.0F);
+  }
+  ASSAY_HD void vector(std::int64_t i) const {
+    const std::int64_t c = channels.of(i), step = channels.step();
+    const Vector<T> of_x = load(x + i);
+    Vector<T> addend{}, result;
+    if (residual != nullptr) addend = load(residual + i);
+    for (int v = 0; v < Vector<T>::size; ++v)
+      result.of[v] = at(c + v * step, of_x.of[v], residual != nullptr ? widen(addend.of[v]) : 0.0F);
+    store(y + i, result);
   }
 };
 
@@ -97,27 +161,27 @@ Lowered lower_forward(const Request& request) {
   lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename T>(T) {
     return make_kernel(
         [=, n = request.inputs[0].elements()](const Operands& at) {
-          Apply<T> apply{matrix,       at.in<T>(0),     at.in<T>(5),     at.in<float>(3),
-                         nullptr,      at.in<float>(1), at.in<float>(2), at.in<float>(4),
-                         at.out<T>(0), epsilon,         clipped};
+          Apply<T> apply{Channels(matrix), at.in<T>(0),     at.in<T>(5),     at.in<float>(3),
+                         nullptr,          at.in<float>(1), at.in<float>(2), at.in<float>(4),
+                         at.out<T>(0),     epsilon,         clipped};
           if (training) {
             const std::int64_t parts = parts_of(matrix), rows_each = rows_of_part(matrix);
             auto* const mean =
                 at.out<float>(1) != nullptr ? at.out<float>(1) : at.scratch_at<float>(own_mean);
             auto* const inverse =
                 at.out<float>(2) != nullptr ? at.out<float>(2) : at.scratch_at<float>(own_inverse);
-            for_each(stream, parts * matrix.columns,
-                     PartialMoments<T>{matrix, at.in<T>(0), at.scratch_at<float>(means),
-                                       at.scratch_at<float>(squares), rows_each});
-            for_each(stream, matrix.columns,
-                     Moments{at.scratch_at<float>(means), at.scratch_at<float>(squares), parts,
-                             matrix.columns, matrix.rows, rows_each, at.in<float>(3), at.in<float>(4), mean,
-                             inverse, at.out<float>(3), at.out<float>(4), epsilon, momentum});
+            for_each_part(stream, matrix,
+                          PartialMoments<T>{matrix, at.in<T>(0), at.scratch_at<float>(means),
+                                            at.scratch_at<float>(squares), rows_each});
+            for_each_total(stream, matrix.columns, parts,
+                           Moments{at.scratch_at<float>(means), at.scratch_at<float>(squares), parts,
+                                   matrix.columns, matrix.rows, rows_each, at.in<float>(3), at.in<float>(4),
+                                   mean, inverse, at.out<float>(3), at.out<float>(4), epsilon, momentum});
             apply.mean = mean;
             apply.inverse_std = inverse;
             apply.variance = nullptr;
           }
-          for_each(stream, n, apply);
+          for_each_of_channels<T>(stream, n, are_aligned(apply.x, apply.residual, apply.y), apply);
         },
         "own:norm");
   });
@@ -129,13 +193,25 @@ template <typename T>
 struct Above {
   const T *x, *dy, *activated, *addend;             // the last two may be null
   const float *mean, *inverse_std, *weight, *bias;  // bias may be null
-  ASSAY_HD float h(std::int64_t i, std::int64_t c) const { return (widen(x[i]) - mean[c]) * inverse_std[c]; }
-  // dy plus the addend, after the gradient of the ReLU.
-  ASSAY_HD float total(std::int64_t i, std::int64_t c) const {
-    float value = widen(dy[i]);
-    if (addend != nullptr) value += widen(addend[i]);
-    if (activated != nullptr && widen(activated[i]) <= 0) value = 0;
-    if (bias != nullptr && h(i, c) * weight[c] + bias[c] <= 0) value = 0;
+  // The element's values, read once.
+  struct Values {
+    T x{}, dy{}, activated{}, addend{};
+  };
+  ASSAY_HD Values at(std::int64_t i) const {
+    Values values{x[i], dy[i]};
+    if (activated != nullptr) values.activated = activated[i];
+    if (addend != nullptr) values.addend = addend[i];
+    return values;
+  }
+  ASSAY_HD float h(const Values& of, std::int64_t c) const {
+    return (widen(of.x) - mean[c]) * inverse_std[c];
+  }
+  // dy plus the addend, after the gradient of the ReLU. normal: h() of the element.
+  ASSAY_HD float total(const Values& of, std::int64_t c, float normal) const {
+    float value = widen(of.dy);
+    if (addend != nullptr) value += widen(of.addend);
+    if (activated != nullptr && widen(of.activated) <= 0) value = 0;
+    if (bias != nullptr && normal * weight[c] + bias[c] <= 0) value = 0;
     return value;
   }
 };
@@ -146,16 +222,22 @@ struct PartialGradient {
   Above<T> above;
   float *dy, *dy_h, *h;  // (parts, channels) each: sums of dy, dy * h, h
   std::int64_t rows_each;
-  ASSAY_HD void operator()(std::int64_t i) const {
+  template <typename Threads>
+  ASSAY_TEAM void operator()(const Threads& team, std::int64_t i) const {
     const std::int64_t part = i / matrix.columns, c = i % matrix.columns;
+    const std::int64_t first = part * rows_each, end = smaller(first + rows_each, matrix.rows);
     float sum = 0, weighted = 0, plain = 0;
-    for (std::int64_t row = part * rows_each; row < smaller((part + 1) * rows_each, matrix.rows); ++row) {
-      const std::int64_t at = matrix.at(row, c);
-      const float value = above.total(at, c), normal = above.h(at, c);
+    for (std::int64_t row = first + team.rank(); row < end; row += team.size()) {
+      const auto values = above.at(matrix.at(row, c));
+      const float normal = above.h(values, c), value = above.total(values, c, normal);
       sum += value;
       weighted += value * normal;
       plain += normal;
     }
+    sum = team.sum(sum);
+    weighted = team.sum(weighted);
+    plain = team.sum(plain);
+    if (team.rank() != 0) return;
     dy[i] = sum;
     dy_h[i] = weighted;
     h[i] = plain;
@@ -167,13 +249,12 @@ struct TotalGradient {
   std::int64_t parts, channels, rows;
   const float *weight, *inverse_std;
   float *dweight, *dbias, *dx_sum;  // the last may be null
-  ASSAY_HD void operator()(std::int64_t c) const {
-    float sum = 0, weighted = 0, plain = 0;
-    for (std::int64_t part = 0; part < parts; ++part) {
-      sum += dy[part * channels + c];
-      weighted += dy_h[part * channels + c];
-      plain += h[part * channels + c];
-    }
+  template <typename Threads>
+  ASSAY_TEAM void operator()(const Threads& team, std::int64_t c) const {
+    const float sum = total_of_column(team, dy, parts, channels, c);
+    const float weighted = total_of_column(team, dy_h, parts, channels, c);
+    const float plain = total_of_column(team, h, parts, channels, c);
+    if (team.rank() != 0) return;
     dweight[c] = weighted;
     dbias[c] = sum;
     // The sum of dx over the channel: the terms of dy and its mean cancel.
@@ -184,18 +265,38 @@ struct TotalGradient {
 
 template <typename T>
 struct InputGradient {
-  Matrix matrix;
+  Channels channels;
   Above<T> above;
   const float *dweight, *dbias;
   T *dx, *dy_total;  // dy_total may be null
-  ASSAY_HD void operator()(std::int64_t i) const {
-    const std::int64_t c = channel_of(matrix, i);
-    const float dy = above.total(i, c);
-    const float mean = (dbias[c] + above.h(i, c) * dweight[c]) / static_cast<float>(matrix.rows);
-    const float value = above.weight[c] * above.inverse_std[c] * (dy - mean);
-    // Last: results may share memory with operands.
-    if (dy_total != nullptr) dy_total[i] = narrow<T>(dy);
-    dx[i] = narrow<T>(value);
+  float rows;
+  struct Pair {
+    T dx, dy;
+  };
+  ASSAY_HD Pair at(std::int64_t c, const typename Above<T>::Values& of) const {
+    const float normal = above.h(of, c), dy = above.total(of, c, normal);
+    const float mean = (dbias[c] + normal * dweight[c]) / rows;
+    return {narrow<T>(above.weight[c] * above.inverse_std[c] * (dy - mean)), narrow<T>(dy)};
+  }
+  // Both write last: results may share memory with operands.
+  ASSAY_HD void one(std::int64_t i) const {
+    const Pair pair = at(channels.of(i), above.at(i));
+    if (dy_total != nullptr) dy_total[i] = pair.dy;
+    dx[i] = pair.dx;
+  }
+  ASSAY_HD void vector(std::int64_t i) const {
+    const std::int64_t c = channels.of(i), step = channels.step();
+    const Vector<T> x = load(above.x + i), dy = load(above.dy + i);
+    Vector<T> activated{}, addend{}, of_dx, of_dy;
+    if (above.activated != nullptr) activated = load(above.activated + i);
+    if (above.addend != nullptr) addend = load(above.addend + i);
+    for (int v = 0; v < Vector<T>::size; ++v) {
+      const Pair pair = at(c + v * step, {x.of[v], dy.of[v], activated.of[v], addend.of[v]});
+      of_dx.of[v] = pair.dx;
+      of_dy.of[v] = pair.dy;
+    }
+    if (dy_total != nullptr) store(dy_total + i, of_dy);
+    store(dx + i, of_dx);
   }
 };
 
@@ -218,13 +319,21 @@ Lowered lower_gradient(const Request& request) {
           const std::int64_t parts = parts_of(matrix), rows_each = rows_of_part(matrix);
           auto *const dy = at.scratch_at<float>(of_dy), *const dy_h = at.scratch_at<float>(of_dy_h),
                       *const h = at.scratch_at<float>(of_h);
-          for_each(stream, parts * matrix.columns, PartialGradient<T>{matrix, above, dy, dy_h, h, rows_each});
-          for_each(stream, matrix.columns,
-                   TotalGradient{dy, dy_h, h, parts, matrix.columns, matrix.rows, above.weight,
-                                 above.inverse_std, at.out<float>(1), at.out<float>(2), at.out<float>(3)});
-          for_each(stream, n,
-                   InputGradient<T>{matrix, above, at.out<float>(1), at.out<float>(2), at.out<T>(0),
-                                    at.out<T>(4)});
+          for_each_part(stream, matrix, PartialGradient<T>{matrix, above, dy, dy_h, h, rows_each});
+          for_each_total(
+              stream, matrix.columns, parts,
+              TotalGradient{dy, dy_h, h, parts, matrix.columns, matrix.rows, above.weight, above.inverse_std,
+                            at.out<float>(1), at.out<float>(2), at.out<float>(3)});
+          const InputGradient<T> last{Channels(matrix),
+                                      above,
+                                      at.out<float>(1),
+                                      at.out<float>(2),
+                                      at.out<T>(0),
+                                      at.out<T>(4),
+                                      static_cast<float>(matrix.rows)};
+          const bool aligned =
+              are_aligned(above.x, above.dy, above.activated, above.addend, last.dx, last.dy_total);
+          for_each_of_channels<T>(stream, n, aligned, last);
         },
         "own:norm");
   });

@@ -8,12 +8,13 @@
 namespace assay::cuda {
 namespace {
 
-// A thread's share: a few neighbours, so that one search of the table serves all of them.
-constexpr std::int64_t share = 4;
+// A thread's share: a vector of neighbours, so that one search of the table serves all of them.
+constexpr std::int64_t share = Vector<float>::size;
 
 struct Tensor {
   GroupOperands group;
   std::int64_t first;  // share, in the order of all tensors
+  bool aligned;
 };
 
 // A kernel's parameters may take 32 KiB; larger nodes are updated in several launches.
@@ -42,8 +43,9 @@ struct UpdateAll {
     }
     const Tensor& t = tensors.of[low];
     const Rule now = rule.at(schedule[0], schedule[1]);
-    const std::int64_t begin = (i - t.first) * share;
-    for (std::int64_t e = begin; e < smaller(begin + share, t.group.elements); ++e) t.group.update(now, e);
+    const std::int64_t begin = (i - t.first) * share, end = smaller(begin + share, t.group.elements);
+    if (t.aligned && end - begin == share) return t.group.update_vector(now, begin);
+    for (std::int64_t e = begin; e < end; ++e) t.group.update(now, e);
   }
 };
 
@@ -58,7 +60,8 @@ Lowered lower(const Request& request) {
         Tensors& tensors = all.tensors;
         for (std::size_t g = 0; g < groups.count(); ++g) {
           Tensor& t = tensors.of[tensors.count++];
-          t = {groups.at(at, g), tensors.shares};
+          const GroupOperands group = groups.at(at, g);
+          t = {group, tensors.shares, group.is_aligned()};
           tensors.shares += ceil_div(t.group.elements, share);
           if (tensors.count < max_tensors && g + 1 < groups.count()) continue;
           for_each(stream, tensors.shares, all);

@@ -1,5 +1,9 @@
 #include "backends/cuda/own_lstm.hpp"
 
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
 #include "backends/cuda/kernels/columns.hpp"
 #include "backends/cuda/lowering.hpp"
 
@@ -233,6 +237,26 @@ struct Unpack {
 
 std::unique_ptr<Lstm> make_own_lstm(const LstmSpec& spec, Device& device, std::string name) {
   return std::make_unique<OwnLstm>(spec, device, std::move(name));
+}
+
+void check_packing(const LstmPacking& p, std::int64_t elements) {
+  struct Part {
+    std::int64_t begin, end;
+  };
+  std::vector<Part> parts;
+  for (std::size_t gate = 0; gate < 4; ++gate) {
+    parts.push_back({p.weight[gate], p.weight[gate] + p.units * p.features});
+    parts.push_back({p.recurrent[gate], p.recurrent[gate] + p.units * p.units});
+    parts.push_back({p.bias[gate], p.bias[gate] + p.units});
+  }
+  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.begin < b.begin; });
+  std::int64_t last = 0;
+  for (const Part& part : parts) {
+    if (part.begin < last || part.end > elements)
+      throw std::runtime_error(
+          "[lstm] the parts of the library's parameter buffer overlap, or lie outside of it");
+    last = part.end;
+  }
 }
 
 void pack_lstm(Stream stream, DType dtype, const LstmPacking& packing, const LstmOperands& from,

@@ -1,4 +1,5 @@
 // Elementwise ops: the ReLU, sums, products, casts.
+#include "backends/cuda/casts.hpp"
 #include "backends/cuda/lowering.hpp"
 
 namespace assay::cuda {
@@ -95,6 +96,10 @@ Lowered lower_multiply(const Request& request) {
 Lowered lower_cast(const Request& request) {
   Lowered lowered = draft(request, request.follow({0}));
   const Stream stream = request.context.device.stream();
+  if (request.inputs[0].dtype == DType::f32 && request.outputs[0].dtype == DType::bf16) {
+    lowered.kernel = std::make_unique<Narrowing>(stream, request.inputs[0].elements());
+    return lowered;
+  }
   lowered.kernel = with_type(request.inputs[0].dtype, [&]<typename From>(From) {
     return with_type(request.outputs[0].dtype, [&]<typename To>(To) {
       return make_kernel(

@@ -8,12 +8,18 @@ namespace {
 struct Sum {
   static constexpr float neutral = 0;
   ASSAY_HD static float combine(float a, float b) { return a + b; }
-  ASSAY_TEAM static float over(const Team& team, float value) { return team.sum(value); }
+  template <typename Threads>
+  ASSAY_TEAM static float over(const Threads& team, float value) {
+    return team.sum(value);
+  }
 };
 struct Max {
   static constexpr float neutral = -INFINITY;
   ASSAY_HD static float combine(float a, float b) { return fmaxf(a, b); }
-  ASSAY_TEAM static float over(const Team& team, float value) { return team.max(value); }
+  template <typename Threads>
+  ASSAY_TEAM static float over(const Threads& team, float value) {
+    return team.max(value);
+  }
 };
 
 // Terms: the value that is summed at an offset of the whole tensor.
@@ -58,10 +64,13 @@ struct Total {
   const float* partial;
   std::int64_t parts;
   Finish finish;
-  ASSAY_HD void operator()(std::int64_t r) const {
+  template <typename Threads>
+  ASSAY_TEAM void operator()(const Threads& team, std::int64_t r) const {
     float value = Kind::neutral;
-    for (std::int64_t p = 0; p < parts; ++p) value = Kind::combine(value, partial[r * parts + p]);
-    finish(r, value);
+    for (std::int64_t p = team.rank(); p < parts; p += team.size())
+      value = Kind::combine(value, partial[r * parts + p]);
+    value = Kind::over(team, value);
+    if (team.rank() == 0) finish(r, value);
   }
 };
 
@@ -92,7 +101,7 @@ struct Plan {
   void enqueue(float* partial, const Term& term, const Finish& finish) const {
     for_each_row(stream, walk.kept.elements * parts, walk.summed.elements / parts,
                  Partial<Kind, Term>{walk, term, parts, partial});
-    for_each(stream, walk.kept.elements, Total<Kind, Finish>{partial, parts, finish});
+    for_each_total(stream, walk.kept.elements, parts, Total<Kind, Finish>{partial, parts, finish});
   }
 };
 

@@ -162,9 +162,11 @@ Lowered lower_gradient(const Request& request) {
           // Before dx, which may overwrite x or dy.
           for_each(stream, parts * shape.columns,
                    PartialSums<T>{rows, scale, shift, shape.rows, rows_of_part(matrix)});
-          for_each(stream, shape.columns, TotalColumnSum{scale, at.out<float>(1), parts, shape.columns});
+          for_each_total(stream, shape.columns, parts,
+                         TotalColumnSum{scale, at.out<float>(1), parts, shape.columns});
           if (centered)
-            for_each(stream, shape.columns, TotalColumnSum{shift, at.out<float>(2), parts, shape.columns});
+            for_each_total(stream, shape.columns, parts,
+                           TotalColumnSum{shift, at.out<float>(2), parts, shape.columns});
           for_each_row(stream, shape.rows, shape.columns, InputGradient<T>{rows, at.out<T>(0)});
         },
         "own:rows");

@@ -59,7 +59,9 @@ void rotate_operands(Cell& cell) {
   const Program program = cell.program();
   cell.measure.resident_batches = 1;
   if (cell.axes.cache == CacheState::warm) return;
-  static const std::int64_t cache = last_level_cache(environment());
+  static const nlohmann::json machine = environment();
+  const std::int64_t cache =
+      cell.axes.device == DeviceKind::cuda ? gpu_cache(machine) : last_level_cache(machine);
   const std::int64_t bytes =
       input_elements(program.graph(cell.axes.task)) * static_cast<std::int64_t>(sizeof(float));
   cell.measure.resident_batches = 2 * cache / bytes + 2;

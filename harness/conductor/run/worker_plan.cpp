@@ -60,8 +60,11 @@ std::map<std::string, std::string> worker_environment(const Cell& cell, const Ba
   if (warm) add_variables(result, backend.warm_environment, cache);
   if (!timed && !environment_variable("OMP_WAIT_POLICY")) result["OMP_WAIT_POLICY"] = "passive";
   // The order of NVML, so that the sampled GPU is the first GPU of the worker.
-  if (cell.axes.device == DeviceKind::cuda && !environment_variable("CUDA_DEVICE_ORDER"))
-    result["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  if (cell.axes.device == DeviceKind::cuda) {
+    if (!environment_variable("CUDA_DEVICE_ORDER")) result["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+    // Where the driver keeps what it compiles for a GPU.
+    if (!environment_variable("CUDA_CACHE_PATH")) result["CUDA_CACHE_PATH"] = (cache / "cuda").string();
+  }
   return result;
 }
 

@@ -34,8 +34,8 @@ std::vector<Lifetime> liveness(const Graph& graph) {
   return lives;
 }
 
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + arena_alignment - 1) / arena_alignment * arena_alignment;
+std::int64_t aligned(std::int64_t bytes, std::int64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
 }
 
 namespace {
@@ -50,14 +50,17 @@ struct Block {
 // Records the buffers that overwrite other buffers.
 class Storages {
  public:
-  Storages(std::span<const PlannedBuffer> buffers, std::span<const PlannedStep> steps, bool in_place)
+  Storages(std::span<const PlannedBuffer> buffers, std::span<const PlannedStep> steps, bool in_place,
+           std::int64_t alignment)
       : buffers_(buffers),
+        alignment_(alignment),
         lives_(lifetimes(buffers, steps)),
         root_(buffers.size()),
         overwritten_(buffers.size()) {
     std::iota(root_.begin(), root_.end(), 0);
     blocks_.resize(buffers.size());
-    for (std::size_t b = 0; b < buffers.size(); ++b) blocks_[b] = {aligned(buffers[b].bytes), lives_[b], 0};
+    for (std::size_t b = 0; b < buffers.size(); ++b)
+      blocks_[b] = {aligned(buffers[b].bytes, alignment), lives_[b], 0};
     if (!in_place) return;
     for (std::size_t s = 0; s < steps.size(); ++s) {
       for (const InPlace& pair : steps[s].in_place) try_over(steps[s], static_cast<std::int64_t>(s), pair);
@@ -80,7 +83,7 @@ class Storages {
     const bool fresh = lives_[index(output)].first == s && root_[index(output)] == output;
     const bool dies = lives_[index(input)].last == s && !overwritten_[index(input)];
     Block& storage = blocks_[index(root_[index(input)])];
-    if (!fresh || !dies || aligned(buffers_[index(output)].bytes) > storage.bytes) return;
+    if (!fresh || !dies || aligned(buffers_[index(output)].bytes, alignment_) > storage.bytes) return;
     // An operand that occurs twice must be allowed twice.
     for (std::size_t i = 0; i < step.inputs.size(); ++i) {
       const auto allows = [&](const InPlace& other) {
@@ -96,6 +99,7 @@ class Storages {
   }
 
   std::span<const PlannedBuffer> buffers_;
+  std::int64_t alignment_;
   std::vector<Lifetime> lives_;
   std::vector<int> root_;
   std::vector<bool> overwritten_;
@@ -186,8 +190,9 @@ std::vector<Lifetime> lifetimes(std::span<const PlannedBuffer> buffers, std::spa
   return lives;
 }
 
-Placement place(std::span<const PlannedBuffer> buffers, std::span<const PlannedStep> steps, Sharing sharing) {
-  Storages storages(buffers, steps, sharing != Sharing::naive);
+Placement place(std::span<const PlannedBuffer> buffers, std::span<const PlannedStep> steps, Sharing sharing,
+                std::int64_t alignment) {
+  Storages storages(buffers, steps, sharing != Sharing::naive, alignment);
   std::vector<Block> scratch(steps.size());
   std::vector<Block*> blocks;
   for (std::size_t b = 0; b < buffers.size(); ++b) {
@@ -196,7 +201,7 @@ Placement place(std::span<const PlannedBuffer> buffers, std::span<const PlannedS
   for (std::size_t s = 0; s < steps.size(); ++s) {
     if (steps[s].scratch <= 0) continue;
     const auto now = static_cast<std::int64_t>(s);
-    scratch[s] = {aligned(steps[s].scratch), {now, now}, 0};
+    scratch[s] = {aligned(steps[s].scratch, alignment), {now, now}, 0};
     blocks.push_back(&scratch[s]);
   }
 

@@ -40,6 +40,7 @@ enum class Sharing : std::uint8_t {
 };
 std::string_view to_string(Sharing sharing);
 
+// Of hosts. A device may need more.
 inline constexpr std::int64_t arena_alignment = 64;
 
 struct PlannedBuffer {
@@ -57,7 +58,7 @@ struct PlannedStep {
 };
 
 struct Placement {
-  // By buffer, in bytes, multiples of arena_alignment; -1 if it is not planned.
+  // By buffer, in bytes, multiples of the alignment; -1 if it is not planned.
   std::vector<std::int64_t> offset;
   // By buffer: the first buffer in the chain that it overwrites; itself if it overwrites none.
   std::vector<int> storage;
@@ -68,12 +69,13 @@ struct Placement {
   std::int64_t lower_bound = 0;
 };
 
-// `bytes` up to the next multiple of arena_alignment.
-std::int64_t aligned(std::int64_t bytes);
+// `bytes` up to the next multiple of the alignment.
+std::int64_t aligned(std::int64_t bytes, std::int64_t alignment = arena_alignment);
 
 // Deterministic. Never needs more bytes than naive. A buffer lives from the first step that names it to the
-// last.
-Placement place(std::span<const PlannedBuffer> buffers, std::span<const PlannedStep> steps, Sharing sharing);
+// last. alignment: a power of two.
+Placement place(std::span<const PlannedBuffer> buffers, std::span<const PlannedStep> steps, Sharing sharing,
+                std::int64_t alignment = arena_alignment);
 
 // The lifetime of each buffer; {0, -1} if no step names it.
 std::vector<Lifetime> lifetimes(std::span<const PlannedBuffer> buffers, std::span<const PlannedStep> steps);

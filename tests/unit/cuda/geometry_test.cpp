@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cuda/kernels/columns.hpp"
+#include "backends/cuda/kernels/divisor.hpp"
 #include "backends/cuda/kernels/philox.hpp"
 #include "backends/cuda/kernels/walk.hpp"
 #include "harness/core/io/philox.hpp"
@@ -32,6 +33,38 @@ TEST(Geometry, a_sum_is_split_only_as_far_as_its_parts_stay_long) {
     const Matrix matrix = matrix_of_rows(rows, 16);
     EXPECT_GE(parts_of(matrix) * rows_of_part(matrix), rows);
     EXPECT_LT((parts_of(matrix) - 1) * rows_of_part(matrix), rows) << "a part of " << rows << " is empty";
+  }
+}
+
+TEST(Divisor, divides_as_the_processor_does) {
+  const std::int64_t last = end_of_dividends - 1;
+  for (const std::int64_t divisor :
+       {1L, 2L, 3L, 5L, 7L, 16L, 49L, 641L, 1000L, 65535L, 65536L, 65537L, last}) {
+    const Divisor by(divisor);
+    for (std::int64_t k = 0; k < 2000; ++k) {
+      for (const std::int64_t n : {k, last - k, k * divisor, k * divisor - 1, k * 1048573}) {
+        if (n < 0 || n > last) continue;
+        const auto dividend = static_cast<std::uint32_t>(n);
+        ASSERT_EQ(by.quotient(dividend), n / divisor) << n << " / " << divisor;
+        ASSERT_EQ(by.remainder(dividend), n % divisor) << n << " % " << divisor;
+      }
+    }
+  }
+}
+
+TEST(Matrix, finds_the_elements_of_each_layout) {
+  const std::int64_t samples = 2, channels = 3, pixels = 5;
+  const Matrix planes{samples * pixels, channels, pixels, channels * pixels, 1, pixels};
+  const Matrix last{samples * pixels, channels, pixels, channels * pixels, channels, 1};
+  EXPECT_GT(planes.threads_each(), 1);
+  EXPECT_EQ(last.threads_each(), 1);
+  for (std::int64_t row = 0; row < samples * pixels; ++row) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const std::int64_t sample = row / pixels, pixel = row % pixels;
+      EXPECT_EQ(planes.at(row, c), (sample * channels + c) * pixels + pixel);
+      EXPECT_EQ(last.at(row, c), row * channels + c);
+      EXPECT_EQ(matrix_of_rows(samples * pixels, channels).at(row, c), row * channels + c);
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/cuda/casts.hpp"
 #include "backends/cuda/library.hpp"
 #include "backends/cuda/primitives/ops.hpp"
 #include "harness/engine/lowered_graph.hpp"
@@ -65,6 +66,63 @@ TEST(Lowering, keeps_images_channels_last_on_tensor_cores) {
     // The flatten in front of the first linear layer and its gradient are all that moves.
     EXPECT_LE(count(graph, "reorder"), 2) << to_string(precision);
   }
+}
+
+// A list as an executor makes it, of conversions between these addresses.
+struct Conversions {
+  explicit Conversions(const std::vector<std::pair<float*, Bf16*>>& places, std::int64_t elements) {
+    for (const auto& [from, to] : places) {
+      auto kernel = std::make_unique<Narrowing>(Stream(), elements);
+      void* const in[] = {from};
+      void* const out[] = {to};
+      kernel->bind(in, out, nullptr);
+      list.push_back({kernel.get(), "cast", "cast"});
+      owned.push_back(std::move(kernel));
+    }
+  }
+  void join() { join_narrowings({}, list, joined); }
+
+  std::vector<Scheduled> list;
+  std::vector<std::unique_ptr<Kernel>> owned, joined;
+};
+
+TEST(Casts, AreOneLaunchForAllParameters) {
+  constexpr std::int64_t elements = 21;  // two vectors and a rest
+  constexpr std::size_t tensors = 300;   // more than the parameters of a kernel can name
+  alignas(16) static float from[tensors][24];
+  alignas(16) static Bf16 to[tensors][24];
+  std::vector<std::pair<float*, Bf16*>> places;
+  for (std::size_t t = 0; t < tensors; ++t) {
+    for (std::size_t e = 0; e < 24; ++e) {
+      from[t][e] = static_cast<float>(t * 32 + e);
+      to[t][e] = {0x7fff};
+    }
+    // The last is not a multiple of 16 bytes.
+    places.emplace_back(from[t] + (t == tensors - 1 ? 1 : 0), to[t]);
+  }
+  Conversions casts(places, elements);
+  casts.join();
+  ASSERT_EQ(casts.list.size(), 1U);
+  casts.list[0].kernel->run();
+  for (std::size_t t = 0; t < tensors; ++t) {
+    for (std::size_t e = 0; e < 24; ++e) {
+      const std::uint16_t expected = e < elements ? narrow<Bf16>(places[t].first[e]).bits : 0x7fff;
+      ASSERT_EQ(to[t][e].bits, expected) << t << ", " << e;
+    }
+  }
+}
+
+TEST(Casts, StayApartWhereOneWritesWhatAnotherReads) {
+  alignas(16) static float memory[64];
+  auto* const narrow_memory = reinterpret_cast<Bf16*>(memory);
+  // The second writes over what the first has read.
+  Conversions casts({{memory, narrow_memory + 64}, {memory + 48, narrow_memory}}, 16);
+  casts.join();
+  EXPECT_EQ(casts.list.size(), 2U);
+  // Not bound yet.
+  Conversions unbound({{memory, narrow_memory + 64}, {nullptr, narrow_memory + 96}}, 16);
+  unbound.join();
+  EXPECT_EQ(unbound.list.size(), 2U);
 }
 
 TEST(Lowering, moves_nothing_in_strict_fp32_and_in_eager_mode) {

@@ -58,6 +58,17 @@ TEST(LstmPacking, puts_each_gate_where_it_is_asked_for) {
   }
 }
 
+TEST(LstmPacking, IsRefusedIfPartsOverlapOrLieOutside) {
+  const auto elements = static_cast<std::int64_t>(packed_size);
+  EXPECT_NO_THROW(check_packing(backwards(), elements));
+  EXPECT_THROW(check_packing(backwards(), elements - 1), std::runtime_error) << "the last part is cut";
+  LstmPacking missing = backwards(), overlapping = backwards();
+  missing.bias[2] = -(std::int64_t{1} << 38);  // a null address in a buffer that does not begin at 0
+  EXPECT_THROW(check_packing(missing, elements), std::runtime_error);
+  overlapping.recurrent[1] = overlapping.recurrent[0] + 1;
+  EXPECT_THROW(check_packing(overlapping, elements), std::runtime_error);
+}
+
 TEST(LstmPacking, comes_back_as_it_went) {
   Parameters from, to;
   from.count();

@@ -54,12 +54,12 @@ class WatchedDevice final : public Device {
     asked_.bare.push_back(spec.bare);
     return device_->convolution(spec);
   }
-  std::unique_ptr<Lstm> lstm(const LstmSpec& spec) override {
+  std::shared_ptr<Lstm> lstm(const LstmSpec& spec) override {
     asked_.bare.push_back(spec.bare);
     return device_->lstm(spec);
   }
   Calls& calls() override { return device_->calls(); }
-  std::unique_ptr<Recording> record(const std::function<void()>&) override {
+  std::unique_ptr<Recording> record(const std::function<void()>&, std::size_t) override {
     ++asked_.recorded;
     return nullptr;
   }

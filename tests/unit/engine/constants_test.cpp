@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "backends/reference/reference_library.hpp"
 #include "harness/engine/kernel_executable.hpp"
+#include "tests/unit/engine/forwarding_library.hpp"
 #include "tests/unit/engine/programs.hpp"
 
 namespace assay {
@@ -12,29 +12,13 @@ namespace {
 
 using namespace testing;
 
-// The reference's kernels.
-class Keeping final : public KernelLibrary {
+class Keeping final : public ForwardingLibrary {
  public:
-  Keeping(const CompileOptions& options, bool keeps)
-      : keeps_(keeps), inner_(reference::make_kernel_library(options)) {}
-
-  std::string unsupported(const Graph& graph, const Node& node) const override {
-    return inner_->unsupported(graph, node);
-  }
-  Format plain(const TensorType& type) const override { return inner_->plain(type); }
-  bool leads(const Graph& graph, const Node& node) const override { return inner_->leads(graph, node); }
-  Lowered lower(const Graph& graph, NodeId node, const Offer& offer) override {
-    return inner_->lower(graph, node, offer);
-  }
-  std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override {
-    return inner_->reorder(type, from, to);
-  }
+  Keeping(const CompileOptions& options, bool keeps) : ForwardingLibrary(options), keeps_(keeps) {}
   bool keeps_constants() const override { return keeps_; }
-  void run(std::span<Kernel* const> kernels) override { inner_->run(kernels); }
 
  private:
   bool keeps_;
-  std::unique_ptr<KernelLibrary> inner_;
 };
 
 class Constants : public ::testing::Test {

@@ -144,6 +144,19 @@ TEST(Environment, HasAModelAndAClock) {
   EXPECT_FALSE(told["host"].get<std::string>().empty());
 }
 
+TEST(Environment, KnowsTheCacheOfAGpuByItsModel) {
+  const auto with = [](const nlohmann::json& model) {
+    return nlohmann::json{{"gpus", nlohmann::json::array({{{"model", model}}, {{"model", "NVIDIA B200"}}})}};
+  };
+  EXPECT_EQ(gpu_cache(with("NVIDIA H100 80GB HBM3")), 52428800);
+  EXPECT_EQ(gpu_cache(with("NVIDIA GeForce RTX 4090")), 75497472);
+  constexpr std::int64_t largest = 132644864;
+  EXPECT_EQ(gpu_cache(with("a GPU of tomorrow")), largest);
+  EXPECT_EQ(gpu_cache(with(nullptr)), largest);
+  EXPECT_EQ(gpu_cache({{"gpus", nlohmann::json::array()}}), largest);
+  EXPECT_EQ(gpu_cache(nlohmann::json::object()), largest);
+}
+
 TEST(SystemFiles, read_lists_of_processors) {
   EXPECT_THAT(cpu_list("0-2,8"), ElementsAre(0, 1, 2, 8));
   EXPECT_THAT(cpu_list(""), ElementsAre());

@@ -45,6 +45,20 @@ TEST(Placement, scratch_lives_for_one_step) {
   EXPECT_EQ(place(buffers, steps, Sharing::naive).bytes, 2 * 1024 + 3 * 64);
 }
 
+TEST(Placement, aligns_buffers_and_scratch_as_asked) {
+  const std::vector<PlannedBuffer> buffers{{64}, {300}, {64, true, true}};
+  const std::vector<PlannedStep> steps{{.outputs = {0}, .scratch = 10},
+                                       {.inputs = {0}, .outputs = {1}, .scratch = 1000},
+                                       {.inputs = {1}, .outputs = {2}, .scratch = 65}};
+  for (const Sharing sharing : {Sharing::naive, Sharing::in_place, Sharing::co_share}) {
+    const Placement placement = place(buffers, steps, sharing, 256);
+    for (const std::int64_t offset : placement.offset) EXPECT_EQ(offset % 256, 0) << to_string(sharing);
+    for (const std::int64_t offset : placement.scratch_offset)
+      EXPECT_EQ(offset % 256, 0) << to_string(sharing);
+  }
+  EXPECT_EQ(place(buffers, steps, Sharing::naive, 256).bytes, 256 + 512 + 256 + 256 + 1024 + 256);
+}
+
 TEST(Placement, a_kept_buffer_is_not_written_over) {
   const std::vector<PlannedBuffer> buffers{{64, true, true}, {64}};
   const std::vector<PlannedStep> steps{{.outputs = {0}},

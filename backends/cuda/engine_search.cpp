@@ -1,0 +1,54 @@
+#include "backends/cuda/engine_search.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "backends/cuda/kernels/portable.hpp"
+
+namespace assay::cuda {
+
+std::optional<FoundEngine> fastest_engine(Engines& engines, Memory& trial, const SearchLimits& limits) {
+  std::vector<std::int64_t> built;
+  int generated = 0;
+  std::int64_t largest = 0;
+  for (std::int64_t i = 0; i < engines.count() && static_cast<int>(built.size()) < limits.built; ++i) {
+    const bool generates = engines.is_generated(i);
+    if ((generates && generated == limits.generated) || !engines.build(i)) continue;
+    generated += generates ? 1 : 0;
+    largest = std::max(largest, engines.workspace_bytes(i));
+    built.push_back(i);
+  }
+  const Storage workspace(trial, largest, "the search of an engine");
+  std::optional<FoundEngine> best;
+  for (const std::int64_t engine : built) {
+    const std::optional<double> seconds = engines.measure(engine, workspace.data());
+    if (seconds && (!best || *seconds < best->seconds)) best = {engine, *seconds};
+  }
+  return best;
+}
+
+void fill_with_noise(Memory& memory, void* to, std::int64_t bytes, DType dtype) {
+  constexpr std::int64_t block = std::int64_t{1} << 18;
+  std::vector<std::byte> numbers(static_cast<std::size_t>(std::min(bytes, block)));
+  const auto size = static_cast<std::size_t>(size_of(dtype));
+  std::uint32_t state = 1;
+  for (std::size_t at = 0; at + size <= numbers.size(); at += size) {
+    state = state * 1664525U + 1013904223U;  // Numerical Recipes' generator
+    const float value = static_cast<float>(state >> 8) * 0x1p-23F - 1.0F;
+    const Bf16 narrowed = narrow<Bf16>(value);
+    std::memcpy(numbers.data() + at, dtype == DType::bf16 ? static_cast<const void*>(&narrowed) : &value,
+                size);
+  }
+  if (numbers.empty()) return;
+  memory.copy(to, memory.land(numbers.data(), static_cast<std::int64_t>(numbers.size())),
+              static_cast<std::int64_t>(numbers.size()));
+  auto* const target = static_cast<std::byte*>(to);
+  for (auto done = static_cast<std::int64_t>(numbers.size()); done < bytes;) {
+    const std::int64_t more = std::min(done, bytes - done);
+    memory.copy(target + done, target, more);
+    done += more;
+  }
+}
+
+}  // namespace assay::cuda

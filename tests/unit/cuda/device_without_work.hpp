@@ -1,0 +1,67 @@
+// A device that writes down what it is asked for, and whose products do nothing.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include "backends/cuda/device.hpp"
+
+namespace assay::cuda {
+
+struct Work {
+  std::set<ConvolutionSpec> convolutions;
+  std::int64_t launches = 0;  // of our kernels, on the host
+  std::int64_t calls = 0;     // of a library: each counts as one, however many kernels it launches
+};
+
+template <typename Product>
+class Nothing final : public Product {
+ public:
+  explicit Nothing(Work& work) : work_(work) {}
+  std::string name() const override { return "nothing"; }
+  void run(const void*, const void*, const float*, void*, void*) override { ++work_.calls; }
+
+ private:
+  Work& work_;
+};
+
+class NoLstm final : public Lstm {
+ public:
+  explicit NoLstm(Work& work) : work_(work) {}
+  std::int64_t reserve_bytes() const override { return 0; }
+  std::int64_t forward_workspace_bytes() const override { return 0; }
+  std::int64_t gradient_workspace_bytes() const override { return 0; }
+  std::string name() const override { return "nothing"; }
+  void forward(const LstmOperands&, void*, void*, void*) override { ++work_.calls; }
+  void gradient(const LstmOperands&, const void*, void*, const LstmGradients&, void*) override {
+    ++work_.calls;
+  }
+
+ private:
+  Work& work_;
+};
+
+class DeviceWithoutWork final : public Device {
+ public:
+  explicit DeviceWithoutWork(Work& work) : work_(work) {}
+  Memory& memory() override { return host_memory(); }
+  Stream stream() override { return {&work_.launches}; }
+  std::unique_ptr<Matmul> matmul(const MatmulSpec&) override {
+    return std::make_unique<Nothing<Matmul>>(work_);
+  }
+  std::shared_ptr<Convolution> convolution(const ConvolutionSpec& spec) override {
+    work_.convolutions.insert(spec);
+    return std::make_shared<Nothing<Convolution>>(work_);
+  }
+  std::shared_ptr<Lstm> lstm(const LstmSpec&) override { return std::make_shared<NoLstm>(work_); }
+  Calls& calls() override { throw std::logic_error("this device has no calls"); }
+  std::unique_ptr<Recording> record(const std::function<void()>&, std::size_t) override { return nullptr; }
+  void synchronize() override {}
+
+ private:
+  Work& work_;
+};
+
+}  // namespace assay::cuda

@@ -1,0 +1,138 @@
+// The search for the fastest engine, with engines that are not there.
+#include "backends/cuda/engine_search.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "backends/cuda/kernels/portable.hpp"
+#include "harness/worker/backend.hpp"
+
+namespace assay::cuda {
+namespace {
+
+using ::testing::ElementsAre;
+
+struct Engine {
+  double seconds = 1;
+  std::int64_t workspace = 0;
+  bool generated = false;
+  bool builds = true;
+  bool runs = true;
+};
+
+// Fills each engine's workspace while it is measured.
+class ListedEngines final : public Engines {
+ public:
+  explicit ListedEngines(std::vector<Engine> engines) : engines_(std::move(engines)) {}
+  std::int64_t count() const override { return static_cast<std::int64_t>(engines_.size()); }
+  bool is_generated(std::int64_t engine) const override { return at(engine).generated; }
+  bool build(std::int64_t engine) override {
+    if (!at(engine).builds) return false;
+    built.push_back(engine);
+    return true;
+  }
+  std::int64_t workspace_bytes(std::int64_t engine) const override { return at(engine).workspace; }
+  std::optional<double> measure(std::int64_t engine, void* workspace) override {
+    std::memset(workspace, 0xff, static_cast<std::size_t>(at(engine).workspace));
+    if (!at(engine).runs) return {};
+    return at(engine).seconds;
+  }
+
+  std::vector<std::int64_t> built;
+
+ private:
+  const Engine& at(std::int64_t engine) const { return engines_[static_cast<std::size_t>(engine)]; }
+  std::vector<Engine> engines_;
+};
+
+// The host's memory, of which only some is granted.
+class SmallMemory final : public Memory {
+ public:
+  explicit SmallMemory(std::int64_t limit) : limit_(limit) {}
+  void* allocate(std::int64_t bytes, const char* purpose) override {
+    if (bytes > limit_) throw OutOfMemory(purpose);
+    ++held;
+    return host_memory().allocate(bytes, purpose);
+  }
+  void release(void* pointer) noexcept override {
+    --held;
+    host_memory().release(pointer);
+  }
+  void clear(void* pointer, std::int64_t bytes) override { host_memory().clear(pointer, bytes); }
+  void copy(void* to, const void* from, std::int64_t bytes) override { host_memory().copy(to, from, bytes); }
+  void put(void* to, const void* host, std::int64_t bytes) override { host_memory().put(to, host, bytes); }
+  const void* land(const void* host, std::int64_t bytes) override { return host_memory().land(host, bytes); }
+  void fetch(void* host, const void* from, std::int64_t bytes) override {
+    host_memory().fetch(host, from, bytes);
+  }
+
+  int held = 0;
+
+ private:
+  std::int64_t limit_;
+};
+
+TEST(EngineSearch, TakesTheFastestThatRuns) {
+  ListedEngines engines({{.seconds = 3},
+                         {.seconds = 0.5, .runs = false},
+                         {.seconds = 1, .builds = false},
+                         {.seconds = 2, .workspace = 1000}});
+  const auto found = fastest_engine(engines, host_memory());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->engine, 3);
+  EXPECT_EQ(found->seconds, 2);
+}
+
+TEST(EngineSearch, FindsNothingIfNoEngineRuns) {
+  ListedEngines engines({{.runs = false}, {.builds = false}});
+  EXPECT_FALSE(fastest_engine(engines, host_memory()));
+}
+
+TEST(EngineSearch, StopsAfterAFewBuilds) {
+  std::vector<Engine> many(20);
+  many[1].builds = false;
+  ListedEngines engines(many);
+  fastest_engine(engines, host_memory());
+  EXPECT_THAT(engines.built, ElementsAre(0, 2, 3, 4, 5, 6, 7, 8));
+}
+
+TEST(EngineSearch, GeneratesOnlyAFewEngines) {
+  std::vector<Engine> mixed(12, {.generated = true});
+  mixed[0].builds = false;
+  mixed[8].generated = mixed[9].generated = false;
+  ListedEngines engines(mixed);
+  fastest_engine(engines, host_memory());
+  EXPECT_THAT(engines.built, ElementsAre(1, 2, 8, 9));
+}
+
+// The caller keeps the engine that it built first, with the workspace that it has for it.
+TEST(EngineSearch, MeasuresNothingWithoutRoomForTheLargestWorkspace) {
+  ListedEngines engines({{.seconds = 2, .workspace = 10}, {.seconds = 1, .workspace = 1000}});
+  SmallMemory little(500), enough(1000);
+  EXPECT_THROW(fastest_engine(engines, little), OutOfMemory);
+  const auto found = fastest_engine(engines, enough);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->engine, 1);
+  EXPECT_EQ(little.held + enough.held, 0);
+}
+
+TEST(EngineSearch, FillsBuffersWithNumbersOfTheirType) {
+  std::vector<float> wide(300000, 7);
+  fill_with_noise(host_memory(), wide.data(), static_cast<std::int64_t>(wide.size()) * 4, DType::f32);
+  std::vector<Bf16> narrow(1001, Bf16{0x7fc0});
+  fill_with_noise(host_memory(), narrow.data(), 2002, DType::bf16);
+  double sum = 0;
+  for (const float value : wide) {
+    ASSERT_TRUE(value >= -1 && value <= 1);
+    sum += static_cast<double>(value);
+  }
+  EXPECT_LT(std::abs(sum) / static_cast<double>(wide.size()), 0.05);
+  for (const Bf16 value : narrow) ASSERT_TRUE(widen(value) >= -1 && widen(value) <= 1);
+}
+
+}  // namespace
+}  // namespace assay::cuda

@@ -1,0 +1,87 @@
+// On a machine with a GPU: the search for engines, which deterministic tests do not run, and whether the
+// libraries have an engine for each shape of our networks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "backends/cuda/library.hpp"
+#include "backends/reference/reference_backend.hpp"
+#include "harness/engine/kernel_executable.hpp"
+#include "harness/engine/lowered_graph.hpp"
+#include "harness/graph/passes/training_step.hpp"
+#include "tests/relative_error.hpp"
+#include "tests/unit/engine/programs.hpp"
+
+namespace assay::cuda {
+namespace {
+
+using ::testing::EndsWith;
+
+class Gpu : public ::testing::TestWithParam<PrecisionKind> {
+ protected:
+  void SetUp() override {
+    try {
+      make_kernel_library(searching());
+    } catch (const Unavailable& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+  static CompileOptions searching() {
+    CompileOptions options = testing::options("graph", GetParam());
+    options.deterministic = false;
+    return options;
+  }
+};
+
+// 3x3 convolutions in all three directions.
+TEST_P(Gpu, MeasuresTheEnginesOfEachConvolution) {
+  const Program program = testing::residual_program(8);
+  const auto library = make_kernel_library(searching());
+  const LoweredGraph lowered =
+      lower(training_step(program, {searching().precision, false, false}), *library, {});
+  std::set<std::string> kinds;
+  for (const LoweredStep& step : lowered.steps) {
+    if (!step.op.starts_with("convolution")) continue;
+    kinds.insert(step.op);
+    EXPECT_THAT(std::string(step.kernel->implementation()), EndsWith(":measured")) << step.node;
+  }
+  EXPECT_EQ(kinds.size(), 3U);
+}
+
+TEST_P(Gpu, AgreesWithTheReferenceOnMeasuredEngines) {
+  const double bound = GetParam() == PrecisionKind::bf16 ? 0.15 : 5e-5;
+  for (const Program& program : {testing::residual_program(8), find_workload("lenet5").build(4)}) {
+    KernelExecutable ours(program, searching(), make_kernel_library(searching()));
+    reference::ReferenceBackend oracle;
+    const auto theirs = oracle.compile(program, testing::options("eager", PrecisionKind::fp64));
+    const auto parameters = testing::parameters(program, 1);
+    const testing::Batch batch = testing::batch(program, 1);
+    for (Executable* executable : {static_cast<Executable*>(&ours), theirs.get()})
+      executable->set_state(parameters);
+    const auto got = ours.gradients(batch.host()), expected = theirs->gradients(batch.host());
+    ASSERT_EQ(got.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      // The bias in front of a batch norm has no gradient but rounding.
+      if (got[i].name == "gradient/conv2.bias" && program.training.find("bn2.weight") != none) continue;
+      EXPECT_LT(testing::relative_error(got[i], expected[i]), bound) << expected[i].name;
+    }
+  }
+}
+
+TEST_P(Gpu, HasALibrarysEngineForEveryShapeOfOurNetworks) {
+  for (const char* workload : {"mlp", "lenet5", "cnn", "resnet56", "lstm", "nanogpt"}) {
+    CompileOptions options = searching();
+    options.deterministic = true;  // quick
+    const auto fallbacks = std::make_shared<Fallbacks>();
+    const auto library = make_kernel_library(options, fallbacks);
+    lower(training_step(find_workload(workload).build(32), {options.precision, false, false}), *library, {});
+    EXPECT_EQ(fallbacks->text(), "none") << workload;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, Gpu, ::testing::Values(PrecisionKind::fp32, PrecisionKind::bf16),
+                         [](const auto& test) { return std::string(to_string(test.param)); });
+
+}  // namespace
+}  // namespace assay::cuda

@@ -1,0 +1,114 @@
+// cuDNN's engines for the convolutions of our networks, on GPUs that are not here. The heuristic, the checks of
+// support and the compilation of kernels run as on the GPU; whether an engine is fast, or runs at all, only the
+// GPU says.
+//
+// gpus/*.json describe the devices as cuDNN reads them (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION): H100, A100
+// and B200 by OpenXLA's target specifications, the RTX 4090 by NVIDIA's data sheet.
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <vector>
+
+#include "backends/cuda/gpu/convolution.hpp"
+#include "backends/cuda/gpu/frontend.hpp"
+#include "backends/cuda/library.hpp"
+#include "harness/engine/lowered_graph.hpp"
+#include "harness/graph/passes/training_step.hpp"
+#include "tests/unit/cuda/device_without_work.hpp"
+#include "workloads/workload.hpp"
+
+namespace assay::cuda {
+namespace {
+
+struct Gpu {
+  const char* file;
+  int architecture;
+};
+void PrintTo(const Gpu& gpu, std::ostream* stream) { *stream << gpu.file; }
+
+Target target_of(const Gpu& gpu) {
+  std::ifstream file(fmt::format("{}/{}.json", ASSAY_GPUS, gpu.file), std::ios::binary);
+  const std::vector<std::uint8_t> text{std::istreambuf_iterator<char>(file), {}};
+  auto properties = std::make_shared<cudnn_frontend::DeviceProperties>();
+  check_frontend("read a device's description", properties->deserialize(text));
+  Target target;
+  target.properties = std::move(properties);
+  target.architecture = gpu.architecture;
+  return target;
+}
+
+// Every convolution of a training and an inference step of the networks, once.
+std::set<ConvolutionSpec> convolutions(PrecisionKind kind) {
+  const Precision precision = precision_of(kind);
+  Work work;
+  CudaLibrary library(std::make_unique<DeviceWithoutWork>(work), kind == PrecisionKind::tf32);
+  for (const Workload& workload : all_workloads()) {
+#ifndef ASSAY_ALL_NETWORKS
+    if (std::string(workload.name) != "lenet5") continue;
+#endif
+    const Program program = workload.build(workload.batch);
+    lower(training_step(program, {precision, false, false}), library, {});
+    lower(inference_step(program, precision), library, {});
+  }
+  return work.convolutions;
+}
+
+std::string describe(const ConvolutionSpec& s) {
+  const char* kind = s.kind == ConvolutionSpec::Kind::forward          ? "forward"
+                     : s.kind == ConvolutionSpec::Kind::input_gradient ? "input gradient"
+                                                                       : "weight gradient";
+  return fmt::format("{}{}{} x ({}, {}, {}, {}) weight ({}, {}, {}) stride {} {}", kind,
+                     s.bias ? " bias" : "", s.relu ? " relu" : "", s.n, s.c, s.h, s.w, s.k, s.r, s.s,
+                     s.stride, to_string(s.operands));
+}
+
+class Plans : public ::testing::TestWithParam<Gpu> {
+ protected:
+  // cuDNN finds the driver by its name, which is that of the library that is loaded first.
+  static void SetUpTestSuite() {
+    ASSERT_NE(::dlopen(ASSAY_NO_DRIVER, RTLD_NOW | RTLD_GLOBAL), nullptr) << ::dlerror();
+  }
+};
+
+TEST_P(Plans, ThereIsAnEngineForEachConvolution) {
+  if (cudnnGetVersion() < 90800) GTEST_SKIP() << "cuDNN reads a device's description since 9.8";
+  const Target target = target_of(GetParam());
+  for (const PrecisionKind kind : {PrecisionKind::fp32, PrecisionKind::tf32, PrecisionKind::bf16}) {
+    const std::set<ConvolutionSpec> specs = convolutions(kind);
+    ASSERT_FALSE(specs.empty());
+    double seconds = 0;
+    std::int64_t largest = 0, generated = 0;
+    for (const ConvolutionSpec& spec : specs) {
+      const PlannedConvolution planned = plan_convolution(spec, target);
+      EXPECT_FALSE(planned.engine.empty()) << describe(spec) << ": " << planned.missing;
+      // As the backend promises in its settings; more is a result that is widened.
+      const std::int64_t narrow = spec.k * spec.c * spec.r * spec.s * 2 + 256;
+      EXPECT_LE(planned.workspace_bytes, (std::int64_t{1} << 30) + narrow) << describe(spec);
+      seconds += planned.seconds;
+      largest = std::max(largest, planned.workspace_bytes);
+      generated += planned.is_generated ? 1 : 0;
+      fmt::print("{} {}: {}, {} engines, {:.3f} s{}\n", GetParam().file, describe(spec), planned.engine,
+                 planned.engines, planned.seconds, planned.is_generated ? ", generated" : "");
+    }
+    fmt::print(
+        "{} {}: {} convolutions, {} of their engines generated, largest workspace {} bytes, {:.1f} s\n",
+        GetParam().file, to_string(kind), specs.size(), generated, largest, seconds);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpus, Plans,
+#ifdef ASSAY_ALL_NETWORKS
+                         ::testing::Values(Gpu{"h100", 90}, Gpu{"a100", 80}, Gpu{"b200", 100},
+                                           Gpu{"rtx4090", 89}),
+#else
+                         ::testing::Values(Gpu{"h100", 90}),
+#endif
+                         [](const auto& test) { return std::string(test.param.file); });
+
+}  // namespace
+}  // namespace assay::cuda
