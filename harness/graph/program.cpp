@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "harness/core/error.hpp"
+#include "harness/graph/op.hpp"
 
 namespace assay {
 namespace {
@@ -84,13 +85,32 @@ std::int64_t Program::generated() const {
   return inference.value(inference.find("inputs")).type.shape.back() - decoding->prompt;
 }
 
+namespace {
+
+// Whether nodes read the value only as the operand `mask`, which has no gradient.
+bool is_only_a_mask(const Graph& graph, ValueId id) {
+  bool read = false;
+  for (const Node& node : graph.nodes()) {
+    const std::vector<Operand> operands = node.op->operands();
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] != id) continue;
+      if (operand_at(*node.op, operands, i).name != "mask") return false;
+      read = true;
+    }
+  }
+  return read;
+}
+
+}  // namespace
+
 std::vector<ValueId> differentiated_inputs(const Program& program) {
   std::vector<ValueId> inputs;
   for (const ValueId id : program.training.with_role(Role::input)) {
     const Value& value = program.training.value(id);
     const bool given = std::any_of(program.cotangents.begin(), program.cotangents.end(),
                                    [&](const auto& pair) { return pair.second == value.name; });
-    if (!given && value.type.dtype == DType::f32) inputs.push_back(id);
+    if (!given && value.type.dtype == DType::f32 && !is_only_a_mask(program.training, id))
+      inputs.push_back(id);
   }
   return inputs;
 }

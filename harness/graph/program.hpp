@@ -97,7 +97,7 @@ struct Program {
 // The offset of each input of a graph in the fed batch, in elements; a network has one, at 0.
 std::map<std::string, std::int64_t> input_offsets(const Graph& graph);
 std::int64_t input_elements(const Graph& graph);
-// The inputs for which a training step of a single op computes gradients.
+// The inputs for which a training step of a single op computes gradients: f32, no cotangents and no masks.
 std::vector<ValueId> differentiated_inputs(const Program& program);
 
 // Throws GraphError if the kind is unknown or a hyper-parameter is out of its range.
