@@ -26,15 +26,17 @@ transformer::LayerNames names_of(std::int64_t layer) {
 }
 
 // `rows`: positions in the table; 0: as many as a sample has. The table of the characters or words is also the
-// weight of the head.
+// weight of the head. In task decode only the last token of a prompt needs logits.
 ValueId network(GraphBuilder& b, const Form& form, ValueId tokens, std::int64_t rows, std::int64_t classes) {
   b.sparse_embedding_gradients(false);  // the head's gradient of the table is dense
   const std::int64_t length = b.graph().value(tokens).type.shape[1];
   ValueId x = b.embedding("wte", tokens, classes, form.width, form.initializer);
   const ValueId table = b.graph().find("wte.weight");
-  x = b.add(x, transformer::positions(b, form, "wpe", length, rows > 0 ? rows : length), "sum");
+  const std::int64_t places = b.decoding() ? b.decoding()->length : length;
+  x = b.add(x, transformer::positions(b, form, "wpe", length, rows > 0 ? rows : places), "sum");
   for (std::int64_t layer = 0; layer < form.layers; ++layer)
     x = transformer::pre_norm_layer(b, form, names_of(layer), x);
+  if (b.decoding() && length > 1) x = b.slice(x, 1, length - 1, length, "last");
   x = b.layer_norm("ln_f", x, form.epsilon);
   return b.apply("linear", {x, table, none}, {}, "lm_head").front();
 }
@@ -86,6 +88,7 @@ Workload nanogpt() {
           .sample_shape = {block},
           .vocabulary = characters,
           .next_token = true,
+          .decodes = true,
           .classes = characters,
           .parameters = (characters + block) * width + layers * (12 * width * width + 4 * width) + 2 * width,
           .batch = 12,
@@ -110,6 +113,7 @@ Workload gpt2_small() {
           .sample_shape = {longest},
           .vocabulary = words,
           .next_token = true,
+          .decodes = true,
           .classes = words,
           .parameters = (words + longest) * width + layers * (12 * width * width + 13 * width) + 2 * width,
           .batch = 2,

@@ -45,6 +45,8 @@ ValueId positions(GraphBuilder& b, const Form& form, const std::string& name, st
                     "--sequence-length",
                     b.graph().name(), length, rows));
   const ValueId table = b.parameter(name + ".weight", {rows, form.width}, form.initializer);
+  if (b.decoding() && b.decoding()->step)
+    return b.apply("embedding", {b.decoding()->position, table}, {}, name).front();
   if (length == rows) return table;
   return b.slice(table, 0, 0, length, name);
 }

@@ -28,8 +28,8 @@ struct LayerNames {
 ValueId linear(GraphBuilder& b, const Form& form, const std::string& name, ValueId x, std::int64_t features,
                bool adds = false);
 
-// The first `length` rows of the table "<name>.weight" with `rows` rows: (length, width). Throws GraphError
-// if it has fewer.
+// The first `length` rows of the table "<name>.weight" with `rows` rows: (length, width). In a step of task
+// decode, the row of its position: (1, width). Throws GraphError if the table has fewer rows.
 ValueId positions(GraphBuilder& b, const Form& form, const std::string& name, std::int64_t length,
                   std::int64_t rows);
 

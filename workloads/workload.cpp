@@ -6,7 +6,22 @@
 
 namespace assay {
 
-Program Workload::build(std::int64_t batch_size, const Shape& sample, std::int64_t class_count) const {
+// The position moves on after everything that reads it.
+Graph Workload::decoding_graph(const Shape& inputs, std::int64_t prompt, std::int64_t class_count,
+                               bool step) const {
+  Graph graph(name);
+  const std::int64_t tokens = step ? 1 : prompt;
+  const ValueId position = graph.add_value("position", {DType::i32, {1}}, Role::position, "zeros");
+  GraphBuilder builder(graph, {.step = step, .length = inputs[1], .position = position});
+  const ValueId all = builder.tokens("inputs", inputs);
+  const ValueId read = builder.apply("tokens_at", {all, position}, {{"length", tokens}}, "tokens").front();
+  graph.add_output("logits", network(builder, read, class_count));
+  graph.add_update(position, builder.apply("advance", {position}, {{"by", tokens}}, "position.next").front());
+  return graph;
+}
+
+Program Workload::build(std::int64_t batch_size, const Shape& sample, std::int64_t class_count,
+                        Task task) const {
   if (batch_size < 1)
     throw GraphError(fmt::format("[{}] got batch {}: it must be at least 1", name, batch_size));
   if (class_count < 2)
@@ -27,15 +42,22 @@ Program Workload::build(std::int64_t batch_size, const Shape& sample, std::int64
 
   GraphBuilder inference(program.inference, false);
   program.inference.add_output("logits", network(inference, inputs(inference), class_count));
+  if (task != Task::decode || !decodes) return program;
+  const std::int64_t length = shape.back(), prompt = (length + 1) / 2;
+  if (length < 2)
+    throw GraphError(fmt::format("[{}] got sequences of {}: task decode needs a prompt and a token after it",
+                                 name, length));
+  program.decoding = {prompt, decoding_graph(shape, prompt, class_count, false),
+                      decoding_graph(shape, prompt, class_count, true)};
   return program;
 }
 
-Program Workload::build_small() const {
+Program Workload::build_small(Task task) const {
   Workload shallow = *this;
   if (small.network) shallow.network = small.network;
   if (small.vocabulary > 0) shallow.vocabulary = small.vocabulary;
   return shallow.build(small.batch, small.sample_shape.empty() ? sample_shape : small.sample_shape,
-                       small.classes > 0 ? small.classes : classes);
+                       small.classes > 0 ? small.classes : classes, task);
 }
 
 }  // namespace assay

@@ -47,6 +47,7 @@ struct Workload {
   std::int64_t vocabulary = 0;   // above 0: samples are i32 tokens below it, otherwise f32
   std::int64_t padding = -1;     // the token that fills up short texts at their end; -1: none
   bool next_token = false;       // a sample (T) has T labels: at each position the token that follows
+  bool decodes = false;          // it can generate tokens: its network supports GraphBuilder::decoding()
   std::int64_t classes = 0;
   std::int64_t parameters = 0;  // expected, with the default samples and classes; checked by tests
   std::int64_t batch = 0;       // the default
@@ -61,13 +62,18 @@ struct Workload {
   PublishedTensors published = {};
 
   // The program for a batch, with the default samples and classes or with others (another data set). Throws
-  // GraphError if the batch or the shape does not fit.
+  // GraphError if the batch or the shape does not fit. For task decode also the graphs of decoding, if it
+  // generates tokens: the prompt is the first half of a sample.
   Program build(std::int64_t batch_size) const { return build(batch_size, sample_shape, classes); }
-  Program build(std::int64_t batch_size, const Shape& sample, std::int64_t class_count) const;
-  Program build_small() const;
+  Program build(std::int64_t batch_size, const Shape& sample, std::int64_t class_count,
+                Task task = Task::train) const;
+  Program build_small(Task task = Task::train) const;
 
   // Whether samples are sequences, which may have any length.
   bool is_sequence() const { return vocabulary > 0 && sample_shape.size() == 1; }
+
+ private:
+  Graph decoding_graph(const Shape& inputs, std::int64_t prompt, std::int64_t class_count, bool step) const;
 };
 
 // In the order of registry.cpp; valid until the program ends.

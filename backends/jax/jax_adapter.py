@@ -15,12 +15,14 @@ from assay_worker import (
     Info,
     Library,
     Program,
+    Unsupported,
     Value,
     images_to_ours,
     images_to_theirs,
     loaded_libraries,
 )
 from jax import Array
+from jax_decoder import Decoder
 from jax_network import Form, Network, Values
 from jax_op import JaxOp
 from jax_optimizer import MOMENTS, field, make_optimizer, with_fields
@@ -126,6 +128,9 @@ class JaxAdapter(Adapter):
             )
             return [(values[str(node.inputs[0])], values[str(node.outputs[0])]) for node in drops]
 
+        self._decoder: Decoder | None = None
+        if program.decoding is not None:
+            self._decoder = Decoder(program.decoding, network, self._named, cell, self._device)
         if cell.mode == "jit":
             self._step: Step = jax.jit(train_step, donate_argnums=(0, 1, 2, 3))
             self._infer: Step = jax.jit(infer)
@@ -150,6 +155,8 @@ class JaxAdapter(Adapter):
         }
         self._optimizer_state = with_fields(self._optimizer.init(self._parameters), **fields)
         self._restarted = True
+        if self._decoder:
+            self._decoder.clear()
 
     def state(self) -> Tensors:
         held = self._named(self._parameters) | self._states
@@ -181,6 +188,12 @@ class JaxAdapter(Adapter):
             self._masks,
             self._rate,
         )
+
+    def prefill(self, slot: int) -> None:
+        self._last = self._decoding().prefill(self._parameters, self._slots[slot][0])
+
+    def next_token(self, slot: int) -> None:
+        self._last = self._decoding().next_token(self._parameters, self._slots[slot][0])
 
     def synchronize(self) -> None:
         if self._train:
@@ -219,10 +232,21 @@ class JaxAdapter(Adapter):
 
     def memory(self) -> dict[str, int]:
         kept = jax.tree.leaves((self._parameters, self._states, self._optimizer_state))
-        return {"persistent": sum(array.nbytes for array in kept)} | memory_of(self._device)
+        found = {"persistent": sum(array.nbytes for array in kept)}
+        if self._decoder:
+            found["caches"] = self._decoder.cache_bytes
+            found["persistent"] += found["caches"]
+        return found | memory_of(self._device)
 
     def settings(self) -> dict[str, str]:
+        if self._decoder:
+            return observed(self._decoder.token_function)
         return observed(self._step if self._train else self._infer)
+
+    def _decoding(self) -> Decoder:
+        if self._decoder is None:
+            raise Unsupported("[decode] the program generates no tokens")
+        return self._decoder
 
     def _named(self, of_parameters: list[Array]) -> Values:
         names = [value.name for value in self._program.parameters]

@@ -295,6 +295,25 @@ def padding_mask(padding: int) -> Op:
     return lambda tokens: jnp.where(tokens == padding, -jnp.inf, 0.0).astype(jnp.float32)[:, None, None]
 
 
+def tokens_at(length: int) -> Op:
+    return lambda tokens, position: lax.dynamic_slice_in_dim(tokens, position[0], length, axis=1)
+
+
+def cache_write() -> Op:
+    def run(cache: Array, x: Array, position: Array) -> Array:
+        return lax.dynamic_update_slice_in_dim(cache, x.astype(cache.dtype), position[0], axis=1)
+
+    return run
+
+
+def cache_mask(queries: int, keys: int) -> Op:
+    def run(position: Array) -> Array:
+        seen = jnp.arange(keys) <= (position[0] + jnp.arange(queries))[:, None]
+        return jnp.where(seen, 0.0, -jnp.inf).astype(jnp.float32)[None, None]
+
+    return run
+
+
 def mean_pool() -> Op:
     def run(x: Array, mask: Array | None = None) -> Array:
         if mask is None:
@@ -338,9 +357,12 @@ def lstm(last: bool, *, form: Form) -> Op:
 
 OPS: dict[str, Callable[..., Op]] = {
     "add": add,
+    "advance": lambda by: lambda position: position + by,
     "attention": attention,
     "average_pool": average_pool,
     "batch_norm": batch_norm,
+    "cache_mask": cache_mask,
+    "cache_write": cache_write,
     "concat": concat,
     "convolution": convolution,
     "dot": lambda: jnp.dot,
@@ -372,6 +394,7 @@ OPS: dict[str, Callable[..., Op]] = {
     "softplus": lambda: jax.nn.softplus,
     "softsign": lambda: jax.nn.soft_sign,
     "tanh": lambda: jnp.tanh,
+    "tokens_at": tokens_at,
     "transpose": transpose,
 }
 # These depend on the type and layout; the others are elementwise, in the type of their operands.
@@ -459,6 +482,10 @@ class Network:
         flattens = [node for node in training.nodes if node.op == "flatten" and form.images_last]
         lying = {str(n.outputs[0]): n for n in flattens if training.feeds_only(n, "linear")}
         self.run, self.run_inference = (function_of(graph, form, lying) for graph in (training, inference))
+        if program.decoding is not None:
+            self.run_prefill, self.run_token = (
+                function_of(graph, form) for graph in (program.decoding.prefill, program.decoding.step)
+            )
         self.layout = ChannelsLast()
         weights = weights_of(training)
         self.layout.as_it_is = {v.name for v in program.parameters + program.states} - (

@@ -1,6 +1,7 @@
-// Rotary position embedding, the mask of padding, and the mean over the steps that are left.
+// Rotary position embedding, masks, the mean over the steps that are left, and the caches of task decode.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "backends/onednn/blocks.hpp"
@@ -102,6 +103,123 @@ class PaddingMaskKernel final : public Kernel {
   std::int64_t tokens_, padding_;
   const std::int32_t* from_ = nullptr;
   float* to_ = nullptr;
+};
+
+// Kernels of task decode. A place outside of the tokens or the cache is left out.
+
+// Operands tokens, position.
+class TokensAtKernel final : public Kernel {
+ public:
+  explicit TokensAtKernel(const Request& request)
+      : samples_(request.inputs[0].shape[0]),
+        all_(request.inputs[0].shape[1]),
+        length_(request.outputs[0].shape[1]) {}
+  std::int64_t scratch_bytes() const { return 0; }
+
+  void bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
+    tokens_ = static_cast<const std::int32_t*>(inputs[0]);
+    position_ = static_cast<const std::int32_t*>(inputs[1]);
+    to_ = static_cast<std::int32_t*>(outputs[0]);
+  }
+  void run() override {
+    for (std::int64_t n = 0; n < samples_; ++n) {
+      for (std::int64_t i = 0; i < length_; ++i) {
+        const std::int64_t place = *position_ + i;
+        to_[n * length_ + i] = place < 0 || place >= all_ ? -1 : tokens_[n * all_ + place];
+      }
+    }
+  }
+
+ private:
+  std::int64_t samples_, all_, length_;
+  const std::int32_t *tokens_ = nullptr, *position_ = nullptr;
+  std::int32_t* to_ = nullptr;
+};
+
+// Operands cache, x, position. The result is usually the cache itself.
+class CacheWriteKernel final : public Kernel {
+ public:
+  explicit CacheWriteKernel(const Request& request)
+      : threads_(request.context.threads),
+        samples_(request.inputs[0].shape[0]),
+        places_(request.inputs[0].shape[1]),
+        steps_(request.inputs[1].shape[1]),
+        bytes_of_place_(request.inputs[0].shape[2] * request.inputs[0].shape[3] *
+                        size_of(request.inputs[0].dtype)) {}
+  std::int64_t scratch_bytes() const { return 0; }
+
+  void bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
+    cache_ = static_cast<const std::byte*>(inputs[0]);
+    x_ = static_cast<const std::byte*>(inputs[1]);
+    position_ = static_cast<const std::int32_t*>(inputs[2]);
+    to_ = static_cast<std::byte*>(outputs[0]);
+  }
+  void run() override {
+    const std::int64_t first = std::max<std::int64_t>(0, *position_);
+    const std::int64_t count = std::min(steps_, places_ - first);
+    const std::int64_t grain = std::max<std::int64_t>(1, block_elements / std::max<std::int64_t>(1, steps_));
+    parallel(threads_, samples_, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t n = begin; n < end; ++n) {
+        std::byte* const to = to_ + n * places_ * bytes_of_place_;
+        if (to_ != cache_)
+          std::memcpy(to, cache_ + n * places_ * bytes_of_place_,
+                      static_cast<std::size_t>(places_ * bytes_of_place_));
+        if (count > 0)
+          std::memcpy(to + first * bytes_of_place_, x_ + n * steps_ * bytes_of_place_,
+                      static_cast<std::size_t>(count * bytes_of_place_));
+      }
+    });
+  }
+
+ private:
+  int threads_;
+  std::int64_t samples_, places_, steps_, bytes_of_place_;
+  const std::byte *cache_ = nullptr, *x_ = nullptr;
+  const std::int32_t* position_ = nullptr;
+  std::byte* to_ = nullptr;
+};
+
+class CacheMaskKernel final : public Kernel {
+ public:
+  explicit CacheMaskKernel(const Request& request)
+      : queries_(request.outputs[0].shape[2]), keys_(request.outputs[0].shape[3]) {}
+  std::int64_t scratch_bytes() const { return 0; }
+
+  void bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
+    position_ = static_cast<const std::int32_t*>(inputs[0]);
+    mask_ = static_cast<float*>(outputs[0]);
+  }
+  void run() override {
+    for (std::int64_t s = 0; s < queries_; ++s) {
+      const std::int64_t seen = std::clamp<std::int64_t>(*position_ + s + 1, 0, keys_);
+      float* const row = mask_ + s * keys_;
+      std::fill_n(row, seen, 0.0F);
+      std::fill(row + seen, row + keys_, hidden);
+    }
+  }
+
+ private:
+  std::int64_t queries_, keys_;
+  const std::int32_t* position_ = nullptr;
+  float* mask_ = nullptr;
+};
+
+class AdvanceKernel final : public Kernel {
+ public:
+  explicit AdvanceKernel(const Request& request)
+      : by_(static_cast<std::int32_t>(request.node.attributes.get<std::int64_t>("by"))) {}
+  std::int64_t scratch_bytes() const { return 0; }
+
+  void bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
+    from_ = static_cast<const std::int32_t*>(inputs[0]);
+    to_ = static_cast<std::int32_t*>(outputs[0]);
+  }
+  void run() override { *to_ = *from_ + by_; }
+
+ private:
+  std::int32_t by_;
+  const std::int32_t* from_ = nullptr;
+  std::int32_t* to_ = nullptr;
 };
 
 // The steps of a sample that a mask leaves; all without one.
@@ -227,6 +345,10 @@ Lowered lower(const Request& request) {
 std::span<const OpEntry> sequence_ops() {
   static constexpr std::array entries{OpEntry{"rotary", lower<RotaryKernel>},
                                       OpEntry{"padding_mask", lower<PaddingMaskKernel>},
+                                      OpEntry{"tokens_at", lower<TokensAtKernel>},
+                                      OpEntry{"cache_write", lower<CacheWriteKernel>},
+                                      OpEntry{"cache_mask", lower<CacheMaskKernel>},
+                                      OpEntry{"advance", lower<AdvanceKernel>},
                                       OpEntry{"mean_pool", lower<MeanPoolKernel>},
                                       OpEntry{"mean_pool_gradient", lower<MeanPoolGradientKernel>}};
   return entries;

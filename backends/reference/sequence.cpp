@@ -1,4 +1,5 @@
-// Ops on sequences next to attention: rotary positions, the mask of padding, the mean over steps.
+// Ops on sequences next to attention: rotary positions, masks, the mean over steps, and the caches of task
+// decode.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -55,6 +56,56 @@ Body<T> padding_mask(const Context& context) {
     for (std::int64_t i = 0; i < n; ++i)
       call.out(0)[i] = call.integers(0)[i] == padding ? -std::numeric_limits<T>::infinity() : T(0);
   }};
+}
+
+// Ops of task decode. A place outside of the tokens or the cache is left out.
+template <typename T>
+Body<T> tokens_at(const Context& context) {
+  const std::int64_t samples = context.in(0)[0], all = context.in(0)[1], length = context.out(0)[1];
+  return {[=](const Call<T>& call) {
+    const std::int64_t first = call.integers(1)[0];
+    for (std::int64_t n = 0; n < samples; ++n) {
+      for (std::int64_t i = 0; i < length; ++i) {
+        const std::int64_t place = first + i;
+        call.indices(0)[n * length + i] = place < 0 || place >= all ? -1 : call.integers(0)[n * all + place];
+      }
+    }
+  }};
+}
+
+template <typename T>
+Body<T> cache_write(const Context& context) {
+  const Shape& cache = context.in(0);
+  const std::int64_t samples = cache[0], places = cache[1], width = cache[2] * cache[3];
+  const std::int64_t steps = context.in(1)[1];
+  return {[=](const Call<T>& call) {
+    if (call.out(0) != call.in(0)) std::copy_n(call.in(0), samples * places * width, call.out(0));
+    const std::int64_t first = call.integers(2)[0];
+    for (std::int64_t n = 0; n < samples; ++n) {
+      for (std::int64_t s = 0; s < steps; ++s) {
+        const std::int64_t place = first + s;
+        if (place < 0 || place >= places) continue;
+        std::copy_n(call.in(1) + (n * steps + s) * width, width, call.out(0) + (n * places + place) * width);
+      }
+    }
+  }};
+}
+
+template <typename T>
+Body<T> cache_mask(const Context& context) {
+  const std::int64_t queries = context.out(0)[2], keys = context.out(0)[3];
+  return {[=](const Call<T>& call) {
+    for (std::int64_t s = 0; s < queries; ++s) {
+      for (std::int64_t t = 0; t < keys; ++t)
+        call.out(0)[s * keys + t] = t <= call.integers(0)[0] + s ? T(0) : -std::numeric_limits<T>::infinity();
+    }
+  }};
+}
+
+template <typename T>
+Body<T> advance(const Context& context) {
+  const auto by = static_cast<std::int32_t>(context.node.attributes.get<std::int64_t>("by"));
+  return {[by](const Call<T>& call) { call.indices(0)[0] = call.integers(0)[0] + by; }};
 }
 
 // The steps of one sample that count, from its mask or without one.
@@ -126,6 +177,10 @@ std::span<const OpEntry> sequence_ops() {
   static constexpr std::array entries{
       OpEntry{"rotary", rotary<float>, rotary<double>},
       OpEntry{"padding_mask", padding_mask<float>, padding_mask<double>},
+      OpEntry{"tokens_at", tokens_at<float>, tokens_at<double>},
+      OpEntry{"cache_write", cache_write<float>, cache_write<double>},
+      OpEntry{"cache_mask", cache_mask<float>, cache_mask<double>},
+      OpEntry{"advance", advance<float>, advance<double>},
       OpEntry{"mean_pool", mean_pool<float>, mean_pool<double>},
       OpEntry{"mean_pool_gradient", mean_pool_gradient<float>, mean_pool_gradient<double>}};
   return entries;

@@ -23,6 +23,7 @@ from assay_worker.tensors import same_tensors
 from torch import Tensor
 from torch.utils.data import DataLoader
 from torch_capture import CapturedStep
+from torch_decoder import Decoder
 from torch_loader import make_loader
 from torch_network import Network
 from torch_op import TorchOp
@@ -80,6 +81,7 @@ class TorchAdapter(Adapter):
             self._drops = torch.compile(self._network.drops)
             if cell.task == "infer":  # a training run evaluates outside of the timed steps
                 self._infer = torch.compile(self._network.infer)
+        self._decoder = Decoder(program.decoding, self._network, cell) if program.decoding else None
         self._train = cell.task == "train"
         self._inference = torch.inference_mode()
         if not self._train:  # around the whole loop, as in users' code, not around each step
@@ -113,6 +115,8 @@ class TorchAdapter(Adapter):
                     if (given := tensors.get(f"{value.name}.{ours}")) is not None:
                         held.copy_(torch.from_numpy(np.array(given, np.float32)))
         self._restarted = True
+        if self._decoder:
+            self._decoder.clear()
 
     def state(self) -> Tensors:
         found = {
@@ -151,6 +155,14 @@ class TorchAdapter(Adapter):
             self._start_at(step)
         self._optimizer.prepare(learning_rate, step)
         self._loss = self._captured.replay(inputs, labels) if self._captured else self._step(inputs, labels)
+
+    def prefill(self, slot: int) -> None:
+        with self._autocast():
+            self._logits = self._decoding().prefill(self._slots[slot][0])
+
+    def next_token(self, slot: int) -> None:
+        with self._autocast():
+            self._logits = self._decoding().next_token(self._slots[slot][0])
 
     def loader(self, samples: Samples) -> DataLoader:
         if self._loader is None:
@@ -204,6 +216,9 @@ class TorchAdapter(Adapter):
         state = [t for held in self._states() for t in held.values() if isinstance(t, Tensor)]
         kept = [*self._network.parameters(), *self._network.buffers(), *state]
         found = {"persistent": sum(tensor.nbytes for tensor in kept)}
+        if self._decoder:
+            found["caches"] = self._decoder.cache_bytes
+            found["persistent"] += found["caches"]
         if self._device.type == "cuda":
             found["framework_peak"] = torch.cuda.max_memory_allocated()
             found["framework_reserved"] = torch.cuda.max_memory_reserved()
@@ -212,6 +227,11 @@ class TorchAdapter(Adapter):
     def settings(self) -> dict[str, str]:
         found = observed(self._cell) | self._memory_share
         return found | {"optimizer": "fused" if self._optimizer.fused else "foreach"}
+
+    def _decoding(self) -> Decoder:
+        if self._decoder is None:
+            raise Unsupported("[decode] the program generates no tokens")
+        return self._decoder
 
     def _step(self, inputs: Tensor, labels: Tensor) -> Tensor:
         with self._autocast():

@@ -136,6 +136,36 @@ def padding_mask(padding: int) -> Op:
     return run
 
 
+def _places(position: Tensor, count: int) -> Tensor:
+    """The places of `count` tokens, the first of which is at the position."""
+    return position if count == 1 else position + torch.arange(count, device=position.device)
+
+
+def tokens_at(length: int) -> Op:
+    return lambda tokens, position: tokens.index_select(1, _places(position, length))
+
+
+def cache_write() -> Op:
+    """Writes into the cache itself, as static caches are used."""
+
+    def run(cache: Tensor, x: Tensor, position: Tensor) -> Tensor:
+        return cache.index_copy_(1, _places(position, x.shape[1]), x.to(cache.dtype))
+
+    return run
+
+
+def cache_mask(queries: int, keys: int) -> Op:
+    def run(position: Tensor) -> Tensor:
+        seen = torch.arange(keys, device=position.device) <= _places(position, queries)[:, None]
+        return torch.zeros(seen.shape, device=position.device).masked_fill(~seen, -math.inf)[None, None]
+
+    return run
+
+
+def advance(by: int) -> Op:
+    return lambda position: position.add_(by)
+
+
 def mean_pool() -> Op:
     def run(x: Tensor, mask: Tensor | None = None) -> Tensor:
         if mask is None:
@@ -166,9 +196,12 @@ def lstm(last: bool) -> Op:
 
 OPS: dict[str, Callable[..., Op]] = {
     "add": lambda: torch.add,
+    "advance": advance,
     "attention": attention,
     "average_pool": average_pool,
     "batch_norm": batch_norm,
+    "cache_mask": cache_mask,
+    "cache_write": cache_write,
     "concat": concat,
     "convolution": convolution,
     "dot": lambda: torch.dot,
@@ -200,6 +233,7 @@ OPS: dict[str, Callable[..., Op]] = {
     "softplus": lambda: F.softplus,
     "softsign": lambda: F.softsign,
     "tanh": lambda: torch.tanh,
+    "tokens_at": tokens_at,
     "transpose": lambda permutation: lambda x: x.permute(permutation),
 }
 
@@ -278,6 +312,12 @@ class Network(nn.Module):
             program.inference, ["inputs", *held], [program.inference.outputs["logits"]]
         )
         self.scales = self._scales(program, operands) if task == "train" else {}
+        if program.decoding is not None:
+            kept = [value.name for value in (*program.decoding.caches, program.decoding.position)]
+            self._prefill, self._next_token = (
+                straight_line(graph, ["inputs", *held, *kept], [graph.outputs["logits"]])
+                for graph in (program.decoding.prefill, program.decoding.step)
+            )
 
     def forward(self, inputs: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
         """Return the mean loss and the logits in training mode."""
@@ -291,6 +331,14 @@ class Network(nn.Module):
         for name, scale in self.scales.items():
             held[name] = held[name] / scale
         return self._infer(inputs, *held.values())[0]
+
+    def prefill(self, inputs: Tensor, kept: list[Tensor]) -> Tensor:
+        """Return the logits of the last token of the prompts; update the caches and the position, `kept`."""
+        return self._prefill(inputs, *self._held(), *kept)[0]
+
+    def next_token(self, inputs: Tensor, kept: list[Tensor]) -> Tensor:
+        """The same for one token at the position."""
+        return self._next_token(inputs, *self._held(), *kept)[0]
 
     def supply_masks(self, masks: dict[str, Tensor]) -> None:
         """Use these masks instead of drawing; empty: draw."""

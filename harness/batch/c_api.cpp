@@ -164,6 +164,13 @@ int assay_lap(assay_session* session) {
   }));
 }
 
+int assay_lap_prefill(assay_session* session) {
+  return static_cast<int>(with("assay_lap_prefill", session, true, [&](assay::BatchSession& s) {
+    s.lap_prefill();
+    return 0;
+  }));
+}
+
 int assay_add_logits(assay_session* session, const float* logits) {
   return static_cast<int>(with("assay_add_logits", session, logits != nullptr, [&](assay::BatchSession& s) {
     s.add_logits(logits);

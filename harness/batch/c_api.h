@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define ASSAY_BATCH_API 3 /* assay_api_version() must equal it */
+#define ASSAY_BATCH_API 4 /* assay_api_version() must equal it */
 
 typedef struct assay_session assay_session;
 
@@ -81,8 +81,11 @@ int assay_next_block(assay_session* session, assay_block* block);
 /* Call when every update of the block is complete (the device is drained). `loss` is the mean loss of the last
  * step; NaN if there is none. */
 int assay_end_block(assay_session* session, double loss);
-/* Task infer: call after each step, when its result is complete; records one latency. */
+/* Task infer: call after each step, when its result is complete; records one latency. Task decode: the same
+ * after each token. */
 int assay_lap(assay_session* session);
+/* Task decode: call when the logits of a prompt are complete, before its first token; records one prefill. */
+int assay_lap_prefill(assay_session* session);
 
 /* Within an evaluation block: logits f32 (B, classes) or (B, T, classes) of the current batch; rows after the
  * true samples are ignored. Accumulates mean cross-entropy and accuracy (arg max, lowest index wins a tie) in

@@ -36,7 +36,8 @@ BatchSession::BatchSession(const std::filesystem::path& cell_folder, Now now)
       opener_(std::make_unique<SourceOpener>(read_manifest(cell_folder_))),
       train_(opener_->open("train")),
       evaluator_(opener_->manifest().classes),
-      latencies_(training() || request_.op ? 0 : max_latencies) {
+      latencies_(training() || request_.op ? 0 : max_latencies),
+      prefills_(request_.task == Task::decode ? max_latencies : 0) {
   const Manifest& manifest = opener_->manifest();
   const bool epochs = clock_.kind == ClockKind::epochs;
   // An epoch reads every sample once: rotating batches are impossible.
@@ -236,10 +237,10 @@ void BatchSession::add_logits(const float* logits) {
   labels_.clear();
 }
 
-void BatchSession::lap() {
+void BatchSession::lap(const char* call, Latencies& latencies) {
   const std::int64_t now = now_();
-  if (!open_) out_of_turn("assay_lap", "no block is open");
-  if (block_.kind == PlannedBlock::Kind::timed) latencies_.add(now - last_lap_ns_);
+  if (!open_) out_of_turn(call, "no block is open");
+  if (block_.kind == PlannedBlock::Kind::timed) latencies.add(now - last_lap_ns_);
   last_lap_ns_ = now;
 }
 
@@ -294,6 +295,7 @@ void BatchSession::save() {
   results_.warm_up = {plan_->warm_up_steps(), plan_->warm_up_seconds(), plan_->steady()};
   results_.latencies_ns = latencies_.kept();
   results_.latencies_seen = latencies_.seen();
+  results_.prefills_ns = prefills_.kept();
   const std::filesystem::path folder = cell_folder_ / "results";
   std::error_code error;
   std::filesystem::create_directories(folder, error);

@@ -47,7 +47,8 @@ class BatchSession {
   std::int64_t next_batch(void* inputs, std::int32_t* labels);
   assay_block next_block();
   void end_block(double loss);
-  void lap();
+  void lap() { lap("assay_lap", latencies_); }
+  void lap_prefill() { lap("assay_lap_prefill", prefills_); }
   void add_logits(const float* logits);
   std::int64_t done() const { return plan_->done(); }
   std::int64_t planned() const { return plan_->planned(); }
@@ -56,6 +57,8 @@ class BatchSession {
 
  private:
   bool training() const { return request_.task == Task::train; }
+  // Adds the time since the last lap, or since the begin of the block.
+  void lap(const char* call, Latencies& latencies);
   void open_schedule(std::int64_t needed);
   void start_block(const PlannedBlock& block);
   void note_disturbance(const Counters& after, std::int64_t end);
@@ -77,6 +80,7 @@ class BatchSession {
   CounterReader counter_reader_;
   Evaluator evaluator_;
   Latencies latencies_;
+  Latencies prefills_;  // of task decode
 
   // The current block.
   bool open_ = false;

@@ -6,10 +6,12 @@
 
 namespace assay {
 
-// For a single op, `infer` is the forward pass; `train` is forward and backward in one step.
-enum class Task { train, infer };
+// For a single op, `infer` is the forward pass; `train` is forward and backward in one step. `decode`: a step
+// generates the tokens of a batch of samples, one after the other.
+enum class Task { train, infer, decode };
 template <>
-inline constexpr auto words<Task> = std::array{Word{Task::train, "train"}, Word{Task::infer, "infer"}};
+inline constexpr auto words<Task> =
+    std::array{Word{Task::train, "train"}, Word{Task::infer, "infer"}, Word{Task::decode, "decode"}};
 
 // The named precision policies (harness/graph/passes/precision.hpp). fp64 is the oracle's.
 enum class PrecisionKind { fp32, tf32, bf16, fp64 };

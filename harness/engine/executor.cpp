@@ -145,7 +145,7 @@ struct Arena {
   std::vector<std::int64_t> scratch;  // offset by step; -1 if it needs none
 };
 
-// What depends only on persistent values.
+// What depends only on persistent values that no step changes.
 struct Constants {
   std::vector<bool> buffers;  // made by such steps
   std::vector<bool> steps;
@@ -153,10 +153,15 @@ struct Constants {
 
 Constants find_constants(const LoweredGraph& lowered) {
   Constants found{std::vector<bool>(lowered.buffers.size()), std::vector<bool>(lowered.steps.size())};
-  if (!lowered.graph.updates().empty()) return found;
+  const auto updated = [&](const Buffer& buffer) {
+    return std::ranges::any_of(lowered.graph.updates(),
+                               [&](const Update& update) { return update.target == buffer.first.value; });
+  };
+  std::vector<bool> kept;  // persistent, and the same in every step
+  for (const Buffer& buffer : lowered.buffers)
+    kept.push_back(buffer.kind == Buffer::Kind::persistent && !updated(buffer));
   const auto constant = [&](int b) {
-    const auto at = static_cast<std::size_t>(b);
-    return b == none || found.buffers[at] || lowered.buffers[at].kind == Buffer::Kind::persistent;
+    return b == none || found.buffers[static_cast<std::size_t>(b)] || kept[static_cast<std::size_t>(b)];
   };
   for (std::size_t s = 0; s < lowered.steps.size(); ++s) {
     const LoweredStep& step = lowered.steps[s];

@@ -31,6 +31,19 @@ Graph gradient_graph(const Program& program, const Precision& precision) {
   return copy.graph().pruned();
 }
 
+// The graph that is timed; for task decode, that of one token.
+Graph timed_step(const Program& program, const CompileOptions& options) {
+  switch (options.task) {
+    case Task::train:
+      return training_step(program, {options.precision, false, false});
+    case Task::infer:
+      break;
+    case Task::decode:
+      return token_step(program, options.precision);
+  }
+  return inference_step(program, options.precision);
+}
+
 double scalar(const HostTensor& tensor) {
   return tensor.type.dtype == DType::f64 ? tensor.as<double>().front()
                                          : static_cast<double>(tensor.as<float>().front());
@@ -41,11 +54,9 @@ double scalar(const HostTensor& tensor) {
 KernelExecutable::KernelExecutable(const Program& program, const CompileOptions& options,
                                    std::unique_ptr<KernelLibrary> library)
     : program_(program), options_(options), library_(std::move(library)), store_(*library_) {
-  const bool train = options.task == Task::train;
   packing_ = {input_offsets(program_.graph(options.task)), program_.is_op()};
-  main_ = make(train ? training_step(program_, {options_.precision, false, false})
-                     : inference_step(program_, options_.precision),
-               options.profile);
+  main_ = make(timed_step(program_, options_), options.profile);
+  if (options.task == Task::decode) prefill_ = make(prefill_step(program_, options_.precision), false);
 }
 
 std::unique_ptr<Executor> KernelExecutable::make(const Graph& graph, bool profile) {
@@ -56,7 +67,7 @@ std::unique_ptr<Executor> KernelExecutable::make(const Graph& graph, bool profil
     executor = std::make_unique<EagerExecutor>(std::move(lowered), *library_, store_, profile, packing_);
   } else {
     // Only in training are parameters written by another graph.
-    const bool frozen = options_.task == Task::infer;
+    const bool frozen = options_.task != Task::train;
     executor =
         std::make_unique<GraphExecutor>(std::move(lowered), *library_, store_, profile, packing_, frozen);
   }
@@ -76,7 +87,10 @@ void KernelExecutable::set_state(std::span<const HostTensor> tensors) {
     if (std::ranges::find(tensors, name, &HostTensor::name) == tensors.end()) store_.restart(name);
   }
   for (const HostTensor& tensor : tensors) store_.write(tensor);
-  main_->state_changed();
+  store_.clear_caches();
+  for (Executor* executor : {main_.get(), prefill_.get(), evaluation_.get()}) {
+    if (executor != nullptr) executor->state_changed();
+  }
 }
 
 std::vector<HostTensor> KernelExecutable::state() {
@@ -102,7 +116,31 @@ std::vector<HostTensor> KernelExecutable::masks() {
   return tensors;
 }
 
+void KernelExecutable::stage(std::int64_t slot, const HostBatch& batch) {
+  main_->stage(slot, batch);
+  if (prefill_) prefill_->stage(slot, batch);
+}
+
+// Places after the position may have keys of an earlier sample: the mask hides them.
+void KernelExecutable::prefill(std::int64_t slot) {
+  if (!prefill_) throw std::logic_error("[decode] the program was not compiled for task decode");
+  store_.rewind();
+  prefill_->run(slot);
+  last_ = prefill_.get();
+}
+
+void KernelExecutable::next_token(std::int64_t slot) {
+  if (last_ == nullptr) throw std::logic_error("[decode] a token was requested before the prompt");
+  main_->run(slot);
+  last_ = main_.get();
+}
+
 void KernelExecutable::step(std::int64_t slot, double learning_rate, std::int64_t step) {
+  if (options_.task == Task::decode) {
+    prefill(slot);
+    for (std::int64_t token = 0; token < program_.generated(); ++token) next_token(slot);
+    return;
+  }
   main_->set_schedule(learning_rate, step);
   main_->run(slot);
 }
@@ -113,13 +151,14 @@ double KernelExecutable::loss() {
 }
 
 std::vector<HostTensor> KernelExecutable::results() {
+  Executor& executor = last_ != nullptr ? *last_ : *main_;
   std::vector<HostTensor> tensors;
-  for (const std::string& name : main_->output_names()) tensors.push_back(main_->output(name));
+  for (const std::string& name : executor.output_names()) tensors.push_back(executor.output(name));
   return tensors;
 }
 
 Executor& KernelExecutable::evaluation() {
-  if (options_.task != Task::train) return *main_;
+  if (options_.task == Task::infer) return *main_;
   if (!evaluation_) evaluation_ = make(inference_step(program_, options_.precision), false);
   return *evaluation_;
 }
@@ -149,15 +188,24 @@ std::vector<HostTensor> KernelExecutable::gradients(const HostBatch& batch) {
 
 std::map<std::string, std::int64_t> KernelExecutable::memory() const {
   auto memory = main_->memory();
+  if (prefill_) {
+    for (const auto& [name, bytes] : prefill_->memory()) {
+      std::int64_t& both = memory[name];
+      both = name == "scratch" ? std::max(both, bytes) : both + bytes;  // scratch: of the largest kernel
+    }
+    memory["caches"] = store_.cache_bytes();
+  }
   memory["persistent"] = store_.bytes();
   memory.merge(library_->memory().usage());
   return memory;
 }
 
 std::string first_unsupported(const Program& program, const CompileOptions& options, KernelLibrary& library) {
+  if (options.task == Task::decode && !program.decoding)
+    return fmt::format("[decode] {} does not generate tokens", program.inference.name());
   std::vector<Graph> graphs{inference_step(program, options.precision)};
-  if (options.task == Task::train)
-    graphs.push_back(training_step(program, {options.precision, false, false}));
+  if (options.task != Task::infer) graphs.push_back(timed_step(program, options));
+  if (options.task == Task::decode) graphs.push_back(prefill_step(program, options.precision));
   for (const Graph& graph : graphs) {
     const Graph lowered = options.mode == "eager" ? graph : library.fuse(graph);
     for (const Node& node : lowered.nodes()) {
@@ -169,8 +217,7 @@ std::string first_unsupported(const Program& program, const CompileOptions& opti
 
 std::string ops_of_step(const Program& program, const CompileOptions& options,
                         const std::function<bool(const Node&)>& chosen) {
-  const Graph step = options.task == Task::train ? training_step(program, {options.precision, false, false})
-                                                 : inference_step(program, options.precision);
+  const Graph step = timed_step(program, options);
   std::set<std::string_view> ops;
   for (const Node& node : step.nodes()) {
     if (chosen(node)) ops.insert(node.op->name());

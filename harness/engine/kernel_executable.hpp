@@ -20,8 +20,10 @@ class KernelExecutable final : public Executable {
   void supply_masks(std::span<const HostTensor> masks) override;
   std::vector<HostTensor> masks() override;
   std::vector<HostTensor> state() override;
-  void stage(std::int64_t slot, const HostBatch& batch) override { main_->stage(slot, batch); }
+  void stage(std::int64_t slot, const HostBatch& batch) override;
   void step(std::int64_t slot, double learning_rate, std::int64_t step) override;
+  void prefill(std::int64_t slot) override;
+  void next_token(std::int64_t slot) override;
   void synchronize() override { library_->synchronize(); }
   double loss() override;
   std::vector<HostTensor> results() override;
@@ -40,9 +42,12 @@ class KernelExecutable final : public Executable {
   std::unique_ptr<KernelLibrary> library_;
   PersistentStore store_;
   Packing packing_;
-  bool supplied_ = false;                 // masks are supplied: none are drawn
-  std::unique_ptr<Executor> main_;        // the training step, or for task infer the inference step
-  std::unique_ptr<Executor> evaluation_;  // of task train
+  bool supplied_ = false;  // masks are supplied: none are drawn
+  // The training step; for task infer the inference step, for task decode the step of one token.
+  std::unique_ptr<Executor> main_;
+  std::unique_ptr<Executor> prefill_;     // of task decode
+  Executor* last_ = nullptr;              // of task decode: the one that ran last
+  std::unique_ptr<Executor> evaluation_;  // of tasks train and decode
   std::unique_ptr<Executor> gradients_;
 };
 

@@ -14,7 +14,7 @@ void* PersistentStore::provide(const Value& value, const Format& format) {
   const auto [place, fresh] = entries_.try_emplace(value.name);
   Entry& entry = place->second;
   if (fresh) {
-    entry = {value.type, value.initializer, value.role == Role::mask, format,
+    entry = {value.type, value.initializer, value.role, format,
              Storage(library_.memory(), format.bytes, value.name.c_str())};
     entry.storage.clear();
   } else if (entry.format != format) {
@@ -69,17 +69,46 @@ HostTensor PersistentStore::read(const std::string& name) {
   return fetch(library_, name, entry.type, entry.format, entry.storage.data());
 }
 
-std::vector<std::string> PersistentStore::names(bool mask) const {
+std::vector<std::string> PersistentStore::names() const {
   std::vector<std::string> names;
   for (const auto& [name, entry] : entries_) {
-    if (entry.mask == mask) names.push_back(name);
+    if (entry.role == Role::parameter || entry.role == Role::state) names.push_back(name);
   }
   return names;
+}
+
+std::vector<std::string> PersistentStore::masks() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries_) {
+    if (entry.role == Role::mask) names.push_back(name);
+  }
+  return names;
+}
+
+void PersistentStore::rewind() {
+  for (auto& [name, entry] : entries_) {
+    if (entry.role == Role::position) entry.storage.clear();
+  }
+}
+
+void PersistentStore::clear_caches() {
+  for (auto& [name, entry] : entries_) {
+    if (entry.role == Role::cache) entry.storage.clear();
+  }
+  rewind();
 }
 
 std::int64_t PersistentStore::bytes() const {
   std::int64_t bytes = 0;
   for (const auto& [name, entry] : entries_) bytes += entry.storage.bytes();
+  return bytes;
+}
+
+std::int64_t PersistentStore::cache_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& [name, entry] : entries_) {
+    if (entry.role == Role::cache) bytes += entry.storage.bytes();
+  }
   return bytes;
 }
 

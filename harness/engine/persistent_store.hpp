@@ -1,5 +1,5 @@
-// Parameters, moments, running statistics and dropout masks: named storage that outlives steps and is shared
-// by the executors of a program.
+// Parameters, moments, running statistics, dropout masks and the caches of task decode: named storage that
+// outlives steps and is shared by the executors of a program.
 #pragma once
 
 #include <functional>
@@ -29,20 +29,24 @@ class PersistentStore {
   void restart(const std::string& name);
   HostTensor read(const std::string& name);
   // names() returns those of parameters and state, masks() those of masks.
-  std::vector<std::string> names() const { return names(false); }
-  std::vector<std::string> masks() const { return names(true); }
+  std::vector<std::string> names() const;
+  std::vector<std::string> masks() const;
+  // Sets positions to 0: the next prompt begins.
+  void rewind();
+  // Sets caches and positions to 0.
+  void clear_caches();
   std::int64_t bytes() const;
+  std::int64_t cache_bytes() const;
 
  private:
   struct Entry {
     TensorType type;
     std::string initializer;
-    bool mask = false;
+    Role role = Role::parameter;
     Format format;
     Storage storage;
   };
   Entry& find(const std::string& name);
-  std::vector<std::string> names(bool mask) const;
 
   KernelLibrary& library_;
   std::map<std::string, Entry> entries_;

@@ -164,12 +164,56 @@ ValueId GraphBuilder::slice(ValueId x, std::int64_t axis, std::int64_t begin, st
 
 ValueId GraphBuilder::attention(ValueId q, ValueId k, ValueId v, const AttentionOptions& options,
                                 std::string name) {
+  if (decoding_) return decoding_attention(q, k, v, options, std::move(name));
   return apply("attention", {q, k, v, options.mask}, {{"causal", options.causal}, {"scale", options.scale}},
                std::move(name))
       .front();
 }
 
+ValueId GraphBuilder::cached(std::string name, ValueId x) {
+  const Shape& shape = graph_.value(x).type.shape;
+  const ValueId cache = graph_.add_value(
+      name, {DType::f32, {shape[0], decoding_->length, shape[2], shape[3]}}, Role::cache, "zeros");
+  const ValueId written =
+      apply("cache_write", {cache, x, decoding_->position}, {}, name + ".written").front();
+  graph_.add_update(cache, written);
+  return written;
+}
+
+// A prompt begins at the first place, so that its tokens see only each other.
+ValueId GraphBuilder::decoding_attention(ValueId q, ValueId k, ValueId v, const AttentionOptions& options,
+                                         std::string name) {
+  if (name.empty()) name = unique("attention");
+  // Copies: new values move the others.
+  const Shape queries = graph_.value(q).type.shape, keys = graph_.value(k).type.shape;
+  if (!options.causal || options.mask != none || keys.size() != 4 || queries.size() != 4 ||
+      keys[1] != queries[1]) {
+    throw GraphError(
+        fmt::format("[attention] {}: task decode needs a causal attention of tokens to themselves, "
+                    "without a mask",
+                    name));
+  }
+  const ValueId all_keys = cached(name + ".keys", k), all_values = cached(name + ".values", v);
+  if (!decoding_->step) {
+    return apply("attention", {q, k, v, none}, {{"causal", true}, {"scale", options.scale}}, name).front();
+  }
+  // All layers read the same mask.
+  constexpr const char* mask_name = "cache_mask";
+  ValueId mask = graph_.find(mask_name);
+  if (mask == none) {
+    mask = apply("cache_mask", {decoding_->position}, {{"queries", queries[1]}, {"keys", decoding_->length}},
+                 mask_name)
+               .front();
+  }
+  return apply("attention", {q, all_keys, all_values, mask}, {{"causal", false}, {"scale", options.scale}},
+               name)
+      .front();
+}
+
 ValueId GraphBuilder::rotary(ValueId x, double base, bool interleaved, std::string name) {
+  if (decoding_ && decoding_->step)
+    throw GraphError(
+        "[rotary] task decode does not support it: the op has no operand for the first position");
   return apply("rotary", {x}, {{"base", base}, {"interleaved", interleaved}}, std::move(name)).front();
 }
 

@@ -24,14 +24,25 @@ struct AttentionOptions {
   ValueId mask = none;  // f32 (N or 1, H or 1, S or 1, T), added before the softmax
 };
 
+// The part of task decode that a graph computes (struct Decoding).
+struct DecodingPart {
+  bool step = false;        // one token; false: the prompt
+  std::int64_t length = 0;  // places in the caches
+  ValueId position = none;  // i32 (1), of role position
+};
+
 // Borrows the graph; it must outlive the builder.
 class GraphBuilder {
  public:
   explicit GraphBuilder(Graph& graph, bool training = true) : graph_(graph), training_(training) {}
+  // For task decode: in this graph attention reads and writes caches.
+  GraphBuilder(Graph& graph, const DecodingPart& part) : graph_(graph), training_(false), decoding_(part) {}
 
   Graph& graph() { return graph_; }
   // Whether ops that differ between training and inference are built for training.
   bool training() const { return training_; }
+  // Set in the graphs of task decode, whose inputs are only some of a sample's tokens.
+  const std::optional<DecodingPart>& decoding() const { return decoding_; }
   // Whether the tables of later embeddings have row-sparse gradients (default: dense).
   void sparse_embedding_gradients(bool sparse) { sparse_embeddings_ = sparse; }
 
@@ -76,7 +87,9 @@ class GraphBuilder {
   ValueId reshape(ValueId x, Shape shape, std::string name = {});
   // The elements from `begin` to `end` (excluded) along a dimension.
   ValueId slice(ValueId x, std::int64_t axis, std::int64_t begin, std::int64_t end, std::string name = {});
-  // q (N, S, H, D), k and v (N, T, G, D); returns (N, S, H, D).
+  // q (N, S, H, D), k and v (N, T, G, D); returns (N, S, H, D). In the graphs of task decode it must be causal,
+  // of tokens to themselves and without a mask: it writes k and v into the caches "<name>.keys" and
+  // "<name>.values", and a step reads all earlier tokens from there.
   ValueId attention(ValueId q, ValueId k, ValueId v, const AttentionOptions& options = {},
                     std::string name = {});
   // x (N, S, H, D), D even: rotary position embedding.
@@ -105,9 +118,14 @@ class GraphBuilder {
 
  private:
   std::string unique(std::string_view stem) const;
+  // Writes x into the cache of that name; returns the cache with it.
+  ValueId cached(std::string name, ValueId x);
+  ValueId decoding_attention(ValueId q, ValueId k, ValueId v, const AttentionOptions& options,
+                             std::string name);
 
   Graph& graph_;
   bool training_;
+  std::optional<DecodingPart> decoding_;
   bool sparse_embeddings_ = false;
 };
 

@@ -14,8 +14,8 @@
 namespace assay {
 namespace {
 
-constexpr std::array<std::string_view, 8> role_names{"input", "label", "schedule", "parameter",
-                                                     "state", "mask",  "seed",     "intermediate"};
+constexpr std::array<std::string_view, 10> role_names{
+    "input", "label", "schedule", "parameter", "state", "mask", "cache", "position", "seed", "intermediate"};
 
 std::string output_name(const std::string& node, std::span<const Result> results, std::size_t i) {
   const std::size_t group = i / results.size();
@@ -60,7 +60,10 @@ std::vector<TensorType> types_of(const Graph& graph, std::span<const ValueId> id
 
 }  // namespace
 
-bool is_persistent(Role role) { return role == Role::parameter || role == Role::state || role == Role::mask; }
+bool is_persistent(Role role) {
+  return role == Role::parameter || role == Role::state || role == Role::mask || role == Role::cache ||
+         role == Role::position;
+}
 bool is_feed(Role role) {
   return role == Role::input || role == Role::label || role == Role::schedule || role == Role::seed;
 }

@@ -31,11 +31,13 @@ enum class Role : std::uint8_t {
   schedule,   // fed each step: f32 (2): learning rate, step count from 1. Read from memory, not a constant
   parameter,  // persistent, trained
   state,      // persistent, not trained: running statistics, optimizer moments
-  mask,  // persistent, u8: the elements that a dropout keeps; drawn again in each step unless it is supplied
-  seed,  // fed: i32 (2), a 64-bit number, low half first. Read from memory, not a constant
+  mask,   // persistent, u8: the elements that a dropout keeps; drawn again in each step unless it is supplied
+  cache,  // persistent, written by task decode: the keys and values of the tokens so far
+  position,      // persistent, i32 (1): the place of the next token in the caches; 0 when a prompt begins
+  seed,          // fed: i32 (2), a 64-bit number, low half first. Read from memory, not a constant
   intermediate,  // made and consumed within one step
 };
-// Roles that outlive a step: parameter, state, mask.
+// Roles that outlive a step: parameter, state, mask, cache, position.
 bool is_persistent(Role role);
 // Roles that are filled before a step and dropped after it: input, label, schedule, seed.
 bool is_feed(Role role);

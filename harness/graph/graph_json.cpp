@@ -316,6 +316,11 @@ nlohmann::json to_json(const Program& program) {
             {"inference", to_json(program.inference)},
             {"optimizer", to_json(program.optimizer)}};
   if (program.is_op()) json["cotangents"] = program.cotangents;
+  if (program.decoding) {
+    json["decoding"] = {{"prompt", program.decoding->prompt},
+                        {"prefill", to_json(program.decoding->prefill)},
+                        {"step", to_json(program.decoding->step)}};
+  }
   return json;
 }
 
@@ -330,6 +335,12 @@ Program program_from_json(const nlohmann::json& json) {
   if (json.contains("cotangents")) {
     for (const auto& item : object_member(json, "cotangents", "").items())
       program.cotangents[item.key()] = text(item.value(), "/cotangents/" + item.key());
+  }
+  if (json.contains("decoding")) {
+    const Json& decoding = object_member(json, "decoding", "");
+    program.decoding = {integer(member(decoding, "prompt", "/decoding"), "/decoding/prompt"),
+                        GraphReader(member(decoding, "prefill", "/decoding"), "/decoding/prefill").take(),
+                        GraphReader(member(decoding, "step", "/decoding"), "/decoding/step").take()};
   }
   at("", [&] { check_program(program); });
   return program;

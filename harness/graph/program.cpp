@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "harness/core/error.hpp"
+#include "harness/graph/op.hpp"
 
 namespace assay {
 namespace {
@@ -79,13 +80,37 @@ std::int64_t input_elements(const Graph& graph) {
   return elements;
 }
 
+std::int64_t Program::generated() const {
+  if (!decoding) return 0;
+  return inference.value(inference.find("inputs")).type.shape.back() - decoding->prompt;
+}
+
+namespace {
+
+// Whether nodes read the value only as the operand `mask`, which has no gradient.
+bool is_only_a_mask(const Graph& graph, ValueId id) {
+  bool read = false;
+  for (const Node& node : graph.nodes()) {
+    const std::vector<Operand> operands = node.op->operands();
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] != id) continue;
+      if (operand_at(*node.op, operands, i).name != "mask") return false;
+      read = true;
+    }
+  }
+  return read;
+}
+
+}  // namespace
+
 std::vector<ValueId> differentiated_inputs(const Program& program) {
   std::vector<ValueId> inputs;
   for (const ValueId id : program.training.with_role(Role::input)) {
     const Value& value = program.training.value(id);
     const bool given = std::any_of(program.cotangents.begin(), program.cotangents.end(),
                                    [&](const auto& pair) { return pair.second == value.name; });
-    if (!given && value.type.dtype == DType::f32) inputs.push_back(id);
+    if (!given && value.type.dtype == DType::f32 && !is_only_a_mask(program.training, id))
+      inputs.push_back(id);
   }
   return inputs;
 }
@@ -125,6 +150,46 @@ void check_optimizer(const OptimizerSpec& optimizer) {
   check("clip_norm", optimizer.clip_norm, 1e6);
 }
 
+namespace {
+
+// The graphs of task decode have values of the network only, and agree on what they keep from step to step.
+void check_decoding(const Program& program) {
+  const Decoding& decoding = *program.decoding;
+  const auto reject = [](const Graph& graph, std::string_view name, std::string_view what) {
+    throw GraphError(fmt::format("graph '{}': '{}' {}", graph.name(), name, what));
+  };
+  const auto has = [](const Graph& graph, const Value& value) {
+    const ValueId other = graph.find(value.name);
+    return other != none && graph.value(other).type == value.type && graph.value(other).role == value.role;
+  };
+  const auto within = [&](const Graph& graph, const Graph& in, Role role, std::string_view what) {
+    for (const ValueId id : graph.with_role(role))
+      if (!has(in, graph.value(id))) reject(graph, graph.value(id).name, what);
+  };
+  const ValueId inputs = program.inference.find("inputs");
+  const Shape tokens = inputs == none ? Shape{} : program.inference.value(inputs).type.shape;
+  if (tokens.size() != 2 || decoding.prompt < 1 || decoding.prompt >= tokens[1]) {
+    throw GraphError(fmt::format("graph '{}': a prompt of {} tokens does not fit samples {}",
+                                 program.inference.name(), decoding.prompt, to_string(tokens)));
+  }
+  for (const Graph* graph : {&decoding.prefill, &decoding.step}) {
+    const Graph& other = graph == &decoding.step ? decoding.prefill : decoding.step;
+    within(*graph, program.inference, Role::parameter, "is not a parameter of the network");
+    within(program.inference, *graph, Role::input, "is missing in a graph of task decode");
+    within(*graph, program.inference, Role::input, "is not an input of the network");
+    within(*graph, other, Role::cache, "differs in the other graph of task decode");
+    for (const Role role : {Role::state, Role::mask, Role::label})
+      for (const ValueId id : graph->with_role(role)) reject(*graph, graph->value(id).name, "is not allowed");
+    if (graph->with_role(Role::position).size() != 1) reject(*graph, "position", "must be there once");
+    within(*graph, other, Role::position, "differs in the other graph of task decode");
+    const Value& logits = graph->value(graph->output("logits"));
+    if (logits.type.shape.size() != 3 || logits.type.shape[0] != tokens[0] || logits.type.shape[1] != 1)
+      reject(*graph, logits.name, "must be (batch, 1, classes)");
+  }
+}
+
+}  // namespace
+
 void check_program(const Program& program) {
   if (program.is_op()) return check_op(program);
   if (!program.cotangents.empty())
@@ -143,6 +208,7 @@ void check_program(const Program& program) {
   };
   same(program.training, program.inference);
   same(program.inference, program.training);
+  if (program.decoding) check_decoding(program);
   const auto logits = [](const Graph& graph) {
     const Value& value = graph.value(graph.output("logits"));
     const std::int64_t batch = feed(graph, "inputs", Role::input);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,17 @@ struct OptimizerSpec {
   static bool is_square(std::string_view moment) { return moment == "v" || moment == "square"; }
 };
 
+// Task decode: a network that generates tokens, one at a time. `prefill` computes the first `prompt` tokens of
+// a sample at once, and `step` the token at the value of role position. Both have the parameters of the
+// network, its input with all tokens of a sample, and the same caches and position, which they update. The
+// tokens are data: no logits choose the next one, so that every backend does the same work. Output "logits"
+// (N, 1, classes): of the last token that the graph computes.
+struct Decoding {
+  std::int64_t prompt = 0;
+  Graph prefill;
+  Graph step;
+};
+
 // A network, or a single op.
 //
 // For a network, `training` and `inference` are the same layers with the same parameter names; they differ
@@ -73,16 +85,19 @@ struct Program {
   Graph inference;
   OptimizerSpec optimizer;
   std::map<std::string, std::string> cotangents = {};  // an output -> the input that holds its gradient
+  std::optional<Decoding> decoding = {};               // only for task decode
 
   bool is_op() const { return optimizer.kind.empty(); }
-  // The forward computation of a step of a task.
+  // Task decode: the tokens of a sample after its prompt, each of which is one step. 0 without `decoding`.
+  std::int64_t generated() const;
+  // The forward computation of a step of a task; for task decode, of all tokens of a sample at once.
   const Graph& graph(Task task) const { return task == Task::train ? training : inference; }
 };
 
 // The offset of each input of a graph in the fed batch, in elements; a network has one, at 0.
 std::map<std::string, std::int64_t> input_offsets(const Graph& graph);
 std::int64_t input_elements(const Graph& graph);
-// The inputs for which a training step of a single op computes gradients.
+// The inputs for which a training step of a single op computes gradients: f32, no cotangents and no masks.
 std::vector<ValueId> differentiated_inputs(const Program& program);
 
 // Throws GraphError if the kind is unknown or a hyper-parameter is out of its range.

@@ -179,6 +179,7 @@ struct ClockFile {
   std::vector<Evaluation> evaluations{};
   std::vector<std::int64_t> latencies_ns{};
   std::int64_t latencies_seen = 0;
+  std::vector<std::int64_t> prefills_ns{};
 };
 constexpr auto describe(Of<ClockFile>) {
   return fields(
@@ -193,10 +194,13 @@ constexpr auto describe(Of<ClockFile>) {
             "Time taken from the worker's processors; absent if the system does not show it.")
           .left_out_by_default(),
       field("evaluations", &ClockFile::evaluations, "In the order of time."),
-      field("latencies_ns", &ClockFile::latencies_ns, "Task `infer`: a uniform sample of the timed steps."),
+      field("latencies_ns", &ClockFile::latencies_ns,
+            "Task `infer`: a uniform sample of the timed steps; task `decode`: of the timed tokens."),
       field("latencies_seen", &ClockFile::latencies_seen,
-            "Number of steps from which `latencies_ns` is sampled.")
-          .optional());
+            "Number of steps or tokens from which `latencies_ns` is sampled.")
+          .optional(),
+      field("prefills_ns", &ClockFile::prefills_ns, "Task `decode`: a uniform sample of the timed prompts.")
+          .left_out_by_default());
 }
 
 // Atomic. Throws IoError.

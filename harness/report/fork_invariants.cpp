@@ -81,11 +81,12 @@ void judge_fork(Violations& violations, const Fork& fork) {
     last = sample.time_ns;
     judge_gpu(violations, sample);
   }
-  for (const std::int64_t latency : fork.latencies_ns)
-    if (latency < 0) {
-      violations.add(fmt::format("a latency of {} ns", latency));
-      break;
-    }
+  for (const auto* latencies : {&fork.latencies_ns, &fork.prefills_ns})
+    for (const std::int64_t latency : *latencies)
+      if (latency < 0) {
+        violations.add(fmt::format("a latency of {} ns", latency));
+        break;
+      }
   for (const auto& [name, bytes] : fork.memory)
     if (bytes < 0) violations.add(fmt::format("memory {} is {} bytes", name, bytes));
 }

@@ -53,9 +53,20 @@ Heading op_heading(const Axes& axes) {
           joined(axes, {axes.text("precision"), machine_words(axes), axes.text("cache") + " cache"})};
 }
 
+std::string_view task_words(Task task) {
+  switch (task) {
+    case Task::train:
+      break;
+    case Task::infer:
+      return "prediction";
+    case Task::decode:
+      return "decoding";
+  }
+  return "training";
+}
+
 Heading network_heading(const Axes& axes, std::string_view batch) {
-  const std::string_view task = axes.task == Task::train ? "training" : "prediction";
-  std::string title = titled(axes, fmt::format("{}{}", task, batch));
+  std::string title = titled(axes, fmt::format("{}{}", task_words(axes.task), batch));
   if (axes.device != DeviceKind::cpu) title += fmt::format(", on {}", to_string(axes.device));
   return {title, joined(axes, {axes.text("precision"), axes.dataset, axes.optimizer, machine_words(axes),
                                loader_words(axes), measure_words(axes.measure)})};

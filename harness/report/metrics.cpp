@@ -82,9 +82,12 @@ Sample last_evaluation(const Fork& fork, DataSplit split, double Evaluation::* f
   return {{}, "evaluated only where epochs are run"};
 }
 
-// A percentile needs enough calls to show the tail beyond it: 1000 for the 99.9th.
-Sample latency(const Fork& fork, double p) {
-  if (fork.latencies_ns.empty()) return {{}, "measured only for task infer"};
+// A percentile needs enough calls to show the tail beyond it: 1000 for the 99.9th. `task` says whose calls are
+// wanted: the latencies of task decode are those of tokens.
+Sample latency(const Fork& fork, double p, const Axes& axes, Task task) {
+  const bool decodes = axes.task == Task::decode;
+  if (decodes != (task == Task::decode) || fork.latencies_ns.empty())
+    return {{}, fmt::format("measured only for task {}", to_string(task))};
   const double wanted = std::round(1 / (1 - p));
   if (static_cast<double>(fork.latencies_ns.size()) < wanted) {
     return {{},
@@ -94,6 +97,20 @@ Sample latency(const Fork& fork, double p) {
   }
   std::vector<double> values(fork.latencies_ns.begin(), fork.latencies_ns.end());
   return {1e-9 * quantile(values, p), ""};
+}
+
+Sample prefill_time(const Fork& fork) {
+  if (fork.prefills_ns.empty()) return {{}, "measured only for task decode"};
+  const std::vector<double> values(fork.prefills_ns.begin(), fork.prefills_ns.end());
+  return {1e-9 * median(values), ""};
+}
+
+Sample tokens_per_second(const Fork& fork, const Axes& axes) {
+  if (axes.task != Task::decode || fork.latencies_ns.empty()) return {{}, "measured only for task decode"};
+  double seconds = 0;
+  for (const std::int64_t latency : fork.latencies_ns) seconds += 1e-9 * static_cast<double>(latency);
+  if (seconds <= 0) return {{}, "the tokens took no time"};
+  return {static_cast<double>(axes.batch) * static_cast<double>(fork.latencies_ns.size()) / seconds, ""};
 }
 
 Sample first_epoch_accuracy(const Fork& fork) {
@@ -183,6 +200,9 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       return device == DeviceKind::cuda ? value(fork) : Sample{{}, "the cell runs on the CPU"};
     };
   };
+  const auto percentile = [axes](double p, Task task) {
+    return [=](const Fork& fork) { return latency(fork, p, axes, task); };
+  };
   const auto evaluated = [](DataSplit split, double Evaluation::* field) {
     return [split, field](const Fork& fork) { return last_evaluation(fork, split, field); };
   };
@@ -204,10 +224,19 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
       {"train_loss", evaluated(DataSplit::train, &Evaluation::loss)},
       {"validation_loss", evaluated(DataSplit::validation, &Evaluation::loss)},
       {"test_loss", evaluated(DataSplit::test, &Evaluation::loss)},
-      {"latency_p50", [](const Fork& fork) { return latency(fork, 0.5); }},
-      {"latency_p90", [](const Fork& fork) { return latency(fork, 0.9); }},
-      {"latency_p99", [](const Fork& fork) { return latency(fork, 0.99); }},
-      {"latency_p99.9", [](const Fork& fork) { return latency(fork, 0.999); }},
+      {"latency_p50", percentile(0.5, Task::infer)},
+      {"latency_p90", percentile(0.9, Task::infer)},
+      {"latency_p99", percentile(0.99, Task::infer)},
+      {"latency_p99.9", percentile(0.999, Task::infer)},
+      {"prefill_time", prefill_time},
+      {"token_time_p50", percentile(0.5, Task::decode)},
+      {"token_time_p99", percentile(0.99, Task::decode)},
+      {"tokens_per_second", [axes](const Fork& fork) { return tokens_per_second(fork, axes); }},
+      {"cache_bytes",
+       [axes](const Fork& fork) {
+         return axes.task == Task::decode ? memory(fork, "caches")
+                                          : Sample{{}, "only task decode has caches"};
+       }},
       {"kernel_time", kernel_time},
       {"compile_time", [](const Fork& fork) { return Sample{fork.compile_seconds, ""}; }},
       {"start_time",

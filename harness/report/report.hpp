@@ -61,7 +61,8 @@ struct Fork {
   std::vector<Evaluation> evaluations{};
   std::vector<std::int64_t> latencies_ns{};
   std::int64_t latencies_seen = 0;  // number of steps from which `latencies_ns` is sampled; 0: unknown
-  std::optional<bool> steady{};     // whether the time of a step was steady when timing began
+  std::vector<std::int64_t> prefills_ns{};
+  std::optional<bool> steady{};  // whether the time of a step was steady when timing began
   std::vector<MachineSample> samples{};
   std::optional<GpuUse> gpu{};  // for a timed cell on cuda
   std::int64_t host_peak_rss = 0;

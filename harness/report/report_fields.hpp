@@ -177,11 +177,17 @@ constexpr auto describe(Of<Fork>) {
       field("disturbance", &Fork::disturbance, "Time taken from the worker's processors; absent if unknown.")
           .left_out_by_default(),
       field("evaluations", &Fork::evaluations, "In the order of time.").in_columns().left_out_by_default(),
-      field("latencies_ns", &Fork::latencies_ns,
-            "Task `infer`: latencies of timed steps; a uniform sample if there are many.")
+      field(
+          "latencies_ns", &Fork::latencies_ns,
+          "Task `infer`: latencies of timed steps; task `decode`: of timed tokens. A uniform sample if there "
+          "are many.")
           .left_out_by_default(),
-      field("latencies_seen", &Fork::latencies_seen, "Number of steps from which `latencies_ns` is sampled.")
+      field("latencies_seen", &Fork::latencies_seen,
+            "Number of steps or tokens from which `latencies_ns` is sampled.")
           .at_least(0)
+          .left_out_by_default(),
+      field("prefills_ns", &Fork::prefills_ns,
+            "Task `decode`: times of timed prompts; a uniform sample if there are many.")
           .left_out_by_default(),
       field("samples", &Fork::samples, "In the order of time.").in_columns().left_out_by_default(),
       field("gpu", &Fork::gpu, "The GPU that the worker used.").left_out_by_default(),

@@ -46,6 +46,7 @@ inline constexpr auto words<Status> = std::array{Word{Status::ok, "ok"},
   X(epochs_of_resident_batches, unsupported, "epochs need a loader")                                        \
   X(operands_stay_in_cache, unsupported, "a cold cell whose operands are too small to leave the cache")     \
   X(no_gradient, unsupported, "the op has no gradient")                                                     \
+  X(no_tokens, unsupported, "task decode, but the network generates no tokens")                             \
   X(worker_unsupported, unsupported, "the worker reported that it cannot do it: see the text")              \
   X(backend_unavailable, unavailable,                                                                       \
     "a file or package that the backend requires is missing; the text has the command")                     \

@@ -91,14 +91,22 @@ class Executable {
 
   // Keeps a batch as number `slot` in any layout that the executable reads. Slots are small and dense.
   virtual void stage(std::int64_t slot, const HostBatch& batch) = 0;
-  // Enqueues one training step (task train: forward, loss, backward, update) or one inference (task infer) on
-  // that batch. step: 1 for the first. May return before the work is done.
+  // Enqueues one training step (task train: forward, loss, backward, update), one inference (task infer) or one
+  // generation (task decode: prefill(), and next_token() for each of Program::generated()) on that batch.
+  // step: 1 for the first. May return before the work is done.
   virtual void step(std::int64_t slot, double learning_rate, std::int64_t step) = 0;
+  // Task decode, on the samples of a staged batch. prefill() begins again at the first token: it computes the
+  // prompt and fills the caches, and no earlier token is seen any more. next_token() computes the next token of
+  // each sample, which is in the batch. Both enqueue, and leave "logits" (B, 1, classes) as results.
+  virtual void prefill(std::int64_t) { throw std::logic_error("[decode] this backend generates no tokens"); }
+  virtual void next_token(std::int64_t) {
+    throw std::logic_error("[decode] this backend generates no tokens");
+  }
   // Returns when every enqueued step is done and all updated state is complete.
   virtual void synchronize() = 0;
   // Mean loss of the last step. Synchronises.
   virtual double loss() = 0;
-  // The results of the last step, f32 (f64 under fp64). A network in task infer returns its "logits". A
+  // The results of the last step, f32 (f64 under fp64). A network in task infer or decode returns its "logits". A
   // single op returns results by the names of the graph's outputs, for task train with "gradient/<input>" for
   // each of differentiated_inputs(). Synchronises.
   virtual std::vector<HostTensor> results() = 0;

@@ -84,6 +84,9 @@ class Answers {
 
 // Borrows the program.
 std::unique_ptr<Answers> answers_of(const Program& program, Task task);
+// The answers to the exam of task decode by an executable of task infer: without caches, from all tokens of a
+// sample at once. The oracle answers so.
+std::unique_ptr<Answers> answers_without_caches(const Program& program);
 
 // "continuation/...": the distance between two runs of the same steps from the current state: one without a
 // pause, and one from a copy of that state that waits for each step. They use the batches in the exam's

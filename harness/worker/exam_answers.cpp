@@ -63,13 +63,15 @@ void stack(std::vector<HostTensor>& all, const HostTensor& next, std::int64_t co
 
 class NetworkAnswers : public Answers {
  public:
-  NetworkAnswers(const Program& program, Task task) : program_(program), trains_(task == Task::train) {}
+  NetworkAnswers(const Program& program, Task task)
+      : program_(program), trains_(task == Task::train), decodes_(task == Task::decode) {}
 
   std::vector<HostTensor> exam(Executable& executable, const ExamFeeds& feeds) const override {
     StagedBatches staged(executable, feeds);
     if (trains_) executable.supply_masks(feeds.batch_masks());
     executable.set_state(feeds.state);
     staged.stage_all();
+    if (decodes_) return of_decoding(executable, staged);
     return trains_ ? of_training(executable, feeds, staged) : of_inference(executable, staged);
   }
 
@@ -91,6 +93,43 @@ class NetworkAnswers : public Answers {
       for (const HostTensor& result : executable.results()) stack(answers, result, staged.count());
     }
     return answers;
+  }
+
+  // The logits of the last token of each prompt and of the tokens after it: (batches, B, 1 + tokens, classes).
+  std::vector<HostTensor> of_decoding(Executable& executable, StagedBatches& staged) const {
+    std::vector<HostTensor> answers;
+    for (std::int64_t batch = 0; batch < staged.count(); ++batch) {
+      const std::int64_t slot = staged.slot_of(batch);
+      executable.prefill(slot);
+      std::vector<HostTensor> positions{logits_of(executable)};
+      for (std::int64_t token = 0; token < program_.generated(); ++token) {
+        executable.next_token(slot);
+        positions.push_back(logits_of(executable));
+      }
+      stack(answers, side_by_side(positions), staged.count());
+    }
+    return answers;
+  }
+
+  static HostTensor logits_of(Executable& executable) {
+    executable.synchronize();
+    std::vector<HostTensor> results = executable.results();
+    return std::move(*std::ranges::find(results, "logits", &HostTensor::name));
+  }
+
+  // Several (B, 1, classes) as one (B, positions, classes).
+  static HostTensor side_by_side(const std::vector<HostTensor>& positions) {
+    TensorType type = positions.front().type;
+    const std::size_t row = positions.front().bytes.size() / static_cast<std::size_t>(type.shape.front());
+    type.shape[1] = static_cast<std::int64_t>(positions.size());
+    HostTensor all = HostTensor::zeros("logits", type);
+    for (std::size_t p = 0; p < positions.size(); ++p) {
+      for (std::size_t sample = 0; sample < static_cast<std::size_t>(type.shape.front()); ++sample) {
+        std::copy_n(positions[p].bytes.begin() + static_cast<std::ptrdiff_t>(sample * row), row,
+                    all.bytes.begin() + static_cast<std::ptrdiff_t>((sample * positions.size() + p) * row));
+      }
+    }
+    return all;
   }
 
   std::vector<HostTensor> of_training(Executable& executable, const ExamFeeds& feeds,
@@ -148,7 +187,37 @@ class NetworkAnswers : public Answers {
   }
 
   const Program& program_;
-  bool trains_;
+  bool trains_, decodes_;
+};
+
+// Keeps the positions that task decode answers.
+class AnswersWithoutCaches final : public NetworkAnswers {
+ public:
+  explicit AnswersWithoutCaches(const Program& program)
+      : NetworkAnswers(program, Task::infer), kept_(1 + program.generated()) {}
+
+  std::vector<HostTensor> exam(Executable& executable, const ExamFeeds& feeds) const override {
+    std::vector<HostTensor> answers = NetworkAnswers::exam(executable, feeds);
+    for (HostTensor& logits : answers) logits = last_positions(logits);
+    return answers;
+  }
+
+ private:
+  // (batches, B, T, classes), the last of T.
+  HostTensor last_positions(const HostTensor& all) const {
+    TensorType type = all.type;
+    const std::int64_t samples = type.shape[0] * type.shape[1], length = type.shape[2];
+    const auto row = static_cast<std::ptrdiff_t>(type.shape[3] * size_of(type.dtype));
+    type.shape[2] = kept_;
+    HostTensor kept{all.name, type, {}};
+    for (std::int64_t sample = 0; sample < samples; ++sample) {
+      const auto end = all.bytes.begin() + static_cast<std::ptrdiff_t>((sample + 1) * length) * row;
+      kept.bytes.insert(kept.bytes.end(), end - static_cast<std::ptrdiff_t>(kept_) * row, end);
+    }
+    return kept;
+  }
+
+  std::int64_t kept_;
 };
 
 // The results of one step on each set of operands.
@@ -200,6 +269,10 @@ class OpAnswers : public Answers {
 std::unique_ptr<Answers> answers_of(const Program& program, Task task) {
   if (program.is_op()) return std::make_unique<OpAnswers>(program, task);
   return std::make_unique<NetworkAnswers>(program, task);
+}
+
+std::unique_ptr<Answers> answers_without_caches(const Program& program) {
+  return std::make_unique<AnswersWithoutCaches>(program);
 }
 
 }  // namespace assay

@@ -182,11 +182,16 @@ ExamFeeds in_f64(ExamFeeds feeds) {
   return feeds;
 }
 
+// How the oracle answers the exam of a task: that of task decode with an executable of task infer.
+std::unique_ptr<Answers> oracle_answers_of(const Program& program, Task task) {
+  return task == Task::decode ? answers_without_caches(program) : answers_of(program, task);
+}
+
 // The exam; for a network that trains also the gradients of the first step, with the outputs for the kinks.
 std::vector<HostTensor> answered(Executable& executable, const Program& watched, Task task,
                                  const ExamFeeds& feeds) {
-  std::vector<HostTensor> answers = answers_of(watched, task)->exam(executable, feeds);
-  if (watched.is_op() || task == Task::infer) return answers;
+  std::vector<HostTensor> answers = oracle_answers_of(watched, task)->exam(executable, feeds);
+  if (watched.is_op() || task != Task::train) return answers;
   executable.set_state(feeds.state);
   for (HostTensor& tensor : executable.gradients(feeds.batch(0).host()))
     if (tensor.name != "logits" && tensor.name != "loss") answers.push_back(std::move(tensor));
@@ -212,6 +217,7 @@ std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program,
   Kinks kinks(program);
   const Program& watched = kinks.watched();
   const Task task = options.task;
+  if (task == Task::decode) options.task = Task::infer;
   std::vector<HostTensor> tensors =
       answered(*backend.compile(watched, options), watched, task, in_f64(feeds));
   kinks.take(tensors);
@@ -219,7 +225,7 @@ std::vector<HostTensor> oracle_answers(Backend& backend, const Program& program,
 
   options.precision = oracle.emulated;
   const std::unique_ptr<Executable> emulation = backend.compile(watched, options);
-  const std::unique_ptr<Answers> asked = answers_of(watched, task);
+  const std::unique_ptr<Answers> asked = oracle_answers_of(watched, task);
   std::map<std::string, ErrorNorms> seen;
   std::vector<HostTensor> emulated = answered(*emulation, watched, task, feeds);
   kinks.take(emulated);

@@ -170,6 +170,19 @@ void Server::first_step() {
   executable_->set_state(parameters_);
 }
 
+Timed Server::timed() const {
+  if (program_->is_op()) return Timed::op;
+  switch (options_.task) {
+    case Task::train:
+      break;
+    case Task::infer:
+      return Timed::inference;
+    case Task::decode:
+      return Timed::decoding;
+  }
+  return Timed::training;
+}
+
 protocol::Event Server::run() {
   require_compiled();
   Session session(folder_);
@@ -181,16 +194,13 @@ protocol::Event Server::run() {
     told = now;
     send(protocol::Progress{done, planned});
   };
-  const Timed timed = program_->is_op()              ? Timed::op
-                      : options_.task == Task::infer ? Timed::inference
-                                                     : Timed::training;
-  last_step_ = train(*executable_, session, timed, tell);
+  last_step_ = train(*executable_, session, timed(), tell, program_->generated());
   session.close();
   // The results of a single op are the state after a run: read them here, so that no caller can skip it.
   protocol::Ran ran{executable_->memory(),
                     backend_.info().settings,
                     {},
-                    digest(timed == Timed::op ? executable_->results() : executable_->state())};
+                    digest(program_->is_op() ? executable_->results() : executable_->state())};
   if (options_.profile) ran.operators = executable_->operator_times();
   return ran;
 }

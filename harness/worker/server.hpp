@@ -10,6 +10,7 @@
 #include "harness/protocol/message.hpp"
 #include "harness/protocol/request.hpp"
 #include "harness/worker/backend.hpp"
+#include "harness/worker/trainer.hpp"
 
 namespace assay {
 
@@ -27,6 +28,7 @@ class Server {
   protocol::Event answer(const protocol::Command& command);
   protocol::Event compile();
   protocol::Event run();
+  Timed timed() const;
   void prepare();
   void first_step();
   void require_compiled() const;

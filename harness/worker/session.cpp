@@ -51,6 +51,8 @@ void Session::end_block(double loss) { must(assay_end_block(session_.get(), loss
 
 void Session::lap() { must(assay_lap(session_.get())); }
 
+void Session::lap_prefill() { must(assay_lap_prefill(session_.get())); }
+
 void Session::add_logits(const float* logits) { must(assay_add_logits(session_.get(), logits)); }
 
 protocol::Progress Session::progress() {

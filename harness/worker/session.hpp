@@ -24,6 +24,7 @@ class Session {
   assay_block next_block();
   void end_block(double loss);
   void lap();
+  void lap_prefill();
   void add_logits(const float* logits);
   protocol::Progress progress();  // in steps
   // Writes results/clock.json. If it is not called, the destructor closes the session and ignores errors.

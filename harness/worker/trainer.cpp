@@ -19,11 +19,13 @@ std::int64_t labels_of_batch(const assay_layout& layout) {
 
 class Trainer {
  public:
-  Trainer(Executable& executable, Session& session, Timed timed, const ReportProgress& progress)
+  Trainer(Executable& executable, Session& session, Timed timed, const ReportProgress& progress,
+          std::int64_t tokens)
       : executable_(executable),
         session_(session),
         progress_(progress),
         timed_(timed),
+        tokens_(tokens),
         resident_(session.layout().resident_batches),
         inputs_(static_cast<std::size_t>(session.layout().batch * session.layout().sample_elements)),
         labels_(static_cast<std::size_t>(labels_of_batch(session.layout()))) {}
@@ -72,10 +74,23 @@ class Trainer {
         executable_.step(slot, 0, row + 1);
         executable_.synchronize();
         session_.lap();
+      } else if (timed_ == Timed::decoding) {
+        generate(slot);
       } else {
         last_step_ = session_.step(row);
         executable_.step(slot, session_.learning_rate(row), last_step_);
       }
+    }
+  }
+
+  void generate(std::int64_t slot) {
+    executable_.prefill(slot);
+    executable_.synchronize();
+    session_.lap_prefill();
+    for (std::int64_t token = 0; token < tokens_; ++token) {
+      executable_.next_token(slot);
+      executable_.synchronize();
+      session_.lap();
     }
   }
 
@@ -99,6 +114,7 @@ class Trainer {
   Session& session_;
   const ReportProgress& progress_;
   Timed timed_;
+  std::int64_t tokens_;
   std::int64_t resident_;
   std::int64_t last_step_ = 0;
   std::vector<std::uint32_t> inputs_;  // the bits of f32 or i32
@@ -118,8 +134,9 @@ void stage_resident(Executable& executable, Session& session) {
   }
 }
 
-std::int64_t train(Executable& executable, Session& session, Timed timed, const ReportProgress& progress) {
-  return Trainer(executable, session, timed, progress).run();
+std::int64_t train(Executable& executable, Session& session, Timed timed, const ReportProgress& progress,
+                   std::int64_t tokens) {
+  return Trainer(executable, session, timed, progress, tokens).run();
 }
 
 }  // namespace assay

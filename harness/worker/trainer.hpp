@@ -15,6 +15,7 @@ using ReportProgress = std::function<void(std::int64_t done, std::int64_t planne
 enum class Timed {
   training,   // steps with the schedule's learning rates
   inference,  // drains after each step and records its latency
+  decoding,   // a step is a generation: drains after the prompt and after each token, and records both
   op,         // a single op: neither of these; drains at the end of a block
 };
 
@@ -23,7 +24,9 @@ void stage_resident(Executable& executable, Session& session);
 
 // Steps, epochs, evaluation and inference. With resident batches a step costs the harness two loads and a
 // virtual call. Leaves the state as it is after the last step, and returns the number of that step. Throws
-// the exceptions of the executable and the session.
-std::int64_t train(Executable& executable, Session& session, Timed timed, const ReportProgress& progress);
+// the exceptions of the executable and the session. tokens: for decoding, those of a generation after its
+// prompt.
+std::int64_t train(Executable& executable, Session& session, Timed timed, const ReportProgress& progress,
+                   std::int64_t tokens = 0);
 
 }  // namespace assay

@@ -15,6 +15,7 @@ SHOWS = {
     "text": TRAINING,
     "dropout": (*TRAINING, "timed/", "draws/"),
     "infer": ("logits",),
+    "decode": ("logits",),
     "native": ("loader/losses",),
 }
 
@@ -66,6 +67,9 @@ TORCH = _of(
     ("bf16 in the forward pass", "torch_adapter.py", "            loss, _ = self._forward(inputs, labels)", "            loss, _ = self._forward(inputs.bfloat16().float(), labels)"),
     ("one layer in bf16", "torch_network.py", "F.conv2d(x, weight, bias, stride, padding)", "F.conv2d(x, weight.bfloat16().float(), bias, stride, padding)", "image"),
     ("inference in bf16", "torch_adapter.py", "self._logits = self._infer(inputs)", "self._logits = self._infer(inputs.bfloat16().float())", "infer"),
+    ("the cache is written one place late", "torch_network.py", "cache.index_copy_(1, _places(position, x.shape[1]), x.to(cache.dtype))", "cache.index_copy_(1, (_places(position, x.shape[1]) + 1) % cache.shape[1], x.to(cache.dtype))", "decode"),
+    ("a token sees the place after it", "torch_network.py", "<= _places(position, queries)[:, None]", "<= _places(position, queries)[:, None] + 1", "decode"),
+    ("a token does not see itself", "torch_network.py", "<= _places(position, queries)[:, None]", "< _places(position, queries)[:, None].clamp_min(1)", "decode"),
 )  # fmt: skip
 
 JAX = _of(
@@ -77,6 +81,8 @@ JAX = _of(
     ("a rate a hundredth too large where it draws", "jax_network.py", "kept = jax.random.bernoulli(key, 1 - rate, x.shape)", "kept = jax.random.bernoulli(key, 0.99 - rate, x.shape)", "dropout"),
     ("one mask for all rows", "jax_network.py", "kept = jax.random.bernoulli(key, 1 - rate, x.shape)", "kept = jax.random.bernoulli(key, 1 - rate, x.shape[1:])", "dropout"),
     ("a key that is not split", "jax_adapter.py", "key, drawn = (None, None) if key is None else jax.random.split(key)", "drawn = None if key is None else jax.random.split(key)[1]", "dropout"),
+    ("the cache is written one place late", "jax_network.py", "x.astype(cache.dtype), position[0], axis=1)", "x.astype(cache.dtype), position[0] + 1, axis=1)", "decode"),
+    ("a token sees the place after it", "jax_network.py", "seen = jnp.arange(keys) <= (position[0]", "seen = jnp.arange(keys) <= (1 + position[0]", "decode"),
     ("the update adds the gradient", "jax_adapter.py", "lambda direction: down * direction", "lambda direction: -down * direction"),
     ("the rate is halved", "jax_adapter.py", "lambda direction: down * direction", "lambda direction: 0.5 * down * direction"),
     ("epsilon within the root", "jax_optimizer.py", "optax.scale_by_adam(spec.beta1, spec.beta2, spec.epsilon)", "optax.scale_by_adam(spec.beta1, spec.beta2, 0.0, spec.epsilon**0.5 * 1e-3)"),

@@ -56,6 +56,10 @@ CELLS = {
     "dropout": ["--workload", "cifar10-cnn", "--batch", "4", "--resident-batches", "3"],
     "text": ["--workload", "lstm", "--batch", "4", "--resident-batches", "3"],
     "native": ["--workload", "mlp", "--loader", "native", "--samples", "3200"],
+    "decode": [
+        *("--workload", "nanogpt", "--task", "decode", "--batch", "4", "--sequence-length", "16"),
+        *("--resident-batches", "3"),
+    ],
 }
 # Backend and mode: what is compiled is kept between runs, by its content.
 WARM = {("jax", "eager"), ("jax", "jit"), ("torch", "compile")}

@@ -12,8 +12,8 @@ void add_product_cases(std::vector<OpCase>& rows);  // multiply, dot, matmul
 void add_reduce_cases(std::vector<OpCase>& rows);   // reduce, normalise, softmax
 void add_move_cases(std::vector<OpCase>& rows);     // concat, slice, transpose
 
-// gelu, silu, layer_norm, rms_norm, attention, rotary, padding_mask, mean_pool, clipping; linear, add and the
-// loss over more dimensions
+// gelu, silu, layer_norm, rms_norm, attention, rotary, padding_mask, mean_pool, clipping, the ops of task decode;
+// linear, add and the loss over more dimensions
 void add_transformer_cases(std::vector<OpCase>& rows);
 
 }  // namespace assay::ops

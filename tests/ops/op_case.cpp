@@ -82,7 +82,7 @@ Graph graph_of(const OpCase& row, const Precision& precision) {
     inputs.push_back(value);
   }
   Attributes attributes = row.attributes;
-  const bool typed = attributes.has("dtype") || row.op == "padding_mask";
+  const bool typed = attributes.has("dtype") || row.op == "padding_mask" || row.op == "cache_mask";
   if (precision.master == DType::f64 && typed) attributes.set("dtype", std::string("f64"));
   std::vector<bool> wanted;
   if (row.op == "sgd" && inputs.back() == none) wanted = {true, false};

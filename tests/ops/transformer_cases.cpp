@@ -154,6 +154,24 @@ void sequences(std::vector<OpCase>& rows) {
       {"mean_pool_gradient", "bert", {{R, {3, 384}}, {Fill::hiding, {3, 1, 1, 128}}}, length(128), 4});
 }
 
+// The position is one of the tokens 0 to 3.
+void decoding(std::vector<OpCase>& rows) {
+  const OpCase::Operand position{Fill::tokens, {1}};
+  rows.push_back(
+      {"tokens_at", "prompt", {{Fill::tokens, {3, 9}}, position}, {{"length", std::int64_t{5}}}, 0});
+  rows.push_back({"tokens_at", "one", {{Fill::tokens, {5, 4}}, position}, {{"length", std::int64_t{1}}}, 0});
+  rows.push_back({"cache_write", "prompt", {{R, {3, 9, 2, 5}}, {I, {3, 4, 2, 5}}, position}, {}, 0});
+  rows.push_back({"cache_write", "token", {{R, {4, 7, 3, 8}}, {I, {4, 1, 3, 8}}, position}, {}, 0});
+  rows.push_back({"cache_write", "wide", {{R, {2, 64, 4, 32}}, {I, {2, 1, 4, 32}}, position}, {}, 0});
+  const auto sizes = [](std::int64_t queries, std::int64_t keys) {
+    return Attributes{{"queries", queries}, {"keys", keys}};
+  };
+  rows.push_back({"cache_mask", "token", {position}, sizes(1, 37), 0});
+  rows.push_back({"cache_mask", "prompt", {position}, sizes(3, 8), 0});
+  rows.push_back({"advance", "token", {position}, {{"by", std::int64_t{1}}}, 0});
+  rows.push_back({"advance", "prompt", {position}, {{"by", std::int64_t{32}}}, 0});
+}
+
 // The ops of other networks over more dimensions than those have.
 void more_dimensions(std::vector<OpCase>& rows) {
   rows.push_back({"linear", "sequence", {{I, {2, 5, 19}}, {I, {10, 19}}, {I, {10}}}, {}, 0, true});
@@ -217,6 +235,7 @@ void add_transformer_cases(std::vector<OpCase>& rows) {
   row_norms(rows);
   attentions(rows);
   sequences(rows);
+  decoding(rows);
   more_dimensions(rows);
   clipping(rows);
 }

@@ -42,7 +42,7 @@ def test_every_option_of_every_command_is_a_candidate() -> None:
 
 
 def test_a_value_comes_from_the_option_table() -> None:
-    assert candidates("run", "--task", "") == ["train", "infer"]
+    assert candidates("run", "--task", "") == ["train", "infer", "decode"]
     assert candidates("run", "--task", "tr") == ["train"]
     assert candidates("run", "--until", "") == ["forks", "clear"]
     assert candidates("run", "--check=") == ["--check=true", "--check=false"]
@@ -72,7 +72,7 @@ def test_only_the_last_value_of_a_list_is_completed() -> None:
 
 
 def test_bash_may_split_at_the_equal_sign() -> None:
-    assert candidates("run", "--task", "=") == ["train", "infer"]
+    assert candidates("run", "--task", "=") == ["train", "infer", "decode"]
     assert candidates("run", "--task", "=", "tr") == ["train"]
 
 
@@ -112,7 +112,7 @@ def bash(line: str, folder: Path) -> list[str]:
     ("line", "expected"),
     [
         ("assay va", ["validate"]),
-        ("assay run --task ", ["train", "infer"]),
+        ("assay run --task ", ["train", "infer", "decode"]),
         ("assay run --task = in", ["infer"]),
         ("assay run --workload lenet5,resnet56", ["lenet5,resnet56"]),
         (

@@ -135,6 +135,42 @@ def test_torch_is_checked_and_timed(tmp_path: Path) -> None:
     assert cell["forks"][0]["settings"]["threads"] == "1"
 
 
+@pytest.mark.parametrize(
+    ("backend", "mode", "precision"),
+    [
+        ("reference", "graph", "fp32"),
+        ("onednn", "graph", "fp32"),
+        ("onednn", "primitives", "fp32"),
+        ("torch", "eager", "fp32"),
+        ("torch", "eager", "bf16"),
+        ("torch", "compile", "fp32"),
+        ("jax", "eager", "fp32"),
+        ("jax", "jit", "fp32"),
+        ("jax", "jit", "bf16"),
+    ],
+)
+def test_tokens_are_checked_and_timed_one_by_one(
+    tmp_path: Path, backend: str, mode: str, precision: str
+) -> None:
+    framework = backend in ("torch", "jax")
+    if framework and not (ENVIRONMENTS / backend / "bin/python").exists():
+        pytest.skip(f"{backend} is not set up: scripts/setup --framework {backend}")
+    network = ["--workload", "nanogpt", "--task", "decode", "--sequence-length", 12, "--batch", 4]
+    how = ["--backend", backend, "--mode", mode, "--precision", precision, "--steps", 20]
+    cell = run(tmp_path / "r.json", *network, *how)
+    (tensor,) = rows(cell["equivalence"]["tensors"])
+    assert tensor["name"] == "logits"
+    (fork,) = cell["forks"]
+    assert len(fork["prefills_ns"]) == 20
+    assert len(fork["latencies_ns"]) == 20 * 6, "a prompt of 6 tokens, and 6 tokens after it"
+    metrics = cell["metrics"]
+    for name in ("prefill_time", "token_time_p50", "token_time_p99", "tokens_per_second"):
+        assert metrics[name]["value"] > 0, name
+    # Keys and values of 4 layers, 4 samples, 12 places, 128 wide.
+    assert metrics["cache_bytes"]["value"] == 2 * 4 * 4 * 12 * 128 * (2 if precision == "bf16" else 4)
+    assert metrics["latency_p50"]["value"] is None
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize(
     ("backend", "mode"), [("torch", "eager"), ("tensorflow", "graph"), ("mxnet", "eager")]

@@ -33,8 +33,11 @@ constexpr std::array shared{"add",
 // Ops for which oneDNN has no primitive: the loops of the other modes. In softmax_cross_entropy and its
 // gradient, only the choice of a row's label is a loop; see loss.cpp. In attention and its gradient, only a
 // pass over the rows of scores is; see attention.cpp.
-constexpr std::array outside{"attention",
+constexpr std::array outside{"advance",
+                             "attention",
                              "attention_gradient",
+                             "cache_mask",
+                             "cache_write",
                              "clip",
                              "dense_rows",
                              "dropout_mask",
@@ -50,7 +53,8 @@ constexpr std::array outside{"attention",
                              "rotary",
                              "slice_gradient",
                              "softmax_cross_entropy",
-                             "softmax_cross_entropy_gradient"};
+                             "softmax_cross_entropy_gradient",
+                             "tokens_at"};
 
 }  // namespace
 

@@ -11,7 +11,7 @@ from .libraries import Library, loaded_libraries
 from .loop import Loop
 from .memory import memory_share, total_gpu_memory
 from .op_adapter import OpAdapter
-from .program import CLIP_EPSILON, Graph, Node, Optimizer, Program, Value, required
+from .program import CLIP_EPSILON, Decoding, Graph, Node, Optimizer, Program, Value, required
 from .refusals import refuse
 from .samples import Samples
 from .serve import worker_main
@@ -21,6 +21,7 @@ __all__ = [
     "Adapter",
     "Cell",
     "ChannelsLast",
+    "Decoding",
     "Graph",
     "Info",
     "Library",

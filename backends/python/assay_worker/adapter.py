@@ -131,6 +131,18 @@ class Adapter(ABC):
     def step(self, slot: int, learning_rate: float, step: int) -> None:
         """Enqueue one training step, or one inference, on that batch; it may return before it is done."""
 
+    def prefill(self, slot: int) -> None:
+        """Task decode: begin the samples of a staged batch again, and enqueue their prompts.
+
+        Fills the caches; no earlier token is seen any more. Leaves "logits" (B, 1, classes) of the last
+        token of each prompt.
+        """
+        raise Unsupported("[decode] this backend generates no tokens")
+
+    def next_token(self, slot: int) -> None:
+        """Task decode: enqueue the next token of each sample, which is in the batch; leaves its "logits"."""
+        raise Unsupported("[decode] this backend generates no tokens")
+
     @abstractmethod
     def synchronize(self) -> None:
         """Return when every enqueued step is done."""
@@ -169,8 +181,8 @@ class Adapter(ABC):
     def results(self) -> Tensors:
         """Return the results of the last step; synchronises.
 
-        For a network in task infer: "logits". For a single op: the graph's outputs by name, and in task
-        train "gradient/<input>" for each name in program.differentiated.
+        For a network in task infer or decode: "logits". For a single op: the graph's outputs by name, and in
+        task train "gradient/<input>" for each name in program.differentiated.
         """
         raise Unsupported("[infer] this backend does not return the results of an inference")
 

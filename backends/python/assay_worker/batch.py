@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-API = 3
+API = 4
 DONE, WARM_UP, TIMED, EVALUATE = range(4)
 INPUT_TYPES = (np.float32, np.int32)  # ASSAY_F32, ASSAY_I32: images, tokens
 
@@ -50,6 +50,7 @@ SIGNATURES = {
     "assay_next_block": (ctypes.c_int, [c_void_p, POINTER(Block)]),
     "assay_end_block": (ctypes.c_int, [c_void_p, c_double]),
     "assay_lap": (ctypes.c_int, [c_void_p]),
+    "assay_lap_prefill": (ctypes.c_int, [c_void_p]),
     "assay_add_logits": (ctypes.c_int, [c_void_p, POINTER(c_float)]),
     "assay_progress": (ctypes.c_int, [c_void_p, POINTER(c_int64), POINTER(c_int64)]),
 }
@@ -145,6 +146,9 @@ class Session:
     def lap(self) -> None:
         if self._lap(self._handle) < 0:
             self._fail()
+
+    def lap_prefill(self) -> None:
+        self._must(self._lib.assay_lap_prefill(self._handle))
 
     def add_logits(self, logits: np.ndarray) -> None:
         logits = np.ascontiguousarray(logits, np.float32)

@@ -9,7 +9,7 @@ import numpy as np
 from .program import Graph
 
 # Their arrays of four dimensions are sequences by heads, (N, S, H, D), or masks of them.
-HEAD_OPS = {"attention", "mean_pool", "padding_mask", "rotary"}
+HEAD_OPS = {"attention", "cache_mask", "cache_write", "mean_pool", "padding_mask", "rotary"}
 # The result has other dimensions than the operand.
 RESHAPING_OPS = {"flatten", "matmul", "reduce", "reshape", "transpose"}
 

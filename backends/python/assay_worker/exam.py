@@ -138,6 +138,8 @@ def sit(
     staged.stage_all()
     if program.is_op or task == "infer":
         answers |= _results(adapter, staged, feeds, program.is_op)
+    elif task == "decode":
+        answers |= _decoding(adapter, staged, feeds, program.generated)
     else:
         answers |= _training(adapter, staged, feeds, program)
     if dropout:
@@ -172,6 +174,25 @@ def _results(adapter: Adapter, staged: Staged, feeds: Feeds, is_op: bool) -> Ten
     if is_op:
         answers |= {f"running/{name}": tensor for name, tensor in adapter.state().items()}
     return answers
+
+
+def _decoding(adapter: Adapter, staged: Staged, feeds: Feeds, tokens: int) -> Tensors:
+    """The logits of the last token of each prompt and of the tokens after it, on each batch."""
+
+    def logits() -> np.ndarray:
+        adapter.synchronize()
+        return np.array(adapter.results()["logits"])
+
+    found = []
+    for batch in feeds.batches:
+        slot = staged.slot_of(batch)
+        adapter.prefill(slot)
+        positions = [logits()]
+        for _ in range(tokens):
+            adapter.next_token(slot)
+            positions.append(logits())
+        found.append(np.concatenate(positions, axis=1))
+    return {"logits": np.stack(found)}
 
 
 def _training(adapter: Adapter, staged: Staged, feeds: Feeds, program: Program) -> Tensors:

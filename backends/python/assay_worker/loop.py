@@ -28,8 +28,9 @@ class Trained(Protocol):
 class Loop:
     """The blocks of a run, one after the other, with an evaluation between training blocks."""
 
-    def __init__(self, adapter: Trained, session: Session, progress: Progress) -> None:
+    def __init__(self, adapter: Trained, session: Session, progress: Progress, tokens: int = 0) -> None:
         self._adapter, self.session = adapter, session
+        self.tokens = tokens  # task decode: those of a sample after its prompt
         self._progress = progress
         self._told = 0.0
         self._rows: list[tuple[float, int]] = []

@@ -34,7 +34,7 @@ class Value:
     name: str
     dtype: str
     shape: tuple[int, ...]
-    role: str  # "input", "label", "parameter", "state", "mask", "intermediate"
+    role: str  # "input", "label", "parameter", "state", "mask", "cache", "position", "intermediate"
     initializer: str = ""
 
 
@@ -155,6 +155,29 @@ class Optimizer:
 
 
 @dataclass(frozen=True)
+class Decoding:
+    """Task decode: the graph of a prompt, and that of one token after it, over the same caches."""
+
+    prompt: int  # tokens
+    prefill: Graph
+    step: Graph
+
+    @property
+    def caches(self) -> list[Value]:
+        return self.step.with_role("cache")
+
+    @property
+    def position(self) -> Value:
+        """The place of the next token: i32 (1), 0 when a prompt begins."""
+        (value,) = self.step.with_role("position")
+        return value
+
+    @staticmethod
+    def from_json(json: dict[str, Any]) -> Decoding:
+        return Decoding(json["prompt"], Graph.from_json(json["prefill"]), Graph.from_json(json["step"]))
+
+
+@dataclass(frozen=True)
 class Program:
     """A network in both modes, with one set of parameter names, and its optimizer; or a single op."""
 
@@ -162,6 +185,7 @@ class Program:
     inference: Graph
     update_rule: Optimizer | None  # None: a single op
     cotangents: dict[str, str] = field(default_factory=dict)  # for an op: output -> input with its gradient
+    decoding: Decoding | None = None  # only for task decode
 
     @property
     def is_op(self) -> bool:
@@ -176,7 +200,7 @@ class Program:
         return self.update_rule
 
     def graph(self, task: str) -> Graph:
-        """Return the forward graph of a task."""
+        """Return the forward graph of a task; for task decode, of all tokens of a sample at once."""
         return self.training if task == "train" else self.inference
 
     @property
@@ -218,6 +242,13 @@ class Program:
         return self.inference.values[self.inference.outputs["logits"]].shape[-1]
 
     @property
+    def generated(self) -> int:
+        """Task decode: the number of tokens of a sample after its prompt; 0 without it."""
+        if self.decoding is None:
+            return 0
+        return self.inference.values["inputs"].shape[-1] - self.decoding.prompt
+
+    @property
     def ignored_label(self) -> int | None:
         """The label that the loss does not count."""
         return next((node.attributes.get("ignored") for node in self.training.nodes if node.op == LOSS), None)
@@ -240,4 +271,5 @@ def read_program(path: Path) -> Program:
         Graph.from_json(document["inference"]),
         None if document["optimizer"] is None else Optimizer.from_json(document["optimizer"]),
         document.get("cotangents", {}),
+        Decoding.from_json(document["decoding"]) if "decoding" in document else None,
     )

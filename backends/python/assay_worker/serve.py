@@ -122,7 +122,11 @@ class Server:
             fed = program.training.values["inputs"]
             inputs = np.zeros(fed.shape, np.int32 if fed.dtype == "i32" else np.float32)
         adapter.stage(0, inputs, np.zeros(program.labels, np.int32))
-        adapter.step(0, 0.0, 1)
+        if self._cell.task == "decode":
+            adapter.prefill(0)
+            adapter.next_token(0)
+        else:
+            adapter.step(0, 0.0, 1)
         adapter.synchronize()
         if self._cell.task == "train" and not program.is_op:
             adapter.loss()
@@ -130,6 +134,7 @@ class Server:
     def _run(self, adapter: Adapter) -> Event:
         self._session = self._open_session(self._cell.folder)
         op = self._program is not None and self._program.is_op
+        tokens = 0 if self._program is None else self._program.generated
 
         def progress(done: int, planned: int) -> None:
             self._emit({"event": "progress", "done": done, "planned": planned})
@@ -137,7 +142,7 @@ class Server:
         if self._cell.loader == "native" and self._cell.task == "train" and not op:
             last_step = trainer.run_native(adapter, self._session, Samples(self._cell.folder), progress)
         else:
-            last_step = trainer.run(adapter, self._session, self._cell.task, progress, op=op)
+            last_step = trainer.run(adapter, self._session, self._cell.task, progress, op, tokens)
         self.close()
         self._last_step = last_step
         return {

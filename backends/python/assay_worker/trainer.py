@@ -21,14 +21,19 @@ def stage_resident(adapter: Adapter, session: Session) -> int:
     return resident
 
 
-def run(adapter: Adapter, session: Session, task: str, progress: Progress, op: bool = False) -> int:
-    """Train; return the number of the last step. Calls `progress` between blocks. Keeps the last state."""
+def run(
+    adapter: Adapter, session: Session, task: str, progress: Progress, op: bool = False, tokens: int = 0
+) -> int:
+    """Train; return the number of the last step. Calls `progress` between blocks. Keeps the last state.
+
+    tokens: for task decode, those of a sample after its prompt.
+    """
     resident = stage_resident(adapter, session)
-    loop = Loop(adapter, session, progress)
+    loop = Loop(adapter, session, progress, tokens)
     if task == "train" and not op and adapter.own_loop:
         adapter.train(loop, None)
         return loop.last_step
-    steps = _op if op else _infer if task == "infer" else _train
+    steps = _op if op else STEPS[task]
     while (block := loop.next_block()) is not None:
         steps(adapter, loop, block, resident)
     return loop.last_step
@@ -93,6 +98,29 @@ def _infer(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
         if resident:
             slot = slot + 1 if slot + 1 < resident else 0
     session.end_block(math.nan)
+
+
+def _decode(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
+    """A step is a generation: the prompts of a batch, and then its other tokens, one after the other."""
+    session = loop.session
+    for row in range(block.first_step, block.first_step + block.steps):
+        slot = 0
+        if resident:
+            slot = row % resident
+        else:
+            session.next_batch()
+            adapter.stage(0, session.inputs, session.labels)
+        adapter.prefill(slot)
+        adapter.synchronize()
+        session.lap_prefill()
+        for _ in range(loop.tokens):
+            adapter.next_token(slot)
+            adapter.synchronize()
+            session.lap()
+    session.end_block(math.nan)
+
+
+STEPS = {"train": _train, "infer": _infer, "decode": _decode}
 
 
 def _op(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:

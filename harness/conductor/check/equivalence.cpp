@@ -147,7 +147,7 @@ Equivalence judge(const Exam& exam, const Program& program, const fs::path& work
     if (expected.draws) continue;  // judged below
     std::vector<double> exact = oracle.required(expected.name);
     if (expected.rows) {
-      const bool all = exam.task == Task::infer;
+      const bool all = exam.task != Task::train;
       exact = expanded(exact, batches, all ? batches.count() : 1);
     }
     std::vector<double> got = worker.required(expected.name);
@@ -180,7 +180,7 @@ Equivalence judge(const Exam& exam, const Program& program, const fs::path& work
 
 Looseness looseness(const Exam& exam, const Program& program) {
   Looseness loosest;
-  if (program.is_op() || exam.task == Task::infer) return loosest;
+  if (program.is_op() || exam.task != Task::train) return loosest;
   const TensorFile oracle = TensorFile::read(exam.answers);
   const Precision precision = precision_of(exam.precision);
   const double repeats = read_exam_batches(exam.folder / "batches.json").repeats();

@@ -57,6 +57,11 @@ std::vector<ExpectedTensor> expected_tensors(const Program& program, Task task, 
   const Shape logits = graph.value(graph.output("logits")).type.shape;
   if (task == Task::infer)
     return {{.name = "logits", .shape = stacked(batches.count(), logits), .rows = true}};
+  if (task == Task::decode) {
+    // Those of the prompt's last token, and of each token after it.
+    const Shape decoded{logits.front(), 1 + program.generated(), logits.back()};
+    return {{.name = "logits", .shape = stacked(batches.count(), decoded), .rows = true}};
+  }
 
   std::vector<ExpectedTensor> tensors = {{.name = "evaluation/logits", .shape = logits, .rows = true},
                                          {.name = "first/loss", .shape = {}, .summed = true}};

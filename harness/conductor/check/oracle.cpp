@@ -31,7 +31,8 @@ Graph with_batch(const Graph& graph, std::int64_t batch) {
     const Value& value = graph.values()[i];
     if (value.producer != none) continue;
     TensorType type = value.type;
-    const bool rows = value.role == Role::input || value.role == Role::label || value.role == Role::mask;
+    const bool rows = value.role == Role::input || value.role == Role::label || value.role == Role::mask ||
+                      value.role == Role::cache;
     if (rows && !type.shape.empty()) type.shape.front() = batch;
     copy.add_value(static_cast<ValueId>(i), std::move(type));
   }
@@ -55,7 +56,12 @@ std::int64_t batch_of(const Program& program) {
 
 Program with_batch(const Program& program, std::int64_t batch) {
   if (batch == batch_of(program)) return program;
-  return {with_batch(program.training, batch), with_batch(program.inference, batch), program.optimizer};
+  Program other{with_batch(program.training, batch), with_batch(program.inference, batch), program.optimizer};
+  if (program.decoding) {
+    other.decoding = {program.decoding->prompt, with_batch(program.decoding->prefill, batch),
+                      with_batch(program.decoding->step, batch)};
+  }
+  return other;
 }
 
 namespace {

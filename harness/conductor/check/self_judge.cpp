@@ -42,7 +42,7 @@ TensorVerdict judge(const std::string& name, const std::vector<double>& counts, 
 std::vector<TensorVerdict> judge_draws(const TensorFile& worker, const Program& program, Task task) {
   std::vector<TensorVerdict> verdicts;
   const Graph& graph = program.training;
-  if (task == Task::infer && !program.is_op()) return verdicts;
+  if (task != Task::train && !program.is_op()) return verdicts;
   for (const Node& node : graph.nodes()) {
     for (const ValueId id : node.inputs) {
       if (id == none || graph.value(id).role != Role::mask) continue;

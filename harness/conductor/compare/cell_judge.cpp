@@ -58,7 +58,8 @@ std::vector<double> fork_values(const CellReport& cell, std::string_view metric)
 std::string main_metric(const Axes& axes) {
   if (axes.measure.starts_with("epochs")) return axes.measure == "epochs:1" ? "training_time" : "epoch_time";
   // The calls of a single op are not timed individually.
-  return axes.task == Task::infer && !axes.is_op() ? "latency_p50" : "step_time";
+  if (axes.is_op() || axes.task == Task::train) return "step_time";
+  return axes.task == Task::infer ? "latency_p50" : "token_time_p50";
 }
 
 }  // namespace assay

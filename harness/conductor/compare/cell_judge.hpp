@@ -41,7 +41,7 @@ int accuracies_of(const CellReport& base, const CellReport& current);
 std::vector<double> fork_values(const CellReport& cell, std::string_view metric);
 
 // The default metric of a cell: "epoch_time" for two or more epochs, "training_time" for one epoch,
-// "latency_p50" for a network in task infer, else "step_time".
+// "latency_p50" for a network in task infer, "token_time_p50" in task decode, else "step_time".
 std::string main_metric(const Axes& axes);
 
 // The verdict about two rows of one cell.

@@ -57,7 +57,7 @@ Program NetworkCell::program(const Axes& axes) const {
     if (image_size > 0) sample = {sample.front(), image_size, image_size};
     if (sequence_length > 0) sample = {sequence_length};
     const std::int64_t said = dataset.made_here() ? classes : own_classes;
-    return workload.build(axes.batch, sample, said > 0 ? said : workload.classes);
+    return workload.build(axes.batch, sample, said > 0 ? said : workload.classes, axes.task);
   }
   if (dataset.vocabulary != workload.vocabulary) {
     const auto kind = [](std::int64_t vocabulary) {
@@ -66,7 +66,7 @@ Program NetworkCell::program(const Axes& axes) const {
     throw GraphError(fmt::format("[{}] got the data set {} of {}; use a data set of {}", axes.workload,
                                  axes.dataset, kind(dataset.vocabulary), kind(workload.vocabulary)));
   }
-  return workload.build(axes.batch, dataset.sample_shape, dataset.classes);
+  return workload.build(axes.batch, dataset.sample_shape, dataset.classes, axes.task);
 }
 
 nlohmann::json NetworkCell::hyper_parameters(const Axes& axes) const {

@@ -369,6 +369,14 @@ class Expander {
     return point;
   }
 
+  // The networks that generate tokens.
+  static Names generators() {
+    Names names;
+    for (const Workload& workload : all_workloads())
+      if (workload.decodes) names.push_back(workload.name);
+    return names;
+  }
+
   static void judge(Cell& cell, const Program& program) {
     const BackendDescription& backend = *cell.backend;
     const auto need = [&](const char* axis, const auto& offered, const auto& wanted) {
@@ -382,6 +390,11 @@ class Expander {
     need("precision", backend.precisions, cell.axes.precision);
     need("layout", backend.layouts, cell.axes.layout);
     need("loader", backend.loaders, cell.axes.loader);
+    if (cell.runnable() && cell.axes.task == Task::decode && !program.decoding) {
+      end_with(cell, ReasonCode::no_tokens,
+               fmt::format("[{}] does not support task decode: it generates no tokens; use {}",
+                           cell.axes.workload, fmt::join(generators(), ", ")));
+    }
     if (const Refusal* rule = cell.runnable() ? cell.refusal(program) : nullptr) {
       end_with(cell, ReasonCode::refused_by_rule, fmt::format("[{}] {}", backend.name, rule->reason));
       cell.refused_for_mode = !rule->modes.empty();
@@ -407,7 +420,7 @@ class Expander {
                fmt::format("[{}] does not support --memory-fraction and --memory-cap on {}", backend.name,
                            to_string(cell.axes.device)));
     }
-    if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.task == Task::infer) {
+    if (cell.runnable() && cell.measure.epochs > 0 && cell.axes.task != Task::train) {
       end_with(cell, ReasonCode::epochs_of_inference,
                "inference is measured in steps, not in epochs; use --steps or --blocks");
     }

@@ -154,6 +154,9 @@ void resolve_op(Cell& cell, const OptionValues& point) {
     end_with(cell, ReasonCode::no_gradient,
              fmt::format("[{}] does not support task train: it has no gradient", op.name));
   }
+  if (axes.task == Task::decode)
+    end_with(cell, ReasonCode::no_tokens,
+             fmt::format("[{}] does not support task decode: it is a single op", op.name));
   rotate_operands(cell);
 }
 

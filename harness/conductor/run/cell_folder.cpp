@@ -197,6 +197,7 @@ void read_clock(const std::filesystem::path& file, bool has_loss, Fork& fork) {
   fork.evaluations = std::move(clock.evaluations);
   fork.latencies_ns = std::move(clock.latencies_ns);
   fork.latencies_seen = clock.latencies_seen;
+  fork.prefills_ns = std::move(clock.prefills_ns);
   fork.steady = clock.warm_up.steady;
 }
 

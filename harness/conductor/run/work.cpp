@@ -32,31 +32,40 @@ double bytes_of_op(const Graph& step) {
   return bytes;
 }
 
-Graph step_of(const Program& program, const Cell& cell) {
-  const Precision precision = precision_of(cell.axes.precision);
-  return cell.axes.task == Task::train ? training_step(program, {.precision = precision})
-                                       : inference_step(program, precision);
-}
-
 Work operations_of(const Graph& step) {
   Work work;
   for (const Node& node : step.nodes()) work.flops += cost(step, node).flops;
   return work;
 }
 
-Work work_of(const NetworkCell&, const Cell& cell) { return operations_of(step_of(cell.program(), cell)); }
+// A step of task decode is a prompt and the tokens after it.
+Work work_of(const NetworkCell&, const Cell& cell) {
+  const Program program = cell.program();
+  Work work = operations_of(step_of(program, cell.axes));
+  if (cell.axes.task != Task::decode || !program.decoding) return work;
+  work.flops *= static_cast<double>(program.generated());
+  work.flops += operations_of(prefill_step(program, precision_of(cell.axes.precision))).flops;
+  return work;
+}
 
 Work work_of(const OpCell&, const Cell& cell) {
   const Program program = cell.program();
   // It has no gradient.
   if (cell.axes.task == Task::train && program.cotangents.empty()) return {};
-  const Graph step = step_of(program, cell);
+  const Graph step = step_of(program, cell.axes);
   Work work = operations_of(step);
   work.bytes = bytes_of_op(step);
   return work;
 }
 
 }  // namespace
+
+Graph step_of(const Program& program, const Axes& axes) {
+  const Precision precision = precision_of(axes.precision);
+  if (axes.task == Task::train) return training_step(program, {.precision = precision});
+  const bool decodes = axes.task == Task::decode && program.decoding;
+  return decodes ? token_step(program, precision) : inference_step(program, precision);
+}
 
 Work work_of(const Cell& cell) {
   return std::visit([&](const auto& subject) { return work_of(subject, cell); }, cell.subject);

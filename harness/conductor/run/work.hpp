@@ -6,13 +6,16 @@
 
 namespace assay {
 
+// The graph of a step of a task, unfused; for task decode, of one token.
+Graph step_of(const Program& program, const Axes& axes);
+
 // "plan_naive", "plan_in_place", "plan_co_share" and "plan_lower_bound": bytes of the arena of one step of
 // the cell's task and precision, unfused and with plain layouts; "plan_saving": the first divided by the
 // third. Null with a reason if the cell has no program.
 Metrics plan_metrics(const Cell& cell);
 
-// FLOPs of all nodes of the step (forward; for task train with loss, backward and update), counted as in
-// docs/reference/operators.md and `assay inspect`. Bytes only for a single op: its operands once and its
+// FLOPs of all nodes of the step (forward; for task train with loss, backward and update; for task decode of the
+// prompt and of every token after it), counted as in docs/reference/operators.md and `assay inspect`. Bytes only for a single op: its operands once and its
 // results once, as the graph stores them; 0 for a network, and for an op that may move nothing. Leaves the
 // peaks at 0. Throws GraphError.
 Work work_of(const Cell& cell);

@@ -86,7 +86,7 @@ StepSummary summarise(const Graph& graph) {
     summary.flops += summary.nodes.back().flops;
     summary.bytes += summary.nodes.back().bytes;
   }
-  for (const Role role : {Role::parameter, Role::state, Role::mask}) {
+  for (const Role role : {Role::parameter, Role::state, Role::mask, Role::cache, Role::position}) {
     for (const ValueId id : graph.with_role(role)) summary.persistent_bytes += graph.value(id).type.bytes();
   }
   summary.arena = plan_sizes(graph);

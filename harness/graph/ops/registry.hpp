@@ -49,6 +49,10 @@
   X(attention_gradient)             \
   X(rotary)                         \
   X(padding_mask)                   \
+  X(tokens_at)                      \
+  X(cache_write)                    \
+  X(cache_mask)                     \
+  X(advance)                        \
   X(mean_pool)                      \
   X(mean_pool_gradient)             \
   X(batch_norm)                     \

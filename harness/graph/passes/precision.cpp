@@ -20,7 +20,7 @@ class Conversion {
     for (const Graph::Output& output : from_.outputs())
       copy_.graph().add_output(output.name, as(output.value, precision_.master));
     for (const Update& update : from_.updates())
-      copy_.graph().add_update(copy_.at(update.target), as(update.source, precision_.master));
+      copy_.graph().add_update(copy_.at(update.target), as(update.source, kept_type(update.target)));
   }
 
   Graph take() { return copy_.take(); }
@@ -28,9 +28,14 @@ class Conversion {
  private:
   DType dtype(ValueId id) { return copy_.graph().value(copy_.at(id)).type.dtype; }
 
+  // The type of a fed or persistent value. A cache holds results of products, so it has their type.
+  DType kept_type(ValueId id) const {
+    return from_.value(id).role == Role::cache ? precision_.storage : precision_.master;
+  }
+
   void copy_value(ValueId id) {
     TensorType type = from_.value(id).type;
-    if (is_floating(type.dtype)) type.dtype = precision_.master;
+    if (is_floating(type.dtype)) type.dtype = kept_type(id);
     copy_.add_value(id, std::move(type));
   }
 
@@ -85,8 +90,8 @@ class Conversion {
           break;
       }
     }
-    const bool typed =
-        node.op == &constant_op() || (node.op == &padding_mask_op() && precision_.master != DType::f32);
+    const bool mask = node.op == &padding_mask_op() || node.op == &cache_mask_op();
+    const bool typed = node.op == &constant_op() || (mask && precision_.master != DType::f32);
     if (!typed) return copy_.add_node(node, inputs);
     Node changed = node;
     changed.attributes.set("dtype", std::string(to_string(precision_.master)));

@@ -216,4 +216,12 @@ Graph inference_step(const Program& program, const Precision& precision) {
   return apply_precision(with_drawn_masks(program.inference).pruned(), precision);
 }
 
+Graph prefill_step(const Program& program, const Precision& precision) {
+  return apply_precision(program.decoding.value().prefill.pruned(), precision);
+}
+
+Graph token_step(const Program& program, const Precision& precision) {
+  return apply_precision(program.decoding.value().step.pruned(), precision);
+}
+
 }  // namespace assay

@@ -31,4 +31,9 @@ Graph training_step(const Program& program, const TrainingStepOptions& options);
 // fp64); for a single op its results, and the feeds of its masks as above.
 Graph inference_step(const Program& program, const Precision& precision);
 
+// The two graphs of task decode, with the casts of the policy: the prompt, and one token. The program must have
+// `decoding`. Caches have the storage type of the policy. Output "logits" in f32 (f64 under fp64).
+Graph prefill_step(const Program& program, const Precision& precision);
+Graph token_step(const Program& program, const Precision& precision);
+
 }  // namespace assay

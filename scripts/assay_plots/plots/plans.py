@@ -11,7 +11,7 @@ from assay_plots.text import shown, significant
 from assay_plots.theme import PUBLISHED, SERIES
 
 NAIVE = "plan_naive"
-TASKS = {"train": "Training", "infer": "Prediction"}
+TASKS = {"train": "Training", "infer": "Prediction", "decode": "Decoding a token"}
 
 
 def rows_of(study: Study, cells: list[Cell]) -> list[Row]:

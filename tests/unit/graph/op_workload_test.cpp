@@ -99,6 +99,26 @@ TEST(OpProgram, differentiates_f32_inputs_that_are_not_gradients) {
   EXPECT_TRUE(step.has_output("loss"));
 }
 
+TEST(OpProgram, AMaskOfAnAttentionHasNoGradient) {
+  const auto graph_of = [](bool training) {
+    Graph graph("attention");
+    GraphBuilder b(graph, training);
+    const ValueId q = b.input("q", {2, 3, 2, 4}), k = b.input("k", {2, 5, 2, 4}),
+                  v = b.input("v", {2, 5, 2, 4});
+    const ValueId mask = b.input("mask", {2, 1, 1, 5});
+    graph.add_output("y", b.attention(q, k, v, {.mask = mask}, "y"));
+    if (training) b.input("dy", {2, 3, 2, 4});
+    return graph;
+  };
+  Program program{graph_of(true), graph_of(false), {}, {{"y", "dy"}}};
+  program.optimizer.kind.clear();
+  check_program(program);
+  std::vector<std::string> names;
+  for (const ValueId id : differentiated_inputs(program)) names.push_back(program.training.value(id).name);
+  EXPECT_THAT(names, ElementsAre("q", "k", "v"));
+  EXPECT_FALSE(training_step(program, {}).has_output("gradient/mask"));
+}
+
 TEST(OpProgram, is_refused_where_its_two_graphs_disagree) {
   Program program = find_op_workload("op/relu").program("16");
   program.cotangents["y"] = "nothing";

@@ -216,6 +216,26 @@ TEST(Precision, MasksOfPaddingHaveTheMasterType) {
   }
 }
 
+TEST(Precision, CachesHaveTheStorageType) {
+  Graph graph("caches");
+  const ValueId position = graph.add_value("position", {DType::i32, {1}}, Role::position, "zeros");
+  GraphBuilder b(graph, {.step = true, .length = 5, .position = position});
+  const ValueId x = b.input("inputs", {2, 1, 3, 4});
+  graph.add_output("y", b.attention(x, x, x, {.causal = true}, "mix"));
+  for (const auto& [kind, storage, master] : {std::tuple{PrecisionKind::fp32, DType::f32, DType::f32},
+                                              {PrecisionKind::bf16, DType::bf16, DType::f32},
+                                              {PrecisionKind::fp64, DType::f64, DType::f64}}) {
+    const Graph typed = apply_precision(graph, precision_of(kind));
+    for (const char* cache : {"mix.keys", "mix.values"}) {
+      EXPECT_EQ(typed.value(typed.find(cache)).type, (TensorType{storage, {2, 5, 3, 4}}));
+      EXPECT_EQ(typed.value(typed.find(cache)).role, Role::cache);
+    }
+    EXPECT_EQ(typed.value(typed.find("cache_mask")).type, (TensorType{master, {1, 1, 1, 5}}));
+    for (const Update& update : typed.updates())
+      EXPECT_EQ(typed.value(update.source).type, typed.value(update.target).type);
+  }
+}
+
 TEST(Precision, NormsAndAttentionKeepStatisticsInF32) {
   Graph graph("block");
   GraphBuilder b(graph);

@@ -163,6 +163,41 @@ TEST_F(Sequence, PaddingBecomesAMaskThatAttentionAndMeanTake) {
   EXPECT_THROW(builder_.padding_mask(value({2, 7}, DType::i32), INT64_MAX), GraphError);
 }
 
+TEST_F(Sequence, CachesAreWrittenAtThePosition) {
+  const ValueId position = value({1}, DType::i32), cache = value({2, 7, 3, 4}), x = value({2, 5, 3, 4});
+  const auto made = [&](const char* op, std::vector<ValueId> inputs, Attributes attributes) {
+    return type(builder_.apply(op, inputs, std::move(attributes)).front());
+  };
+  const auto count = [](std::int64_t n) { return n; };
+  EXPECT_EQ(made("cache_write", {cache, x, position}, {}), (TensorType{DType::f32, {2, 7, 3, 4}}));
+  EXPECT_EQ(made("cache_mask", {position}, {{"queries", count(2)}, {"keys", count(7)}}),
+            (TensorType{DType::f32, {1, 1, 2, 7}}));
+  EXPECT_EQ(made("advance", {position}, {{"by", count(3)}}), (TensorType{DType::i32, {1}}));
+  const ValueId tokens = value({2, 7}, DType::i32);
+  EXPECT_EQ(made("tokens_at", {tokens, position}, {{"length", count(4)}}), (TensorType{DType::i32, {2, 4}}));
+  EXPECT_THROW(made("cache_write", {x, cache, position}, {}), GraphError) << "longer than the cache";
+  EXPECT_THROW(made("cache_write", {cache, value({3, 1, 3, 4}), position}, {}), GraphError);
+  EXPECT_THROW(made("cache_write", {cache, x, value({2}, DType::i32)}, {}), GraphError);
+  EXPECT_THROW(made("cache_mask", {position}, {{"queries", count(0)}, {"keys", count(7)}}), GraphError);
+  EXPECT_THROW(made("advance", {position}, {{"by", count(0)}}), GraphError);
+  EXPECT_THROW(made("tokens_at", {tokens, position}, {{"length", count(8)}}), GraphError);
+  EXPECT_THROW(made("tokens_at", {value({2, 7}), position}, {{"length", count(4)}}), GraphError);
+}
+
+TEST_F(Sequence, OnlyACausalAttentionCanBeDecoded) {
+  Graph graph("step");
+  const ValueId position = graph.add_value("position", {DType::i32, {1}}, Role::position, "zeros");
+  GraphBuilder step(graph, {.step = true, .length = 7, .position = position});
+  const ValueId x = step.input("x", {2, 1, 3, 4}), longer = step.input("longer", {2, 2, 3, 4});
+  EXPECT_EQ(graph.value(step.attention(x, x, x, {.causal = true})).type.shape, (Shape{2, 1, 3, 4}));
+  EXPECT_THROW(step.attention(x, x, x), GraphError);
+  EXPECT_THROW(step.attention(x, longer, longer, {.causal = true}), GraphError);
+  EXPECT_THROW(
+      step.attention(x, x, x, {.causal = true, .mask = step.padding_mask(step.tokens("t", {2, 1}), 0)}),
+      GraphError);
+  EXPECT_THROW(step.rotary(x), GraphError) << "its first position is 0";
+}
+
 TEST_F(Sequence, AWholeBlockCanBeDifferentiated) {
   const ValueId mask = builder_.padding_mask(builder_.tokens("tokens", {2, 6}), 0);
   ValueId x = builder_.embedding("embedding", graph_.find("tokens"), 11, 8);

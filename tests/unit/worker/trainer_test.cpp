@@ -33,6 +33,8 @@ class Witness final : public Executable {
     numbers.push_back(step);
     drained = false;
   }
+  void prefill(std::int64_t slot) override { calls += "p" + std::to_string(slot); }
+  void next_token(std::int64_t slot) override { calls += "t" + std::to_string(slot); }
   void synchronize() override {
     ++synchronisations;
     drained = true;
@@ -53,6 +55,7 @@ class Witness final : public Executable {
   std::vector<double> rates;
   std::vector<float> first_inputs;
   std::vector<std::int32_t> first_labels;
+  std::string calls;  // of task decode
   int synchronisations = 0, losses = 0, evaluations = 0;
   bool drained = true;
 };
@@ -114,6 +117,26 @@ TEST(Trainer, waits_for_each_inference) {
   train_in(cell, witness, Task::infer);
   EXPECT_GE(witness.synchronisations, static_cast<int>(witness.slots.size()));
   EXPECT_EQ(witness.losses, 0) << "an inference has no loss";
+}
+
+TEST(Trainer, TimesEachPromptAndEachTokenOfAGeneration) {
+  Cell cell;
+  cell.request["task"] = "decode";
+  cell.request["loader"] = {{"kind", "resident"}, {"resident_batches", 2}};
+  cell.request["clock"] = {
+      {"kind", "steps"}, {"steps", 5}, {"warm_up", {{"min_steps", 2}, {"min_seconds", 0}}}};
+  cell.save_request();
+  Witness witness;
+  Session session(cell.path());
+  train(witness, session, Timed::decoding, {}, 3);
+  session.close();
+  EXPECT_TRUE(witness.slots.empty());
+  EXPECT_TRUE(witness.calls.starts_with("p0t0t0t0p1t1t1t1p0t0t0t0")) << witness.calls;
+  const auto generations = witness.calls.size() / 8;
+  EXPECT_GE(witness.synchronisations, static_cast<int>(4 * generations));
+  EXPECT_EQ(witness.losses, 0);
+  EXPECT_EQ(cell.results()["prefills_ns"].size(), 5U);
+  EXPECT_EQ(cell.results()["latencies_ns"].size(), 15U);
 }
 
 TEST(Trainer, drains_a_single_op_once_a_block_and_reads_no_schedule) {

@@ -142,6 +142,24 @@ TEST_F(MatrixTest, RefusesWhatARuleOfTheBackendNames) {
                  R"({"workload": "mlp", "mode": "eager", "task": "infer"})");
 }
 
+TEST_F(MatrixTest, OnlyNetworksThatGenerateTokensAreDecoded) {
+  registry_.backends[0].tasks.push_back(Task::decode);
+  const auto only = [this](const char* axes) {
+    nlohmann::json config = nlohmann::json::parse(axes);
+    config.update({{"backend", "fast"}, {"mode", "graph"}, {"task", "decode"}});
+    return expand(config_from_json(config, "test.json"), registry_).cells.at(0);
+  };
+  const Cell cell = only(R"({"workload": "nanogpt", "sequence-length": 10})");
+  EXPECT_EQ(cell.status, Status::ok) << cell.reason;
+  EXPECT_EQ(cell.program().generated(), 5);
+  EXPECT_EQ(only(R"({"workload": "mlp"})").reason_code, ReasonCode::no_tokens);
+  EXPECT_THAT(only(R"({"workload": "mlp"})").reason, HasSubstr("nanogpt"));
+  EXPECT_EQ(only(R"({"workload": "op/relu", "size": "4"})").reason_code, ReasonCode::no_tokens);
+  EXPECT_EQ(only(R"({"workload": "nanogpt", "epochs": 1})").reason_code, ReasonCode::epochs_of_inference);
+  const Cell elsewhere = cells(R"({"workload": "nanogpt", "task": "decode", "backend": "other"})").at(0);
+  EXPECT_EQ(elsewhere.reason_code, ReasonCode::axis_value_not_offered);
+}
+
 TEST_F(MatrixTest, EveryModeIsEachThatTheBackendDoesNotRefuse) {
   const auto modes = [this](const char* config) {
     std::vector<std::string> found;

@@ -162,6 +162,31 @@ TEST(Metrics, a_percentile_needs_enough_calls) {
   EXPECT_TRUE(metrics_of_calls(2).at("latency_p50").value);
 }
 
+TEST(Metrics, TokensArePricedOnlyInTaskDecode) {
+  Fork fork = steps_fork(0, 100);
+  fork.prefills_ns = {4'000'000, 6'000'000, 9'000'000};
+  for (std::int64_t i = 0; i < 100; ++i) fork.latencies_ns.push_back((i + 1) * 1000);
+  fork.memory["caches"] = 4096;
+  CellReport made = cell({fork});
+  made.axes.batch = 12;
+  made.axes.task = Task::decode;
+  const Metrics metrics = metrics_of(made);
+  EXPECT_DOUBLE_EQ(*metrics.at("prefill_time").value, 6e-3);
+  EXPECT_NEAR(*metrics.at("token_time_p50").value, 50e-6, 1e-6);
+  EXPECT_NEAR(*metrics.at("token_time_p99").value, 99e-6, 1e-6);
+  EXPECT_NEAR(*metrics.at("tokens_per_second").value, 12 / 50.5e-6, 1e-3);
+  EXPECT_EQ(*metrics.at("cache_bytes").value, 4096);
+  EXPECT_FALSE(metrics.at("latency_p50").value);
+
+  made.axes.task = Task::infer;
+  made.forks.front().prefills_ns.clear();
+  const Metrics others = metrics_of(made);
+  for (const char* name :
+       {"prefill_time", "token_time_p50", "token_time_p99", "tokens_per_second", "cache_bytes"})
+    EXPECT_FALSE(others.at(name).value) << name;
+  EXPECT_TRUE(others.at("latency_p50").value);
+}
+
 TEST(Metrics, percentiles_have_intervals_over_forks) {
   std::vector<Fork> forks;
   for (int round = 0; round < 6; ++round) {
