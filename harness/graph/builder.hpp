@@ -34,6 +34,8 @@ class GraphBuilder {
   bool training() const { return training_; }
   // Whether the tables of later embeddings have row-sparse gradients (default: dense).
   void sparse_embedding_gradients(bool sparse) { sparse_embeddings_ = sparse; }
+  // The momentum of later batch norms; 0: that of each layer.
+  void norm_momentum(double momentum) { norm_momentum_ = momentum; }
 
   ValueId input(std::string name, Shape shape);
   // A feed of whole numbers: i32.
@@ -109,6 +111,7 @@ class GraphBuilder {
   Graph& graph_;
   bool training_;
   bool sparse_embeddings_ = false;
+  double norm_momentum_ = 0;
 };
 
 }  // namespace assay
