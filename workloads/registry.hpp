@@ -17,6 +17,7 @@
   X(overfeat)              \
   X(vgg_a)                 \
   X(googlenet)             \
+  X(googlenet_bn)          \
   X(vit_tiny)              \
   X(minilm)                \
   X(bert_base)             \

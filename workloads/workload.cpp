@@ -32,6 +32,7 @@ Program Workload::build(std::int64_t batch_size, const Shape& sample, std::int64
   Program program{Graph(name), Graph(name), optimizer};
   GraphBuilder training(program.training, true);
   training.sparse_embedding_gradients(sparse_embedding_gradients);
+  training.norm_momentum(norm_momentum);
   const auto inputs = [&](GraphBuilder& builder) {
     return vocabulary > 0 ? builder.tokens("inputs", shape) : builder.input("inputs", shape);
   };
@@ -41,6 +42,7 @@ Program Workload::build(std::int64_t batch_size, const Shape& sample, std::int64
   program.training.add_output("loss", training.softmax_cross_entropy(logits, labels, "loss"));
 
   GraphBuilder inference(program.inference, false);
+  inference.norm_momentum(norm_momentum);
   program.inference.add_output("logits", network(inference, inputs(inference), class_count));
   if (task != Task::decode || !decodes) return program;
   const std::int64_t length = shape.back(), prompt = (length + 1) / 2;

@@ -53,6 +53,7 @@ struct Workload {
   std::int64_t batch = 0;       // the default
   SmallForm small = {};         // for a network that is too deep or too large to check quickly
   bool sparse_embedding_gradients = false;  // row-sparse, for the tables of all embeddings
+  double norm_momentum = 0;                 // of all batch norms; 0: that of each layer
   OptimizerSpec optimizer = {};
   double learning_rate = 0;           // the base rate of the schedule
   std::string schedule = "constant";  // harness/conductor/config/rate_schedule.hpp has the forms

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from assay_worker import Cell, Program, Unavailable, refuse, variables
+from assay_worker import Cell, Program, Unavailable, memory_share, refuse, total_gpu_memory, variables
 from jax import Array
 
 CHANNELS_FIRST = "channels_first"
@@ -23,11 +23,20 @@ def refuse_cell(cell: Cell, program: Program) -> None:
     refuse(cell, program, Path(__file__).parent)
 
 
+def limit_memory(cell: Cell, total_bytes: int) -> None:
+    """Limit JAX to the requested memory, before it starts its backend."""
+    # Without preallocation XLA's allocator grows up to this share.
+    if (share := memory_share(cell, total_bytes)) is not None:
+        os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{share:.6g}"
+
+
 def configure(cell: Cell) -> None:
     """Apply the settings of the whole process, before JAX starts its backend."""
     os.environ["PJRT_NPROC"] = str(cell.threads)
     if cell.device == "cuda":
         os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+        if cell.memory_fraction is not None or cell.memory_cap_bytes is not None:
+            limit_memory(cell, total_gpu_memory())
         if cell.deterministic:
             flags = os.environ.get("XLA_FLAGS", "")
             os.environ["XLA_FLAGS"] = f"{flags} --xla_gpu_deterministic_ops=true".strip()

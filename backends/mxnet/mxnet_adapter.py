@@ -11,14 +11,15 @@ from mxnet_loader import make_loader
 from mxnet_network import Network, loss
 from mxnet_op import MxnetOp
 from mxnet_optimizer import Amends, clip, make_optimizer, moments_of, scales
-from mxnet_settings import MODES, STATIC, observed, refuse_cell, use_device
+from mxnet_settings import MODES, PLAIN, STATIC, observed, refuse_cell, use_device
 
 Tensors = dict[str, np.ndarray]
 
 
 class MxnetAdapter(Adapter):
-    """Modes: `eager` (imperative), `hybridize` (static allocation and static shapes), and for task infer
-    `mkldnn` (hybridized with the subgraph backend of oneDNN)."""
+    """Modes: `eager` (imperative), `hybridize` (static allocation and static shapes), `hybridize-plain`
+    (hybridize() without arguments), and for task infer `mkldnn` (hybridized with the subgraph backend of
+    oneDNN)."""
 
     @classmethod
     def of(cls, program: Program) -> type[Adapter]:
@@ -38,7 +39,7 @@ class MxnetAdapter(Adapter):
         self._loss_of = loss(program.ignored_label, program.labels)
         self._compiles = bool(MODES[cell.mode])
         if self._compiles:
-            self._loss_of.hybridize(**STATIC)
+            self._loss_of.hybridize(**(PLAIN if cell.mode == "hybridize-plain" else STATIC))
         self._compile()
         # Each round draws other masks, as it has other parameters.
         mx.random.seed(cell.seed)

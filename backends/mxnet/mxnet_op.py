@@ -11,7 +11,7 @@ from assay_worker import Cell, OpAdapter, Program
 from assay_worker.tensors import Tensors
 from mxnet import autograd, gluon, nd
 from mxnet_network import apply, translate
-from mxnet_settings import STATIC, observed, refuse_cell, use_device
+from mxnet_settings import MODES, observed, refuse_cell, use_device
 
 
 class OpBlock(gluon.HybridBlock):
@@ -46,8 +46,8 @@ class MxnetOp(OpAdapter):
         names = [*self.operands, *(value.name for value in program.states), *self.masks]
         self._block = block = OpBlock(program, cell.task, names)
         self._run: Callable[..., Sequence[nd.NDArray]] = block
-        if cell.mode == "hybridize":
-            block.hybridize(**STATIC)
+        if MODES[cell.mode]:
+            block.hybridize(**MODES[cell.mode])
         else:
             # Called directly and not as a block: an operand may be a list.
             self._run = lambda *operands: block.hybrid_forward(nd, *operands)
@@ -77,8 +77,8 @@ class MxnetOp(OpAdapter):
 
     def supply_masks(self, masks: Tensors) -> None:
         super().supply_masks(masks)
-        if self.masks and self.cell.mode == "hybridize":
-            self._block.hybridize(**STATIC)  # again: it takes other operands
+        if self.masks and MODES[self.cell.mode]:
+            self._block.hybridize(**MODES[self.cell.mode])  # again: it takes other operands
 
     def synchronize(self) -> None:
         nd.waitall()

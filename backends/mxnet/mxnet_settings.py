@@ -12,10 +12,12 @@ import mxnet as mx
 from assay_worker import Cell, Program, Unavailable, refuse, variables
 
 STATIC = {"static_alloc": True, "static_shape": True}
+PLAIN = {"static_alloc": False, "static_shape": False}  # the defaults of hybridize()
 # The arguments of hybridize() in each mode; empty: imperative.
 MODES: dict[str, dict[str, Any]] = {
     "eager": {},
     "hybridize": STATIC,
+    "hybridize-plain": PLAIN,
     "mkldnn": STATIC | {"backend": "MKLDNN"},
 }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import keras
 import numpy as np
@@ -20,7 +21,7 @@ from assay_worker import (
     images_to_theirs,
     loaded_libraries,
 )
-from tensorflow_fit import Fetch, fit_all, fit_once, loaded, resident
+from tensorflow_fit import Batch, Fetch, fit_all, fit_once, generated, loaded, resident
 from tensorflow_loader import Loader
 from tensorflow_network import Network, loss
 from tensorflow_op import TensorflowOp
@@ -29,14 +30,14 @@ from tensorflow_session import SessionStep
 from tensorflow_settings import MODES, configure, observed, refuse_cell
 
 Tensors = dict[str, np.ndarray]
-FITS = ("fit", "fit-eager")
+FITS = ("fit", "fit-eager", "fit-generator")
 DTYPES = {"f32": tf.float32, "i32": tf.int32}
 
 
 class TensorflowAdapter(Adapter):
     """Modes: `eager`, `graph` (tf.function), `xla` (jit_compile), `autocluster` (XLA where it chooses to),
-    `v1-graph` (a session of TensorFlow 1 runs the step), and `fit` and `fit-eager`: Keras's own loop, with
-    a step that is a tf.function or runs op by op."""
+    `v1-graph` (a session of TensorFlow 1 runs the step), and `fit`, `fit-eager` and `fit-generator`: Keras's
+    own loop, with a step that is a tf.function or runs op by op, or with batches of a Python generator."""
 
     @classmethod
     def of(cls, program: Program) -> type[Adapter]:
@@ -66,6 +67,7 @@ class TensorflowAdapter(Adapter):
         self._loss: tf.Tensor | None = None
         self._logits: tf.Tensor | None = None  # of the last inference
         self._loader: Loader | None = None
+        self._order = np.random.default_rng(cell.seed)  # of the generator
         self._session: SessionStep | None = None  # of v1-graph
         self._restarted = True
         self._make_functions()
@@ -155,18 +157,36 @@ class TensorflowAdapter(Adapter):
 
     def train(self, loop: Loop, samples: Samples | None) -> None:
         fetch: Fetch | None = None
-        if samples:
-            data = self.loader(samples).repeat()
+        data: tf.data.Dataset | Iterator[Batch]
+        if samples and self._generates:
+            data = self._forever(samples)
+        elif samples:
+            data = self._pipeline(samples).repeat()
         elif count := loop.session.layout.resident_batches:
             data = resident([self._slots[slot] for slot in range(count)])
         else:
             data, fetch = loaded(loop)
         fit_all(self._network.model, loop, data, fetch, self._prepare, self._keep_loss)
 
-    def loader(self, samples: Samples) -> tf.data.Dataset:
+    def loader(self, samples: Samples) -> Iterable[Any]:
+        if self._generates:
+            made = generated(samples, self._program.batch, self._order)
+            return ((tf.constant(inputs), tf.constant(labels)) for inputs, labels in made)
+        batches: Iterable[Any] = self._pipeline(samples)
+        return batches
+
+    def _pipeline(self, samples: Samples) -> tf.data.Dataset:
         if self._loader is None:
             self._loader = Loader(samples, self._program.batch, self._cell)
         return self._loader.epoch()
+
+    def _forever(self, samples: Samples) -> Iterator[Batch]:
+        while True:
+            yield from generated(samples, self._program.batch, self._order)
+
+    @property
+    def _generates(self) -> bool:
+        return self._cell.mode == "fit-generator"
 
     def take(self, batch: tuple[tf.Tensor, tf.Tensor]) -> None:
         self._slots[0] = batch

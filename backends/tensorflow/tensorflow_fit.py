@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import keras
 import numpy as np
 import tensorflow as tf
-from assay_worker import Loop, images_to_theirs
+from assay_worker import Loop, Samples, images_to_theirs
 
 Prepare = Callable[[float, int], None]
 Tell = Callable[[tf.Tensor], None]
 Fetch = Callable[[], None]
+Batch = tuple[np.ndarray, np.ndarray]
 
 
 class BlockClock(keras.callbacks.Callback):
@@ -61,7 +62,7 @@ def fit_once(model: keras.Model, batch: tuple[tf.Tensor, tf.Tensor], tell: Tell)
 def fit_all(
     model: keras.Model,
     loop: Loop,
-    data: tf.data.Dataset,
+    data: tf.data.Dataset | Iterator[Batch],
     fetch: Fetch | None,
     prepare: Prepare,
     tell: Tell,
@@ -75,6 +76,17 @@ def resident(slots: list[tuple[tf.Tensor, tf.Tensor]]) -> tf.data.Dataset:
     """Return the staged batches in turn."""
     stacked = tuple(tf.stack(parts) for parts in zip(*slots, strict=True))
     return tf.data.Dataset.from_tensor_slices(stacked).repeat()
+
+
+def generated(samples: Samples, batch: int, order: np.random.Generator) -> Iterator[Batch]:
+    """Yield one pass of batches, each made sample by sample in Python.
+
+    Keras calls it in a thread of tf.data, as it calls the generators of its users.
+    """
+    whole = len(samples) // batch * batch
+    for rows in order.permutation(len(samples))[:whole].reshape(-1, batch):
+        inputs, labels = zip(*(samples[row] for row in rows.tolist()), strict=True)
+        yield np.ascontiguousarray(images_to_theirs(np.stack(inputs))), np.asarray(labels, np.int32)
 
 
 def loaded(loop: Loop) -> tuple[tf.data.Dataset, Fetch]:

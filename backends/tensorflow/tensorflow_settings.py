@@ -9,11 +9,20 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from assay_worker import Cell, Program, Unavailable, memory_share, refuse, total_gpu_memory, variables
+from assay_worker import (
+    Cell,
+    Program,
+    Unavailable,
+    Unsupported,
+    memory_share,
+    refuse,
+    total_gpu_memory,
+    variables,
+)
 from tensorflow.python.util import _pywrap_util_port
 
 # `autocluster` was switched on before TensorFlow was imported; `fit` compiles as Keras does on a CPU. In
-# the last two modes this applies only to logits: they run their steps in another way.
+# the modes after `fit` this applies only to logits: they run their steps in another way.
 MODES: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "eager": lambda function: function,
     "graph": tf.function,
@@ -21,6 +30,7 @@ MODES: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "autocluster": tf.function,
     "fit": tf.function,
     "fit-eager": tf.function,
+    "fit-generator": tf.function,
     "v1-graph": tf.function,
 }
 
@@ -28,6 +38,10 @@ MODES: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
 def refuse_cell(cell: Cell, program: Program) -> None:
     """Raise Unsupported if TensorFlow can never run the cell, Unavailable if the device is missing here."""
     refuse(cell, program, Path(__file__).parent)
+    if cell.mode == "fit-generator" and cell.loader_workers:
+        raise Unsupported(
+            "[fit-generator] a generator has no workers: --loader-workers 0, or --mode fit for tf.data"
+        )
     if cell.device == "cuda" and not tf.config.list_physical_devices("GPU"):
         raise Unavailable(f"TensorFlow {tf.__version__} finds no CUDA device")
 

@@ -157,6 +157,13 @@ int assay_end_block(assay_session* session, double loss) {
   }));
 }
 
+int assay_enqueued(assay_session* session) {
+  return static_cast<int>(with("assay_enqueued", session, true, [&](assay::BatchSession& s) {
+    s.enqueued();
+    return 0;
+  }));
+}
+
 int assay_lap(assay_session* session) {
   return static_cast<int>(with("assay_lap", session, true, [&](assay::BatchSession& s) {
     s.lap();

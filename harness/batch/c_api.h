@@ -78,6 +78,9 @@ typedef struct {
 
 /* Returns the next block; its clock starts when this function returns. */
 int assay_next_block(assay_session* session, assay_block* block);
+/* Optional, not within an evaluation: call when every step of the block was handed over, before the device is
+ * drained. */
+int assay_enqueued(assay_session* session);
 /* Call when every update of the block is complete (the device is drained). `loss` is the mean loss of the last
  * step; NaN if there is none. */
 int assay_end_block(assay_session* session, double loss);

@@ -167,7 +167,7 @@ assay_block BatchSession::next_block() {
                             : block_.kind == PlannedBlock::Kind::timed ? ASSAY_TIMED
                                                                        : ASSAY_EVALUATE;
   const assay_block result = {kind, block_.epoch, block_.steps, block_.first_step};
-  wait_ns_ = batches_read_ = 0;
+  wait_ns_ = enqueue_ns_ = batches_read_ = 0;
   labels_.clear();
   open_ = true;
   const bool first = block_.kind == PlannedBlock::Kind::timed && !timing_;
@@ -237,6 +237,13 @@ void BatchSession::add_logits(const float* logits) {
   labels_.clear();
 }
 
+void BatchSession::enqueued() {
+  const std::int64_t now = now_();
+  if (!open_ || block_.kind == PlannedBlock::Kind::evaluate)
+    out_of_turn("assay_enqueued", "no block of steps is open");
+  enqueue_ns_ = now - begin_ns_;
+}
+
 void BatchSession::lap(const char* call, Latencies& latencies) {
   const std::int64_t now = now_();
   if (!open_) out_of_turn(call, "no block is open");
@@ -259,7 +266,7 @@ void BatchSession::end_block(double loss) {
                              after.cpu_ns - before_.cpu_ns,
                              after.involuntary_switches - before_.involuntary_switches,
                              after.major_faults - before_.major_faults, after.steal_ns - before_.steal_ns,
-                             std::isfinite(loss) ? std::optional(loss) : std::nullopt});
+                             std::isfinite(loss) ? std::optional(loss) : std::nullopt, enqueue_ns_});
   results_.loader.batches += batches_read_;
   results_.loader.wait_ns += wait_ns_;
   plan_->ended(end - begin_ns_);

@@ -47,6 +47,7 @@ class BatchSession {
   std::int64_t next_batch(void* inputs, std::int32_t* labels);
   assay_block next_block();
   void end_block(double loss);
+  void enqueued();
   void lap() { lap("assay_lap", latencies_); }
   void lap_prefill() { lap("assay_lap_prefill", prefills_); }
   void add_logits(const float* logits);
@@ -88,6 +89,7 @@ class BatchSession {
   std::int64_t begin_ns_ = 0;
   std::int64_t last_lap_ns_ = 0;
   std::int64_t wait_ns_ = 0;
+  std::int64_t enqueue_ns_ = 0;
   std::int64_t batches_read_ = 0;
   Counters before_;
   // Read at the begin of the first timed block.

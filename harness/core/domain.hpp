@@ -32,6 +32,14 @@ inline constexpr auto words<LoaderKind> =
     std::array{Word{LoaderKind::resident, "resident"}, Word{LoaderKind::harness, "harness"},
                Word{LoaderKind::native, "native"}};
 
+// The initial values that the layers of a framework have if a user asks for none; glorot_normal: kernels and
+// biases from Glorot's normal distribution, which is not a default of any framework.
+enum class InitialScheme { keras, gluon, torch, glorot_normal };
+template <>
+inline constexpr auto words<InitialScheme> =
+    std::array{Word{InitialScheme::keras, "keras"}, Word{InitialScheme::gluon, "gluon"},
+               Word{InitialScheme::torch, "torch"}, Word{InitialScheme::glorot_normal, "glorot_normal"}};
+
 // State of a single op's operands, or of the on-disk caches of a framework's compiler.
 enum class CacheState { cold, warm };
 template <>

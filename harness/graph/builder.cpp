@@ -76,6 +76,7 @@ ValueId GraphBuilder::linear(std::string name, ValueId x, std::int64_t features,
 
 ValueId GraphBuilder::batch_norm(std::string name, ValueId x, double momentum, double epsilon) {
   const std::int64_t channels = shape_of(graph_, x, 4, "batch_norm")[1];
+  if (norm_momentum_ > 0) momentum = norm_momentum_;
   const ValueId weight = parameter(name + ".weight", {channels}, "ones");
   const ValueId bias = parameter(name + ".bias", {channels}, "zeros");
   const ValueId mean = state(name + ".running_mean", {channels}, "zeros");

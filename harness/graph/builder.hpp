@@ -45,6 +45,8 @@ class GraphBuilder {
   const std::optional<DecodingPart>& decoding() const { return decoding_; }
   // Whether the tables of later embeddings have row-sparse gradients (default: dense).
   void sparse_embedding_gradients(bool sparse) { sparse_embeddings_ = sparse; }
+  // The momentum of later batch norms; 0: that of each layer.
+  void norm_momentum(double momentum) { norm_momentum_ = momentum; }
 
   ValueId input(std::string name, Shape shape);
   // A feed of whole numbers: i32.
@@ -127,6 +129,7 @@ class GraphBuilder {
   bool training_;
   std::optional<DecodingPart> decoding_;
   bool sparse_embeddings_ = false;
+  double norm_momentum_ = 0;
 };
 
 }  // namespace assay

@@ -40,6 +40,7 @@ struct Block {
   std::int64_t major_faults = 0;
   std::int64_t steal_ns = 0;
   std::optional<double> loss{};
+  std::int64_t enqueue_ns = 0;
 };
 constexpr auto describe(Of<Block>) {
   return fields(
@@ -64,7 +65,13 @@ constexpr auto describe(Of<Block>) {
             "Time that the hypervisor took from the processors that the worker may run on.")
           .at_least(0)
           .left_out_of_columns(),
-      field("loss", &Block::loss, "Mean loss of the last step; null if the step has no loss."));
+      field("loss", &Block::loss, "Mean loss of the last step; null if the step has no loss."),
+      field(
+          "enqueue_ns", &Block::enqueue_ns,
+          "Time until every step of the block was handed over, before the device is drained; 0 if the worker "
+          "does not report it.")
+          .at_least(0)
+          .left_out_of_columns());
 }
 
 // Time that other processes and the hypervisor took from the worker's processors, from the begin of the first

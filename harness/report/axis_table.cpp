@@ -10,6 +10,9 @@ namespace {
 
 constexpr std::array<std::string_view, 5> optimizers{"sgd", "rmsprop", "adam", "adamw", "lazy_adam"};
 constexpr std::array<std::string_view, 2> gradients{"dense", "sparse"};
+constexpr std::array<std::string_view, 6> initials{"workload", "own",   "keras",
+                                                   "gluon",    "torch", "glorot_normal"};
+constexpr std::array<std::string_view, 2> pixels{"scaled", "raw"};
 // Without fp64, which only the oracle uses.
 constexpr std::array precisions{to_string(PrecisionKind::fp32), to_string(PrecisionKind::tf32),
                                 to_string(PrecisionKind::bf16)};
@@ -201,6 +204,27 @@ std::deque<Axis> make_table() {
        .applies = network,
        .depends_on = "task",
        .matters = trains},
+      {.option = {"epsilon", axis, number, "X,...", "",
+                  "Epsilon of the optimizer (default: the workload's own)", 0, 1},
+       .applies = network,
+       .depends_on = "task",
+       .matters = trains},
+      {.option =
+           {"norm-momentum", axis, number, "X,...", "",
+            "Share of the old running statistics that batch norms keep in a step (default: the workload's own)",
+            0, 1},
+       .applies = network,
+       .depends_on = "task",
+       .matters = trains},
+      {.option =
+           {"initial", axis, text, "NAME,...", "",
+            "Initial values: own (the defaults of each framework's layers, so that backends start differently), "
+            "or for all backends those of keras, gluon or torch, or glorot_normal, also for biases (default: "
+            "workload)",
+            0, 0, initials},
+       .applies = network,
+       .depends_on = "task",
+       .matters = trains},
       {.option =
            {"clip-norm", axis, number, "X,...", "",
             "Scales the gradients down so that the L2 norm of all of them together is at most X; 0: does not "
@@ -226,6 +250,11 @@ std::deque<Axis> make_table() {
        .applies = network,
        .depends_on = "task",
        .matters = trains},
+      {.option =
+           {"pixels", axis, text, "scaled|raw", "",
+            "Pixels of images: with the data set's normalisation, or raw, from 0 to 255 (default: scaled)", 0,
+            0, pixels},
+       .applies = network},
       {.option = {"image-size", axis, integer, "N,...", "",
                   "Pixels on each side of the images of synthetic sets and of JPEG folders (default: the "
                   "workload's own)",

@@ -21,6 +21,9 @@ void judge_blocks(Violations& violations, const Fork& fork) {
     if (block.end_ns > block.begin_ns && 1e-9 * static_cast<double>(block.wait_ns) > block_seconds(block))
       add(fmt::format("waits {} ns for the loader, longer than it lasts", block.wait_ns));
     if (block.wait_ns < 0) add("waits a negative time");
+    if (block.enqueue_ns < 0) add("enqueues its steps in a negative time");
+    if (block.end_ns > block.begin_ns && block.enqueue_ns > block.end_ns - block.begin_ns)
+      add(fmt::format("enqueues its steps for {} ns, longer than it lasts", block.enqueue_ns));
     if (block.steps < 1) add(fmt::format("has {} steps", block.steps));
     if (block.kind == BlockKind::warm_up && timed && block.epoch == 0)
       add("is a warm-up after a timed block");

@@ -35,6 +35,8 @@ std::span<const MetricRow> metric_table() {
     {"compile_time", "s", Hint::duration, lower, others, "compile", "", "seconds of the command `compile`"},
     {"start_time", "s", Hint::duration, lower, others, "start", "",
      "from the start of the worker's process to its first message: its imports"},
+    {"first_answer_time", "s", Hint::duration, lower, others, "first answer", "",
+     "a cold start: start_time + compile_time, to the first step in a fork that counts steps"},
     {"time_outside_blocks", "s", Hint::duration, lower, others, "outside", "",
      "seconds of the answer to `run`, by the conductor's clock, less all blocks and evaluations: staging, loading and the"
      " other untimed work of the worker"},
@@ -64,6 +66,11 @@ std::span<const MetricRow> metric_table() {
     {"cpu_utilisation", "1", Hint::percentage, neither, others, "CPU", "",
      "CPU seconds of the worker / (seconds * threads) over the blocks of step_time; with child processes the"
      " mean over the samples of the whole run"},
+    {"enqueue_time", "s", Hint::duration, lower, others, "enqueue", "",
+     "median over the blocks of step_time of the seconds until all steps were handed over / steps, before the"
+     " device is drained; near step_time if a step returns only when it is done"},
+    {"step_cpu_time", "s", Hint::duration, lower, others, "CPU time", "",
+     "median over the blocks of step_time of the CPU seconds of the worker's process / steps"},
     {"gpu_utilisation", "1", Hint::percentage, neither, others, "GPU", "",
      "mean of the samples in the timed blocks"},
     {"gpu_power", "W", Hint::power, lower, others, "GPU power", "",
@@ -82,8 +89,10 @@ std::span<const MetricRow> metric_table() {
      "the arena of a step if every tensor has its own bytes"},
     {"plan_in_place", "B", Hint::bytes, lower, memory_plans, "in place", "",
      "the arena if results overwrite operands that die there"},
+    {"plan_co_share_only", "B", Hint::bytes, lower, memory_plans, "co-share", "",
+     "the arena if only tensors that never live together share bytes"},
     {"plan_co_share", "B", Hint::bytes, lower, memory_plans, "in place + co-share", "",
-     "the arena if also tensors that never live together share bytes"},
+     "the arena of both"},
     {"plan_saving", "1", Hint::ratio, higher, memory_plans, "saving", "", "plan_naive / plan_co_share"},
     {"plan_lower_bound", "B", Hint::bytes, lower, memory_plans, "lower bound", "",
      "the maximum of bytes that live at the same time"},

@@ -169,6 +169,26 @@ struct Computation {
 };
 
 double step_of(const Block& block) { return block_seconds(block) / static_cast<double>(block.steps); }
+double cpu_of(const Block& block) {
+  return 1e-9 * static_cast<double>(block.cpu_ns) / static_cast<double>(block.steps);
+}
+
+double enqueue_of(const Block& block) {
+  return 1e-9 * static_cast<double>(block.enqueue_ns) / static_cast<double>(block.steps);
+}
+
+Sample enqueue_time(const Fork& fork) {
+  for (const Block* block : steady_blocks(fork))
+    if (block->enqueue_ns <= 0) return {{}, "the worker does not report when its steps were enqueued"};
+  return over_blocks(fork, enqueue_of);
+}
+
+// Until the first step is done. A fork of epochs compiles within its first epoch.
+Sample first_answer_time(const Fork& fork) {
+  if (!epochs(fork).empty()) return {{}, "the first step of an epoch is not timed by itself: use --steps"};
+  if (!fork.spent) return {{}, "the report has no such value"};
+  return {fork.spent->start + fork.compile_seconds, ""};
+}
 
 Computation rate(const char* name, Amount amount) {
   const auto sample = [amount](const Fork& fork) {
@@ -243,7 +263,10 @@ std::vector<Computation> computations(const Axes& axes, const Work& work) {
        [](const Fork& fork) {
          return fork.spent ? Sample{fork.spent->start, ""} : Sample{{}, "the report has no such value"};
        }},
+      {"first_answer_time", first_answer_time},
       {"time_outside_blocks", time_outside_blocks},
+      {"enqueue_time", enqueue_time},
+      {"step_cpu_time", [](const Fork& fork) { return over_blocks(fork, cpu_of); }},
       {"loader_wait",
        [=](const Fork& fork) {
          return resident ? Sample{{}, "resident batches are not loaded while timing"}
@@ -337,7 +360,7 @@ std::vector<const Fork*> forks_of_metric(const CellReport& cell, std::string_vie
   const MetricRow* row = find_metric(name);
   if (row && row->every_fork) return ok_forks(cell);
   std::vector<const Fork*> forks = counted_forks(cell);
-  if (name != "compile_time" && name != "start_time") return forks;
+  if (name != "compile_time" && name != "start_time" && name != "first_answer_time") return forks;
   const auto is_resident = [](const Fork* fork) { return fork->resident; };
   std::erase_if(forks, is_resident);
   if (!forks.empty()) return forks;

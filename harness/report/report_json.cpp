@@ -1,5 +1,6 @@
 #include "harness/report/report_json.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -56,9 +57,13 @@ void settle(Json& metric) {
 }
 
 int minor_of(const Report& report) {
-  const bool later =
+  const auto is_enqueued = [](const Block& block) { return block.enqueue_ns > 0; };
+  for (const CellReport& cell : report.cells)
+    for (const Fork& fork : cell.forks)
+      if (std::ranges::any_of(fork.blocks, is_enqueued)) return report_schema_minor;
+  const bool second =
       report.run.contains("shard") || report.run.contains("weights") || !report.environments.empty();
-  return later ? report_schema_minor : 1;
+  return second ? 2 : 1;
 }
 
 }  // namespace

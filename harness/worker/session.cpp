@@ -49,6 +49,8 @@ assay_block Session::next_block() {
 
 void Session::end_block(double loss) { must(assay_end_block(session_.get(), loss)); }
 
+void Session::enqueued() { must(assay_enqueued(session_.get())); }
+
 void Session::lap() { must(assay_lap(session_.get())); }
 
 void Session::lap_prefill() { must(assay_lap_prefill(session_.get())); }

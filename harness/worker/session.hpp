@@ -23,6 +23,7 @@ class Session {
   std::int64_t next_batch(void* inputs, std::int32_t* labels);
   assay_block next_block();
   void end_block(double loss);
+  void enqueued();
   void lap();
   void lap_prefill();
   void add_logits(const float* logits);

@@ -40,6 +40,7 @@ class Trainer {
       } else {
         check(block);
         steps(block);
+        if (timed_ != Timed::inference) session_.enqueued();
         executable_.synchronize();
         session_.end_block(timed_ == Timed::training ? executable_.loss()
                                                      : std::numeric_limits<double>::quiet_NaN());

@@ -11,7 +11,9 @@ _SERIES = ("backend", "mode", "layout")
 # What may differ with an axis: chosen for a workload, or needed by sparse gradients.
 _WITH = {"workload": ("batch", "dataset", "optimizer"), "embedding-gradient": ("optimizer",)}
 OWN = "the network's own"
-WITHOUT = {"embedding-gradient": "dense", "schedule": OWN}  # a cell that does not name the axis
+# The value of a cell that does not name the axis.
+WITHOUT = {"embedding-gradient": "dense", "initial": "workload", "pixels": "scaled"}
+WITHOUT |= dict.fromkeys(("schedule", "augmentation", "epsilon", "norm-momentum"), OWN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,6 +250,8 @@ TEST(CliInspect, describes_the_workload) {
   const json& arena = lenet5["training"]["arena_bytes"];
   EXPECT_LE(arena["in_place"], arena["naive"]);
   EXPECT_LE(arena["co_share"], arena["in_place"]);
+  EXPECT_LE(arena["co_share"], arena["co_share_only"]);
+  EXPECT_LE(arena["co_share_only"], arena["naive"]);
   EXPECT_GE(arena["co_share"], arena["lower_bound"]);
   EXPECT_EQ(json::parse(run({"inspect", "lenet5", "--batch", "7", "--json"}).out)["batch"], 7);
   const json gemm = json::parse(run({"inspect", "op/gemm", "--size", "m2n3k4", "--json"}).out);

@@ -13,7 +13,7 @@ AXES = (
     *("size", "cache"),
 )  # fmt: skip
 COLUMNS = ("blocks", "evaluations", "samples")
-OFTEN_ZERO = ("wait_ns", "involuntary_switches", "major_faults", "steal_ns")
+OFTEN_ZERO = ("wait_ns", "involuntary_switches", "major_faults", "steal_ns", "enqueue_ns")
 
 
 def columns(rows: list[Json]) -> Json:

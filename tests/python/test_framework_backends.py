@@ -171,12 +171,13 @@ def test_hello_tells_the_libraries(framework: Framework, make_cell: Any) -> None
     ],
     ids=["sgd", "adam"],
 )
-@pytest.mark.parametrize("mode", ["fit", "fit-eager", "v1-graph"])
+@pytest.mark.parametrize("mode", ["fit", "fit-eager", "fit-generator", "v1-graph"])
 def test_other_loops_take_the_steps_of_the_other_modes(
     make_cell: Any, mode: str, network: str, optimizer: dict[str, Any]
 ) -> None:
     tensorflow = next(framework for framework in FRAMEWORKS if framework.name == "tensorflow")
     if not tensorflow.python.exists():
         pytest.skip("tensorflow is not set up: scripts/setup --framework tensorflow")
-    folder = make_cell(network, optimizer, mode=mode)
+    loader = {"loader": {"kind": "native"}} if mode == "fit-generator" else {}
+    folder = make_cell(network, optimizer, mode=mode, **loader)
     assert_same(tensorflow.ask(folder)[0], ask_numpy(folder), 2e-5, 2e-6)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from framework import FRAMEWORKS, assert_computes_with_changed_weights
+from framework import FRAMEWORKS, ask_numpy, assert_computes_with_changed_weights, assert_same
 
 MXNET = next(framework for framework in FRAMEWORKS if framework.name == "mxnet")
 pytestmark = MXNET.skip
@@ -27,6 +27,11 @@ def test_the_callers_environment_takes_precedence(make_cell: Any, monkeypatch: p
 
 def test_fused_weights_are_those_that_were_set_last(make_cell: Any) -> None:
     assert_computes_with_changed_weights(MXNET, make_cell("normalised", mode="mkldnn", task="infer"))
+
+
+def test_plain_hybridize_takes_the_steps_of_numpy(make_cell: Any) -> None:
+    folder = make_cell("convolutional", mode="hybridize-plain")
+    assert_same(MXNET.ask(folder)[0], ask_numpy(folder), 2e-5, 2e-6)
 
 
 def test_fused_subgraphs_are_not_trained(make_cell: Any) -> None:

@@ -165,7 +165,7 @@ class FakeSession:
         self.inputs, self.labels = np.ones((6, 1, 4, 4), np.float32), np.zeros(6, np.int32)
         self.blocks = [Block(TIMED, 0, 3, 0), Block(TIMED, 0, 4, 3), Block(EVALUATE, 1, 2, 7), Block(DONE)]
         self.losses: list[float] = []
-        self.read = self.logits = 0
+        self.read = self.logits = self.enqueues = 0
         self.closed = False
 
     def next_block(self) -> Block:
@@ -178,6 +178,9 @@ class FakeSession:
     def next_batch(self) -> int:
         self.read += 1
         return 6
+
+    def enqueued(self) -> None:
+        self.enqueues += 1
 
     def end_block(self, loss: float) -> None:
         self.losses.append(loss)
@@ -222,6 +225,7 @@ def test_the_loop_rotates_the_resident_batches_by_the_global_step(make_cell: Any
     assert [step for _, _, step in steps] == [1, 2, 3, 4, 5, 6, 7]
     assert session.closed
     assert session.logits == 2
+    assert session.enqueues == 2, "once in each block of steps"
     assert np.isnan(session.losses).tolist() == [False, False, True]
 
 

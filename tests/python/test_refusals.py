@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from assay_worker import Cell, Unavailable, Unsupported, memory_share, refuse, total_gpu_memory
 from assay_worker.program import read_program
 from assay_worker.refusals import AXES, holds
-from framework import EACH, Framework
+from framework import EACH, FRAMEWORKS, Framework
 from program import PROGRAM, assay
 from worker_under_test import ROOT
 
@@ -104,3 +105,57 @@ def test_the_smaller_limit_on_the_memory_counts(
 def test_without_a_driver_the_memory_of_a_gpu_is_unavailable() -> None:
     with pytest.raises(Unavailable, match="no driver"):
         total_gpu_memory("libno-such-driver.so")
+
+
+LIMITED = """
+import os, pathlib, sys
+sys.path[:0] = sys.argv[1:]
+import jax_settings
+from assay_worker import Cell
+cell = Cell(pathlib.Path("."), {"mode": "jit", "memory_cap_bytes": 1 << 30})
+jax_settings.limit_memory(cell, 4 << 30)
+print(os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"])
+"""
+
+
+def printed(framework: str, code: str) -> str:
+    """Run code in the environment of a framework, with its adapter's folder in the path."""
+    found = next(one for one in FRAMEWORKS if one.name == framework)
+    if not found.python.exists():
+        pytest.skip(f"{framework} is not set up: scripts/setup --framework {framework}")
+    folders = [ROOT / "backends" / name for name in ("python", framework)]
+    done = subprocess.run([found.python, "-c", code, *folders], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_jax_is_held_to_the_share_that_a_cap_is() -> None:
+    assert float(printed("jax", LIMITED)) == 0.25
+
+
+# The greatest magnitude of the kernel and of the bias of a linear layer from 400 to 120.
+LINEAR = {
+    "torch": "import torch; layer = torch.nn.Linear(400, 120); found = [layer.weight, layer.bias]; "
+    "print(*(float(one.abs().max()) for one in found))",
+    "tensorflow": "import keras; layer = keras.layers.Dense(120); layer.build((1, 400)); "
+    "print(*(abs(one.numpy()).max() for one in layer.weights))",
+    "mxnet": "from mxnet.gluon import nn; layer = nn.Dense(120, in_units=400); layer.initialize(); "
+    "print(*(abs(one.data().asnumpy()).max() for one in (layer.weight, layer.bias)))",
+}
+
+
+@pytest.mark.parametrize(
+    ("framework", "scheme", "kernel", "bias"),
+    [
+        ("torch", "torch", 1 / 400**0.5, 1 / 400**0.5),
+        ("tensorflow", "keras", (6 / (400 + 120)) ** 0.5, 0.0),
+        ("mxnet", "gluon", 0.07, 0.0),
+    ],
+)
+def test_layers_start_from_what_initial_own_draws(
+    framework: str, scheme: str, kernel: float, bias: float
+) -> None:
+    """tests/unit/conductor/data/initial_values_test.cpp has the same numbers for the schemes."""
+    description = json.loads((ROOT / "backends" / framework / "backend.json").read_text())
+    assert description["initial"] == scheme
+    greatest = [float(one) for one in printed(framework, LINEAR[framework]).split()]
+    assert greatest == pytest.approx([kernel, bias], rel=0.05)

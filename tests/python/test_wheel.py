@@ -135,6 +135,27 @@ def test_a_dry_run_prints_every_pin_and_where_it_goes(
 
 
 @needs_program
+@pytest.mark.parametrize("framework", ["tensorflow", "jax"])
+def test_setup_for_gpus_takes_the_requirements_for_gpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, framework: str
+) -> None:
+    monkeypatch.setenv("ASSAY_ENVIRONMENTS", str(tmp_path))
+    done = assay("setup", "--dry-run", "--cuda", framework)
+    assert done.returncode == 0, done.stderr
+    for_gpus = pins(ROOT / f"backends/{framework}/requirements-cuda.txt")
+    assert any(pin.startswith("nvidia-cudnn") for pin in for_gpus)
+    for pin in for_gpus:
+        assert f"  {pin}\n" in done.stdout
+
+
+@needs_program
+def test_a_framework_with_one_build_is_set_up_for_gpus_as_without() -> None:
+    done = [assay("setup", "--dry-run", *cuda, "torch").stdout for cuda in ((), ("--cuda",))]
+    assert done[0] == done[1]
+    assert not (ROOT / "backends/torch/requirements-cuda.txt").exists()
+
+
+@needs_program
 def test_every_framework_can_be_set_up() -> None:
     done = assay("setup", "--dry-run", "all")
     assert done.returncode == 0, done.stderr

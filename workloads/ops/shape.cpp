@@ -20,6 +20,20 @@ OpWorkload transpose() {
   return row;
 }
 
+OpWorkload flatten_matrix() {
+  OpWorkload row;
+  row.name = "op/flatten_matrix";
+  row.description = "x (M, N) to a vector (M N); a backend may move nothing. n defaults to m";
+  row.dimensions = {{.name = "m"}, {.name = "n", .like = "m"}};
+  row.sizes = matrix_sweep();
+  row.default_size = "m256";
+  row.build = [](OperandBuilder& b, const Dimensions& d) {
+    const ValueId x = b.input("x", {d.at("m"), d.at("n")}, "signal");
+    b.result("y", b.graph().reshape(x, {d.at("m") * d.at("n")}, "y"));
+  };
+  return row;
+}
+
 OpWorkload concat() {
   OpWorkload row;
   row.name = "op/concat";
@@ -77,7 +91,7 @@ std::vector<OpWorkload> shape_op_workloads() {
   from_list.build = [](OperandBuilder& b, const Dimensions& d) {
     b.result("y", b.graph().apply("from_list", {b.input("numbers", {d.at(""), 2}, "number")}, {}, "y")[0]);
   };
-  return {flatten, transpose(), concat(), from_array, from_list};
+  return {flatten, flatten_matrix(), transpose(), concat(), from_array, from_list};
 }
 
 }  // namespace assay

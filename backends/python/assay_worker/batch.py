@@ -49,6 +49,7 @@ SIGNATURES = {
     "assay_next_batch": (c_int64, [c_void_p, c_void_p, POINTER(c_int32)]),
     "assay_next_block": (ctypes.c_int, [c_void_p, POINTER(Block)]),
     "assay_end_block": (ctypes.c_int, [c_void_p, c_double]),
+    "assay_enqueued": (ctypes.c_int, [c_void_p]),
     "assay_lap": (ctypes.c_int, [c_void_p]),
     "assay_lap_prefill": (ctypes.c_int, [c_void_p]),
     "assay_add_logits": (ctypes.c_int, [c_void_p, POINTER(c_float)]),
@@ -142,6 +143,10 @@ class Session:
 
     def end_block(self, loss: float) -> None:
         self._must(self._lib.assay_end_block(self._handle, loss))
+
+    def enqueued(self) -> None:
+        """Note when every step of the block was handed over, before it waits for the device."""
+        self._must(self._lib.assay_enqueued(self._handle))
 
     def lap(self) -> None:
         if self._lap(self._handle) < 0:

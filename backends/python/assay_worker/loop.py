@@ -72,6 +72,7 @@ class Loop:
         """Call after the step of begin_step() has been enqueued; reads the loss at the end of a block."""
         self._at += 1
         if self._at == len(self._rows):
+            self.session.enqueued()
             self._adapter.synchronize()
             self.session.end_block(self._adapter.loss())
 

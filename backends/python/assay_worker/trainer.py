@@ -56,6 +56,7 @@ def run_native(adapter: Adapter, session: Session, samples: Samples, progress: P
                 batch = next(given)
             adapter.take(batch)
             adapter.step(0, learning_rate, number)
+        session.enqueued()
         adapter.synchronize()
         session.end_block(adapter.loss())
     return loop.last_step
@@ -79,6 +80,7 @@ def _train(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
             session.next_batch()
             adapter.stage(0, session.inputs, session.labels)
             step(0, learning_rate, number)
+    session.enqueued()
     adapter.synchronize()
     session.end_block(adapter.loss())
 
@@ -131,5 +133,6 @@ def _op(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
     else:
         for row in range(block.first_step, block.first_step + block.steps):
             step(row % resident, 0.0, row + 1)
+    loop.session.enqueued()
     adapter.synchronize()
     loop.session.end_block(math.nan)

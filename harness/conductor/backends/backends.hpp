@@ -85,6 +85,7 @@ struct BackendDescription {
   std::vector<LoaderKind> loaders;
   std::vector<DeviceKind> memory_limits;  // that support --memory-fraction and --memory-cap
   std::vector<std::string> ops;           // that it supports; empty: not known
+  std::optional<InitialScheme> initial;   // the defaults of its layers, for --initial own
   std::vector<Refusal> refusals;
   std::string bare_mode;    // the mode that runs only a vendor's library; may be empty
   std::string recommended;  // the default of --mode; empty: every mode
@@ -133,6 +134,8 @@ constexpr auto describe(Of<BackendDescription>) {
           .not_empty()
           .optional(),
       field("ops", &B::ops, "The ops that it has; this decides nothing.").not_empty().optional(),
+      field("initial", &B::initial, "The initial values that its layers have by default: `--initial own`.")
+          .optional(),
       field("refuses", &B::refusals, "Cells that it refuses.").not_empty().optional(),
       field("bare_mode", &B::bare_mode, "The one mode that is `bare` although `kind` is something else.")
           .optional(),

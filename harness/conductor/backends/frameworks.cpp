@@ -19,13 +19,15 @@ std::vector<std::string> lines_of(const fs::path& file) {
 
 }  // namespace
 
-std::vector<Framework> installable_frameworks(const BackendRegistry& registry) {
+std::vector<Framework> installable_frameworks(const BackendRegistry& registry, bool cuda) {
   std::vector<Framework> found;
   for (const BackendDescription& backend : registry.backends) {
     const fs::path requirements = backend.folder / "requirements.txt";
     const bool known = std::ranges::find(found, backend.framework, &Framework::name) != found.end();
-    if (!backend.framework.empty() && !known && fs::exists(requirements))
-      found.push_back({backend.framework, requirements, backend.folder / "packages.txt"});
+    if (backend.framework.empty() || known || !fs::exists(requirements)) continue;
+    const fs::path for_gpus = backend.folder / "requirements-cuda.txt";
+    found.push_back({backend.framework, cuda && fs::exists(for_gpus) ? for_gpus : requirements,
+                     backend.folder / "packages.txt"});
   }
   return found;
 }

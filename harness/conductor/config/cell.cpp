@@ -42,6 +42,8 @@ Program NetworkCell::program(const Axes& axes) const {
   }
   workload.optimizer.weight_decay = weight_decay;
   workload.optimizer.clip_norm = clip_norm;
+  if (epsilon > 0) workload.optimizer.epsilon = epsilon;
+  workload.norm_momentum = norm_momentum;
   const Dataset& dataset = find_dataset(axes.dataset);
   if (!dataset.made_here() && dataset.next_token != workload.next_token) {
     const auto kind = [](bool next) {
@@ -84,6 +86,11 @@ nlohmann::json NetworkCell::hyper_parameters(const Axes& axes) const {
 
 Program Cell::program() const {
   return std::visit([&](const auto& one) { return one.program(axes); }, subject);
+}
+std::optional<InitialScheme> Cell::initial_scheme() const {
+  const auto* network = std::get_if<NetworkCell>(&subject);
+  if (!network || network->initial.empty()) return std::nullopt;
+  return network->initial == "own" ? backend->initial : from_word<InitialScheme>(network->initial);
 }
 bool Cell::reads_dataset() const {
   return std::visit([](const auto& one) { return one.reads_dataset; }, subject);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -35,6 +36,10 @@ void set_fields(Axes& axes, const OptionValues& point);
 struct NetworkCell {
   double weight_decay = 0;
   double clip_norm = 0;
+  double epsilon = 0;        // of the optimizer; 0: the default
+  double norm_momentum = 0;  // of batch norms; 0: that of each layer
+  std::string initial;       // "own" or a word of InitialScheme; empty: the initializers of the workload
+  bool raw_pixels = false;   // bytes of images are not normalised
   double learning_rate = 0;  // the base rate of the schedule
   RateSchedule schedule;
   Augmentation augmentation;      // of the training images
@@ -93,6 +98,8 @@ struct Cell {
   int compute_threads() const;
   // The network's graph, or the single op at the cell's size. Throws GraphError.
   Program program() const;
+  // Whose initial values it starts from; nullopt: those of the workload.
+  std::optional<InitialScheme> initial_scheme() const;
   // Whether it reads samples of a data set; a single op has operands instead.
   bool reads_dataset() const;
   // Whether its rates are compared with the machine's peak and copy bandwidth: true for single ops.

@@ -12,6 +12,7 @@
 #include "harness/conductor/config/variant.hpp"
 #include "harness/conductor/data/dataset.hpp"
 #include "harness/conductor/data/format.hpp"
+#include "harness/conductor/data/initial_values.hpp"
 #include "harness/core/error.hpp"
 #include "harness/core/text.hpp"
 #include "harness/machine/cores.hpp"
@@ -395,6 +396,13 @@ class Expander {
                fmt::format("[{}] does not support task decode: it generates no tokens; use {}",
                            cell.axes.workload, fmt::join(generators(), ", ")));
     }
+    if (cell.runnable() && !backend.awaited && cell.axes.text("initial") == "own" && !backend.initial)
+      end_with(
+          cell, ReasonCode::axis_value_not_offered,
+          fmt::format("[{}] does not support initial 'own': it has no layers with defaults; use --initial "
+                      "keras, gluon or torch",
+                      backend.name));
+    if (const auto scheme = cell.initial_scheme()) scheme_initializers(program.training, *scheme);
     if (const Refusal* rule = cell.runnable() ? cell.refusal(program) : nullptr) {
       end_with(cell, ReasonCode::refused_by_rule, fmt::format("[{}] {}", backend.name, rule->reason));
       cell.refused_for_mode = !rule->modes.empty();

@@ -92,6 +92,36 @@ std::string set_classes(Cell& cell, const std::string& value) {
 
 std::string nothing_own(const Workload&) { return "0"; }
 
+std::string set_epsilon(Cell& cell, const std::string& value) {
+  double& epsilon = cell.network().epsilon;
+  epsilon = number(value);
+  if (epsilon == 0) return "0";
+  if (cell.axes.optimizer == "sgd")
+    throw ConfigError(fmt::format("[epsilon] got {}: sgd has no epsilon; use another --optimizer", value));
+  const OptimizerSpec& own = find_workload(cell.axes.workload).optimizer;
+  if (epsilon == (own.kind == cell.axes.optimizer ? own : OptimizerSpec{}).epsilon) epsilon = 0;
+  return text_of_number(epsilon);
+}
+
+std::string set_norm_momentum(Cell& cell, const std::string& value) {
+  cell.network().norm_momentum = number(value);
+  return text_of_number(cell.network().norm_momentum);
+}
+
+std::string set_initial(Cell& cell, const std::string& value) {
+  cell.network().initial = value == "workload" ? "" : value;
+  return value;
+}
+
+std::string set_pixels(Cell& cell, const std::string& value) {
+  const Shape& sample = find_workload(cell.axes.workload).sample_shape;
+  cell.network().raw_pixels = value == "raw";
+  if (cell.network().raw_pixels && sample.size() != 3)
+    throw ConfigError(fmt::format("[pixels] got raw: applies only to images, and {} takes samples {}",
+                                  cell.axes.workload, to_string(sample)));
+  return value;
+}
+
 // Only workloads that read tokens have an embedding. The table of one that predicts the next token is also the
 // weight of its last layer, so that its gradient is dense.
 bool has_embedding(const Workload& workload) { return workload.vocabulary > 0 && !workload.next_token; }
@@ -119,6 +149,10 @@ constexpr std::array rules{
            cell.network().clip_norm = number(value);
            return text_of_number(cell.network().clip_norm);
          }},
+    Rule{"epsilon", nothing_own, set_epsilon},
+    Rule{"norm-momentum", nothing_own, set_norm_momentum},
+    Rule{"initial", [](const Workload&) { return std::string("workload"); }, set_initial},
+    Rule{"pixels", [](const Workload&) { return std::string("scaled"); }, set_pixels},
     Rule{"image-size", nothing_own, set_image_size},
     Rule{"sequence-length", nothing_own, set_sequence_length},
     Rule{"classes", nothing_own, set_classes},

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "harness/core/domain.hpp"
 #include "harness/core/tensor.hpp"
 #include "harness/graph/graph.hpp"
 
@@ -23,12 +26,27 @@ Fans fans(const Shape& shape);
 //   he_normal        N(0, 2 / fan_in), not truncated                   (He et al. 2015)
 //   uniform_fan_in   U(-a, a), a = 1 / sqrt(fan_in)
 //   normal:X         N(0, X^2), not truncated
+//   uniform:X        U(-X, X)
+//   truncated_normal:X  N(0, X^2) without values beyond 2 X
 // Throws DataError for another initializer, naming the value.
 HostTensor initial_value(std::string_view name, const Shape& shape, std::string_view initializer,
                          std::uint64_t seed);
 
-// Parameters and state of a graph, in its order.
-std::vector<HostTensor> initial_values(const Graph& graph, std::uint64_t seed);
+// For each value of a graph, its initializer under a scheme; norms and state keep the graph's own.
+//
+//   scheme         kernel of a convolution or linear layer    bias                              embedding
+//   keras          glorot_uniform                             zeros                             uniform:0.05
+//   gluon          uniform:0.07                               zeros                             uniform:0.07
+//   torch          uniform_fan_in                             U of the kernel's uniform_fan_in  normal:1
+//   glorot_normal  truncated normal with variance             the same; both fans of a vector   as the kernel
+//                  2 / (fan_in + fan_out)                     of n elements are n
+//
+// Throws DataError for a parameter of another layer.
+std::vector<std::string> scheme_initializers(const Graph& graph, InitialScheme scheme);
+
+// Parameters and state of a graph, in its order; with a scheme, from its initializers.
+std::vector<HostTensor> initial_values(const Graph& graph, std::uint64_t seed,
+                                       std::optional<InitialScheme> scheme = {});
 
 // The drawn operands of a single op.
 

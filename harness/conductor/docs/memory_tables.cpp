@@ -24,9 +24,10 @@ double saving(const ArenaSummary& arena) {
 }
 
 std::string plan_row(const Workload& workload, const char* task, const ArenaSummary& arena, double claimed) {
-  return fmt::format("| {} | {} | {} | {} | {} | {} | {:.2f}x | {:g}x | {} |\n", workload.name,
+  return fmt::format("| {} | {} | {} | {} | {} | {} | {} | {:.2f}x | {:g}x | {} |\n", workload.name,
                      workload.batch, task, mebibytes(arena.naive), mebibytes(arena.in_place),
-                     mebibytes(arena.co_share), saving(arena), claimed, mebibytes(arena.lower_bound));
+                     mebibytes(arena.co_share_only), mebibytes(arena.co_share), saving(arena), claimed,
+                     mebibytes(arena.lower_bound));
 }
 
 // The tensors alive at the peak, grouped by the op that made it and the op that reads it last.
@@ -62,8 +63,8 @@ std::string bound_table(const std::string& name, const char* task, const Graph& 
 
 std::string memory_plan_table() {
   std::string text =
-      "| workload | batch | task | naive | in place | in place + co-share | saving | claimed | no plan is "
-      "below |\n|---|---|---|---|---|---|---|---|---|\n";
+      "| workload | batch | task | naive | in place | co-share | in place + co-share | saving | claimed | no "
+      "plan is below |\n|---|---|---|---|---|---|---|---|---|---|\n";
   for (const Workload& workload : all_workloads()) {
     const Program program = workload.build(workload.batch);
     text += plan_row(workload, "train", plan_sizes(training_step(program, {})), claimed_for_training);

@@ -64,6 +64,7 @@ void write_data(const std::filesystem::path& folder, const NetworkCell& network,
                 const Program& program, std::uint64_t seed, DatasetShelf& shelf) {
   const PreparedDataset& data = shelf.get(cell, program);
   Manifest manifest = data.manifest;
+  if (network.raw_pixels) manifest.normalisation = {};
   for (auto& [name, split] : manifest.splits) {
     if (const std::int64_t samples = cell.axes.integer("samples"); samples > 0)
       split.count = std::min(split.count, samples);
@@ -174,7 +175,7 @@ void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, co
   std::filesystem::create_directories(folder / "results");
   write_text(folder / "request.json", request_json(cell, seed).dump(1));
   write_text(folder / "graph.json", to_json(program).dump());
-  std::vector<HostTensor> parameters = initial_values(program.training, seed);
+  std::vector<HostTensor> parameters = initial_values(program.training, seed, cell.initial_scheme());
   if (weights != nullptr) weights->put_into(parameters, find_workload(cell.axes.workload).published);
   write_safetensors(folder / "parameters.safetensors", parameters);
   if (!exam.empty()) std::filesystem::copy(exam, folder / "check", std::filesystem::copy_options::recursive);

@@ -41,7 +41,8 @@ nlohmann::json settings_in_force(const Cell& cell);
 enum class FolderPurpose { check, run };
 
 // Writes the folder of a cell. Files that are the same for all backends depend only on (program of the cell,
-// seed), and on the exam's folder, which is copied (empty: none). Makes the folder; it must be empty if it
+// seed), and on the exam's folder, which is copied (empty: none); with --initial own the initial values also
+// depend on the backend. Makes the folder; it must be empty if it
 // exists. `weights`: published initial parameters, or null. Throws IoError and the errors of the data set.
 void write_cell_folder(const std::filesystem::path& folder, const Cell& cell, const Program& program,
                        FolderPurpose purpose, std::uint64_t seed, const std::filesystem::path& exam,

@@ -353,10 +353,11 @@ struct Measurement::Parts {
     compare_first_losses(rows, planned.round);
   }
 
-  // A cell that draws masks, or has its own order of batches, has a different loss.
+  // A cell that draws masks, or has its own initial values or order of batches, has a different loss.
   bool trains_alike(std::size_t index) {
     const Cell& cell = cells_[index];
     if (!cell.runnable() || !cell.has_loss() || cell.axes.loader == LoaderKind::native) return false;
+    if (cell.axes.text("initial") == "own") return false;
     const auto [found, is_new] = draws_.try_emplace(index, false);
     if (is_new) found->second = !cell.program().training.with_role(Role::mask).empty();
     return !found->second;

@@ -27,6 +27,7 @@ Metrics plan_metrics(const Cell& cell) {
     const std::pair<const char*, double> values[] = {
         {"plan_naive", size(arena.naive)},
         {"plan_in_place", size(arena.in_place)},
+        {"plan_co_share_only", size(arena.co_share_only)},
         {"plan_co_share", size(arena.co_share)},
         {"plan_lower_bound", size(arena.lower_bound)},
         {"plan_saving", size(arena.naive) / size(arena.co_share)}};

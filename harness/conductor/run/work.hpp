@@ -9,9 +9,9 @@ namespace assay {
 // The graph of a step of a task, unfused; for task decode, of one token.
 Graph step_of(const Program& program, const Axes& axes);
 
-// "plan_naive", "plan_in_place", "plan_co_share" and "plan_lower_bound": bytes of the arena of one step of
-// the cell's task and precision, unfused and with plain layouts; "plan_saving": the first divided by the
-// third. Null with a reason if the cell has no program.
+// "plan_naive", "plan_in_place", "plan_co_share_only", "plan_co_share" and "plan_lower_bound": bytes of the
+// arena of one step of the cell's task and precision, unfused and with plain layouts; "plan_saving":
+// plan_naive / plan_co_share. Null with a reason if the cell has no program.
 Metrics plan_metrics(const Cell& cell);
 
 // FLOPs of all nodes of the step (forward; for task train with loss, backward and update; for task decode of the

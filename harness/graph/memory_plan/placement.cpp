@@ -166,6 +166,8 @@ std::string_view to_string(Sharing sharing) {
       return "naive";
     case Sharing::in_place:
       return "in_place";
+    case Sharing::co_share_only:
+      return "co_share_only";
     case Sharing::co_share:
       return "co_share";
   }
@@ -192,7 +194,9 @@ std::vector<Lifetime> lifetimes(std::span<const PlannedBuffer> buffers, std::spa
 
 Placement place(std::span<const PlannedBuffer> buffers, std::span<const PlannedStep> steps, Sharing sharing,
                 std::int64_t alignment) {
-  Storages storages(buffers, steps, sharing != Sharing::naive, alignment);
+  const bool in_place = sharing == Sharing::in_place || sharing == Sharing::co_share;
+  const bool co_share = sharing == Sharing::co_share_only || sharing == Sharing::co_share;
+  Storages storages(buffers, steps, in_place, alignment);
   std::vector<Block> scratch(steps.size());
   std::vector<Block*> blocks;
   for (std::size_t b = 0; b < buffers.size(); ++b) {
@@ -207,7 +211,7 @@ Placement place(std::span<const PlannedBuffer> buffers, std::span<const PlannedS
 
   Placement placement;
   placement.lower_bound = peak(blocks);
-  placement.bytes = sharing == Sharing::co_share ? best_fit(blocks) : side_by_side(blocks);
+  placement.bytes = co_share ? best_fit(blocks) : side_by_side(blocks);
   for (std::size_t b = 0; b < buffers.size(); ++b) {
     const int root = storages.root(b);
     placement.storage.push_back(root);

@@ -34,9 +34,10 @@ struct Lifetime {
 std::vector<Lifetime> liveness(const Graph& graph);
 
 enum class Sharing : std::uint8_t {
-  naive,     // every buffer has its own place
-  in_place,  // a result overwrites an operand that dies there, if the step allows it
-  co_share,  // in_place, and buffers that never live together may share bytes
+  naive,          // every buffer has its own place
+  in_place,       // a result overwrites an operand that dies there, if the step allows it
+  co_share_only,  // buffers that never live together may share bytes, but no result overwrites its operand
+  co_share,       // both
 };
 std::string_view to_string(Sharing sharing);
 

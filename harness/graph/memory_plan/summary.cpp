@@ -98,9 +98,14 @@ StepSummary summarise(const Graph& graph) {
 ArenaSummary plan_sizes(const Graph& graph) {
   const ByteSize bytes = plain_bytes(graph);
   const MemoryPlan shared = plan_memory(graph, bytes, {.sharing = Sharing::co_share});
-  return {plan_memory(graph, bytes, {.sharing = Sharing::naive}).arena_bytes,
-          plan_memory(graph, bytes, {.sharing = Sharing::in_place}).arena_bytes, shared.arena_bytes,
-          shared.lower_bound};
+  const auto arena = [&](Sharing sharing) {
+    return plan_memory(graph, bytes, {.sharing = sharing}).arena_bytes;
+  };
+  return {.naive = arena(Sharing::naive),
+          .in_place = arena(Sharing::in_place),
+          .co_share_only = arena(Sharing::co_share_only),
+          .co_share = shared.arena_bytes,
+          .lower_bound = shared.lower_bound};
 }
 
 ProgramSummary summarise(const Program& program, const Precision& precision) {

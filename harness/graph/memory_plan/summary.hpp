@@ -41,7 +41,8 @@ struct NodeSummary {
 struct ArenaSummary {
   std::int64_t naive = 0;
   std::int64_t in_place = 0;
-  std::int64_t co_share = 0;
+  std::int64_t co_share_only = 0;
+  std::int64_t co_share = 0;     // with in_place
   std::int64_t lower_bound = 0;  // maximum of bytes alive at once with in_place
 };
 

@@ -16,8 +16,8 @@ class Normalise final : public Op {
   std::string_view contract() const override {
     return "y = x / max(n, epsilon), where n is the Euclidean norm of x over the dimensions axes, for each "
            "index of the others: over [0, 1] a matrix is divided by its Frobenius norm, over [1] each row "
-           "by its own norm. The study with a matrix normalisation among its operators does not define it; "
-           "this is our definition. epsilon is a lower bound, not an addend (like PyTorch's F.normalize; "
+           "by its own norm. The first is what the scripts of Paltenghi et al. 2020 compute (ord=2 over all "
+           "elements). epsilon is a lower bound, not an addend (like PyTorch's F.normalize; "
            "TensorFlow's l2_normalize bounds the square), so that zeros stay zeros. The saved result norm "
            "is n, without the dimensions axes. y has the type of x; norm and sums are f32 for bf16 data.";
   }

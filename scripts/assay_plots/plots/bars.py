@@ -23,7 +23,10 @@ from assay_plots.report import Cell, Study
 from assay_plots.text import shown, shown_interval
 from assay_plots.theme import PUBLISHED
 
-AXES = ("epochs", "batch", "loader_workers", "threads", "embedding-gradient", "schedule", "memory-fraction")
+AXES = (
+    *("epochs", "batch", "loader_workers", "threads", "embedding-gradient", "schedule", "memory-fraction"),
+    *("initial", "pixels", "epsilon", "norm-momentum"),
+)
 OF_EPOCHS = ("training_time", "epoch_time", "first_epoch_accuracy", "validation_accuracy")
 OF_STEPS = ("step_time",)
 LOGARITHMIC_FROM = 20  # times the smallest value

@@ -56,6 +56,8 @@ TEST(BatchLibrary, refuses_calls_out_of_turn_and_nonsense) {
   EXPECT_THAT(assay_last_error(), HasSubstr("assay_next_block first"));
   EXPECT_EQ(assay_lap(session), -1);
   EXPECT_EQ(assay_lap_prefill(session), -1);
+  EXPECT_EQ(assay_enqueued(session), -1);
+  EXPECT_THAT(assay_last_error(), HasSubstr("no block of steps is open"));
   EXPECT_EQ(assay_next_batch(session, inputs, labels), -1);
   for (const std::int64_t slot : {std::int64_t{-1}, std::int64_t{1} << 62, std::int64_t{7}})
     EXPECT_EQ(assay_read_resident(session, slot, inputs, labels), -1);

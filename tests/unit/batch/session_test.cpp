@@ -51,6 +51,7 @@ std::vector<Batch> run(BatchSession& session) {
       evaluate(session, block);
     } else {
       for (std::int64_t i = 0; i < block.steps; ++i) batches.push_back(read(session));
+      session.enqueued();
     }
     session.end_block(0.5);
   }
@@ -141,6 +142,9 @@ TEST(Session, writes_results_under_the_names_of_the_report) {
     EXPECT_GT(block["wait_ns"], 0);
     EXPECT_LE(block["wait_ns"], block["end_ns"].get<std::int64_t>() - block["begin_ns"].get<std::int64_t>());
     EXPECT_GT(block["cpu_ns"], 0);
+    EXPECT_GT(block["enqueue_ns"], 0);
+    EXPECT_LE(block["enqueue_ns"],
+              block["end_ns"].get<std::int64_t>() - block["begin_ns"].get<std::int64_t>());
     for (const char* name : {"involuntary_switches", "major_faults", "steal_ns"})
       EXPECT_GE(block.at(name), 0);
   }

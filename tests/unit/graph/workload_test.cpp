@@ -123,6 +123,14 @@ TEST(Workload, googlenet_has_the_layers_of_the_table_in_convnet_benchmarks) {
   EXPECT_EQ(parameter_count(graph), 6998552);
 }
 
+TEST(Workload, GooglenetBnNormalisesEveryConvolution) {
+  const Graph graph = find_workload("googlenet_bn").build(2).training;
+  EXPECT_EQ(layers(graph, "convolution"), 3 + 9 * 6);
+  EXPECT_EQ(layers(graph, "batch_norm"), layers(graph, "convolution"));
+  EXPECT_EQ(graph.find("conv1.bias"), none);
+  EXPECT_EQ(graph.value(graph.find("inception5b.concat")).type.shape, (Shape{2, 1024, 7, 7}));
+}
+
 std::int64_t layers_of(std::string_view workload, std::string_view op) {
   return layers(find_workload(workload).build(2).training, op);
 }

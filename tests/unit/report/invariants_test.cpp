@@ -104,6 +104,8 @@ INSTANTIATE_TEST_SUITE_P(
         Spoilt{"block_backwards", [](Report& r) { std::swap(fork(r).blocks[0].begin_ns, fork(r).blocks[0].end_ns); }, "ends at"},
         Spoilt{"blocks_overlap", [](Report& r) { fork(r).blocks[1].begin_ns -= 2000; }, "begins before the previous block ends"},
         Spoilt{"wait_longer_than_block", [](Report& r) { fork(r).blocks[0].wait_ns = 1'000'000'000'000; }, "longer than it lasts"},
+        Spoilt{"enqueues_longer_than_block", [](Report& r) { fork(r).blocks[0].enqueue_ns = 1'000'000'000'000; }, "longer than it lasts"},
+        Spoilt{"negative_enqueue", [](Report& r) { fork(r).blocks[0].enqueue_ns = -1; }, "in a negative time"},
         Spoilt{"negative_wait", [](Report& r) { fork(r).blocks[0].wait_ns = -1; }, "waits a negative time"},
         Spoilt{"block_of_no_steps", [](Report& r) { fork(r).blocks[0].steps = 0; }, "has 0 steps"},
         Spoilt{"warm_up_late", [](Report& r) { fork(r).blocks[3].kind = BlockKind::warm_up; r.cells[0].forks[2].blocks[0].kind = BlockKind::timed; },

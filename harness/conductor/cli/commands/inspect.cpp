@@ -43,6 +43,7 @@ Json to_json(const StepSummary& step) {
           {"arena_bytes",
            {{"naive", step.arena.naive},
             {"in_place", step.arena.in_place},
+            {"co_share_only", step.arena.co_share_only},
             {"co_share", step.arena.co_share},
             {"lower_bound", step.arena.lower_bound}}},
           {"nodes", nodes}};
@@ -92,6 +93,7 @@ Table memory_table(const ProgramSummary& summary) {
                           {"persistent", Align::right},
                           {"arena, naive", Align::right},
                           {"in place", Align::right},
+                          {"co-share", Align::right},
                           {"in place + co-share", Align::right},
                           {"lower bound", Align::right}},
               .rows = {},
@@ -104,6 +106,7 @@ Table memory_table(const ProgramSummary& summary) {
                           bytes(step.persistent_bytes),
                           bytes(step.arena.naive),
                           bytes(step.arena.in_place),
+                          bytes(step.arena.co_share_only),
                           bytes(step.arena.co_share),
                           bytes(step.arena.lower_bound)});
   };

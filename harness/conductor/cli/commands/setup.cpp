@@ -31,11 +31,12 @@ struct SetupOptions {
   std::vector<std::string> names;
   std::string python = "python3";
   bool dry_run = false;
+  bool cuda = false;
 };
 
-std::vector<Framework> chosen_frameworks(const std::vector<std::string>& names) {
+std::vector<Framework> chosen_frameworks(const std::vector<std::string>& names, bool cuda) {
   const BackendRegistry registry = find_backends();
-  const std::vector<Framework> all = installable_frameworks(registry);
+  const std::vector<Framework> all = installable_frameworks(registry, cuda);
   if (names == std::vector<std::string>{"all"}) return all;
   std::vector<Framework> chosen;
   for (const std::string& name : names) {
@@ -98,7 +99,7 @@ int run_program(const std::vector<std::string>& command) {
 }
 
 int set_up(const SetupOptions& options) {
-  for (const Framework& framework : chosen_frameworks(options.names)) {
+  for (const Framework& framework : chosen_frameworks(options.names, options.cuda)) {
     const auto environment = environment_of(framework.name);
     if (!environment)
       throw UsageError(
@@ -132,9 +133,12 @@ void add_setup(CLI::App& app, Context& context) {
       ->delimiter(',');
   command->add_flag("--dry-run", options->dry_run,
                     "Install nothing; print what would be installed and where");
+  command->add_flag("--cuda", options->cuda,
+                    "The builds for NVIDIA GPUs; a framework with only one build is installed as without it");
   command->add_option("--python", options->python, "The Python of the environments, 3.11 or later [python3]")
       ->type_name("FILE");
-  add_examples(*command, {"assay setup torch,jax", "assay setup --dry-run all"});
+  add_examples(*command,
+               {"assay setup torch,jax", "assay setup --dry-run all", "assay setup --cuda tensorflow,jax"});
   command->callback([options, &context] { context.action = [options] { return set_up(*options); }; });
 }
 

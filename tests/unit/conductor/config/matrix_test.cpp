@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/core/error.hpp"
+#include "harness/graph/op.hpp"
 #include "workloads/ops/op_workload.hpp"
 #include "workloads/workload.hpp"
 
@@ -413,6 +414,61 @@ TEST_F(MatrixTest, augmentation_is_in_the_id_and_needs_images) {
     EXPECT_THROW(Augmentation::parse(bad), DataError) << bad;
   EXPECT_THAT(error_of(R"({"workload": "lenet5", "backend": "fast", "augmentation": "flop"})"),
               HasSubstr("must be none, crop:PIXELS"));
+}
+
+TEST_F(MatrixTest, InitialValuesArePartOfTheIdentity) {
+  registry_.backends[0].initial = InitialScheme::torch;
+  const auto made = cells(R"({"workload": "lenet5", "backend": "fast", "mode": "graph",
+                              "initial": ["workload", "own", "keras"]})");
+  ASSERT_EQ(made.size(), 3U);
+  EXPECT_EQ(made[0].id.find("initial"), std::string::npos);
+  EXPECT_EQ(made[0].initial_scheme(), std::nullopt);
+  EXPECT_THAT(made[1].id, HasSubstr("/initial=own/"));
+  EXPECT_EQ(made[1].initial_scheme(), InitialScheme::torch);
+  EXPECT_EQ(made[2].initial_scheme(), InitialScheme::keras);
+  EXPECT_THAT(made[2].reproduce(1), HasSubstr(" --initial keras "));
+  EXPECT_NE(made[0].group(), made[1].group());
+}
+
+TEST_F(MatrixTest, OwnInitialValuesNeedABackendWithLayers) {
+  const auto made = cells(R"({"workload": "lenet5", "backend": "fast", "mode": "graph", "initial": "own"})");
+  EXPECT_EQ(made.at(0).status, Status::unsupported);
+  EXPECT_EQ(made.at(0).reason_code, ReasonCode::axis_value_not_offered);
+  EXPECT_THAT(error_of(R"({"workload": "lstm", "backend": "fast", "mode": "graph", "initial": "keras"})"),
+              HasSubstr("of the op lstm"));
+}
+
+TEST_F(MatrixTest, EpsilonAndNormMomentumReachTheProgram) {
+  const auto made =
+      cells(R"({"workload": "lenet5", "backend": "fast", "mode": "graph", "epsilon": [1e-8, 1e-7]})");
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[0].id.find("epsilon"), std::string::npos) << "it is Adam's own";
+  EXPECT_THAT(made[1].id, HasSubstr("/epsilon=1e-07/"));
+  EXPECT_EQ(made[1].program().optimizer.epsilon, 1e-7);
+  EXPECT_EQ(made[1].hyper_parameters()["optimizer"]["epsilon"], 1e-7);
+  EXPECT_THAT(error_of(R"({"workload": "lenet5", "backend": "fast", "optimizer": "sgd", "epsilon": 1e-7})"),
+              HasSubstr("sgd has no epsilon"));
+  const Program program =
+      cells(R"({"workload": "resnet56", "dataset": "synthetic", "backend": "fast", "mode": "graph",
+                "norm-momentum": 0.9})")
+          .at(0)
+          .program();
+  for (const Graph* graph : {&program.training, &program.inference})
+    for (const Node& node : graph->nodes())
+      if (node.op->name() == "batch_norm") {
+        EXPECT_EQ(node.attributes.get<double>("momentum"), 0.9);
+      }
+}
+
+TEST_F(MatrixTest, RawPixelsNeedImages) {
+  const auto made =
+      cells(R"({"workload": "lenet5", "backend": "fast", "mode": "graph", "pixels": ["scaled", "raw"]})");
+  ASSERT_EQ(made.size(), 2U);
+  EXPECT_EQ(made[0].id.find("pixels"), std::string::npos);
+  EXPECT_THAT(made[1].id, HasSubstr("/pixels=raw/"));
+  EXPECT_TRUE(made[1].network().raw_pixels);
+  EXPECT_THAT(error_of(R"({"workload": "lstm", "backend": "fast", "pixels": "raw"})"),
+              HasSubstr("applies only to images"));
 }
 
 TEST_F(MatrixTest, weight_decay_is_part_of_the_identity_and_of_the_program) {

@@ -56,6 +56,7 @@ TEST(Metrics, step_time_is_the_median_of_the_forks_medians) {
   EXPECT_DOUBLE_EQ(*made.metrics.at("samples_per_second").value, 32 / 0.012);
   EXPECT_EQ(made.metrics.at("step_time").n, 3);
   EXPECT_DOUBLE_EQ(*made.metrics.at("cpu_utilisation").value, 0.75);
+  EXPECT_DOUBLE_EQ(*made.metrics.at("step_cpu_time").value, 1.5 * 0.012);
 }
 
 TEST(Metrics, bounds_need_six_forks) {
@@ -228,6 +229,23 @@ TEST(Metrics, KernelTimeIsTheSumOfTheMeansOfTheKernels) {
                     {{"node", "never"}, {"op", "relu"}, {"seconds", 0.0}, {"calls", 0}},
                     "not a kernel"};
   EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("kernel_time").value, 0.0065);
+}
+
+TEST(Metrics, EnqueueTimeNeedsAWorkerThatReportsIt) {
+  Fork fork = steps_fork(0, 100);
+  EXPECT_THAT(cell({fork}).metrics.at("enqueue_time").reason, ::testing::HasSubstr("does not report"));
+  for (Block& each : fork.blocks) each.enqueue_ns = 20'000'000;
+  EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("enqueue_time").value, 0.002);
+}
+
+TEST(Metrics, FirstAnswerIsStartAndCompilationOfAForkOfSteps) {
+  Fork fork = steps_fork(0, 100);
+  fork.compile_seconds = 0.5;
+  EXPECT_FALSE(cell({fork}).metrics.at("first_answer_time").value);
+  fork.spent.emplace().start = 2;
+  EXPECT_DOUBLE_EQ(*cell({fork}).metrics.at("first_answer_time").value, 2.5);
+  for (Block& each : fork.blocks) each.epoch = 1;
+  EXPECT_THAT(cell({fork}).metrics.at("first_answer_time").reason, ::testing::HasSubstr("--steps"));
 }
 
 TEST(Metrics, CountFinalStatesOfForksOfOneSeed) {
