@@ -44,7 +44,12 @@ class AnsweredExam {
     exam_ = {folder() / "check", folder() / "oracle.safetensors", task, PrecisionKind::fp32};
     batches_ = read_exam_batches(folder() / "check/batches.json");
     for (const ExpectedTensor& expected : expected()) answer(expected);
-    if (task == Task::train) continue_run();
+    if (task != Task::train) return;
+    for (const ValueId id : program_.training.with_role(Role::parameter)) {
+      const Value& value = program_.training.value(id);
+      add_exact("gradient/" + value.name, value.type.shape);
+    }
+    continue_run();
   }
 
   const std::filesystem::path& folder() const { return temporary_.path(); }

@@ -18,7 +18,6 @@ class TimedExam : public AnsweredExam {
     const Graph& graph = program().training;
     for (const ValueId id : graph.with_role(Role::parameter)) {
       const Value& value = graph.value(id);
-      add_exact("gradient/" + value.name, value.type.shape);
       parameter_norms_[value.name] = norm("gradient/" + value.name);
       tell(value.name);
       for (const std::string& moment : optimizer.moments()) tell(value.name + "." + moment);
