@@ -79,10 +79,15 @@ def three_interrupts(bench: Bench, case: Case) -> None:
         os.kill(process.pid, signal.SIGINT)
         time.sleep(case.random.uniform(0, 0.05))
     code, _ = wait_for(process, 60)
-    # Signals that arrive while one is being delivered are merged.
-    case.expect(code in (INCOMPLETE, 128 + signal.SIGINT), f"exit code {code}")
     check_left(place, case)
-    check_report(place, case, report)
+    there = check_report(place, case, report)
+    if code == 0:  # on a busy machine the run may be over before the first
+        complete = there and read_report(report)["run"]["complete"]
+        case.expect(complete, "exit code 0, and the report is not complete")
+        case.counts["ended before"] += 1
+    else:
+        # Signals that arrive while one is being delivered are merged.
+        case.expect(code in (INCOMPLETE, 128 + signal.SIGINT), f"exit code {code}")
     place.assay(*fault_run("good", forks=1), "--out", report)
     check_swept(place, case)
 
