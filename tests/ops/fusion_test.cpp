@@ -6,43 +6,29 @@
 #include <cmath>
 #include <random>
 
-#include "backends/reference/reference_library.hpp"
 #include "harness/engine/kernel_executable.hpp"
-#include "harness/engine/kernel_library.hpp"
 #include "harness/graph/passes/fuse.hpp"
+#include "tests/unit/engine/forwarding_library.hpp"
 #include "tests/unit/engine/programs.hpp"
 
 namespace assay {
 namespace {
 
 // The reference's kernels after some fusions; counts the remaining nodes.
-class Fusing final : public KernelLibrary {
+class Fusing final : public testing::ForwardingLibrary {
  public:
   Fusing(FusionRules rules, std::size_t* nodes, const CompileOptions& options)
-      : rules_(std::move(rules)), nodes_(nodes), inner_(reference::make_kernel_library(options)) {}
+      : ForwardingLibrary(options), rules_(std::move(rules)), nodes_(nodes) {}
 
   Graph fuse(Graph graph) const override {
     Graph fused = assay::fuse(graph, rules_);
     *nodes_ = std::min(*nodes_, fused.nodes().size());
     return fused;
   }
-  std::string unsupported(const Graph& graph, const Node& node) const override {
-    return inner_->unsupported(graph, node);
-  }
-  Format plain(const TensorType& type) const override { return inner_->plain(type); }
-  bool leads(const Graph& graph, const Node& node) const override { return inner_->leads(graph, node); }
-  Lowered lower(const Graph& graph, NodeId node, const Offer& offer) override {
-    return inner_->lower(graph, node, offer);
-  }
-  std::unique_ptr<Kernel> reorder(const TensorType& type, const Format& from, const Format& to) override {
-    return inner_->reorder(type, from, to);
-  }
-  void run(std::span<Kernel* const> kernels) override { inner_->run(kernels); }
 
  private:
   FusionRules rules_;
   std::size_t* nodes_;
-  std::unique_ptr<KernelLibrary> inner_;
 };
 
 struct Outcome {

@@ -1,4 +1,4 @@
-// The reference's kernels in a library of which a test changes something.
+// The reference's kernels, in a library that a test changes by overriding.
 #pragma once
 
 #include <memory>

@@ -8,25 +8,10 @@
 #include <gtest/gtest.h>
 
 #include "harness/report/fork_time.hpp"
+#include "tests/unit/conductor/run/planned_cells.hpp"
 
 namespace assay {
 namespace {
-
-// Networks, each on a few backends: one group each.
-std::vector<Cell> cells_of(const std::vector<std::string>& workloads, int backends) {
-  std::vector<Cell> cells;
-  for (const std::string& workload : workloads)
-    for (int backend = 0; backend < backends; ++backend) {
-      Cell cell;
-      cell.axes.workload = workload;
-      cell.axes.backend = "backend" + std::to_string(backend);
-      cell.axes.mode = "graph";
-      cell.axes.batch = 32;
-      cell.id = cell_id(cell.axes);
-      cells.push_back(cell);
-    }
-  return cells;
-}
 
 Report empty_report(const std::vector<Cell>& cells) {
   Report report;
@@ -74,7 +59,7 @@ std::vector<int> run_rounds(const std::vector<Cell>& cells, const RunSettings& s
 double noise(int round) { return 1 + 0.03 * ((round * 7) % 5 - 2); }
 
 TEST(Rounds, InterleaveAndShuffleAlikeForASeed) {
-  const auto made = cells_of({"mlp", "lenet5"}, 4);
+  const auto made = planned_cells({{"mlp", 4}, {"lenet5", 4}});
   RunSettings settings;
   settings.forks = 5;
   settings.seed = 7;
@@ -111,7 +96,7 @@ TEST(Rounds, InterleaveAndShuffleAlikeForASeed) {
 }
 
 TEST(Rounds, ReplaceDisturbedOnesForTheWholeGroup) {
-  const auto cells = cells_of({"mlp", "lenet5"}, 2);
+  const auto cells = planned_cells({{"mlp", 2}, {"lenet5", 2}});
   RunSettings settings;
   settings.forks = 4;
   settings.spare_rounds = 2;
@@ -124,7 +109,7 @@ TEST(Rounds, ReplaceDisturbedOnesForTheWholeGroup) {
 }
 
 TEST(Rounds, EndWhenTheOrderIsClear) {
-  const auto cells = cells_of({"mlp"}, 3);
+  const auto cells = planned_cells({{"mlp", 3}});
   RunSettings settings;
   settings.until = Until::clear;
   const auto apart = [](std::size_t cell, int round) {
@@ -135,7 +120,7 @@ TEST(Rounds, EndWhenTheOrderIsClear) {
 }
 
 TEST(Rounds, GoOnForThePairsThatAreNotClear) {
-  const auto cells = cells_of({"mlp"}, 3);
+  const auto cells = planned_cells({{"mlp", 3}});
   RunSettings settings;
   settings.until = Until::clear;
   // Cells 0 and 1 change places by 10 % from round to round; cell 2 is far off.
@@ -153,7 +138,7 @@ TEST(Rounds, GoOnForThePairsThatAreNotClear) {
 }
 
 TEST(Rounds, ForeseeWhatIsLeft) {
-  const auto cells = cells_of({"mlp"}, 2);
+  const auto cells = planned_cells({{"mlp", 2}});
   RunSettings settings;
   settings.forks = 3;
   Rounds rounds(cells, settings);

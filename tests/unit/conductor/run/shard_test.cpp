@@ -12,28 +12,13 @@
 #include <gtest/gtest.h>
 
 #include "harness/core/error.hpp"
+#include "tests/unit/conductor/run/planned_cells.hpp"
 
 namespace assay {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// For each workload a number of backends, which are compared with each other.
-std::vector<Cell> plan_of(const std::vector<std::pair<std::string, int>>& workloads) {
-  std::vector<Cell> cells;
-  for (const auto& [workload, count] : workloads)
-    for (int backend = 0; backend < count; ++backend) {
-      Cell cell;
-      cell.axes.workload = workload;
-      cell.axes.backend = "backend" + std::to_string(backend);
-      cell.axes.mode = "graph";
-      cell.axes.batch = 32;
-      cell.id = cell_id(cell.axes);
-      cells.push_back(cell);
-    }
-  return cells;
-}
 
 std::string refusal(const std::string& text) {
   try {
@@ -106,7 +91,7 @@ TEST(ParseShard, RefusesAnArrayThatDoesNotSayThePart) {
 
 TEST(Shards, KeepComparedCellsTogether) {
   const std::vector<Cell> cells =
-      plan_of({{"mlp", 3}, {"lenet5", 3}, {"cnn", 3}, {"lstm", 3}, {"alexnet", 3}});
+      planned_cells({{"mlp", 3}, {"lenet5", 3}, {"cnn", 3}, {"lstm", 3}, {"alexnet", 3}});
   for (const int count : {1, 2, 3, 4, 5}) {
     const std::vector<int> shards = shards_of(cells, count);
     std::map<std::string, std::set<int>> of_group;
@@ -119,13 +104,14 @@ TEST(Shards, KeepComparedCellsTogether) {
 
 TEST(Shards, ShareCellsEvenly) {
   // The group of six cells fills the first shard, and the next three groups the second.
-  const std::vector<int> shards = shards_of(plan_of({{"mlp", 6}, {"lenet5", 2}, {"cnn", 2}, {"lstm", 2}}), 2);
+  const std::vector<int> shards =
+      shards_of(planned_cells({{"mlp", 6}, {"lenet5", 2}, {"cnn", 2}, {"lstm", 2}}), 2);
   EXPECT_THAT(shards, ElementsAre(1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2));
 }
 
 TEST(Shards, OfMoreThanTheGroupsAreRefused) {
   try {
-    shards_of(plan_of({{"mlp", 6}, {"lenet5", 2}}), 3);
+    shards_of(planned_cells({{"mlp", 6}, {"lenet5", 2}}), 3);
     FAIL();
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("use at most 2 shards"));
@@ -133,7 +119,7 @@ TEST(Shards, OfMoreThanTheGroupsAreRefused) {
 }
 
 TEST(Shards, LeaveEachCellToOneOfThem) {
-  const std::vector<Cell> cells = plan_of({{"mlp", 3}, {"lenet5", 1}, {"cnn", 2}, {"lstm", 4}});
+  const std::vector<Cell> cells = planned_cells({{"mlp", 3}, {"lenet5", 1}, {"cnn", 2}, {"lstm", 4}});
   std::vector<int> owners(cells.size(), 0);
   for (const int index : {1, 2, 3}) {
     std::vector<Cell> kept = cells;
