@@ -11,6 +11,7 @@
 #include "backends/cuda/own_lstm.hpp"
 #include "backends/cuda/own_products.hpp"
 #include "backends/cuda/workspace.hpp"
+#include "harness/engine/host_backed_memory.hpp"
 #include "harness/worker/backend.hpp"
 
 namespace assay::cuda {
@@ -20,7 +21,7 @@ namespace {
 constexpr const char* product_name = "host:product";
 
 // The host's memory, aligned as a GPU's.
-class AlignedMemory final : public Memory {
+class AlignedMemory final : public HostBackedMemory {
  public:
   std::int64_t alignment() const override { return workspace_alignment; }
   void* allocate(std::int64_t bytes, const char* purpose) override {
@@ -30,13 +31,6 @@ class AlignedMemory final : public Memory {
     return pointer;
   }
   void release(void* pointer) noexcept override { std::free(pointer); }
-  void clear(void* pointer, std::int64_t bytes) override { host_memory().clear(pointer, bytes); }
-  void copy(void* to, const void* from, std::int64_t bytes) override { host_memory().copy(to, from, bytes); }
-  void put(void* to, const void* host, std::int64_t bytes) override { host_memory().put(to, host, bytes); }
-  const void* land(const void* host, std::int64_t bytes) override { return host_memory().land(host, bytes); }
-  void fetch(void* host, const void* from, std::int64_t bytes) override {
-    host_memory().fetch(host, from, bytes);
-  }
   bool is_host() const override { return true; }
 };
 

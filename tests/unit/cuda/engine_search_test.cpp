@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backends/cuda/kernels/portable.hpp"
+#include "harness/engine/host_backed_memory.hpp"
 #include "harness/worker/backend.hpp"
 
 namespace assay::cuda {
@@ -49,8 +50,8 @@ class ListedEngines final : public Engines {
   std::vector<Engine> engines_;
 };
 
-// The host's memory, of which only some is granted.
-class SmallMemory final : public Memory {
+// The host's memory, which refuses a large allocation.
+class SmallMemory final : public HostBackedMemory {
  public:
   explicit SmallMemory(std::int64_t limit) : limit_(limit) {}
   void* allocate(std::int64_t bytes, const char* purpose) override {
@@ -61,13 +62,6 @@ class SmallMemory final : public Memory {
   void release(void* pointer) noexcept override {
     --held;
     host_memory().release(pointer);
-  }
-  void clear(void* pointer, std::int64_t bytes) override { host_memory().clear(pointer, bytes); }
-  void copy(void* to, const void* from, std::int64_t bytes) override { host_memory().copy(to, from, bytes); }
-  void put(void* to, const void* host, std::int64_t bytes) override { host_memory().put(to, host, bytes); }
-  const void* land(const void* host, std::int64_t bytes) override { return host_memory().land(host, bytes); }
-  void fetch(void* host, const void* from, std::int64_t bytes) override {
-    host_memory().fetch(host, from, bytes);
   }
 
   int held = 0;
