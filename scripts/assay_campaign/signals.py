@@ -43,6 +43,10 @@ def check_report(place: Place, case: Case, report: Path) -> bool:
     return True
 
 
+def is_complete(report: Path) -> bool:
+    return report.exists() and bool(read_report(report)["run"]["complete"])
+
+
 def interrupted(number: signal.Signals, group: bool) -> Callable[[Bench, Case], None]:
     def interrupt(bench: Bench, case: Case) -> None:
         place, report = fresh(bench)
@@ -54,7 +58,7 @@ def interrupted(number: signal.Signals, group: bool) -> Callable[[Bench, Case], 
         check_left(place, case)
         check_swept(place, case)
         there = check_report(place, case, report)
-        complete = there and read_report(report)["run"]["complete"]
+        complete = is_complete(report)
         if code == INCOMPLETE:
             case.expect(there, "exit code 4, and the report is missing")
             case.counts["interrupted" if not complete else "came when all was measured"] += 1
@@ -80,10 +84,9 @@ def three_interrupts(bench: Bench, case: Case) -> None:
         time.sleep(case.random.uniform(0, 0.05))
     code, _ = wait_for(process, 60)
     check_left(place, case)
-    there = check_report(place, case, report)
+    check_report(place, case, report)
     if code == 0:  # on a busy machine the run may be over before the first
-        complete = there and read_report(report)["run"]["complete"]
-        case.expect(complete, "exit code 0, and the report is not complete")
+        case.expect(is_complete(report), "exit code 0, and the report is not complete")
         case.counts["ended before"] += 1
     else:
         # Signals that arrive while one is being delivered are merged.
@@ -151,8 +154,8 @@ def whole(place: Place, case: Case, report: Path, code: int | None) -> None:
     case.expect(code == 0, f"exit code {code}")
     check_left(place, case)
     check_swept(place, case)
-    there = check_report(place, case, report)
-    case.expect(there and read_report(report)["run"]["complete"], "the report is not complete")
+    check_report(place, case, report)
+    case.expect(is_complete(report), "the report is not complete")
 
 
 def stopped_and_continued(bench: Bench, case: Case) -> None:

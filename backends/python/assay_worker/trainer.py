@@ -105,6 +105,7 @@ def _infer(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
 def _decode(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
     """A step is a generation: the prompts of a batch, and then its other tokens, one after the other."""
     session = loop.session
+    next_token, synchronize, lap = adapter.next_token, adapter.synchronize, session.lap  # as in _infer
     for row in range(block.first_step, block.first_step + block.steps):
         slot = 0
         if resident:
@@ -113,12 +114,12 @@ def _decode(adapter: Adapter, loop: Loop, block: Block, resident: int) -> None:
             session.next_batch()
             adapter.stage(0, session.inputs, session.labels)
         adapter.prefill(slot)
-        adapter.synchronize()
+        synchronize()
         session.lap_prefill()
         for _ in range(loop.tokens):
-            adapter.next_token(slot)
-            adapter.synchronize()
-            session.lap()
+            next_token(slot)
+            synchronize()
+            lap()
     session.end_block(math.nan)
 
 
