@@ -18,7 +18,7 @@ class Engines {
   virtual bool is_generated(std::int64_t engine) const = 0;
   // False if it cannot run here. May be called again.
   virtual bool build(std::int64_t engine) = 0;
-  // Of an engine that was built.
+  // The engine must have been built.
   virtual std::int64_t workspace_bytes(std::int64_t engine) const = 0;
   // Seconds of one run; empty if the run fails. Leaves no work enqueued.
   virtual std::optional<double> measure(std::int64_t engine, void* workspace) = 0;

@@ -12,7 +12,7 @@ namespace assay::cuda {
 
 // Throws OutOfMemory, Unsupported, std::runtime_error for other failures.
 void check_cublas(const char* call, cublasStatus_t status);
-// Of the answer of cuBLASLt's heuristic. Throws as check_cublas(), except for "not supported".
+// Whether cuBLASLt's heuristic found an algorithm. Throws as check_cublas(), except for "not supported".
 bool has_algorithm(cublasStatus_t status, int found);
 
 // Null if cuBLASLt has no algorithm for the product. Borrows handle and stream.
